@@ -1,0 +1,41 @@
+# Each room's *_test.cpp files make one test program that links only that room, so a test cannot reach past
+# the arrows. GoogleTest, RapidCheck and Boost (oracles) are for tests alone.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+get_property(rooms GLOBAL PROPERTY TRUEMAX_ROOMS)
+foreach(room ${rooms})
+  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*_test.cpp)
+  if(tests)
+    add_executable(${room}_test ${tests})
+    target_link_libraries(${room}_test PRIVATE truemax_${room} GTest::gtest_main GTest::gmock)
+    target_compile_definitions(${room}_test PRIVATE TRUEMAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${room}_test DISCOVERY_TIMEOUT 120)
+  endif()
+endforeach()
+
+# Whole-program tests: one line each. They need Debian's python3-numpy.
+function(truemax_python_test name)
+  add_test(NAME program.${name} COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/test_${name}.py)
+  set_tests_properties(program.${name} PROPERTIES ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>" TIMEOUT 900)
+endfunction()
+truemax_python_test(architecture)
+truemax_python_test(docs)
+truemax_python_test(numpy_agrees)
+truemax_python_test(bad_input)
+truemax_python_test(bad_model)
+truemax_python_test(bad_options)
+truemax_python_test(formats)
+truemax_python_test(program)
+truemax_python_test(paper_figures)
+
+# An installed copy is found by find_package and trains through the public headers.
+set(install_flags "")
+if(TRUEMAX_SANITIZE)
+  set(install_flags -fsanitize=${TRUEMAX_SANITIZE})
+endif()
+add_test(NAME install.find_package
+         COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/tests/install
+                 -DSCRATCH=${CMAKE_BINARY_DIR}/install-test -DCOMPILER=${CMAKE_CXX_COMPILER} -DFLAGS=${install_flags}
+                 -P ${PROJECT_SOURCE_DIR}/tests/install/run.cmake)
+set_tests_properties(install.find_package PROPERTIES TIMEOUT 600)
