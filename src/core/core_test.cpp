@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "core/options.hpp"
+#include "core/parallel.hpp"
+#include "core/random.hpp"
+
+namespace truemax {
+namespace {
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Sample {
+  double step = 1;
+  std::uint64_t epochs = 50, limit = 0;
+  bool intercept = false;
+  std::string path;
+  enum class Order { random, file } order = Order::random;
+
+  void describe(OptionTable& t) {
+    t.number("step", &step, {0, 1e6, true}, "Step.");
+    t.count("epochs", &epochs, {1, 100}, "Epochs.");
+    t.size("limit", &limit, "Limit.");
+    t.toggle("intercept", &intercept, "Intercept.");
+    t.text("path", "FILE", &path, "Path.");
+    t.choice("order", &order, {{"random", Order::random}, {"file", Order::file}}, "Order.");
+  }
+};
+
+TEST(Options, ParsesWhatItSaysItTakes) {
+  Sample s;
+  OptionTable t;
+  s.describe(t);
+  t.find("step")->parse("1e-3");
+  t.find("epochs")->parse("1e2");
+  t.find("limit")->parse("1.5K");
+  t.find("intercept")->parse("on");
+  t.find("order")->parse("file");
+  EXPECT_EQ(s.step, 1e-3);
+  EXPECT_EQ(s.epochs, 100U);
+  EXPECT_EQ(s.limit, 1536U);
+  EXPECT_TRUE(s.intercept);
+  EXPECT_EQ(s.order, Sample::Order::file);
+}
+
+TEST(Options, RefusesWhatIsOutOfRangeNamingTheOptionAndItsRange) {
+  Sample s;
+  OptionTable t;
+  s.describe(t);
+  for (const char* bad : {"0", "-1", "nan", "inf", "1e7", "abc", "", "1x"}) {
+    const std::string message = message_of([&] { t.find("step")->parse(bad); });
+    EXPECT_NE(message.find("--step"), std::string::npos) << bad;
+    EXPECT_NE(message.find("above 0 to 1e6"), std::string::npos) << message;
+  }
+  for (const char* bad : {"0", "101", "1.5", "-1", "x", "99999999999999999999999"})
+    EXPECT_NE(message_of([&] { t.find("epochs")->parse(bad); }).find("from 1 to 100"), std::string::npos) << bad;
+  EXPECT_NE(message_of([&] { t.find("order")->parse("both"); }).find("random, file"), std::string::npos);
+  EXPECT_NE(message_of([&] { t.find("limit")->parse("12Q"); }).find("--limit"), std::string::npos);
+  EXPECT_EQ(s.step, 1);
+  EXPECT_EQ(s.epochs, 50U);
+}
+
+TEST(Options, GoThroughJsonAndBack) {
+  Sample a, b;
+  a.step = 0.25, a.epochs = 7, a.intercept = true, a.path = "x", a.order = Sample::Order::file;
+  OptionTable ta, tb;
+  a.describe(ta);
+  b.describe(tb);
+  tb.from_json(ta.to_json());
+  EXPECT_EQ(ta.to_json(), tb.to_json());
+  EXPECT_ANY_THROW(tb.from_json({{"unheard", 1}}));
+  EXPECT_ANY_THROW(tb.from_json({{"epochs", 0}}));
+  EXPECT_ANY_THROW(tb.from_json({{"order", "both"}}));
+}
+
+TEST(Random, IsAFunctionOfSeedStreamEpochAndPosition) {
+  const CounterRandom a(1, Stream::draw, 3);
+  EXPECT_EQ(a.at(5), CounterRandom(1, Stream::draw, 3).at(5));
+  EXPECT_NE(a.at(5), a.at(6));
+  EXPECT_NE(a.at(5), CounterRandom(2, Stream::draw, 3).at(5));
+  EXPECT_NE(a.at(5), CounterRandom(1, Stream::visit, 3).at(5));
+  EXPECT_NE(a.at(5), CounterRandom(1, Stream::draw, 4).at(5));
+  EXPECT_NE(a.at(5), CounterRandom(1 + (1ULL << 32), Stream::draw, 3).at(5));
+}
+
+TEST(Random, WordsMayStartAnywhere) {
+  const CounterRandom random(4, Stream::draw, 0);
+  RandomWords whole(random, 0);
+  std::vector<std::uint64_t> words(20);
+  for (auto& w : words) w = whole.next();
+  for (std::uint64_t first = 0; first < 10; ++first) {
+    RandomWords part(random, first);
+    for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(part.next(), words[first + i]);
+  }
+}
+
+// Chi-square over 50 cells, 100,000 numbers: the bound is passed by chance once in a million.
+TEST(Random, UniformBelowIsUniform) {
+  const CounterRandom random(11, Stream::visit, 0);
+  std::vector<double> count(50, 0);
+  RandomWords words(random, 0);
+  for (int i = 0; i < 100000; ++i) count[uniform_below(words.next(), 50)] += 1;
+  double chi = 0;
+  for (const double c : count) chi += (c - 2000) * (c - 2000) / 2000;
+  EXPECT_LT(chi, 110);
+  EXPECT_EQ(uniform_below(~0ULL, 7), 6U);
+  EXPECT_EQ(uniform_below(0, 7), 0U);
+}
+
+TEST(ParallelFor, CallsEveryChunkOnceForAnyNumberOfThreads) {
+  for (const std::size_t threads : {1U, 2U, 5U, 64U}) {
+    std::vector<std::atomic<int>> calls(37);
+    parallel_for(calls.size(), threads, [&](std::size_t c) { ++calls[c]; });
+    for (const auto& c : calls) EXPECT_EQ(c.load(), 1);
+  }
+}
+
+TEST(ParallelFor, ThrowsTheFirstException) {
+  for (const std::size_t threads : {1U, 3U})
+    EXPECT_THROW(parallel_for(10, threads, [](std::size_t c) { if (c == 4) throw UserError("x"); }), UserError);
+}
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("truemax-core-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  static std::string read(const std::filesystem::path& path) {
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Files, AnAtomicFileAppearsWholeOrNotAtAll) {
+  const auto path = folder_ / "file";
+  std::ofstream(path) << "old";
+  {
+    AtomicFile file(path);
+    file.write_at(0, std::string("new"));
+    EXPECT_EQ(read(path), "old");
+  }
+  EXPECT_EQ(read(path), "old");
+  EXPECT_EQ(files(), 1U);
+  {
+    AtomicFile file(path);
+    file.write_at(2, std::string("w"));
+    file.write_at(0, std::string("ne"));
+    file.commit();
+  }
+  EXPECT_EQ(read(path), "new");
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(Files, AnAtomicFileBehindALinkKeepsTheLink) {
+  std::ofstream(folder_ / "real") << "old";
+  std::filesystem::create_symlink("real", folder_ / "link");
+  AtomicFile file(folder_ / "link");
+  file.write_at(0, std::string("new"));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read(folder_ / "real"), "new");
+}
+
+TEST_F(Files, PlacesThatCannotBeWrittenAreRefusedAndNothingIsCreated) {
+  EXPECT_NE(message_of([&] { require_writable(folder_ / "no" / "file", 0, "model"); }).find("mkdir -p"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { require_writable(folder_, 0, "model"); }).find("folder"), std::string::npos);
+  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("left"), std::string::npos);
+  EXPECT_NE(message_of([&] { require_writable("/dev/null", 0, "model"); }).find("none"), std::string::npos);
+  require_writable(folder_ / "file", 10, "model");
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST(SizeText, IsReadable) {
+  EXPECT_EQ(size_text(17), "17 bytes");
+  EXPECT_EQ(size_text(1536), "1.5 KB");
+  EXPECT_EQ(size_text(std::uint64_t{300} << 30), "300 GB");
+}
+
+TEST(FileError, HasFileLineFindingAndAdvice) {
+  EXPECT_STREQ(file_error("a.txt", 7, "found x", "do y").what(), "a.txt:7: found x; do y");
+  EXPECT_STREQ(file_error("a.txt", 0, "found x", "do y").what(), "a.txt: found x; do y");
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,45 @@
+// Sparse rows: an owning store and a borrowed view. Row i is index/value [begin[i], begin[i + 1]).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace truemax {
+
+struct RowView {
+  std::span<const FeatureId> index;  // strictly ascending
+  std::span<const float> value;      // finite, not zero
+};
+
+struct CsrView {
+  std::span<const std::uint64_t> begin;  // rows + 1 offsets
+  const FeatureId* index = nullptr;
+  const float* value = nullptr;
+
+  std::size_t rows() const { return begin.empty() ? 0 : begin.size() - 1; }
+  RowView row(std::size_t i) const {
+    const std::size_t first = begin[i], length = begin[i + 1] - begin[i];
+    return {{index + first, length}, {value + first, length}};
+  }
+};
+
+struct Csr {
+  std::vector<std::uint64_t> begin{0};
+  std::vector<FeatureId> index;
+  std::vector<float> value;
+
+  std::size_t rows() const { return begin.size() - 1; }
+  std::size_t nonzeros() const { return index.size(); }
+  CsrView view() const { return {begin, index.data(), value.data()}; }
+  RowView row(std::size_t i) const { return view().row(i); }
+  std::size_t bytes() const {
+    return begin.capacity() * sizeof(begin[0]) + index.capacity() * sizeof(index[0]) +
+           value.capacity() * sizeof(value[0]);
+  }
+};
+
+}  // namespace truemax

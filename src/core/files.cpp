@@ -1,0 +1,152 @@
+#include "core/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "core/error.hpp"
+
+namespace truemax {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::uint64_t read_number(const std::string& path, std::uint64_t missing) {
+  std::ifstream in(path);
+  std::uint64_t value = 0;
+  return in >> value ? value : missing;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  // A link stays a link: what is replaced is the file behind it.
+  std::error_code error;
+  if (std::filesystem::is_symlink(path_, error)) {
+    const auto behind = std::filesystem::weakly_canonical(path_, error);
+    if (!error) path_ = behind.string();
+  }
+  temporary_ = fmt::format("{}.tmp-{}", path_, getpid());
+  descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("creating");
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* doing) {
+  const int error = errno;
+  throw UserError(
+      fmt::format("{}: {} it failed: {}; the old file, if any, is untouched: make room or choose "
+                  "another place, and run the command again",
+                  path_, doing, std::strerror(error)));
+}
+
+void AtomicFile::reserve(std::uint64_t bytes) {
+  const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
+  if (error == 0) return;
+  // Where the file system cannot claim space, a full disk is met while writing instead.
+  if (error == EOPNOTSUPP || error == EINVAL || error == ENOSYS) {
+    if (ftruncate(descriptor_, static_cast<off_t>(bytes)) == 0) return;
+  } else {
+    errno = error;
+  }
+  fail("writing");
+}
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) fail("writing");
+    offset += static_cast<std::uint64_t>(wrote);
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) fail("writing");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("renaming");
+  close(descriptor_);
+  descriptor_ = -1;
+  // The rename itself must survive a power cut: sync the folder that holds the name.
+  const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    fsync(folder);
+    close(folder);
+  }
+}
+
+void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option) {
+  const std::string folder = folder_of(path);
+  struct stat status {};
+  if (path.empty() || path.back() == '/' || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)))
+    throw UserError(fmt::format("--{} {}: this is a folder; give the name of a file in it", option, path));
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw UserError(
+        fmt::format("--{} {}: this is no regular file; give a file name, or 'none'", option, path));
+  if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    throw UserError(fmt::format("--{} {}: there is no folder {}; make it with: mkdir -p {}", option, path,
+                                folder, folder));
+  if (access(folder.c_str(), W_OK) != 0)
+    throw UserError(
+        fmt::format("--{} {}: the folder {} cannot be written; choose another place", option, path, folder));
+  struct statvfs disk {};
+  if (statvfs(folder.c_str(), &disk) == 0) {
+    const std::uint64_t there = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
+    if (bytes > there)
+      throw UserError(
+          fmt::format("--{} {}: the file will take {} and the disk has {} left; make room or choose "
+                      "another place",
+                      option, path, size_text(bytes), size_text(there)));
+  }
+}
+
+std::uint64_t available_memory() {
+  constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t there = kUnknown;
+  std::ifstream in("/proc/meminfo");
+  std::string name, unit;
+  std::uint64_t kilobytes = 0;
+  while (in >> name >> kilobytes) {
+    std::getline(in, unit);
+    if (name == "MemAvailable:") there = kilobytes * 1024;
+  }
+  // Inside a container the control group may allow less than the machine has.
+  const auto group = [&](const char* limit_path, const char* used_path) {
+    const std::uint64_t limit = read_number(limit_path, kUnknown);
+    const std::uint64_t used = read_number(used_path, 0);
+    if (limit != kUnknown) there = std::min(there, limit > used ? limit - used : 0);
+  };
+  group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current");
+  group("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  return there;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  if (unit == 0) return fmt::format("{} bytes", bytes);
+  return fmt::format("{:.{}f} {}", value, value < 10 ? 1 : 0, kUnits[unit]);
+}
+
+}  // namespace truemax

@@ -1,0 +1,54 @@
+#include "core/parallel.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace truemax {
+
+std::size_t available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    const int count = CPU_COUNT(&set);
+    if (count > 0) return static_cast<std::size_t>(count);
+  }
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+void parallel_for(std::size_t chunks, std::size_t threads, const std::function<void(std::size_t)>& work) {
+  threads = std::min(threads, chunks);
+  if (threads <= 1) {
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) work(chunk);
+    return;
+  }
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  const auto run = [&] {
+    for (;;) {
+      const std::size_t chunk = next.fetch_add(1);
+      if (chunk >= chunks) return;
+      try {
+        work(chunk);
+      } catch (...) {
+        next.store(chunks);
+        const std::lock_guard lock(failure_mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(run);
+    run();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace truemax

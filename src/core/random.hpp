@@ -1,0 +1,68 @@
+// Counter-based random numbers: a number is a pure function of (seed, stream, position), so any step of any
+// epoch can be drawn on its own, ahead of time, and in any order.
+#pragma once
+
+#include <Random123/philox.h>
+
+#include <array>
+#include <cstdint>
+
+namespace truemax {
+
+// What a stream of numbers is for. Streams never overlap.
+enum class Stream : std::uint32_t { visit = 1, draw = 2, generate_label = 3, generate_row = 4 };
+
+// Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit
+// words gives twice the bits of the 32-bit one for the same time.
+class CounterRandom {
+ public:
+  struct Block {
+    std::uint64_t first, second, third, fourth;
+    bool operator==(const Block&) const = default;
+  };
+
+  CounterRandom(std::uint64_t seed, Stream stream, std::uint64_t epoch)
+      : key_{{seed, (static_cast<std::uint64_t>(stream) << 56) ^ epoch}} {}
+
+  Block at(std::uint64_t position, std::uint64_t word = 0) const {
+    const auto r = r123::Philox4x64()({{position, word, 0, 0}}, key_);
+    return {r[0], r[1], r[2], r[3]};
+  }
+
+ private:
+  r123::Philox4x64::key_type key_;
+};
+
+// The words of one stream one after the other, from any place: word i is a quarter of block i/4.
+class RandomWords {
+ public:
+  RandomWords(const CounterRandom& random, std::uint64_t first) : random_(random), at_(first) {
+    if (at_ % 4 != 0) load();
+  }
+  std::uint64_t next() {
+    if (at_ % 4 == 0) load();
+    return words_[at_++ % 4];
+  }
+
+ private:
+  void load() {
+    const CounterRandom::Block b = random_.at(at_ / 4);
+    words_ = {b.first, b.second, b.third, b.fourth};
+  }
+  const CounterRandom& random_;
+  std::uint64_t at_;
+  std::array<std::uint64_t, 4> words_{};
+};
+
+// A whole number in [0, n) from 64 random bits; its probabilities differ from 1/n by less than 2^-64.
+inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(bits) * n) >> 64);
+}
+
+// A number in [0, 1) from the top 53 bits.
+inline double uniform_unit(std::uint64_t bits) {
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+}  // namespace truemax
