@@ -1,0 +1,43 @@
+// Arrays of numbers in a file: idx (MNIST) and npy (NumPy). Headers are believed only as far as the bytes
+// that follow them: nothing is allocated by a size that a header states.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/input.hpp"
+#include "data/options.hpp"
+
+namespace truemax {
+
+enum class Element { u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, truth, bytes, unicode };
+
+struct DenseHeader {
+  Element element = Element::u8;
+  std::size_t item_bytes = 1;
+  bool swapped = false;       // the other byte order than this machine's
+  bool column_major = false;  // npy's fortran_order
+  std::vector<std::uint64_t> shape;
+
+  bool is_text() const { return element == Element::bytes || element == Element::unicode; }
+  std::uint64_t rows() const { return shape[0]; }
+  std::uint64_t columns() const;   // the product of the other dimensions
+  std::string shape_text() const;  // (60000, 28, 28)
+};
+
+// Reads the header and leaves the input at the first item. Throws UserError on a wrong magic number, a kind
+// of item that is no number or text, no dimensions, no items, or a size above 2^63 bytes.
+DenseHeader read_dense_header(Input& input, Format format);
+
+// `count` items at `from` as doubles; the element must not be a text.
+void decode_items(const DenseHeader& header, const char* from, std::size_t count, double* to);
+
+// The labels of an array of one column, one name for each row. Whole numbers only, or text.
+struct DenseLabels {
+  std::vector<std::uint32_t> label;  // of each row: a number of names
+  std::vector<std::string> names;
+};
+DenseLabels read_dense_labels(const std::string& path);
+
+}  // namespace truemax

@@ -1,0 +1,91 @@
+// fastText lines: labels are the words that begin with __label__, all other words are features.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/input.hpp"
+#include "data/sniff.hpp"
+#include "data/text_piece.hpp"
+
+namespace truemax {
+namespace {
+
+bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+class FasttextParser {
+ public:
+  explicit FasttextParser(Piece& piece) : piece_(piece), p_(piece.text.data()), end_(p_ + piece.text.size()) {
+    index_ = piece.index.reserve(piece.text.size() / 2 + 1);  // a word takes two bytes at least
+    value_ = piece.value.reserve(piece.text.size() / 2 + 1);
+    if (piece.text.find('\0') != std::string_view::npos) check_binary_ = true;
+  }
+
+  // Every line is a row, an empty one too, so that predictions stand line by line beside the text.
+  void run() {
+    piece_.lines.push_back({0, 0});
+    while (p_ < end_) {
+      row_.clear();
+      read_line();
+      finish_row();
+    }
+  }
+
+ private:
+  void read_line() {
+    while (true) {
+      while (*p_ != '\n' && is_space(*p_)) ++p_;
+      if (*p_ == '\n') break;
+      const char* const from = p_;
+      while (!is_space(*p_)) ++p_;
+      const std::string_view token(from, static_cast<std::size_t>(p_ - from));
+      if (check_binary_ && token.find('\0') != std::string_view::npos)
+        throw PieceError{piece_.line_count, "looks like a binary file",
+                         "name a text file, or its format by --format"};
+      if (token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
+        add_label(token.substr(kLabelPrefix.size()));
+      else
+        row_.push_back(piece_.add_name(piece_.words, token));
+    }
+    ++p_;
+  }
+
+  void add_label(std::string_view name) {
+    if (name.empty())
+      throw PieceError{piece_.line_count, fmt::format("label '{}' has no name", kLabelPrefix),
+                       fmt::format("write labels as {}name", kLabelPrefix)};
+    piece_.add_label(name);
+  }
+
+  void finish_row() {
+    std::sort(row_.begin(), row_.end());
+    for (std::size_t i = 0; i < row_.size();) {
+      std::size_t same = i;
+      while (same < row_.size() && row_[same] == row_[i]) ++same;
+      index_[used_] = row_[i];
+      value_[used_] = static_cast<float>(same - i);
+      ++used_;
+      i = same;
+    }
+    piece_.end_row(used_);
+    ++piece_.line_count;
+  }
+
+  Piece& piece_;
+  const char* p_;
+  const char* const end_;
+  FeatureId* index_;
+  float* value_;
+  std::size_t used_ = 0;
+  bool check_binary_ = false;
+  std::vector<std::uint32_t> row_;
+};
+
+}  // namespace
+
+void parse_fasttext_piece(Piece& piece) {
+  FasttextParser(piece).run();
+}
+
+}  // namespace truemax

@@ -1,0 +1,221 @@
+#include "data/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "data/preprocess.hpp"
+
+namespace truemax {
+namespace {
+
+std::uint64_t limited(std::uint64_t features, std::uint64_t max_features) {
+  return max_features == 0 ? features : std::min(features, max_features);
+}
+
+// Words by falling number of occurrences, ties by first occurrence.
+void number_words_by_count(RawRows& raw) {
+  std::vector<double> counts(raw.words.size(), 0.0);
+  for (std::size_t j = 0; j < raw.rows.nonzeros(); ++j) counts[raw.rows.index[j]] += raw.rows.value[j];
+  const std::vector<FeatureId> rank = ranks_by_count(counts);
+  std::vector<std::string> words(raw.words.size());
+  for (std::size_t i = 0; i < words.size(); ++i) words[rank[i]] = std::move(raw.words[i]);
+  raw.words = std::move(words);
+  renumber_features(raw.rows, rank);
+}
+
+std::shared_ptr<FeatureSpace> make_space(RawRows& raw, std::uint64_t max_features,
+                                         std::uint64_t least_features) {
+  auto space = std::make_shared<FeatureSpace>();
+  space->declared = raw.declared;
+  space->file_features = raw.features;
+  if (raw.format == Format::fasttext) {
+    number_words_by_count(raw);
+    space->words = std::move(raw.words);
+  } else if (!raw.declared) {
+    space->file_features = std::max(raw.features, least_features);
+  }
+  space->features = static_cast<FeatureId>(limited(space->file_features, max_features));
+  if (!space->words.empty()) space->words.resize(space->features);
+  return space;
+}
+
+void require_rows(const RawRows& raw, const PreprocessOptions& options, const DataStatistics& statistics) {
+  if (raw.size() > 0) return;
+  const std::string limit = options.max_features > 0 && statistics.cut_features > 0
+                                ? fmt::format(" below --max-features {}", options.max_features)
+                                : "";
+  throw file_error(raw.path, 0,
+                   fmt::format("no row to train on: of {} rows {} have no label and {} no feature{}",
+                               statistics.rows_in_file, statistics.rows_without_label,
+                               statistics.rows_without_features, limit),
+                   limit.empty() ? "check the file and its --format" : "raise --max-features");
+}
+
+// The sum of weights of each name's examples.
+std::vector<double> count_labels(const RawRows& raw, LabelRule rule) {
+  std::vector<double> counts(raw.label_names.size(), 0.0);
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    const std::uint64_t begin = raw.label_begin[i], end = raw.label_begin[i + 1];
+    if (rule == LabelRule::first) {
+      counts[raw.label[begin]] += 1;
+      continue;
+    }
+    for (std::uint64_t j = begin; j < end; ++j)
+      counts[raw.label[j]] += 1.0 / static_cast<double>(end - begin);
+  }
+  return counts;
+}
+
+std::shared_ptr<ClassList> make_classes(const RawRows& raw, LabelRule rule) {
+  const std::vector<double> counts = count_labels(raw, rule);
+  std::vector<std::string> names;
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    names.push_back(raw.label_names[i]);
+    kept.push_back(counts[i]);
+  }
+  if (names.size() == 1)
+    throw file_error(raw.path, 0,
+                     fmt::format("all {} usable rows are of the class '{}'", raw.size(), names[0]),
+                     "train on rows of two classes or more");
+  return std::make_shared<ClassList>(std::move(names), std::move(kept));
+}
+
+std::vector<ClassId> classes_of_names(const RawRows& raw, const ClassList& classes) {
+  std::vector<ClassId> class_of;
+  class_of.reserve(raw.label_names.size());
+  for (const std::string& name : raw.label_names) class_of.push_back(classes.find(name));
+  return class_of;
+}
+
+}  // namespace
+
+RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint64_t max_rows,
+                  std::size_t threads, std::vector<std::string>& notes) {
+  StreamOptions stream;
+  stream.threads = threads;
+  return RowStream(path, options, stream, notes).next(max_rows == 0 ? ~0ULL : max_rows);
+}
+
+Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features) {
+  Dataset data;
+  data.format = raw.format;
+  data.statistics.rows_in_file = raw.size();
+  const auto space = make_space(raw, options.max_features, least_features);
+  filter_rows(raw, {space->features, true, options.normalize}, data.statistics);
+  require_rows(raw, options, data.statistics);
+  data.space = space;
+  data.classes = make_classes(raw, options.labels);
+  add_labels(raw, options.labels, classes_of_names(raw, *data.classes), data);
+  data.rows = std::move(raw.rows);
+  return data;
+}
+
+RowPreparer::RowPreparer(const PreprocessOptions& options, std::shared_ptr<const ClassList> classes,
+                         std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features)
+    : options_(options),
+      classes_(std::move(classes)),
+      space_(std::move(space)),
+      drop_unknown_features_(drop_unknown_features) {
+  for (const std::string& word : space_->words) words_.add(word);
+}
+
+Dataset RowPreparer::test_set(RawRows&& raw) const {
+  const std::string path = raw.path;
+  Dataset data = prepare(std::move(raw), true);
+  const DataStatistics& s = data.statistics;
+  if (data.label.empty())
+    throw file_error(
+        path, 0,
+        fmt::format("no row can be evaluated: of {} rows {} have no label, {} no features, and {} examples a "
+                    "label that training never saw",
+                    s.rows_in_file, s.rows_without_label, s.rows_without_features, s.unseen),
+        "give rows with labels of the training data, or use 'truemax predict'");
+  return data;
+}
+
+Dataset RowPreparer::prediction_rows(RawRows&& raw) const {
+  return prepare(std::move(raw), false);
+}
+
+Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
+  Dataset data;
+  data.format = raw.format;
+  data.statistics.rows_in_file = raw.size();
+  data.space = space_;
+  data.classes = classes_;
+  check_kind(raw);
+  if (raw.format == Format::fasttext)
+    look_up_words(raw, data.statistics);
+  else
+    check_features(raw, data.statistics);
+  filter_rows(raw, {space_->features, drop_rows, options_.normalize}, data.statistics);
+  add_labels(raw, options_.labels, classes_of_names(raw, *classes_), data);
+  data.rows = std::move(raw.rows);
+  return data;
+}
+
+void RowPreparer::check_kind(const RawRows& raw) const {
+  const bool words_here = raw.format == Format::fasttext, words_there = !space_->words.empty();
+  if (words_here && !words_there)
+    throw file_error(raw.path, 0, "is fastText text, but the model was trained on numbered features",
+                     "give data in the format of the training data");
+  if (!words_here && words_there)
+    throw file_error(raw.path, 0,
+                     fmt::format("is {} data, but the model was trained on words (fastText text)",
+                                 format_name(raw.format)),
+                     "give fastText text");
+  if (raw.declared && space_->declared && raw.features != space_->file_features)
+    throw file_error(
+        raw.path, 0,
+        fmt::format("has {} features, the model's data had {}", raw.features, space_->file_features),
+        "give data with the features of the training data");
+}
+
+// Numbers above the model's D. Where --max-features cut the model's data, they are cut like the others.
+void RowPreparer::check_features(RawRows& raw, DataStatistics& statistics) const {
+  const std::uint64_t known = space_->file_features;
+  if (raw.features <= known || space_->features < known) return;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    const RowView row = raw.rows.row(i);
+    if (row.index.empty() || row.index.back() < known) continue;
+    if (!drop_unknown_features_) {
+      const std::uint64_t base = raw.format == Format::libsvm ? 1 : 0;
+      throw raw.error(i,
+                      fmt::format("feature number {} is above the {} features of the model",
+                                  row.index.back() + base, known),
+                      "use --unknown-features drop to leave such features out");
+    }
+    const auto first = std::lower_bound(row.index.begin(), row.index.end(), known);
+    statistics.unknown_features += static_cast<std::uint64_t>(row.index.end() - first);
+  }
+}
+
+void RowPreparer::look_up_words(RawRows& raw, DataStatistics& statistics) const {
+  std::vector<FeatureId> number(raw.words.size());
+  for (std::size_t i = 0; i < number.size(); ++i) number[i] = words_.find(raw.words[i]);
+  for (std::size_t j = 0; j < raw.rows.nonzeros(); ++j)
+    if (number[raw.rows.index[j]] == NameViews::kNone)
+      statistics.unknown_words += static_cast<std::uint64_t>(raw.rows.value[j]);
+  static_assert(NameViews::kNone == kDropFeature);
+  renumber_features(raw.rows, number);
+}
+
+Dataset make_test_set(RawRows&& raw, const PreprocessOptions& options,
+                      std::shared_ptr<const ClassList> classes, std::shared_ptr<const FeatureSpace> space,
+                      bool drop_unknown_features) {
+  return RowPreparer(options, std::move(classes), std::move(space), drop_unknown_features)
+      .test_set(std::move(raw));
+}
+
+Dataset make_prediction_rows(RawRows&& raw, const PreprocessOptions& options,
+                             std::shared_ptr<const ClassList> classes,
+                             std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features) {
+  return RowPreparer(options, std::move(classes), std::move(space), drop_unknown_features)
+      .prediction_rows(std::move(raw));
+}
+
+}  // namespace truemax

@@ -1,0 +1,62 @@
+// From files to data sets: reading whole files, and the preprocessing that a model keeps for its later data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "data/names.hpp"
+#include "data/options.hpp"
+#include "data/raw_rows.hpp"
+#include "data/row_stream.hpp"
+
+namespace truemax {
+
+// All rows of a file, or its first `max_rows` (0: all; of the split, where there is one). The result does not
+// depend on `threads`. Throws UserError with file and line.
+RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint64_t max_rows,
+                  std::size_t threads, std::vector<std::string>& notes);
+
+// Preprocessing of training data, in this order: features from max_features on are dropped; each row gets its
+// examples by the label rule; rows without label or without features are dropped; rows are scaled. The
+// classes are the labels of the examples. `least_features` widens D where the format does not state it, so
+// that it covers the test data too. Throws UserError where no row is left, or one class only.
+Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features = 0);
+
+// The same preprocessing for data of a model that exists. Made once for many batches: it keeps an index of
+// the model's words.
+class RowPreparer {
+ public:
+  RowPreparer(const PreprocessOptions& options, std::shared_ptr<const ClassList> classes,
+              std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features);
+
+  // Rows without label or without features are dropped and counted. A label that training never saw makes no
+  // example, but its row stays. Throws UserError where no example is left.
+  Dataset test_set(RawRows&& raw) const;
+  // No row is dropped: row i of the result is row i of `raw`, perhaps without features or labels.
+  Dataset prediction_rows(RawRows&& raw) const;
+
+ private:
+  Dataset prepare(RawRows&& raw, bool drop_rows) const;
+  void check_kind(const RawRows& raw) const;
+  void check_features(RawRows& raw, DataStatistics& statistics) const;
+  void look_up_words(RawRows& raw, DataStatistics& statistics) const;
+
+  PreprocessOptions options_;
+  std::shared_ptr<const ClassList> classes_;
+  std::shared_ptr<const FeatureSpace> space_;
+  bool drop_unknown_features_;
+  NameViews words_;  // of space_->words
+};
+
+// RowPreparer for one set of rows.
+Dataset make_test_set(RawRows&& raw, const PreprocessOptions& options,
+                      std::shared_ptr<const ClassList> classes, std::shared_ptr<const FeatureSpace> space,
+                      bool drop_unknown_features);
+Dataset make_prediction_rows(RawRows&& raw, const PreprocessOptions& options,
+                             std::shared_ptr<const ClassList> classes,
+                             std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features);
+
+}  // namespace truemax

@@ -1,0 +1,115 @@
+// Names, each kept once and numbered by first occurrence.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace truemax {
+
+inline std::uint64_t hash_name(std::string_view name) {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15ULL, kOdd2 = 0xD6E8FEB86659FD93ULL;
+  // Every step can be undone, so words that differ stay different; two rounds carry each bit to the low ones.
+  const auto mix = [](std::uint64_t h) {
+    h = (h ^ (h >> 32)) * kOdd;
+    h = (h ^ (h >> 29)) * kOdd2;
+    return h ^ (h >> 32);
+  };
+  std::uint64_t h = name.size() * kOdd, word = 0;
+  const char* p = name.data();
+  std::size_t left = name.size();
+  for (; left >= 8; left -= 8, p += 8) {
+    std::memcpy(&word, p, 8);
+    h = mix(h ^ word);
+  }
+  if (left >= 4) {  // two loads that overlap: with the length they still tell every byte
+    std::uint32_t low = 0, high = 0;
+    std::memcpy(&low, p, 4);
+    std::memcpy(&high, p + left - 4, 4);
+    h = mix(h ^ (low | (static_cast<std::uint64_t>(high) << 32)));
+  } else if (left > 0) {
+    const auto byte = [p](std::size_t i) {
+      return static_cast<std::uint64_t>(static_cast<unsigned char>(p[i]));
+    };
+    h = mix(h ^ (byte(0) | (byte(left / 2) << 8) | (byte(left - 1) << 16)));
+  }
+  return h;
+}
+
+// Text = std::string owns its names; Text = std::string_view points into a text that outlives the table.
+template <class Text>
+class NameTable {
+ public:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+
+  std::uint32_t add(std::string_view name) { return add(name, hash_name(name)); }
+  // The number of `name`, which is new where it equals size() before the call.
+  std::uint32_t add(std::string_view name, std::uint64_t hash) {
+    if (names_.size() * 2 >= slots_.size()) grow();
+    Slot& slot = slots_[place(name, hash)];
+    if (slot.number == kNone) {
+      slot = {hash, static_cast<std::uint32_t>(names_.size()), static_cast<std::uint32_t>(name.size())};
+      names_.emplace_back(name);
+      hashes_.push_back(hash);
+    }
+    return slot.number;
+  }
+  std::uint32_t find(std::string_view name) const {
+    return slots_.empty() ? kNone : slots_[place(name, hash_name(name))].number;
+  }
+  std::size_t size() const { return names_.size(); }
+  const Text& operator[](std::uint32_t i) const { return names_[i]; }
+  std::uint64_t hash(std::uint32_t i) const { return hashes_[i]; }
+  std::vector<Text> take_names() {
+    auto names = std::move(names_);
+    *this = NameTable();
+    return names;
+  }
+  // Empties the table and keeps its memory.
+  void clear() {
+    names_.clear();
+    hashes_.clear();
+    slots_.assign(slots_.size(), Slot{});
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t number = kNone;
+    std::uint32_t length = 0;  // of the name; here it spares a look at the name
+  };
+
+  // Names of one length up to 8 bytes have the same hash only where they are the same: hash_name maps one
+  // word by steps that can be undone.
+  bool holds(const Slot& slot, std::string_view name, std::uint64_t hash) const {
+    return slot.hash == hash && slot.length == static_cast<std::uint32_t>(name.size()) &&
+           (name.size() <= 8 || names_[slot.number] == name);
+  }
+  std::size_t place(std::string_view name, std::uint64_t hash) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = hash & mask;
+    while (slots_[at].number != kNone && !holds(slots_[at], name, hash)) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    slots_.assign(slots_.empty() ? 64 : slots_.size() * 2, Slot{});
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      std::size_t at = hashes_[i] & mask;
+      while (slots_[at].number != kNone) at = (at + 1) & mask;
+      slots_[at] = {hashes_[i], static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(names_[i].size())};
+    }
+  }
+
+  std::vector<Text> names_;
+  std::vector<std::uint64_t> hashes_;
+  std::vector<Slot> slots_;  // a power of two, at most half full
+};
+
+using NameViews = NameTable<std::string_view>;
+using NameStore = NameTable<std::string>;
+
+}  // namespace truemax

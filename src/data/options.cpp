@@ -1,0 +1,60 @@
+#include "data/options.hpp"
+
+namespace truemax {
+
+const char* format_name(Format format) {
+  switch (format) {
+    case Format::automatic:
+      return "auto";
+    case Format::xmlrepository:
+      return "xmlrepository";
+    case Format::lshtc:
+      return "lshtc";
+    case Format::libsvm:
+      return "libsvm";
+    case Format::fasttext:
+      return "fasttext";
+    case Format::idx:
+      return "idx";
+    case Format::npy:
+      return "npy";
+  }
+  return "unknown";
+}
+
+void ReadOptions::describe(OptionTable& table) {
+  table.choice("format", &format,
+               {{"auto", Format::automatic},
+                {"xmlrepository", Format::xmlrepository},
+                {"lshtc", Format::lshtc},
+                {"libsvm", Format::libsvm},
+                {"fasttext", Format::fasttext},
+                {"idx", Format::idx},
+                {"npy", Format::npy}},
+               "Format of the data files; auto recognises it by the content. gzip and zstd are recognised in "
+               "every format.");
+  table.text(
+      "label-file", "FILE", &label_file,
+      "The labels of idx or npy features; left out, a file of a fitting name beside the features is taken "
+      "(images -> labels, X -> y).");
+  table.text(
+      "split", "FILE", &split,
+      "Take only the rows whose numbers (from 1) stand in this file, in its order: an XMLRepository split "
+      "file.");
+  table.count("split-column", &split_column, {.low = 1}, "The column of the split file, counted from 1.");
+}
+
+void PreprocessOptions::describe(OptionTable& table) {
+  table.choice(
+      "labels", &labels, {{"first", LabelRule::first}, {"all", LabelRule::all}},
+      "A row with several labels counts once for its first label, or once for each of its labels with "
+      "weight 1 / their number.");
+  table.count(
+      "max-features", &max_features, {.low = 0},
+      "Keep only the features numbered below this (from 0), the commonest words in fastText data; 0 keeps "
+      "all.");
+  table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
+               "Scale each row to Euclidean length 1, or leave it as it is.");
+}
+
+}  // namespace truemax

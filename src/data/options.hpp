@@ -1,0 +1,36 @@
+// What a reader and the preprocessing are told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/options.hpp"
+
+namespace truemax {
+
+enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, idx, npy };
+enum class LabelRule { first, all };
+enum class Normalize { none, l2 };
+
+const char* format_name(Format format);
+
+// Where rows come from. One per file read.
+struct ReadOptions {
+  Format format = Format::automatic;
+  std::string label_file;  // the labels of idx and npy features; empty: found beside the features
+  std::string split;       // XMLRepository split file: 1-based row numbers, one column per split
+  std::uint64_t split_column = 1;
+
+  void describe(OptionTable& table);
+};
+
+// What is done to the rows; kept in the model, so that test data gets the same.
+struct PreprocessOptions {
+  LabelRule labels = LabelRule::first;
+  std::uint64_t max_features = 0;  // keep features numbered below this (0-based); 0: all
+  Normalize normalize = Normalize::none;
+
+  void describe(OptionTable& table);
+};
+
+}  // namespace truemax

@@ -1,0 +1,142 @@
+#include "data/preprocess.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace truemax {
+namespace {
+
+// Scales values to length 1. Squares of floats neither overflow nor vanish in a double, so the length of a
+// row that holds a value is positive and finite.
+void scale_to_unit(float* value, std::size_t count) {
+  double sum = 0;
+  for (std::size_t j = 0; j < count; ++j)
+    sum += static_cast<double>(value[j]) * static_cast<double>(value[j]);
+  const double length = std::sqrt(sum);
+  for (std::size_t j = 0; j < count; ++j)
+    value[j] = static_cast<float>(static_cast<double>(value[j]) / length);
+}
+
+template <class T>
+void give_back_memory(std::vector<T>& v) {
+  if (v.capacity() > v.size() + v.size() / 2) v.shrink_to_fit();
+}
+
+}  // namespace
+
+void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics) {
+  Csr& rows = raw.rows;
+  std::uint64_t used = 0, labels_used = 0, rows_used = 0;  // what is kept moves to the front
+  std::vector<LineMark> no_lines;
+  raw.lines.swap(no_lines);
+  std::uint64_t begin = 0, label_begin = 0;
+  for (std::size_t i = 0, n = raw.size(); i < n; ++i) {
+    const std::uint64_t end = rows.begin[i + 1], label_end = raw.label_begin[i + 1];
+    const std::uint64_t row_used = used;
+    for (std::uint64_t j = begin; j < end; ++j) {
+      if (rows.index[j] >= filter.features) {
+        statistics.cut_features += end - j;  // ascending: the rest of the row goes too
+        break;
+      }
+      rows.index[used] = rows.index[j];
+      rows.value[used] = rows.value[j];
+      ++used;
+    }
+    const bool has_label = label_end > label_begin, has_features = used > row_used;
+    if (!has_label) ++statistics.rows_without_label;
+    if (has_label && !has_features) ++statistics.rows_without_features;
+    if (filter.drop_rows && !(has_label && has_features)) {
+      used = row_used;
+    } else {
+      if (filter.normalize == Normalize::l2 && has_features) {
+        scale_to_unit(rows.value.data() + row_used, used - row_used);
+        // A value far below the largest one may have become zero, which no row stores.
+        std::uint64_t to = row_used;
+        for (std::uint64_t j = row_used; j < used; ++j) {
+          if (rows.value[j] == 0.0F) continue;
+          rows.index[to] = rows.index[j];
+          rows.value[to] = rows.value[j];
+          ++to;
+        }
+        used = to;
+      }
+      for (std::uint64_t j = label_begin; j < label_end; ++j) raw.label[labels_used++] = raw.label[j];
+      ++rows_used;
+      rows.begin[rows_used] = used;
+      raw.label_begin[rows_used] = labels_used;
+    }
+    begin = end;
+    label_begin = label_end;
+  }
+  rows.begin.resize(rows_used + 1);
+  rows.index.resize(used);
+  rows.value.resize(used);
+  raw.label_begin.resize(rows_used + 1);
+  raw.label.resize(labels_used);
+  give_back_memory(rows.begin);
+  give_back_memory(rows.index);
+  give_back_memory(rows.value);
+}
+
+void renumber_features(Csr& rows, const std::vector<FeatureId>& to) {
+  std::vector<std::pair<FeatureId, float>> row;
+  std::uint64_t used = 0, begin = 0;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    row.clear();
+    for (std::uint64_t j = begin; j < rows.begin[i + 1]; ++j)
+      if (to[rows.index[j]] != kDropFeature) row.emplace_back(to[rows.index[j]], rows.value[j]);
+    std::sort(row.begin(), row.end());
+    begin = rows.begin[i + 1];
+    for (const auto& [feature, value] : row) {
+      rows.index[used] = feature;
+      rows.value[used] = value;
+      ++used;
+    }
+    rows.begin[i + 1] = used;
+  }
+  rows.index.resize(used);
+  rows.value.resize(used);
+}
+
+std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts) {
+  std::vector<FeatureId> order(counts.size());
+  std::iota(order.begin(), order.end(), FeatureId{0});
+  std::sort(order.begin(), order.end(),
+            [&](FeatureId a, FeatureId b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
+  std::vector<FeatureId> rank(counts.size());
+  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<FeatureId>(i);
+  return rank;
+}
+
+void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data) {
+  const std::size_t rows = raw.size();
+  bool one_each = true, all_weigh_one = true;
+  data.label_set.reserve(raw.label.size());
+  data.label_begin.reserve(rows + 1);
+  data.label.reserve(rule == LabelRule::first ? rows : raw.label.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::uint64_t begin = raw.label_begin[i], end = raw.label_begin[i + 1];
+    for (std::uint64_t j = begin; j < end; ++j) data.label_set.push_back(class_of[raw.label[j]]);
+    data.label_begin.push_back(data.label_set.size());
+    const std::uint64_t examples =
+        rule == LabelRule::first ? std::min<std::uint64_t>(1, end - begin) : end - begin;
+    for (std::uint64_t j = begin; j < begin + examples; ++j) {
+      const ClassId label = class_of[raw.label[j]];
+      if (label == kUnseenClass) {
+        ++data.statistics.unseen;
+        continue;
+      }
+      one_each &= data.label.size() == i;
+      all_weigh_one &= examples == 1;
+      data.label.push_back(label);
+      data.example_row.push_back(static_cast<RowId>(i));
+      data.weight.push_back(static_cast<float>(1.0 / static_cast<double>(examples)));
+    }
+  }
+  if (one_each && data.label.size() == rows) data.example_row = {};
+  if (all_weigh_one) data.weight = {};
+}
+
+}  // namespace truemax

@@ -1,0 +1,32 @@
+// The steps of the preprocessing, shared by training, test and prediction data.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "data/raw_rows.hpp"
+
+namespace truemax {
+
+struct RowFilter {
+  std::uint64_t features = 0;  // values of features from here on are dropped
+  bool drop_rows = true;       // rows without label or without features go
+  Normalize normalize = Normalize::none;
+};
+
+// Cuts, drops and scales in place, and counts what it dropped.
+void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics);
+
+// Renumbers the features: feature f becomes to[f], or goes where that is kDropFeature. Rows stay ascending.
+inline constexpr FeatureId kDropFeature = 0xFFFFFFFFU;
+void renumber_features(Csr& rows, const std::vector<FeatureId>& to);
+
+// The numbers that `count` things with these counts get by falling count, ties by their old number.
+std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);
+
+// Fills label_set, and the examples with their rows and weights by the rule. class_of: the class of each of
+// raw.label_names.
+void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data);
+
+}  // namespace truemax

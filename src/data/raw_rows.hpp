@@ -1,0 +1,48 @@
+// Rows as a file has them: before the label rule, the feature limit and the scaling.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/csr.hpp"
+#include "core/error.hpp"
+#include "data/options.hpp"
+
+namespace truemax {
+
+// From row `row` on (counted in these rows), each row stands one line below the one before, from `line` on.
+struct LineMark {
+  std::uint64_t row = 0, line = 0;
+};
+
+struct RawRows {
+  Csr rows;  // features from 0, ascending, no zeros; fastText: numbers of `words`
+  std::vector<std::uint64_t> label_begin{0};
+  std::vector<std::uint32_t>
+      label;  // of each row, in the order of the file, each once: numbers of label_names
+  std::vector<std::string> label_names;  // by first occurrence
+  std::vector<std::string> words;        // fastText: by first occurrence; else empty
+
+  std::string path;  // as messages call it
+  Format format = Format::automatic;
+  std::uint64_t features = 0;   // D: as declared, or the largest feature number + 1 in the file so far
+  bool declared = false;        // the format states D
+  std::uint64_t first_row = 0;  // rows of the file before these
+  std::vector<LineMark> lines;  // text formats: where the rows stand; empty: row numbers are all there is
+
+  std::size_t size() const { return rows.rows(); }
+  bool has_label(std::size_t i) const { return label_begin[i + 1] > label_begin[i]; }
+  // The line of row i, from 1; 0 where the format has no lines.
+  std::uint64_t line_of(std::size_t i) const;
+  // Row i, which is to be the next, stands in `line`.
+  void mark_line(std::uint64_t i, std::uint64_t line);
+  // An error about row i: with its line, or its number in words.
+  UserError error(std::size_t i, std::string_view found, std::string_view advice) const;
+};
+
+// Rows `chosen` of `all`, in that order; names and words stay as they are.
+RawRows gather_rows(const RawRows& all, const std::vector<std::uint64_t>& chosen);
+
+}  // namespace truemax

@@ -1,0 +1,53 @@
+// Rows of a data file in any format, in batches: the way every command reads data. A whole file is one batch;
+// prediction takes many, so that its memory does not grow with the file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/options.hpp"
+#include "data/raw_rows.hpp"
+
+namespace truemax {
+
+struct StreamOptions {
+  std::size_t threads = 1;         // the rows do not depend on it
+  std::size_t window = 16U << 20;  // bytes of text at a time; the rows do not depend on it
+  std::size_t piece = 1U << 20;    // a window is parsed in pieces of this size; the rows do not depend on it
+  bool labels_required = true;     // idx and npy: whether a missing label file is an error
+};
+
+// What a format delivers. One for text, one for dense arrays, one for rows that had to be read at once.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  // Appends up to `most` rows to a fresh batch; fewer only at the end of the file.
+  virtual void read(RawRows& batch, std::uint64_t most) = 0;
+};
+
+class RowStream {
+ public:
+  // `path`: a file, "-" for standard input, or "FEATURES,LABELS" for idx and npy. Notes for the user are
+  // appended to `notes`, now and by later calls of next(); it must outlive the stream.
+  RowStream(const std::string& path, const ReadOptions& options, const StreamOptions& stream,
+            std::vector<std::string>& notes);
+  ~RowStream();
+  RowStream(RowStream&&) noexcept;
+  RowStream& operator=(RowStream&&) noexcept;
+
+  // The next rows, at most `most` of them; no rows: the end. Throws UserError.
+  RawRows next(std::uint64_t most);
+  Format format() const { return format_; }
+  // How messages call the file.
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  Format format_ = Format::automatic;
+  std::uint64_t rows_given_ = 0;
+  std::unique_ptr<RowSource> source_;
+};
+
+}  // namespace truemax

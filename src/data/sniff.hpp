@@ -1,0 +1,36 @@
+// Which format a file has, told by its first bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/options.hpp"
+
+namespace truemax {
+
+inline constexpr std::string_view kLabelPrefix = "__label__";
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+// So much of a file is looked at.
+inline constexpr std::size_t kSniffBytes = 256 << 10;
+
+struct Sniffed {
+  Format format = Format::automatic;
+  bool may_be_lshtc = false;  // libsvm was assumed, but every line looked at could be LSHTC as well
+};
+
+bool looks_like_idx(std::string_view head);
+bool looks_like_npy(std::string_view head);
+
+// `head`: the first bytes of the file, all of it where it is short. Throws UserError where no format fits.
+Sniffed sniff_format(const std::string& name, std::string_view head);
+
+// The first line of an XMLRepository file: rows, features, labels.
+struct XmlHeader {
+  std::uint64_t rows = 0, features = 0, labels = 0;
+};
+// Nothing where the line is not three whole numbers.
+std::optional<XmlHeader> parse_xml_header(std::string_view line);
+
+}  // namespace truemax

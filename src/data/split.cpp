@@ -1,0 +1,85 @@
+// XMLRepository split files: one column of row numbers, from 1, for each split.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "data/sources.hpp"
+#include "data/text_lines.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+
+// The `column`-th token of the line, from 1; empty where there are fewer. `columns`: how many there are.
+std::string_view token_of(std::string_view line, std::uint64_t column, std::uint64_t& columns) {
+  std::string_view found;
+  columns = 0;
+  while (true) {
+    const std::size_t begin = line.find_first_not_of(kBlanks);
+    if (begin == std::string_view::npos) return found;
+    line.remove_prefix(begin);
+    const std::string_view token = line.substr(0, line.find_first_of(kBlanks));
+    if (++columns == column) found = token;
+    line.remove_prefix(token.size());
+  }
+}
+
+class SplitReader {
+ public:
+  SplitReader(std::string name, std::uint64_t column, std::uint64_t rows)
+      : name_(std::move(name)), column_(column), seen_at_(rows, 0) {}
+
+  void read_line(std::string_view line) {
+    ++line_;
+    std::uint64_t columns = 0;
+    const std::string_view token = token_of(line, column_, columns);
+    if (columns == 0) return;
+    if (token.empty())
+      throw file_error(name_, line_, fmt::format("{} columns, column {} asked for", columns, column_),
+                       "choose another column by --split-column");
+    std::uint64_t number = 0;
+    const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
+    const bool is_number = read.ec == std::errc() && read.ptr == token.data() + token.size();
+    if (!is_number || number < 1 || number > seen_at_.size())
+      throw file_error(name_, line_,
+                       fmt::format("{} is not a row number from 1 to {}", in_quotes(token), seen_at_.size()),
+                       "check that the split file belongs to the data file");
+    std::uint64_t& seen_at = seen_at_[number - 1];
+    if (seen_at != 0)
+      throw file_error(name_, line_, fmt::format("row {} stands here and in line {}", number, seen_at),
+                       "name each row once");
+    seen_at = line_;
+    chosen_.push_back(number - 1);
+  }
+
+  std::vector<std::uint64_t> take() {
+    if (chosen_.empty()) throw file_error(name_, 0, "holds no row numbers", "check the split file");
+    return std::move(chosen_);
+  }
+
+ private:
+  std::string name_;
+  std::uint64_t column_, line_ = 0;
+  std::vector<std::uint64_t> seen_at_;  // the line of each row's number; 0: none yet
+  std::vector<std::uint64_t> chosen_;
+};
+
+}  // namespace
+
+std::vector<std::uint64_t> read_split(const std::string& path, std::uint64_t column, std::uint64_t rows) {
+  Input input(path);
+  LineWindows windows(input, 1 << 20);
+  SplitReader reader(input.name(), column, rows);
+  Scratch<char> buffer;
+  for (auto text = windows.read(buffer); !text.empty(); text = windows.read(buffer)) {
+    while (!text.empty()) {
+      const std::size_t length = text.find('\n');
+      reader.read_line(text.substr(0, length));
+      text.remove_prefix(length + 1);
+    }
+  }
+  return reader.take();
+}
+
+}  // namespace truemax

@@ -1,0 +1,76 @@
+// A piece of a text file, parsed on its own: the unit of parallel reading. Pieces are cut at fixed places, so
+// what they hold, put together in order, does not depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/types.hpp"
+#include "data/names.hpp"
+#include "data/options.hpp"
+#include "data/raw_rows.hpp"
+#include "data/scratch.hpp"
+
+namespace truemax {
+
+// Feature numbers are below this: a FeatureId, and the number of features fits in one too.
+inline constexpr std::uint64_t kMostFeatures = 0xFFFFFFFFULL;
+
+struct TextRules {
+  Format format = Format::libsvm;
+  std::uint64_t features = kMostFeatures;  // XMLRepository: D of the header
+  std::uint64_t labels = ~0ULL;            // XMLRepository: L of the header
+};
+
+struct PieceError {
+  std::uint64_t line = 0;  // in the piece, from 0
+  std::string found, advice;
+};
+
+struct Piece {
+  std::string_view text;  // whole lines; the last byte is a newline
+
+  // The rows before the first error, if there is one.
+  std::vector<std::uint64_t> begin, label_begin;  // rows + 1 offsets each
+  Scratch<FeatureId> index;
+  Scratch<float> value;
+  // A label that is a plain number below kPlainLabels stands for itself, which spares most files all hashing;
+  // any other is kPlainLabels + its number in names.
+  static constexpr std::uint32_t kPlainLabels = 1U << 20;
+  std::vector<std::uint32_t> label;
+  NameViews names, words;
+  std::deque<std::string> made_names;  // names that do not stand in the text letter for letter ("+1" is "1")
+  std::vector<LineMark> lines;         // lines from 0 in the piece
+  std::uint64_t line_count = 0;
+  // Where the largest feature number + 1 of the rows so far rises. Explicit zeros count: they are a way to
+  // state the number of features.
+  struct Width {
+    std::uint64_t row, features;
+  };
+  std::vector<Width> widths;
+  bool has_qid = false;
+  std::optional<PieceError> error;
+
+  std::size_t rows() const { return begin.size() - 1; }
+  void clear();
+  // Adds a label to the row being read.
+  void add_label(std::uint32_t plain) { label.push_back(plain); }
+  void add_label(std::string_view name) { label.push_back(kPlainLabels + add_name(names, name)); }
+  // The number of a name; one that is new must be UTF-8.
+  std::uint32_t add_name(NameViews& table, std::string_view name);
+  // Ends the row being read: its features end at `features_end`, and each of its labels stays once.
+  void end_row(std::uint64_t features_end);
+  std::uint64_t line_of(std::uint64_t row) const;
+};
+
+// Parses piece.text into the piece, by one of the functions below.
+void parse_piece(Piece& piece, const TextRules& rules);
+void parse_sparse_piece(Piece& piece, const TextRules& rules);  // xmlrepository, lshtc, libsvm
+void parse_fasttext_piece(Piece& piece);
+
+}  // namespace truemax

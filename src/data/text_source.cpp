@@ -1,0 +1,302 @@
+// Text rows: windows of lines, cut into pieces that are parsed in parallel while the next window is read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "core/parallel.hpp"
+#include "data/sniff.hpp"
+#include "data/sources.hpp"
+#include "data/text_lines.hpp"
+#include "data/text_piece.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::uint64_t kMostRows = std::numeric_limits<RowId>::max();
+
+// The names of one batch, and where the names of the piece at hand stand in it.
+class BatchNames {
+ public:
+  void begin_piece(const NameViews& names) {
+    piece_ = &names;
+    map_.assign(names.size(), NameStore::kNone);
+  }
+  std::uint32_t number_of_name(std::uint32_t i) {
+    if (map_[i] == NameStore::kNone) map_[i] = names_.add((*piece_)[i], piece_->hash(i));
+    return map_[i];
+  }
+  std::uint32_t number_of_label(std::uint32_t label) {
+    if (label >= Piece::kPlainLabels) return number_of_name(label - Piece::kPlainLabels);
+    if (label >= plain_.size())
+      plain_.resize(std::max<std::size_t>(label + 1, 2 * plain_.size()), NameStore::kNone);
+    if (plain_[label] == NameStore::kNone) plain_[label] = names_.add(fmt::format_int(label).str());
+    return plain_[label];
+  }
+  std::vector<std::string> take() { return names_.take_names(); }
+
+ private:
+  NameStore names_;
+  const NameViews* piece_ = nullptr;
+  std::vector<std::uint32_t> map_;    // of the piece's names
+  std::vector<std::uint32_t> plain_;  // of labels that stand for themselves
+};
+
+class TextSource : public RowSource {
+ public:
+  TextSource(Input input, Format format, const StreamOptions& stream, std::vector<std::string>& notes)
+      : input_(std::move(input)),
+        windows_(input_, stream.window),
+        threads_(std::max<std::size_t>(1, stream.threads)),
+        piece_bytes_(std::max<std::size_t>(1, stream.piece)),
+        notes_(&notes) {
+    rules_.format = format;
+    read_ahead();
+    if (next_text_.substr(0, kByteOrderMark.size()) == kByteOrderMark)
+      next_text_.remove_prefix(kByteOrderMark.size());
+    if (format == Format::xmlrepository) read_header();
+  }
+
+  void read(RawRows& batch, std::uint64_t most) override {
+    batch.path = input_.name();
+    batch.format = rules_.format;
+    BatchNames labels, words;
+    while (batch.size() < most) {
+      if (piece_ == piece_count_) {
+        if (!parse_window()) break;
+        make_room(batch, most);
+      }
+      append_rows(batch, most, labels, words);
+    }
+    batch.label_names = labels.take();
+    batch.words = words.take();
+    if (header_) {
+      batch.features = header_->features;
+      batch.declared = true;
+    } else {
+      batch.features = rules_.format == Format::fasttext ? batch.words.size() : features_;
+    }
+    if (batch.size() < most) check_row_count();
+  }
+
+ private:
+  void read_header() {
+    const std::string_view line = next_text_.substr(0, next_text_.find('\n'));
+    header_ = parse_xml_header(line);
+    if (!header_)
+      throw file_error(input_.name(), 1,
+                       fmt::format("header {} is not three whole numbers", in_quotes(trimmed(line))),
+                       "begin the file with 'rows features labels', or name its format by --format");
+    if (header_->features > kMostFeatures)
+      throw file_error(input_.name(), 1, fmt::format("header declares {} features", header_->features),
+                       fmt::format("at most {} are possible", kMostFeatures));
+    next_text_.remove_prefix(line.size() + 1);
+    if (next_text_.empty()) read_ahead();  // the window held the header alone
+    line_ = 2;
+    rules_.features = header_->features;
+    rules_.labels = header_->labels;
+  }
+
+  static std::string_view trimmed(std::string_view line) {
+    return !line.empty() && line.back() == '\r' ? line.substr(0, line.size() - 1) : line;
+  }
+
+  // Parses the window read ahead and reads the next one meanwhile; false at the end of the file.
+  bool parse_window() {
+    if (read_failure_) std::rethrow_exception(read_failure_);
+    progress_ = next_progress_;
+    std::swap(window_, next_);
+    cut_pieces(next_text_);
+    if (piece_count_ == 0) return false;
+    parallel_for(piece_count_ + 1, threads_, [this](std::size_t chunk) {
+      if (chunk > 0) {
+        parse_piece(pieces_[chunk - 1], rules_);
+        return;
+      }
+      try {
+        read_ahead();
+      } catch (...) {
+        read_failure_ = std::current_exception();  // an error in the rows before it comes first
+      }
+    });
+    return true;
+  }
+
+  void read_ahead() {
+    next_text_ = windows_.read(next_);
+    next_progress_ = input_.progress();
+  }
+
+  // Memory for the rows still to come, by what the file has held so far: growing by halves would copy all
+  // rows again and again, and touch twice the pages.
+  void make_room(RawRows& batch, std::uint64_t most) const {
+    std::uint64_t rows = batch.size(), nonzeros = batch.rows.nonzeros(), labels = batch.label.size();
+    for (std::size_t i = 0; i < piece_count_; ++i) {
+      rows += pieces_[i].rows();
+      nonzeros += pieces_[i].begin.back();
+      labels += pieces_[i].label.size();
+    }
+    if (rows == 0 || progress_ <= 0.0) return;
+    // A little more than the share read so far says, since the rest may be denser; never more than the rows
+    // asked for; and not by a factor that a first short look cannot bear.
+    constexpr double kMostTimes = 64;
+    const double times =
+        std::min({1.02 / progress_, static_cast<double>(most) / static_cast<double>(rows), kMostTimes});
+    const auto reserve = [times](auto& v, std::uint64_t size) {
+      const auto scaled = [size](double by) {
+        return static_cast<std::size_t>(static_cast<double>(size) * by) + 2;
+      };
+      if (scaled(std::min(times, 1.0)) <= v.capacity()) return;
+      v.reserve(
+          std::max(scaled(times), v.capacity() + v.capacity() / 4));  // where it fell short, not bit by bit
+    };
+    reserve(batch.rows.begin, rows);
+    reserve(batch.rows.index, nonzeros);
+    reserve(batch.rows.value, nonzeros);
+    reserve(batch.label_begin, rows);
+    reserve(batch.label, labels);
+  }
+
+  void cut_pieces(std::string_view text) {
+    piece_ = piece_count_ = 0;
+    piece_row_ = 0;
+    while (!text.empty()) {
+      const std::size_t newline = text.find('\n', std::min(piece_bytes_, text.size()) - 1);
+      if (piece_count_ == pieces_.size()) pieces_.emplace_back();
+      pieces_[piece_count_++].text = text.substr(0, newline + 1);
+      text.remove_prefix(newline + 1);
+    }
+  }
+
+  // Appends rows of the piece at hand until the batch is full or the piece is used up.
+  void append_rows(RawRows& batch, std::uint64_t most, BatchNames& labels, BatchNames& words) {
+    Piece& piece = pieces_[piece_];
+    const std::uint64_t from = piece_row_;
+    const std::uint64_t to = from + std::min<std::uint64_t>(piece.rows() - from, most - batch.size());
+    if (row_ + (to - from) > kMostRows)
+      throw file_error(input_.name(), line_ + piece.line_of(from),
+                       fmt::format("more than {} rows", kMostRows), "read fewer by --max-rows");
+    const std::uint64_t kept = to - spare_rows(piece, from, to);
+    if (kept > from) {
+      append_lines(batch, piece, from, kept);
+      append_features(batch, piece, from, kept, words);
+      append_labels(batch, piece, from, kept, labels);
+    }
+    if (piece.has_qid && !noted_qid_) {
+      noted_qid_ = true;
+      notes_->push_back(fmt::format("{}: qid:number is ignored", input_.name()));
+    }
+    piece_row_ = to;
+    // An error behind the last row asked for is no one's concern.
+    if (to < piece.rows() || (piece.error && batch.size() == most)) return;
+    if (piece.error)
+      throw file_error(input_.name(), line_ + piece.error->line, piece.error->found, piece.error->advice);
+    line_ += piece.line_count;
+    ++piece_;
+    piece_row_ = 0;
+  }
+
+  // Counts the rows. Empty lines at the end of an XMLRepository file, behind the rows of its header, are
+  // none; returns how many of the last rows of [from, to) they are.
+  std::uint64_t spare_rows(const Piece& piece, std::uint64_t from, std::uint64_t to) {
+    if (!header_ || row_ + (to - from) <= header_->rows) {
+      row_ += to - from;
+      return 0;
+    }
+    const std::uint64_t inside = header_->rows > row_ ? header_->rows - row_ : 0;
+    std::uint64_t spare = 0;
+    for (std::uint64_t i = from + inside; i < to; ++i)
+      spare += piece.begin[i] == piece.begin[i + 1] && piece.label_begin[i] == piece.label_begin[i + 1];
+    row_ += to - from - spare;
+    return to - from - inside;  // rows too many are counted, to be named in the error, but not given out
+  }
+
+  void append_lines(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to) const {
+    const std::uint64_t before = batch.size();
+    batch.mark_line(before, line_ + piece.line_of(from));
+    for (const LineMark& mark : piece.lines)
+      if (mark.row > from && mark.row < to) batch.mark_line(before + mark.row - from, line_ + mark.line);
+  }
+
+  void append_features(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to,
+                       BatchNames& words) {
+    Csr& rows = batch.rows;
+    const std::uint64_t first = piece.begin[from], last = piece.begin[to], shift = rows.index.size() - first;
+    for (std::uint64_t i = from; i < to; ++i) rows.begin.push_back(piece.begin[i + 1] + shift);
+    rows.value.insert(rows.value.end(), piece.value.data() + first, piece.value.data() + last);
+    if (rules_.format != Format::fasttext) {
+      rows.index.insert(rows.index.end(), piece.index.data() + first, piece.index.data() + last);
+      for (const Piece::Width& width : piece.widths)
+        if (width.row < to) features_ = std::max(features_, width.features);
+      return;
+    }
+    words.begin_piece(piece.words);
+    for (std::uint64_t j = first; j < last; ++j)
+      rows.index.push_back(words.number_of_name(piece.index.data()[j]));
+    sort_each_row(rows, rows.rows() - (to - from));
+  }
+
+  // Numbers of a piece ascend in its rows; those of the batch need not.
+  static void sort_each_row(Csr& rows, std::size_t first_row) {
+    std::vector<std::pair<FeatureId, float>> row;
+    for (std::size_t i = first_row; i < rows.rows(); ++i) {
+      const std::uint64_t begin = rows.begin[i], end = rows.begin[i + 1];
+      if (std::is_sorted(rows.index.begin() + static_cast<std::ptrdiff_t>(begin),
+                         rows.index.begin() + static_cast<std::ptrdiff_t>(end)))
+        continue;
+      row.clear();
+      for (std::uint64_t j = begin; j < end; ++j) row.emplace_back(rows.index[j], rows.value[j]);
+      std::sort(row.begin(), row.end());
+      for (std::uint64_t j = begin; j < end; ++j) std::tie(rows.index[j], rows.value[j]) = row[j - begin];
+    }
+  }
+
+  static void append_labels(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to,
+                            BatchNames& labels) {
+    labels.begin_piece(piece.names);
+    for (std::uint64_t i = from; i < to; ++i) {
+      for (std::uint64_t j = piece.label_begin[i]; j < piece.label_begin[i + 1]; ++j)
+        batch.label.push_back(labels.number_of_label(piece.label[j]));
+      batch.label_begin.push_back(batch.label.size());
+    }
+  }
+
+  void check_row_count() const {
+    if (header_ && row_ != header_->rows)
+      throw file_error(input_.name(), 1,
+                       fmt::format("header says {} rows, the file has {}", header_->rows, row_),
+                       "correct the header (N D L) or restore the missing rows");
+  }
+
+  Input input_;
+  LineWindows windows_;
+  TextRules rules_;
+  std::size_t threads_, piece_bytes_;
+  std::vector<std::string>* notes_;
+  std::optional<XmlHeader> header_;
+
+  Scratch<char> window_, next_;  // being parsed; being read
+  std::string_view next_text_;
+  double progress_ = 0, next_progress_ = 0;  // share of the file behind each of them
+  std::exception_ptr read_failure_;
+  std::vector<Piece> pieces_;
+  std::size_t piece_ = 0, piece_count_ = 0;  // at hand; of the window
+  std::uint64_t piece_row_ = 0;              // first row of the piece at hand that was not given out
+  std::uint64_t line_ = 1;                   // of the piece's first line
+  std::uint64_t row_ = 0;                    // rows given out
+  std::uint64_t features_ = 0;               // largest feature number + 1 in them
+  bool noted_qid_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RowSource> open_text(Input input, Format format, const StreamOptions& stream,
+                                     std::vector<std::string>& notes) {
+  return std::make_unique<TextSource>(std::move(input), format, stream, notes);
+}
+
+}  // namespace truemax
