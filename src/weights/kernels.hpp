@@ -1,0 +1,78 @@
+// The loops over features of a sampled step: a row against single classes. Inlined into the step loop.
+// Products are taken in double, where the product of two floats is exact: no feature value can overflow a
+// score, and a sum differs between machines and loops only by the order of its additions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "core/csr.hpp"
+#include "weights/weights.hpp"
+
+namespace truemax {
+
+// z_k = x.w_k (+ intercept), added in the order of the features: bit for bit what the rows x blocks pass
+// computes.
+inline double score(const Weights& w, RowView x, ClassId k) {
+  const float* from = w.lane(k);
+  double z = w.has_intercept() ? static_cast<double>(w.intercept()[k]) : 0.0;
+  for (std::size_t j = 0; j < x.index.size(); ++j)
+    z += static_cast<double>(x.value[j]) * static_cast<double>(from[std::size_t{x.index[j]} * kLanes]);
+  return z;
+}
+
+// Scores of a few classes at once; four partial sums a class, so that additions do not wait for each other.
+template <std::size_t kClasses>
+inline std::array<double, kClasses> scores(const Weights& w, RowView x,
+                                           const std::array<ClassId, kClasses>& k) {
+  std::array<const float*, kClasses> from;
+  for (std::size_t c = 0; c < kClasses; ++c) from[c] = w.lane(k[c]);
+  std::array<double, kClasses> even{}, odd{};
+  const std::size_t count = x.index.size();
+  const FeatureId* index = x.index.data();
+  const float* value = x.value.data();
+  std::size_t j = 0;
+  for (; j + 1 < count; j += 2) {
+    const std::size_t at0 = std::size_t{index[j]} * kLanes, at1 = std::size_t{index[j + 1]} * kLanes;
+    const double x0 = static_cast<double>(value[j]), x1 = static_cast<double>(value[j + 1]);
+    for (std::size_t c = 0; c < kClasses; ++c) {
+      even[c] += x0 * static_cast<double>(from[c][at0]);
+      odd[c] += x1 * static_cast<double>(from[c][at1]);
+    }
+  }
+  if (j < count)
+    for (std::size_t c = 0; c < kClasses; ++c)
+      even[c] += static_cast<double>(value[j]) * static_cast<double>(from[c][std::size_t{index[j]} * kLanes]);
+  for (std::size_t c = 0; c < kClasses; ++c) {
+    even[c] += odd[c];
+    if (w.has_intercept()) even[c] += static_cast<double>(w.intercept()[k[c]]);
+  }
+  return even;
+}
+
+// w_k += c x (and the intercept += c) for a few classes, all different.
+template <std::size_t kClasses>
+inline void add(Weights& w, RowView x, const std::array<ClassId, kClasses>& k,
+                const std::array<double, kClasses>& c) {
+  std::array<float*, kClasses> to;
+  for (std::size_t i = 0; i < kClasses; ++i) to[i] = w.lane(k[i]);
+  for (std::size_t j = 0; j < x.index.size(); ++j) {
+    const std::size_t at = std::size_t{x.index[j]} * kLanes;
+    const double value = static_cast<double>(x.value[j]);
+    for (std::size_t i = 0; i < kClasses; ++i)
+      to[i][at] = static_cast<float>(static_cast<double>(to[i][at]) + c[i] * value);
+  }
+  if (w.has_intercept())
+    for (std::size_t i = 0; i < kClasses; ++i)
+      w.intercept()[k[i]] = static_cast<float>(static_cast<double>(w.intercept()[k[i]]) + c[i]);
+}
+
+// |x|^2, plus one for the intercept: the Gram matrix of one row.
+inline double squared_norm(RowView x, bool with_intercept) {
+  double sum = with_intercept ? 1.0 : 0.0;
+  for (const float v : x.value) sum += static_cast<double>(v) * static_cast<double>(v);
+  return sum;
+}
+
+}  // namespace truemax

@@ -1,0 +1,35 @@
+// The pass "rows x blocks": every row against every class, a block of W at a time while many rows use it, in
+// memory that depends neither on N nor on K. Serves exact loss, prediction and normalisers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/csr.hpp"
+#include "weights/weights.hpp"
+
+namespace truemax {
+
+struct PassResult {
+  std::size_t top = 0;             // entries a row in best / best_score: min(top asked for, K)
+  std::vector<double> log_sum;     // log sum_k exp(z_k) of each row; never below any of its scores
+  std::vector<ClassId> best;       // [rows][top], by falling score
+  std::vector<double> best_score;  // [rows][top]
+  bool complete = true;            // false: `stop` was raised and the result is not to be used
+};
+
+struct PassOptions {
+  std::size_t top = 1;
+  std::size_t threads = 1;
+  // Equal scores stand in the order of these ranks (K of them, all different).
+  std::span<const std::uint32_t> tie_rank;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// Rows are independent: the result has the same bits for any number of threads.
+PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions& options);
+
+}  // namespace truemax

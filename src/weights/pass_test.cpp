@@ -1,0 +1,193 @@
+// The rows x blocks pass: against every score of every row, sorted and summed the slow way.
+#include "weights/pass.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "weights/kernels.hpp"
+#include "weights/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+std::vector<std::uint32_t> random_ranks(Engine& random, std::size_t classes) {
+  std::vector<std::uint32_t> rank(classes);
+  std::iota(rank.begin(), rank.end(), 0U);
+  std::shuffle(rank.begin(), rank.end(), random);
+  return rank;
+}
+
+// Weights and values from a handful of numbers, so that many scores are equal.
+void make_ties(Engine& random, Weights& w, Csr& rows) {
+  std::uniform_int_distribution<int> small(-1, 1);
+  std::vector<float> row(w.features());
+  for (ClassId k = 0; k < w.classes(); ++k) {
+    for (float& v : row) v = static_cast<float>(small(random));
+    w.set_class(k, row);
+    if (w.has_intercept()) w.intercept()[k] = static_cast<float>(small(random));
+  }
+  for (float& v : rows.value) v = v > 0 ? 1.0F : 2.0F;
+}
+
+PassResult pass(const Weights& w, const Csr& rows, std::size_t top, const std::vector<std::uint32_t>& rank,
+                std::size_t threads = 1, const std::atomic<bool>* stop = nullptr) {
+  return softmax_pass(w, rows.view(), {.top = top, .threads = threads, .tie_rank = rank, .stop = stop});
+}
+
+void expect_right(const Weights& w, const Csr& rows, std::size_t asked,
+                  const std::vector<std::uint32_t>& rank, const PassResult& result) {
+  const std::size_t classes = w.classes(), top = std::min(asked, classes);
+  ASSERT_TRUE(result.complete);
+  ASSERT_EQ(result.top, top);
+  ASSERT_EQ(result.log_sum.size(), rows.rows());
+  ASSERT_EQ(result.best.size(), rows.rows() * top);
+  ASSERT_EQ(result.best_score.size(), rows.rows() * top);
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    std::vector<double> z(classes);
+    for (ClassId k = 0; k < classes; ++k) z[k] = score(w, rows.row(i), k);
+    std::vector<ClassId> order(classes);
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](ClassId a, ClassId b) { return z[a] != z[b] ? z[a] > z[b] : rank[a] < rank[b]; });
+    for (std::size_t t = 0; t < top; ++t) {
+      ASSERT_EQ(result.best[i * top + t], order[t]) << "row " << i << " place " << t << " of " << classes;
+      ASSERT_EQ(result.best_score[i * top + t], z[order[t]]);
+    }
+    const auto most = static_cast<long double>(z[order[0]]);
+    long double sum = 0;
+    for (const double v : z) sum += std::exp(static_cast<long double>(v) - most);
+    const long double exact = most + std::log(sum);
+    ASSERT_LE(std::abs(static_cast<long double>(result.log_sum[i]) - exact), 1e-14L * (1 + std::abs(exact)));
+    for (const double v : z) ASSERT_GE(result.log_sum[i], v);
+  }
+}
+
+TEST(SoftmaxPass, IsTheBruteForceLogSumAndTopOrder) {
+  Engine random(1);
+  for (const std::size_t classes : {2U, 3U, 15U, 16U, 17U, 33U, 100U})
+    for (const std::size_t count : {1U, 63U, 64U, 65U, 200U})
+      for (const bool intercept : {false, true})
+        for (const bool ties : {false, true}) {
+          Weights w = random_weights(random, classes, 12, intercept, 0.5);
+          Csr rows = random_rows(random, count, 12, 6, 0.5);
+          if (ties) make_ties(random, w, rows);
+          const auto rank = random_ranks(random, classes);
+          for (const std::size_t top : {std::size_t{1}, std::size_t{3}, std::size_t{5}, classes, classes + 7})
+            expect_right(w, rows, top, rank, pass(w, rows, top, rank));
+        }
+}
+
+TEST(SoftmaxPass, NeedsNoTopEntries) {
+  Engine random(2);
+  const Weights w = random_weights(random, 20, 10, false, 0.5);
+  const Csr rows = random_rows(random, 70, 10, 5, 0.5);
+  const auto rank = random_ranks(random, 20);
+  expect_right(w, rows, 0, rank, pass(w, rows, 0, rank));
+}
+
+TEST(SoftmaxPass, OfNoRowsIsEmpty) {
+  const Weights w(20, 10, false);
+  const PassResult result = pass(w, Csr(), 3, std::vector<std::uint32_t>(20));
+  EXPECT_TRUE(result.complete);
+  EXPECT_TRUE(result.log_sum.empty());
+  EXPECT_TRUE(result.best.empty());
+}
+
+TEST(SoftmaxPass, OfUntrainedWeightsIsUniformWithTheClassesInTheOrderOfTheirRanks) {
+  Engine random(3);
+  const Csr rows = random_rows(random, 10, 5, 3, 1);
+  const auto rank = random_ranks(random, 1000);
+  const PassResult result = pass(Weights(1000, 5, false), rows, 1000, rank);
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_NEAR(result.log_sum[i], std::log(1000.0), 1e-14);
+    for (std::size_t t = 0; t < 1000; ++t) ASSERT_EQ(rank[result.best[i * 1000 + t]], t);
+  }
+}
+
+TEST(SoftmaxPass, IsRightForWeightsAndValuesAtTheEndsOfFloat) {
+  Engine random(4);
+  for (const double decades : {10.0, 37.0})
+    for (const bool intercept : {false, true}) {
+      const Weights w = random_weights(random, 37, 20, intercept, decades);
+      const Csr rows = random_rows(random, 150, 20, 10, decades);
+      const auto rank = random_ranks(random, 37);
+      const PassResult result = pass(w, rows, 37, rank, 2);
+      expect_right(w, rows, 37, rank, result);
+      for (const double v : result.log_sum) ASSERT_TRUE(std::isfinite(v));
+    }
+}
+
+TEST(SoftmaxPass, HasTheSameBitsForAnyNumberOfThreads) {
+  Engine random(5);
+  for (const std::size_t count : {1U, 65U, 1000U, 5000U}) {
+    Weights w = random_weights(random, 35, 15, true, 1);
+    Csr rows = random_rows(random, count, 15, 8, 0.5);
+    if (count == 1000) make_ties(random, w, rows);
+    const auto rank = random_ranks(random, 35);
+    const PassResult one = pass(w, rows, 5, rank, 1);
+    expect_right(w, rows, 5, rank, one);
+    for (const std::size_t threads : {2U, 3U, 4U, 5U, 64U}) {
+      const PassResult many = pass(w, rows, 5, rank, threads);
+      EXPECT_EQ(many.log_sum, one.log_sum) << threads;
+      EXPECT_EQ(many.best, one.best) << threads;
+      EXPECT_EQ(many.best_score, one.best_score) << threads;
+    }
+  }
+}
+
+TEST(SoftmaxPass, RowsDoNotDependOnEachOther) {
+  Engine random(6);
+  const Weights w = random_weights(random, 50, 15, true, 1);
+  const Csr rows = random_rows(random, 300, 15, 8, 0.5);
+  const auto rank = random_ranks(random, 50);
+  const PassResult whole = pass(w, rows, 4, rank);
+  const CsrView view = rows.view();
+  for (const std::size_t first : {0U, 1U, 63U, 150U}) {
+    const std::size_t count = 100;
+    const PassResult part = softmax_pass(w, {view.begin.subspan(first, count + 1), view.index, view.value},
+                                         {.top = 4, .threads = 1, .tie_rank = rank, .stop = nullptr});
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(part.log_sum[i], whole.log_sum[first + i]);
+      for (std::size_t t = 0; t < 4; ++t) EXPECT_EQ(part.best[i * 4 + t], whole.best[(first + i) * 4 + t]);
+    }
+  }
+}
+
+TEST(SoftmaxPass, IsIncompleteExactlyWhenItWasStopped) {
+  Engine random(7);
+  const Weights w = random_weights(random, 40, 10, false, 1);
+  const Csr rows = random_rows(random, 500, 10, 5, 1);
+  const auto rank = random_ranks(random, 40);
+  for (const std::size_t threads : {1U, 3U}) {
+    std::atomic<bool> stop{false};
+    expect_right(w, rows, 2, rank, pass(w, rows, 2, rank, threads, &stop));
+    stop = true;
+    EXPECT_FALSE(pass(w, rows, 2, rank, threads, &stop).complete);
+  }
+}
+
+// Without the stop this pass takes many seconds.
+TEST(SoftmaxPass, EndsSoonAfterItIsStopped) {
+  Engine random(8);
+  const Weights w(400000, 100, false);
+  const Csr rows = random_rows(random, 4000, 100, 60, 1);
+  const std::vector<std::uint32_t> rank(400000);
+  std::atomic<bool> stop{false};
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop = true;
+  });
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(pass(w, rows, 0, rank, 2, &stop).complete);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,103 @@
+// Sizeless vectors (SVE, RVV) cannot stand in arrays; those machines use NEON or the scalar path here.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "weights/tile.cpp"
+#include <hwy/foreach_target.h>
+// after foreach_target
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <array>
+#include <limits>
+
+#include "weights/tile.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace truemax {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Doubles = hn::CappedTag<double, 8>;
+constexpr std::size_t kWidth = hn::MaxLanes(Doubles());
+constexpr std::size_t kVectors = kLanes / kWidth;
+using Vector = hn::Vec<Doubles>;
+
+void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* HWY_RESTRICT block,
+                     const float* HWY_RESTRICT start, double* HWY_RESTRICT tile) {
+  const Doubles d;
+  const hn::Rebind<float, Doubles> f;
+  for (std::size_t r = 0; r < count; ++r) {
+    const RowView x = rows.row(first + r);
+    Vector z[kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v) z[v] = hn::PromoteTo(d, hn::LoadU(f, start + v * kWidth));
+    for (std::size_t j = 0; j < x.index.size(); ++j) {
+      const Vector value = hn::Set(d, static_cast<double>(x.value[j]));
+      const float* line = block + std::size_t{x.index[j]} * kLanes;
+      // The product of two floats is exact in double: fused or not, the sum is the same.
+      for (std::size_t v = 0; v < kVectors; ++v)
+        z[v] = hn::MulAdd(value, hn::PromoteTo(d, hn::LoadU(f, line + v * kWidth)), z[v]);
+    }
+    for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(z[v], d, tile + r * kLanes + v * kWidth);
+  }
+}
+
+void accumulate_tile_here(double* HWY_RESTRICT tile, std::size_t count, std::size_t lanes,
+                          double* HWY_RESTRICT highest, double* HWY_RESTRICT sum,
+                          double* HWY_RESTRICT tile_highest) {
+  const Doubles d;
+  for (std::size_t r = 0; r < count; ++r) {
+    double* z = tile + r * kLanes;
+    for (std::size_t lane = lanes; lane < kLanes; ++lane) z[lane] = std::numeric_limits<double>::lowest();
+    Vector most = hn::LoadU(d, z);
+    for (std::size_t v = 1; v < kVectors; ++v) most = hn::Max(most, hn::LoadU(d, z + v * kWidth));
+    const double top = hn::GetLane(hn::MaxOfLanes(d, most));
+    tile_highest[r] = top;
+    if (top > highest[r]) {
+      const Vector old = hn::Exp(d, hn::Set(d, highest[r] - top));
+      sum[r] *= hn::GetLane(old);
+      highest[r] = top;
+    }
+    const Vector base = hn::Set(d, highest[r]);
+    Vector total = hn::Zero(d);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      total = hn::Add(total, hn::Exp(d, hn::Sub(hn::LoadU(d, z + v * kWidth), base)));
+    sum[r] += hn::GetLane(hn::SumOfLanes(d, total));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace truemax
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace truemax {
+
+HWY_EXPORT(score_tile_here);
+HWY_EXPORT(accumulate_tile_here);
+
+void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, const float* start,
+                double* tile) {
+  HWY_DYNAMIC_DISPATCH(score_tile_here)(rows, first, count, block, start, tile);
+}
+
+void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,
+                     double* tile_highest) {
+  HWY_DYNAMIC_DISPATCH(accumulate_tile_here)(tile, count, lanes, highest, sum, tile_highest);
+}
+
+std::vector<std::int64_t> tile_targets() {
+  return hwy::SupportedAndGeneratedTargets();
+}
+
+const char* tile_target_name(std::int64_t target) {
+  return hwy::TargetName(target);
+}
+
+void force_tile_target(std::int64_t target) {
+  hwy::SetSupportedTargetsForTest(target);
+}
+
+}  // namespace truemax
+#endif  // HWY_ONCE

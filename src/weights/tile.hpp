@@ -1,0 +1,30 @@
+// Vectorised pieces of the rows x blocks pass, dispatched at run time to the best instructions of the
+// machine. A tile is the scores of some rows against one block: [rows][kLanes] double.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/csr.hpp"
+#include "weights/weights.hpp"
+
+namespace truemax {
+
+// tile[r][lane] = x_(first+r) . w_(lane of the block) + start[lane]; start is the block's intercept or zeros.
+// Equal on every machine, and equal to score() bit for bit.
+void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, const float* start,
+                double* tile);
+
+// Running log-sum-exp of rows: log of the sum of exp(z) seen so far is highest + log(sum).
+// Adds a tile; writes the highest score of each tile row to tile_highest. Lanes from `lanes` on are masked
+// (and set to the lowest double in the tile).
+void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,
+                     double* tile_highest);
+
+// The instruction sets this build can use on this machine, best first, and a way to force one (tests).
+std::vector<std::int64_t> tile_targets();
+const char* tile_target_name(std::int64_t target);
+void force_tile_target(std::int64_t target);  // 0: automatic again
+
+}  // namespace truemax

@@ -1,0 +1,216 @@
+// The vectorised pieces of the pass, on every instruction set of this machine.
+#include "weights/tile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "weights/kernels.hpp"
+#include "weights/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr double kLowest = std::numeric_limits<double>::lowest();
+constexpr double kUntouched = 12345;
+
+std::uint64_t bits(double v) {
+  std::uint64_t b = 0;
+  std::memcpy(&b, &v, sizeof b);
+  return b;
+}
+
+TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
+  ASSERT_FALSE(tile_targets().empty());
+  const std::vector<float> zeros(kLanes, 0.0F);
+  for (const double decades : {0.5, 8.0, 37.0})
+    for (const bool intercept : {false, true}) {
+      Engine random(1);
+      const Weights w = random_weights(random, 37, 50, intercept, decades);
+      const Csr rows = random_rows(random, 70, 50, 30, decades);
+      for (const std::int64_t target : tile_targets()) {
+        const OnTarget here(target);
+        for (const std::size_t first : {0U, 3U}) {
+          const std::size_t count = 64;
+          std::vector<double> tile((count + 1) * kLanes, kUntouched);
+          for (std::size_t b = 0; b < w.blocks(); ++b) {
+            const float* start = intercept ? &w.intercept()[b * kLanes] : zeros.data();
+            score_tile(rows.view(), first, count, w.block(b), start, tile.data());
+            for (std::size_t r = 0; r < count; ++r)
+              for (std::size_t lane = 0; lane < kLanes && b * kLanes + lane < 37; ++lane)
+                ASSERT_EQ(bits(tile[r * kLanes + lane]),
+                          bits(score(w, rows.row(first + r), static_cast<ClassId>(b * kLanes + lane))))
+                    << tile_target_name(target) << " row " << r << " lane " << lane;
+            for (std::size_t lane = 0; lane < kLanes; ++lane)
+              ASSERT_EQ(tile[count * kLanes + lane], kUntouched);
+          }
+        }
+      }
+    }
+}
+
+// Running log-sum-exp of one row after another tile, beside the same in long double over all scores seen.
+struct Running {
+  std::vector<double> highest{kLowest}, sum{0.0};
+  std::vector<long double> seen;
+
+  // Adds 16 scores of which the first `lanes` count.
+  void add(std::vector<double> z, std::size_t lanes) {
+    for (std::size_t i = 0; i < lanes; ++i) seen.push_back(static_cast<long double>(z[i]));
+    double tile_highest = kUntouched;
+    accumulate_tile(z.data(), 1, lanes, highest.data(), sum.data(), &tile_highest);
+    EXPECT_EQ(tile_highest, *std::max_element(z.begin(), z.begin() + static_cast<std::ptrdiff_t>(lanes)));
+    for (std::size_t lane = lanes; lane < kLanes; ++lane) EXPECT_EQ(z[lane], kLowest);
+  }
+  void check(const std::string& what) const {
+    const long double most = *std::max_element(seen.begin(), seen.end());
+    EXPECT_EQ(static_cast<long double>(highest[0]), most) << what;
+    long double total = 0;
+    for (const long double z : seen) total += std::exp(z - most);
+    // Highway's exp is good to one unit of the last place; a tile adds a rounding or two to each term.
+    EXPECT_NEAR(sum[0] / static_cast<double>(total), 1,
+                1e-15 * (4 + static_cast<double>(seen.size() / kLanes)))
+        << what;
+  }
+};
+
+class AccumulateTile : public testing::Test {
+ protected:
+  // Runs `scene` on every instruction set.
+  template <class Scene>
+  void everywhere(Scene scene) {
+    for (const std::int64_t target : tile_targets()) {
+      SCOPED_TRACE(tile_target_name(target));
+      const OnTarget here(target);
+      scene();
+    }
+  }
+};
+
+TEST_F(AccumulateTile, IsTheLogSumExpOfRandomScoresInAnyOrder) {
+  everywhere([] {
+    Engine random(2);
+    std::normal_distribution<double> normal;
+    for (const double spread : {0.01, 1.0, 30.0, 1000.0})
+      for (int order = 0; order < 3; ++order) {
+        Running running;
+        for (int tile = 0; tile < 50; ++tile) {
+          std::vector<double> z(kLanes);
+          for (double& v : z) v = spread * normal(random);
+          if (order == 1)
+            for (double& v : z) v += spread * tile;  // the highest rises with every tile
+          if (order == 2)
+            for (double& v : z) v -= spread * tile;
+          running.add(z, kLanes);
+          running.check("spread " + std::to_string(spread) + " tile " + std::to_string(tile));
+        }
+      }
+  });
+}
+
+TEST_F(AccumulateTile, LeavesOutTheMaskedLanesWhateverStandsThere) {
+  everywhere([] {
+    for (std::size_t lanes = 1; lanes <= kLanes; ++lanes)
+      for (const double garbage : {0.0, 1e308, -1e308, std::numeric_limits<double>::infinity(),
+                                   -std::numeric_limits<double>::infinity(), std::nan("")}) {
+        Running running;
+        std::vector<double> z(kLanes, garbage);
+        for (std::size_t i = 0; i < lanes; ++i) z[i] = static_cast<double>(i) / 3 - 7;
+        running.add(z, lanes);
+        running.check("lanes " + std::to_string(lanes));
+        for (std::size_t i = 0; i < lanes; ++i) z[i] = 5 - static_cast<double>(i);
+        running.add(z, lanes);
+        running.check("lanes " + std::to_string(lanes) + ", second tile");
+      }
+  });
+}
+
+TEST_F(AccumulateTile, CountsEqualScores) {
+  everywhere([] {
+    for (const double z : {0.0, -0.0, 1.0, -745.2, 1e300, -1e300}) {
+      Running running;
+      for (int tile = 1; tile <= 20; ++tile) {
+        running.add(std::vector<double>(kLanes, z), kLanes);
+        EXPECT_EQ(running.highest[0], z);
+        EXPECT_EQ(running.sum[0], 16.0 * tile);
+      }
+    }
+  });
+}
+
+TEST_F(AccumulateTile, IsRightForScoresBeyondAllExponentials) {
+  everywhere([] {
+    for (const double low : {-1e300, -1e6, -800.0, 0.0})
+      for (const double high : {1e300, 1e6, 800.0}) {
+        for (const bool rising : {false, true}) {
+          Running running;
+          running.add(std::vector<double>(kLanes, rising ? low : high), 3);
+          running.check("first");
+          std::vector<double> mixed(kLanes, low);
+          mixed[5] = high;
+          running.add(mixed, kLanes);
+          running.check("mixed");
+          running.add(std::vector<double>(kLanes, rising ? high : low), kLanes);
+          running.check("last");
+          EXPECT_TRUE(std::isfinite(running.sum[0]));
+        }
+      }
+  });
+}
+
+// Differences where exp leaves the normal numbers, and where it becomes zero.
+TEST_F(AccumulateTile, IsSmoothWhereExponentialsVanish) {
+  everywhere([] {
+    for (double gap = 690; gap < 1010; gap += 0.5) {
+      Running running;
+      std::vector<double> z(kLanes, -gap);
+      running.add(z, kLanes);
+      z[0] = 0;
+      running.add(z, kLanes);
+      EXPECT_EQ(running.highest[0], 0.0);
+      EXPECT_EQ(running.sum[0], 1.0) << gap;
+    }
+  });
+}
+
+TEST_F(AccumulateTile, RowsOfATileAreIndependentAndOthersUntouched) {
+  everywhere([] {
+    Engine random(3);
+    std::normal_distribution<double> normal;
+    const std::size_t count = 7;
+    std::vector<double> tile((count + 1) * kLanes), highest(count + 1, kLowest), sum(count + 1, 0.0),
+        tile_highest(count + 1, kUntouched);
+    for (double& v : tile) v = 5 * normal(random);
+    const std::vector<double> before = tile;
+    accumulate_tile(tile.data(), count, 11, highest.data(), sum.data(), tile_highest.data());
+    for (std::size_t r = 0; r < count; ++r) {
+      Running alone;
+      alone.add({before.begin() + static_cast<std::ptrdiff_t>(r * kLanes),
+                 before.begin() + static_cast<std::ptrdiff_t>((r + 1) * kLanes)},
+                11);
+      EXPECT_EQ(bits(alone.sum[0]), bits(sum[r]));
+      EXPECT_EQ(bits(alone.highest[0]), bits(highest[r]));
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      EXPECT_EQ(tile[count * kLanes + lane], before[count * kLanes + lane]);
+    EXPECT_EQ(highest[count], kLowest);
+    EXPECT_EQ(sum[count], 0.0);
+    EXPECT_EQ(tile_highest[count], kUntouched);
+  });
+}
+
+TEST(TileTarget, ForcingOneLeavesItAloneInTheListUntilItIsLetGo) {
+  const std::vector<std::int64_t> all = tile_targets();
+  for (const std::int64_t target : all) {
+    const OnTarget here(target);
+    EXPECT_EQ(tile_targets(), std::vector{target});
+  }
+  EXPECT_EQ(tile_targets(), all);
+}
+
+}  // namespace
+}  // namespace truemax
