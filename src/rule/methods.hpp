@@ -1,0 +1,50 @@
+// The table of methods. A new method is one file in this folder and one entry here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "core/error.hpp"
+#include "rule/implicit.hpp"
+#include "rule/umax.hpp"
+
+namespace truemax {
+
+using Methods = std::tuple<ImplicitRule, UmaxRule>;
+
+inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
+
+// Calls visit.template operator()<R>() for every rule of the table.
+template <class Visit>
+void for_each_method(Visit&& visit) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (visit.template operator()<std::tuple_element_t<i, Methods>>(), ...);
+  }
+  (std::make_index_sequence<kMethodCount>());
+}
+
+// All rules keep the contract of rule.hpp.
+template <class List>
+inline constexpr bool kAllRules = false;
+template <Rule... R>
+inline constexpr bool kAllRules<std::tuple<R...>> = true;
+static_assert(kAllRules<Methods>);
+
+inline std::array<const MethodInfo*, kMethodCount> methods() {
+  std::array<const MethodInfo*, kMethodCount> list{};
+  std::size_t at = 0;
+  for_each_method([&]<class R>() { list[at++] = &R::kInfo; });
+  return list;
+}
+
+inline const MethodInfo& find_method(std::string_view name) {
+  for (const MethodInfo* info : methods())
+    if (info->name == name) return *info;
+  throw UserError("--method " + std::string(name) +
+                  ": there is no such method; 'truemax methods' lists them");
+}
+
+}  // namespace truemax

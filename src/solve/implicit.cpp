@@ -1,0 +1,131 @@
+#include "solve/implicit.hpp"
+
+#ifndef HWY_DISABLED_TARGETS
+// Sizeless vectors (SVE, RVV) use NEON or the scalar path, as in weights/tile.cpp.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "solve/implicit.cpp"
+#include <hwy/foreach_target.h>
+// after foreach_target
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+HWY_BEFORE_NAMESPACE();
+namespace truemax {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Tag = hn::CappedTag<double, kSolveLanes>;
+using V = hn::Vec<Tag>;
+constexpr std::size_t kWidth = hn::MaxLanes(Tag());
+
+// exp(t) below this is no normal double; a is kept at it, 1e-300, which is nothing against any weight.
+constexpr double kLowestLog = -690;
+
+// The w that solves w + log(w) = t, from a guess a with residual = t - a - log(a) and over = 1/(1 + a): w = a
+// (1 + delta) with delta (1 + a) - delta^2/2 + delta^3/3 = residual, by its series in residual * over. The
+// relative error falls with the fourth power of that; within 10% where it is one.
+HWY_INLINE V refine_delta(V residual, V over) {
+  const Tag d;
+  const V rho = hn::Mul(residual, over);
+  const V cubic = hn::Mul(over, hn::MulSub(hn::Set(d, 0.5), over, hn::Set(d, 1.0 / 3.0)));
+  const V square = hn::MulAdd(rho, cubic, hn::Mul(hn::Set(d, 0.5), over));
+  return hn::MulAdd(hn::Mul(rho, rho), square, rho);
+}
+
+// A guess for w + log(w) = t within 7%, from t >= kLowestLog.
+HWY_INLINE V guess(V t) {
+  const Tag d;
+  const V one = hn::Set(d, 1.0);
+  const V e = hn::Exp(d, hn::Min(t, one));
+  const V small = hn::Div(hn::Mul(e, hn::MulAdd(hn::Set(d, 4.0 / 3.0), e, one)),
+                          hn::MulAdd(e, hn::MulAdd(hn::Set(d, 5.0 / 6.0), e, hn::Set(d, 7.0 / 3.0)), one));
+  const V beyond = hn::Sub(t, one);
+  const V middle = hn::MulAdd(beyond, hn::MulAdd(beyond, hn::Set(d, 0.0625), hn::Set(d, 0.5)), one);
+  const V positive = hn::Max(t, one);
+  const V log_t = hn::Log(d, positive);
+  const V large = hn::Add(hn::Sub(positive, log_t), hn::Div(log_t, positive));
+  return hn::IfThenElse(hn::Lt(t, one), small, hn::IfThenElse(hn::Lt(t, hn::Set(d, 2.5)), middle, large));
+}
+
+int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
+  const Tag d;
+  const V one = hn::Set(d, 1.0), zero = hn::Zero(d), lowest = hn::Set(d, kLowestLog);
+  const V e = hn::Load(d, &p.e[first]), gamma = hn::Load(d, &p.gamma[first]);
+  const V u_old = hn::Load(d, &p.u[first]);
+  const V c =
+      hn::Add(hn::Log(d, hn::Div(hn::Mul(e, hn::Load(d, &p.o[first])), gamma)), hn::Load(d, &p.gap[first]));
+
+  V u = u_old;
+  V t = hn::Max(hn::Sub(c, u), lowest);
+  V a = guess(t);
+  auto open = hn::FirstN(d, std::min(count, kWidth));  // problems not solved yet
+  int evaluations = 0;
+  while (evaluations < 60 && !hn::AllFalse(d, open)) {
+    const V over = hn::Div(one, hn::Add(one, a));
+    const V residual = hn::Sub(hn::Sub(t, a), hn::Log(d, a));
+    const V decayed = hn::Mul(e, hn::Exp(d, hn::Neg(u)));  // e exp(-u)
+    const V delta = refine_delta(residual, over);
+    const V refined = hn::MulAdd(a, delta, a);
+    // 1/(1 + refined) to first order: it only steers the move, the root is where g is.
+    const V over_refined = hn::NegMulAdd(hn::Mul(a, delta), hn::Mul(over, over), over);
+    const V pull = hn::Mul(gamma, refined);
+    const V g = hn::Sub(hn::Add(hn::Sub(e, decayed), hn::Sub(u, u_old)), pull);
+    const V da = hn::Mul(pull, over_refined);  // -gamma a'(u)
+    const V slope = hn::Add(hn::Add(decayed, one), da);
+    V curve = hn::Neg(hn::MulAdd(da, hn::Mul(over_refined, over_refined), decayed));
+    // Halley: -2 g g' / (2 g'^2 - g g''). Left of the root Newton never passes it (g is concave); Halley goes
+    // further, which can end in a cycle where the way is long: there Newton alone. Right of the root Halley
+    // brakes, and is always better.
+    curve = hn::IfThenZeroElse(hn::Lt(g, hn::Mul(hn::Set(d, -0.5), slope)), curve);
+    const V twice = hn::Add(slope, slope);
+    const V move = hn::Neg(hn::Div(hn::Mul(g, twice), hn::NegMulAdd(g, curve, hn::Mul(twice, slope))));
+    const V next = hn::Max(hn::Add(u, move), zero);
+    const V moved = hn::Sub(next, u);
+    // u's error is now of the third power of the move, a's of the fourth power of its residual; neither can
+    // be told from the rounding of u and C.
+    const V rounding = hn::Mul(hn::Set(d, 1e-14), hn::Add(next, hn::Abs(c)));
+    const auto done = hn::And(hn::Le(hn::Abs(moved), hn::Add(hn::Set(d, 1e-5), rounding)),
+                              hn::Le(hn::Abs(residual), hn::Add(hn::Set(d, 1e-3), rounding)));
+    // a follows u: the residual of the refined a at the new u is minus the move. A long move needs a new
+    // guess.
+    V followed = hn::MulAdd(refined, refine_delta(hn::Neg(moved), over_refined), refined);
+    const V next_t = hn::Max(hn::Sub(c, next), lowest);
+    const auto far = hn::And(open, hn::Gt(hn::Abs(moved), one));
+    if (!hn::AllFalse(d, far)) followed = hn::IfThenElse(far, guess(next_t), followed);
+    u = hn::IfThenElse(open, next, u);
+    a = hn::IfThenElse(open, followed, a);
+    t = hn::IfThenElse(open, next_t, t);
+    open = hn::AndNot(done, open);
+    ++evaluations;
+  }
+  hn::Store(u, d, &p.u[first]);
+  hn::Store(a, d, &p.a[first]);
+  return evaluations;
+}
+
+int solve_implicit_here(ImplicitProblems& problems, std::size_t count) {
+  int evaluations = 0;
+  for (std::size_t first = 0; first < count; first += kWidth)
+    evaluations = std::max(evaluations, solve_vector(problems, first, count - first));
+  return evaluations;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace truemax
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace truemax {
+
+HWY_EXPORT(solve_implicit_here);
+
+int solve_implicit(ImplicitProblems& problems, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(solve_implicit_here)(problems, count);
+}
+
+}  // namespace truemax
+#endif  // HWY_ONCE
