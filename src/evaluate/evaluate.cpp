@@ -1,0 +1,165 @@
+#include "evaluate/evaluate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "weights/kernels.hpp"
+#include "weights/pass.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::size_t kCalibrationBins = 15;
+constexpr std::size_t kSliceRows = 1 << 16;  // rows whose results are held at once
+
+// Sums over examples and rows, finished into Metrics.
+class Tally {
+ public:
+  void add_example(double weight, double loss, bool correct, double confidence) {
+    weight_ += weight;
+    loss_ += weight * loss;
+    if (!correct) wrong_ += weight;
+    const auto at = std::min(kCalibrationBins - 1,
+                             static_cast<std::size_t>(confidence * static_cast<double>(kCalibrationBins)));
+    bins_[at].confidence += weight * confidence;
+    if (correct) bins_[at].correct += weight;
+    ++examples_;
+  }
+
+  void add_row(std::span<const ClassId> labels, std::span<const ClassId> best) {
+    ++rows_;
+    for (std::size_t i = 0; i < kPrecisionAt.size(); ++i) {
+      const std::size_t k = std::min(kPrecisionAt[i], best.size());
+      hits_[i] += std::count_if(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k), [&](ClassId c) {
+        return std::find(labels.begin(), labels.end(), c) != labels.end();
+      });
+    }
+  }
+
+  Metrics finish(const DataStatistics& statistics) const {
+    Metrics m;
+    m.statistics = statistics;
+    m.examples = examples_;
+    if (weight_ > 0) {
+      m.log_loss = loss_ / weight_;
+      m.error = wrong_ / weight_;
+      for (const Bin& bin : bins_) m.calibration_error += std::abs(bin.correct - bin.confidence) / weight_;
+    }
+    for (std::size_t i = 0; i < kPrecisionAt.size() && rows_ > 0; ++i)
+      m.precision[i] = static_cast<double>(hits_[i]) / static_cast<double>(rows_ * kPrecisionAt[i]);
+    return m;
+  }
+
+ private:
+  struct Bin {
+    double confidence = 0, correct = 0;
+  };
+  double weight_ = 0, loss_ = 0, wrong_ = 0;
+  std::array<Bin, kCalibrationBins> bins_{};
+  std::array<std::int64_t, kPrecisionAt.size()> hits_{};
+  std::uint64_t examples_ = 0, rows_ = 0;
+};
+
+std::span<const ClassId> labels_of(const Dataset& data, std::size_t row) {
+  return std::span(data.label_set)
+      .subspan(data.label_begin[row], data.label_begin[row + 1] - data.label_begin[row]);
+}
+
+}  // namespace
+
+std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
+                                const std::atomic<bool>* stop) {
+  const std::vector<std::uint32_t> rank = data.classes->name_ranks();
+  const PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
+  const CsrView all = data.rows.view();
+  Tally tally;
+  std::size_t example = 0;
+  for (std::size_t first = 0; first < all.rows(); first += kSliceRows) {
+    const std::size_t count = std::min(kSliceRows, all.rows() - first);
+    const PassResult pass =
+        softmax_pass(weights, {all.begin.subspan(first, count + 1), all.index, all.value}, options);
+    if (!pass.complete) return std::nullopt;
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::size_t row = first + r;
+      const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
+      tally.add_row(labels_of(data, row), best);
+      const double confidence = std::exp(pass.best_score[r * pass.top] - pass.log_sum[r]);
+      for (; example < data.size() && data.row_of(example) == row; ++example) {
+        const ClassId y = data.label[example];
+        tally.add_example(static_cast<double>(data.example_weight(example)),
+                          pass.log_sum[r] - score(weights, data.rows.row(row), y), best[0] == y, confidence);
+      }
+    }
+  }
+  return tally.finish(data.statistics);
+}
+
+Metrics evaluate_class_frequencies(const Dataset& data) {
+  const ClassList& classes = *data.classes;
+  double total = 0;
+  for (ClassId k = 0; k < classes.size(); ++k) total += classes.count(k);
+  std::vector<ClassId> best(std::min(kPrecisionAt.back(), classes.size()));
+  std::iota(best.begin(), best.end(), 0U);  // classes stand by falling count
+  Tally tally;
+  for (std::size_t row = 0; row < data.rows.rows(); ++row) tally.add_row(labels_of(data, row), best);
+  for (std::size_t i = 0; i < data.size(); ++i)
+    tally.add_example(static_cast<double>(data.example_weight(i)),
+                      std::log(total / classes.count(data.label[i])), data.label[i] == 0,
+                      classes.count(0) / total);
+  return tally.finish(data.statistics);
+}
+
+std::optional<double> Metrics::perplexity() const {
+  const double value = std::exp(log_loss);
+  if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+nlohmann::json Metrics::to_json() const {
+  nlohmann::json precision_at;
+  for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
+    precision_at[std::to_string(kPrecisionAt[i])] = precision[i];
+  nlohmann::json json{{"log_loss", log_loss},
+                      {"error", error},
+                      {"calibration_error", calibration_error},
+                      {"precision_at", precision_at},
+                      {"rows", examples},
+                      {"unseen", statistics.unseen},
+                      {"rows_without_label", statistics.rows_without_label},
+                      {"rows_without_features", statistics.rows_without_features},
+                      {"unknown_words", statistics.unknown_words},
+                      {"unknown_features", statistics.unknown_features}};
+  if (const auto p = perplexity())
+    json["perplexity"] = *p;
+  else
+    json["perplexity"] = nullptr;  // larger than any double
+  return json;
+}
+
+std::string Metrics::to_text() const {
+  const auto p = perplexity();
+  std::string text;
+  const auto line = [&](const std::string& name, const std::string& value) {
+    text += fmt::format("{:<26}{:>14}\n", name, value);
+  };
+  line("log-loss", fmt::format("{:.6g}", log_loss));
+  line("perplexity", p ? fmt::format("{:.6g}", *p) : "over 1e308");
+  line("error", fmt::format("{:.6f}", error));
+  for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
+    line(fmt::format("precision at {}", kPrecisionAt[i]), fmt::format("{:.6f}", precision[i]));
+  line("calibration error", fmt::format("{:.6f}", calibration_error));
+  line("rows counted", fmt::format("{}", examples));
+  line("left out: unseen label", fmt::format("{}", statistics.unseen));
+  line("left out: no label", fmt::format("{}", statistics.rows_without_label));
+  line("left out: no features", fmt::format("{}", statistics.rows_without_features));
+  if (statistics.unknown_words > 0)
+    line("unknown words dropped", fmt::format("{}", statistics.unknown_words));
+  if (statistics.unknown_features > 0)
+    line("unknown features dropped", fmt::format("{}", statistics.unknown_features));
+  return text;
+}
+
+}  // namespace truemax

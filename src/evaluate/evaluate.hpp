@@ -1,0 +1,44 @@
+// Exact evaluation over all K classes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "data/dataset.hpp"
+#include "weights/weights.hpp"
+
+namespace truemax {
+
+inline constexpr std::array<std::size_t, 3> kPrecisionAt{1, 3, 5};
+
+// Means over the examples (weighted by their weights), natural logarithm, sums in double.
+struct Metrics {
+  double log_loss = 0;
+  double error = 0;              // share of examples whose label is not the top class
+  double calibration_error = 0;  // expected calibration error of the top class, 15 bins of equal width
+  // Share of the top k classes that are labels of the row, over all rows that have a label (also an unseen
+  // one).
+  std::array<double, kPrecisionAt.size()> precision{};
+  std::uint64_t examples = 0;
+  DataStatistics statistics;  // rows left out, and why
+
+  // exp(log_loss); nothing where that is no finite number.
+  std::optional<double> perplexity() const;
+  nlohmann::json to_json() const;
+  std::string to_text() const;  // a table that lines up
+};
+
+// Ties between scores go to the class that stands first in the model file. Nothing is returned when `stop`
+// was raised. The result has the same bits for any number of threads.
+std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
+                                const std::atomic<bool>* stop = nullptr);
+
+// The same figures for the model that knows only how often each class occurred in training.
+Metrics evaluate_class_frequencies(const Dataset& data);
+
+}  // namespace truemax

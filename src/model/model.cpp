@@ -1,0 +1,230 @@
+#include "model/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <unordered_set>
+
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "model/safetensors.hpp"
+#include "truemax/version.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr const char* kNotOurs = "this is no truemax model: train one with 'truemax train'";
+
+nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order) {
+  nlohmann::json classes = nlohmann::json::array(), counts = nlohmann::json::array();
+  for (const ClassId k : order) {
+    classes.push_back(model.classes->name(k));
+    counts.push_back(model.classes->count(k));
+  }
+  PreprocessOptions preprocess = model.preprocess;
+  OptionTable table;
+  preprocess.describe(table);
+  return {{"format_version", kModelVersion},
+          {"truemax_version", kVersion},
+          {"classes", std::move(classes)},
+          {"class_counts", std::move(counts)},
+          {"preprocessing", table.to_json()},
+          {"method", model.method},
+          {"options", model.options},
+          {"data", model.data},
+          {"features",
+           {{"file_features", model.space->file_features},
+            {"declared", model.space->declared},
+            {"words", model.space->words}}}};
+}
+
+const nlohmann::json& field(const std::string& path, const nlohmann::json& json, const char* name,
+                            nlohmann::json::value_t type) {
+  const auto found = json.find(name);
+  const bool number = type == nlohmann::json::value_t::number_unsigned;
+  if (found == json.end() || (number ? !found->is_number_unsigned() : found->type() != type))
+    throw file_error(path, 0, fmt::format("its metadata has no proper '{}'", name), kNotOurs);
+  return *found;
+}
+
+nlohmann::json parse_metadata(const std::string& path, const SafetensorsHeader& header) {
+  const auto text = header.metadata.find("truemax");
+  if (text == header.metadata.end()) throw file_error(path, 0, "it has no truemax metadata", kNotOurs);
+  nlohmann::json json = nlohmann::json::parse(text->second, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object())
+    throw file_error(path, 0, "its truemax metadata is not a JSON object", kNotOurs);
+  const auto& version = field(path, json, "format_version", nlohmann::json::value_t::number_unsigned);
+  if (version.get<std::uint64_t>() != kModelVersion)
+    throw file_error(
+        path, 0,
+        fmt::format("its format version is {}, this program reads version {}", version.dump(), kModelVersion),
+        "use the truemax that wrote it, or train again");
+  return json;
+}
+
+std::vector<std::string> names_of(const std::string& path, const nlohmann::json& list, const char* what) {
+  std::vector<std::string> names;
+  std::unordered_set<std::string> seen;
+  for (const auto& name : list) {
+    if (!name.is_string())
+      throw file_error(path, 0, fmt::format("a name in '{}' is not text", what), kNotOurs);
+    names.push_back(name.get<std::string>());
+    if (!seen.insert(names.back()).second)
+      throw file_error(path, 0, fmt::format("'{}' stands twice in '{}'", names.back(), what), kNotOurs);
+  }
+  return names;
+}
+
+// Everything a header says, checked against itself; the tensors are not read.
+struct CheckedHeader {
+  SafetensorsHeader tensors;
+  nlohmann::json metadata;
+  std::vector<std::string> names;
+  PreprocessOptions preprocess;
+  std::uint64_t classes = 0, features = 0;
+  bool intercept = false;
+};
+
+CheckedHeader read_checked_header(const std::string& path) {
+  using Type = nlohmann::json::value_t;
+  CheckedHeader h;
+  h.tensors = read_safetensors_header(path);
+  h.metadata = parse_metadata(path, h.tensors);
+  h.names = names_of(path, field(path, h.metadata, "classes", Type::array), "classes");
+  const auto weight = h.tensors.tensors.find("weight");
+  if (weight == h.tensors.tensors.end() || weight->second.type != "F32" || weight->second.shape.size() != 2)
+    throw file_error(path, 0, "it has no float32 tensor 'weight' of two dimensions", kNotOurs);
+  h.classes = weight->second.shape[0];
+  h.features = weight->second.shape[1];
+  if (h.classes < 2 || h.classes >= kUnseenClass || h.features < 1 || h.features > 0xFFFFFFFEu)
+    throw file_error(path, 0, fmt::format("its weight is {} x {}", h.classes, h.features), kNotOurs);
+  if (h.names.size() != h.classes)
+    throw file_error(path, 0,
+                     fmt::format("it names {} classes for {} rows of weight", h.names.size(), h.classes),
+                     kNotOurs);
+  const auto& counts = field(path, h.metadata, "class_counts", Type::array);
+  if (counts.size() != h.classes)
+    throw file_error(path, 0, "class_counts and classes differ in length", kNotOurs);
+  for (const auto& count : counts)
+    if (!count.is_number() || !(count.get<double>() > 0))
+      throw file_error(path, 0, "class_counts holds something but positive numbers", kNotOurs);
+  const auto intercept = h.tensors.tensors.find("intercept");
+  h.intercept = intercept != h.tensors.tensors.end();
+  if (h.intercept && (intercept->second.type != "F32" || intercept->second.shape != std::vector{h.classes}))
+    throw file_error(path, 0, "its intercept is not float32 of the length of the classes", kNotOurs);
+  if (h.tensors.tensors.size() != (h.intercept ? 2U : 1U))
+    throw file_error(path, 0, "it holds tensors besides weight and intercept", kNotOurs);
+  OptionTable table;
+  h.preprocess.describe(table);
+  try {
+    table.from_json(field(path, h.metadata, "preprocessing", Type::object));
+  } catch (const UserError& error) {
+    throw file_error(path, 0, fmt::format("its preprocessing is wrong ({})", error.what()), kNotOurs);
+  }
+  field(path, h.metadata, "method", Type::string);
+  const auto& features = field(path, h.metadata, "features", Type::object);
+  field(path, features, "file_features", Type::number_unsigned);
+  field(path, features, "declared", Type::boolean);
+  const auto& words = field(path, features, "words", Type::array);
+  if (!words.empty() && words.size() != h.features)
+    throw file_error(path, 0, fmt::format("it names {} words for {} features", words.size(), h.features),
+                     kNotOurs);
+  return h;
+}
+
+void read_floats(std::ifstream& in, const std::string& path, std::uint64_t at, std::vector<float>& out,
+                 const std::string& what) {
+  in.seekg(static_cast<std::streamoff>(at));
+  if (!in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float))))
+    throw file_error(path, 0, fmt::format("{} is cut off", what), "copy the file anew");
+  for (const float v : out)
+    if (!std::isfinite(v))
+      throw file_error(path, 0, fmt::format("{} holds a number that is not finite", what), "train again");
+}
+
+}  // namespace
+
+std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept) {
+  return sizeof(float) * classes * (features + (with_intercept ? 1 : 0));
+}
+
+void save_model(const Model& model, const std::string& path) {
+  const std::uint64_t classes = model.weights.classes(), features = model.weights.features();
+  const std::vector<ClassId> order = model.classes->by_name();
+  std::vector<NewTensor> tensors{{"weight", {classes, features}}};
+  if (model.weights.has_intercept()) tensors.push_back({"intercept", {classes}});
+  const std::string header =
+      make_safetensors_header(tensors, {{"truemax", metadata_of(model, order).dump()}});
+
+  AtomicFile file(path);
+  file.reserve(header.size() + model_bytes(classes, features, model.weights.has_intercept()));
+  file.write_at(0, header);
+  std::vector<std::uint64_t> place(classes);
+  for (std::size_t row = 0; row < order.size(); ++row) place[order[row]] = row;
+  std::vector<float> row(features);
+  for (ClassId k = 0; k < classes; ++k) {  // in memory order: a block is read while it is in the cache
+    model.weights.copy_class(k, row);
+    file.write_at(header.size() + place[k] * features * sizeof(float),
+                  {reinterpret_cast<const char*>(row.data()), features * sizeof(float)});
+  }
+  if (model.weights.has_intercept()) {
+    std::vector<float> intercept(classes);
+    for (ClassId k = 0; k < classes; ++k) intercept[place[k]] = model.weights.intercept()[k];
+    file.write_at(header.size() + classes * features * sizeof(float),
+                  {reinterpret_cast<const char*>(intercept.data()), classes * sizeof(float)});
+  }
+  file.commit();
+}
+
+Model load_model(const std::string& path, std::uint64_t memory_limit) {
+  CheckedHeader h = read_checked_header(path);
+  const std::uint64_t needed = Weights::bytes_needed(h.classes, h.features);
+  if (needed > memory_limit)
+    throw file_error(path, 0,
+                     fmt::format("the model takes {} of memory and {} are there", size_text(needed),
+                                 size_text(memory_limit)),
+                     "use a larger machine, or --memory-limit to try all the same");
+  Model model;
+  const auto counts = h.metadata["class_counts"].get<std::vector<double>>();
+  model.classes = std::make_shared<ClassList>(h.names, counts);
+  auto space = std::make_shared<FeatureSpace>();
+  const auto& features = h.metadata["features"];
+  space->file_features = features["file_features"].get<std::uint64_t>();
+  space->features = static_cast<FeatureId>(h.features);
+  space->declared = features["declared"].get<bool>();
+  space->words = names_of(path, features["words"], "words");
+  model.space = space;
+  model.preprocess = h.preprocess;
+  model.method = h.metadata["method"].get<std::string>();
+  model.options = h.metadata.value("options", nlohmann::json::object());
+  model.data = h.metadata.value("data", nlohmann::json::object());
+
+  model.weights = Weights(h.classes, h.features, h.intercept);
+  std::ifstream in(path, std::ios::binary);
+  std::vector<float> row(h.features);
+  const std::uint64_t first = h.tensors.tensors["weight"].begin;
+  for (std::uint64_t r = 0; r < h.classes; ++r) {
+    read_floats(in, path, first + r * h.features * sizeof(float), row,
+                fmt::format("the weight of class '{}'", h.names[r]));
+    model.weights.set_class(model.classes->find(h.names[r]), row);
+  }
+  if (h.intercept) {
+    std::vector<float> intercept(h.classes);
+    read_floats(in, path, h.tensors.tensors["intercept"].begin, intercept, "the intercept");
+    for (std::uint64_t r = 0; r < h.classes; ++r)
+      model.weights.intercept()[model.classes->find(h.names[r])] = intercept[r];
+  }
+  return model;
+}
+
+nlohmann::json read_model_metadata(const std::string& path) {
+  CheckedHeader h = read_checked_header(path);
+  h.metadata["weight_shape"] = {h.classes, h.features};
+  h.metadata["intercept"] = h.intercept;
+  return h.metadata;
+}
+
+}  // namespace truemax

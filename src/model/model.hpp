@@ -1,0 +1,38 @@
+// A trained model and its file: safetensors with `weight` [K, D] float32 (and `intercept` [K]) in the order
+// of the class names, and one JSON string of metadata. docs/model-file.md describes it.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "data/dataset.hpp"
+#include "weights/weights.hpp"
+
+namespace truemax {
+
+inline constexpr int kModelVersion = 1;
+
+struct Model {
+  Weights weights;
+  std::shared_ptr<const ClassList> classes;
+  std::shared_ptr<const FeatureSpace> space;
+  PreprocessOptions preprocess;
+  std::string method;              // that trained it
+  nlohmann::ordered_json options;  // of the run
+  nlohmann::ordered_json data;     // statistics of the training data
+};
+
+// The bytes save_model will write, without the header.
+std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept);
+
+// Streams the file to a temporary name, syncs it and renames it: a failure leaves an old file as it was.
+void save_model(const Model& model, const std::string& path);
+
+// Reads and checks everything: sizes, offsets, names, version, that all weights are finite. Throws UserError.
+Model load_model(const std::string& path, std::uint64_t memory_limit);
+
+// The metadata alone, for inspection; same checks but for the weights.
+nlohmann::json read_model_metadata(const std::string& path);
+
+}  // namespace truemax

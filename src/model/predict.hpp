@@ -1,0 +1,29 @@
+// Prediction: the most probable classes of each row, with probabilities over all K classes.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/csr.hpp"
+#include "model/model.hpp"
+
+namespace truemax {
+
+struct Predictions {
+  std::size_t top = 0;           // entries a row
+  std::vector<ClassId> classes;  // [rows][top], by falling probability; ties in the order of the model file
+  std::vector<double> probability;  // [rows][top], each in [0, 1]; with top = K they sum to one
+};
+
+class Predictor {
+ public:
+  Predictor(const Model& model, std::size_t top, std::size_t threads);
+  Predictions predict(CsrView rows) const;
+
+ private:
+  const Model& model_;
+  std::size_t top_, threads_;
+  std::vector<std::uint32_t> rank_;
+};
+
+}  // namespace truemax

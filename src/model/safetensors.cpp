@@ -1,0 +1,151 @@
+#include "model/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <unordered_set>
+
+#include "core/error.hpp"
+
+static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
+
+namespace truemax {
+namespace {
+
+constexpr const char* kAdvice = "this is no whole safetensors file: train again or copy it anew";
+
+const std::map<std::string, std::uint64_t>& type_bytes() {
+  static const std::map<std::string, std::uint64_t> sizes{
+      {"F64", 8},  {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4}, {"F16", 2},
+      {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
+  return sizes;
+}
+
+TensorPlace read_place(const std::string& path, const std::string& name, const nlohmann::json& entry,
+                       std::uint64_t data_begin, std::uint64_t data_bytes) {
+  const auto bad = [&](const std::string& what) {
+    return file_error(path, 0, fmt::format("tensor '{}' {}", name, what), kAdvice);
+  };
+  TensorPlace place;
+  if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+      !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
+      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
+    throw bad("has no dtype, shape and data_offsets");
+  place.type = entry["dtype"].get<std::string>();
+  const auto size = type_bytes().find(place.type);
+  if (size == type_bytes().end()) throw bad(fmt::format("has the unknown type '{}'", place.type));
+  std::uint64_t bytes = size->second;
+  for (const auto& extent : entry["shape"]) {
+    if (!extent.is_number_unsigned()) throw bad("has a shape that is not whole numbers");
+    place.shape.push_back(extent.get<std::uint64_t>());
+    if (__builtin_mul_overflow(bytes, place.shape.back(), &bytes)) throw bad("has a shape beyond all memory");
+  }
+  const auto& offsets = entry["data_offsets"];
+  if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+    throw bad("has data_offsets that are not whole numbers");
+  const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
+  if (begin > end || end > data_bytes)
+    throw bad(fmt::format("lies at bytes {} to {} of {} in the file (truncated?)", begin, end, data_bytes));
+  if (end - begin != bytes)
+    throw bad(fmt::format("has {} bytes where its shape needs {}", end - begin, bytes));
+  place.begin = data_begin + begin;
+  place.end = data_begin + end;
+  return place;
+}
+
+// Tensors must cover the data exactly: a hole hides something, an overlap is two truths about one byte.
+void require_tiling(const std::string& path, const SafetensorsHeader& header, std::uint64_t file_bytes) {
+  std::vector<const TensorPlace*> places;
+  for (const auto& [name, place] : header.tensors) places.push_back(&place);
+  std::sort(places.begin(), places.end(), [](const auto* a, const auto* b) {
+    return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
+  });
+  std::uint64_t at = header.data_begin;
+  for (const TensorPlace* place : places) {
+    if (place->begin < at) throw file_error(path, 0, "two tensors overlap", kAdvice);
+    if (place->begin > at) throw file_error(path, 0, "there is a hole between two tensors", kAdvice);
+    at = place->end;
+  }
+  if (at != file_bytes)
+    throw file_error(path, 0, fmt::format("{} bytes follow the last tensor", file_bytes - at), kAdvice);
+}
+
+}  // namespace
+
+SafetensorsHeader read_safetensors_header(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (error || !std::filesystem::exists(status))
+    throw file_error(path, 0, "there is no such file", "check the path");
+  if (!std::filesystem::is_regular_file(status))
+    throw file_error(path, 0, "this is not a regular file", "give the path of a model file");
+  const std::uint64_t file_bytes = std::filesystem::file_size(path, error);
+  std::ifstream in(path, std::ios::binary);
+  if (error || !in) throw file_error(path, 0, "it cannot be read", "check its permissions");
+  std::uint64_t length = 0;
+  if (file_bytes < 8 || !in.read(reinterpret_cast<char*>(&length), 8))
+    throw file_error(path, 0, fmt::format("it has {} bytes, too few for a header", file_bytes), kAdvice);
+  if (length < 2 || length > file_bytes - 8)
+    throw file_error(
+        path, 0, fmt::format("its header length is {} in a file of {} bytes", length, file_bytes), kAdvice);
+  std::string text(length, '\0');
+  if (!in.read(text.data(), static_cast<std::streamsize>(length)))
+    throw file_error(path, 0, "its header is cut off", kAdvice);
+  // A key that stands twice would make two readers see two models: refuse it.
+  std::vector<std::unordered_set<std::string>> keys;
+  bool twice = false;
+  const auto watch = [&](int /*depth*/, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
+    if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
+    if (event == nlohmann::json::parse_event_t::key)
+      twice |= !keys.back().insert(parsed.get<std::string>()).second;
+    return true;
+  };
+  nlohmann::json json = nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object())
+    throw file_error(path, 0, "its header is not a JSON object", kAdvice);
+  if (twice) throw file_error(path, 0, "its header names a key twice", kAdvice);
+
+  SafetensorsHeader header;
+  header.data_begin = 8 + length;
+  for (const auto& [name, entry] : json.items()) {
+    if (name == "__metadata__") {
+      if (!entry.is_object()) throw file_error(path, 0, "its __metadata__ is not an object", kAdvice);
+      for (const auto& [key, value] : entry.items()) {
+        if (!value.is_string())
+          throw file_error(path, 0, "its __metadata__ holds something but text", kAdvice);
+        header.metadata[key] = value.get<std::string>();
+      }
+    } else {
+      header.tensors[name] = read_place(path, name, entry, header.data_begin, file_bytes - header.data_begin);
+    }
+  }
+  require_tiling(path, header, file_bytes);
+  return header;
+}
+
+std::string make_safetensors_header(const std::vector<NewTensor>& tensors,
+                                    const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json json;
+  json["__metadata__"] = metadata;
+  std::uint64_t at = 0;
+  for (const NewTensor& tensor : tensors) {
+    std::uint64_t bytes = sizeof(float);
+    for (const std::uint64_t extent : tensor.shape) bytes *= extent;
+    json[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
+    at += bytes;
+  }
+  std::string text = json.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors start on a multiple of 8 bytes
+  const std::uint64_t length = text.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + text;
+}
+
+}  // namespace truemax

@@ -1,0 +1,45 @@
+#include "model/use.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/load.hpp"
+#include "data/row_stream.hpp"
+
+namespace truemax {
+namespace {
+constexpr std::uint64_t kBatchRows = 4096;
+}
+
+std::vector<std::string> predict_stream(
+    const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
+    const std::function<void(const Predictions&, std::size_t rows)>& sink) {
+  std::vector<std::string> notes;
+  StreamOptions options;
+  options.threads = use.thread_count();
+  options.labels_required = false;
+  RowStream stream(path, use.read, options, notes);
+  const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
+  const Predictor predictor(model, top, use.thread_count());
+  std::uint64_t done = 0, unknown_words = 0, unknown_features = 0;
+  for (;;) {
+    const std::uint64_t most = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);
+    if (most == 0) break;
+    RawRows raw = stream.next(most);
+    if (raw.size() == 0) break;
+    const Dataset rows = preparer.prediction_rows(std::move(raw));
+    done += rows.rows.rows();
+    unknown_words += rows.statistics.unknown_words;
+    unknown_features += rows.statistics.unknown_features;
+    sink(predictor.predict(rows.rows.view()), rows.rows.rows());
+  }
+  if (unknown_words > 0)
+    notes.push_back(fmt::format("{} words that training never saw were left out", unknown_words));
+  if (unknown_features > 0)
+    notes.push_back(
+        fmt::format("{} values of features the model does not have were left out", unknown_features));
+  return notes;
+}
+
+}  // namespace truemax
