@@ -1,0 +1,46 @@
+// The step loop: draw -> scores -> rule -> update, for any rule of the table. One virtual call an epoch.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "data/dataset.hpp"
+#include "draw/draw.hpp"
+#include "train/options.hpp"
+#include "train/state.hpp"
+
+namespace truemax {
+
+// Watches a long epoch: called every few thousand steps with the steps done; must not change the state.
+using StepWatch = std::function<void(std::uint64_t steps_done)>;
+
+class EpochRunner {
+ public:
+  virtual ~EpochRunner() = default;
+  // Runs the rest of the epoch state.epoch from state.step on. True when it was finished (then state.epoch
+  // has grown and state.step is 0), false when `stop` was raised. Throws DivergenceError before a step that
+  // would leave float32.
+  virtual bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
+                   const StepWatch& watch) = 0;
+};
+
+// W = 0, u = 0.
+TrainState make_state(const Dataset& data, const TrainOptions& options);
+
+// Asks for the memory of a row that a later step will use.
+inline void prefetch_row(const Dataset& data, const TrainState& state, std::size_t i) {
+  const RowView x = data.x(i);
+  constexpr std::size_t kPerLine = 16;
+  for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
+    __builtin_prefetch(&x.index[j]);
+    __builtin_prefetch(&x.value[j]);
+  }
+  __builtin_prefetch(&state.rows[i], 1);
+}
+
+std::unique_ptr<EpochRunner> make_epoch_runner(const Dataset& data, const TrainOptions& options);
+
+}  // namespace truemax

@@ -1,0 +1,69 @@
+#include "train/options.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/parallel.hpp"
+#include "draw/draw.hpp"
+#include "rule/methods.hpp"
+
+namespace truemax {
+namespace {
+
+void check_count(const char* option, std::uint64_t value, std::size_t most, std::string_view method,
+                 const char* what) {
+  if (value <= most) return;
+  throw UserError(
+      fmt::format("--{} {}: the method {} takes from 1 to {} {} a step; give --{} {} or another --method",
+                  option, value, method, most, what, option, most));
+}
+
+}  // namespace
+
+void TrainOptions::describe(OptionTable& table) {
+  std::vector<std::string> method_names, draw_names;
+  for (const MethodInfo* info : methods()) method_names.emplace_back(info->name);
+  for (const DrawInfo& info : draws()) draw_names.emplace_back(info.name);
+  table.named_choice(
+      "method", &method, method_names,
+      "How W is trained ('truemax methods' tells more). Naming a method means exactly that method, on "
+      "all rows, for exactly --epochs; without it the step is fitted to the length of the rows.");
+  table.number("step", &step, {0, 1e15, true},
+               "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e.");
+  table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch.");
+  table.count("epochs", &epochs, {0, 1e9}, "Passes over the data: an epoch is N steps.");
+  table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).");
+  table.count("rows-per-step", &rows_per_step, {1, 1e9}, "Rows in a step (n).");
+  table.named_choice("draw", &draw, draw_names, "How the classes of a step are drawn.");
+  table.choice(
+      "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
+      "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.");
+  table.toggle("intercept", &intercept, "Give every class an intercept.");
+  table.count("seed", &seed, {}, "The same seed gives the same bits.");
+  table.count("eval-every", &eval_every, {0, 1e9},
+              "Evaluate after every so many epochs; the last epoch always is. 0: only the last.");
+  table.count("threads", &threads, {0, 4096},
+              "Threads for reading, evaluation and prediction (training is sequential); 0: all cores. Never "
+              "changes a "
+              "result.");
+  rule.describe(table);
+}
+
+void TrainOptions::check() const {
+  const MethodInfo& info = find_method(method);
+  check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "rows");
+  check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "classes");
+}
+
+std::size_t TrainOptions::thread_count() const {
+  return threads == 0 ? available_threads() : static_cast<std::size_t>(threads);
+}
+
+double TrainOptions::step_at(std::uint64_t epoch) const {
+  // A step that has decayed below every normal number changes nothing; it must stay above zero for the
+  // solvers.
+  return std::max(step * std::pow(decay, static_cast<double>(epoch)), std::numeric_limits<double>::min());
+}
+
+}  // namespace truemax

@@ -1,0 +1,250 @@
+#include "train/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "core/files.hpp"
+#include "data/load.hpp"
+#include "rule/methods.hpp"
+#include "train/epoch.hpp"
+#include "train/run_log.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+namespace {
+
+// What evaluation holds at once: results of a slice of rows, whatever N and K are.
+constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
+
+nlohmann::ordered_json data_json(const Dataset& data) {
+  const DataStatistics& s = data.statistics;
+  return {{"rows", data.size()},
+          {"features", data.space->features},
+          {"classes", data.classes->size()},
+          {"nonzeros", data.rows.nonzeros()},
+          {"format", format_name(data.format)},
+          {"rows_in_file", s.rows_in_file},
+          {"rows_without_label", s.rows_without_label},
+          {"rows_without_features", s.rows_without_features},
+          {"unseen", s.unseen},
+          {"cut_features", s.cut_features}};
+}
+
+// model.safetensors, or the first of model-2, model-3, ... that is free: nothing is overwritten unasked.
+void name_outputs(RunOptions& options) {
+  if (options.model.empty()) {
+    options.model = "model.safetensors";
+    for (int i = 2; std::filesystem::exists(options.model); ++i)
+      options.model = fmt::format("model-{}.safetensors", i);
+  }
+  if (options.log.empty())
+    options.log =
+        options.saves() ? std::filesystem::path(options.model).replace_extension(".jsonl").string() : "none";
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  const auto real = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
+  };
+  return real(a) == real(b);
+}
+
+// Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
+void require_distinct(const RunOptions& o) {
+  const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
+                                                                 {"log", o.logs() ? o.log : ""}};
+  const std::vector<std::string> inputs{o.train_path,      o.test_path,  o.read.label_file,
+                                        o.test_label_file, o.read.split, o.test_split};
+  for (const auto& [name, output] : outputs)
+    for (const std::string& input : inputs)
+      if (!output.empty() && !input.empty() && input != "-" && same_file(output, input))
+        throw UserError(fmt::format("--{} {}: this is an input of the run; give another name", name, output));
+  if (o.saves() && o.logs() && same_file(o.model, o.log))
+    throw UserError(fmt::format("--log {}: this is the model file too; give another name", o.log));
+}
+
+bool is_stream(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo;
+}
+
+// A step of 1 suits rows of unit length; scores scale with |x|^2 times the step.
+double fitted_step(const Dataset& data, bool with_intercept) {
+  double sum = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), with_intercept);
+  return static_cast<double>(data.size()) / sum;
+}
+
+MemoryPlan plan_memory(const PreparedRun& run) {
+  MemoryPlan plan;
+  plan.weights = Weights::bytes_needed(run.data.classes->size(), run.data.space->features);
+  plan.rows =
+      run.data.size() * (sizeof(RowState) + (run.options.train.visit == Visit::shuffle ? sizeof(RowId) : 0));
+  plan.data = run.data.bytes() + (run.test ? run.test->bytes() : 0);
+  plan.evaluation = kEvaluationBytes;
+  // The data are in memory already: what is there for the run is what is free now, plus them.
+  plan.there = run.options.memory_limit > 0 ? run.options.memory_limit : available_memory() + plan.data;
+  return plan;
+}
+
+}  // namespace
+
+void RunOptions::describe(OptionTable& table) {
+  table.text("test", "FILE", &test_path, "Data to evaluate on, in the same format as the training data.");
+  read.describe(table);
+  table.text("test-label-file", "FILE", &test_label_file, "The labels of --test, for idx and npy data.");
+  table.text("test-split", "FILE", &test_split,
+             "Split file with the test rows (column --split-column); without --test they come from the "
+             "training file.");
+  preprocess.describe(table);
+  table.count("max-rows", &max_rows, {0, 4e9},
+              "Read at most so many rows of each file, counted before any are dropped; 0: all.");
+  train.describe(table);
+  table.text(
+      "model", "FILE", &model,
+      "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on where that "
+      "exists.");
+  table.text("log", "FILE", &log,
+             "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
+             ".jsonl.");
+  table.size("memory-limit", &memory_limit,
+             "Memory the run may take, such as 16G, instead of what the machine has free. 0: what is free.");
+}
+
+nlohmann::ordered_json RunOptions::to_json() {
+  OptionTable table;
+  describe(table);
+  nlohmann::ordered_json json{{"train", train_path}};
+  json.update(table.to_json());
+  return json;
+}
+
+std::uint64_t MemoryPlan::total() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : {weights, rows, data, evaluation})
+    if (__builtin_add_overflow(sum, part, &sum)) return std::numeric_limits<std::uint64_t>::max();
+  return sum;
+}
+
+std::string MemoryPlan::to_text() const {
+  return fmt::format("{} (weights {}, row states {}, data {}, evaluation {}) of {}", size_text(total()),
+                     size_text(weights), size_text(rows), size_text(data), size_text(evaluation),
+                     size_text(there));
+}
+
+void MemoryPlan::require() const {
+  if (total() <= there) return;
+  throw UserError(
+      fmt::format("this run needs {}, more than is there; keep fewer features (--max-features), read fewer "
+                  "rows (--max-rows), or "
+                  "raise --memory-limit to try all the same",
+                  to_text()));
+}
+
+PreparedRun prepare_run(RunOptions options) {
+  options.train.check();
+  name_outputs(options);
+  // Space is not known yet; whether the places exist is.
+  if (options.saves()) require_writable(options.model, 0, "model");
+  if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
+  require_distinct(options);
+
+  PreparedRun run;
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t threads = options.train.thread_count();
+  RawRows train_rows = read_rows(options.train_path, options.read, options.max_rows, threads, run.notes);
+  std::optional<RawRows> test_rows;
+  if (!options.test_path.empty() || !options.test_split.empty()) {
+    ReadOptions read = options.read;
+    if (read.format == Format::automatic) read.format = train_rows.format;
+    read.label_file = options.test_label_file;
+    read.split = options.test_split;
+    if (options.test_path.empty()) read.label_file = options.read.label_file;
+    test_rows = read_rows(options.test_path.empty() ? options.train_path : options.test_path, read,
+                          options.max_rows, threads, run.notes);
+  }
+  const std::uint64_t test_features = test_rows ? test_rows->features : 0;
+  run.data = make_training_set(std::move(train_rows), options.preprocess, test_features);
+  if (test_rows)
+    run.test =
+        make_test_set(std::move(*test_rows), options.preprocess, run.data.classes, run.data.space, false);
+  run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  run.watch.resume();
+
+  if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
+  run.options = std::move(options);
+  run.memory = plan_memory(run);
+  run.memory.require();
+  if (run.options.saves())
+    require_writable(
+        run.options.model,
+        model_bytes(run.data.classes->size(), run.data.space->features, run.options.train.intercept),
+        "model");
+  return run;
+}
+
+FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
+                        const std::atomic<bool>& stop) {
+  RunOptions& options = run.options;
+  TrainState state = make_state(run.data, options.train);
+
+  std::unique_ptr<RunLog> log;
+  if (options.logs()) {
+    log = std::make_unique<RunLog>(options.log);
+    nlohmann::ordered_json start{{"event", "start"},
+                                 {"config", options.to_json()},
+                                 {"data", data_json(run.data)},
+                                 {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
+                                 {"read_seconds", run.read_seconds}};
+    if (run.test) start["test_data"] = data_json(*run.test);
+    if (options.fit_step) start["chosen"] = {{"step", options.train.step}};
+    log->write(start);
+    observers.insert(observers.begin(), log.get());
+  }
+
+  FinishedRun finished;
+  finished.outcome =
+      train(run.data, run.test ? &*run.test : nullptr, options.train, state, run.watch, observers, stop);
+  const TrainOutcome& outcome = finished.outcome;
+
+  finished.model.weights = std::move(state.weights);
+  finished.model.classes = run.data.classes;
+  finished.model.space = run.data.space;
+  finished.model.preprocess = options.preprocess;
+  finished.model.method = options.train.method;
+  OptionTable table;
+  options.train.describe(table);
+  finished.model.options = table.to_json();
+  finished.model.options.erase("threads");  // never changes a result, so it must not change the file
+  finished.model.data = data_json(run.data);
+  std::string save_error;
+  if (options.saves()) try {
+      save_model(finished.model, options.model);
+    } catch (const UserError& error) {
+      save_error = error.what();
+    }
+
+  if (log) {
+    nlohmann::ordered_json end{{"event", "end"},
+                               {"epochs", outcome.epochs},
+                               {"steps", outcome.steps},
+                               {"train_seconds", outcome.train_seconds},
+                               {"interrupted", outcome.interrupted}};
+    if (options.saves() && save_error.empty()) end["model"] = options.model;
+    if (!outcome.divergence.empty()) end["diverged"] = outcome.divergence;
+    if (!save_error.empty()) end["error"] = save_error;
+    log->write(end);
+  }
+  if (!save_error.empty()) throw UserError(save_error);
+  return finished;
+}
+
+}  // namespace truemax

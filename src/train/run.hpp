@@ -1,0 +1,71 @@
+// A whole training run: files in, model and log out. What `truemax train` does, less the talking.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/options.hpp"
+#include "model/model.hpp"
+#include "train/options.hpp"
+#include "train/trainer.hpp"
+
+namespace truemax {
+
+struct RunOptions {
+  std::string train_path;
+  std::string test_path;
+  std::string test_label_file, test_split;
+  ReadOptions read;
+  PreprocessOptions preprocess;
+  std::uint64_t max_rows = 0;  // of each file; 0: all
+  TrainOptions train;
+  bool fit_step = false;  // choose the step from the length of the rows (no --method, no --step)
+  // Where the model and the log go: "none" for nowhere; empty: a free name here, and beside the model.
+  std::string model, log;
+  std::uint64_t memory_limit = 0;  // 0: what is there
+
+  void describe(OptionTable& table);
+  nlohmann::ordered_json to_json();
+  bool saves() const { return model != "none"; }
+  bool logs() const { return log != "none"; }
+};
+
+// The memory a run takes, part by part.
+struct MemoryPlan {
+  std::uint64_t weights = 0, rows = 0, data = 0, evaluation = 0;
+  std::uint64_t there = 0;
+
+  std::uint64_t total() const;
+  std::string to_text() const;
+  void require() const;  // throws UserError with the numbers and the ways out
+};
+
+// What was read, checked and planned; nothing has been written yet.
+struct PreparedRun {
+  RunOptions options;
+  Dataset data;
+  std::optional<Dataset> test;
+  MemoryPlan memory;
+  std::vector<std::string> notes;  // for the user
+  double read_seconds = 0;
+  Stopwatch watch;  // runs since the data were read
+};
+
+// Reads and checks everything; writes nothing. On return options.model and options.log are names or "none".
+PreparedRun prepare_run(RunOptions options);
+
+struct FinishedRun {
+  TrainOutcome outcome;
+  Model model;
+};
+
+// Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence.
+FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
+                        const std::atomic<bool>& stop);
+
+}  // namespace truemax

@@ -1,0 +1,55 @@
+// Which row each step of an epoch visits; a pure function of (seed, epoch, step).
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/random.hpp"
+#include "core/types.hpp"
+#include "train/options.hpp"
+
+namespace truemax {
+
+class VisitOrder {
+ public:
+  VisitOrder(Visit visit, std::uint64_t seed, std::size_t rows) : visit_(visit), seed_(seed), rows_(rows) {}
+
+  void start_epoch(std::uint64_t epoch) {
+    random_ = CounterRandom(seed_, Stream::visit, epoch);
+    if (visit_ != Visit::shuffle) return;
+    // Fisher-Yates from the identity, so that an epoch's order does not depend on the ones before.
+    permutation_.resize(rows_);
+    std::iota(permutation_.begin(), permutation_.end(), RowId{0});
+    RandomWords words(random_, 0);
+    for (std::size_t left = rows_; left > 1; --left)
+      std::swap(permutation_[left - 1], permutation_[uniform_below(words.next(), left)]);
+  }
+
+  // The rows of steps first ... first + out.size() - 1.
+  void fill(std::uint64_t first, std::span<RowId> out) const {
+    RandomWords words(random_, first);
+    for (std::size_t t = 0; t < out.size(); ++t) switch (visit_) {
+        case Visit::random:
+          out[t] = static_cast<RowId>(uniform_below(words.next(), rows_));
+          break;
+        case Visit::shuffle:
+          out[t] = permutation_[first + t];
+          break;
+        case Visit::file:
+          out[t] = static_cast<RowId>(first + t);
+          break;
+      }
+  }
+
+ private:
+  Visit visit_;
+  std::uint64_t seed_;
+  std::size_t rows_;
+  CounterRandom random_{0, Stream::visit, 0};
+  std::vector<RowId> permutation_;
+};
+
+}  // namespace truemax
