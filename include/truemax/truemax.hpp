@@ -1,0 +1,103 @@
+// truemax: softmax models with very many classes, trained towards the true maximum likelihood.
+//
+//   #include <truemax/truemax.hpp>
+//   namespace tmx = truemax::api;
+//   auto data  = tmx::Data::read("train.txt", {{"normalize", "l2"}});
+//   auto model = tmx::Model::train(data, {{"method", "implicit"}, {"step", "10"}});
+//   model.save("model.safetensors");
+//
+// Options are given by the names and values of the command line (docs/options.md), so each is described in
+// one place. Bad input throws truemax::api::Error with file, line, what was found and what to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "truemax/version.hpp"
+
+#if defined(__GNUC__)
+#define TRUEMAX_API __attribute__((visibility("default")))
+#else
+#define TRUEMAX_API
+#endif
+
+namespace truemax::api {
+
+class TRUEMAX_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Options = std::map<std::string, std::string>;
+
+class Model;
+
+// Rows with labels. Cheap to copy: the rows are shared and never change.
+class TRUEMAX_API Data {
+ public:
+  // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, labels,
+  // max-features, max-rows, normalize, threads.
+  static Data read(const std::string& path, const Options& options = {});
+  // A file to evaluate a model on: the model's classes, features and preprocessing are used.
+  // Options: format, label-file, split, split-column, max-rows, unknown-features, threads.
+  static Data read_for(const Model& model, const std::string& path, const Options& options = {});
+
+  std::size_t rows() const;
+  std::size_t features() const;
+  std::size_t classes() const;
+  std::size_t nonzeros() const;
+
+  struct Inside;
+  explicit Data(std::shared_ptr<const Inside> inside);
+  const Inside& inside() const { return *inside_; }
+
+ private:
+  std::shared_ptr<const Inside> inside_;
+};
+
+struct Metrics {
+  double log_loss, error, calibration_error;
+  double precision_at_1, precision_at_3, precision_at_5;
+  std::uint64_t rows, unseen;
+};
+
+struct Prediction {
+  std::string name;
+  double probability;
+};
+
+class TRUEMAX_API Model {
+ public:
+  // Called after every evaluation with the finished epochs and the training metrics; false stops the
+  // training.
+  using Callback = std::function<bool(std::uint64_t epoch, double train_seconds, const Metrics& train)>;
+
+  // Options: those of `truemax train` that concern training (method, step, decay, epochs, seed, ...).
+  static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
+  static Model load(const std::string& path);
+  void save(const std::string& path) const;
+
+  std::size_t classes() const;
+  std::size_t features() const;
+  std::vector<std::string> class_names() const;  // in the row order of the model file
+
+  Metrics evaluate(const Data& data, std::size_t threads = 0) const;  // 0: all cores
+  // The `top` most probable classes of each row of a file, with or without labels.
+  std::vector<std::vector<Prediction>> predict(const std::string& path, std::size_t top,
+                                               const Options& options = {}) const;
+
+  struct Inside;
+  explicit Model(std::shared_ptr<const Inside> inside);
+  const Inside& inside() const { return *inside_; }
+
+ private:
+  std::shared_ptr<const Inside> inside_;
+};
+
+}  // namespace truemax::api

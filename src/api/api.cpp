@@ -1,0 +1,208 @@
+// The public interface (include/truemax/truemax.hpp) on top of the rooms.
+#include <algorithm>
+#include <atomic>
+
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "data/load.hpp"
+#include "evaluate/evaluate.hpp"
+#include "model/model.hpp"
+#include "model/predict.hpp"
+#include "model/use.hpp"
+#include "train/epoch.hpp"
+#include "train/trainer.hpp"
+#include "truemax/truemax.hpp"
+
+namespace truemax::api {
+
+struct Data::Inside {
+  Dataset data;
+  PreprocessOptions preprocess;
+};
+
+struct Model::Inside {
+  truemax::Model model;
+};
+
+namespace {
+
+// Errors of the rooms leave as the public type.
+template <class Work>
+auto translated(Work&& work) {
+  try {
+    return work();
+  } catch (const UserError& error) {
+    throw Error(error.what());
+  } catch (const DivergenceError& error) {
+    throw Error(error.what());
+  }
+}
+
+void set_options(const OptionTable& table, const Options& options) {
+  for (const auto& [name, value] : options) {
+    const Option* option = table.find(name);
+    if (option == nullptr)
+      throw UserError("there is no option '" + name + "' here; docs/options.md lists them");
+    option->parse(value);
+  }
+}
+
+Metrics public_metrics(const truemax::Metrics& m) {
+  return {m.log_loss,     m.error,        m.calibration_error, m.precision[0],
+          m.precision[1], m.precision[2], m.examples,          m.statistics.unseen};
+}
+
+// Turns evaluations into calls of the user's function.
+class CallbackObserver final : public TrainObserver {
+ public:
+  CallbackObserver(const Model::Callback& callback, std::atomic<bool>& stop)
+      : callback_(callback), stop_(stop) {}
+  void evaluated(const EvaluationRecord& record) override {
+    if (callback_ && !callback_(record.epoch, record.train_seconds, public_metrics(record.train)))
+      stop_ = true;
+  }
+
+ private:
+  const Model::Callback& callback_;
+  std::atomic<bool>& stop_;
+};
+
+}  // namespace
+
+Data::Data(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
+
+Data Data::read(const std::string& path, const Options& options) {
+  return translated([&] {
+    ReadOptions read;
+    auto inside = std::make_shared<Inside>();
+    std::uint64_t max_rows = 0, threads = 0;
+    OptionTable table;
+    read.describe(table);
+    inside->preprocess.describe(table);
+    table.count("max-rows", &max_rows, {0, 4e9}, "Rows to read; 0: all.");
+    table.count("threads", &threads, {0, 4096}, "Threads; 0: all cores.");
+    set_options(table, options);
+    std::vector<std::string> notes;
+    RawRows rows = read_rows(path, read, max_rows, threads == 0 ? available_threads() : threads, notes);
+    inside->data = make_training_set(std::move(rows), inside->preprocess);
+    return Data(std::move(inside));
+  });
+}
+
+Data Data::read_for(const Model& model, const std::string& path, const Options& options) {
+  return translated([&] {
+    UseOptions use;
+    OptionTable table;
+    use.describe(table);
+    set_options(table, options);
+    const truemax::Model& m = model.inside().model;
+    auto inside = std::make_shared<Inside>();
+    inside->preprocess = m.preprocess;
+    std::vector<std::string> notes;
+    RawRows rows = read_rows(path, use.read, use.max_rows, use.thread_count(), notes);
+    inside->data = make_test_set(std::move(rows), m.preprocess, m.classes, m.space, use.drops());
+    return Data(std::move(inside));
+  });
+}
+
+std::size_t Data::rows() const {
+  return inside_->data.size();
+}
+std::size_t Data::features() const {
+  return inside_->data.space->features;
+}
+std::size_t Data::classes() const {
+  return inside_->data.classes->size();
+}
+std::size_t Data::nonzeros() const {
+  return inside_->data.rows.nonzeros();
+}
+
+Model::Model(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
+
+Model Model::train(const Data& data, const Options& options, const Callback& callback) {
+  return translated([&] {
+    TrainOptions train_options;
+    OptionTable table;
+    train_options.describe(table);
+    set_options(table, options);
+    train_options.check();
+    const Dataset& rows = data.inside().data;
+    TrainState state = make_state(rows, train_options);
+    Stopwatch watch;
+    watch.resume();
+    std::atomic<bool> stop{false};
+    CallbackObserver observer(callback, stop);
+    TrainObserver* const observers[] = {&observer};
+    const TrainOutcome outcome = truemax::train(rows, nullptr, train_options, state, watch, observers, stop);
+    if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
+    auto inside = std::make_shared<Inside>();
+    inside->model.weights = std::move(state.weights);
+    inside->model.classes = rows.classes;
+    inside->model.space = rows.space;
+    inside->model.preprocess = data.inside().preprocess;
+    inside->model.method = train_options.method;
+    inside->model.options = table.to_json();
+    inside->model.data = {{"rows", rows.size()}, {"nonzeros", rows.rows.nonzeros()}};
+    return Model(std::move(inside));
+  });
+}
+
+Model Model::load(const std::string& path) {
+  return translated([&] {
+    auto inside = std::make_shared<Inside>();
+    inside->model = load_model(path, available_memory());
+    return Model(std::move(inside));
+  });
+}
+
+void Model::save(const std::string& path) const {
+  translated([&] { save_model(inside_->model, path); });
+}
+
+std::size_t Model::classes() const {
+  return inside_->model.classes->size();
+}
+std::size_t Model::features() const {
+  return inside_->model.space->features;
+}
+
+std::vector<std::string> Model::class_names() const {
+  std::vector<std::string> names;
+  for (const ClassId k : inside_->model.classes->by_name()) names.push_back(inside_->model.classes->name(k));
+  return names;
+}
+
+Metrics Model::evaluate(const Data& data, std::size_t threads) const {
+  return translated([&] {
+    const truemax::Model& m = inside_->model;
+    const Dataset& rows = data.inside().data;
+    if (rows.classes->size() != m.classes->size() || rows.space->features != m.space->features)
+      throw UserError(
+          "the data have other classes or features than the model; read them with Data::read_for");
+    return public_metrics(
+        truemax::evaluate(m.weights, rows, threads == 0 ? available_threads() : threads).value());
+  });
+}
+
+std::vector<std::vector<Prediction>> Model::predict(const std::string& path, std::size_t top,
+                                                    const Options& options) const {
+  return translated([&] {
+    UseOptions use;
+    OptionTable table;
+    use.describe(table);
+    set_options(table, options);
+    const truemax::Model& m = inside_->model;
+    std::vector<std::vector<Prediction>> all;
+    predict_stream(m, path, use, top, [&](const Predictions& p, std::size_t rows) {
+      for (std::size_t r = 0; r < rows; ++r) {
+        std::vector<Prediction>& row = all.emplace_back();
+        for (std::size_t i = 0; i < p.top; ++i)
+          row.push_back({m.classes->name(p.classes[r * p.top + i]), p.probability[r * p.top + i]});
+      }
+    });
+    return all;
+  });
+}
+
+}  // namespace truemax::api

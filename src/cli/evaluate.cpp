@@ -1,0 +1,53 @@
+// truemax evaluate
+#include "evaluate/evaluate.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.hpp"
+#include "data/load.hpp"
+#include "model/model.hpp"
+#include "model/use.hpp"
+
+namespace truemax {
+namespace {
+
+struct EvaluateCommand {
+  UseOptions use;
+  bool json = false;
+};
+
+int run_evaluate(const EvaluateCommand& command) {
+  const UseOptions& use = command.use;
+  const Model model = load_model(use.model_path, use.memory());
+  std::vector<std::string> notes;
+  RawRows rows = read_rows(use.data_path, use.read, use.max_rows, use.thread_count(), notes);
+  const Dataset data =
+      make_test_set(std::move(rows), model.preprocess, model.classes, model.space, use.drops());
+  print_notes(notes);
+  const Metrics metrics = evaluate(model.weights, data, use.thread_count()).value();
+  if (command.json)
+    fmt::print("{}\n", metrics.to_json().dump());
+  else
+    fmt::print("{}", metrics.to_text());
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& program, int& exit_code) {
+  CLI::App* app =
+      program.add_subcommand("evaluate", "Exact log-loss, error and precision of a model on a data file");
+  auto command = std::make_shared<EvaluateCommand>();
+  app->add_option("MODEL", command->use.model_path, "Model file")->required();
+  app->add_option("DATA", command->use.data_path, "Data file; '-' for standard input")->required();
+  OptionTable table;
+  command->use.describe(table);
+  bind_options(*app, table);
+  app->add_flag("--json", command->json, "Print one JSON object");
+  app->footer("Example:\n  truemax evaluate model.safetensors test.txt");
+  app->callback([command, &exit_code] { exit_code = run_evaluate(*command); });
+}
+
+}  // namespace truemax

@@ -1,0 +1,62 @@
+// truemax inspect
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "model/model.hpp"
+
+namespace truemax {
+namespace {
+
+struct InspectCommand {
+  std::string model_path;
+  bool json = false;
+};
+
+std::string names_text(const nlohmann::json& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", names[i].get<std::string>());
+  return names.size() > 8 ? text + ", ..." : text;
+}
+
+int run_inspect(const InspectCommand& command) {
+  const nlohmann::json meta = read_model_metadata(command.model_path);
+  if (command.json) {
+    fmt::print("{}\n", meta.dump());
+    return kSuccess;
+  }
+  const auto line = [](const char* name, const std::string& value) { fmt::print("{:<16}{}\n", name, value); };
+  line("model", command.model_path);
+  line("written by", fmt::format("truemax {}, format version {}", meta.value("truemax_version", "?"),
+                                 meta["format_version"].dump()));
+  line("classes", fmt::format("{}: {}", meta["weight_shape"][0].dump(), names_text(meta["classes"])));
+  line("features",
+       fmt::format("{} of {} in the file{}", meta["weight_shape"][1].dump(),
+                   meta["features"]["file_features"].dump(),
+                   meta["features"]["words"].empty() ? "" : ": " + names_text(meta["features"]["words"])));
+  line("intercept", meta["intercept"].get<bool>() ? "yes" : "no");
+  line("method", meta["method"].get<std::string>());
+  for (const char* group : {"preprocessing", "options", "data"}) {
+    fmt::print("{}\n", group);
+    if (meta.contains(group) && meta[group].is_object())
+      for (const auto& [name, value] : meta[group].items())
+        fmt::print("  {:<22}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& program, int& exit_code) {
+  CLI::App* app = program.add_subcommand("inspect", "What a model file holds");
+  auto command = std::make_shared<InspectCommand>();
+  app->add_option("MODEL", command->model_path, "Model file")->required();
+  app->add_flag("--json", command->json, "Print the metadata as one JSON object");
+  app->footer("Example:\n  truemax inspect model.safetensors");
+  app->callback([command, &exit_code] { exit_code = run_inspect(*command); });
+}
+
+}  // namespace truemax

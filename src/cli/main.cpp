@@ -1,0 +1,5 @@
+#include "cli/command.hpp"
+
+int main(int argc, char** argv) {
+  return truemax::run_program(argc, argv);
+}

@@ -1,0 +1,80 @@
+// truemax predict
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "model/use.hpp"
+
+namespace truemax {
+namespace {
+
+struct PredictCommand {
+  UseOptions use;
+  std::uint64_t top = 1;
+  bool json = false;
+};
+
+void print_text(const Model& model, const Predictions& p, std::size_t row, fmt::memory_buffer& out) {
+  for (std::size_t i = 0; i < p.top; ++i)
+    fmt::format_to(std::back_inserter(out), "{}{}\t{:.9g}", i == 0 ? "" : "\t",
+                   model.classes->name(p.classes[row * p.top + i]), p.probability[row * p.top + i]);
+  out.push_back('\n');
+}
+
+void print_json(const Model& model, const Predictions& p, std::size_t row, std::uint64_t number,
+                fmt::memory_buffer& out) {
+  nlohmann::ordered_json line{
+      {"row", number}, {"classes", nlohmann::json::array()}, {"probabilities", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < p.top; ++i) {
+    line["classes"].push_back(model.classes->name(p.classes[row * p.top + i]));
+    line["probabilities"].push_back(p.probability[row * p.top + i]);
+  }
+  fmt::format_to(std::back_inserter(out), "{}\n", line.dump());
+}
+
+int run_predict(const PredictCommand& command) {
+  const UseOptions& use = command.use;
+  const Model model = load_model(use.model_path, use.memory());
+  std::uint64_t done = 0;
+  const auto print = [&](const Predictions& predictions, std::size_t rows) {
+    fmt::memory_buffer out;
+    for (std::size_t r = 0; r < rows; ++r) {
+      ++done;
+      if (command.json)
+        print_json(model, predictions, r, done, out);
+      else
+        print_text(model, predictions, r, out);
+    }
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    std::fflush(stdout);
+  };
+  print_notes(predict_stream(model, use.data_path, use, command.top, print));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_predict(CLI::App& program, int& exit_code) {
+  CLI::App* app =
+      program.add_subcommand("predict", "The most probable classes of each row, with probabilities");
+  auto command = std::make_shared<PredictCommand>();
+  app->add_option("MODEL", command->use.model_path, "Model file")->required();
+  app->add_option("DATA", command->use.data_path, "Rows, with or without labels; '-' for standard input")
+      ->required();
+  OptionTable table;
+  table.count("top", &command->top, {1, 4e9}, "Classes to print for each row.");
+  command->use.describe(table);
+  bind_options(*app, table);
+  app->add_flag(
+      "--json", command->json,
+      "One JSON object a row: row (from 1), classes, probabilities. Without it: one line a row, class and "
+      "probability separated by tabs");
+  app->footer(
+      "Example:\n  truemax predict model.safetensors test.txt --top 5\n"
+      "  truemax predict model.safetensors - --top 5 --json < test.txt");
+  app->callback([command, &exit_code] { exit_code = run_predict(*command); });
+}
+
+}  // namespace truemax

@@ -1,0 +1,134 @@
+// truemax train
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "evaluate/evaluate.hpp"
+#include "report/table.hpp"
+#include "train/run.hpp"
+
+namespace truemax {
+namespace {
+
+struct TrainCommand {
+  RunOptions run;
+  bool quiet = false;
+  std::vector<std::string> given;
+
+  bool was_given(const char* name) const {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  }
+};
+
+std::string counts_text(const char* name, const Dataset& data) {
+  const DataStatistics& s = data.statistics;
+  std::string text =
+      fmt::format("{:<8}{} rows, {} features, {} classes, {} non-zeros ({})", name, data.size(),
+                  data.space->features, data.classes->size(), data.rows.nonzeros(), format_name(data.format));
+  const auto left_out = [&](std::uint64_t count, const char* why) {
+    if (count > 0) text += fmt::format("; {} {}", count, why);
+  };
+  left_out(s.rows_without_label, "rows without label dropped");
+  left_out(s.rows_without_features, "rows without features dropped");
+  left_out(s.unseen, "with a label unseen in training left out");
+  left_out(s.unknown_words, "unknown words dropped");
+  return text + "\n";
+}
+
+std::string method_text(const TrainOptions& o, bool fitted) {
+  return fmt::format("method  {}, step {:.4g}{}, decay {:g}, {} epochs, {} x {}, draw {}, seed {}\n",
+                     o.method, o.step, fitted ? " (fitted)" : "", o.decay, o.epochs, o.rows_per_step,
+                     o.classes_per_step, o.draw, o.seed);
+}
+
+std::vector<std::string> table_row(const std::string& name, std::uint64_t epochs, double seconds,
+                                   const Metrics& train, const std::optional<Metrics>& test) {
+  const Metrics& shown = test ? *test : train;
+  return {name,
+          epochs > 0 ? fmt::format("{}", epochs) : "-",
+          epochs > 0 ? fmt::format("{:.2f}", seconds) : "-",
+          fmt::format("{:.4f}", train.log_loss),
+          test ? fmt::format("{:.4f}", test->log_loss) : "-",
+          fmt::format("{:.4f}", shown.error),
+          fmt::format("{:.4f}", shown.precision[0]),
+          fmt::format("{:.4f}", shown.precision[2])};
+}
+
+void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
+  if (!outcome.last) return;
+  Table table({"method", "epochs", "seconds", "train log-loss", "test log-loss", "error", "precision at 1",
+               "precision at 5"});
+  std::optional<Metrics> test_frequencies;
+  if (run.test) test_frequencies = evaluate_class_frequencies(*run.test);
+  table.add(table_row("class frequencies", 0, 0, evaluate_class_frequencies(run.data), test_frequencies));
+  table.add(table_row(run.options.train.method, outcome.last->epoch, outcome.last->train_seconds,
+                      outcome.last->train, outcome.last->test));
+  fmt::print("\n{}", table.to_text());
+  fmt::print("error and precision are on the {} rows\n", run.test ? "test" : "training");
+  if (outcome.last->test && outcome.last->test->statistics.unseen > 0)
+    fmt::print("{} test rows have a label unseen in training and count for precision only\n",
+               outcome.last->test->statistics.unseen);
+}
+
+int run_train(TrainCommand& command) {
+  command.run.fit_step = !command.was_given("method") && !command.was_given("step");
+  PreparedRun run = prepare_run(std::move(command.run));
+  print_notes(run.notes);
+  if (!command.quiet) {
+    fmt::print("{}", counts_text("train", run.data));
+    if (run.test) fmt::print("{}", counts_text("test", *run.test));
+    fmt::print("{}", method_text(run.options.train, run.options.fit_step));
+    fmt::print("memory  {}\n", run.memory.to_text());
+    std::fflush(stdout);
+  }
+  const StopOnSignal signals;
+  std::unique_ptr<Progress> progress;
+  std::vector<TrainObserver*> observers;
+  if (!command.quiet && Progress::wanted()) {
+    progress = std::make_unique<Progress>(run.options.train.epochs);
+    observers.push_back(progress.get());
+  }
+  const FinishedRun finished = execute_run(run, observers, StopOnSignal::flag());
+  progress.reset();
+  const TrainOutcome& outcome = finished.outcome;
+  if (!command.quiet) {
+    print_table(run, outcome);
+    fmt::print("\nmodel   {}\nlog     {}\n", run.options.model, run.options.log);
+    if (run.options.saves()) fmt::print("next    truemax predict {} DATA --top 5\n", run.options.model);
+  }
+  if (outcome.interrupted) {
+    fmt::print(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n",
+               outcome.steps, outcome.epochs,
+               run.options.saves() ? "in " + run.options.model : "not saved (--model none)");
+    return StopOnSignal::exit_code();
+  }
+  if (!outcome.divergence.empty()) {
+    fmt::print(stderr, "truemax: error: {}\n", outcome.divergence);
+    return kDiverged;
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_train(CLI::App& program, int& exit_code) {
+  CLI::App* app = program.add_subcommand("train", "Train a model on a data file, evaluate it and save it");
+  auto command = std::make_shared<TrainCommand>();
+  app->add_option("TRAIN", command->run.train_path,
+                  "Training data: a file, '-' for standard input; gzip and zstd are recognised")
+      ->required();
+  OptionTable table;
+  command->run.describe(table);
+  bind_options(*app, table, &command->given);
+  app->add_flag("--quiet", command->quiet, "Print nothing but errors");
+  app->footer(
+      "Example:\n  truemax generate train.txt --test test.txt --test-rows 1000\n"
+      "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2 "
+      "--model model.safetensors --log run.jsonl");
+  app->callback([command, &exit_code] { exit_code = run_train(*command); });
+}
+
+}  // namespace truemax
