@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+"""The arrows between the rooms: a file of src/ includes only headers of its own room and of the rooms that CMakeLists.txt
+lets it link, and every folder of src/ is a room that ARCHITECTURE.md explains."""
+import os
+import re
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def text_of(*parts):
+    with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def allowed_rooms():
+    links = {}
+    for name, rest in re.findall(r"truemax_room\((\w+)(?: LINKS ([\w ]+))?\)", text_of("CMakeLists.txt")):
+        links[name] = set(rest.split())
+    reachable = {}
+    for room, direct in links.items():  # rooms stand after those they link
+        reachable[room] = {room} | direct | set().union(*(reachable[d] for d in direct)) if direct else {room}
+    return reachable
+
+
+class Architecture(unittest.TestCase):
+    def test_files_include_only_what_their_room_may(self):
+        rooms, seen = allowed_rooms(), 0
+        for room, allowed in rooms.items():
+            for name in os.listdir(os.path.join(ROOT, "src", room)):
+                for line in text_of("src", room, name).splitlines():
+                    match = re.match(r'#include "(\w+)/', line)
+                    if match and match[1] != "truemax":
+                        seen += 1
+                        self.assertIn(match[1], allowed, f"src/{room}/{name}: {line}")
+        self.assertGreater(seen, 100)
+
+    def test_every_folder_is_a_room_and_is_explained(self):
+        folders = set(os.listdir(os.path.join(ROOT, "src")))
+        self.assertEqual(folders, set(allowed_rooms()))
+        words = text_of("ARCHITECTURE.md")
+        for folder in folders:
+            self.assertIn(f"src/{folder}/", words)
+
+
+if __name__ == "__main__":
+    unittest.main()

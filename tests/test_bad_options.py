@@ -1,0 +1,146 @@
+"""Options out of range: the message names the option and its range, and nothing is touched."""
+import os
+import re
+import unittest
+
+from support import OUTPUT, RefusalTest, truemax
+
+DATA = "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n"
+
+# Option, values it must refuse, what the message must say of its range.
+NOT_NUMBERS = ("abc", "nan", "inf", "1e400", "1x")
+TRAIN_OPTIONS = (
+    ("--step", ("0", "-1", *NOT_NUMBERS), "above 0"),
+    ("--decay", ("0", "-0.5", "1.5", *NOT_NUMBERS), "above 0 to 1"),
+    ("--delta", ("-1", *NOT_NUMBERS), "0"),
+    ("--epochs", ("-1", "1.5", *NOT_NUMBERS), "whole number"),
+    ("--classes-per-step", ("0", "-1", "2.5", *NOT_NUMBERS), "from 1"),
+    ("--rows-per-step", ("0", "-1", "2.5", *NOT_NUMBERS), "from 1"),
+    ("--max-features", ("-1", "2.5", *NOT_NUMBERS), "from 0"),
+    ("--max-rows", ("-1", "2.5", *NOT_NUMBERS), "from 0"),
+    ("--seed", ("-1", "2.5", *NOT_NUMBERS), "from 0"),
+    ("--threads", ("-1", "2.5", *NOT_NUMBERS), "from 0|from 1"),
+    ("--eval-every", ("-1", "2.5", *NOT_NUMBERS), "from 0|from 1"),
+    ("--split-column", ("0", "-1", "2.5", *NOT_NUMBERS), "from 1"),
+    ("--memory-limit", ("-1", "5Q", "K", *NOT_NUMBERS), "size"),
+)
+CHOICES = (
+    ("--method", "newton", "implicit.*umax"),
+    ("--draw", "poisson", "uniform"),
+    ("--visit", "backwards", "random.*shuffle.*file"),
+    ("--labels", "second", "first.*all"),
+    ("--normalize", "l1", "none.*l2"),
+    ("--format", "csv", "xmlrepository.*libsvm"),
+)
+GENERATE_OPTIONS = (
+    ("--rows", ("0", "-1", "2.5", *NOT_NUMBERS)),
+    ("--features", ("0", "-1", "2.5", *NOT_NUMBERS)),
+    ("--classes", ("0", "-1", "2.5", *NOT_NUMBERS)),
+    ("--nonzeros", ("0", "-1", *NOT_NUMBERS)),
+    ("--skew", ("-1", *NOT_NUMBERS)),
+    ("--separability", ("-1", *NOT_NUMBERS)),
+    ("--seed", ("-1", "2.5", *NOT_NUMBERS)),
+    ("--test-rows", ("-1", "2.5", *NOT_NUMBERS)),
+)
+
+
+class BadOption(RefusalTest):
+    def setUp(self):
+        super().setUp()
+        self.good = self.write("good.txt", DATA)
+
+    def test_numbers_out_of_range(self):
+        for option, values, words in TRAIN_OPTIONS:
+            for value in values:
+                with self.subTest(option=option, value=value):
+                    self.refused(["train", self.good, f"{option}={value}", *OUTPUT], option, re.escape(value), words)
+
+    def test_numbers_out_of_range_given_as_a_word_of_their_own(self):
+        """`--step -1` too, not only `--step=-1`."""
+        for option, values, words in TRAIN_OPTIONS:
+            for value in (values[0], "-7"):
+                with self.subTest(option=option, value=value):
+                    self.refused(["train", self.good, option, value, *OUTPUT], option, re.escape(value), words)
+
+    def test_unknown_choices(self):
+        for option, value, words in CHOICES:
+            with self.subTest(option):
+                self.refused(["train", self.good, option, value, *OUTPUT], option, value, words)
+
+    def test_generate(self):
+        for option, values in GENERATE_OPTIONS:
+            for value in values:
+                with self.subTest(option=option, value=value):
+                    self.refused(["generate", "new.txt", f"{option}={value}"], option, re.escape(value),
+                                 "from|above|whole number|number")
+        with self.subTest("more features a row than there are"):
+            self.refused(["generate", "new.txt", "--features", 5, "--nonzeros", 6], "--nonzeros", "5")
+        with self.subTest("a format that is no text"):
+            self.refused(["generate", "new.txt", "--format", "idx"], "--format")
+
+    def test_generate_keeps_an_older_file_when_refused(self):
+        self.write("new.txt", "older data")
+        self.refused(["generate", "new.txt", "--rows", "0"], "--rows")
+
+    def test_predict(self):
+        self.fine("train", self.good, "--epochs", 1, "--model", "good.safetensors", "--log", "none")
+        for value in ("0", "-1", "2.5", *NOT_NUMBERS):
+            with self.subTest(value):
+                self.refused(["predict", "good.safetensors", self.good, f"--top={value}"], "--top", re.escape(value),
+                             "from 1")
+
+    def test_methods_that_do_not_take_it(self):
+        """Implicit SGD here is one row and one class a step, U-max one row."""
+        self.refused(["train", self.good, "--method", "implicit", "--classes-per-step", 5, *OUTPUT],
+                     "--classes-per-step", "implicit", "1")
+        self.refused(["train", self.good, "--method", "implicit", "--rows-per-step", 2, *OUTPUT], "--rows-per-step",
+                     "implicit", "1")
+        self.refused(["train", self.good, "--method", "umax", "--rows-per-step", 2, *OUTPUT], "--rows-per-step", "umax",
+                     "1")
+
+    def test_commands_and_option_names(self):
+        self.refused(["tarin", self.good], "tarin")
+        self.refused(["train", self.good, "--stepp", "1", *OUTPUT], "--stepp")
+        self.refused(["train", *OUTPUT], "TRAIN")
+        self.refused(["train", self.good, "--step"], "--step")
+        self.refused(["evaluate", "M.safetensors"], "DATA")
+        self.refused(["predict"], "MODEL")
+        self.refused(["train", self.good, self.good, *OUTPUT], "good.txt")
+
+    def test_where_to_write(self):
+        os.mkdir(self.path("folder"))
+        for option in ("--model", "--log"):
+            with self.subTest(option):
+                self.refused(["train", self.good, option, "absent/file"], option, "absent", "folder")
+                self.refused(["train", self.good, option, "folder"], option, "folder")
+                self.refused(["train", self.good, option, ""], option)
+        self.refused(["generate", "absent/new.txt"], "absent")
+
+    def test_a_model_never_replaces_a_device(self):
+        """A rename onto /dev/null would take the machine's away; a named pipe stands for it here."""
+        os.mkfifo(self.path("pipe"))
+        before = os.lstat(self.path("pipe"))
+        result = truemax("train", self.good, "--epochs", 1, "--model", "pipe", "--log", "none", cwd=self.folder)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"(?m)^truemax: error: --model pipe.*; \S")
+        self.assertEqual(os.lstat(self.path("pipe")), before)
+
+    def test_outputs_that_are_inputs_or_each_other(self):
+        """Writing the log must not wipe out the rows, nor the model the log."""
+        for outputs in (["--model", "good.txt", "--log", "none"], ["--model", "none", "--log", self.good],
+                        ["--model", "none", "--log", "./good.txt"], ["--model", "none", "--log", self.path("test.txt")],
+                        ["--model", "RUN.jsonl", "--log", "RUN.jsonl"]):
+            with self.subTest(outputs):
+                self.write("good.txt", DATA)
+                self.write("test.txt", DATA)
+                self.refused(["train", "good.txt", "--test", "test.txt", "--epochs", 1, *outputs], "--model|--log")
+        with self.subTest("generate"):
+            self.refused(["generate", "new.txt", "--test", "new.txt", "--test-rows", 5], "new.txt")
+
+    def test_too_little_memory(self):
+        message = self.refused(["train", self.good, "--memory-limit", "1K", *OUTPUT], "--memory-limit", "memory")
+        self.assertGreaterEqual(len(re.findall(r"\d", message)), 2, "both numbers are said: " + message)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,378 @@
+"""The whole program through its command line: run log, seeds, threads, Ctrl-C, defaults, step sizes, exit codes."""
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import numpy as np
+
+import model_reader
+from support import PROGRAM, ProgramTest, events, last_evaluation, truemax
+
+# The command contract of the project: later tools use exactly this, and every option has a default.
+CONTRACT = {
+    "method": "implicit", "step": 10, "decay": 0.9, "epochs": 50, "classes-per-step": 1, "rows-per-step": 1,
+    "draw": "uniform", "visit": "random", "labels": "first", "max-features": 10000, "max-rows": 100000,
+    "normalize": "l2", "seed": 1, "threads": 1, "eval-every": 10,
+}
+
+
+def contract(**changes):
+    """The contract's options as arguments, some of them changed."""
+    options = {**CONTRACT, **{name.replace("_", "-"): value for name, value in changes.items()}}
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+
+class RunLog(ProgramTest):
+    def run_of(self, *more, **changes):
+        train = self.generate("train.txt", "--test", "test.txt", "--test-rows", 100)
+        self.fine("train", train, "--test", "test.txt", *contract(**changes), "--model", "M.safetensors", "--log",
+                  "RUN.jsonl", *more)
+        return events(self.path("RUN.jsonl"))
+
+    def test_events_and_their_fields(self):
+        log = self.run_of(epochs=7, eval_every=3)
+        self.assertEqual([e["event"] for e in log][0], "start")
+        self.assertEqual([e["event"] for e in log][-1], "end")
+        start, evaluations, end = log[0], [e for e in log if e["event"] == "evaluate"], log[-1]
+        self.assertEqual([e["event"] for e in log], ["start"] + ["evaluate"] * len(evaluations) + ["end"])
+        rows, features = model_reader.read_xmlrepository(self.path("train.txt"))
+        rows, *_ = model_reader.prepare(rows, {"max-features": 10000, "normalize": "l2"})
+        self.assertEqual(start["data"]["rows"], len(rows))
+        self.assertEqual(start["data"]["features"], features)
+        self.assertEqual(start["data"]["classes"], len({row.labels[0] for row in rows}))
+        self.assertEqual(start["data"]["nonzeros"], sum(len(row.features) for row in rows))
+        seconds = -1.0
+        for e in evaluations:
+            self.assertEqual(set(e) & {"epoch", "train_seconds", "train", "test"},
+                             {"epoch", "train_seconds", "train", "test"})
+            self.assertGreaterEqual(e["train_seconds"], seconds)
+            seconds = e["train_seconds"]
+            for part in ("train", "test"):
+                self.assertTrue(math.isfinite(e[part]["log_loss"]))
+                self.assertTrue(0 <= e[part]["error"] <= 1)
+            self.assertIsInstance(e["test"]["unseen"], int)
+        self.assertFalse(end.get("interrupted", False))
+
+    def test_config_holds_every_option_of_the_command(self):
+        config = self.run_of(epochs=2)[0]["config"]
+        for name, value in {**CONTRACT, "epochs": 2}.items():
+            self.assertIn(name, config)
+            self.assertEqual(config[name], value, name)
+        for name in ("delta", "intercept", "format"):
+            self.assertIn(name, config)
+
+    def test_epoch_counts_finished_epochs_and_the_last_is_always_there(self):
+        for epochs, every, wanted in ((7, 3, [3, 6, 7]), (6, 3, [3, 6]), (5, 10, [5]), (1, 10, [1]), (3, 1, [1, 2, 3]),
+                                      (4, 0, [4])):
+            with self.subTest(epochs=epochs, every=every):
+                log = self.run_of(epochs=epochs, eval_every=every)
+                seen = [e["epoch"] for e in log if e["event"] == "evaluate"]
+                self.assertEqual([e for e in seen if e != 0], wanted)
+
+    def test_without_test_file_there_is_no_test_part(self):
+        train = self.generate("train.txt")
+        self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "RUN.jsonl")
+        self.assertFalse(last_evaluation(self.path("RUN.jsonl")).get("test"))
+
+    def test_the_evaluations_of_a_long_run_are_those_of_shorter_ones(self):
+        """Evaluation changes nothing: the loss after e epochs is the same however often it is looked at."""
+        often = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=1)
+                 if e["event"] == "evaluate"}
+        seldom = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=4)
+                  if e["event"] == "evaluate"}
+        self.assertEqual(seldom[6], often[6])
+        self.assertEqual(seldom[4], often[4])
+
+    def test_numbers_keep_all_their_digits(self):
+        """What the log says is what evaluate says, bit for bit."""
+        log = self.run_of(epochs=2)
+        said = self.metrics("M.safetensors", "test.txt")
+        self.assertEqual(log[-2]["test"]["log_loss"], said["log_loss"])
+        self.assertEqual(log[-2]["test"]["error"], said["error"])
+
+    def test_first_loss_is_log_K(self):
+        """A step of nearly nothing leaves W = 0: every class is equally likely."""
+        log = self.run_of(epochs=1, step=1e-12)
+        K = log[0]["data"]["classes"]
+        self.assertAlmostEqual(log[-2]["train"]["log_loss"], math.log(K), delta=1e-6)
+
+
+class SeedsAndThreads(ProgramTest):
+    METHODS = (("implicit", ()), ("umax", ("--classes-per-step", 3)))
+
+    def model(self, train, name, *options):
+        self.fine("train", train, "--epochs", 3, "--step", 1, "--model", name, "--log", "none", *options)
+        return self.read(name)
+
+    def test_same_seed_same_bytes_other_seed_other_bytes(self):
+        train = self.generate("train.txt")
+        for method, more in self.METHODS:
+            for visit in ("random", "shuffle", "file"):
+                with self.subTest(method=method, visit=visit):
+                    options = ("--method", method, "--visit", visit, *more)
+                    first = self.model(train, "a.safetensors", *options, "--seed", 1)
+                    os.remove(self.path("a.safetensors"))
+                    again = self.model(train, "a.safetensors", *options, "--seed", 1)
+                    self.assertEqual(first, again)
+                    other = self.model(train, "a.safetensors", *options, "--seed", 2)
+                    weight = [model_reader.read_model(self.write("w", m))[1]["weight"] for m in (first, other)]
+                    self.assertFalse(np.array_equal(*weight), "another seed draws other classes")
+
+    def test_the_name_of_the_model_file_is_not_in_its_weights(self):
+        train = self.generate("train.txt")
+        self.model(train, "a.safetensors", "--method", "implicit", "--seed", 1)
+        self.model(train, "b.safetensors", "--method", "implicit", "--seed", 1)
+        a, b = (model_reader.read_model(self.path(name))[1]["weight"] for name in ("a.safetensors", "b.safetensors"))
+        self.assertTrue(np.array_equal(a, b))
+
+    def test_visit_orders_differ(self):
+        train = self.generate("train.txt")
+        weights = []
+        for visit in ("random", "shuffle", "file"):
+            self.model(train, "a.safetensors", "--method", "implicit", "--visit", visit, "--seed", 1)
+            weights.append(model_reader.read_model(self.path("a.safetensors"))[1]["weight"].tobytes())
+        self.assertEqual(len(set(weights)), 3)
+
+    def test_threads_do_not_change_the_evaluation(self):
+        train = self.generate("train.txt", rows=3000, classes=200, features=300)
+        self.model(train, "a.safetensors", "--method", "implicit")
+        one, two = (self.metrics("a.safetensors", train, "--threads", n) for n in (1, 2))
+        self.assertEqual(one, two)
+        for n in (1, 2):
+            self.fine("train", train, "--method", "implicit", "--epochs", 2, "--seed", 1, "--threads", n, "--model",
+                      f"{n}.safetensors", "--log", f"{n}.jsonl")
+        a, b = (last_evaluation(self.path(f"{n}.jsonl")) for n in (1, 2))
+        self.assertEqual(a["train"], b["train"])
+        predicted = [self.fine("predict", "a.safetensors", train, "--threads", n, "--json").stdout for n in (1, 2)]
+        self.assertEqual(*predicted)
+
+
+class CtrlC(ProgramTest):
+    def interrupted_run(self, method, sig):
+        train = self.generate("train.txt", rows=2000, classes=50, features=200)
+        process = subprocess.Popen(
+            [PROGRAM, "train", train, "--method", method, "--epochs", "1000000", "--step", "1", "--decay", "1",
+             "--eval-every", "1000000", "--model", "M.safetensors", "--log", "RUN.jsonl"],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            # The start event is written when reading is over and training begins.
+            deadline = time.monotonic() + 60
+            while not (os.path.exists(self.path("RUN.jsonl")) and os.path.getsize(self.path("RUN.jsonl"))):
+                self.assertLess(time.monotonic(), deadline, "training never began")
+                self.assertIsNone(process.poll(), "the run ended by itself")
+                time.sleep(0.02)
+            time.sleep(0.5)
+            process.send_signal(sig)
+            begin = time.monotonic()
+            output, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, 130, errors.decode())
+        self.assertLess(time.monotonic() - begin, 30, "stops soon")
+        log = events(self.path("RUN.jsonl"))
+        self.assertEqual((log[0]["event"], log[-1]["event"]), ("start", "end"))
+        self.assertIs(log[-1]["interrupted"], True)
+        said = self.metrics("M.safetensors", train)
+        self.assertTrue(math.isfinite(said["log_loss"]))
+        self.assertLess(said["log_loss"], math.log(50), "what was learnt until then is saved")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["M.safetensors", "RUN.jsonl", "train.txt"])
+
+    def test_saves_and_exits_with_130(self):
+        for method in ("implicit", "umax"):
+            with self.subTest(method):
+                for name in os.listdir(self.folder):
+                    os.remove(self.path(name))
+                self.interrupted_run(method, signal.SIGINT)
+
+    def test_while_reading_there_is_nothing_to_save(self):
+        """Standard input stays open and silent; Ctrl-C ends the run and an older model stays."""
+        self.write("M.safetensors", "an older model")
+        process = subprocess.Popen([PROGRAM, "train", "-", "--model", "M.safetensors", "--log", "none"],
+                                   cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        try:
+            process.stdin.write(b"3 5 3\n0 0:1\n")
+            process.stdin.flush()
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=20)
+        finally:
+            process.kill()
+            process.communicate()
+        self.assertIn(process.returncode, (130, -signal.SIGINT))
+        self.assertEqual(self.read("M.safetensors"), b"an older model")
+
+
+class Defaults(ProgramTest):
+    def test_train_alone(self):
+        """Something sensible: better than the class frequencies, a model and a log beside the user's work."""
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 300, rows=2000)
+        self.fine("train", "train.txt")
+        files = set(os.listdir(self.folder))
+        self.assertEqual(files - {"train.txt", "test.txt"}, {"model.safetensors", "model.jsonl"})
+        rows, _ = model_reader.read_xmlrepository(self.path("test.txt"))
+        said = self.metrics("model.safetensors", "test.txt")
+        about, _ = model_reader.read_model(self.path("model.safetensors"))
+        share = dict(zip(about["classes"], np.array(about["class_counts"]) / sum(about["class_counts"])))
+        baseline = np.mean([-math.log(share[row.labels[0]]) for row in rows if row.labels and row.labels[0] in share])
+        self.assertLess(said["log_loss"], baseline)
+
+    def test_a_second_run_keeps_the_first_model(self):
+        self.generate("train.txt")
+        for _ in range(3):
+            self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1)
+        files = set(os.listdir(self.folder)) - {"train.txt"}
+        self.assertEqual(files, {f"model{n}.{kind}" for n in ("", "-2", "-3") for kind in ("safetensors", "jsonl")})
+
+    def test_none_writes_nothing(self):
+        self.generate("train.txt")
+        self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "none")
+        self.assertEqual(os.listdir(self.folder), ["train.txt"])
+
+    def test_naming_the_model_replaces_it_and_puts_the_log_beside_it(self):
+        self.generate("train.txt")
+        os.mkdir(self.path("out"))
+        for seed in (1, 2):
+            self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--seed", seed, "--model",
+                      "out/m.safetensors")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["m.jsonl", "m.safetensors"])
+        self.assertEqual(events(self.path("out/m.jsonl"))[0]["config"]["seed"], 2)
+
+    def test_a_model_behind_a_symbolic_link_is_replaced_where_it_lies(self):
+        self.generate("train.txt")
+        os.mkdir(self.path("far"))
+        self.write("far/m.safetensors", "an older model")
+        os.symlink("far/m.safetensors", self.path("m.safetensors"))
+        self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "m.safetensors",
+                  "--log", "none")
+        self.assertTrue(os.path.islink(self.path("m.safetensors")))
+        self.assertGreater(model_reader.read_model(self.path("far/m.safetensors"))[1]["weight"].size, 0)
+
+    def test_the_contract_word_for_word(self):
+        self.generate("TRAIN", "--test", "TEST", "--test-rows", 50)
+        command = ("train TRAIN --test TEST --method implicit --step 10 --decay 0.9 --epochs 50 --classes-per-step 1 "
+                   "--rows-per-step 1 --draw uniform --visit random --labels first --max-features 10000 "
+                   "--max-rows 100000 --normalize l2 --seed 1 --threads 1 --eval-every 10 --model M.safetensors "
+                   "--log RUN.jsonl")
+        self.fine(*command.split())
+        log = events(self.path("RUN.jsonl"))
+        self.assertEqual([e.get("epoch") for e in log if e["event"] == "evaluate" and e["epoch"]], [10, 20, 30, 40, 50])
+
+    def test_naming_only_the_method_uses_the_stated_defaults(self):
+        self.generate("train.txt")
+        self.fine("train", "train.txt", "--method", "umax", "--log", "RUN.jsonl", "--model", "none")
+        config = events(self.path("RUN.jsonl"))[0]["config"]
+        self.assertEqual((config["rows-per-step"], config["classes-per-step"], config["draw"], config["decay"],
+                          config["intercept"], config["delta"], config["visit"]), (1, 1, "uniform", 0.9, False, 1,
+                                                                                  "random"))
+
+
+class ExtremeSteps(ProgramTest):
+    def test_every_step_size_is_finite_or_refused_as_diverged(self):
+        """implicit never leaves the numbers; umax may, and then says so with exit code 3."""
+        train = self.generate("train.txt", rows=500)
+        for method, more in (("implicit", ()), ("umax", ("--classes-per-step", 5))):
+            for power in range(-12, 13):
+                with self.subTest(method=method, step=f"1e{power}"):
+                    self.write("M.safetensors", "an older model")
+                    result = truemax("train", train, "--method", method, *more, "--step", f"1e{power}", "--epochs", 3,
+                                     "--normalize", "l2", "--model", "M.safetensors", "--log", "RUN.jsonl",
+                                     cwd=self.folder)
+                    if method == "umax" and result.returncode == 3:
+                        self.assertRegex(result.stderr, r"(?m)^truemax: error: .*diverged.*--step")
+                        continue
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    _, tensors = model_reader.read_model(self.path("M.safetensors"))
+                    self.assertTrue(np.isfinite(tensors["weight"]).all())
+                    for e in events(self.path("RUN.jsonl")):
+                        if e["event"] == "evaluate":
+                            self.assertTrue(math.isfinite(e["train"]["log_loss"]))
+
+
+class Divergence(ProgramTest):
+    def test_exit_code_3_says_what_to_try_and_leaves_a_finite_model(self):
+        """U-max with features of 1e30 and an absurd step leaves the range of float32."""
+        self.write("train.txt", "4 3 3\n0 0:1e30 1:1e30\n1 1:1e30\n2 2:1e30\n0 0:1e30\n")
+        result = truemax("train", "train.txt", "--method", "umax", "--step", "1e12", "--epochs", 5, "--normalize",
+                         "none", "--model", "M.safetensors", "--log", "RUN.jsonl", cwd=self.folder)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stderr, r"(?m)^truemax: error: .*diverged.*--step")
+        self.assertEqual(events(self.path("RUN.jsonl"))[-1]["event"], "end")
+        if os.path.exists(self.path("M.safetensors")):
+            self.assertTrue(np.isfinite(model_reader.read_model(self.path("M.safetensors"))[1]["weight"]).all())
+            self.fine("predict", "M.safetensors", "train.txt")
+
+
+class Terminal(ProgramTest):
+    def test_quiet_in_pipes(self):
+        """No carriage returns, no escape codes, no progress bars where nobody watches."""
+        train = self.generate("train.txt", rows=5000, classes=100)
+        for arguments in (["train", train, "--method", "implicit", "--epochs", 20, "--model", "m.safetensors"],
+                          ["evaluate", "m.safetensors", train], ["predict", "m.safetensors", train],
+                          ["inspect", "m.safetensors"], ["generate", "more.txt", "--rows", 1000], ["--help"]):
+            with self.subTest(arguments[0]):
+                result = self.fine(*arguments)
+                for text in (result.stdout, result.stderr):
+                    self.assertNotIn("\r", text)
+                    self.assertNotIn("\x1b", text)
+
+    def test_memory_is_said_before_the_run(self):
+        train = self.generate("train.txt")
+        said = self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "none")
+        self.assertRegex(said.stdout + said.stderr, r"(?i)memory.*\d+(\.\d+)? (bytes|[KMG]B)")
+
+    def test_memory_limit_refuses_with_the_numbers(self):
+        train = self.generate("train.txt")
+        for arguments in (["train", train, "--memory-limit", "1K", "--model", "m.safetensors", "--log", "none"],):
+            result = truemax(*arguments, cwd=self.folder)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertRegex(result.stderr, r"(?m)^truemax: error: .*\d+(\.\d+)? [KMG]B.* 1(\.0)? KB.*--memory-limit")
+        self.assertEqual(os.listdir(self.folder), ["train.txt"])
+
+    def test_help_of_every_command(self):
+        for arguments in (["--help"], ["help"], *([command, "--help"] for command in
+                                                 ("train", "evaluate", "predict", "inspect", "generate"))):
+            with self.subTest(" ".join(arguments)):
+                result = self.fine(*arguments)
+                self.assertRegex(result.stdout, r"(?i)example")
+                self.assertRegex(result.stdout, r"(?m)^\s+(\$ )?truemax \w+")
+        text = self.fine("train", "--help").stdout
+        for name in (*CONTRACT, "model", "log", "test", "delta", "intercept", "memory-limit", "format", "split",
+                     "split-column", "test-split"):
+            self.assertRegex(text, rf"--{name}\b")
+
+    def test_version(self):
+        self.assertRegex(self.fine("--version").stdout, r"\d+\.\d+\.\d+")
+
+    def test_exit_codes(self):
+        self.assertEqual(truemax(cwd=self.folder).returncode, 2)
+        self.assertEqual(truemax("nonsense", cwd=self.folder).returncode, 2)
+        self.assertEqual(truemax("train", "absent", cwd=self.folder).returncode, 2)
+        self.assertEqual(truemax("--help", cwd=self.folder).returncode, 0)
+
+    def test_results_on_stdout_alone(self):
+        train = self.generate("train.txt")
+        self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
+        for line in self.fine("predict", "m.safetensors", train, "--json").stdout.splitlines():
+            json.loads(line)
+        json.loads(self.fine("evaluate", "m.safetensors", train, "--json").stdout)
+
+    def test_an_output_that_is_full_is_an_error(self):
+        """Predictions lost on a full disk must not look like success."""
+        train = self.generate("train.txt")
+        self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([PROGRAM, "predict", "m.safetensors", train], cwd=self.folder, stdout=full,
+                                    stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(b"truemax: error: ", result.stderr)
+
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
