@@ -168,10 +168,10 @@ void OptionTable::size(std::string name, std::uint64_t* field, std::string help)
   };
 }
 
-void OptionTable::choice_by_index(std::string name, std::vector<std::string> names,
-                                  std::function<std::size_t()> get, std::function<void(std::size_t)> set,
-                                  std::string help) {
-  Option& o = add(std::move(name), fmt::format("{}", fmt::join(names, "|")), std::move(help));
+void OptionTable::choice_by_index(const std::string& name, const std::vector<std::string>& names,
+                                  const std::function<std::size_t()>& get,
+                                  const std::function<void(std::size_t)>& set, const std::string& help) {
+  Option& o = add(name, fmt::format("{}", fmt::join(names, "|")), help);
   o.range = "one of " + fmt::format("{}", fmt::join(names, ", "));
   o.default_value = names.at(get());
   Option named;
@@ -190,14 +190,14 @@ void OptionTable::choice_by_index(std::string name, std::vector<std::string> nam
   };
 }
 
-void OptionTable::named_choice(std::string name, std::string* field, std::vector<std::string> values,
-                               std::string help) {
+void OptionTable::named_choice(const std::string& name, std::string* field,
+                               const std::vector<std::string>& values, const std::string& help) {
   choice_by_index(
-      std::move(name), values,
+      name, values,
       [field, values] {
         return static_cast<std::size_t>(std::find(values.begin(), values.end(), *field) - values.begin());
       },
-      [field, values](std::size_t i) { *field = values[i]; }, std::move(help));
+      [field, values](std::size_t i) { *field = values[i]; }, help);
 }
 
 const Option* OptionTable::find(std::string_view name) const {

@@ -49,22 +49,23 @@ class OptionTable {
   void size(std::string name, std::uint64_t* field, std::string help);
 
   template <class Enum>
-  void choice(std::string name, Enum* field, std::initializer_list<std::pair<const char*, Enum>> values,
-              std::string help) {
+  void choice(const std::string& name, Enum* field,
+              std::initializer_list<std::pair<const char*, Enum>> values, const std::string& help) {
     std::vector<std::string> names;
     std::vector<Enum> of;
     for (const auto& [n, v] : values) names.emplace_back(n), of.push_back(v);
     choice_by_index(
-        std::move(name), names,
+        name, names,
         [field, of] {
           for (std::size_t i = 0; i < of.size(); ++i)
             if (of[i] == *field) return i;
           return of.size();
         },
-        [field, of](std::size_t i) { *field = of[i]; }, std::move(help));
+        [field, of](std::size_t i) { *field = of[i]; }, help);
   }
   // A choice kept as text, its values known only at run time (methods, draws).
-  void named_choice(std::string name, std::string* field, std::vector<std::string> values, std::string help);
+  void named_choice(const std::string& name, std::string* field, const std::vector<std::string>& values,
+                    const std::string& help);
 
   const std::vector<Option>& options() const { return options_; }
   const Option* find(std::string_view name) const;
@@ -73,8 +74,9 @@ class OptionTable {
   void from_json(const nlohmann::json& json);
 
  private:
-  void choice_by_index(std::string name, std::vector<std::string> names, std::function<std::size_t()> get,
-                       std::function<void(std::size_t)> set, std::string help);
+  void choice_by_index(const std::string& name, const std::vector<std::string>& names,
+                       const std::function<std::size_t()>& get, const std::function<void(std::size_t)>& set,
+                       const std::string& help);
   Option& add(std::string name, std::string value_name, std::string help);
   std::vector<Option> options_;
 };

@@ -148,14 +148,14 @@ class NpyHeaderReader {
 
   void set_type(DenseHeader& header, char kind, std::uint64_t size, const std::string& shown) const {
     struct Known {
-      char kind;
       std::uint64_t size;
+      char kind;
       Element element;
     };
     static constexpr Known kKnown[] = {
-        {'u', 1, Element::u8},  {'i', 1, Element::i8},  {'u', 2, Element::u16},  {'i', 2, Element::i16},
-        {'u', 4, Element::u32}, {'i', 4, Element::i32}, {'u', 8, Element::u64},  {'i', 8, Element::i64},
-        {'f', 4, Element::f32}, {'f', 8, Element::f64}, {'b', 1, Element::truth}};
+        {1, 'u', Element::u8},  {1, 'i', Element::i8},  {2, 'u', Element::u16},  {2, 'i', Element::i16},
+        {4, 'u', Element::u32}, {4, 'i', Element::i32}, {8, 'u', Element::u64},  {8, 'i', Element::i64},
+        {4, 'f', Element::f32}, {8, 'f', Element::f64}, {1, 'b', Element::truth}};
     for (const Known& known : kKnown) {
       if (known.kind != kind || known.size != size) continue;
       header.element = known.element;

@@ -44,7 +44,7 @@ class FeatureSet {
   }
   bool insert(std::uint32_t feature) {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t at = (feature * 0x9E3779B1U) & mask;
+    std::size_t at = std::uint32_t{feature * 0x9E3779B1U} & mask;
     while (slots_[at] != kNone) {
       if (slots_[at] == feature) return false;
       at = (at + 1) & mask;

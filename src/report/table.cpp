@@ -32,6 +32,7 @@ std::string Table::to_text() const {
   };
   line(header_);
   std::vector<std::string> rule;
+  rule.reserve(widths.size());
   for (const std::size_t w : widths) rule.emplace_back(w, '-');
   line(rule);
   for (const auto& row : rows_) line(row);

@@ -21,13 +21,13 @@ TEST(Table, PutsTheFirstColumnLeftAndTheOthersRight) {
 TEST(Table, CountsCharactersAndNotBytes) {
   Table table({"name", "n"});
   table.add({"Zürich", "1"});
-  table.add({"東京", "1234"});
+  table.add({"Ñandú", "1234"});
   table.add({"abcdef", "1"});
   EXPECT_EQ(table.to_text(),
             "name       n\n"
             "------  ----\n"
             "Zürich     1\n"
-            "東京      1234\n"
+            "Ñandú   1234\n"
             "abcdef     1\n");
 }
 

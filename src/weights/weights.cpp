@@ -23,13 +23,14 @@ HugeBuffer::HugeBuffer(std::size_t bytes) {
     mapping_ = nullptr;
     throw std::bad_alloc();
   }
-  auto address = reinterpret_cast<std::uintptr_t>(mapping_);
+  char* start = static_cast<char*>(mapping_);
   if (slack > 0) {
-    address = (address + kHugePage - 1) & ~(kHugePage - 1);
+    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(mapping_) % kHugePage;
+    if (beyond > 0) start += kHugePage - beyond;
     // Advice only: without huge pages the run is slower, not wrong.
-    madvise(reinterpret_cast<void*>(address), bytes, MADV_HUGEPAGE);
+    madvise(start, bytes, MADV_HUGEPAGE);
   }
-  data_ = reinterpret_cast<float*>(address);
+  data_ = reinterpret_cast<float*>(start);
 }
 
 HugeBuffer::~HugeBuffer() {
