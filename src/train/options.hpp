@@ -13,7 +13,7 @@ enum class Visit { random, shuffle, file };
 
 struct TrainOptions {
   std::string method = "implicit";
-  double step = 1;  // eta N; epoch e uses step * decay^e
+  double step = 0.1;  // eta N; epoch e uses step * decay^e
   double decay = 0.9;
   std::uint64_t epochs = 50;
   std::uint64_t classes_per_step = 1;  // m

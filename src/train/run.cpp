@@ -76,11 +76,14 @@ bool is_stream(const std::string& path) {
   return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo;
 }
 
-// A step of 1 suits rows of unit length; scores scale with |x|^2 times the step.
+// Scores scale with |x|^2 times the step. For rows of unit length a tenth is a step that neither crawls nor
+// overfits on the data sets we have (test log-loss below the class frequencies on all of them; a step of 1 is
+// above them on Delicious).
 double fitted_step(const Dataset& data, bool with_intercept) {
   double sum = 0;
   for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), with_intercept);
-  return static_cast<double>(data.size()) / sum;
+  constexpr double kUnitLengthStep = 0.1;
+  return kUnitLengthStep * static_cast<double>(data.size()) / sum;
 }
 
 MemoryPlan plan_memory(const PreparedRun& run) {

@@ -81,10 +81,10 @@ double Weights::largest() const {
 }
 
 std::uint64_t Weights::bytes_needed(std::uint64_t classes, std::uint64_t features) {
+  const std::uint64_t blocks = classes / kLanes + (classes % kLanes == 0 ? 0 : 1);
   std::uint64_t bytes = 0;
-  const std::uint64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
-  if (__builtin_mul_overflow(padded, features, &bytes) ||
-      __builtin_mul_overflow(bytes, sizeof(float), &bytes))
+  if (__builtin_mul_overflow(blocks, features, &bytes) ||
+      __builtin_mul_overflow(bytes, kLanes * sizeof(float), &bytes))
     return std::numeric_limits<std::uint64_t>::max();
   return bytes;
 }

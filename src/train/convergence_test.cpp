@@ -1,0 +1,140 @@
+// Trained long enough with falling steps, every unbiased method comes to the maximum of the softmax
+// likelihood, which plain gradient descent in double finds for a small problem.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "rule/methods.hpp"
+#include "train/test_support.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::size_t kClasses = 5, kFeatures = 3;
+using Matrix = std::vector<std::vector<double>>;
+
+// Points around five centres, a fifth of them with a label that is not theirs, so that the optimum is finite.
+Dataset small_problem(bool weights) {
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> normal;
+  Dataset data = random_data({.rows = 250, .classes = kClasses, .features = kFeatures, .weights = weights});
+  data.rows = {};
+  for (std::size_t i = 0; i < 250; ++i) {
+    const auto centre = static_cast<double>(i % kClasses);
+    const double x[kFeatures] = {std::cos(centre * 1.2566) + 0.4 * normal(random),
+                                 std::sin(centre * 1.2566) + 0.4 * normal(random), 1.0};
+    for (FeatureId f = 0; f < kFeatures; ++f)
+      data.rows.index.push_back(f), data.rows.value.push_back(static_cast<float>(x[f]));
+    data.rows.begin.push_back(data.rows.index.size());
+  }
+  for (std::size_t e = 0; e < data.size(); ++e)
+    data.label[e] = static_cast<ClassId>((data.row_of(e) + (e % 5 == 0 ? e / 5 : 0)) % kClasses);
+  return data;
+}
+
+std::vector<double> probabilities(const Matrix& w, RowView x) {
+  std::vector<double> p(kClasses, 0.0);
+  double sum = 0;
+  for (std::size_t k = 0; k < kClasses; ++k) {
+    for (std::size_t j = 0; j < x.index.size(); ++j)
+      p[k] += w[k][x.index[j]] * static_cast<double>(x.value[j]);
+    p[k] = std::exp(p[k]);
+    sum += p[k];
+  }
+  for (double& v : p) v /= sum;
+  return p;
+}
+
+// Mean log-loss, and its gradient.
+double loss_at(const Dataset& data, const Matrix& w, Matrix& gradient) {
+  gradient.assign(kClasses, std::vector<double>(kFeatures, 0.0));
+  double loss = 0, weight = 0;
+  for (std::size_t e = 0; e < data.size(); ++e) {
+    const double of_one = static_cast<double>(data.example_weight(e));
+    const RowView x = data.x(e);
+    const std::vector<double> p = probabilities(w, x);
+    loss -= of_one * std::log(p[data.label[e]]);
+    weight += of_one;
+    for (std::size_t k = 0; k < kClasses; ++k)
+      for (std::size_t j = 0; j < x.index.size(); ++j)
+        gradient[k][x.index[j]] +=
+            of_one * (p[k] - (k == data.label[e] ? 1 : 0)) * static_cast<double>(x.value[j]);
+  }
+  for (auto& row : gradient)
+    for (double& g : row) g /= weight;
+  return loss / weight;
+}
+
+double best_loss(const Dataset& data) {
+  Matrix w(kClasses, std::vector<double>(kFeatures, 0.0)), gradient;
+  double length = 1;
+  for (int i = 0; i < 5000 && length > 1e-6; ++i) {
+    loss_at(data, w, gradient);
+    length = 0;
+    for (std::size_t k = 0; k < kClasses; ++k)
+      for (std::size_t f = 0; f < kFeatures; ++f) {
+        w[k][f] -= 1.0 * gradient[k][f];
+        length += gradient[k][f] * gradient[k][f];
+      }
+    length = std::sqrt(length);
+  }
+  EXPECT_LE(length, 1e-6) << "the oracle did not converge";
+  return loss_at(data, w, gradient);
+}
+
+double loss_of(const Dataset& data, const TrainState& state) {
+  Matrix w(kClasses, std::vector<double>(kFeatures)), gradient;
+  std::vector<float> row(kFeatures);
+  for (ClassId k = 0; k < kClasses; ++k) {
+    state.weights.copy_class(k, row);
+    for (std::size_t f = 0; f < kFeatures; ++f) w[k][f] = static_cast<double>(row[f]);
+  }
+  return loss_at(data, w, gradient);
+}
+
+TEST(EveryMethod, ComesNearTheMaximumOfTheLikelihood) {
+  for (const bool weights : {false, true}) {
+    const Dataset data = small_problem(weights);
+    const double best = best_loss(data);
+    ASSERT_GT(best, 0.1);
+    ASSERT_LT(best, std::log(5.0) - 0.3);  // there is something to learn
+    for (const MethodInfo* info : methods()) {
+      if (info->biased) continue;
+      for (const std::uint64_t m : {std::uint64_t{1}, std::uint64_t{3}}) {
+        if (m > info->most_classes) continue;
+        for (const Visit visit : {Visit::random, Visit::shuffle, Visit::file}) {
+          TrainOptions options = options_of(std::string(info->name), m, visit);
+          options.step = 0.3, options.decay = 0.992, options.epochs = 1000;
+          const double reached = loss_of(data, run_epochs(data, options));
+          EXPECT_GE(reached, best - 1e-6);
+          EXPECT_LT(reached, best + 0.002)
+              << info->name << " m " << m << " visit " << static_cast<int>(visit);
+        }
+      }
+    }
+  }
+}
+
+// u is the row's log(1 + sum of exp(z_k - z_y)) once the steps are small.
+TEST(EveryMethod, BringsUToTheLogSumOfItsRow) {
+  const Dataset data = small_problem(false);
+  for (const MethodInfo* info : methods()) {
+    TrainOptions options = options_of(std::string(info->name), 1, Visit::shuffle);
+    options.step = 0.3, options.decay = 0.992, options.epochs = 1000;
+    const TrainState state = run_epochs(data, options);
+    double off = 0;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      double sum = 0;
+      const double z_y = score(state.weights, data.x(i), data.label[i]);
+      for (ClassId k = 0; k < kClasses; ++k) sum += std::exp(score(state.weights, data.x(i), k) - z_y);
+      off += std::abs(state.rows[i].u - std::log(sum)) / static_cast<double>(data.size());
+    }
+    EXPECT_LT(off, 0.1) << info->name;
+  }
+}
+
+}  // namespace
+}  // namespace truemax

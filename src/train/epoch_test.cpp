@@ -1,0 +1,270 @@
+// The step loop: against one step after the other in double, and bit for bit against itself in every way it
+// may be cut.
+#include "train/epoch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "core/error.hpp"
+#include "draw/draw.hpp"
+#include "rule/methods.hpp"
+#include "train/test_support.hpp"
+#include "train/visit_order.hpp"
+#include "weights/kernels.hpp"
+#include "weights/pairs.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
+
+// W dense in double, steps one at a time, all draws of an epoch at once.
+struct SlowState {
+  std::vector<std::vector<double>> w;  // [K][D + 1], the intercept last
+  std::vector<double> u;
+};
+
+template <class R>
+SlowState slow_epochs(const Dataset& data, const TrainOptions& options) {
+  const R rule(options.rule);
+  const std::size_t classes = data.classes->size(), features = data.space->features;
+  SlowState state{std::vector(classes, std::vector(features + 1, 0.0)), std::vector(data.size(), 0.0)};
+  const auto draw = make_draw(options.draw, classes, options.classes_per_step);
+  VisitOrder order(options.visit, options.seed, data.size());
+  for (std::uint64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    std::vector<RowId> rows(data.size());
+    order.start_epoch(epoch);
+    order.fill(0, rows);
+    std::vector<ClassId> labels;
+    for (const RowId i : rows) labels.push_back(data.label[i]);
+    DrawBuffer buffer;
+    draw->fill(CounterRandom(options.seed, Stream::draw, epoch), 0, labels, buffer);
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      const RowId i = rows[t];
+      // x as pairs, with a feature of value 1 for the intercept
+      std::vector<std::pair<std::size_t, double>> x;
+      for (std::size_t j = 0; j < data.x(i).index.size(); ++j)
+        x.emplace_back(data.x(i).index[j], static_cast<double>(data.x(i).value[j]));
+      if (options.intercept) x.emplace_back(features, 1.0);
+      std::vector<ClassId> k(&buffer.classes[t * buffer.capacity],
+                             &buffer.classes[t * buffer.capacity] + buffer.count[t]);
+      k.push_back(labels[t]);
+      std::vector<double> score, c(k.size());
+      for (const ClassId one : k) {
+        double z = 0;
+        for (const auto& [f, value] : x) z += state.w[one][f] * value;
+        score.push_back(z);
+      }
+      double gram = 0;
+      for (const auto& [f, value] : x) gram += value * value;
+      const double row_weight = static_cast<double>(data.example_weight(i));
+      StepView view;
+      view.drawn = buffer.count[t];
+      view.score = score.data(), view.weight = &buffer.weights[t * buffer.capacity], view.gram = &gram;
+      view.row_weight = &row_weight,
+      view.step = options.step * std::pow(options.decay, static_cast<double>(epoch));
+      StepResult result{c.data(), &state.u[i]};
+      rule.step(view, result);
+      for (std::size_t j = 0; j < k.size(); ++j)
+        for (const auto& [f, value] : x) state.w[k[j]][f] += c[j] * value;
+    }
+  }
+  return state;
+}
+
+// The largest difference between the two, relative to the largest weight and the largest u.
+double distance(const TrainState& fast, const SlowState& slow) {
+  double most_w = 0, most_u = 0, off_w = 0, off_u = 0;
+  const std::size_t features = fast.weights.features();
+  std::vector<float> row(features);
+  for (ClassId k = 0; k < fast.weights.classes(); ++k) {
+    fast.weights.copy_class(k, row);
+    row.resize(features + 1);
+    row[features] = fast.weights.has_intercept() ? fast.weights.intercept()[k] : 0.0F;
+    for (std::size_t f = 0; f <= features; ++f) {
+      most_w = std::max(most_w, std::abs(slow.w[k][f]));
+      off_w = std::max(off_w, std::abs(slow.w[k][f] - static_cast<double>(row[f])));
+    }
+  }
+  for (std::size_t i = 0; i < slow.u.size(); ++i) {
+    most_u = std::max(most_u, slow.u[i]);
+    off_u = std::max(off_u, std::abs(slow.u[i] - fast.rows[i].u));
+  }
+  EXPECT_GT(most_w, 0.01);  // something was learnt
+  return std::max(off_w / most_w, off_u / most_u);
+}
+
+struct MethodCase {
+  const char* method;
+  std::uint64_t classes_per_step;
+  double step;
+};
+constexpr MethodCase kCases[] = {
+    {"implicit", 1, 1}, {"implicit", 1, 30}, {"umax", 1, 0.05}, {"umax", 5, 0.05}};
+
+TEST(StepLoop, IsOneStepAfterTheOtherInDoubleUpToTheRoundingOfFloat) {
+  for (const MethodCase& c : kCases)
+    for (const Visit visit : kVisits)
+      for (const bool intercept : {false, true})
+        for (const bool weights : {false, true})
+          for (const std::size_t classes : {2U, 12U, 400U}) {
+            const Dataset data = random_data({.rows = 500, .classes = classes, .weights = weights});
+            TrainOptions options = options_of(c.method, c.classes_per_step, visit);
+            options.intercept = intercept;
+            options.step =
+                c.step / static_cast<double>(c.method == std::string("umax") && classes > 100 ? 10 : 1);
+            const TrainState fast = run_epochs(data, options);
+            SlowState slow;
+            for_each_method([&]<class R>() {
+              if (R::kInfo.name == options.method) slow = slow_epochs<R>(data, options);
+            });
+            EXPECT_LT(distance(fast, slow), 2e-5)
+                << c.method << " m " << c.classes_per_step << " step " << c.step << " visit "
+                << static_cast<int>(visit) << " intercept " << intercept << " weights " << weights
+                << " classes " << classes;
+          }
+}
+
+// The groups of the loop change nothing, not a bit: the same kernels, one step at a time.
+TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
+  for (const std::size_t classes : {2U, 7U, 60U, 5000U})
+    for (const bool intercept : {false, true}) {
+      const Dataset data = random_data({.rows = 1000, .classes = classes, .weights = true});
+      TrainOptions options = options_of("implicit", 1);
+      options.intercept = intercept;
+      options.step = 5;
+      TrainState slow = make_state(data, options);
+      const ImplicitRule rule(options.rule);
+      const auto draw = make_draw("uniform", classes, 1);
+      VisitOrder order(options.visit, options.seed, data.size());
+      for (; slow.epoch < options.epochs; ++slow.epoch) {
+        order.start_epoch(slow.epoch);
+        for (std::uint64_t t = 0; t < data.size(); ++t) {
+          RowId i = 0;
+          order.fill(t, {&i, 1});
+          const ClassId y = data.label[i];
+          DrawBuffer buffer;
+          draw->fill(CounterRandom(options.seed, Stream::draw, slow.epoch), t, {&y, 1}, buffer);
+          const ClassId k = buffer.classes[0];
+          RowState& row = slow.rows[i];
+          PairSteps pair{};
+          pair.weight[0] = buffer.weights[0], pair.squared_norm[0] = row.squared_norm, pair.u[0] = row.u;
+          pair.row_weight[0] = static_cast<double>(data.example_weight(i));
+          const PairPlace place{data.x(i), slow.weights.lane(k), slow.weights.lane(y)};
+          if (intercept) {
+            const auto z = scores<2>(slow.weights, data.x(i), {k, y});
+            pair.score_drawn[0] = z[0], pair.score_label[0] = z[1];
+          } else {
+            score_pairs(&place, 1, &pair.score_drawn[0], &pair.score_label[0]);
+          }
+          rule.step_pairs(pair, 1, options.step_at(slow.epoch));
+          row.u = pair.u[0];
+          if (intercept)
+            add<2>(slow.weights, data.x(i), {k, y}, {-pair.coefficient[0], pair.coefficient[0]});
+          else
+            add_pairs(&place, 1, &pair.coefficient[0]);
+        }
+      }
+      EXPECT_EQ(bits_of(run_epochs(data, options)), bits_of(slow)) << classes << ' ' << intercept;
+    }
+}
+
+TEST(StepLoop, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
+  for (const MethodCase& c : kCases)
+    for (const Visit visit : kVisits) {
+      const Dataset data = random_data({});
+      TrainOptions options = options_of(c.method, c.classes_per_step, visit);
+      options.step = c.step;
+      const auto first = bits_of(run_epochs(data, options));
+      EXPECT_EQ(bits_of(run_epochs(data, options)), first) << c.method;
+      options.seed = 2;
+      EXPECT_NE(bits_of(run_epochs(data, options)), first) << c.method;
+    }
+}
+
+// Interrupted whenever it lets itself be, the run ends where it would have ended.
+TEST(StepLoop, GoesOnFromAnInterruptionToTheSameBits) {
+  const Dataset data = random_data({.rows = 20000, .classes = 30});
+  for (const MethodCase& c : kCases)
+    for (const Visit visit : kVisits) {
+      TrainOptions options = options_of(c.method, c.classes_per_step, visit);
+      options.step = c.step;
+      const auto whole = bits_of(run_epochs(data, options));
+      TrainState state = make_state(data, options);
+      int interruptions = 0;
+      while (state.epoch < options.epochs) {
+        std::atomic<bool> stop{false};
+        std::uint64_t seen = 0;
+        const auto runner = make_epoch_runner(data, options);  // a new process would have a new one
+        const bool finished = runner->run(data, state, stop, [&](std::uint64_t steps) {
+          EXPECT_EQ(steps, state.step);
+          seen = steps;
+          stop = true;
+        });
+        if (finished) continue;
+        ++interruptions;
+        EXPECT_EQ(state.step, seen);  // not a step further
+        EXPECT_LT(state.step, data.size());
+      }
+      EXPECT_GE(interruptions, 3);
+      EXPECT_EQ(bits_of(state), whole) << c.method << ' ' << static_cast<int>(visit);
+    }
+}
+
+// Every boundary between two draws ahead: in file order, a run over the first n rows stops where one over all
+// of them passes.
+TEST(StepLoop, GoesOnFromAnyBoundaryToTheSameBits) {
+  const Dataset data = random_data({.rows = 1000, .classes = 40});
+  for (const MethodCase& c : kCases) {
+    TrainOptions options = options_of(c.method, c.classes_per_step, Visit::file);
+    options.step = c.step;
+    options.epochs = 1;
+    const auto whole = bits_of(run_epochs(data, options));
+    for (std::size_t boundary = 128; boundary < 1000; boundary += 128) {
+      Dataset part = data;
+      part.label.resize(boundary);
+      TrainState state = run_epochs(part, options);
+      state.epoch = 0;
+      state.step = boundary;
+      const TrainState fresh = make_state(data, options);
+      for (std::size_t i = boundary; i < data.size(); ++i) state.rows.push_back(fresh.rows[i]);
+      const std::atomic<bool> stop{false};
+      EXPECT_TRUE(make_epoch_runner(data, options)->run(data, state, stop, {}));
+      EXPECT_EQ(bits_of(state), whole) << c.method << " from step " << boundary;
+    }
+  }
+}
+
+TEST(StepLoop, DoesNothingWhereItIsStoppedBeforeItBegins) {
+  const Dataset data = random_data({});
+  const TrainOptions options = options_of("implicit", 1);
+  TrainState state = make_state(data, options);
+  const auto before = bits_of(state);
+  const std::atomic<bool> stop{true};
+  EXPECT_FALSE(make_epoch_runner(data, options)->run(data, state, stop, {}));
+  EXPECT_EQ(bits_of(state), before);
+}
+
+TEST(MakeState, IsZeroWithTheNormsOfTheRows) {
+  const Dataset data = random_data({.weights = true});
+  for (const bool intercept : {false, true}) {
+    TrainOptions options;
+    options.intercept = intercept;
+    const TrainState state = make_state(data, options);
+    EXPECT_EQ(state.weights.largest(), 0);
+    EXPECT_EQ(state.weights.has_intercept(), intercept);
+    ASSERT_EQ(state.rows.size(), data.size());
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      EXPECT_EQ(state.rows[i].u, 0);
+      double norm = intercept ? 1 : 0;
+      for (const float v : data.x(i).value) norm += static_cast<double>(v) * static_cast<double>(v);
+      EXPECT_DOUBLE_EQ(state.rows[i].squared_norm, norm);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,217 @@
+// Which row a step visits, and which steps may be done side by side.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "train/commuting.hpp"
+#include "train/visit_order.hpp"
+
+namespace truemax {
+namespace {
+
+std::vector<RowId> epoch_order(VisitOrder& order, std::uint64_t epoch, std::size_t rows) {
+  order.start_epoch(epoch);
+  std::vector<RowId> out(rows);
+  order.fill(0, out);
+  return out;
+}
+
+constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
+
+TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
+  for (const Visit visit : kVisits) {
+    VisitOrder order(visit, 5, 1000), other(visit, 5, 1000);
+    const std::vector<RowId> third = epoch_order(order, 3, 1000);
+    epoch_order(other, 9, 1000);  // epochs may come in any order
+    other.start_epoch(3);
+    for (const std::size_t first : {0U, 1U, 127U, 128U, 501U, 999U}) {
+      std::vector<RowId> part(std::min<std::size_t>(100, 1000 - first));
+      other.fill(first, part);
+      for (std::size_t t = 0; t < part.size(); ++t) ASSERT_EQ(part[t], third[first + t]) << first << ' ' << t;
+    }
+  }
+}
+
+// Chi-square over 50 cells, 100,000 steps: the bound is passed by chance once in a million.
+TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
+  VisitOrder order(Visit::random, 7, 50);
+  std::vector<std::vector<RowId>> epochs;
+  for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+    const std::vector<RowId> rows = epoch_order(order, epoch, 100000);
+    std::vector<double> count(50, 0);
+    for (const RowId r : rows) {
+      ASSERT_LT(r, 50U);
+      ++count[r];
+    }
+    double chi = 0;
+    for (const double c : count) chi += (c - 2000) * (c - 2000) / 2000;
+    EXPECT_LT(chi, 110);
+    EXPECT_GT(chi, 15);  // a permutation repeated would be too even
+    for (const auto& before : epochs) EXPECT_NE(rows, before);
+    epochs.push_back(rows);
+  }
+}
+
+TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
+  for (const std::size_t rows : {1U, 2U, 3U, 127U, 128U, 1000U}) {
+    VisitOrder order(Visit::shuffle, 3, rows), other_seed(Visit::shuffle, 4, rows);
+    std::vector<RowId> identity(rows);
+    std::iota(identity.begin(), identity.end(), 0U);
+    std::vector<std::vector<RowId>> epochs;
+    for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+      const std::vector<RowId> visited = epoch_order(order, epoch, rows);
+      std::vector<RowId> sorted = visited;
+      std::sort(sorted.begin(), sorted.end());
+      ASSERT_EQ(sorted, identity);
+      if (rows >= 127) {
+        EXPECT_NE(visited, identity);
+        EXPECT_NE(visited, epoch_order(other_seed, epoch, rows));
+        for (const auto& before : epochs) EXPECT_NE(visited, before);
+      }
+      epochs.push_back(visited);
+    }
+  }
+}
+
+// Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, passed once in a million.
+TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
+  VisitOrder order(Visit::shuffle, 11, 4);
+  std::map<std::vector<RowId>, double> count;
+  for (std::uint64_t epoch = 0; epoch < 24000; ++epoch) ++count[epoch_order(order, epoch, 4)];
+  ASSERT_EQ(count.size(), 24U);
+  double chi = 0;
+  for (const auto& [permutation, c] : count) chi += (c - 1000) * (c - 1000) / 1000;
+  EXPECT_LT(chi, 72);
+}
+
+TEST(VisitOrder, FileGoesThroughTheRowsAsTheyStand) {
+  VisitOrder order(Visit::file, 3, 500);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    const std::vector<RowId> rows = epoch_order(order, epoch, 500);
+    for (RowId i = 0; i < 500; ++i) ASSERT_EQ(rows[i], i);
+  }
+}
+
+// Steps with their rows and classes, and the memory they read and write.
+struct Steps {
+  std::vector<RowId> rows;
+  std::vector<ClassId> labels, drawn;
+
+  Steps(std::mt19937_64& random, std::size_t count, std::uint32_t row_count, std::uint32_t classes) {
+    std::uniform_int_distribution<std::uint32_t> row(0, row_count - 1), any(0, classes - 1),
+        other(1, classes - 1);
+    for (std::size_t t = 0; t < count; ++t) {
+      rows.push_back(row(random));
+      labels.push_back(any(random));
+      drawn.push_back((labels.back() + other(random)) % classes);
+    }
+  }
+};
+
+struct Cells {
+  std::map<RowId, std::uint64_t> of_row;
+  std::map<ClassId, std::uint64_t> of_class;
+  bool operator==(const Cells&) const = default;
+};
+
+struct Written {
+  std::uint64_t row, label, drawn;
+};
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xD6E8FEB86659FD93ULL;
+}
+
+// What step t makes of the cells it touches: every result depends on all three, so that no two steps that
+// share a cell may change places.
+Written toy_step(Cells& cells, const Steps& steps, std::size_t t) {
+  const std::uint64_t r = cells.of_row[steps.rows[t]], y = cells.of_class[steps.labels[t]],
+                      k = cells.of_class[steps.drawn[t]];
+  const std::uint64_t all = mix(mix(mix(r, y), k), t);
+  return {mix(all, 1), mix(all, 2), mix(all, 3)};
+}
+
+void put(Cells& cells, const Steps& steps, std::size_t t, const Written& w) {
+  cells.of_row[steps.rows[t]] = w.row;
+  cells.of_class[steps.labels[t]] = w.label;
+  cells.of_class[steps.drawn[t]] = w.drawn;
+}
+
+// All steps by the groups of `groups`, each group side by side: all read, then all write. Returns the groups'
+// lengths.
+std::vector<std::size_t> expect_sequential(CommutingGroups& groups, const Steps& steps,
+                                           std::size_t group_size) {
+  const std::size_t count = steps.rows.size();
+  Cells one_by_one, side_by_side;
+  for (std::size_t t = 0; t < count; ++t) put(one_by_one, steps, t, toy_step(one_by_one, steps, t));
+
+  std::vector<int> done(count, 0);
+  std::vector<std::size_t> lengths;
+  std::array<std::uint8_t, 16> group{};
+  groups.start(count);
+  while (!groups.empty()) {
+    const std::size_t length =
+        groups.next(steps.rows.data(), steps.labels.data(), steps.drawn.data(), {group.data(), group_size});
+    EXPECT_GE(length, 1U);
+    EXPECT_LE(length, group_size);
+    if (length == 0) break;
+    std::vector<Written> written;
+    for (std::size_t g = 0; g < length; ++g) written.push_back(toy_step(side_by_side, steps, group[g]));
+    for (std::size_t g = 0; g < length; ++g) {
+      ++done[group[g]];
+      put(side_by_side, steps, group[g], written[g]);
+    }
+    lengths.push_back(length);
+  }
+  EXPECT_EQ(
+      groups.next(steps.rows.data(), steps.labels.data(), steps.drawn.data(), {group.data(), group_size}),
+      0U);
+  EXPECT_EQ(done, std::vector<int>(count, 1)) << "every step exactly once";
+  EXPECT_EQ(side_by_side, one_by_one);
+  return lengths;
+}
+
+TEST(CommutingGroups, SideBySideGiveExactlyTheSequentialMethod) {
+  std::mt19937_64 random(1);
+  CommutingGroups groups;
+  for (const std::uint32_t classes : {2U, 3U, 5U, 20U, 100U, 1000U, 1000000U})
+    for (const std::uint32_t rows : {1U, 5U, 100U, 100000U})
+      for (const std::size_t count : {1U, 2U, 7U, 31U, 33U, 100U, 128U})
+        for (const std::size_t group_size : {1U, 2U, 8U, 16U})
+          expect_sequential(groups, Steps(random, count, rows, classes), group_size);
+}
+
+// The marks of groups are numbered in 16 bits: go round more than once.
+TEST(CommutingGroups, StayRightWhenTheirNumbersBeginAnew) {
+  std::mt19937_64 random(2);
+  CommutingGroups groups;
+  std::size_t made = 0;
+  while (made < 140000) made += expect_sequential(groups, Steps(random, 128, 50, 4), 8).size();
+}
+
+TEST(CommutingGroups, AreFullWhereStepsHaveNothingInCommon) {
+  CommutingGroups groups;
+  std::mt19937_64 random(3);
+  std::size_t steps = 0, made = 0;
+  for (int i = 0; i < 200; ++i) {
+    made += expect_sequential(groups, Steps(random, 128, 10000000, 10000000), 8).size();
+    steps += 128;
+  }
+  EXPECT_LT(static_cast<double>(made), static_cast<double>(steps) / 8 * 1.1);
+}
+
+TEST(CommutingGroups, AreSingleStepsWhereAllShareAClass) {
+  CommutingGroups groups;
+  std::mt19937_64 random(4);
+  for (const std::size_t length : expect_sequential(groups, Steps(random, 128, 1000, 2), 8))
+    EXPECT_EQ(length, 1U);
+}
+
+}  // namespace
+}  // namespace truemax

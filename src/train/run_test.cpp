@@ -1,0 +1,280 @@
+// A whole run from files: what is read, logged and saved.
+#include "train/run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "data/generate.hpp"
+#include "data/test_support.hpp"
+#include "train/run_log.hpp"
+
+namespace truemax {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<Json> read_log(const std::string& path) {
+  std::vector<Json> events;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) events.push_back(Json::parse(line));
+  return events;
+}
+
+class WholeRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    GenerateOptions generate;
+    generate.rows = 400, generate.test_rows = 100, generate.features = 60, generate.classes = 12;
+    generate_file(generate, Part::train, 1, folder_.path("train.txt"));
+    generate_file(generate, Part::test, 1, folder_.path("test.txt"));
+  }
+  RunOptions options(const std::string& name = "m") const {
+    RunOptions o;
+    o.train_path = folder_.path("train.txt");
+    o.test_path = folder_.path("test.txt");
+    o.model = folder_.path(name + ".safetensors");
+    o.log = folder_.path(name + ".jsonl");
+    o.train.epochs = 5;
+    o.train.eval_every = 2;
+    o.train.threads = 1;
+    return o;
+  }
+  static FinishedRun go(RunOptions o) {
+    PreparedRun run = prepare_run(std::move(o));
+    const std::atomic<bool> stop{false};
+    return execute_run(run, {}, stop);
+  }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_.path("")),
+                                                  std::filesystem::directory_iterator()));
+  }
+  TempFolder folder_;
+};
+
+TEST_F(WholeRun, LogsItsStartEveryEvaluationAndItsEnd) {
+  const FinishedRun finished = go(options());
+  const std::vector<Json> events = read_log(folder_.path("m.jsonl"));
+  ASSERT_EQ(events.size(), 5U);
+  const Json& start = events.front();
+  EXPECT_EQ(start["event"], "start");
+  EXPECT_EQ(start["config"]["method"], "implicit");
+  EXPECT_EQ(start["config"]["epochs"], 5);
+  EXPECT_EQ(start["config"]["train"], folder_.path("train.txt"));
+  EXPECT_EQ(start["data"]["rows"], 400);
+  EXPECT_EQ(start["data"]["features"], 60);
+  EXPECT_EQ(start["data"]["classes"], 12);
+  EXPECT_GT(start["data"]["nonzeros"].get<int>(), 400);
+  EXPECT_FALSE(start.contains("chosen"));
+  const std::uint64_t epochs[] = {2, 4, 5};
+  double seconds = 0, loss = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Json& e = events[1 + i];
+    EXPECT_EQ(e["event"], "evaluate");
+    EXPECT_EQ(e["epoch"], epochs[i]);
+    EXPECT_GE(e["train_seconds"].get<double>(), seconds);
+    seconds = e["train_seconds"];
+    EXPECT_GT(e["train"]["log_loss"].get<double>(), 0);
+    EXPECT_LT(e["train"]["error"].get<double>(), 1);
+    EXPECT_GT(e["test"]["log_loss"].get<double>(), 0);
+    EXPECT_TRUE(e["test"].contains("unseen"));
+    loss = e["train"]["log_loss"];
+  }
+  EXPECT_EQ(loss, finished.outcome.last->train.log_loss);
+  EXPECT_LT(loss, std::log(12.0));  // it has learnt something
+  const Json& end = events.back();
+  EXPECT_EQ(end["event"], "end");
+  EXPECT_EQ(end["epochs"], 5);
+  EXPECT_EQ(end["steps"], 2000);
+  EXPECT_EQ(end["interrupted"], false);
+  EXPECT_EQ(end["model"], folder_.path("m.safetensors"));
+  EXPECT_FALSE(end.contains("diverged"));
+}
+
+TEST_F(WholeRun, SavesTheModelItEvaluatedWithAllThatItNeeds) {
+  RunOptions o = options();
+  o.preprocess.normalize = Normalize::l2;
+  o.train.intercept = true;
+  const FinishedRun finished = go(o);
+  const Model saved = load_model(folder_.path("m.safetensors"), ~0ULL);
+  ASSERT_EQ(saved.weights.classes(), finished.model.weights.classes());
+  ASSERT_TRUE(saved.weights.has_intercept());
+  std::vector<float> a(60), b(60);
+  for (ClassId k = 0; k < 12; ++k) {
+    saved.weights.copy_class(k, a);
+    finished.model.weights.copy_class(k, b);
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(saved.weights.intercept()[k], finished.model.weights.intercept()[k]);
+    EXPECT_EQ(saved.classes->name(k), finished.model.classes->name(k));
+  }
+  EXPECT_EQ(saved.preprocess.normalize, Normalize::l2);
+  EXPECT_EQ(saved.method, "implicit");
+  EXPECT_EQ(saved.options["epochs"], 5);
+  EXPECT_EQ(saved.data["rows"], 400);
+  // Read anew, the test data give the same figures.
+  PreparedRun again = prepare_run(o);
+  const auto metrics = evaluate(saved.weights, *again.test, 1);
+  EXPECT_EQ(metrics->log_loss, finished.outcome.last->test->log_loss);
+}
+
+TEST_F(WholeRun, TheSameSeedMakesTheSameFileForAnyNumberOfThreads) {
+  for (const char* method : {"implicit", "umax"}) {
+    RunOptions o = options("one");
+    o.train.method = method;
+    go(o);
+    const std::string first = read_bytes(folder_.path("one.safetensors"));
+    o.train.threads = 3;
+    go(o);
+    EXPECT_EQ(read_bytes(folder_.path("one.safetensors")), first) << method;
+    o.train.seed = 2;
+    go(o);
+    EXPECT_NE(read_bytes(folder_.path("one.safetensors")), first) << method;
+  }
+}
+
+TEST_F(WholeRun, PreparingWritesNothing) {
+  const std::size_t before = files();
+  const PreparedRun run = prepare_run(options());
+  EXPECT_EQ(files(), before);
+  EXPECT_EQ(run.data.size(), 400U);
+  EXPECT_EQ(run.test->size() + run.test->statistics.unseen, 100U);
+  EXPECT_EQ(run.memory.weights, Weights::bytes_needed(12, 60));
+  EXPECT_GE(run.memory.total(), run.memory.weights + run.data.bytes());
+}
+
+TEST_F(WholeRun, FitsTheStepToTheLengthOfTheRowsWhenAsked) {
+  for (const bool intercept : {false, true}) {
+    RunOptions o = options();
+    o.fit_step = true;
+    o.train.intercept = intercept;
+    PreparedRun run = prepare_run(o);
+    double sum = 0;
+    for (std::size_t i = 0; i < run.data.size(); ++i) {
+      for (const float v : run.data.x(i).value) sum += static_cast<double>(v) * static_cast<double>(v);
+      sum += intercept ? 1 : 0;
+    }
+    const std::atomic<bool> stop{false};
+    execute_run(run, {}, stop);
+    const Json start = read_log(folder_.path("m.jsonl")).front();
+    EXPECT_NEAR(start["chosen"]["step"].get<double>(), static_cast<double>(run.data.size()) / sum, 1e-9);
+    EXPECT_EQ(start["config"]["step"], start["chosen"]["step"]);
+    EXPECT_EQ(load_model(folder_.path("m.safetensors"), ~0ULL).options["step"], start["chosen"]["step"]);
+  }
+}
+
+TEST_F(WholeRun, AnInterruptedRunSavesWhatItHasAndSaysSo) {
+  PreparedRun run = prepare_run(options());
+  const std::atomic<bool> stop{true};
+  const FinishedRun finished = execute_run(run, {}, stop);
+  EXPECT_TRUE(finished.outcome.interrupted);
+  const std::vector<Json> events = read_log(folder_.path("m.jsonl"));
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events.back()["event"], "end");
+  EXPECT_EQ(events.back()["interrupted"], true);
+  EXPECT_EQ(events.back()["steps"], 0);
+  EXPECT_EQ(load_model(folder_.path("m.safetensors"), ~0ULL).weights.largest(), 0);
+}
+
+TEST_F(WholeRun, ADivergedRunSavesAFiniteModelAndSaysSo) {
+  folder_.write("wild.txt", "1 1:1e30 2:-1e30\n2 1:1e30 3:1e30\n3 2:1e30\n");
+  RunOptions o = options();
+  o.train_path = folder_.path("wild.txt"), o.test_path = "";
+  o.train.method = "umax", o.train.step = 1e12;
+  const FinishedRun finished = go(o);
+  ASSERT_NE(finished.outcome.divergence, "");
+  EXPECT_EQ(read_log(folder_.path("m.jsonl")).back()["diverged"], finished.outcome.divergence);
+  EXPECT_TRUE(std::isfinite(load_model(folder_.path("m.safetensors"), ~0ULL).weights.largest()));
+}
+
+TEST_F(WholeRun, WritesNothingWhereNothingIsWanted) {
+  RunOptions o = options();
+  o.model = "none", o.log = "none";
+  const std::size_t before = files();
+  EXPECT_TRUE(go(o).outcome.last);
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(WholeRun, TakesAFreeNameForTheModelAndPutsTheLogBesideIt) {
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path(""));
+  RunOptions o = options();
+  o.model = o.log = "";
+  std::string first = prepare_run(o).options.model;
+  std::ofstream("model.safetensors") << "taken";
+  std::ofstream("model-2.safetensors") << "taken";
+  const PreparedRun run = prepare_run(o);
+  std::filesystem::current_path(here);
+  EXPECT_EQ(first, "model.safetensors");
+  EXPECT_EQ(run.options.model, "model-3.safetensors");
+  EXPECT_EQ(run.options.log, "model-3.jsonl");
+}
+
+TEST_F(WholeRun, IsRefusedWithTheNumbersWhereMemoryIsShort) {
+  RunOptions o = options();
+  o.memory_limit = 1000;
+  const std::string message = error_of([&] { prepare_run(o); });
+  EXPECT_NE(message.find("--memory-limit"), std::string::npos) << message;
+  EXPECT_NE(message.find("1000 bytes"), std::string::npos) << message;
+  o.memory_limit = std::uint64_t{1} << 40;
+  EXPECT_NO_THROW(prepare_run(o));
+}
+
+TEST_F(WholeRun, RefusesPlacesItCannotWriteBeforeItReads) {
+  RunOptions o = options();
+  o.train_path = folder_.path("there is no such file");
+  o.model = folder_.path("no/folder/m.safetensors");
+  EXPECT_NE(error_of([&] { prepare_run(o); }).find("--model"), std::string::npos);
+  o = options();
+  o.log = folder_.path("no/folder/m.jsonl");
+  EXPECT_NE(error_of([&] { prepare_run(o); }).find("--log"), std::string::npos);
+  o = options();
+  o.model = o.train_path;
+  EXPECT_NE(error_of([&] { prepare_run(o); }), "");
+  o = options();
+  o.log = o.test_path;
+  EXPECT_NE(error_of([&] { prepare_run(o); }), "");
+}
+
+TEST(MemoryPlan, SumsItsPartsAndSaturates) {
+  MemoryPlan plan{1, 2, 3, 4, 10};
+  EXPECT_EQ(plan.total(), 10U);
+  EXPECT_NO_THROW(plan.require());
+  plan.there = 9;
+  EXPECT_THROW(plan.require(), UserError);
+  plan.weights = ~0ULL;
+  EXPECT_EQ(plan.total(), ~0ULL);
+  EXPECT_THROW(plan.require(), UserError);
+}
+
+TEST(RunLog, PutsEveryLineOnDiskBeforeItGoesOn) {
+  const TempFolder folder;
+  RunLog log(folder.path("log"));
+  log.write({{"event", "start"}});
+  EXPECT_EQ(read_bytes(folder.path("log")), "{\"event\":\"start\"}\n");
+  EvaluationRecord record;
+  record.epoch = 3;
+  log.evaluated(record);
+  EXPECT_EQ(read_log(folder.path("log")).back()["epoch"], 3);
+  EXPECT_FALSE(read_log(folder.path("log")).back().contains("test"));
+  EXPECT_NE(error_of([&] { RunLog bad(folder.path("no/log")); }).find("--log"), std::string::npos);
+}
+
+TEST(RunLog, SaysSoWhereTheDiskIsFull) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
+  RunLog log("/dev/full");
+  EXPECT_NE(error_of([&] { log.write({{"event", "start"}}); }).find("make room"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,142 @@
+// Far from reason: huge and tiny features and steps. Whatever happens, W stays finite, or the run says that
+// it diverged.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/error.hpp"
+#include "train/epoch.hpp"
+#include "train/test_support.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+namespace {
+
+// Runs until the end or a divergence; true when it diverged.
+bool run_until_divergence(const Dataset& data, const TrainOptions& options, TrainState& state) {
+  const auto runner = make_epoch_runner(data, options);
+  const std::atomic<bool> stop{false};
+  try {
+    while (state.epoch < options.epochs) runner->run(data, state, stop, {});
+  } catch (const DivergenceError& error) {
+    EXPECT_NE(std::string(error.what()).find("--step"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(options.method), std::string::npos) << error.what();
+    return true;
+  }
+  return false;
+}
+
+void expect_sound(const Dataset& data, const TrainState& state, const std::string& what) {
+  ASSERT_TRUE(std::isfinite(state.weights.largest())) << what;
+  // An upper bound, but for the rounding of each sum to float.
+  EXPECT_GE(state.largest_weight * (1 + 1e-5), state.weights.largest()) << what;
+  for (const RowState& row : state.rows) {
+    ASSERT_TRUE(std::isfinite(row.u)) << what;
+    ASSERT_GE(row.u, 0) << what;
+  }
+  for (std::size_t i = 0; i < data.size(); ++i)
+    for (ClassId k = 0; k < state.weights.classes(); ++k)
+      ASSERT_TRUE(std::isfinite(score(state.weights, data.x(i), k))) << what;
+}
+
+struct MethodCase {
+  const char* method;
+  std::uint64_t classes_per_step;
+};
+constexpr MethodCase kCases[] = {{"implicit", 1}, {"umax", 1}, {"umax", 5}};
+
+TEST(StepLoop, StaysFiniteOrDivergesWithWFiniteForAnyValuesAndSteps) {
+  for (const MethodCase& c : kCases)
+    for (const double scale : {1e-38, 1e-30, 1e-7, 1.0, 1e7, 1e19, 1e30, 1e38})
+      for (const double step : {1e-12, 1e-3, 1.0, 1e3, 1e12, 1e15})
+        for (const bool intercept : {false, true}) {
+          const Dataset data = random_data({.rows = 150, .classes = 9, .weights = true, .scale = scale});
+          TrainOptions options = options_of(c.method, c.classes_per_step);
+          options.step = step, options.decay = 1, options.epochs = 3, options.intercept = intercept;
+          TrainState state = make_state(data, options);
+          run_until_divergence(data, options, state);
+          expect_sound(
+              data, state,
+              std::string(c.method) + " scale " + std::to_string(scale) + " step " + std::to_string(step));
+        }
+}
+
+// Rows on both sides of the range of the float32 kernels, side by side in one group.
+TEST(StepLoop, StaysFiniteWhereTinyAndHugeRowsMeet) {
+  for (const MethodCase& c : kCases)
+    for (const double step : {1e-12, 1.0, 1e12}) {
+      Dataset data = random_data({.rows = 400, .classes = 50});
+      for (std::size_t i = 0; i < data.rows.rows(); ++i)
+        for (std::uint64_t j = data.rows.begin[i]; j < data.rows.begin[i + 1]; ++j)
+          data.rows.value[j] *= i % 3 == 0 ? 1e-30F : i % 3 == 1 ? 1e30F : 1.0F;
+      TrainOptions options = options_of(c.method, c.classes_per_step);
+      options.step = step, options.decay = 1, options.epochs = 3;
+      TrainState state = make_state(data, options);
+      run_until_divergence(data, options, state);
+      expect_sound(data, state, c.method);
+    }
+}
+
+TEST(StepLoop, ImplicitNeverDivergesOnRowsOfUnitSize) {
+  for (const double step : {1e-12, 1.0, 1e6, 1e12, 1e15}) {
+    const Dataset data = random_data({.rows = 300, .classes = 20});
+    TrainOptions options = options_of("implicit", 1);
+    options.step = step, options.decay = 1, options.epochs = 5;
+    TrainState state = make_state(data, options);
+    EXPECT_FALSE(run_until_divergence(data, options, state)) << step;
+    // Proposition 2 bounds a step by the logarithm of the step size: W does not run away.
+    EXPECT_LT(state.weights.largest(), 1e5) << step;
+    expect_sound(data, state, "implicit");
+  }
+}
+
+// A threshold that never lets u jump makes U-max plain SGD, which does diverge.
+TEST(StepLoop, SaysSoWhenItDivergesAndKeepsWAsItWasBeforeTheStep) {
+  Dataset data = random_data({.rows = 300, .classes = 20, .scale = 30});
+  TrainOptions options = options_of("umax", 5);
+  options.step = 1e4, options.decay = 1, options.epochs = 20, options.rule.delta = 1e6;
+  TrainState state = make_state(data, options);
+  EXPECT_TRUE(run_until_divergence(data, options, state));
+  expect_sound(data, state, "umax");
+  EXPECT_GT(state.step + state.epoch, 0U);
+  // The same run in the same state diverges at the same step and changes nothing.
+  const auto before = bits_of(state);
+  const std::uint64_t step = state.step;
+  TrainState again = make_state(data, options);
+  EXPECT_TRUE(run_until_divergence(data, options, again));
+  EXPECT_EQ(again.step, step);
+  EXPECT_EQ(bits_of(again), before);
+}
+
+TEST(StepSize, FallsByTheDecayAndStaysAboveZero) {
+  TrainOptions options;
+  options.step = 10, options.decay = 0.9;
+  EXPECT_DOUBLE_EQ(options.step_at(0), 10);
+  EXPECT_DOUBLE_EQ(options.step_at(1), 9);
+  EXPECT_DOUBLE_EQ(options.step_at(50), 10 * std::pow(0.9, 50));
+  for (const std::uint64_t epoch : {std::uint64_t{7000}, std::uint64_t{1} << 40}) {
+    EXPECT_GT(options.step_at(epoch), 0);
+    EXPECT_TRUE(std::isnormal(options.step_at(epoch)));
+  }
+  options.decay = 1;
+  EXPECT_EQ(options.step_at(1000000), 10);
+}
+
+TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
+  const Dataset data = random_data({});
+  for (const MethodCase& c : kCases) {
+    TrainOptions options = options_of(c.method, c.classes_per_step);
+    TrainState state = run_epochs(data, options);
+    const double before = state.weights.largest();
+    state.epoch = 1000000;  // 0.9^1000000 is no double
+    options.epochs = 1000001;
+    EXPECT_FALSE(run_until_divergence(data, options, state));
+    EXPECT_EQ(state.weights.largest(), before) << c.method;
+    expect_sound(data, state, c.method);
+  }
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,100 @@
+// What the tests of this folder share: small random data sets, and the bits of a state.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "train/epoch.hpp"
+
+namespace truemax {
+
+struct DataShape {
+  std::size_t rows = 300, classes = 12, features = 20, most_nonzeros = 8;
+  bool weights = false;  // row weights, and several examples a row
+  double scale = 1;      // of the values
+  std::uint64_t seed = 1;
+};
+
+// Rows whose label has something to do with their features.
+inline Dataset random_data(const DataShape& shape) {
+  std::mt19937_64 random(shape.seed);
+  Dataset data;
+  std::vector<std::string> names;
+  std::vector<double> counts;
+  for (std::size_t k = 0; k < shape.classes; ++k) names.push_back(std::to_string(k)), counts.push_back(1);
+  data.classes = std::make_shared<ClassList>(names, counts);
+  auto space = std::make_shared<FeatureSpace>();
+  space->features = static_cast<FeatureId>(shape.features);
+  data.space = space;
+  std::uniform_int_distribution<FeatureId> feature(0, static_cast<FeatureId>(shape.features - 1));
+  std::uniform_int_distribution<std::size_t> length(1, shape.most_nonzeros);
+  std::uniform_int_distribution<ClassId> any(0, static_cast<ClassId>(shape.classes - 1));
+  std::uniform_real_distribution<double> size(0.2, 1.0);
+  for (std::size_t i = 0; i < shape.rows; ++i) {
+    std::vector<FeatureId> index(length(random));
+    for (FeatureId& f : index) f = feature(random);
+    std::sort(index.begin(), index.end());
+    index.erase(std::unique(index.begin(), index.end()), index.end());
+    for (const FeatureId f : index)
+      data.rows.index.push_back(f), data.rows.value.push_back(static_cast<float>(shape.scale * size(random)));
+    data.rows.begin.push_back(data.rows.index.size());
+    const std::size_t examples = shape.weights ? 1 + i % 3 : 1;
+    for (std::size_t e = 0; e < examples; ++e) {
+      const bool noise = any(random) % 3 == 0;
+      data.label.push_back(
+          noise ? any(random) : static_cast<ClassId>((index[0] + e) % static_cast<FeatureId>(shape.classes)));
+      data.label_set.push_back(data.label.back());
+      if (!shape.weights) continue;
+      data.example_row.push_back(static_cast<RowId>(i));
+      data.weight.push_back(1.0F / static_cast<float>(examples));
+    }
+    data.label_begin.push_back(data.label_set.size());
+  }
+  return data;
+}
+
+// All that a run has learnt, bit for bit.
+inline std::vector<std::uint64_t> bits_of(const TrainState& state) {
+  std::vector<std::uint64_t> bits{state.epoch, state.step};
+  const auto put = [&](double v) {
+    std::uint64_t b = 0;
+    std::memcpy(&b, &v, sizeof b);
+    bits.push_back(b);
+  };
+  for (const RowState& row : state.rows) put(row.u);
+  std::vector<float> of_class(state.weights.features());
+  for (ClassId k = 0; k < state.weights.classes(); ++k) {
+    state.weights.copy_class(k, of_class);
+    for (const float v : of_class) put(static_cast<double>(v));
+  }
+  for (const float v : state.weights.intercept()) put(static_cast<double>(v));
+  return bits;
+}
+
+inline TrainState run_epochs(const Dataset& data, const TrainOptions& options) {
+  TrainState state = make_state(data, options);
+  const auto runner = make_epoch_runner(data, options);
+  const std::atomic<bool> stop{false};
+  while (state.epoch < options.epochs) runner->run(data, state, stop, {});
+  return state;
+}
+
+inline TrainOptions options_of(std::string method, std::uint64_t classes_per_step,
+                               Visit visit = Visit::random) {
+  TrainOptions options;
+  options.method = std::move(method);
+  options.classes_per_step = classes_per_step;
+  options.visit = visit;
+  options.epochs = 2;
+  options.threads = 1;
+  return options;
+}
+
+}  // namespace truemax
