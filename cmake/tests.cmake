@@ -1,5 +1,5 @@
 # Each room's *_test.cpp files make one test program that links only that room, so a test cannot reach past
-# the arrows. GoogleTest, RapidCheck and Boost (oracles) are for tests alone.
+# the arrows. GoogleTest and Boost (oracles) are for tests alone.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
@@ -28,6 +28,7 @@ truemax_python_test(bad_options)
 truemax_python_test(formats)
 truemax_python_test(program)
 truemax_python_test(paper_figures)
+set_tests_properties(program.paper_figures PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: no data at")
 
 # An installed copy is found by find_package and trains through the public headers.
 set(install_flags "")

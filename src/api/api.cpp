@@ -99,7 +99,7 @@ Data Data::read_for(const Model& model, const std::string& path, const Options& 
     auto inside = std::make_shared<Inside>();
     inside->preprocess = m.preprocess;
     std::vector<std::string> notes;
-    RawRows rows = read_rows(path, use.read, use.max_rows, use.thread_count(), notes);
+    RawRows rows = read_rows(path, use.read_for(m), use.max_rows, use.thread_count(), notes);
     inside->data = make_test_set(std::move(rows), m.preprocess, m.classes, m.space, use.drops());
     return Data(std::move(inside));
   });
@@ -143,7 +143,8 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     inside->model.preprocess = data.inside().preprocess;
     inside->model.method = train_options.method;
     inside->model.options = table.to_json();
-    inside->model.data = {{"rows", rows.size()}, {"nonzeros", rows.rows.nonzeros()}};
+    inside->model.data = {
+        {"rows", rows.size()}, {"nonzeros", rows.rows.nonzeros()}, {"format", format_name(rows.format)}};
     return Model(std::move(inside));
   });
 }

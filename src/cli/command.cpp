@@ -1,6 +1,7 @@
 #include "cli/command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -30,15 +31,18 @@ std::string wrapped(const std::string& text) {
 std::atomic<bool> stop_requested{false};
 std::atomic<int> stop_signal{0};
 
+// The first asks the run to stop and save. A second would come while it saves, so only the third ends the
+// program at once.
 extern "C" void on_signal(int signal) {
+  static std::atomic<int> count{0};
   stop_signal.store(signal);
   stop_requested.store(true);
+  if (count.fetch_add(1) >= 2) _exit(128 + signal);
 }
 
 void set_handler(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends the program
   sigaction(signal, &action, nullptr);
 }
 
@@ -85,11 +89,13 @@ StopOnSignal::StopOnSignal() {
   stop_requested.store(false);
   set_handler(SIGINT, on_signal);
   set_handler(SIGTERM, on_signal);
+  set_handler(SIGHUP, on_signal);
 }
 
 StopOnSignal::~StopOnSignal() {
   set_handler(SIGINT, SIG_DFL);
   set_handler(SIGTERM, SIG_DFL);
+  set_handler(SIGHUP, SIG_DFL);
 }
 
 const std::atomic<bool>& StopOnSignal::flag() {
@@ -97,7 +103,7 @@ const std::atomic<bool>& StopOnSignal::flag() {
 }
 
 int StopOnSignal::exit_code() {
-  return stop_signal.load() == SIGTERM ? kTerminated : kInterrupted;
+  return 128 + stop_signal.load();
 }
 
 }  // namespace truemax

@@ -12,7 +12,7 @@
 namespace truemax {
 
 // Exit codes that scripts can use.
-enum ExitCode { kSuccess = 0, kBug = 1, kBadInput = 2, kDiverged = 3, kInterrupted = 130, kTerminated = 143 };
+enum ExitCode { kSuccess = 0, kBug = 1, kBadInput = 2, kDiverged = 3 };
 
 // Adds every option of `table` to `command`. `given`, where not null, collects the names that were typed. The
 // table's fields must outlive the parsing.
@@ -46,7 +46,7 @@ class StopOnSignal {
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   static const std::atomic<bool>& flag();
-  static int exit_code();  // of the signal that came
+  static int exit_code();  // 128 plus the signal that came: 130 for Ctrl-C
 };
 
 }  // namespace truemax

@@ -22,7 +22,7 @@ int run_evaluate(const EvaluateCommand& command) {
   const UseOptions& use = command.use;
   const Model model = load_model(use.model_path, use.memory());
   std::vector<std::string> notes;
-  RawRows rows = read_rows(use.data_path, use.read, use.max_rows, use.thread_count(), notes);
+  RawRows rows = read_rows(use.data_path, use.read_for(model), use.max_rows, use.thread_count(), notes);
   const Dataset data =
       make_test_set(std::move(rows), model.preprocess, model.classes, model.space, use.drops());
   print_notes(notes);

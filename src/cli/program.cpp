@@ -64,7 +64,7 @@ int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
   std::string hint;
   for (const std::string& extra : where->remaining())
     if (hint.empty()) hint = nearest(*where, extra.substr(0, extra.find('=')));
-  return report(fmt::format("{}.{} See '{} --help'", error.what(), hint, name), kBadInput);
+  return report(fmt::format("{}; see '{} --help'.{}", error.what(), name, hint), kBadInput);
 }
 
 }  // namespace

@@ -44,14 +44,18 @@ std::string method_text(const TrainOptions& o, bool fitted) {
                      o.classes_per_step, o.draw, o.seed);
 }
 
+std::string loss_text(double loss) {
+  return loss < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4g}", loss);
+}
+
 std::vector<std::string> table_row(const std::string& name, std::uint64_t epochs, double seconds,
                                    const Metrics& train, const std::optional<Metrics>& test) {
   const Metrics& shown = test ? *test : train;
   return {name,
           epochs > 0 ? fmt::format("{}", epochs) : "-",
           epochs > 0 ? fmt::format("{:.2f}", seconds) : "-",
-          fmt::format("{:.4f}", train.log_loss),
-          test ? fmt::format("{:.4f}", test->log_loss) : "-",
+          loss_text(train.log_loss),
+          test ? loss_text(test->log_loss) : "-",
           fmt::format("{:.4f}", shown.error),
           fmt::format("{:.4f}", shown.precision[0]),
           fmt::format("{:.4f}", shown.precision[2])};
@@ -96,8 +100,12 @@ int run_train(TrainCommand& command) {
   const TrainOutcome& outcome = finished.outcome;
   if (!command.quiet) {
     print_table(run, outcome);
-    fmt::print("\nmodel   {}\nlog     {}\n", run.options.model, run.options.log);
-    if (run.options.saves()) fmt::print("next    truemax predict {} DATA --top 5\n", run.options.model);
+    if (outcome.interrupted && outcome.last)
+      fmt::print("these figures are of epoch {}; the model has {} epochs and a part\n", outcome.last->epoch,
+                 outcome.epochs);
+    fmt::print("\nmodel   {}\nlog     {}\n", finished.saved ? run.options.model : "none", run.options.log);
+    if (finished.saved && !outcome.interrupted)
+      fmt::print("next    truemax predict {} DATA --top 5\n", run.options.model);
   }
   if (outcome.interrupted) {
     fmt::print(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n",

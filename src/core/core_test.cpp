@@ -70,7 +70,8 @@ TEST(Options, RefusesWhatIsOutOfRangeNamingTheOptionAndItsRange) {
     EXPECT_NE(message.find("above 0 to 1e6"), std::string::npos) << message;
   }
   for (const char* bad : {"0", "101", "1.5", "-1", "x", "99999999999999999999999"})
-    EXPECT_NE(message_of([&] { t.find("epochs")->parse(bad); }).find("from 1 to 100"), std::string::npos) << bad;
+    EXPECT_NE(message_of([&] { t.find("epochs")->parse(bad); }).find("from 1 to 100"), std::string::npos)
+        << bad;
   EXPECT_NE(message_of([&] { t.find("order")->parse("both"); }).find("random, file"), std::string::npos);
   EXPECT_NE(message_of([&] { t.find("limit")->parse("12Q"); }).find("--limit"), std::string::npos);
   EXPECT_EQ(s.step, 1);
@@ -134,7 +135,11 @@ TEST(ParallelFor, CallsEveryChunkOnceForAnyNumberOfThreads) {
 
 TEST(ParallelFor, ThrowsTheFirstException) {
   for (const std::size_t threads : {1U, 3U})
-    EXPECT_THROW(parallel_for(10, threads, [](std::size_t c) { if (c == 4) throw UserError("x"); }), UserError);
+    EXPECT_THROW(parallel_for(10, threads,
+                              [](std::size_t c) {
+                                if (c == 4) throw UserError("x");
+                              }),
+                 UserError);
 }
 
 class Files : public testing::Test {
@@ -190,7 +195,8 @@ TEST_F(Files, PlacesThatCannotBeWrittenAreRefusedAndNothingIsCreated) {
   EXPECT_NE(message_of([&] { require_writable(folder_ / "no" / "file", 0, "model"); }).find("mkdir -p"),
             std::string::npos);
   EXPECT_NE(message_of([&] { require_writable(folder_, 0, "model"); }).find("folder"), std::string::npos);
-  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("left"), std::string::npos);
+  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("left"),
+            std::string::npos);
   EXPECT_NE(message_of([&] { require_writable("/dev/null", 0, "model"); }).find("none"), std::string::npos);
   require_writable(folder_ / "file", 10, "model");
   EXPECT_EQ(files(), 0U);

@@ -43,6 +43,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   temporary_ = fmt::format("{}.tmp-{}", path_, getpid());
   descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("creating");
+  struct stat old {};  // a file that is replaced keeps its permissions
+  if (stat(path_.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
 }
 
 AtomicFile::~AtomicFile() {

@@ -131,9 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                "a class "
                "name without '#'"},
         BadRow{"LshtcCommaThenFeature", kLshtc, "33, 5:1\n",
-               ":1: label '5:1' is not a whole number of 0 or more; labels of this format are numbers; for "
-               "named "
-               "classes use --format libsvm or fasttext"},
+               ":1: label '5:1' contains ':'; a comma must be followed by a label; class names cannot "
+               "contain ':'"},
         BadRow{"CommentInLshtc", kLshtc, "33 5:1 # no\n",
                ":1: '#' is not a feature:value pair; write features as number:value"},
         BadRow{"OldMacLineEnds", kSvm, "1 1:1\r2 2:2\r",

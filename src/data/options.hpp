@@ -20,6 +20,9 @@ struct ReadOptions {
   std::string label_file;  // the labels of idx and npy features; empty: found beside the features
   std::string split;       // XMLRepository split file: 1-based row numbers, one column per split
   std::uint64_t split_column = 1;
+  // The format of the data a model was trained on, no option: it decides where the content of a file leaves
+  // it open.
+  Format expected = Format::automatic;
 
   void describe(OptionTable& table);
 };

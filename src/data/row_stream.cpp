@@ -48,11 +48,11 @@ Paths split_at_comma(const std::string& path) {
   return {path.substr(0, path.find(',')), path.substr(path.find(',') + 1)};
 }
 
-Sniffed sniff(Input& input) {
+Sniffed sniff(Input& input, Format expected) {
   std::string head(kSniffBytes, '\0');
   head.resize(input.read(head.data(), head.size()));
   input.unread(head);
-  return sniff_format(input.name(), head);
+  return sniff_format(input.name(), head, expected);
 }
 
 std::string choose_label_file(const Paths& paths, const ReadOptions& options, bool required) {
@@ -82,7 +82,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   name_ = input.name();
   format_ = options.format;
   if (format_ == Format::automatic) {
-    const Sniffed sniffed = sniff(input);
+    const Sniffed sniffed = sniff(input, options.expected);
     format_ = sniffed.format;
     if (sniffed.may_be_lshtc)
       notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));

@@ -50,9 +50,12 @@ bool is_feature_zero(std::string_view token) {
 }
 
 struct Evidence {
-  bool pairs = false;   // a number:value pair was seen
-  bool lshtc = false;   // a comma with a blank behind it, or feature 0
-  bool libsvm = false;  // a comment, qid, or a label that is not a plain number
+  bool pairs = false;    // a number:value pair was seen
+  bool words = false;    // something else where only pairs belong
+  bool blanks = false;   // a comma with a blank behind it, as LSHTC has
+  bool zero = false;     // feature 0, which libsvm has not
+  bool comment = false;  // a comment or qid, as libsvm has
+  bool named = false;    // a label that is not a plain number, as libsvm has
 };
 
 void look_at_line(std::string_view line, Evidence& evidence) {
@@ -61,21 +64,24 @@ void look_at_line(std::string_view line, Evidence& evidence) {
     const std::string_view token = take_token(line);
     if (token.empty()) return;
     if (token.front() == '#') {
-      evidence.libsvm = true;
+      evidence.comment = true;
       return;
     }
-    if (token.substr(0, 4) == "qid:") evidence.libsvm = true;
-    if (is_pair(token)) {
+    if (token.substr(0, 4) == "qid:") {
+      evidence.comment = true;
+    } else if (is_pair(token)) {
       evidence.pairs = true;
       in_labels = false;
-      evidence.lshtc |= is_feature_zero(token);
+      evidence.zero |= is_feature_zero(token);
     } else if (in_labels) {
       const bool goes_on = token.back() == ',';
       const bool plain =
           std::all_of(token.begin(), token.end(), [](char c) { return is_digit(c) || c == ','; });
-      if (goes_on && plain) evidence.lshtc = true;
-      if (!plain) evidence.libsvm = true;
+      if (goes_on && plain) evidence.blanks = true;
+      if (!plain) evidence.named = true;
       in_labels = goes_on;
+    } else {
+      evidence.words = true;
     }
   }
 }
@@ -107,7 +113,7 @@ bool looks_like_npy(std::string_view head) {
   return head.substr(0, 6) == "\x93NUMPY";
 }
 
-Sniffed sniff_format(const std::string& name, std::string_view head) {
+Sniffed sniff_format(const std::string& name, std::string_view head, Format expected) {
   if (looks_like_npy(head)) return {Format::npy};
   if (looks_like_idx(head)) return {Format::idx};
   if (has_control(head))
@@ -121,6 +127,7 @@ Sniffed sniff_format(const std::string& name, std::string_view head) {
   Evidence evidence;
   rest = text;
   while (!rest.empty()) look_at_line(take_line(rest), evidence);
+  if (expected == Format::fasttext && (evidence.words || !evidence.pairs)) return {Format::fasttext};
   if (!evidence.pairs) {
     rest = text;
     throw file_error(name, 1,
@@ -128,8 +135,11 @@ Sniffed sniff_format(const std::string& name, std::string_view head) {
                                  kLabelPrefix, in_quotes(take_line(rest))),
                      "name the format by --format (see docs/formats.md)");
   }
-  if (evidence.lshtc && !evidence.libsvm) return {Format::lshtc};
-  return {Format::libsvm, !evidence.libsvm};
+  if (expected == Format::libsvm) return {Format::libsvm};
+  // Rows for a model of LSHTC or XMLRepository data count from 0 like those.
+  if (expected == Format::lshtc || expected == Format::xmlrepository) return {Format::lshtc};
+  if (!evidence.comment && (evidence.zero || (evidence.blanks && !evidence.named))) return {Format::lshtc};
+  return {Format::libsvm, !evidence.comment && !evidence.named};
 }
 
 std::optional<XmlHeader> parse_xml_header(std::string_view line) {

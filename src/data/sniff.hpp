@@ -24,7 +24,9 @@ bool looks_like_idx(std::string_view head);
 bool looks_like_npy(std::string_view head);
 
 // `head`: the first bytes of the file, all of it where it is short. Throws UserError where no format fits.
-Sniffed sniff_format(const std::string& name, std::string_view head);
+// `expected` is the format of the data of the model that the file is for, or automatic; it decides where
+// several would do: rows without a header are then read as those of the model, words as words.
+Sniffed sniff_format(const std::string& name, std::string_view head, Format expected = Format::automatic);
 
 // The first line of an XMLRepository file: rows, features, labels.
 struct XmlHeader {

@@ -128,10 +128,10 @@ class SparseParser {
   void add_label(std::string_view token) {
     if (token.empty()) fail_empty_label();
     if (add_plain_label(token)) return;
-    if (format_ == Format::libsvm)
-      add_name_label(token);
-    else
+    if (format_ == Format::xmlrepository)
       add_number_label(token);
+    else
+      add_name_label(token);
   }
 
   // A few digits without a leading zero, as nearly all labels are.

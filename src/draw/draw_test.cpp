@@ -23,14 +23,17 @@ TEST(UniformDraw, EveryClassButTheLabelHasExpectedWeightOneByEnumeration) {
         for (std::size_t outcome = 0; outcome < outcomes; ++outcome) {
           std::vector<ClassId> numbers(m);
           std::size_t rest = outcome;
-          for (ClassId& number : numbers) number = static_cast<ClassId>(rest % (classes - 1)), rest /= classes - 1;
+          for (ClassId& number : numbers)
+            number = static_cast<ClassId>(rest % (classes - 1)), rest /= classes - 1;
           std::vector<ClassId> drawn(m);
           std::vector<double> weights(m);
           const std::size_t count = draw.merge(numbers, label, drawn.data(), weights.data());
-          for (std::size_t j = 0; j < count; ++j) expected[drawn[j]] += weights[j] / static_cast<double>(outcomes);
+          for (std::size_t j = 0; j < count; ++j)
+            expected[drawn[j]] += weights[j] / static_cast<double>(outcomes);
         }
         for (ClassId k = 0; k < classes; ++k)
-          EXPECT_NEAR(expected[k], k == label ? 0.0 : 1.0, 1e-12) << classes << ' ' << m << ' ' << label << ' ' << k;
+          EXPECT_NEAR(expected[k], k == label ? 0.0 : 1.0, 1e-12)
+              << classes << ' ' << m << ' ' << label << ' ' << k;
       }
     }
 }
@@ -48,8 +51,8 @@ TEST(UniformDraw, ManyNumbersAreMergedLikeFew) {
   for (std::size_t j = 0; j < count; ++j) EXPECT_NEAR(weights[j], expected[drawn[j]], 1e-12);
 }
 
-// For any draw of the table, over many steps: no label, no class twice in a step, weights of mean 1 within five
-// standard errors (a false alarm once in two million for each class).
+// For any draw of the table, over many steps: no label, no class twice in a step, weights of mean 1 within
+// five standard errors (a false alarm once in two million for each class).
 TEST(EveryDraw, NeverDrawsTheLabelNorAClassTwiceAndIsUnbiased) {
   constexpr std::size_t kClasses = 23, kSteps = 200000;
   for (const DrawInfo& info : draws())
@@ -99,7 +102,9 @@ TEST(EveryDraw, StepsDoNotDependOnWhereABufferStarts) {
     }
 }
 
-TEST(MakeDraw, RefusesANameThatIsNotInTheTable) { EXPECT_ANY_THROW(make_draw("nonsense", 10, 1)); }
+TEST(MakeDraw, RefusesANameThatIsNotInTheTable) {
+  EXPECT_ANY_THROW(make_draw("nonsense", 10, 1));
+}
 
 }  // namespace
 }  // namespace truemax

@@ -86,11 +86,11 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
       const std::size_t row = first + r;
       const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
       tally.add_row(labels_of(data, row), best);
-      const double confidence = std::exp(pass.best_score[r * pass.top] - pass.log_sum[r]);
+      const double confidence = pass.probability(r, pass.best_score[r * pass.top]);
       for (; example < data.size() && data.row_of(example) == row; ++example) {
         const ClassId y = data.label[example];
         tally.add_example(static_cast<double>(data.example_weight(example)),
-                          pass.log_sum[r] - score(weights, data.rows.row(row), y), best[0] == y, confidence);
+                          pass.loss(r, score(weights, data.rows.row(row), y)), best[0] == y, confidence);
       }
     }
   }

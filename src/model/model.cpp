@@ -53,7 +53,9 @@ const nlohmann::json& field(const std::string& path, const nlohmann::json& json,
 nlohmann::json parse_metadata(const std::string& path, const SafetensorsHeader& header) {
   const auto text = header.metadata.find("truemax");
   if (text == header.metadata.end()) throw file_error(path, 0, "it has no truemax metadata", kNotOurs);
-  nlohmann::json json = nlohmann::json::parse(text->second, nullptr, /*allow_exceptions=*/false);
+  bool twice = false;
+  nlohmann::json json = parse_json_once(text->second, &twice);
+  if (twice) throw file_error(path, 0, "its truemax metadata names a key twice", kNotOurs);
   if (json.is_discarded() || !json.is_object())
     throw file_error(path, 0, "its truemax metadata is not a JSON object", kNotOurs);
   const auto& version = field(path, json, "format_version", nlohmann::json::value_t::number_unsigned);
@@ -156,8 +158,9 @@ void save_model(const Model& model, const std::string& path) {
   const std::vector<ClassId> order = model.classes->by_name();
   std::vector<NewTensor> tensors{{"weight", {classes, features}}};
   if (model.weights.has_intercept()) tensors.push_back({"intercept", {classes}});
-  const std::string header =
-      make_safetensors_header(tensors, {{"truemax", metadata_of(model, order).dump()}});
+  const std::string header = make_safetensors_header(
+      tensors, {{"truemax",
+                 metadata_of(model, order).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)}});
 
   AtomicFile file(path);
   file.reserve(header.size() + model_bytes(classes, features, model.weights.has_intercept()));

@@ -129,7 +129,7 @@ TEST(ModelFile, IsALengthAHeaderAndRowsInTheOrderOfTheNames) {
       model.weights.copy_class(k, expected);
       EXPECT_EQ(row, expected) << by_name[r];
       if (!intercept) continue;
-      EXPECT_EQ(header["intercept"]["shape"], nlohmann::json({classes}));
+      EXPECT_EQ(header["intercept"]["shape"], nlohmann::json::array({classes}));
       EXPECT_EQ(header["intercept"]["data_offsets"], nlohmann::json({classes * 16, classes * 20}));
       float b = 0;
       std::memcpy(&b, data + classes * 16 + r * 4, 4);

@@ -19,7 +19,7 @@ Predictions Predictor::predict(CsrView rows) const {
   for (std::size_t r = 0; r < rows.rows(); ++r)
     for (std::size_t i = 0; i < out.top; ++i) {
       double& p = out.probability[r * out.top + i];
-      p = std::exp(p - pass.log_sum[r]);  // log_sum is at least every score: p is at most one
+      p = pass.probability(r, p);
     }
   return out;
 }

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "core/error.hpp"
+#include "core/files.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
 
@@ -77,6 +78,18 @@ void require_tiling(const std::string& path, const SafetensorsHeader& header, st
 
 }  // namespace
 
+nlohmann::json parse_json_once(const std::string& text, bool* twice) {
+  using Event = nlohmann::json::parse_event_t;
+  std::vector<std::unordered_set<std::string>> keys;
+  const auto watch = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
+    if (event == Event::object_start) keys.emplace_back();
+    if (event == Event::object_end) keys.pop_back();
+    if (event == Event::key) *twice |= !keys.back().insert(parsed.get<std::string>()).second;
+    return true;
+  };
+  return nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
+}
+
 SafetensorsHeader read_safetensors_header(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -93,20 +106,14 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   if (length < 2 || length > file_bytes - 8)
     throw file_error(
         path, 0, fmt::format("its header length is {} in a file of {} bytes", length, file_bytes), kAdvice);
+  if (length > available_memory())
+    throw file_error(path, 0, fmt::format("its header of {} does not fit into memory", size_text(length)),
+                     kAdvice);
   std::string text(length, '\0');
   if (!in.read(text.data(), static_cast<std::streamsize>(length)))
     throw file_error(path, 0, "its header is cut off", kAdvice);
-  // A key that stands twice would make two readers see two models: refuse it.
-  std::vector<std::unordered_set<std::string>> keys;
   bool twice = false;
-  const auto watch = [&](int /*depth*/, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
-    if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
-    if (event == nlohmann::json::parse_event_t::key)
-      twice |= !keys.back().insert(parsed.get<std::string>()).second;
-    return true;
-  };
-  nlohmann::json json = nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
+  const nlohmann::json json = parse_json_once(text, &twice);
   if (json.is_discarded() || !json.is_object())
     throw file_error(path, 0, "its header is not a JSON object", kAdvice);
   if (twice) throw file_error(path, 0, "its header names a key twice", kAdvice);

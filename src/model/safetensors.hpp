@@ -21,6 +21,10 @@ struct SafetensorsHeader {
   std::uint64_t data_begin = 0;  // where the tensors start in the file
 };
 
+// JSON, discarded where it is none. *twice: whether an object names a key twice, which would make two readers
+// see two models.
+nlohmann::json parse_json_once(const std::string& text, bool* twice);
+
 // Reads and checks a header against the size of its file: length, JSON, types, offsets that cover the data
 // without hole or overlap. Throws UserError naming `path`.
 SafetensorsHeader read_safetensors_header(const std::string& path);

@@ -12,6 +12,14 @@ namespace {
 constexpr std::uint64_t kBatchRows = 4096;
 }
 
+ReadOptions UseOptions::read_for(const Model& model) const {
+  ReadOptions options = read;
+  const std::string trained_on = model.data.is_object() ? model.data.value("format", "auto") : "auto";
+  for (const Format format : {Format::xmlrepository, Format::lshtc, Format::libsvm, Format::fasttext})
+    if (trained_on == format_name(format)) options.expected = format;
+  return options;
+}
+
 std::vector<std::string> predict_stream(
     const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
     const std::function<void(const Predictions&, std::size_t rows)>& sink) {
@@ -19,7 +27,7 @@ std::vector<std::string> predict_stream(
   StreamOptions options;
   options.threads = use.thread_count();
   options.labels_required = false;
-  RowStream stream(path, use.read, options, notes);
+  RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   const Predictor predictor(model, top, use.thread_count());
   std::uint64_t done = 0, unknown_words = 0, unknown_features = 0;

@@ -41,6 +41,8 @@ struct UseOptions {
     return threads == 0 ? available_threads() : static_cast<std::size_t>(threads);
   }
   std::uint64_t memory() const { return memory_limit == 0 ? available_memory() : memory_limit; }
+  // How to read data for this model: what their content leaves open is as in the training data.
+  ReadOptions read_for(const Model& model) const;
   bool drops() const { return unknown_features == UnknownFeatures::drop; }
 };
 

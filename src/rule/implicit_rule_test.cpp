@@ -1,6 +1,6 @@
 // Implicit SGD: the step is the argmin of its proximal objective, found by Newton's method in 200 digits (far
-// from the optimum the Hessian takes most of them) on the whole problem in (u, w_k, w_y), with no formula of the
-// paper in between.
+// from the optimum the Hessian takes most of them) on the whole problem in (u, w_k, w_y), with no formula of
+// the paper in between.
 #include "rule/implicit.hpp"
 
 #include <gtest/gtest.h>

@@ -27,8 +27,8 @@ struct Errors {
   double u, a;
 };
 
-// The distance from (u, a) to the true minimiser, relative to 1 + u and to a: one Newton step of the two stationarity
-// equations in 50 digits, accurate because the distance is tiny.
+// The distance from (u, a) to the true minimiser, relative to 1 + u and to a: one Newton step of the two
+// stationarity equations in 50 digits, accurate because the distance is tiny.
 Errors errors_of(const Problem& p, const Solution& s) {
   const Digits50 e(p.e), gamma(p.gamma), u(s.u), a(s.a);
   const Digits50 c = log(e * Digits50(p.o) / gamma) + Digits50(p.gap);
@@ -38,7 +38,8 @@ Errors errors_of(const Problem& p, const Solution& s) {
   const Digits50 j11 = e * exp(-u) + 1, j22 = 1 + 1 / a;
   const Digits50 det = j11 * j22 + gamma;
   const Digits50 du = (-f1 * j22 - gamma * f2) / det, da = (-j11 * f2 + f1) / det;
-  return {std::abs(Digits50(du / (1 + u)).convert_to<double>()), std::abs(Digits50(da / a).convert_to<double>())};
+  return {std::abs(Digits50(du / (1 + u)).convert_to<double>()),
+          std::abs(Digits50(da / a).convert_to<double>())};
 }
 
 std::vector<Problem> random_problems(int count, std::uint64_t seed, double spread) {
@@ -81,14 +82,16 @@ TEST(SolveImplicit, IsFiniteAndStationaryAtTheExtremes) {
   int most = 0;
   for (const Problem& p : extreme_problems()) {
     const Solution s = solve(p);
-    ASSERT_TRUE(std::isfinite(s.u) && std::isfinite(s.a)) << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma;
+    ASSERT_TRUE(std::isfinite(s.u) && std::isfinite(s.a))
+        << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma;
     EXPECT_GE(s.u, 0);
     EXPECT_GE(s.a, 0);
     EXPECT_TRUE(std::isfinite(p.gamma * s.a));
     most = std::max(most, s.evaluations);
     if (s.a > 1e-290) {
       const double scale = std::max(1.0, std::max(std::abs(p.gap), s.u) / (1 + s.a));
-      EXPECT_LT(errors_of(p, s).u, 1e-11) << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma << ' ' << p.u_old;
+      EXPECT_LT(errors_of(p, s).u, 1e-11)
+          << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma << ' ' << p.u_old;
       EXPECT_LT(errors_of(p, s).a / scale, 1e-11)
           << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma << ' ' << p.u_old;
     }
@@ -101,7 +104,8 @@ TEST(SolveImplicit, AgreesWithThePapersBracketedBrent) {
     for (const Problem& p : random_problems(3000, 3, spread)) {
       const Bracket bracket = paper_bracket(p);
       Solution printed = solve_as_printed(p, 1e-13), ours = solve(p);
-      const double slack = 1e-9 * (1 + ours.u + p.e);  // the printed bounds subtract e from a number of its size
+      const double slack =
+          1e-9 * (1 + ours.u + p.e);  // the printed bounds subtract e from a number of its size
       EXPECT_GE(ours.u, bracket.low - slack);
       EXPECT_LE(ours.u, bracket.high + slack);
       EXPECT_NEAR(ours.u, printed.u, slack);
@@ -112,7 +116,9 @@ TEST(SolveImplicit, AgreesWithThePapersBracketedBrent) {
 TEST(SolveImplicit, NeverIncreasesItsTerm) {
   for (const Problem& p : random_problems(3000, 5, 2.0)) {
     const Solution s = solve(p);
-    const auto term = [&](double u, double a) { return u + std::exp(-u) + std::exp(std::log(p.o) + p.gap - a - u); };
+    const auto term = [&](double u, double a) {
+      return u + std::exp(-u) + std::exp(std::log(p.o) + p.gap - a - u);
+    };
     const double before = term(p.u_old, 0), after = term(s.u, s.a);
     EXPECT_LE(after, before * (1 + 1e-12));
   }

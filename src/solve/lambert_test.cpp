@@ -26,7 +26,9 @@ TEST(LambertWExp, IsWithinItsStatedErrorOnRandomInput) {
   std::uniform_real_distribution<double> exponent(-3, 15);
   double worst = 0;
   for (int i = 0; i < 40000; ++i) {
-    const double t = i % 4 == 0 ? wide(random) : i % 4 == 1 ? std::pow(10.0, exponent(random)) : narrow(random);
+    const double t = i % 4 == 0   ? wide(random)
+                     : i % 4 == 1 ? std::pow(10.0, exponent(random))
+                                  : narrow(random);
     worst = std::max(worst, relative_error(t, lambert_w_exp(t)));
   }
   EXPECT_LT(worst, 5e-15);

@@ -29,7 +29,7 @@ void TrainOptions::describe(OptionTable& table) {
       "method", &method, method_names,
       "How W is trained ('truemax methods' tells more). Naming a method means exactly that method, on "
       "all rows, for exactly --epochs; without it the step is fitted to the length of the rows.");
-  table.number("step", &step, {0, 1e15, true},
+  table.number("step", &step, {0, kLargestStep, true},
                "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e.");
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch.");
   table.count("epochs", &epochs, {0, 1e9}, "Passes over the data: an epoch is N steps.");

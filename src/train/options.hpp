@@ -11,6 +11,8 @@ namespace truemax {
 
 enum class Visit { random, shuffle, file };
 
+inline constexpr double kLargestStep = 1e15;
+
 struct TrainOptions {
   std::string method = "implicit";
   double step = 0.1;  // eta N; epoch e uses step * decay^e

@@ -195,6 +195,24 @@ TEST(CommutingGroups, StayRightWhenTheirNumbersBeginAnew) {
   while (made < 140000) made += expect_sequential(groups, Steps(random, 128, 50, 4), 8).size();
 }
 
+// A mark that is left of a group long ago must not be taken for one of this group: a step that waits for ever
+// is lost.
+TEST(CommutingGroups, TakeTheFirstStepAlsoWhereMarksOfTheSameNumberAreLeft) {
+  const RowId row = 3;
+  const ClassId label = 5, drawn = 9;
+  for (int between = 65530; between < 65540; ++between) {
+    CommutingGroups groups;
+    std::array<std::uint8_t, 8> group{};
+    groups.start(1);
+    ASSERT_EQ(groups.next(&row, &label, &drawn, group), 1U);
+    for (int i = 0; i < between; ++i)
+      groups.next(&row, &label, &drawn, group);  // nothing left: only numbers pass
+    groups.start(1);
+    ASSERT_EQ(groups.next(&row, &label, &drawn, group), 1U) << between;
+    EXPECT_TRUE(groups.empty());
+  }
+}
+
 TEST(CommutingGroups, AreFullWhereStepsHaveNothingInCommon) {
   CommutingGroups groups;
   std::mt19937_64 random(3);

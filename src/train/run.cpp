@@ -19,6 +19,8 @@ namespace {
 
 // What evaluation holds at once: results of a slice of rows, whatever N and K are.
 constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
+// The program itself, and the names of a class in the metadata while a model is saved.
+constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 300;
 
 nlohmann::ordered_json data_json(const Dataset& data) {
   const DataStatistics& s = data.statistics;
@@ -83,7 +85,7 @@ double fitted_step(const Dataset& data, bool with_intercept) {
   double sum = 0;
   for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), with_intercept);
   constexpr double kUnitLengthStep = 0.1;
-  return kUnitLengthStep * static_cast<double>(data.size()) / sum;
+  return std::clamp(kUnitLengthStep * static_cast<double>(data.size()) / sum, 1e-15, kLargestStep);
 }
 
 MemoryPlan plan_memory(const PreparedRun& run) {
@@ -92,7 +94,7 @@ MemoryPlan plan_memory(const PreparedRun& run) {
   plan.rows =
       run.data.size() * (sizeof(RowState) + (run.options.train.visit == Visit::shuffle ? sizeof(RowId) : 0));
   plan.data = run.data.bytes() + (run.test ? run.test->bytes() : 0);
-  plan.evaluation = kEvaluationBytes;
+  plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * run.data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
   plan.there = run.options.memory_limit > 0 ? run.options.memory_limit : available_memory() + plan.data;
   return plan;
@@ -138,9 +140,9 @@ std::uint64_t MemoryPlan::total() const {
 }
 
 std::string MemoryPlan::to_text() const {
-  return fmt::format("{} (weights {}, row states {}, data {}, evaluation {}) of {}", size_text(total()),
-                     size_text(weights), size_text(rows), size_text(data), size_text(evaluation),
-                     size_text(there));
+  return fmt::format("{} (weights {}, row states {}, data {}, evaluation and program {}) of {}",
+                     size_text(total()), size_text(weights), size_text(rows), size_text(data),
+                     size_text(evaluation), size_text(there));
 }
 
 void MemoryPlan::require() const {
@@ -155,6 +157,9 @@ void MemoryPlan::require() const {
 PreparedRun prepare_run(RunOptions options) {
   options.train.check();
   name_outputs(options);
+  for (const std::string& output : {options.model, options.log})
+    if (output == "-")
+      throw UserError("--model and --log take the name of a file or 'none', not '-'; give a name");
   // Space is not known yet; whether the places exist is.
   if (options.saves()) require_writable(options.model, 0, "model");
   if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
@@ -210,6 +215,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
     if (run.test) start["test_data"] = data_json(*run.test);
     if (options.fit_step) start["chosen"] = {{"step", options.train.step}};
     log->write(start);
+    log->require_whole();
     observers.insert(observers.begin(), log.get());
   }
 
@@ -229,7 +235,9 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   finished.model.options.erase("threads");  // never changes a result, so it must not change the file
   finished.model.data = data_json(run.data);
   std::string save_error;
-  if (options.saves()) try {
+  // A method that diverged at once has learnt nothing that is worth an old model.
+  finished.saved = options.saves() && (outcome.divergence.empty() || outcome.steps > 0);
+  if (finished.saved) try {
       save_model(finished.model, options.model);
     } catch (const UserError& error) {
       save_error = error.what();
@@ -241,12 +249,13 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                                {"steps", outcome.steps},
                                {"train_seconds", outcome.train_seconds},
                                {"interrupted", outcome.interrupted}};
-    if (options.saves() && save_error.empty()) end["model"] = options.model;
+    if (finished.saved && save_error.empty()) end["model"] = options.model;
     if (!outcome.divergence.empty()) end["diverged"] = outcome.divergence;
     if (!save_error.empty()) end["error"] = save_error;
     log->write(end);
   }
   if (!save_error.empty()) throw UserError(save_error);
+  if (log) log->require_whole();
   return finished;
 }
 

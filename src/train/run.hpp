@@ -62,6 +62,7 @@ PreparedRun prepare_run(RunOptions options);
 struct FinishedRun {
   TrainOutcome outcome;
   Model model;
+  bool saved = false;
 };
 
 // Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence.

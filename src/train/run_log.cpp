@@ -12,10 +12,16 @@ RunLog::RunLog(const std::string& path) : path_(path), file_(std::fopen(path.c_s
 }
 
 void RunLog::write(const nlohmann::ordered_json& event) {
-  const std::string line = event.dump() + "\n";
+  if (!failure_.empty()) return;
+  // Paths need not be UTF-8; what is not is replaced in the log.
+  const std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
-    throw UserError("--log " + path_ + ": writing it failed: " + std::strerror(errno) +
-                    "; make room or choose another place, and run the command again");
+    failure_ = "--log " + path_ + ": writing it failed: " + std::strerror(errno) +
+               "; its later lines are missing: make room or choose another place, and run the command again";
+}
+
+void RunLog::require_whole() const {
+  if (!failure_.empty()) throw UserError(failure_);
 }
 
 void RunLog::evaluated(const EvaluationRecord& record) {

@@ -14,14 +14,16 @@ class RunLog final : public TrainObserver {
  public:
   explicit RunLog(const std::string& path);  // throws UserError where it cannot be written
 
+  // A failure is kept until require_whole(): a run must not lose what it learnt because its log has no room.
   void write(const nlohmann::ordered_json& event);
+  void require_whole() const;  // throws UserError
   void evaluated(const EvaluationRecord& record) override;
 
  private:
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string path_;
+  std::string path_, failure_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

@@ -34,7 +34,7 @@ TrainOutcome train(const Dataset& data, const Dataset* test, const TrainOptions&
     for (TrainObserver* o : observers) o->stepped(state.epoch, steps, data.size(), seconds);
   };
   while (!outcome.interrupted && outcome.divergence.empty()) {
-    const bool last = state.epoch == options.epochs;
+    const bool last = state.epoch >= options.epochs;
     if (last || (options.eval_every > 0 && state.epoch > 0 && state.epoch % options.eval_every == 0)) {
       watch.pause();
       for (TrainObserver* o : observers) o->evaluating();

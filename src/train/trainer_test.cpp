@@ -171,7 +171,7 @@ TEST(Train, TellsOfADivergenceAndKeepsTheFiniteState) {
 }
 
 // A state that is already past the last epoch has nothing left to do.
-TEST(Train, DISABLED_EndsAtOnceWhereMoreEpochsAreDoneThanAskedFor) {
+TEST(Train, EndsAtOnceWhereMoreEpochsAreDoneThanAskedFor) {
   const Dataset data = random_data({.rows = 20000});
   TrainOptions options = options_of("implicit", 1);
   TrainState state = run_epochs(data, options);

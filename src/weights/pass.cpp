@@ -53,7 +53,8 @@ class BestEntries {
 
 void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::size_t count,
                 const PassOptions& options, PassResult& result) {
-  std::vector<double> highest(count, std::numeric_limits<double>::lowest()), sum(count, 0.0);
+  double* highest = &result.highest[first];
+  double* sum = &result.excess[first];
   std::vector<BestEntries> best(count, BestEntries(result.top, options.tie_rank));
   alignas(64) std::array<double, kTileRows * kLanes> tile;
   std::array<double, kTileRows> tile_highest{};
@@ -77,9 +78,9 @@ void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::si
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
   }
   for (std::size_t r = 0; r < count; ++r) {
-    // sum holds exp(0) of the highest score itself, so the logarithm is not negative.
-    result.log_sum[first + r] = highest[r] + std::log(std::max(sum[r], 1.0));
-    best[r].write(&result.best[(first + r) * result.top], &result.best_score[(first + r) * result.top]);
+    sum[r] = std::max(sum[r], 1.0);  // it holds exp(0) of the highest score; rounding may lose a bit of that
+    if (result.top > 0)
+      best[r].write(&result.best[(first + r) * result.top], &result.best_score[(first + r) * result.top]);
   }
 }
 
@@ -89,7 +90,8 @@ PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions&
   PassResult result;
   const std::size_t count = rows.rows();
   result.top = std::min(options.top, weights.classes());
-  result.log_sum.resize(count);
+  result.highest.assign(count, std::numeric_limits<double>::lowest());
+  result.excess.assign(count, 0.0);
   result.best.resize(count * result.top);
   result.best_score.resize(count * result.top);
   // Small inputs are cut finer, so that every thread has work; the cut never shows in the result.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,11 +15,19 @@
 namespace truemax {
 
 struct PassResult {
-  std::size_t top = 0;             // entries a row in best / best_score: min(top asked for, K)
-  std::vector<double> log_sum;     // log sum_k exp(z_k) of each row; never below any of its scores
+  std::size_t top = 0;  // entries a row in best / best_score: min(top asked for, K)
+  // log sum_k exp(z_k) of a row in two parts, because a large score would swallow the second: the highest
+  // score, and sum_k exp(z_k - highest), which is at least one.
+  std::vector<double> highest, excess;
   std::vector<ClassId> best;       // [rows][top], by falling score
   std::vector<double> best_score;  // [rows][top]
-  bool complete = true;            // false: `stop` was raised and the result is not to be used
+
+  // Probability of a class of row r with this score, in [0, 1].
+  double probability(std::size_t r, double score) const { return std::exp(score - highest[r]) / excess[r]; }
+  // -log of that probability: not negative, and exact where scores are large and close.
+  double loss(std::size_t r, double score) const { return (highest[r] - score) + std::log(excess[r]); }
+
+  bool complete = true;  // false: `stop` was raised and the result is not to be used
 };
 
 struct PassOptions {
