@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.hpp"
+#include "cli/progress.hpp"
 #include "data/load.hpp"
 #include "model/model.hpp"
 #include "model/use.hpp"
@@ -26,7 +27,12 @@ int run_evaluate(const EvaluateCommand& command) {
   const Dataset data =
       make_test_set(std::move(rows), model.preprocess, model.classes, model.space, use.drops());
   print_notes(notes);
-  const Metrics metrics = evaluate(model.weights, data, use.thread_count()).value();
+  ProgressLine line;
+  RowProgress progress;
+  RowWatch watch;
+  if (ProgressLine::wanted()) watch = [&](std::size_t done) { progress.show(line, done, data.rows.rows()); };
+  const Metrics metrics = evaluate(model.weights, data, use.thread_count(), nullptr, watch).value();
+  line.clear();
   if (command.json)
     fmt::print("{}\n", metrics.to_json().dump());
   else

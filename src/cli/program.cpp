@@ -57,6 +57,13 @@ int report(std::string_view message, int code) {
   return code;
 }
 
+// The exit code, unless what was printed did not get through.
+int after_output(int exit_code) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return report("standard output could not be written; is the disk full?", kBadInput);
+  return exit_code;
+}
+
 int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App* where = &program;
   for (const CLI::App* sub : program.get_subcommands()) where = sub;
@@ -104,15 +111,13 @@ int run_program(int argc, const char* const* argv) {
     require_command(program, arguments.front());
     std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
     program.parse(arguments);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-      return report("standard output could not be written; is the disk full?", kBadInput);
-    return exit_code;
+    return after_output(exit_code);
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", program.help());
-    return kSuccess;
+    return after_output(kSuccess);
   } catch (const CLI::CallForVersion&) {
     fmt::print("truemax {}\n", kVersion);
-    return kSuccess;
+    return after_output(kSuccess);
   } catch (const CLI::ParseError& error) {
     return report_parse_error(program, error);
   } catch (const UserError& error) {

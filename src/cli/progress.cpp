@@ -23,47 +23,59 @@ std::string rate_text(double per_second) {
 
 }  // namespace
 
-Progress::Progress(std::uint64_t epochs) : epochs_(epochs) {}
-
-Progress::~Progress() {
-  clear();
-}
-
-bool Progress::wanted() {
+bool ProgressLine::wanted() {
   return isatty(STDERR_FILENO) == 1;
 }
 
-void Progress::stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of, double train_seconds) {
+bool ProgressLine::due() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < std::chrono::milliseconds(100)) return;
+  if (now - last_ < std::chrono::milliseconds(100)) return false;
   last_ = now;
-  const double done = static_cast<double>(epoch) * static_cast<double>(of) + static_cast<double>(steps);
-  const double all = static_cast<double>(epochs_) * static_cast<double>(of);
-  const double rate = done / train_seconds;
-  show(fmt::format("epoch {}/{}  {:3.0f}%  {} steps/s{}  {} left", epoch + 1, epochs_, 100 * done / all,
-                   rate_text(rate), loss_, clock_text((all - done) / rate)));
+  return true;
 }
 
-void Progress::evaluating() {
-  show(fmt::format("evaluating{}", loss_));
-}
-
-void Progress::evaluated(const EvaluationRecord& record) {
-  loss_ = fmt::format("  train log-loss {:.4f}", record.train.log_loss);
-  if (record.test) loss_ += fmt::format("  test {:.4f}", record.test->log_loss);
-  clear();
-  fmt::print(stderr, "epoch {:>4}  {:>8.2f} s{}\n", record.epoch, record.train_seconds, loss_);
-}
-
-void Progress::show(const std::string& text) {
+void ProgressLine::show(const std::string& text) {
   fmt::print(stderr, "\r\x1b[K{}", text);
   std::fflush(stderr);
   shown_ = true;
 }
 
-void Progress::clear() {
+void ProgressLine::clear() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
   shown_ = false;
+}
+
+void RowProgress::show(ProgressLine& line, std::size_t rows, std::size_t of, const std::string& behind) {
+  const auto now = std::chrono::steady_clock::now();
+  if (started_ == std::chrono::steady_clock::time_point{})
+    started_ = now;  // the first call comes after a little work
+  if (!line.due()) return;
+  const double share = static_cast<double>(rows) / static_cast<double>(of);
+  const double seconds = std::chrono::duration<double>(now - started_).count();
+  line.show(fmt::format("evaluating {:3.0f}%{}  {} left", 100 * share, behind,
+                        clock_text(seconds / share * (1 - share))));
+}
+
+void TrainProgress::stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of,
+                            double train_seconds) {
+  if (!line_.due()) return;
+  const double done = static_cast<double>(epoch) * static_cast<double>(of) + static_cast<double>(steps);
+  const double all = static_cast<double>(epochs_) * static_cast<double>(of);
+  const double rate = done / train_seconds;
+  line_.show(fmt::format("epoch {}/{}  {:3.0f}%  {} steps/s{}  {} left", epoch + 1, epochs_, 100 * done / all,
+                         rate_text(rate), loss_, clock_text((all - done) / rate)));
+}
+
+void TrainProgress::evaluating(std::size_t rows, std::size_t of) {
+  rows_.show(line_, rows, of, loss_);
+}
+
+void TrainProgress::evaluated(const EvaluationRecord& record) {
+  loss_ = fmt::format("  train log-loss {:.4f}", record.train.log_loss);
+  if (record.test) loss_ += fmt::format("  test {:.4f}", record.test->log_loss);
+  line_.clear();
+  rows_.restart();
+  fmt::print(stderr, "epoch {:>4}  {:>8.2f} s{}\n", record.epoch, record.train_seconds, loss_);
 }
 
 }  // namespace truemax

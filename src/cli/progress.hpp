@@ -1,4 +1,4 @@
-// Live progress on a terminal: rate, loss and time left, on one line that is rewritten.
+// Live progress on a terminal: rate, loss and time left, on one line that is rewritten. In a pipe: nothing.
 #pragma once
 
 #include <chrono>
@@ -8,24 +8,44 @@
 
 namespace truemax {
 
-class Progress final : public TrainObserver {
+// The line itself.
+class ProgressLine {
  public:
-  explicit Progress(std::uint64_t epochs);
-  ~Progress() override;
-
-  void stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of, double train_seconds) override;
-  void evaluating() override;
-  void evaluated(const EvaluationRecord& record) override;
+  ~ProgressLine() { clear(); }
 
   static bool wanted();  // standard error is a terminal
-
- private:
+  bool due();            // whether the last text has stood long enough
   void show(const std::string& text);
   void clear();
-  std::uint64_t epochs_;
-  std::string loss_;
+
+ private:
   bool shown_ = false;
   std::chrono::steady_clock::time_point last_{};
+};
+
+// "evaluating 40%, 0:12 left".
+class RowProgress {
+ public:
+  void show(ProgressLine& line, std::size_t rows, std::size_t of, const std::string& behind = "");
+  void restart() { started_ = {}; }
+
+ private:
+  std::chrono::steady_clock::time_point started_{};
+};
+
+class TrainProgress final : public TrainObserver {
+ public:
+  explicit TrainProgress(std::uint64_t epochs) : epochs_(epochs) {}
+
+  void stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of, double train_seconds) override;
+  void evaluating(std::size_t rows, std::size_t of) override;
+  void evaluated(const EvaluationRecord& record) override;
+
+ private:
+  std::uint64_t epochs_;
+  std::string loss_;
+  ProgressLine line_;
+  RowProgress rows_;
 };
 
 }  // namespace truemax

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
+#include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
 #include "train/run.hpp"
@@ -26,21 +27,22 @@ struct TrainCommand {
 std::string counts_text(const char* name, const Dataset& data) {
   const DataStatistics& s = data.statistics;
   std::string text =
-      fmt::format("{:<8}{} rows, {} features, {} classes, {} non-zeros ({})", name, data.size(),
-                  data.space->features, data.classes->size(), data.rows.nonzeros(), format_name(data.format));
-  const auto left_out = [&](std::uint64_t count, const char* why) {
-    if (count > 0) text += fmt::format("; {} {}", count, why);
+      fmt::format("{:<8}{}, {}, {}, {} ({})", name, counted(data.size(), "row"),
+                  counted(data.space->features, "feature"), counted(data.classes->size(), "class", "classes"),
+                  counted(data.rows.nonzeros(), "non-zero"), format_name(data.format));
+  const auto left_out = [&](std::uint64_t count, const char* what, const char* why) {
+    if (count > 0) text += fmt::format("; {} {}", counted(count, what), why);
   };
-  left_out(s.rows_without_label, "rows without label dropped");
-  left_out(s.rows_without_features, "rows without features dropped");
-  left_out(s.unseen, "with a label unseen in training left out");
-  left_out(s.unknown_words, "unknown words dropped");
+  left_out(s.rows_without_label, "row", "without label dropped");
+  left_out(s.rows_without_features, "row", "without features dropped");
+  left_out(s.unseen, "row", "with a label unseen in training left out");
+  left_out(s.unknown_words, "unknown word", "dropped");
   return text + "\n";
 }
 
 std::string method_text(const TrainOptions& o, bool fitted) {
-  return fmt::format("method  {}, step {:.4g}{}, decay {:g}, {} epochs, {} x {}, draw {}, seed {}\n",
-                     o.method, o.step, fitted ? " (fitted)" : "", o.decay, o.epochs, o.rows_per_step,
+  return fmt::format("method  {}, step {:.4g}{}, decay {:g}, {}, {} x {}, draw {}, seed {}\n", o.method,
+                     o.step, fitted ? " (fitted)" : "", o.decay, counted(o.epochs, "epoch"), o.rows_per_step,
                      o.classes_per_step, o.draw, o.seed);
 }
 
@@ -73,8 +75,8 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
   fmt::print("\n{}", table.to_text());
   fmt::print("error and precision are on the {} rows\n", run.test ? "test" : "training");
   if (outcome.last->test && outcome.last->test->statistics.unseen > 0)
-    fmt::print("{} test rows have a label unseen in training and count for precision only\n",
-               outcome.last->test->statistics.unseen);
+    fmt::print("{} with a label unseen in training: counted for precision only\n",
+               counted(outcome.last->test->statistics.unseen, "test row"));
 }
 
 int run_train(TrainCommand& command) {
@@ -89,10 +91,10 @@ int run_train(TrainCommand& command) {
     std::fflush(stdout);
   }
   const StopOnSignal signals;
-  std::unique_ptr<Progress> progress;
+  std::unique_ptr<TrainProgress> progress;
   std::vector<TrainObserver*> observers;
-  if (!command.quiet && Progress::wanted()) {
-    progress = std::make_unique<Progress>(run.options.train.epochs);
+  if (!command.quiet && ProgressLine::wanted()) {
+    progress = std::make_unique<TrainProgress>(run.options.train.epochs);
     observers.push_back(progress.get());
   }
   const FinishedRun finished = execute_run(run, observers, StopOnSignal::flag());

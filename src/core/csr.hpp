@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/huge_pages.hpp"
 #include "core/types.hpp"
 
 namespace truemax {
@@ -29,8 +30,8 @@ struct CsrView {
 
 struct Csr {
   std::vector<std::uint64_t> begin{0};
-  std::vector<FeatureId> index;
-  std::vector<float> value;
+  HugeVector<FeatureId> index;
+  HugeVector<float> value;
 
   std::size_t rows() const { return begin.size() - 1; }
   std::size_t nonzeros() const { return index.size(); }

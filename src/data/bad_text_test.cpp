@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
             ":1: header says 3 rows, the file has 2; correct the header (N D L) or restore the missing rows"},
         BadRow{
             "TooManyRows", kXml, "1 5 5\n0 1:1\n1 2:1\n\n",
-            ":1: header says 1 rows, the file has 2; correct the header (N D L) or restore the missing rows"},
+            ":1: header says 1 rows, the file has 2; correct the header (N D L) or remove the rows too many"},
         BadRow{"FeatureAboveD", kXml, "2 5 5\n0 1:1\n1 5:1\n",
                ":3: feature number 5 is not below the 5 features of the header; correct the header (N D L) "
                "or the "

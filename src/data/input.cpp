@@ -118,7 +118,7 @@ class GzipSource : public ByteSource {
     while (true) {
       if (!packed_.fill()) {
         if (!inside_) return 0;
-        throw file_error(name_, 0, "ends in the middle of its gzip data (truncated)", kFetchAgain);
+        throw file_error(name_, 0, "ends in the middle of its gzip data (truncated or damaged)", kFetchAgain);
       }
       if (!inside_ && !begin_member()) continue;
       stream_.next_in = reinterpret_cast<Bytef*>(packed_.data());
@@ -182,7 +182,7 @@ class ZstdSource : public ByteSource {
       inside_ = status != 0;  // 0: a frame is complete and given out
       if (out.pos > 0) return out.pos;
       if (!more && inside_)
-        throw file_error(name_, 0, "ends in the middle of its zstd data (truncated)", kFetchAgain);
+        throw file_error(name_, 0, "ends in the middle of its zstd data (truncated or damaged)", kFetchAgain);
     }
   }
   double progress() const override { return packed_.progress(); }

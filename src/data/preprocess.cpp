@@ -19,8 +19,8 @@ void scale_to_unit(float* value, std::size_t count) {
     value[j] = static_cast<float>(static_cast<double>(value[j]) / length);
 }
 
-template <class T>
-void give_back_memory(std::vector<T>& v) {
+template <class Vector>
+void give_back_memory(Vector& v) {
   if (v.capacity() > v.size() + v.size() / 2) v.shrink_to_fit();
 }
 

@@ -13,10 +13,12 @@
 namespace truemax {
 
 struct StreamOptions {
-  std::size_t threads = 1;         // the rows do not depend on it
-  std::size_t window = 16U << 20;  // bytes of text at a time; the rows do not depend on it
-  std::size_t piece = 1U << 20;    // a window is parsed in pieces of this size; the rows do not depend on it
-  bool labels_required = true;     // idx and npy: whether a missing label file is an error
+  std::size_t threads = 1;  // the rows do not depend on it
+  // Bytes of text at a time for each thread; the rows do not depend on it. Small, so that a window is parsed
+  // while it lies in the cache, and its pages are few.
+  std::size_t window = 2U << 20;
+  std::size_t piece = 1U << 20;  // a window is parsed in pieces of this size; the rows do not depend on it
+  bool labels_required = true;   // idx and npy: whether a missing label file is an error
 };
 
 // What a format delivers. One for text, one for dense arrays, one for rows that had to be read at once.

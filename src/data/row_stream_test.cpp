@@ -85,7 +85,8 @@ TEST(RowStream, ReportsATruncatedFileBehindGoodRows) {
   const std::string path = folder.write("t.gz", packed.substr(0, packed.size() / 2));
   StreamOptions stream;
   stream.window = 1000;
-  EXPECT_THAT(error_of([&] { read_all(path, as(Format::libsvm), stream); }), HasSubstr("(truncated)"));
+  EXPECT_THAT(error_of([&] { read_all(path, as(Format::libsvm), stream); }),
+              HasSubstr("(truncated or damaged)"));
   EXPECT_EQ(read_all(path, as(Format::libsvm), stream, 100).size(), 100U)
       << "the first rows can still be had";
 }

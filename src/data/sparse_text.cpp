@@ -236,10 +236,17 @@ class SparseParser {
   [[noreturn]] void fail_token(std::string_view text) const {
     const std::size_t colon = text.find(':');
     const std::string shown = in_quotes(text);
-    if (colon == std::string_view::npos)
+    if (colon == std::string_view::npos) {
+      // A first line of numbers alone is likely meant as a header.
+      const std::string_view line(line_begin_,
+                                  static_cast<std::size_t>(std::find(p_, end_, '\n') - line_begin_));
+      if (piece_.begins_file && piece_.line_count == 0 && line.find(':') == std::string_view::npos)
+        fail(fmt::format("{} is not a feature:value pair", shown),
+             "write features as number:value; a header is three whole numbers: rows features labels");
       fail(fmt::format("{} is not a feature:value pair", shown),
            format_ == Format::libsvm ? "write features as number:value, labels as 1,2,3 without blanks"
                                      : "write features as number:value");
+    }
     if (colon == 0) fail(fmt::format("{} has no feature number", shown), "write features as number:value");
     const std::string_view number = text.substr(0, colon);
     if (number.front() == '-' && number.size() > 1 && is_all_digits(number.substr(1)))

@@ -33,7 +33,8 @@ struct PieceError {
 };
 
 struct Piece {
-  std::string_view text;  // whole lines; the last byte is a newline
+  std::string_view text;     // whole lines; the last byte is a newline
+  bool begins_file = false;  // the first line of the text is that of the file
 
   // The rows before the first error, if there is one.
   std::vector<std::uint64_t> begin, label_begin;  // rows + 1 offsets each

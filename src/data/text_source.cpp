@@ -50,8 +50,8 @@ class TextSource : public RowSource {
  public:
   TextSource(Input input, Format format, const StreamOptions& stream, std::vector<std::string>& notes)
       : input_(std::move(input)),
-        windows_(input_, stream.window),
         threads_(std::max<std::size_t>(1, stream.threads)),
+        windows_(input_, threads_ * stream.window),
         piece_bytes_(std::max<std::size_t>(1, stream.piece)),
         notes_(&notes) {
     rules_.format = format;
@@ -167,6 +167,7 @@ class TextSource : public RowSource {
     while (!text.empty()) {
       const std::size_t newline = text.find('\n', std::min(piece_bytes_, text.size()) - 1);
       if (piece_count_ == pieces_.size()) pieces_.emplace_back();
+      pieces_[piece_count_].begins_file = line_ == 1 && piece_count_ == 0;
       pieces_[piece_count_++].text = text.substr(0, newline + 1);
       text.remove_prefix(newline + 1);
     }
@@ -269,13 +270,15 @@ class TextSource : public RowSource {
     if (header_ && row_ != header_->rows)
       throw file_error(input_.name(), 1,
                        fmt::format("header says {} rows, the file has {}", header_->rows, row_),
-                       "correct the header (N D L) or restore the missing rows");
+                       row_ > header_->rows ? "correct the header (N D L) or remove the rows too many"
+                                            : "correct the header (N D L) or restore the missing rows");
   }
 
   Input input_;
+  std::size_t threads_;
   LineWindows windows_;
   TextRules rules_;
-  std::size_t threads_, piece_bytes_;
+  std::size_t piece_bytes_;
   std::vector<std::string>* notes_;
   std::optional<XmlHeader> header_;
 

@@ -71,14 +71,15 @@ std::span<const ClassId> labels_of(const Dataset& data, std::size_t row) {
 }  // namespace
 
 std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
-                                const std::atomic<bool>* stop) {
+                                const std::atomic<bool>* stop, const RowWatch& watch) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
-  const PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
+  PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
   const CsrView all = data.rows.view();
   Tally tally;
   std::size_t example = 0;
   for (std::size_t first = 0; first < all.rows(); first += kSliceRows) {
     const std::size_t count = std::min(kSliceRows, all.rows() - first);
+    if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
     const PassResult pass =
         softmax_pass(weights, {all.begin.subspan(first, count + 1), all.index, all.value}, options);
     if (!pass.complete) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -33,10 +34,13 @@ struct Metrics {
   std::string to_text() const;  // a table that lines up
 };
 
+// Called now and then while rows are evaluated, by one thread at a time.
+using RowWatch = std::function<void(std::size_t rows_done)>;
+
 // Ties between scores go to the class that stands first in the model file. Nothing is returned when `stop`
 // was raised. The result has the same bits for any number of threads.
 std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
-                                const std::atomic<bool>* stop = nullptr);
+                                const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 
 // The same figures for the model that knows only how often each class occurred in training.
 Metrics evaluate_class_frequencies(const Dataset& data);

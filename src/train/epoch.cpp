@@ -116,7 +116,8 @@ class Runner final : public EpochRunner {
     rule_.step_pairs(pairs, group.size(), step);
     double growth = 0;
     for (std::size_t g = 0; g < group.size(); ++g)
-      growth += std::abs(pairs.coefficient[g]) * std::max(1.0, pairs.squared_norm[g]);
+      growth += std::abs(pairs.coefficient[g]) *
+                std::max(1.0, pairs.squared_norm[g]);  // at least max |c x|, without a root
     if (!(state.largest_weight + growth <= kPairWeightHigh)) return false;  // also where it is no number
     state.largest_weight += growth;
     add_pairs(places.data(), group.size(), pairs.coefficient.data());
@@ -174,7 +175,7 @@ class Runner final : public EpochRunner {
       most = std::max(most, std::abs(v));
       finite &= std::isfinite(v);
     }
-    const double growth = most * std::max(1.0, squared_norm);  // at least max |c x|, without a root
+    const double growth = most * std::max(1.0, std::sqrt(squared_norm));  // at least max |c x|
     if (finite && state.largest_weight + growth <= kWeightLimit) {
       state.largest_weight += growth;
       return;

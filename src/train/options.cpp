@@ -12,11 +12,11 @@ namespace truemax {
 namespace {
 
 void check_count(const char* option, std::uint64_t value, std::size_t most, std::string_view method,
-                 const char* what) {
+                 const char* singular, const char* plural) {
   if (value <= most) return;
-  throw UserError(
-      fmt::format("--{} {}: the method {} takes from 1 to {} {} a step; give --{} {} or another --method",
-                  option, value, method, most, what, option, most));
+  throw UserError(fmt::format("--{} {}: the method {} takes {} {} a step; give --{} {} or another --method",
+                              option, value, method, most == 1 ? "one" : fmt::format("from 1 to {}", most),
+                              most == 1 ? singular : plural, option, most));
 }
 
 }  // namespace
@@ -52,8 +52,8 @@ void TrainOptions::describe(OptionTable& table) {
 
 void TrainOptions::check() const {
   const MethodInfo& info = find_method(method);
-  check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "rows");
-  check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "classes");
+  check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "row", "rows");
+  check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "class", "classes");
 }
 
 std::size_t TrainOptions::thread_count() const {

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "core/files.hpp"
+#include "data/input.hpp"
 #include "data/load.hpp"
 #include "rule/methods.hpp"
 #include "train/epoch.hpp"
@@ -164,6 +165,10 @@ PreparedRun prepare_run(RunOptions options) {
   if (options.saves()) require_writable(options.model, 0, "model");
   if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
   require_distinct(options);
+  if (options.train_path == kStandardInput && options.test_path == kStandardInput)
+    throw UserError("standard input can be read once only; name a file for the training data or for --test");
+  if (!options.test_label_file.empty() && options.test_path.empty())
+    throw UserError("--test-label-file: there is no --test whose labels these could be; add --test FILE");
 
   PreparedRun run;
   const auto start = std::chrono::steady_clock::now();

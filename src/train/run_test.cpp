@@ -190,10 +190,10 @@ TEST_F(WholeRun, AnInterruptedRunSavesWhatItHasAndSaysSo) {
 }
 
 TEST_F(WholeRun, ADivergedRunSavesTheFiniteModelBeforeItAndSaysSo) {
-  folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:1e30\n");
+  folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n");
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
-  o.train.method = "umax", o.train.visit = Visit::file;
+  o.train.method = "umax", o.train.visit = Visit::file, o.train.step = 10;
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");
   const Json end = read_log(folder_.path("m.jsonl")).back();
@@ -206,10 +206,10 @@ TEST_F(WholeRun, ADivergedRunSavesTheFiniteModelBeforeItAndSaysSo) {
 }
 
 TEST_F(WholeRun, ARunThatDivergesAtOnceLeavesAnOldModelAsItWas) {
-  folder_.write("wild.txt", "1 1:1e30\n2 1:-1e30\n3 2:1e30\n");
+  folder_.write("wild.txt", "1 1:3e38\n2 1:-3e38\n3 2:3e38\n");
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
-  o.train.method = "umax";
+  o.train.method = "umax", o.train.step = 10;
   folder_.write("m.safetensors", "the old model");
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");

@@ -8,15 +8,22 @@ namespace {
 
 std::optional<EvaluationRecord> evaluate_state(const Dataset& data, const Dataset* test, std::size_t threads,
                                                const TrainState& state, double train_seconds,
+                                               std::span<TrainObserver* const> observers,
                                                const std::atomic<bool>& stop) {
+  const std::size_t rows = data.rows.rows(), all = rows + (test == nullptr ? 0 : test->rows.rows());
+  const auto watch_from = [&](std::size_t before) {
+    return [&observers, all, before](std::size_t done) {
+      for (TrainObserver* o : observers) o->evaluating(before + done, all);
+    };
+  };
   EvaluationRecord record;
   record.epoch = state.epoch;
   record.train_seconds = train_seconds;
-  const auto on_train = evaluate(state.weights, data, threads, &stop);
+  const auto on_train = evaluate(state.weights, data, threads, &stop, watch_from(0));
   if (!on_train) return std::nullopt;
   record.train = *on_train;
   if (test != nullptr) {
-    record.test = evaluate(state.weights, *test, threads, &stop);
+    record.test = evaluate(state.weights, *test, threads, &stop, watch_from(rows));
     if (!record.test) return std::nullopt;
   }
   return record;
@@ -35,10 +42,11 @@ TrainOutcome train(const Dataset& data, const Dataset* test, const TrainOptions&
   };
   while (!outcome.interrupted && outcome.divergence.empty()) {
     const bool last = state.epoch >= options.epochs;
-    if (last || (options.eval_every > 0 && state.epoch > 0 && state.epoch % options.eval_every == 0)) {
+    if (last || (options.eval_every > 0 && state.step == 0 && state.epoch > 0 &&
+                 state.epoch % options.eval_every == 0)) {
       watch.pause();
-      for (TrainObserver* o : observers) o->evaluating();
-      outcome.last = evaluate_state(data, test, options.thread_count(), state, watch.seconds(), stop);
+      outcome.last =
+          evaluate_state(data, test, options.thread_count(), state, watch.seconds(), observers, stop);
       outcome.interrupted = !outcome.last;
       if (outcome.last)
         for (TrainObserver* o : observers) o->evaluated(*outcome.last);

@@ -44,7 +44,7 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void stepped(std::uint64_t /*epoch*/, std::uint64_t /*steps*/, std::uint64_t /*of*/,
                        double /*train_seconds*/) {}
-  virtual void evaluating() {}
+  virtual void evaluating(std::size_t /*rows*/, std::size_t /*of*/) {}
   virtual void evaluated(const EvaluationRecord& /*record*/) {}
 };
 

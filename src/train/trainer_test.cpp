@@ -19,7 +19,7 @@ namespace {
 struct Recorder final : TrainObserver {
   std::vector<EvaluationRecord> records;
   std::vector<std::uint64_t> steps;
-  int evaluations_begun = 0;
+  int evaluations_watched = 0;
   std::atomic<bool>* stop = nullptr;
   std::uint64_t stop_at_epoch = ~0ULL, stop_at_step = ~0ULL;
 
@@ -28,7 +28,7 @@ struct Recorder final : TrainObserver {
     steps.push_back(done);
     if (stop != nullptr && done >= stop_at_step) *stop = true;
   }
-  void evaluating() override { ++evaluations_begun; }
+  void evaluating(std::size_t rows, std::size_t of) override { evaluations_watched += rows == of; }
   void evaluated(const EvaluationRecord& record) override {
     records.push_back(record);
     if (stop != nullptr && record.epoch == stop_at_epoch) *stop = true;
@@ -70,7 +70,7 @@ TEST(Train, EvaluatesEverySoManyEpochsAndAlwaysTheLast) {
     options.epochs = c.epochs, options.eval_every = c.every;
     const Trained r = train_once(data, nullptr, options);
     EXPECT_EQ(r.seen.epochs(), c.expected) << c.epochs << ' ' << c.every;
-    EXPECT_EQ(r.seen.evaluations_begun, static_cast<int>(c.expected.size()));
+    EXPECT_EQ(r.seen.evaluations_watched, static_cast<int>(c.expected.size()));
     EXPECT_FALSE(r.outcome.interrupted);
     EXPECT_EQ(r.outcome.epochs, c.epochs);
     EXPECT_EQ(r.outcome.steps, c.epochs * data.size());

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "core/parallel.hpp"
 #include "weights/tile.hpp"
@@ -26,7 +27,7 @@ class BestEntries {
   BestEntries(std::size_t top, std::span<const std::uint32_t> rank) : top_(top), rank_(rank) {}
 
   bool better(const Entry& a, const Entry& b) const {
-    return a.score > b.score || (a.score == b.score && rank_[a.k] < rank_[b.k]);
+    return a.score > b.score || (a.score == b.score && rank(a.k) < rank(b.k));
   }
   bool wants(double score) const { return heap_.size() < top_ || score >= heap_.front().score; }
   void offer(const Entry& entry) {
@@ -46,6 +47,8 @@ class BestEntries {
   }
 
  private:
+  std::uint32_t rank(ClassId k) const { return rank_.empty() ? k : rank_[k]; }
+
   std::size_t top_;
   std::span<const std::uint32_t> rank_;
   std::vector<Entry> heap_;
@@ -97,10 +100,15 @@ PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions&
   // Small inputs are cut finer, so that every thread has work; the cut never shows in the result.
   const std::size_t group =
       std::clamp((count + 4 * options.threads - 1) / (4 * options.threads), kTileRows, kGroupRows);
+  std::mutex watching;
+  std::size_t done = 0;
   parallel_for((count + group - 1) / group, options.threads, [&](std::size_t g) {
-    const std::size_t first = g * group;
+    const std::size_t first = g * group, size = std::min(group, count - first);
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
-    pass_group(weights, rows, first, std::min(group, count - first), options, result);
+    pass_group(weights, rows, first, size, options, result);
+    if (!options.watch) return;
+    const std::lock_guard lock(watching);
+    options.watch(done += size);
   });
   result.complete = options.stop == nullptr || !options.stop->load();
   return result;

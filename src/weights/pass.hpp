@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,9 +34,11 @@ struct PassResult {
 struct PassOptions {
   std::size_t top = 1;
   std::size_t threads = 1;
-  // Equal scores stand in the order of these ranks (K of them, all different).
+  // Equal scores stand in the order of these ranks (K of them, all different); without them, of the class
+  // ids.
   std::span<const std::uint32_t> tie_rank;
   const std::atomic<bool>* stop = nullptr;
+  std::function<void(std::size_t rows_done)> watch = {};  // called now and then, by one thread at a time
 };
 
 // Rows are independent: the result has the same bits for any number of threads.

@@ -10,31 +10,12 @@
 #include <vector>
 
 #include "core/csr.hpp"
+#include "core/huge_pages.hpp"
 #include "core/types.hpp"
 
 namespace truemax {
 
 inline constexpr std::size_t kLanes = 16;  // classes in a block: the floats of a cache line
-
-// Zeroed memory from the system, aligned to 2 MiB where it is that large, huge pages asked for. Pages that
-// were never written cost nothing.
-class HugeBuffer {
- public:
-  HugeBuffer() = default;
-  explicit HugeBuffer(std::size_t bytes);
-  ~HugeBuffer();
-  HugeBuffer(HugeBuffer&& other) noexcept;
-  HugeBuffer& operator=(HugeBuffer&& other) noexcept;
-  HugeBuffer(const HugeBuffer&) = delete;
-  HugeBuffer& operator=(const HugeBuffer&) = delete;
-
-  float* data() const { return data_; }
-
- private:
-  void* mapping_ = nullptr;
-  std::size_t mapped_ = 0;
-  float* data_ = nullptr;
-};
 
 class Weights {
  public:

@@ -1,0 +1,63 @@
+// Large memory on huge pages: fewer page faults while it is filled, fewer misses of the address cache while
+// it is read at random.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace truemax {
+
+// Zeroed memory from the system, aligned to 2 MiB where it is that large, huge pages asked for. Pages that
+// were never written cost nothing.
+class HugeBuffer {
+ public:
+  HugeBuffer() = default;
+  explicit HugeBuffer(std::size_t bytes);
+  ~HugeBuffer();
+  HugeBuffer(HugeBuffer&& other) noexcept;
+  HugeBuffer& operator=(HugeBuffer&& other) noexcept;
+  HugeBuffer(const HugeBuffer&) = delete;
+  HugeBuffer& operator=(const HugeBuffer&) = delete;
+
+  float* data() const { return data_; }
+
+ private:
+  void* mapping_ = nullptr;
+  std::size_t mapped_ = 0;
+  float* data_ = nullptr;
+};
+
+namespace detail {
+inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
+void advise_huge_pages(void* start, std::size_t bytes);
+}  // namespace detail
+
+// For std::vector: what is large stands on huge pages of its own, what is small comes from the heap.
+template <class T>
+struct HugeAllocator {
+  using value_type = T;
+  HugeAllocator() = default;
+  template <class U>
+  HugeAllocator(const HugeAllocator<U>&) {}  // NOLINT(google-explicit-constructor): as the standard asks
+
+  static std::align_val_t alignment(std::size_t bytes) {
+    return std::align_val_t{bytes >= detail::kHugePage ? detail::kHugePage : alignof(std::max_align_t)};
+  }
+  T* allocate(std::size_t n) {
+    if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+    const std::size_t bytes = n * sizeof(T);
+    void* const start = ::operator new(bytes, alignment(bytes));
+    if (bytes >= detail::kHugePage) detail::advise_huge_pages(start, bytes);
+    return static_cast<T*>(start);
+  }
+  void deallocate(T* start, std::size_t n) {
+    ::operator delete(start, n * sizeof(T), alignment(n * sizeof(T)));
+  }
+  bool operator==(const HugeAllocator&) const { return true; }
+};
+
+template <class T>
+using HugeVector = std::vector<T, HugeAllocator<T>>;
+
+}  // namespace truemax

@@ -1,0 +1,18 @@
+// Small things about text for people.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace truemax {
+
+// "1 row", "2 rows": `plural` where it is not the singular with an s.
+inline std::string counted(std::uint64_t count, std::string_view singular, std::string_view plural = "") {
+  if (count == 1) return fmt::format("1 {}", singular);
+  return plural.empty() ? fmt::format("{} {}s", count, singular) : fmt::format("{} {}", count, plural);
+}
+
+}  // namespace truemax
