@@ -70,11 +70,13 @@ def fail(message):
 def check_reading(bench, path):
     """truemax and scikit-learn read the same matrix: as many rows and non-zeros, the same sum."""
     from sklearn.datasets import load_svmlight_file
-    matrix, labels = load_svmlight_file(path)
+    matrix, _ = load_svmlight_file(path)
     said = json.loads(output_of([bench, "read", path]))
     for name, wanted in (("bytes", os.path.getsize(path)), ("rows", matrix.shape[0]), ("nonzeros", matrix.nnz)):
         if said[name] != wanted:
             fail(f"{path}: truemax read {said[name]} {name}, there are {wanted}")
+    if abs(said["sum"] - matrix.data.sum()) > 1e-6 * matrix.data.sum():
+        fail(f"{path}: truemax's values add up to {said['sum']}, scikit-learn's to {matrix.data.sum()}")
     return matrix.shape[0]
 
 

@@ -272,6 +272,22 @@ class Defaults(ProgramTest):
                                                                                   "random"))
 
 
+class Inputs(ProgramTest):
+    """No output may fall on what the run reads, also where the program found that file by itself."""
+
+    def test_outputs_never_replace_an_input(self):
+        np.save(self.path("X.npy"), np.eye(4, dtype=np.float32))
+        np.save(self.path("y.npy"), np.array([0, 1, 0, 1]))
+        before = self.read("X.npy"), self.read("y.npy")
+        for data, output in (("X.npy", "y.npy"), ("X.npy", "X.npy"), ("X.npy,y.npy", "X.npy"), ("X.npy,y.npy", "./y.npy")):
+            for option in ("--log", "--model"):
+                with self.subTest(data=data, output=output, option=option):
+                    result = truemax("train", data, option, output, cwd=self.folder)
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertIn("input of the run", result.stderr)
+                    self.assertEqual((self.read("X.npy"), self.read("y.npy")), before)
+
+
 class ExtremeSteps(ProgramTest):
     def test_every_step_size_is_finite_or_refused_as_diverged(self):
         """implicit never leaves the numbers; umax may, and then says so with exit code 3."""

@@ -102,17 +102,16 @@ int run_train(TrainCommand& command) {
   const TrainOutcome& outcome = finished.outcome;
   if (!command.quiet) {
     print_table(run, outcome);
-    if (outcome.interrupted && outcome.last)
-      fmt::print("these figures are of epoch {}; the model has {} epochs and a part\n", outcome.last->epoch,
-                 outcome.epochs);
+    if (outcome.last && (outcome.interrupted || !outcome.divergence.empty()))
+      fmt::print("these figures are of epoch {}; the model has {} and {} steps in all\n", outcome.last->epoch,
+                 counted(outcome.epochs, "whole epoch"), outcome.steps);
     fmt::print("\nmodel   {}\nlog     {}\n", finished.saved ? run.options.model : "none", run.options.log);
     if (finished.saved && !outcome.interrupted)
       fmt::print("next    truemax predict {} DATA --top 5\n", run.options.model);
   }
   if (outcome.interrupted) {
     fmt::print(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n",
-               outcome.steps, outcome.epochs,
-               run.options.saves() ? "in " + run.options.model : "not saved (--model none)");
+               outcome.steps, outcome.epochs, finished.saved ? "in " + run.options.model : "not saved");
     return StopOnSignal::exit_code();
   }
   if (!outcome.divergence.empty()) {

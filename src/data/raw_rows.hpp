@@ -25,7 +25,8 @@ struct RawRows {
   std::vector<std::string> label_names;  // by first occurrence
   std::vector<std::string> words;        // fastText: by first occurrence; else empty
 
-  std::string path;  // as messages call it
+  std::string path;                // as messages call it
+  std::vector<std::string> files;  // all that were opened for these rows, labels and split too
   Format format = Format::automatic;
   std::uint64_t features = 0;   // D: as declared, or the largest feature number + 1 in the file so far
   bool declared = false;        // the format states D

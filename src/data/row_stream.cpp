@@ -79,6 +79,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
                      std::vector<std::string>& notes) {
   const Paths paths = split_at_comma(path);
   Input input(paths.features);
+  files_ = {paths.features};
   name_ = input.name();
   format_ = options.format;
   if (format_ == Format::automatic) {
@@ -88,8 +89,10 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
       notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));
   }
   if (format_ == Format::idx || format_ == Format::npy) {
-    source_ = open_dense(std::move(input), format_,
-                         [&] { return choose_label_file(paths, options, stream.labels_required); });
+    source_ = open_dense(std::move(input), format_, [&] {
+      files_.push_back(choose_label_file(paths, options, stream.labels_required));
+      return files_.back();
+    });
   } else {
     if (!options.label_file.empty() || !paths.labels.empty())
       throw file_error(name_, 0,
@@ -102,6 +105,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
     source_->read(all, kAll);
     const auto chosen = read_split(options.split, options.split_column, all.size());
     source_ = give_out(gather_rows(all, chosen));
+    files_.push_back(options.split);
   }
 }
 
@@ -113,6 +117,7 @@ RawRows RowStream::next(std::uint64_t most) {
   RawRows batch;
   source_->read(batch, most);
   batch.path = name_;
+  batch.files = files_;
   batch.format = format_;
   batch.first_row = rows_given_;
   rows_given_ += batch.size();

@@ -47,6 +47,7 @@ class RowStream {
 
  private:
   std::string name_;
+  std::vector<std::string> files_;
   Format format_ = Format::automatic;
   std::uint64_t rows_given_ = 0;
   std::unique_ptr<RowSource> source_;

@@ -20,7 +20,7 @@ class ImplicitRule {
 
   void step(const StepView& v, StepResult& out) const noexcept {
     const double r_k = v.ridge == nullptr ? 1.0 : v.ridge[0], r_y = v.ridge == nullptr ? 1.0 : v.ridge[1];
-    ImplicitProblems p;
+    ImplicitProblems p = kNoProblems;
     p.e[0] = v.step * v.row_weight[0];
     p.o[0] = v.weight[0];
     p.gap[0] = v.score[0] / r_k - v.score[1] / r_y;
@@ -35,7 +35,7 @@ class ImplicitRule {
   }
 
   void step_pairs(PairSteps& pairs, std::size_t count, double step) const noexcept {
-    ImplicitProblems p;
+    ImplicitProblems p = kNoProblems;
     for (std::size_t i = 0; i < count; ++i) {
       p.e[i] = step * pairs.row_weight[i];
       p.o[i] = pairs.weight[i];

@@ -24,6 +24,9 @@ constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 
 // exp(t) below this is no normal double; a is kept at it, 1e-300, which is nothing against any weight.
 constexpr double kLowestLog = -690;
+// Where gamma is huge, u moves by one an evaluation: about log(gamma) of them, 207 for the shortest row of
+// floats.
+constexpr int kMostEvaluations = 300;
 
 // The w that solves w + log(w) = t, from a guess a with residual = t - a - log(a) and over = 1/(1 + a): w = a
 // (1 + delta) with delta (1 + a) - delta^2/2 + delta^3/3 = residual, by its series in residual * over. The
@@ -64,7 +67,7 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
   V a = guess(t);
   auto open = hn::FirstN(d, std::min(count, kWidth));  // problems not solved yet
   int evaluations = 0;
-  while (evaluations < 60 && !hn::AllFalse(d, open)) {
+  while (evaluations < kMostEvaluations && !hn::AllFalse(d, open)) {
     const V over = hn::Div(one, hn::Add(one, a));
     const V residual = hn::Sub(hn::Sub(t, a), hn::Log(d, a));
     const V decayed = hn::Mul(e, hn::Exp(d, hn::Neg(u)));  // e exp(-u)
@@ -86,16 +89,18 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
     const V next = hn::Max(hn::Add(u, move), zero);
     const V moved = hn::Sub(next, u);
     // u's error is now of the third power of the move, a's of the fourth power of its residual; neither can
-    // be told from the rounding of u and C.
-    const V rounding = hn::Mul(hn::Set(d, 1e-14), hn::Add(next, hn::Abs(c)));
-    const auto done = hn::And(hn::Le(hn::Abs(moved), hn::Add(hn::Set(d, 1e-5), rounding)),
-                              hn::Le(hn::Abs(residual), hn::Add(hn::Set(d, 1e-3), rounding)));
+    // be told from the rounding of u and C. An error of C moves u by da/slope of it.
+    const V unit = hn::Set(d, 1e-14);
+    const V of_u = hn::Mul(unit, next), of_c = hn::Mul(unit, hn::Abs(c));
+    const V far = hn::Add(hn::Set(d, 1e-5), hn::MulAdd(of_c, hn::Div(da, slope), of_u));
+    const auto done = hn::And(hn::Le(hn::Abs(moved), far),
+                              hn::Le(hn::Abs(residual), hn::Add(hn::Set(d, 1e-3), hn::Add(of_u, of_c))));
     // a follows u: the residual of the refined a at the new u is minus the move. A long move needs a new
     // guess.
     V followed = hn::MulAdd(refined, refine_delta(hn::Neg(moved), over_refined), refined);
     const V next_t = hn::Max(hn::Sub(c, next), lowest);
-    const auto far = hn::And(open, hn::Gt(hn::Abs(moved), one));
-    if (!hn::AllFalse(d, far)) followed = hn::IfThenElse(far, guess(next_t), followed);
+    const auto leap = hn::And(open, hn::Gt(hn::Abs(moved), one));
+    if (!hn::AllFalse(d, leap)) followed = hn::IfThenElse(leap, guess(next_t), followed);
     u = hn::IfThenElse(open, next, u);
     a = hn::IfThenElse(open, followed, a);
     t = hn::IfThenElse(open, next_t, t);

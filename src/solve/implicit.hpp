@@ -29,9 +29,16 @@ struct ImplicitProblems {
   alignas(64) std::array<double, kSolveLanes> o;      // weight of the drawn class, > 0
   alignas(64) std::array<double, kSolveLanes> gap;    // A, finite
   alignas(64) std::array<double, kSolveLanes> gamma;  // > 0
-  alignas(64) std::array<double, kSolveLanes> u;      // in: u_old >= 0; out: u > 0
+  alignas(64) std::array<double, kSolveLanes> u;      // in: u_old >= 0; out: u >= 0
   alignas(64) std::array<double, kSolveLanes> a;      // out: >= 0
 };
+
+// Harmless values for the entries that are not used: they are computed with, though never looked at.
+inline constexpr ImplicitProblems kNoProblems = [] {
+  ImplicitProblems p{};
+  p.e.fill(1), p.o.fill(1), p.gamma.fill(1);
+  return p;
+}();
 
 // Solves the first `count` problems. Relative error of u (to 1 + u) and of a below 1e-12, where terms cancel
 // relative to the largest term; a below 1e-299 is not resolved. Returns the number of evaluations of g of the

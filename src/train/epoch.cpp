@@ -29,6 +29,7 @@ class Runner final : public EpochRunner {
         rule_(options.rule),
         draw_(make_draw(options.draw, data.classes->size(), options.classes_per_step)),
         order_(options.visit, options.seed, data.size()),
+        ahead_(steps_ahead(draw_->most_classes())),
         score_(draw_->most_classes() + 1),
         coefficient_(draw_->most_classes() + 1) {}
 
@@ -38,13 +39,14 @@ class Runner final : public EpochRunner {
     const double step = options_.step_at(state.epoch);
     const CounterRandom random(options_.seed, Stream::draw, state.epoch);
     order_.start_epoch(state.epoch);
+    // The bound on the weights only grows as steps are taken; the truth is cheap once an epoch.
+    if (state.largest_weight > kPairWeightHigh / 2) state.largest_weight = state.weights.largest();
     std::array<RowId, kStepsAhead> rows{};
     std::array<ClassId, kStepsAhead> labels{};
     std::uint64_t watched = 0;
     while (state.step < steps) {
       if (stop.load(std::memory_order_relaxed)) return false;
-      const std::size_t count =
-          static_cast<std::size_t>(std::min<std::uint64_t>(kStepsAhead, steps - state.step));
+      const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(ahead_, steps - state.step));
       order_.fill(state.step, {rows.data(), count});
       for (std::size_t t = 0; t < count; ++t) {
         labels[t] = data.label[rows[t]];
@@ -187,8 +189,7 @@ class Runner final : public EpochRunner {
     }
     throw DivergenceError(fmt::format(
         "{} diverged at step {} of epoch {}: the next update would leave the range of the weights (largest "
-        "weight {:.2g}, "
-        "update {:.2g}); the model before this step is kept. Try --step {:.3g}",
+        "weight {:.2g}, update {:.2g}); the model before it is kept. Try --step {:.3g}",
         R::kInfo.name, state.step + 1, state.epoch + 1, state.largest_weight, growth, options_.step / 100));
   }
 
@@ -196,12 +197,18 @@ class Runner final : public EpochRunner {
   R rule_;
   std::unique_ptr<Draw> draw_;
   VisitOrder order_;
+  std::size_t ahead_;  // steps drawn at once
   DrawBuffer buffer_;
   CommutingGroups groups_;
   std::vector<double> score_, coefficient_;
 };
 
 }  // namespace
+
+std::size_t steps_ahead(std::size_t classes_per_step) {
+  constexpr std::size_t kClassesAhead = 1 << 16;
+  return std::clamp<std::size_t>(kClassesAhead / std::max<std::size_t>(classes_per_step, 1), 1, kStepsAhead);
+}
 
 TrainState make_state(const Dataset& data, const TrainOptions& options) {
   TrainState state;

@@ -27,6 +27,9 @@ class EpochRunner {
                    const StepWatch& watch) = 0;
 };
 
+// Steps whose rows and classes are drawn at once, for steps of so many classes: few where a step is long.
+std::size_t steps_ahead(std::size_t classes_per_step);
+
 // W = 0, u = 0.
 TrainState make_state(const Dataset& data, const TrainOptions& options);
 

@@ -37,16 +37,22 @@ nlohmann::ordered_json data_json(const Dataset& data) {
           {"cut_features", s.cut_features}};
 }
 
-// model.safetensors, or the first of model-2, model-3, ... that is free: nothing is overwritten unasked.
+std::string log_beside(const std::string& model) {
+  return std::filesystem::path(model).replace_extension(".jsonl").string();
+}
+
+// model.safetensors, or the first of model-2, model-3, ... that is free together with its log: nothing is
+// overwritten unasked.
 void name_outputs(RunOptions& options) {
+  const bool names_log = options.log.empty();
   if (options.model.empty()) {
+    const auto taken = [names_log](const std::string& model) {
+      return std::filesystem::exists(model) || (names_log && std::filesystem::exists(log_beside(model)));
+    };
     options.model = "model.safetensors";
-    for (int i = 2; std::filesystem::exists(options.model); ++i)
-      options.model = fmt::format("model-{}.safetensors", i);
+    for (int i = 2; taken(options.model); ++i) options.model = fmt::format("model-{}.safetensors", i);
   }
-  if (options.log.empty())
-    options.log =
-        options.saves() ? std::filesystem::path(options.model).replace_extension(".jsonl").string() : "none";
+  if (names_log) options.log = options.saves() ? log_beside(options.model) : "none";
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -60,11 +66,9 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 // Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
-void require_distinct(const RunOptions& o) {
+void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
   const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
                                                                  {"log", o.logs() ? o.log : ""}};
-  const std::vector<std::string> inputs{o.train_path,      o.test_path,  o.read.label_file,
-                                        o.test_label_file, o.read.split, o.test_split};
   for (const auto& [name, output] : outputs)
     for (const std::string& input : inputs)
       if (!output.empty() && !input.empty() && input != "-" && same_file(output, input))
@@ -89,12 +93,26 @@ double fitted_step(const Dataset& data, bool with_intercept) {
   return std::clamp(kUnitLengthStep * static_cast<double>(data.size()) / sum, 1e-15, kLargestStep);
 }
 
+// Far more draws than classes are never meant: they would cost more than all classes.
+void require_classes_per_step(const TrainOptions& options, const Dataset& data) {
+  constexpr std::uint64_t kMostTimes = 100;
+  const std::uint64_t most = kMostTimes * data.classes->size();
+  if (options.classes_per_step > most)
+    throw UserError(fmt::format(
+        "--classes-per-step {}: with the {} classes of the data at most {} make sense; give fewer",
+        options.classes_per_step, data.classes->size(), most));
+}
+
 MemoryPlan plan_memory(const PreparedRun& run) {
   MemoryPlan plan;
   plan.weights = Weights::bytes_needed(run.data.classes->size(), run.data.space->features);
   plan.rows =
       run.data.size() * (sizeof(RowState) + (run.options.train.visit == Visit::shuffle ? sizeof(RowId) : 0));
   plan.data = run.data.bytes() + (run.test ? run.test->bytes() : 0);
+  const std::uint64_t drawn =
+      std::min<std::uint64_t>(run.options.train.classes_per_step, run.data.classes->size());
+  plan.rows += drawn * steps_ahead(drawn) * (sizeof(ClassId) + sizeof(double)) +
+               run.options.train.classes_per_step * sizeof(ClassId);
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * run.data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
   plan.there = run.options.memory_limit > 0 ? run.options.memory_limit : available_memory() + plan.data;
@@ -164,7 +182,8 @@ PreparedRun prepare_run(RunOptions options) {
   // Space is not known yet; whether the places exist is.
   if (options.saves()) require_writable(options.model, 0, "model");
   if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
-  require_distinct(options);
+  require_distinct(options, {options.train_path, options.test_path, options.read.label_file,
+                             options.test_label_file, options.read.split, options.test_split});
   if (options.train_path == kStandardInput && options.test_path == kStandardInput)
     throw UserError("standard input can be read once only; name a file for the training data or for --test");
   if (!options.test_label_file.empty() && options.test_path.empty())
@@ -184,6 +203,9 @@ PreparedRun prepare_run(RunOptions options) {
     test_rows = read_rows(options.test_path.empty() ? options.train_path : options.test_path, read,
                           options.max_rows, threads, run.notes);
   }
+  // What was read in the end: label files are found by themselves too.
+  require_distinct(options, train_rows.files);
+  if (test_rows) require_distinct(options, test_rows->files);
   const std::uint64_t test_features = test_rows ? test_rows->features : 0;
   run.data = make_training_set(std::move(train_rows), options.preprocess, test_features);
   if (test_rows)
@@ -192,6 +214,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.watch.resume();
 
+  require_classes_per_step(options.train, run.data);
   if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
   run.options = std::move(options);
   run.memory = plan_memory(run);
@@ -240,8 +263,9 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   finished.model.options.erase("threads");  // never changes a result, so it must not change the file
   finished.model.data = data_json(run.data);
   std::string save_error;
-  // A method that diverged at once has learnt nothing that is worth an old model.
-  finished.saved = options.saves() && (outcome.divergence.empty() || outcome.steps > 0);
+  // A run that was stopped or diverged at once has learnt nothing that is worth an old model.
+  const bool cut = outcome.interrupted || !outcome.divergence.empty();
+  finished.saved = options.saves() && (!cut || outcome.steps > 0);
   if (finished.saved) try {
       save_model(finished.model, options.model);
     } catch (const UserError& error) {

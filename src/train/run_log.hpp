@@ -1,4 +1,4 @@
-// The run log: one JSON object a line, each line on disk before the run goes on.
+// The run log: one JSON object a line, each line written out before the run goes on.
 #pragma once
 
 #include <cstdio>

@@ -176,7 +176,8 @@ TEST_F(WholeRun, FitsTheStepToTheLengthOfTheRowsWhenAsked) {
   }
 }
 
-TEST_F(WholeRun, AnInterruptedRunSavesWhatItHasAndSaysSo) {
+TEST_F(WholeRun, ARunStoppedBeforeItsFirstStepLeavesAnOldModelAsItWas) {
+  folder_.write("m.safetensors", "the old model");
   PreparedRun run = prepare_run(options());
   const std::atomic<bool> stop{true};
   const FinishedRun finished = execute_run(run, {}, stop);
@@ -186,7 +187,8 @@ TEST_F(WholeRun, AnInterruptedRunSavesWhatItHasAndSaysSo) {
   EXPECT_EQ(events.back()["event"], "end");
   EXPECT_EQ(events.back()["interrupted"], true);
   EXPECT_EQ(events.back()["steps"], 0);
-  EXPECT_EQ(load_model(folder_.path("m.safetensors"), ~0ULL).weights.largest(), 0);
+  EXPECT_FALSE(finished.saved);
+  EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), "the old model");
 }
 
 TEST_F(WholeRun, ADivergedRunSavesTheFiniteModelBeforeItAndSaysSo) {
@@ -234,11 +236,12 @@ TEST_F(WholeRun, TakesAFreeNameForTheModelAndPutsTheLogBesideIt) {
   std::string first = prepare_run(o).options.model;
   std::ofstream("model.safetensors") << "taken";
   std::ofstream("model-2.safetensors") << "taken";
+  std::ofstream("model-3.jsonl") << "a log taken";
   const PreparedRun run = prepare_run(o);
   std::filesystem::current_path(here);
   EXPECT_EQ(first, "model.safetensors");
-  EXPECT_EQ(run.options.model, "model-3.safetensors");
-  EXPECT_EQ(run.options.log, "model-3.jsonl");
+  EXPECT_EQ(run.options.model, "model-4.safetensors");
+  EXPECT_EQ(run.options.log, "model-4.jsonl");
 }
 
 TEST_F(WholeRun, IsRefusedWithTheNumbersWhereMemoryIsShort) {
@@ -249,6 +252,18 @@ TEST_F(WholeRun, IsRefusedWithTheNumbersWhereMemoryIsShort) {
   EXPECT_NE(message.find("1000 bytes"), std::string::npos) << message;
   o.memory_limit = std::uint64_t{1} << 40;
   EXPECT_NO_THROW(prepare_run(o));
+}
+
+TEST_F(WholeRun, PlansTheMemoryOfManyDrawsAndRefusesSenselesslyMany) {
+  RunOptions o = options();
+  o.train.method = "umax";
+  const std::uint64_t few = prepare_run(o).memory.rows;
+  o.train.classes_per_step = 1000;
+  EXPECT_GE(prepare_run(o).memory.rows, few + 4 * 999);
+  o.train.classes_per_step = 1'000'000'000;
+  const std::string message = error_of([&] { prepare_run(o); });
+  EXPECT_NE(message.find("--classes-per-step 1000000000"), std::string::npos) << message;
+  EXPECT_NE(message.find("at most 1200"), std::string::npos) << message;
 }
 
 TEST_F(WholeRun, RefusesPlacesItCannotWriteBeforeItReads) {

@@ -53,7 +53,7 @@ struct TrainOutcome {
   std::string divergence;  // the message, where the method diverged
   std::uint64_t epochs = 0, steps = 0;
   double train_seconds = 0;
-  std::optional<EvaluationRecord> last;  // of the last finished epoch, unless the run was cut short
+  std::optional<EvaluationRecord> last;  // of the last epoch that was evaluated, whole
 };
 
 // Runs options.epochs epochs. `watch` has been running since the data were read, and is left paused. `state`

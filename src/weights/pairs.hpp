@@ -26,7 +26,7 @@ void score_pairs(const PairPlace* steps, std::size_t count, double* score_drawn,
 // w_label += c x and w_drawn -= c x, step after step.
 void add_pairs(const PairPlace* steps, std::size_t count, const double* c);
 
-// Bounds that keep every intermediate number of the two kernels normal: |x|^2 in [2^-40, 2^40], |w| at most
+// Bounds that keep every intermediate number of the two kernels finite: |x|^2 in [2^-40, 2^40], |w| at most
 // 2^40, so that a score of up to 2^32 features stays below 2^92.
 inline constexpr double kPairNormLow = 0x1p-40, kPairNormHigh = 0x1p40, kPairWeightHigh = 0x1p40;
 inline bool pairs_are_safe(double squared_norm) {

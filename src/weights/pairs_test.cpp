@@ -50,7 +50,7 @@ struct Scores {
 };
 
 Scores scores_on(std::int64_t target, Scene& scene) {
-  const OnTarget here(target);
+  const OnInstructionSet here(target);
   const std::vector<PairPlace> places = scene.places();
   Scores z{std::vector<double>(places.size()), std::vector<double>(places.size())};
   score_pairs(places.data(), places.size(), z.drawn.data(), z.label.data());
@@ -68,28 +68,28 @@ double float_bound(const Weights& w, RowView x, ClassId k) {
 
 TEST(PairKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
   for (const double decades : {0.5, 2.0, 6.0})
-    for (const std::int64_t target : tile_targets()) {
+    for (const std::int64_t target : instruction_sets()) {
       Scene scene(1, 37, 200, decades / 2, decades);
       const Scores z = scores_on(target, scene);
       for (std::size_t t = 0; t < z.drawn.size(); ++t) {
         const RowView x = scene.rows.row(t);
         const ClassId k = scene.drawn[t], y = scene.label[t];
         const auto slow = scores<2>(scene.w, x, {k, y});
-        EXPECT_LE(std::abs(z.drawn[t] - slow[0]), float_bound(scene.w, x, k)) << tile_target_name(target);
-        EXPECT_LE(std::abs(z.label[t] - slow[1]), float_bound(scene.w, x, y)) << tile_target_name(target);
+        EXPECT_LE(std::abs(z.drawn[t] - slow[0]), float_bound(scene.w, x, k)) << instruction_set_name(target);
+        EXPECT_LE(std::abs(z.label[t] - slow[1]), float_bound(scene.w, x, y)) << instruction_set_name(target);
       }
     }
 }
 
 TEST(PairKernels, AddsAreTheExactSumsWithinThreeRoundingsOfFloat) {
-  for (const std::int64_t target : tile_targets()) {
+  for (const std::int64_t target : instruction_sets()) {
     Scene scene(2, 37, 200, 1, 1);
     Engine random(3);
     for (std::size_t t = 0; t < scene.drawn.size(); ++t) {
       const std::vector<float> before = all_cells(scene.w);
       const PairPlace place = scene.places()[t];
       const double c = static_cast<double>(wide(random, 2)) * (1 + 1e-9);  // no float
-      const OnTarget here(target);
+      const OnInstructionSet here(target);
       add_pairs(&place, 1, &c);
       std::vector<float> expected = before;  // cells that must not change
       for (std::size_t j = 0; j < place.x.index.size(); ++j)
@@ -104,14 +104,14 @@ TEST(PairKernels, AddsAreTheExactSumsWithinThreeRoundingsOfFloat) {
         }
       const std::vector<float> after = all_cells(scene.w);
       ASSERT_EQ(std::memcmp(after.data(), expected.data(), after.size() * sizeof(float)), 0)
-          << tile_target_name(target) << " step " << t << " touched a cell that is not its own";
+          << instruction_set_name(target) << " step " << t << " touched a cell that is not its own";
     }
   }
 }
 
 TEST(PairKernels, AddsWhatDrawnLosesToTheLabelToTheLastBit) {
-  for (const std::int64_t target : tile_targets()) {
-    const OnTarget here(target);
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet here(target);
     Engine random(4);
     const Csr rows = random_rows(random, 60, 40, 20, 3);
     for (std::size_t t = 0; t < rows.rows(); ++t) {
@@ -127,15 +127,15 @@ TEST(PairKernels, AddsWhatDrawnLosesToTheLabelToTheLastBit) {
 
 // Steps of one call that share classes or rows act one after the other.
 TEST(PairKernels, AStepSeesWhatTheStepsBeforeItAdded) {
-  for (const std::int64_t target : tile_targets()) {
+  for (const std::int64_t target : instruction_sets()) {
     Scene at_once(5, 5, 40, 1, 1), one_by_one(5, 5, 40, 1, 1);
     std::vector<double> c;
     Engine random(6);
     for (std::size_t t = 0; t < 40; ++t) c.push_back(static_cast<double>(wide(random, 1)));
-    const OnTarget here(target);
+    const OnInstructionSet here(target);
     add_pairs(at_once.places().data(), 40, c.data());
     for (std::size_t t = 0; t < 40; ++t) add_pairs(&one_by_one.places()[t], 1, &c[t]);
-    EXPECT_EQ(all_cells(at_once.w), all_cells(one_by_one.w)) << tile_target_name(target);
+    EXPECT_EQ(all_cells(at_once.w), all_cells(one_by_one.w)) << instruction_set_name(target);
   }
 }
 
@@ -145,8 +145,8 @@ TEST(PairKernels, AStepSeesWhatTheStepsBeforeItAdded) {
 TEST(PairKernels, EveryInstructionSetGivesOneOfTwoResults) {
   std::set<std::vector<double>> results;
   bool fuses = false, rounds = false;
-  for (const std::int64_t target : tile_targets()) {
-    const std::string name = tile_target_name(target);
+  for (const std::int64_t target : instruction_sets()) {
+    const std::string name = instruction_set_name(target);
     fuses |= name.find("AVX") != std::string::npos;
     rounds |= name.find("SSE") != std::string::npos;
     Scene scene(7, 37, 300, 0.5, 0.5);
@@ -178,8 +178,8 @@ TEST(PairKernels, StayFiniteAndPreciseAtTheEndsOfTheirRange) {
   for (std::size_t f = 0; f < kFeatures; ++f) index[f] = static_cast<FeatureId>(f);
   for (const double norm : {kPairNormLow, 1.0, kPairNormHigh})
     for (const double weight : {0x1p-40, 1.0, kPairWeightHigh})
-      for (const std::int64_t target : tile_targets()) {
-        const OnTarget here(target);
+      for (const std::int64_t target : instruction_sets()) {
+        const OnInstructionSet here(target);
         const std::vector<float> value(kFeatures, static_cast<float>(std::sqrt(norm / kFeatures)));
         const RowView x{index, value};
         ASSERT_TRUE(pairs_are_safe(squared_norm(x, false)));

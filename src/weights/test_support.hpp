@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/csr.hpp"
+#include "core/instruction_sets.hpp"
 #include "weights/tile.hpp"
 #include "weights/weights.hpp"
 
@@ -58,14 +59,5 @@ inline std::vector<float> all_cells(const Weights& w) {
   cells.insert(cells.end(), w.intercept().begin(), w.intercept().end());
   return cells;
 }
-
-// Runs on one instruction set while it lives.
-class OnTarget {
- public:
-  explicit OnTarget(std::int64_t target) { force_tile_target(target); }
-  ~OnTarget() { force_tile_target(0); }
-  OnTarget(const OnTarget&) = delete;
-  OnTarget& operator=(const OnTarget&) = delete;
-};
 
 }  // namespace truemax

@@ -87,17 +87,5 @@ void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double*
   HWY_DYNAMIC_DISPATCH(accumulate_tile_here)(tile, count, lanes, highest, sum, tile_highest);
 }
 
-std::vector<std::int64_t> tile_targets() {
-  return hwy::SupportedAndGeneratedTargets();
-}
-
-const char* tile_target_name(std::int64_t target) {
-  return hwy::TargetName(target);
-}
-
-void force_tile_target(std::int64_t target) {
-  hwy::SetSupportedTargetsForTest(target);
-}
-
 }  // namespace truemax
 #endif  // HWY_ONCE

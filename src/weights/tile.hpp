@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <vector>
 
 #include "core/csr.hpp"
 #include "weights/weights.hpp"
@@ -21,10 +19,5 @@ void score_tile(CsrView rows, std::size_t first, std::size_t count, const float*
 // (and set to the lowest double in the tile).
 void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,
                      double* tile_highest);
-
-// The instruction sets this build can use on this machine, best first, and a way to force one (tests).
-std::vector<std::int64_t> tile_targets();
-const char* tile_target_name(std::int64_t target);
-void force_tile_target(std::int64_t target);  // 0: automatic again
 
 }  // namespace truemax

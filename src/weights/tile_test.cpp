@@ -25,15 +25,15 @@ std::uint64_t bits(double v) {
 }
 
 TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
-  ASSERT_FALSE(tile_targets().empty());
+  ASSERT_FALSE(instruction_sets().empty());
   const std::vector<float> zeros(kLanes, 0.0F);
   for (const double decades : {0.5, 8.0, 37.0})
     for (const bool intercept : {false, true}) {
       Engine random(1);
       const Weights w = random_weights(random, 37, 50, intercept, decades);
       const Csr rows = random_rows(random, 70, 50, 30, decades);
-      for (const std::int64_t target : tile_targets()) {
-        const OnTarget here(target);
+      for (const std::int64_t target : instruction_sets()) {
+        const OnInstructionSet here(target);
         for (const std::size_t first : {0U, 3U}) {
           const std::size_t count = 64;
           std::vector<double> tile((count + 1) * kLanes, kUntouched);
@@ -44,7 +44,7 @@ TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
               for (std::size_t lane = 0; lane < kLanes && b * kLanes + lane < 37; ++lane)
                 ASSERT_EQ(bits(tile[r * kLanes + lane]),
                           bits(score(w, rows.row(first + r), static_cast<ClassId>(b * kLanes + lane))))
-                    << tile_target_name(target) << " row " << r << " lane " << lane;
+                    << instruction_set_name(target) << " row " << r << " lane " << lane;
             for (std::size_t lane = 0; lane < kLanes; ++lane)
               ASSERT_EQ(tile[count * kLanes + lane], kUntouched);
           }
@@ -83,9 +83,9 @@ class AccumulateTile : public testing::Test {
   // Runs `scene` on every instruction set.
   template <class Scene>
   void everywhere(Scene scene) {
-    for (const std::int64_t target : tile_targets()) {
-      SCOPED_TRACE(tile_target_name(target));
-      const OnTarget here(target);
+    for (const std::int64_t target : instruction_sets()) {
+      SCOPED_TRACE(instruction_set_name(target));
+      const OnInstructionSet here(target);
       scene();
     }
   }
@@ -204,12 +204,12 @@ TEST_F(AccumulateTile, RowsOfATileAreIndependentAndOthersUntouched) {
 }
 
 TEST(TileTarget, ForcingOneLeavesItAloneInTheListUntilItIsLetGo) {
-  const std::vector<std::int64_t> all = tile_targets();
+  const std::vector<std::int64_t> all = instruction_sets();
   for (const std::int64_t target : all) {
-    const OnTarget here(target);
-    EXPECT_EQ(tile_targets(), std::vector{target});
+    const OnInstructionSet here(target);
+    EXPECT_EQ(instruction_sets(), std::vector{target});
   }
-  EXPECT_EQ(tile_targets(), all);
+  EXPECT_EQ(instruction_sets(), all);
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+#include "core/instruction_sets.hpp"
+
+#include <hwy/targets.h>
+
+namespace truemax {
+
+std::vector<std::int64_t> instruction_sets() {
+  return hwy::SupportedAndGeneratedTargets();
+}
+
+const char* instruction_set_name(std::int64_t set) {
+  return hwy::TargetName(set);
+}
+
+OnInstructionSet::OnInstructionSet(std::int64_t set) {
+  hwy::SetSupportedTargetsForTest(set);
+}
+
+OnInstructionSet::~OnInstructionSet() {
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+}  // namespace truemax

@@ -1,0 +1,22 @@
+// The vector instruction sets that kernels are dispatched to at run time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace truemax {
+
+// Those this build can use on this machine, best first.
+std::vector<std::int64_t> instruction_sets();
+const char* instruction_set_name(std::int64_t set);
+
+// Everything runs on one instruction set while it lives: for tests, on one thread at a time.
+class OnInstructionSet {
+ public:
+  explicit OnInstructionSet(std::int64_t set);
+  ~OnInstructionSet();
+  OnInstructionSet(const OnInstructionSet&) = delete;
+  OnInstructionSet& operator=(const OnInstructionSet&) = delete;
+};
+
+}  // namespace truemax
