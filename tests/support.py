@@ -149,4 +149,4 @@ class RefusalTest(ProgramTest):
     def train_refused(self, content, *words, name="bad.txt", options=()):
         """Training on a file of this content is refused; the message names the file."""
         path = self.write(name, content)
-        self.refused(["train", path, *options, *OUTPUT], re.escape(name), *words)
+        return self.refused(["train", path, *options, *OUTPUT], re.escape(name), *words)

@@ -158,19 +158,19 @@ class BadDataFile(RefusalTest):
         for content in ("2 5 3\n 0:1\n 1:1\n", "2 5 3\n0 \n1 \n", "0 5 3\n"):
             with self.subTest(content):
                 self.write("test.txt", content)
-                self.refused(["evaluate", "good.safetensors", "test.txt"], r"test\.txt")
+                self.refused(["evaluate", "good.safetensors", "test.txt"], r"test\.txt", "no row")
 
     def test_sizes_beyond_all_memory(self):
         """A header or a feature number may ask for a matrix that cannot be; nothing is allocated for it."""
-        for case, content, form in (
-                ("header: D", "3 4294967000 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository"),
-                ("header: N", "99999999999 5 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository"),
+        for case, content, form, words in (
+                ("header: D", "3 4294967000 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", "this run needs"),
+                ("header: N", "99999999999 5 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", r"bad\.txt.*\b99999999999\b"),
                 ("header: all", "18446744073709551615 18446744073709551615 18446744073709551615\n0 0:1\n",
-                 "xmlrepository"),
-                ("feature number", "a 1:1\nb 4294967000:1\nc 2:1\n", "libsvm")):
+                 "xmlrepository", r"bad\.txt:1: "),
+                ("feature number", "a 1:1\nb 4294967000:1\nc 2:1\n", "libsvm", "this run needs")):
             with self.subTest(case):
                 self.write("bad.txt", content)
-                self.refused(["train", "bad.txt", "--format", form, "--memory-limit", "1G", *OUTPUT])
+                self.refused(["train", "bad.txt", "--format", form, "--memory-limit", "1G", *OUTPUT], words)
 
     def test_names_that_are_not_utf8(self):
         """The model file holds names as JSON text, which knows no other encoding."""
@@ -182,6 +182,10 @@ class BadDataFile(RefusalTest):
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n1 2:1\n", "class '1'")
         # the second class stands beyond --max-rows
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n2 2:1\n", "class '1'", options=("--max-rows", 2))
+
+    def test_class_names_cannot_paint_the_terminal(self):
+        message = self.train_refused(b"a\x1b[2J 1:1\na\x1b[2J 2:1\n", "class", options=("--format", "libsvm"))
+        self.assertIn(r"\x1b[2J", message)
 
     def test_standard_input_is_named(self):
         self.refused(["train", "-", *OUTPUT], "standard input", ":3: ",
@@ -238,16 +242,16 @@ class BadBinaryData(RefusalTest):
         good = idx(self.IMAGES)
         cases = {
             "truncated images": (good[:-3], idx(self.LABELS), "images", ["truncated|ends|bytes"]),
-            "header only in part": (good[:7], idx(self.LABELS), "images", []),
-            "too many bytes": (good + b"\0\0", idx(self.LABELS), "images", []),
+            "header only in part": (good[:7], idx(self.LABELS), "images", ["header.*truncated"]),
+            "too many bytes": (good + b"\0\0", idx(self.LABELS), "images", ["goes on after its 4 rows"]),
             "other number of labels": (good, idx(self.LABELS[:3]), "labels", [r"\b3\b", r"\b4\b"]),
             "labels truncated": (good, idx(self.LABELS)[:-1], "labels", ["truncated|ends|bytes"]),
-            "labels of two dimensions": (good, idx(self.LABELS.reshape(2, 2)), "labels", []),
-            "kind of number unknown": (idx(self.IMAGES, kind=0x42), idx(self.LABELS), "images", []),
+            "labels of two dimensions": (good, idx(self.LABELS.reshape(2, 2)), "labels", [r"labels of shape \(2, 2\)"]),
+            "kind of number unknown": (idx(self.IMAGES, kind=0x42), idx(self.LABELS), "images", ["neither idx nor npy"]),
             "hostile shape": (struct.pack(">HBBIII", 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1) + bytes(16),
-                              idx(self.LABELS), "images", []),
-            "no images": (idx(self.IMAGES[:0]), idx(self.LABELS[:0]), "images|labels", []),
-            "no labels file": (good, None, "labels|label", []),
+                              idx(self.LABELS), "images", ["too large"]),
+            "no images": (idx(self.IMAGES[:0]), idx(self.LABELS[:0]), "images", ["holds nothing"]),
+            "no labels file": (good, None, "images", ["no label file"]),
         }
         for case, (images, labels, name, words) in cases.items():
             with self.subTest(case):
@@ -268,13 +272,15 @@ class BadBinaryData(RefusalTest):
         cases = {
             "features not finite": (bad, y, None, "X.npy", ["nan|NaN|finite"]),
             "features infinite": (infinite, y, None, "X.npy", ["inf|finite"]),
-            "too large for float32": (X.astype(float) * 1e300, y, None, "X.npy", []),
+            "too large for float32": (X.astype(float) * 1e300, y, None, "X.npy", ["too large for a 32-bit float"]),
             "other number of labels": (X, y[:3], None, "y.npy", [r"\b3\b", r"\b4\b"]),
             "truncated": (X, y, -5, "X.npy", ["truncated|ends|bytes"]),
-            "three dimensions": (X.reshape(2, 2, 3), y, None, "X.npy", []),
-            "labels of two dimensions": (X, y.reshape(2, 2), None, "y.npy", []),
-            "labels that are no whole numbers": (X, y + 0.5, None, "y.npy", []),
-            "complex features": (X.astype(complex), y, None, "X.npy", []),
+            "three dimensions": (np.arange(24.0).reshape(4, 2, 3), y, None, "X.npy", [r"\(4, 2, 3\) has 3 dimensions"]),
+            "labels of two dimensions": (X, y.reshape(2, 2), None, "y.npy", [r"labels of shape \(2, 2\)"]),
+            "labels that are no whole numbers": (X, y + 0.5, None, "y.npy", [r"row 1: label 0\.5 is not a whole number"]),
+            "labels with control characters": (X, np.array(["a", "b\x1b[2J", "a", "c\nd"]), None, "y.npy",
+                                               ["row 2: label .* control character"]),
+            "complex features": (X.astype(complex), y, None, "X.npy", ["complex"]),
         }
         for case, (features, labels, cut, name, words) in cases.items():
             with self.subTest(case):
@@ -286,7 +292,7 @@ class BadBinaryData(RefusalTest):
             np.save(file, np.array([{}, {}, {}, {}], dtype=object), allow_pickle=True)
             self.write("X.npy", file.getvalue())
             self.npy("y.npy", y)
-            self.refused(["train", "X.npy", *OUTPUT], "X.npy")
+            self.refused(["train", "X.npy", *OUTPUT], "X.npy", "item type")
         with self.subTest("no labels file"):
             self.npy("X.npy", X)
             os.remove(self.path("y.npy"))
@@ -328,7 +334,7 @@ class OtherFeatures(RefusalTest):
         self.write("other.txt", GOOD)
         for command in ("evaluate", "predict"):
             with self.subTest(command):
-                self.refused([command, "good.safetensors", "other.txt"], r"other\.txt")
+                self.refused([command, "good.safetensors", "other.txt"], r"other\.txt", "words")
 
 
 class FullDisk(RefusalTest):

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "core/options.hpp"
 #include "core/parallel.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 
 namespace truemax {
 namespace {
@@ -133,6 +135,26 @@ TEST(ParallelFor, CallsEveryChunkOnceForAnyNumberOfThreads) {
   }
 }
 
+TEST(ParallelFor, GoesOnWithTheThreadsItGets) {
+  // No stack of this size can be: every new thread is refused.
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 47), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  std::atomic<int> calls{0};
+  EXPECT_NO_THROW(parallel_for(20, 4, [&](std::size_t) { ++calls; }));
+  EXPECT_EQ(calls, 20);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  pthread_attr_destroy(&usual);
+  pthread_attr_destroy(&huge);
+}
+
+TEST(ResolveThreads, ZeroIsAll) {
+  EXPECT_EQ(resolve_threads(0), available_threads());
+  EXPECT_EQ(resolve_threads(7), 7U);
+}
+
 TEST(ParallelFor, ThrowsTheFirstException) {
   for (const std::size_t threads : {1U, 3U})
     EXPECT_THROW(parallel_for(10, threads,
@@ -200,6 +222,48 @@ TEST_F(Files, PlacesThatCannotBeWrittenAreRefusedAndNothingIsCreated) {
   EXPECT_NE(message_of([&] { require_writable("/dev/null", 0, "model"); }).find("none"), std::string::npos);
   require_writable(folder_ / "file", 10, "model");
   EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(Files, AreTheSameByAnyPath) {
+  EXPECT_TRUE(same_file(folder_ / "new", folder_ / "." / "new"));
+  EXPECT_FALSE(same_file(folder_ / "new", folder_ / "other"));
+}
+
+TEST_F(Files, PageCacheOfAControlGroupIsFreeMemory) {
+  const auto write = [&](const char* name, const char* text) { std::ofstream(folder_ / name) << text; };
+  EXPECT_EQ(group_memory(folder_), std::numeric_limits<std::uint64_t>::max()) << "no group";
+  write("memory.max", "max\n");
+  write("memory.current", "700\n");
+  EXPECT_EQ(group_memory(folder_), std::numeric_limits<std::uint64_t>::max()) << "no limit";
+  write("memory.max", "1000\n");
+  EXPECT_EQ(group_memory(folder_), 300U);
+  write("memory.stat", "anon 100\ninactive_file 500\nactive_file 50\n");
+  EXPECT_EQ(group_memory(folder_), 800U);
+  write("memory.limit_in_bytes", "900\n");
+  write("memory.usage_in_bytes", "800\n");
+  write("memory.stat", "inactive_file 500\ntotal_inactive_file 600\n");
+  EXPECT_EQ(group_memory(folder_), 700U) << "version 1";
+}
+
+TEST(InQuotes, ShortensAndWritesOutUnprintableBytes) {
+  EXPECT_EQ(in_quotes(std::string_view("a\0b\n", 4)), "'a\\x00b\\x0a'");
+  EXPECT_EQ(in_quotes(std::string(100, 'x')), "'" + std::string(40, 'x') + "...'");
+  EXPECT_EQ(in_quotes(std::string(39, 'x') + "\xc3\xa9\xc3\xa9"), "'" + std::string(39, 'x') + "...'");
+}
+
+TEST(Printable, WritesOutControlCharactersAndWhatIsNoUtf8) {
+  EXPECT_EQ(printable("plain, caf\xc3\xa9"), "plain, caf\xc3\xa9");
+  EXPECT_EQ(printable("\x1b[31m\x7f\n"), "\\x1b[31m\\x7f\\x0a");
+  EXPECT_EQ(printable("\xc2\x9b\xc2\xa0"), "\\xc2\\x9b\xc2\xa0");
+  EXPECT_EQ(printable("caf\xe9"), "caf\\xe9");
+}
+
+TEST(Options, MessagesHoldNoControlCharacters) {
+  Sample sample;
+  OptionTable table;
+  sample.describe(table);
+  EXPECT_EQ(message_of([&] { table.find("step")->parse("\x1b[2J"); }).find('\x1b'), std::string::npos);
+  EXPECT_EQ(message_of([&] { table.from_json({{"\x1b[2J", 1}}); }).find('\x1b'), std::string::npos);
 }
 
 TEST(SizeText, IsReadable) {

@@ -13,11 +13,14 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "core/error.hpp"
 
 namespace truemax {
 namespace {
+
+constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
 std::string folder_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
@@ -29,6 +32,18 @@ std::uint64_t read_number(const std::string& path, std::uint64_t missing) {
   std::ifstream in(path);
   std::uint64_t value = 0;
   return in >> value ? value : missing;
+}
+
+// The number behind `name` in a file of lines "name number ...".
+std::uint64_t named_number(const std::string& path, std::string_view name, std::uint64_t missing) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string first;
+    std::uint64_t value = 0;
+    if (words >> first >> value && first == name) return value;
+  }
+  return missing;
 }
 
 }  // namespace
@@ -98,48 +113,61 @@ void AtomicFile::commit() {
 
 void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option) {
   const std::string folder = folder_of(path);
+  const auto refuse = [&](const std::string& why) {
+    throw UserError(fmt::format("{}{}: {}", option.empty() ? "" : fmt::format("--{} ", option), path, why));
+  };
   struct stat status {};
   if (path.empty() || path.back() == '/' || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)))
-    throw UserError(fmt::format("--{} {}: this is a folder; give the name of a file in it", option, path));
+    refuse("this is a folder; give the name of a file in it");
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw UserError(
-        fmt::format("--{} {}: this is no regular file; give a file name, or 'none'", option, path));
+    refuse("this is no regular file; give a file name, or 'none'");
   if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    throw UserError(fmt::format("--{} {}: there is no folder {}; make it with: mkdir -p {}", option, path,
-                                folder, folder));
+    refuse(fmt::format("there is no folder {0}; make it with: mkdir -p {0}", folder));
   if (access(folder.c_str(), W_OK) != 0)
-    throw UserError(
-        fmt::format("--{} {}: the folder {} cannot be written; choose another place", option, path, folder));
+    refuse(fmt::format("the folder {} cannot be written; choose another place", folder));
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
     const std::uint64_t there = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
     if (bytes > there)
-      throw UserError(
-          fmt::format("--{} {}: the file will take {} and the disk has {} left; make room or choose "
-                      "another place",
-                      option, path, size_text(bytes), size_text(there)));
+      refuse(fmt::format("the file will take {} and the disk has {} left; make room or choose another place",
+                         size_text(bytes), size_text(there)));
   }
 }
 
-std::uint64_t available_memory() {
-  constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t there = kUnknown;
-  std::ifstream in("/proc/meminfo");
-  std::string name, unit;
-  std::uint64_t kilobytes = 0;
-  while (in >> name >> kilobytes) {
-    std::getline(in, unit);
-    if (name == "MemAvailable:") there = kilobytes * 1024;
-  }
-  // Inside a container the control group may allow less than the machine has.
-  const auto group = [&](const char* limit_path, const char* used_path) {
-    const std::uint64_t limit = read_number(limit_path, kUnknown);
-    const std::uint64_t used = read_number(used_path, 0);
-    if (limit != kUnknown) there = std::min(there, limit > used ? limit - used : 0);
+bool is_stream(const std::string& path) {
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  const auto real = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
   };
-  group("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current");
-  group("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  return there;
+  return real(a) == real(b);
+}
+
+std::uint64_t group_memory(const std::string& folder) {
+  const auto left = [&](const char* limit_name, const char* used_name, const char* cache_name) {
+    const std::uint64_t limit = read_number(folder + limit_name, kUnknown);
+    if (limit == kUnknown) return kUnknown;
+    std::uint64_t used = read_number(folder + used_name, 0);
+    // Files that were read count as used until the memory is wanted.
+    used -= std::min(used, named_number(folder + "/memory.stat", cache_name, 0));
+    return limit > used ? limit - used : 0;
+  };
+  return std::min(left("/memory.max", "/memory.current", "inactive_file"),
+                  left("/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"));
+}
+
+std::uint64_t available_memory() {
+  const std::uint64_t kilobytes = named_number("/proc/meminfo", "MemAvailable:", kUnknown);
+  const std::uint64_t machine = kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
+  // Inside a container the control group may allow less than the machine has.
+  return std::min({machine, group_memory("/sys/fs/cgroup"), group_memory("/sys/fs/cgroup/memory")});
 }
 
 std::string size_text(std::uint64_t bytes) {

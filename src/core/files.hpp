@@ -29,11 +29,18 @@ class AtomicFile {
 };
 
 // Refuses, before any work, a path that could not be written: no such folder, not writable, is a folder, or
-// less free space than `bytes`. Creates nothing. `option` is named in the message.
+// less free space than `bytes`. Creates nothing. `option`, where not empty, is named in the message.
 void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option);
+
+// A pipe or a device: it is written as it comes, and never replaced.
+bool is_stream(const std::string& path);
+// Whether two paths lead to one file, there or still to be made.
+bool same_file(const std::string& a, const std::string& b);
 
 // Memory this process may still take: what the machine and its control group have free.
 std::uint64_t available_memory();
+// What the control group described in `folder` (version 1 or 2) leaves; the largest number without a limit.
+std::uint64_t group_memory(const std::string& folder);
 
 // "12.3 MB" (powers of 1024).
 std::string size_text(std::uint64_t bytes);

@@ -7,13 +7,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/text.hpp"
+
 namespace truemax {
 namespace {
 
 UserError bad_value(const Option& option, std::string_view found) {
   std::string must = option.range.empty() ? option.value_name : option.range;
-  return UserError(fmt::format("--{} {}: this option takes {}; see 'truemax help'", option.name,
-                               found.empty() ? "''" : found, must));
+  return UserError(
+      fmt::format("--{} {}: this option takes {}; see 'truemax help'", option.name, in_quotes(found), must));
 }
 
 // The whole text as a finite number; false otherwise.
@@ -217,7 +219,8 @@ void OptionTable::from_json(const nlohmann::json& json) {
   for (const auto& [name, value] : json.items()) {
     const Option* option = find(name);
     if (option == nullptr)
-      throw UserError(fmt::format("unknown option '{}'; see 'truemax help' for those there are", name));
+      throw UserError(
+          fmt::format("unknown option {}; see 'truemax help' for those there are", in_quotes(name)));
     option->from_json(value);
   }
 }

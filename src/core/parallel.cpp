@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,10 @@ std::size_t available_threads() {
     if (count > 0) return static_cast<std::size_t>(count);
   }
   return std::max(1U, std::thread::hardware_concurrency());
+}
+
+std::size_t resolve_threads(std::uint64_t asked) {
+  return asked == 0 ? available_threads() : static_cast<std::size_t>(asked);
 }
 
 void parallel_for(std::size_t chunks, std::size_t threads, const std::function<void(std::size_t)>& work) {
@@ -45,7 +50,11 @@ void parallel_for(std::size_t chunks, std::size_t threads, const std::function<v
   };
   {
     std::vector<std::jthread> helpers;
-    for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(run);
+    helpers.reserve(threads - 1);
+    try {
+      for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(run);
+    } catch (const std::system_error&) {  // those that there are do all the work
+    }
     run();
   }
   if (failure) std::rethrow_exception(failure);

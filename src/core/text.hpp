@@ -15,4 +15,10 @@ inline std::string counted(std::uint64_t count, std::string_view singular, std::
   return plural.empty() ? fmt::format("{} {}s", count, singular) : fmt::format("{} {}", count, plural);
 }
 
+// `text` as a terminal may see it: control characters are written out as \x1b, as are all bytes beyond ASCII
+// where it is not UTF-8.
+std::string printable(std::string_view text);
+// The same in quotes for a message, shortened.
+std::string in_quotes(std::string_view text);
+
 }  // namespace truemax

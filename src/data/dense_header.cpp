@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "data/dense_array.hpp"
 #include "data/number.hpp"
 #include "data/sniff.hpp"
@@ -189,10 +190,13 @@ class NpyHeaderReader {
   std::string dictionary_;
 };
 
-void check_shape(const Input& input, const DenseHeader& header) {
+void check_shape(const Input& input, const DenseHeader& header, Format format) {
   const std::string shape = header.shape_text();
   if (header.shape.empty())
     throw file_error(input.name(), 0, "a single number, not an array of rows",
+                     "save an array of shape (N, D)");
+  if (format == Format::npy && header.shape.size() > 2)
+    throw file_error(input.name(), 0, fmt::format("shape {} has {} dimensions", shape, header.shape.size()),
                      "save an array of shape (N, D)");
   std::uint64_t bytes = header.item_bytes;
   for (const std::uint64_t size : header.shape) {
@@ -219,7 +223,7 @@ std::string DenseHeader::shape_text() const {
 
 DenseHeader read_dense_header(Input& input, Format format) {
   DenseHeader header = format == Format::idx ? read_idx_header(input) : NpyHeaderReader(input).read();
-  check_shape(input, header);
+  check_shape(input, header, format);
   return header;
 }
 

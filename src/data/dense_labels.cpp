@@ -5,10 +5,11 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
+#include "core/utf8.hpp"
 #include "data/dense_array.hpp"
 #include "data/names.hpp"
 #include "data/sniff.hpp"
-#include "data/utf8.hpp"
 
 namespace truemax {
 namespace {
@@ -64,6 +65,8 @@ class LabelReader {
   void add(std::string_view name) {
     if (name.empty()) fail("empty label", "give every row a label");
     if (!is_utf8(name)) fail("label that is not UTF-8 text", "save labels as UTF-8 or as Unicode strings");
+    if (printable(name) != name)
+      fail(fmt::format("label {} with a control character", in_quotes(name)), "save plain names as labels");
     label_.push_back(names_.add(name));
   }
 

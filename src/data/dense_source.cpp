@@ -156,9 +156,6 @@ void check_features(const Input& input, const DenseHeader& header) {
   if (header.is_text())
     throw file_error(input.name(), 0, "holds text, not numbers",
                      "name features of numbers; labels go to --label-file");
-  if (header.column_major && header.shape.size() > 2)
-    throw file_error(input.name(), 0, fmt::format("shape {} in Fortran order", header.shape_text()),
-                     "save the array as (N, D), or in C order");
   if (header.columns() >= kMostFeatures)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many features", header.shape_text()),
                      fmt::format("at most {} are possible", kMostFeatures));

@@ -89,7 +89,6 @@ TEST_F(Dense, NpyOfEveryNumberType) {
   EXPECT_EQ(read(npy<std::uint8_t>("|b1", "(2, 2)", {1, 0, 0, 1})), "7|0:1\n-1|1:1\n");
   EXPECT_EQ(read(npy<float>("<f4", "(2,)", {0.5F, 0.0F})), "7|0:0.5\n-1|\n");
   EXPECT_EQ(read(npy<float>("<f4", "(2,)", {0.5F, 0.0F}, true)), "7|0:0.5\n-1|\n");
-  EXPECT_EQ(read(npy<std::uint8_t>("|u1", "(2, 2, 2)", {1, 0, 0, 2, 0, 0, 3, 0})), "7|0:1 3:2\n-1|2:3\n");
 }
 
 TEST_F(Dense, StatesItsNumberOfFeatures) {
@@ -127,6 +126,9 @@ TEST_F(Dense, RefusesBadLabels) {
   EXPECT_THAT(label_error(npy<double>("<f8", "(2,)", {1, 2, 3})), HasSubstr(": goes on after its 2 labels"));
   EXPECT_THAT(label_error(npy_header("|S2", "(2,)") + std::string("a\0\0\0", 4)),
               HasSubstr(": row 2: empty label"));
+  EXPECT_THAT(label_error(npy_header("|S2", "(2,)") + "a\x1b"
+                                                      "b\n"),
+              HasSubstr(": row 1: label 'a\\x1b' with a control character"));
   EXPECT_THAT(label_error("1\n2\n"), HasSubstr(": is neither idx nor npy"));
   EXPECT_EQ(error_of([&] {
               labels(npy<double>("<f8", "(3,)", {1, 2, 3}));
@@ -155,7 +157,9 @@ TEST_F(Dense, RefusesBadHeaders) {
   EXPECT_THAT(error(npy<float>("<c8", "(2,)", {1})), HasSubstr("item type '<c8' is not a number"));
   EXPECT_THAT(error(npy<float>("O", "(2,)", {1})), HasSubstr("item type 'O' is not known"));
   EXPECT_THAT(error(npy_header("|S4", "(2,)") + "aaaabbbb"), HasSubstr(": holds text, not numbers"));
-  EXPECT_THAT(error(npy<float>("<f4", "(2, 1, 1)", {1, 1}, true)), HasSubstr("in Fortran order"));
+  EXPECT_THAT(error(npy<float>("<f4", "(2, 1, 1)", {1, 1}, true)),
+              HasSubstr("shape (2, 1, 1) has 3 dimensions"));
+  EXPECT_THAT(error(npy<float>("<f4", "(2, 1, 1)", {1, 1})), HasSubstr("save an array of shape (N, D)"));
   EXPECT_THAT(error(npy<float>("<f4", "(2, x)", {1})), HasSubstr("is not whole numbers"));
   EXPECT_THAT(error(npy<float>("<f4", "(-2, 1)", {1})), HasSubstr("is not whole numbers"));
   EXPECT_THAT(error(npy<float>("<f4", "(2, 1", {1})), HasSubstr("npy header: "));
@@ -230,6 +234,10 @@ TEST_F(Dense, FindsLabelsByOptionByCommaOrByName) {
   StreamOptions predict;
   predict.labels_required = false;
   EXPECT_EQ(shown(read_all(alone, {}, predict)), "|0:1\n|0:1\n");
+  // What is not required is taken only where it is named: the neighbour may be of other rows.
+  const std::string with_neighbour = folder_.write("X.npy", npy<std::uint8_t>("|u1", "(3, 1)", {1, 1, 1}));
+  EXPECT_EQ(shown(read_all(with_neighbour, {}, predict)), "|0:1\n|0:1\n|0:1\n");
+  EXPECT_THAT(error_of([&] { read_all(with_neighbour, options, predict); }), HasSubstr("has 2 labels"));
 }
 
 TEST(FindLabelFile, KnowsTheUsualNames) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "data/utf8.hpp"
 
 namespace truemax {
 namespace {
@@ -163,6 +163,7 @@ class ZstdSource : public ByteSource {
   ZstdSource(std::string name, std::unique_ptr<ByteSource> from, std::string_view already_read)
       : name_(std::move(name)), packed_(std::move(from), already_read), stream_(ZSTD_createDStream()) {
     if (stream_ == nullptr) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 31);  // the most that zstd --long packs with
   }
   ~ZstdSource() override { ZSTD_freeDStream(stream_); }
   ZstdSource(const ZstdSource&) = delete;
@@ -175,6 +176,7 @@ class ZstdSource : public ByteSource {
       ZSTD_inBuffer in{packed_.data(), more ? packed_.size() : 0, 0};
       ZSTD_outBuffer out{to, size, 0};
       const std::size_t status = ZSTD_decompressStream(stream_, &out, &in);
+      if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation) throw std::bad_alloc();
       if (ZSTD_isError(status) != 0)
         throw file_error(name_, 0, fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(status)),
                          kFetchAgain);
@@ -258,21 +260,6 @@ std::string shown_path(const std::string& path) {
 bool file_exists(const std::string& path) {
   struct stat about {};
   return ::stat(path.c_str(), &about) == 0;
-}
-
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kMost = 40;
-  const bool cut = text.size() > kMost;
-  const bool readable = is_utf8(text);
-  std::string out = "'";
-  for (const char c : text.substr(0, kMost)) {
-    const auto u = static_cast<unsigned char>(c);
-    if (u < 0x20 || u == 0x7f || (u >= 0x80 && !readable))
-      out += fmt::format("\\x{:02x}", u);
-    else
-      out += c;
-  }
-  return out + (cut ? "...'" : "'");
 }
 
 bool has_control(std::string_view text) {

@@ -48,8 +48,6 @@ inline constexpr const char* kStandardInput = "-";
 std::string shown_path(const std::string& path);
 bool file_exists(const std::string& path);
 
-// `text` in quotes for a message: shortened, with unprintable bytes written out.
-std::string in_quotes(std::string_view text);
 // A byte that no text file holds.
 inline bool is_control(char c) {
   const auto u = static_cast<unsigned char>(c);

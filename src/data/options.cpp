@@ -36,7 +36,7 @@ void ReadOptions::describe(OptionTable& table) {
   table.text(
       "label-file", "FILE", &label_file,
       "The labels of idx or npy features; left out, a file of a fitting name beside the features is taken "
-      "(images -> labels, X -> y).");
+      "(images -> labels, X -> y), but not by predict.");
   table.text(
       "split", "FILE", &split,
       "Take only the rows whose numbers (from 1) stand in this file, in its order: an XMLRepository split "
@@ -55,6 +55,20 @@ void PreprocessOptions::describe(OptionTable& table) {
       "all.");
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.");
+}
+
+void describe_max_rows(OptionTable& table, std::uint64_t* max_rows) {
+  table.count("max-rows", max_rows, {0, 4e9},
+              "Read at most so many rows of each file, counted before any are dropped; 0: all.");
+}
+
+void describe_threads(OptionTable& table, std::uint64_t* threads) {
+  table.count("threads", threads, {0, 4096}, "Threads; 0: all cores. Never changes a result.");
+}
+
+void describe_memory_limit(OptionTable& table, std::uint64_t* memory_limit) {
+  table.size("memory-limit", memory_limit,
+             "Memory to take at most, such as 16G, instead of what the machine has free. 0: what is free.");
 }
 
 }  // namespace truemax

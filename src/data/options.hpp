@@ -34,6 +34,12 @@ struct PreprocessOptions {
   Normalize normalize = Normalize::none;
 
   void describe(OptionTable& table);
+  bool operator==(const PreprocessOptions&) const = default;
 };
+
+// Options that several commands have.
+void describe_max_rows(OptionTable& table, std::uint64_t* max_rows);
+void describe_threads(OptionTable& table, std::uint64_t* threads);
+void describe_memory_limit(OptionTable& table, std::uint64_t* memory_limit);
 
 }  // namespace truemax

@@ -60,9 +60,10 @@ std::string choose_label_file(const Paths& paths, const ReadOptions& options, bo
     throw UserError("features and labels cannot both come from standard input; name a file by --label-file");
   if (!options.label_file.empty()) return options.label_file;
   if (!paths.labels.empty()) return paths.labels;
+  if (!required) return "";  // what lies beside the features may belong to others
   const bool has_neighbours = paths.features != kStandardInput;
   std::string found = has_neighbours ? find_label_file(paths.features) : "";
-  if (found.empty() && required)
+  if (found.empty())
     throw file_error(shown_path(paths.features), 0,
                      has_neighbours ? "found no label file beside it" : "rows without labels",
                      "name the labels by --label-file");

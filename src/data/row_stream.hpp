@@ -18,7 +18,7 @@ struct StreamOptions {
   // while it lies in the cache, and its pages are few.
   std::size_t window = 2U << 20;
   std::size_t piece = 1U << 20;  // a window is parsed in pieces of this size; the rows do not depend on it
-  bool labels_required = true;   // idx and npy: whether a missing label file is an error
+  bool labels_required = true;   // idx and npy: false takes labels only where they are named
 };
 
 // What a format delivers. One for text, one for dense arrays, one for rows that had to be read at once.

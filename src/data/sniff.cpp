@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "data/input.hpp"
 #include "data/number.hpp"
 

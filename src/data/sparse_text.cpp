@@ -5,12 +5,15 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/text.hpp"
 #include "data/input.hpp"
 #include "data/number.hpp"
 #include "data/text_piece.hpp"
 
 namespace truemax {
 namespace {
+
+constexpr std::size_t kMostDigits = 18;  // of a feature number: so many never overflow
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
@@ -196,8 +199,8 @@ class SparseParser {
       const char* const token = p;
       std::uint64_t number = 0;
       while (is_digit(*p)) number = number * 10 + static_cast<std::uint64_t>(*p++ - '0');
-      const std::ptrdiff_t digits = p - token;
-      if (digits == 0 || digits > 18 || *p != ':') {
+      const auto digits = static_cast<std::size_t>(p - token);
+      if (digits == 0 || digits > kMostDigits || *p != ':') {
         p_ = token;
         if (!read_other_token()) break;
         p = p_;
@@ -229,6 +232,13 @@ class SparseParser {
       piece_.has_qid = true;
       p_ += text.size();
       return true;
+    }
+    // A number with more digits than the fast loop takes may be leading zeros.
+    const std::string_view number = text.substr(0, std::min(text.find(':'), text.size()));
+    if (number.size() > kMostDigits && number.size() < text.size() && is_all_digits(number)) {
+      const std::string_view bare = without_leading_zeros(number);
+      p_ = bare.data();
+      if (bare.size() <= kMostDigits) return true;
     }
     fail_token(text);
   }

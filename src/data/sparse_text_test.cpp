@@ -219,6 +219,15 @@ TEST(SparseLines, ReadAsTheyStand) {
       << "explicit zeros state D";
 }
 
+TEST(SparseLines, LeadingZerosOfAFeatureNumberDoNotCount) {
+  const TempFolder folder;
+  const std::string zeros(30, '0');
+  const std::string from_one = folder.write("f", "a " + zeros + "1:1 " + zeros + "12:2\n");
+  EXPECT_EQ(shown(read_all(from_one, as(Format::libsvm))), "a|0:1 11:2\n");
+  const std::string from_zero = folder.write("g", "a " + zeros + ":3 " + zeros + "1:1\n");
+  EXPECT_EQ(shown(read_all(from_zero, as(Format::lshtc))), "a|0:3 1:1\n");
+}
+
 TEST(SparseLines, MayBeLongerThanTheWindow) {
   const TempFolder folder;
   std::string text = "1";

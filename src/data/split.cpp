@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "core/text.hpp"
 #include "data/sources.hpp"
 #include "data/text_lines.hpp"
 

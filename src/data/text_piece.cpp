@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/text.hpp"
+#include "core/utf8.hpp"
 #include "data/input.hpp"
-#include "data/utf8.hpp"
 
 namespace truemax {
 namespace {

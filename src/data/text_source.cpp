@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
+#include "core/text.hpp"
 #include "data/sniff.hpp"
 #include "data/sources.hpp"
 #include "data/text_lines.hpp"

@@ -57,7 +57,7 @@ void TrainOptions::check() const {
 }
 
 std::size_t TrainOptions::thread_count() const {
-  return threads == 0 ? available_threads() : static_cast<std::size_t>(threads);
+  return resolve_threads(threads);
 }
 
 double TrainOptions::step_at(std::uint64_t epoch) const {

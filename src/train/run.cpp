@@ -55,16 +55,6 @@ void name_outputs(RunOptions& options) {
   if (names_log) options.log = options.saves() ? log_beside(options.model) : "none";
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  if (std::filesystem::equivalent(a, b, error)) return true;
-  const auto real = [](const std::string& path) {
-    std::error_code ignored;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
-  };
-  return real(a) == real(b);
-}
-
 // Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
 void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
   const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
@@ -77,11 +67,7 @@ void require_distinct(const RunOptions& o, const std::vector<std::string>& input
     throw UserError(fmt::format("--log {}: this is the model file too; give another name", o.log));
 }
 
-bool is_stream(const std::string& path) {
-  std::error_code error;
-  const auto type = std::filesystem::status(path, error).type();
-  return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo;
-}
+}  // namespace
 
 // Scores scale with |x|^2 times the step. For rows of unit length a tenth is a step that neither crawls nor
 // overfits on the data sets we have (test log-loss below the class frequencies on all of them; a step of 1 is
@@ -103,23 +89,36 @@ void require_classes_per_step(const TrainOptions& options, const Dataset& data) 
         options.classes_per_step, data.classes->size(), most));
 }
 
-MemoryPlan plan_memory(const PreparedRun& run) {
+MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOptions& options,
+                       std::uint64_t memory_limit) {
   MemoryPlan plan;
-  plan.weights = Weights::bytes_needed(run.data.classes->size(), run.data.space->features);
-  plan.rows =
-      run.data.size() * (sizeof(RowState) + (run.options.train.visit == Visit::shuffle ? sizeof(RowId) : 0));
-  plan.data = run.data.bytes() + (run.test ? run.test->bytes() : 0);
-  const std::uint64_t drawn =
-      std::min<std::uint64_t>(run.options.train.classes_per_step, run.data.classes->size());
+  plan.weights = Weights::bytes_needed(data.classes->size(), data.space->features);
+  plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(RowId) : 0));
+  plan.data = data.bytes() + (test != nullptr ? test->bytes() : 0);
+  const std::uint64_t drawn = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
   plan.rows += drawn * steps_ahead(drawn) * (sizeof(ClassId) + sizeof(double)) +
-               run.options.train.classes_per_step * sizeof(ClassId);
-  plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * run.data.classes->size();
+               options.classes_per_step * sizeof(ClassId);
+  plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
-  plan.there = run.options.memory_limit > 0 ? run.options.memory_limit : available_memory() + plan.data;
+  plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
   return plan;
 }
 
-}  // namespace
+Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
+                 TrainOptions options) {
+  Model model;
+  model.weights = std::move(weights);
+  model.classes = data.classes;
+  model.space = data.space;
+  model.preprocess = preprocess;
+  model.method = options.method;
+  OptionTable table;
+  options.describe(table);
+  model.options = table.to_json();
+  model.options.erase("threads");  // never changes a result, so it must not change the file
+  model.data = data_json(data);
+  return model;
+}
 
 void RunOptions::describe(OptionTable& table) {
   table.text("test", "FILE", &test_path, "Data to evaluate on, in the same format as the training data.");
@@ -129,8 +128,7 @@ void RunOptions::describe(OptionTable& table) {
              "Split file with the test rows (column --split-column); without --test they come from the "
              "training file.");
   preprocess.describe(table);
-  table.count("max-rows", &max_rows, {0, 4e9},
-              "Read at most so many rows of each file, counted before any are dropped; 0: all.");
+  describe_max_rows(table, &max_rows);
   train.describe(table);
   table.text(
       "model", "FILE", &model,
@@ -139,8 +137,7 @@ void RunOptions::describe(OptionTable& table) {
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl.");
-  table.size("memory-limit", &memory_limit,
-             "Memory the run may take, such as 16G, instead of what the machine has free. 0: what is free.");
+  describe_memory_limit(table, &memory_limit);
 }
 
 nlohmann::ordered_json RunOptions::to_json() {
@@ -217,7 +214,8 @@ PreparedRun prepare_run(RunOptions options) {
   require_classes_per_step(options.train, run.data);
   if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
   run.options = std::move(options);
-  run.memory = plan_memory(run);
+  run.memory =
+      plan_memory(run.data, run.test ? &*run.test : nullptr, run.options.train, run.options.memory_limit);
   run.memory.require();
   if (run.options.saves())
     require_writable(
@@ -252,16 +250,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
       train(run.data, run.test ? &*run.test : nullptr, options.train, state, run.watch, observers, stop);
   const TrainOutcome& outcome = finished.outcome;
 
-  finished.model.weights = std::move(state.weights);
-  finished.model.classes = run.data.classes;
-  finished.model.space = run.data.space;
-  finished.model.preprocess = options.preprocess;
-  finished.model.method = options.train.method;
-  OptionTable table;
-  options.train.describe(table);
-  finished.model.options = table.to_json();
-  finished.model.options.erase("threads");  // never changes a result, so it must not change the file
-  finished.model.data = data_json(run.data);
+  finished.model = make_model(std::move(state.weights), run.data, options.preprocess, options.train);
   std::string save_error;
   // A run that was stopped or diverged at once has learnt nothing that is worth an old model.
   const bool cut = outcome.interrupted || !outcome.divergence.empty();

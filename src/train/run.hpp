@@ -45,6 +45,19 @@ struct MemoryPlan {
   void require() const;  // throws UserError with the numbers and the ways out
 };
 
+MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOptions& options,
+                       std::uint64_t memory_limit);  // 0: what is there
+
+// What the data say of the options. Throws UserError.
+void require_classes_per_step(const TrainOptions& options, const Dataset& data);
+
+// The step where none was asked for: from the length of the rows.
+double fitted_step(const Dataset& data, bool with_intercept);
+
+// What training has made, with all that a model file says of it.
+Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
+                 TrainOptions options);
+
 // What was read, checked and planned; nothing has been written yet.
 struct PreparedRun {
   RunOptions options;
