@@ -142,6 +142,25 @@ class BadModelFile(RefusalTest):
             with self.subTest(missing=key):
                 self.model_refused(safetensors(self.about(**{key: None}), self.payload), key)
 
+    def test_metadata_of_other_types(self):
+        for key, value in (("truemax_version", 3), ("data", 3), ("data", {"format": 3}), ("options", []), ("method", 3),
+                           ("features", {"file_features": 5, "declared": True, "words": [1, 2, 3, 4, 5]})):
+            with self.subTest(key=key, value=value):
+                self.model_refused(safetensors(self.about(**{key: value}), self.payload),
+                                   "format" if value == {"format": 3} else "words" if key == "features" else key)
+
+    def test_names_that_would_paint_the_terminal(self):
+        """A tensor, a key or a class named by an escape sequence: `refused` looks for control characters."""
+        header = json.loads(json.dumps(self.header))
+        header["\x1b[2J"] = {"dtype": "F31", "shape": [1], "data_offsets": [0, 4]}
+        self.model_refused(safetensors(header, self.payload), "x1b")
+        self.model_refused(safetensors(self.about(classes=["0", "\x1b[2J", "\x1b[2J"]), self.payload), "x1b")
+        self.model_refused(safetensors(self.about(preprocessing={"\x1b[2J": 1}), self.payload), "x1b")
+        self.write("bad.safetensors", safetensors(self.about(classes=["0", "\x1b[2J", "b"], method="\x1b[2J"),
+                                                  self.payload))
+        for command in (["inspect", "bad.safetensors"], ["predict", "bad.safetensors", self.data, "--top", 3]):
+            self.assertNotIn("\x1b", self.fine(*command).stdout)
+
     def test_class_names(self):
         for case, names in (("too few", ["0", "1"]), ("too many", ["0", "1", "2", "3"]), ("twice", ["0", "1", "1"]),
                             ("numbers", [0, 1, 2]), ("no list", "0,1,2")):

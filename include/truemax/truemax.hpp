@@ -48,6 +48,7 @@ class TRUEMAX_API Data {
   // Options: format, label-file, split, split-column, max-rows, unknown-features, threads.
   static Data read_for(const Model& model, const std::string& path, const Options& options = {});
 
+  std::vector<std::string> notes() const;  // what reading the file was unsure about
   std::size_t rows() const;
   std::size_t features() const;
   std::size_t classes() const;
@@ -78,19 +79,23 @@ class TRUEMAX_API Model {
   // training.
   using Callback = std::function<bool(std::uint64_t epoch, double train_seconds, const Metrics& train)>;
 
-  // Options: those of `truemax train` that concern training (method, step, decay, epochs, seed, ...).
+  // Options: those of `truemax train` that concern training (method, step, decay, epochs, seed, ...), and
+  // memory-limit. Without method and step the step is fitted to the rows, as there.
   static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
-  static Model load(const std::string& path);
+  static Model load(const std::string& path, const Options& options = {});  // memory-limit
   void save(const std::string& path) const;
 
   std::size_t classes() const;
   std::size_t features() const;
   std::vector<std::string> class_names() const;  // in the row order of the model file
 
-  Metrics evaluate(const Data& data, std::size_t threads = 0) const;  // 0: all cores
-  // The `top` most probable classes of each row of a file, with or without labels.
+  // `data`: what the model was trained on, or read by Data::read_for; 0 threads: all cores.
+  Metrics evaluate(const Data& data, std::size_t threads = 0) const;
+  // The `top` most probable classes of each row of a file, with or without labels. Options as for read_for.
+  // `notes`, where not null, gets what reading the file was unsure about.
   std::vector<std::vector<Prediction>> predict(const std::string& path, std::size_t top,
-                                               const Options& options = {}) const;
+                                               const Options& options = {},
+                                               std::vector<std::string>* notes = nullptr) const;
 
   struct Inside;
   explicit Model(std::shared_ptr<const Inside> inside);

@@ -3,13 +3,14 @@
 #include <atomic>
 
 #include "core/error.hpp"
-#include "core/files.hpp"
+#include "core/parallel.hpp"
 #include "data/load.hpp"
 #include "evaluate/evaluate.hpp"
 #include "model/model.hpp"
 #include "model/predict.hpp"
 #include "model/use.hpp"
 #include "train/epoch.hpp"
+#include "train/run.hpp"
 #include "train/trainer.hpp"
 #include "truemax/truemax.hpp"
 
@@ -18,6 +19,7 @@ namespace truemax::api {
 struct Data::Inside {
   Dataset data;
   PreprocessOptions preprocess;
+  std::vector<std::string> notes;
 };
 
 struct Model::Inside {
@@ -79,11 +81,10 @@ Data Data::read(const std::string& path, const Options& options) {
     OptionTable table;
     read.describe(table);
     inside->preprocess.describe(table);
-    table.count("max-rows", &max_rows, {0, 4e9}, "Rows to read; 0: all.");
-    table.count("threads", &threads, {0, 4096}, "Threads; 0: all cores.");
+    describe_max_rows(table, &max_rows);
+    describe_threads(table, &threads);
     set_options(table, options);
-    std::vector<std::string> notes;
-    RawRows rows = read_rows(path, read, max_rows, threads == 0 ? available_threads() : threads, notes);
+    RawRows rows = read_rows(path, read, max_rows, resolve_threads(threads), inside->notes);
     inside->data = make_training_set(std::move(rows), inside->preprocess);
     return Data(std::move(inside));
   });
@@ -93,18 +94,20 @@ Data Data::read_for(const Model& model, const std::string& path, const Options& 
   return translated([&] {
     UseOptions use;
     OptionTable table;
-    use.describe(table);
+    use.describe_data(table);
     set_options(table, options);
     const truemax::Model& m = model.inside().model;
     auto inside = std::make_shared<Inside>();
     inside->preprocess = m.preprocess;
-    std::vector<std::string> notes;
-    RawRows rows = read_rows(path, use.read_for(m), use.max_rows, use.thread_count(), notes);
+    RawRows rows = read_rows(path, use.read_for(m), use.max_rows, use.thread_count(), inside->notes);
     inside->data = make_test_set(std::move(rows), m.preprocess, m.classes, m.space, use.drops());
     return Data(std::move(inside));
   });
 }
 
+std::vector<std::string> Data::notes() const {
+  return inside_->notes;
+}
 std::size_t Data::rows() const {
   return inside_->data.size();
 }
@@ -123,11 +126,16 @@ Model::Model(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) 
 Model Model::train(const Data& data, const Options& options, const Callback& callback) {
   return translated([&] {
     TrainOptions train_options;
+    std::uint64_t memory_limit = 0;
     OptionTable table;
     train_options.describe(table);
+    describe_memory_limit(table, &memory_limit);
     set_options(table, options);
     train_options.check();
     const Dataset& rows = data.inside().data;
+    if (options.count("method") == 0 && options.count("step") == 0)
+      train_options.step = fitted_step(rows, train_options.intercept);
+    plan_memory(rows, nullptr, train_options, memory_limit).require();
     TrainState state = make_state(rows, train_options);
     Stopwatch watch;
     watch.resume();
@@ -137,22 +145,19 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     const TrainOutcome outcome = truemax::train(rows, nullptr, train_options, state, watch, observers, stop);
     if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
     auto inside = std::make_shared<Inside>();
-    inside->model.weights = std::move(state.weights);
-    inside->model.classes = rows.classes;
-    inside->model.space = rows.space;
-    inside->model.preprocess = data.inside().preprocess;
-    inside->model.method = train_options.method;
-    inside->model.options = table.to_json();
-    inside->model.data = {
-        {"rows", rows.size()}, {"nonzeros", rows.rows.nonzeros()}, {"format", format_name(rows.format)}};
+    inside->model = make_model(std::move(state.weights), rows, data.inside().preprocess, train_options);
     return Model(std::move(inside));
   });
 }
 
-Model Model::load(const std::string& path) {
+Model Model::load(const std::string& path, const Options& options) {
   return translated([&] {
+    UseOptions use;
+    OptionTable table;
+    describe_memory_limit(table, &use.memory_limit);
+    set_options(table, options);
     auto inside = std::make_shared<Inside>();
-    inside->model = load_model(path, available_memory());
+    inside->model = load_model(path, use.memory());
     return Model(std::move(inside));
   });
 }
@@ -178,30 +183,35 @@ Metrics Model::evaluate(const Data& data, std::size_t threads) const {
   return translated([&] {
     const truemax::Model& m = inside_->model;
     const Dataset& rows = data.inside().data;
-    if (rows.classes->size() != m.classes->size() || rows.space->features != m.space->features)
+    const bool same_classes = rows.classes == m.classes || rows.classes->names() == m.classes->names();
+    const bool same_features = rows.space == m.space || (rows.space->features == m.space->features &&
+                                                         rows.space->words == m.space->words);
+    if (!same_classes || !same_features || data.inside().preprocess != m.preprocess)
       throw UserError(
-          "the data have other classes or features than the model; read them with Data::read_for");
-    return public_metrics(
-        truemax::evaluate(m.weights, rows, threads == 0 ? available_threads() : threads).value());
+          "the data have other classes, features or preprocessing than the model; read them with "
+          "Data::read_for");
+    return public_metrics(truemax::evaluate(m.weights, rows, resolve_threads(threads)).value());
   });
 }
 
 std::vector<std::vector<Prediction>> Model::predict(const std::string& path, std::size_t top,
-                                                    const Options& options) const {
+                                                    const Options& options,
+                                                    std::vector<std::string>* notes) const {
   return translated([&] {
     UseOptions use;
     OptionTable table;
-    use.describe(table);
+    use.describe_data(table);
     set_options(table, options);
     const truemax::Model& m = inside_->model;
     std::vector<std::vector<Prediction>> all;
-    predict_stream(m, path, use, top, [&](const Predictions& p, std::size_t rows) {
+    auto said = predict_stream(m, path, use, top, [&](const Predictions& p, std::size_t rows) {
       for (std::size_t r = 0; r < rows; ++r) {
         std::vector<Prediction>& row = all.emplace_back();
         for (std::size_t i = 0; i < p.top; ++i)
           row.push_back({m.classes->name(p.classes[r * p.top + i]), p.probability[r * p.top + i]});
       }
     });
+    if (notes != nullptr) *notes = std::move(said);
     return all;
   });
 }

@@ -22,6 +22,7 @@ class ClassList {
   ClassList(std::vector<std::string> names, std::vector<double> counts);
 
   std::size_t size() const { return names_.size(); }
+  const std::vector<std::string>& names() const { return names_; }  // by id
   const std::string& name(ClassId k) const { return names_[k]; }
   double count(ClassId k) const { return counts_[k]; }  // sum of the weights of its training examples
   ClassId find(std::string_view name) const;            // kUnseenClass where there is none

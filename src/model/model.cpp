@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/text.hpp"
 #include "model/safetensors.hpp"
 #include "truemax/version.hpp"
 
@@ -50,6 +51,12 @@ const nlohmann::json& field(const std::string& path, const nlohmann::json& json,
   return *found;
 }
 
+// A field that may be missing, but not be of another type.
+void check_optional(const std::string& path, const nlohmann::json& json, const char* name,
+                    nlohmann::json::value_t type) {
+  if (json.contains(name)) field(path, json, name, type);
+}
+
 nlohmann::json parse_metadata(const std::string& path, const SafetensorsHeader& header) {
   const auto text = header.metadata.find("truemax");
   if (text == header.metadata.end()) throw file_error(path, 0, "it has no truemax metadata", kNotOurs);
@@ -75,7 +82,8 @@ std::vector<std::string> names_of(const std::string& path, const nlohmann::json&
       throw file_error(path, 0, fmt::format("a name in '{}' is not text", what), kNotOurs);
     names.push_back(name.get<std::string>());
     if (!seen.insert(names.back()).second)
-      throw file_error(path, 0, fmt::format("'{}' stands twice in '{}'", names.back(), what), kNotOurs);
+      throw file_error(path, 0, fmt::format("{} stands twice in '{}'", in_quotes(names.back()), what),
+                       kNotOurs);
   }
   return names;
 }
@@ -84,7 +92,7 @@ std::vector<std::string> names_of(const std::string& path, const nlohmann::json&
 struct CheckedHeader {
   SafetensorsHeader tensors;
   nlohmann::json metadata;
-  std::vector<std::string> names;
+  std::vector<std::string> names, words;
   PreprocessOptions preprocess;
   std::uint64_t classes = 0, features = 0;
   bool intercept = false;
@@ -127,12 +135,16 @@ CheckedHeader read_checked_header(const std::string& path) {
     throw file_error(path, 0, fmt::format("its preprocessing is wrong ({})", error.what()), kNotOurs);
   }
   field(path, h.metadata, "method", Type::string);
+  check_optional(path, h.metadata, "truemax_version", Type::string);
+  check_optional(path, h.metadata, "options", Type::object);
+  check_optional(path, h.metadata, "data", Type::object);
+  if (h.metadata.contains("data")) check_optional(path, h.metadata["data"], "format", Type::string);
   const auto& features = field(path, h.metadata, "features", Type::object);
   field(path, features, "file_features", Type::number_unsigned);
   field(path, features, "declared", Type::boolean);
-  const auto& words = field(path, features, "words", Type::array);
-  if (!words.empty() && words.size() != h.features)
-    throw file_error(path, 0, fmt::format("it names {} words for {} features", words.size(), h.features),
+  h.words = names_of(path, field(path, features, "words", Type::array), "words");
+  if (!h.words.empty() && h.words.size() != h.features)
+    throw file_error(path, 0, fmt::format("it names {} words for {} features", h.words.size(), h.features),
                      kNotOurs);
   return h;
 }
@@ -189,7 +201,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit) {
     throw file_error(path, 0,
                      fmt::format("the model takes {} of memory and {} are there", size_text(needed),
                                  size_text(memory_limit)),
-                     "use a larger machine, or --memory-limit to try all the same");
+                     "use a larger machine, or raise --memory-limit to try all the same");
   Model model;
   const auto counts = h.metadata["class_counts"].get<std::vector<double>>();
   model.classes = std::make_shared<ClassList>(h.names, counts);
@@ -198,7 +210,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit) {
   space->file_features = features["file_features"].get<std::uint64_t>();
   space->features = static_cast<FeatureId>(h.features);
   space->declared = features["declared"].get<bool>();
-  space->words = names_of(path, features["words"], "words");
+  space->words = std::move(h.words);
   model.space = space;
   model.preprocess = h.preprocess;
   model.method = h.metadata["method"].get<std::string>();
@@ -211,7 +223,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit) {
   const std::uint64_t first = h.tensors.tensors["weight"].begin;
   for (std::uint64_t r = 0; r < h.classes; ++r) {
     read_floats(in, path, first + r * h.features * sizeof(float), row,
-                fmt::format("the weight of class '{}'", h.names[r]));
+                "the weight of class " + in_quotes(h.names[r]));
     model.weights.set_class(model.classes->find(h.names[r]), row);
   }
   if (h.intercept) {

@@ -18,9 +18,9 @@ struct Model {
   std::shared_ptr<const ClassList> classes;
   std::shared_ptr<const FeatureSpace> space;
   PreprocessOptions preprocess;
-  std::string method;              // that trained it
-  nlohmann::ordered_json options;  // of the run
-  nlohmann::ordered_json data;     // statistics of the training data
+  std::string method;                                                 // that trained it
+  nlohmann::ordered_json options = nlohmann::ordered_json::object();  // of the run
+  nlohmann::ordered_json data = nlohmann::ordered_json::object();     // statistics of the training data
 };
 
 // The bytes save_model will write, without the header.

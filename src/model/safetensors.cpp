@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/text.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
 
@@ -30,7 +31,7 @@ const std::map<std::string, std::uint64_t>& type_bytes() {
 TensorPlace read_place(const std::string& path, const std::string& name, const nlohmann::json& entry,
                        std::uint64_t data_begin, std::uint64_t data_bytes) {
   const auto bad = [&](const std::string& what) {
-    return file_error(path, 0, fmt::format("tensor '{}' {}", name, what), kAdvice);
+    return file_error(path, 0, fmt::format("tensor {} {}", in_quotes(name), what), kAdvice);
   };
   TensorPlace place;
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
@@ -39,7 +40,7 @@ TensorPlace read_place(const std::string& path, const std::string& name, const n
     throw bad("has no dtype, shape and data_offsets");
   place.type = entry["dtype"].get<std::string>();
   const auto size = type_bytes().find(place.type);
-  if (size == type_bytes().end()) throw bad(fmt::format("has the unknown type '{}'", place.type));
+  if (size == type_bytes().end()) throw bad(fmt::format("has the unknown type {}", in_quotes(place.type)));
   std::uint64_t bytes = size->second;
   for (const auto& extent : entry["shape"]) {
     if (!extent.is_number_unsigned()) throw bad("has a shape that is not whole numbers");

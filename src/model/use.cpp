@@ -14,7 +14,7 @@ constexpr std::uint64_t kBatchRows = 4096;
 
 ReadOptions UseOptions::read_for(const Model& model) const {
   ReadOptions options = read;
-  const std::string trained_on = model.data.is_object() ? model.data.value("format", "auto") : "auto";
+  const std::string trained_on = model.data.value("format", "auto");
   for (const Format format : {Format::xmlrepository, Format::lshtc, Format::libsvm, Format::fasttext})
     if (trained_on == format_name(format)) options.expected = format;
   return options;

@@ -26,20 +26,20 @@ struct UseOptions {
   std::uint64_t memory_limit = 0;
 
   void describe(OptionTable& table) {
+    describe_data(table);
+    describe_memory_limit(table, &memory_limit);
+  }
+  // Those for data of a model that is in memory.
+  void describe_data(OptionTable& table) {
     read.describe(table);
-    table.count("max-rows", &max_rows, {0, 4e9}, "Use at most so many rows of the file; 0: all.");
+    describe_max_rows(table, &max_rows);
     table.choice(
         "unknown-features", &unknown_features,
         {{"refuse", UnknownFeatures::refuse}, {"drop", UnknownFeatures::drop}},
         "What to do with features above those of the model, where the format does not state their number.");
-    table.count("threads", &threads, {0, 4096}, "Threads; 0: all cores. Never changes a result.");
-    table.size(
-        "memory-limit", &memory_limit,
-        "Memory the model may take, such as 16G, instead of what the machine has free. 0: what is free.");
+    describe_threads(table, &threads);
   }
-  std::size_t thread_count() const {
-    return threads == 0 ? available_threads() : static_cast<std::size_t>(threads);
-  }
+  std::size_t thread_count() const { return resolve_threads(threads); }
   std::uint64_t memory() const { return memory_limit == 0 ? available_memory() : memory_limit; }
   // How to read data for this model: what their content leaves open is as in the training data.
   ReadOptions read_for(const Model& model) const;

@@ -1,0 +1,118 @@
+// The public interface: what it refuses, and that it trains as the command line does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "model/model.hpp"
+#include "train/run.hpp"
+#include "truemax/truemax.hpp"
+
+namespace truemax::api {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Api : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  static std::string message_of(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "truemax-api-" + std::to_string(getpid());
+  const Options libsvm_{{"format", "libsvm"}};
+};
+
+const char* const kRows = "a 1:1 2:2\na 1:1\nb 2:1\nb 3:1\na 3:2\n";
+
+TEST_F(Api, DataOfOtherClassesWordsOrPreprocessingAreNotEvaluated) {
+  const Data data = Data::read(write("train.txt", kRows), libsvm_);
+  const Model model = Model::train(data, {{"epochs", "2"}});
+  EXPECT_EQ(model.evaluate(data).rows, 5U);
+  EXPECT_EQ(model.evaluate(Data::read(path("train.txt"), libsvm_)).rows, 5U) << "the same once more";
+  const auto refused = [&](const Data& other) {
+    EXPECT_THAT(message_of([&] { model.evaluate(other); }), HasSubstr("read them with Data::read_for"));
+  };
+  // The same number of classes and features, but b is the class that stands first.
+  refused(Data::read(write("order.txt", "b 1:1 2:2\nb 1:1\na 2:1\na 3:1\nb 3:2\n"), libsvm_));
+  refused(Data::read(path("train.txt"), {{"format", "libsvm"}, {"normalize", "l2"}}));
+  EXPECT_EQ(model.evaluate(Data::read_for(model, path("order.txt"))).rows, 5U);
+
+  const Data words = Data::read(write("words.txt", "__label__a one two\n__label__b two\n"));
+  const Model of_words = Model::train(words, {{"epochs", "2"}});
+  const Data others = Data::read(write("others.txt", "__label__a six two\n__label__b two\n"));
+  EXPECT_THAT(message_of([&] { of_words.evaluate(others); }), HasSubstr("Data::read_for"));
+}
+
+TEST_F(Api, WritesTheModelOfTheCommandLine) {
+  write("train.txt", kRows);
+  for (const Options& options : {Options{{"epochs", "3"}}, Options{{"epochs", "3"}, {"step", "2"}}}) {
+    Options here = options;
+    here["threads"] = "1";
+    Model::train(Data::read(path("train.txt"), libsvm_), here).save(path("api.safetensors"));
+    RunOptions run;
+    run.train_path = path("train.txt");
+    run.read.format = Format::libsvm;
+    run.train.epochs = 3;
+    run.fit_step = options.count("step") == 0;
+    if (!run.fit_step) run.train.step = 2;
+    run.model = path("run.safetensors");
+    run.log = "none";
+    PreparedRun prepared = prepare_run(run);
+    const std::atomic<bool> stop{false};
+    execute_run(prepared, {}, stop);
+    const auto bytes = [&](const char* name) {
+      std::ifstream in(path(name), std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    EXPECT_EQ(read_model_metadata(path("api.safetensors")), read_model_metadata(path("run.safetensors")));
+    EXPECT_EQ(bytes("api.safetensors"), bytes("run.safetensors"));
+  }
+}
+
+TEST_F(Api, LimitsMemoryWhereItCan) {
+  const Data data = Data::read(write("train.txt", kRows), libsvm_);
+  EXPECT_THAT(message_of([&] { Model::train(data, {{"memory-limit", "1K"}}); }), HasSubstr("this run needs"));
+  const Model model = Model::train(data, {{"epochs", "1"}});
+  model.save(path("m.safetensors"));
+  EXPECT_THAT(message_of([&] { Model::load(path("m.safetensors"), {{"memory-limit", "1"}}); }),
+              HasSubstr("--memory-limit"));
+  EXPECT_EQ(Model::load(path("m.safetensors"), {{"memory-limit", "1G"}}).classes(), 2U);
+  const Options limit{{"memory-limit", "1G"}};
+  EXPECT_THAT(message_of([&] { Data::read_for(model, path("train.txt"), limit); }),
+              HasSubstr("there is no option 'memory-limit' here"));
+  EXPECT_THAT(message_of([&] { model.predict(path("train.txt"), 1, limit); }),
+              HasSubstr("there is no option 'memory-limit' here"));
+}
+
+TEST_F(Api, TellsWhatReadingWasUnsureAbout) {
+  // Could be LSHTC as well.
+  const Data data = Data::read(write("train.txt", "1,2 1:1 2:2\n2 1:1\n3 2:1\n"));
+  ASSERT_EQ(data.notes().size(), 1U);
+  EXPECT_THAT(data.notes()[0], HasSubstr("--format lshtc"));
+  EXPECT_TRUE(Data::read(path("train.txt"), libsvm_).notes().empty());
+  const Model model = Model::train(Data::read(write("words.txt", "__label__a one two\n__label__b two\n")));
+  std::vector<std::string> notes;
+  model.predict(write("others.txt", "__label__a six two\n"), 1, {}, &notes);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_THAT(notes[0], HasSubstr("1 words that training never saw"));
+}
+
+}  // namespace
+}  // namespace truemax::api
