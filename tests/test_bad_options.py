@@ -1,9 +1,10 @@
 """Options out of range: the message names the option and its range, and nothing is touched."""
 import os
 import re
+import resource
 import unittest
 
-from support import OUTPUT, RefusalTest, truemax
+from support import OUTPUT, RefusalTest, skip, truemax
 
 DATA = "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n"
 
@@ -78,9 +79,23 @@ class BadOption(RefusalTest):
         with self.subTest("a format that is no text"):
             self.refused(["generate", "new.txt", "--format", "idx"], "--format")
 
+    def test_memory_that_ends_is_told_with_options_of_the_command(self):
+        def little_memory():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+        if truemax("--version", before=little_memory).returncode != 0:
+            skip("this build does not start in 1 GB of addresses (a sanitizer's needs more)")
+        self.write("new.txt", "older data")
+        for size in (200000000, 4294967294):  # too much for the limit, too much for most machines
+            message = self.refused(["generate", "new.txt", "--features", size], "--features", "--classes",
+                                   before=little_memory)
+            self.assertNotIn("--max", message)
+
     def test_generate_keeps_an_older_file_when_refused(self):
         self.write("new.txt", "older data")
         self.refused(["generate", "new.txt", "--rows", "0"], "--rows")
+        self.refused(["generate", "new.txt", "--nonzeros", "5", "--features", "4"], "--nonzeros")
+        self.refused(["generate", "new.txt", "--test", "absent/t.txt", "--test-rows", "5"], "--test absent/t.txt")
 
     def test_predict(self):
         self.fine("train", self.good, "--epochs", 1, "--model", "good.safetensors", "--log", "none")
@@ -136,6 +151,7 @@ class BadOption(RefusalTest):
                 self.refused(["train", "good.txt", "--test", "test.txt", "--epochs", 1, *outputs], "--model|--log")
         with self.subTest("generate"):
             self.refused(["generate", "new.txt", "--test", "new.txt", "--test-rows", 5], "new.txt")
+            self.refused(["generate", "new.txt", "--test", "./new.txt", "--test-rows", 5], r"--test \./new\.txt")
 
     def test_too_little_memory(self):
         message = self.refused(["train", self.good, "--memory-limit", "1K", *OUTPUT], "--memory-limit", "memory")

@@ -223,6 +223,20 @@ class Preprocessing(ProgramTest):
         text = self.fine("evaluate", "m.safetensors", "test.txt").stdout
         self.assertRegex(text, r"(?i)unseen.*\b2\b")
 
+    def test_examples_are_not_called_rows(self):
+        self.write("train.txt", "3 5 6\n0,1 0:1\n1 1:1\n0 0:1\n")
+        self.write("test.txt", "3 5 6\n0,5 0:1\n5,4 0:1\n1 1:1\n")
+        said = self.fine("train", "train.txt", "--test", "test.txt", "--labels", "all", "--epochs", 1, "--model", "none",
+                         "--log", "none").stdout
+        self.assertRegex(said, r"(?m)^train +4 examples of 3 rows, ")
+        self.assertRegex(said, r"(?m)^test +2 examples of 3 rows, .*; 3 examples with a label unseen")
+        self.assertIn("3 test examples with a label unseen in training: left out of log-loss and error, not of "
+                      "precision", said)
+        said = self.fine("train", "train.txt", "--test", "test.txt", "--epochs", 1, "--model", "none", "--log",
+                         "none").stdout
+        self.assertRegex(said, r"(?m)^train +3 rows, ")
+        self.assertRegex(said, r"(?m)^test +2 rows, .*; 1 row with a label unseen")
+
     def test_features_of_any_size(self):
         """1e30 and 1e-30: with scaling the model is that of 1, without it stays finite or says that it cannot."""
         template = "4 3 3\n0 0:{v} 1:{v}\n1 1:{v}\n2 2:{v}\n0 0:{v}\n"
@@ -257,6 +271,13 @@ class Predict(ProgramTest):
         self.write("bare.txt", "\n".join([lines[0]] + [" " + line.split(" ", 1)[1] for line in lines[1:]]) + "\n")
         self.assertEqual(self.fine("predict", "m.safetensors", "bare.txt").stdout,
                          self.fine("predict", "m.safetensors", "train.txt").stdout)
+
+    def test_a_neighbouring_label_file_of_other_rows_is_no_hindrance(self):
+        np.save(self.path("X.npy"), np.eye(4))
+        np.save(self.path("y.npy"), np.array([0, 1, 2, 1]))
+        self.fine("train", "X.npy", "--epochs", 1, "--model", "d.safetensors", "--log", "none")
+        np.save(self.path("y.npy"), np.array([0, 1]))
+        self.assertEqual(len(self.fine("predict", "d.safetensors", "X.npy").stdout.splitlines()), 4)
 
     def test_top(self):
         """At most so many classes, no more than there are."""
@@ -328,6 +349,15 @@ class Generate(ProgramTest):
         self.assertEqual(self.read("a.txt"), again)
         self.generate("a.txt", rows=123, features=45, classes=6, nonzeros=7, seed=2)
         self.assertNotEqual(self.read("a.txt"), again)
+
+    def test_standard_output_holds_the_rows_alone(self):
+        wanted = self.read(os.path.basename(self.generate("a.txt", "--test", "t.txt", "--test-rows", 5)))
+        test = self.read("t.txt")
+        options = ["--rows", 400, "--features", 60, "--classes", 12, "--nonzeros", 8, "--test-rows", 5]
+        for arguments, rows in ((["-", "--test", "t.txt"], wanted), (["a.txt", "--test", "-"], test)):
+            result = self.fine("generate", *arguments, *options)
+            self.assertEqual(result.stdout.encode(), rows)
+            self.assertEqual(len(result.stderr.splitlines()), 2, result.stderr)
 
     def test_skew_and_separability_do_what_they_say(self):
         def largest(skew):

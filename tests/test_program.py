@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import pty
 import signal
 import subprocess
 import time
@@ -151,21 +152,30 @@ class SeedsAndThreads(ProgramTest):
         self.assertEqual(*predicted)
 
 
+def default_signals():
+    """For the tests may run where signals are ignored."""
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, signal.SIG_DFL)
+
+
 class CtrlC(ProgramTest):
+    def wait_for_training(self, process):
+        """The start event is written when reading is over and training begins."""
+        deadline = time.monotonic() + 60
+        while not (os.path.exists(self.path("RUN.jsonl")) and os.path.getsize(self.path("RUN.jsonl"))):
+            self.assertLess(time.monotonic(), deadline, "training never began")
+            self.assertIsNone(process.poll(), "the run ended by itself")
+            time.sleep(0.02)
+        time.sleep(0.5)
+
     def interrupted_run(self, method, sig):
         train = self.generate("train.txt", rows=2000, classes=50, features=200)
         process = subprocess.Popen(
             [PROGRAM, "train", train, "--method", method, "--epochs", "1000000", "--step", "1", "--decay", "1",
              "--eval-every", "1000000", "--model", "M.safetensors", "--log", "RUN.jsonl"],
-            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=default_signals)
         try:
-            # The start event is written when reading is over and training begins.
-            deadline = time.monotonic() + 60
-            while not (os.path.exists(self.path("RUN.jsonl")) and os.path.getsize(self.path("RUN.jsonl"))):
-                self.assertLess(time.monotonic(), deadline, "training never began")
-                self.assertIsNone(process.poll(), "the run ended by itself")
-                time.sleep(0.02)
-            time.sleep(0.5)
+            self.wait_for_training(process)
             process.send_signal(sig)
             begin = time.monotonic()
             output, errors = process.communicate(timeout=60)
@@ -189,12 +199,54 @@ class CtrlC(ProgramTest):
                     os.remove(self.path(name))
                 self.interrupted_run(method, signal.SIGINT)
 
+    def test_a_signal_that_was_ignored_stays_ignored(self):
+        """As nohup and a shell's background jobs have it."""
+        train = self.generate("train.txt", rows=2000, classes=50, features=200)
+
+        def ignore():
+            for sig in (signal.SIGINT, signal.SIGHUP):
+                signal.signal(sig, signal.SIG_IGN)
+
+        process = subprocess.Popen([PROGRAM, "train", train, "--method", "implicit", "--epochs", "1000000", "--model",
+                                    "none", "--log", "RUN.jsonl"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, preexec_fn=ignore)
+        try:
+            self.wait_for_training(process)
+            for sig in (signal.SIGINT, signal.SIGHUP):
+                process.send_signal(sig)
+            time.sleep(1)
+            self.assertIsNone(process.poll(), "it goes on")
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+
+    def test_generate_leaves_nothing_behind(self):
+        self.write("big.txt", "older data")
+        process = subprocess.Popen([PROGRAM, "generate", "big.txt", "--rows", "1000000", "--classes", "1000001",
+                                    "--features", "100000", "--nonzeros", "2000"], cwd=self.folder,
+                                   stderr=subprocess.PIPE, preexec_fn=default_signals)
+        try:
+            deadline = time.monotonic() + 60
+            while len(os.listdir(self.folder)) < 2:
+                self.assertLess(time.monotonic(), deadline, "writing never began")
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual((os.listdir(self.folder), self.read("big.txt")), (["big.txt"], b"older data"))
+
     def test_while_reading_there_is_nothing_to_save(self):
         """Standard input stays open and silent; Ctrl-C ends the run and an older model stays."""
         self.write("M.safetensors", "an older model")
         process = subprocess.Popen([PROGRAM, "train", "-", "--model", "M.safetensors", "--log", "none"],
                                    cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+                                   stderr=subprocess.PIPE, preexec_fn=default_signals)
         try:
             process.stdin.write(b"3 5 3\n0 0:1\n")
             process.stdin.flush()
@@ -387,7 +439,52 @@ class Terminal(ProgramTest):
                                     stderr=subprocess.PIPE, timeout=60)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn(b"truemax: error: ", result.stderr)
+        for arguments in (["train", "--help"], ["help"], ["--version"], ["options"], ["methods"],
+                          ["inspect", "m.safetensors"], ["evaluate", "m.safetensors", train],
+                          ["train", train, "--epochs", "1", "--model", "none", "--log", "none"]):
+            for closed in (False, True):
+                with self.subTest(arguments, closed=closed), open("/dev/full", "wb") as full:
+                    result = subprocess.run([PROGRAM, *arguments], cwd=self.folder, stdout=full, stderr=subprocess.PIPE,
+                                            timeout=60, preexec_fn=(lambda: os.close(1)) if closed else None)
+                    self.assertEqual((result.returncode, result.stderr.decode()),
+                                     (2, "truemax: error: standard output could not be written; is the disk full?\n"))
 
+    def test_a_closed_error_output_changes_nothing(self):
+        train = self.generate("train.txt")
+        for arguments, code in ((["train", "absent"], 2), (["nonsense"], 2),
+                                (["train", train, "--epochs", 1, "--model", "m.safetensors", "--log", "none"], 0)):
+            with self.subTest(arguments):
+                result = truemax(*arguments, cwd=self.folder, before=lambda: os.close(2))
+                self.assertEqual(result.returncode, code)
+        self.fine("inspect", "m.safetensors")
+
+    def test_a_terminal_that_goes_away_does_not_stop_the_training(self):
+        """SIGHUP is ignored, as nohup has it; the progress line then has nowhere to go."""
+        train = self.generate("train.txt", rows=2000, classes=50)
+        screen, line = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "train", train, "--epochs", "2000", "--eval-every", "100", "--model",
+                                    "m.safetensors", "--log", "none"], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=line, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        os.close(line)
+        self.assertTrue(os.read(screen, 10))
+        os.close(screen)
+        self.assertEqual(process.wait(timeout=120), 0)
+        self.fine("inspect", "m.safetensors")
+
+    def test_quiet_prints_nothing(self):
+        self.write("train.txt", "1,2 1:1 2:2\n2 1:1\n3 2:1\n")  # read as libsvm, which is worth a note
+        arguments = ["train", "train.txt", "--epochs", 1, "--model", "none", "--log", "none"]
+        self.assertIn("note", self.fine(*arguments).stderr)
+        result = self.fine(*arguments, "--quiet")
+        self.assertEqual((result.stdout, result.stderr), ("", ""))
+
+    def test_the_last_of_a_switch_and_its_opposite_wins(self):
+        train = self.generate("train.txt")
+        for switches, wanted in ((["--intercept", "--no-intercept"], False), (["--no-intercept", "--intercept"], True),
+                                 (["--intercept", "--intercept", "--no-intercept"], False)):
+            with self.subTest(switches):
+                self.fine("train", train, "--epochs", 1, *switches, "--model", "m.safetensors", "--log", "none")
+                self.assertIs(json.loads(self.fine("inspect", "m.safetensors", "--json").stdout)["intercept"], wanted)
 
 
 if __name__ == "__main__":

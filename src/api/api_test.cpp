@@ -91,7 +91,9 @@ TEST_F(Api, LimitsMemoryWhereItCan) {
   EXPECT_THAT(message_of([&] { Model::train(data, {{"memory-limit", "1K"}}); }), HasSubstr("this run needs"));
   const Model model = Model::train(data, {{"epochs", "1"}});
   model.save(path("m.safetensors"));
-  EXPECT_THAT(message_of([&] { Model::load(path("m.safetensors"), {{"memory-limit", "1"}}); }),
+  EXPECT_THAT(message_of([&] {
+                Model::load(path("m.safetensors"), {{"memory-limit", "1"}});
+              }),
               HasSubstr("--memory-limit"));
   EXPECT_EQ(Model::load(path("m.safetensors"), {{"memory-limit", "1G"}}).classes(), 2U);
   const Options limit{{"memory-limit", "1G"}};

@@ -1,11 +1,11 @@
 #include "cli/command.hpp"
 
-#include <fmt/format.h>
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
 #include <sstream>
+
+#include "core/text.hpp"
 
 namespace truemax {
 namespace {
@@ -29,21 +29,12 @@ std::string wrapped(const std::string& text) {
 }
 
 std::atomic<bool> stop_requested{false};
-std::atomic<int> stop_signal{0};
+std::atomic<int> stop_signal{0}, stop_count{0};
 
-// The first asks the run to stop and save. A second would come while it saves, so only the third ends the
-// program at once.
 extern "C" void on_signal(int signal) {
-  static std::atomic<int> count{0};
   stop_signal.store(signal);
   stop_requested.store(true);
-  if (count.fetch_add(1) >= 2) _exit(128 + signal);
-}
-
-void set_handler(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigaction(signal, &action, nullptr);
+  if (stop_count.fetch_add(1) >= 2) _exit(128 + signal);
 }
 
 }  // namespace
@@ -57,13 +48,14 @@ void bind_options(CLI::App& command, const OptionTable& table, std::vector<std::
     if (!o.range.empty() && o.range.rfind("one of", 0) != 0) help += fmt::format(" Takes {}.", o.range);
     help = wrapped(help);
     if (o.is_switch) {
-      command.add_flag_function(
+      CLI::Option* flag = command.add_flag_function(
           fmt::format("--{0},!--no-{0}", o.name),
           [parse = o.parse, note](std::int64_t count) {
             note();
             parse(count >= 0 ? "on" : "off");
           },
           help);
+      flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       continue;
     }
     CLI::Option* option = command.add_option_function<std::string>(
@@ -78,24 +70,33 @@ void bind_options(CLI::App& command, const OptionTable& table, std::vector<std::
 }
 
 void ignore_file_size_signal() {
-  set_handler(SIGXFSZ, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+void hold_standard_streams() {
+  // Opened the wrong way round: what reads or writes them still fails.
+  for (int stream = 0; stream <= 2; ++stream)
+    if (fcntl(stream, F_GETFD) < 0)
+      static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
 void print_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print(stderr, "truemax: note: {}\n", note);
+  for (const std::string& note : notes) say(stderr, "truemax: note: {}\n", printable(note));
 }
 
 StopOnSignal::StopOnSignal() {
   stop_requested.store(false);
-  set_handler(SIGINT, on_signal);
-  set_handler(SIGTERM, on_signal);
-  set_handler(SIGHUP, on_signal);
+  stop_count.store(0);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], nullptr, &old_[i]);
+    if (old_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopOnSignal::~StopOnSignal() {
-  set_handler(SIGINT, SIG_DFL);
-  set_handler(SIGTERM, SIG_DFL);
-  set_handler(SIGHUP, SIG_DFL);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &old_[i], nullptr);
 }
 
 const std::atomic<bool>& StopOnSignal::flag() {

@@ -1,8 +1,6 @@
 // truemax evaluate
 #include "evaluate/evaluate.hpp"
 
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "cli/command.hpp"
@@ -34,15 +32,15 @@ int run_evaluate(const EvaluateCommand& command) {
   const Metrics metrics = evaluate(model.weights, data, use.thread_count(), nullptr, watch).value();
   line.clear();
   if (command.json)
-    fmt::print("{}\n", metrics.to_json().dump());
+    say(stdout, "{}\n", metrics.to_json().dump());
   else
-    fmt::print("{}", metrics.to_text());
+    say(stdout, "{}", metrics.to_text());
   return kSuccess;
 }
 
 }  // namespace
 
-void add_evaluate(CLI::App& program, int& exit_code) {
+OptionTable add_evaluate(CLI::App& program, int& exit_code) {
   CLI::App* app =
       program.add_subcommand("evaluate", "Exact log-loss, error and precision of a model on a data file");
   auto command = std::make_shared<EvaluateCommand>();
@@ -50,10 +48,11 @@ void add_evaluate(CLI::App& program, int& exit_code) {
   app->add_option("DATA", command->use.data_path, "Data file; '-' for standard input")->required();
   OptionTable table;
   command->use.describe(table);
+  table.toggle("json", &command->json, "Print one JSON object.");
   bind_options(*app, table);
-  app->add_flag("--json", command->json, "Print one JSON object");
   app->footer("Example:\n  truemax evaluate model.safetensors test.txt");
   app->callback([command, &exit_code] { exit_code = run_evaluate(*command); });
+  return table;
 }
 
 }  // namespace truemax

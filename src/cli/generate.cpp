@@ -1,12 +1,12 @@
 // truemax generate
 #include "data/generate.hpp"
 
-#include <fmt/format.h>
-
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/files.hpp"
 #include "core/parallel.hpp"
 
 namespace truemax {
@@ -17,27 +17,38 @@ struct GenerateCommand {
   std::string path, test_path;
 };
 
-void print_summary(const std::string& path, const GenerateSummary& s) {
-  fmt::print(path == "-" ? stderr : stdout, "{}: {} rows, {} classes, {} non-zeros, {} bytes\n", path, s.rows,
-             s.classes, s.nonzeros, s.bytes);
-}
-
 int run_generate(const GenerateCommand& command) {
-  if (command.test_path.empty() != (command.generate.test_rows == 0))
+  const std::string& path = command.path;
+  const std::string& test_path = command.test_path;
+  if (test_path.empty() != (command.generate.test_rows == 0))
     throw UserError("--test and --test-rows go together; give both, as in: --test test.txt --test-rows 1000");
-  if (command.path == command.test_path)
-    throw UserError(
-        fmt::format("--test {}: the training rows go there; give another name", command.test_path));
-  const std::size_t threads = available_threads();
-  print_summary(command.path, generate_file(command.generate, Part::train, threads, command.path));
-  if (!command.test_path.empty())
-    print_summary(command.test_path, generate_file(command.generate, Part::test, threads, command.test_path));
+  if (!test_path.empty() &&
+      (path == test_path || (path != "-" && test_path != "-" && same_file(path, test_path))))
+    throw UserError(fmt::format("--test {}: the training rows go there; give another name", test_path));
+  if (!test_path.empty() && test_path != "-" && !is_stream(test_path)) require_writable(test_path, 0, "test");
+  // Where the rows go to standard output, nothing else may.
+  std::FILE* const words = path == "-" || test_path == "-" ? stderr : stdout;
+  for (const Part part : {Part::train, Part::test}) {
+    const std::string& to = part == Part::train ? path : test_path;
+    if (to.empty()) continue;
+    std::optional<StopOnSignal> signals;
+    const GenerateSummary s = generate_file(command.generate, part, available_threads(), to, [&] {
+      signals.emplace();
+      return &StopOnSignal::flag();
+    });
+    if (s.stopped) {
+      say(stderr, "truemax: stopped; {} was not written\n", to);
+      return StopOnSignal::exit_code();
+    }
+    say(words, "{}: {} rows, {} classes, {} non-zeros, {} bytes\n", to, s.rows, s.classes, s.nonzeros,
+        s.bytes);
+  }
   return kSuccess;
 }
 
 }  // namespace
 
-void add_generate(CLI::App& program, int& exit_code) {
+OptionTable add_generate(CLI::App& program, int& exit_code) {
   CLI::App* app = program.add_subcommand("generate", "Write a made-up data set with many classes");
   auto command = std::make_shared<GenerateCommand>();
   app->add_option("OUT", command->path, "File for the training rows; '-' for standard output")->required();
@@ -48,6 +59,7 @@ void add_generate(CLI::App& program, int& exit_code) {
   app->footer(
       "Example:\n  truemax generate train.txt --rows 50000 --classes 1000 --test test.txt --test-rows 5000");
   app->callback([command, &exit_code] { exit_code = run_generate(*command); });
+  return table;
 }
 
 }  // namespace truemax

@@ -1,10 +1,9 @@
 // truemax inspect
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "cli/command.hpp"
+#include "core/text.hpp"
 #include "model/model.hpp"
 
 namespace truemax {
@@ -25,10 +24,12 @@ std::string names_text(const nlohmann::json& names) {
 int run_inspect(const InspectCommand& command) {
   const nlohmann::json meta = read_model_metadata(command.model_path);
   if (command.json) {
-    fmt::print("{}\n", meta.dump());
+    say(stdout, "{}\n", meta.dump());
     return kSuccess;
   }
-  const auto line = [](const char* name, const std::string& value) { fmt::print("{:<16}{}\n", name, value); };
+  const auto line = [](const char* name, const std::string& value) {
+    say(stdout, "{:<16}{}\n", name, printable(value));
+  };
   line("model", command.model_path);
   line("written by", fmt::format("truemax {}, format version {}", meta.value("truemax_version", "?"),
                                  meta["format_version"].dump()));
@@ -40,23 +41,27 @@ int run_inspect(const InspectCommand& command) {
   line("intercept", meta["intercept"].get<bool>() ? "yes" : "no");
   line("method", meta["method"].get<std::string>());
   for (const char* group : {"preprocessing", "options", "data"}) {
-    fmt::print("{}\n", group);
+    say(stdout, "{}\n", group);
     if (meta.contains(group) && meta[group].is_object())
       for (const auto& [name, value] : meta[group].items())
-        fmt::print("  {:<22}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump());
+        say(stdout, "  {:<22}{}\n", printable(name),
+            printable(value.is_string() ? value.get<std::string>() : value.dump()));
   }
   return kSuccess;
 }
 
 }  // namespace
 
-void add_inspect(CLI::App& program, int& exit_code) {
+OptionTable add_inspect(CLI::App& program, int& exit_code) {
   CLI::App* app = program.add_subcommand("inspect", "What a model file holds");
   auto command = std::make_shared<InspectCommand>();
   app->add_option("MODEL", command->model_path, "Model file")->required();
-  app->add_flag("--json", command->json, "Print the metadata as one JSON object");
+  OptionTable table;
+  table.toggle("json", &command->json, "Print the metadata as one JSON object.");
+  bind_options(*app, table);
   app->footer("Example:\n  truemax inspect model.safetensors");
   app->callback([command, &exit_code] { exit_code = run_inspect(*command); });
+  return table;
 }
 
 }  // namespace truemax

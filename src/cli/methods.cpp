@@ -1,8 +1,6 @@
 // truemax methods
 #include "rule/methods.hpp"
 
-#include <fmt/format.h>
-
 #include "cli/command.hpp"
 #include "draw/draw.hpp"
 #include "report/table.hpp"
@@ -19,10 +17,10 @@ int run_methods() {
   for (const MethodInfo* info : methods())
     table.add({std::string(info->name), info->biased ? "yes" : "no", limit_text(info->most_rows),
                limit_text(info->most_classes), std::string(info->cost)});
-  fmt::print("{}\n", table.to_text());
-  for (const MethodInfo* info : methods()) fmt::print("{:<10}{}\n", info->name, info->description);
-  fmt::print("\ndraws\n");
-  for (const DrawInfo& info : draws()) fmt::print("{:<10}{}\n", info.name, info.description);
+  say(stdout, "{}\n", table.to_text());
+  for (const MethodInfo* info : methods()) say(stdout, "{:<10}{}\n", info->name, info->description);
+  say(stdout, "\ndraws\n");
+  for (const DrawInfo& info : draws()) say(stdout, "{:<10}{}\n", info.name, info.description);
   return kSuccess;
 }
 

@@ -1,10 +1,8 @@
 // truemax predict
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <memory>
 
 #include "cli/command.hpp"
+#include "core/text.hpp"
 #include "model/use.hpp"
 
 namespace truemax {
@@ -19,7 +17,8 @@ struct PredictCommand {
 void print_text(const Model& model, const Predictions& p, std::size_t row, fmt::memory_buffer& out) {
   for (std::size_t i = 0; i < p.top; ++i)
     fmt::format_to(std::back_inserter(out), "{}{}\t{:.9g}", i == 0 ? "" : "\t",
-                   model.classes->name(p.classes[row * p.top + i]), p.probability[row * p.top + i]);
+                   printable(model.classes->name(p.classes[row * p.top + i])),
+                   p.probability[row * p.top + i]);
   out.push_back('\n');
 }
 
@@ -56,7 +55,7 @@ int run_predict(const PredictCommand& command) {
 
 }  // namespace
 
-void add_predict(CLI::App& program, int& exit_code) {
+OptionTable add_predict(CLI::App& program, int& exit_code) {
   CLI::App* app =
       program.add_subcommand("predict", "The most probable classes of each row, with probabilities");
   auto command = std::make_shared<PredictCommand>();
@@ -66,15 +65,16 @@ void add_predict(CLI::App& program, int& exit_code) {
   OptionTable table;
   table.count("top", &command->top, {1, 4e9}, "Classes to print for each row.");
   command->use.describe(table);
-  bind_options(*app, table);
-  app->add_flag(
-      "--json", command->json,
+  table.toggle(
+      "json", &command->json,
       "One JSON object a row: row (from 1), classes, probabilities. Without it: one line a row, class and "
-      "probability separated by tabs");
+      "probability separated by tabs.");
+  bind_options(*app, table);
   app->footer(
       "Example:\n  truemax predict model.safetensors test.txt --top 5\n"
       "  truemax predict model.safetensors - --top 5 --json < test.txt");
   app->callback([command, &exit_code] { exit_code = run_predict(*command); });
+  return table;
 }
 
 }  // namespace truemax

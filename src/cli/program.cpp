@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "truemax/version.hpp"
 
 namespace truemax {
@@ -53,15 +52,23 @@ void require_command(const CLI::App& program, const std::string& word) {
 }
 
 int report(std::string_view message, int code) {
-  fmt::print(stderr, "truemax: error: {}\n", message);
+  say(stderr, "truemax: error: {}\n", printable(message));
   return code;
 }
 
-// The exit code, unless what was printed did not get through.
+// The exit code, unless what was printed did not get through and that is all that went wrong.
 int after_output(int exit_code) {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return report("standard output could not be written; is the disk full?", kBadInput);
-  return exit_code;
+  const bool whole = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (whole || exit_code != kSuccess) return exit_code;
+  return report("standard output could not be written; is the disk full?", kBadInput);
+}
+
+const char* memory_advice(const CLI::App& program) {
+  if (program.got_subcommand("train"))
+    return "read fewer rows (--max-rows) or keep fewer features (--max-features)";
+  if (program.got_subcommand("generate")) return "give fewer --features, --classes or --rows";
+  if (program.got_subcommand("evaluate")) return "read fewer rows (--max-rows), or use a larger machine";
+  return "use a larger machine";
 }
 
 int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
@@ -74,9 +81,7 @@ int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
   return report(fmt::format("{}; see '{} --help'.{}", error.what(), name, hint), kBadInput);
 }
 
-}  // namespace
-
-int run_program(int argc, const char* const* argv) {
+int run_commands(int argc, const char* const* argv) {
   CLI::App program(
       "truemax trains softmax models with very many classes towards the true maximum likelihood.", "truemax");
   program.set_version_flag("--version", kVersion);
@@ -88,18 +93,17 @@ int run_program(int argc, const char* const* argv) {
       "'truemax COMMAND --help' tells all about a command.\n"
       "Exit codes: 0 done, 2 bad input or option, 3 the method diverged, 130 stopped by Ctrl-C.");
   program.get_formatter()->column_width(34);
-  ignore_file_size_signal();
   int exit_code = kSuccess;
-  add_train(program, exit_code);
-  add_evaluate(program, exit_code);
-  add_predict(program, exit_code);
-  add_inspect(program, exit_code);
-  add_generate(program, exit_code);
+  const std::vector<OptionPage> pages{{"truemax train TRAIN", add_train(program, exit_code)},
+                                      {"truemax evaluate MODEL DATA", add_evaluate(program, exit_code)},
+                                      {"truemax predict MODEL DATA", add_predict(program, exit_code)},
+                                      {"truemax inspect MODEL", add_inspect(program, exit_code)},
+                                      {"truemax generate OUT", add_generate(program, exit_code)}};
   add_methods(program, exit_code);
-  add_options(program, exit_code);
+  add_options(program, exit_code, pages);
   try {
     if (argc <= 1) {
-      fmt::print("{}", program.help());
+      say(stdout, "{}", program.help());
       return kBadInput;
     }
     std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -111,24 +115,30 @@ int run_program(int argc, const char* const* argv) {
     require_command(program, arguments.front());
     std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
     program.parse(arguments);
-    return after_output(exit_code);
+    return exit_code;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", program.help());
-    return after_output(kSuccess);
+    say(stdout, "{}", program.help());
+    return kSuccess;
   } catch (const CLI::CallForVersion&) {
-    fmt::print("truemax {}\n", kVersion);
-    return after_output(kSuccess);
+    say(stdout, "truemax {}\n", kVersion);
+    return kSuccess;
   } catch (const CLI::ParseError& error) {
     return report_parse_error(program, error);
   } catch (const UserError& error) {
     return report(error.what(), kBadInput);
   } catch (const std::bad_alloc&) {
-    return report(
-        "the memory is not enough; read fewer rows (--max-rows) or keep fewer features (--max-features)",
-        kBadInput);
+    return report(fmt::format("the memory is not enough; {}", memory_advice(program)), kBadInput);
   } catch (const std::exception& error) {
     return report(fmt::format("this is a fault of truemax itself: {}; please report it", error.what()), kBug);
   }
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+  ignore_file_size_signal();
+  hold_standard_streams();
+  return after_output(run_commands(argc, argv));
 }
 
 }  // namespace truemax

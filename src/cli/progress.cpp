@@ -1,10 +1,10 @@
 #include "cli/progress.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
+
+#include "cli/command.hpp"
 
 namespace truemax {
 namespace {
@@ -35,13 +35,13 @@ bool ProgressLine::due() {
 }
 
 void ProgressLine::show(const std::string& text) {
-  fmt::print(stderr, "\r\x1b[K{}", text);
+  say(stderr, "\r\x1b[K{}", text);
   std::fflush(stderr);
   shown_ = true;
 }
 
 void ProgressLine::clear() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) say(stderr, "\r\x1b[K");
   shown_ = false;
 }
 
@@ -75,7 +75,7 @@ void TrainProgress::evaluated(const EvaluationRecord& record) {
   if (record.test) loss_ += fmt::format("  test {:.4f}", record.test->log_loss);
   line_.clear();
   rows_.restart();
-  fmt::print(stderr, "epoch {:>4}  {:>8.2f} s{}\n", record.epoch, record.train_seconds, loss_);
+  say(stderr, "epoch {:>4}  {:>8.2f} s{}\n", record.epoch, record.train_seconds, loss_);
 }
 
 }  // namespace truemax

@@ -1,6 +1,4 @@
 // truemax train
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 
@@ -24,18 +22,25 @@ struct TrainCommand {
   }
 };
 
-std::string counts_text(const char* name, const Dataset& data) {
+// An example is a row with one of its labels.
+const char* example_word(LabelRule labels) {
+  return labels == LabelRule::all ? "example" : "row";
+}
+
+std::string counts_text(const char* name, const Dataset& data, LabelRule labels) {
   const DataStatistics& s = data.statistics;
+  std::string rows = counted(data.size(), example_word(labels));
+  if (labels == LabelRule::all) rows += " of " + counted(data.rows.rows(), "row");
   std::string text =
-      fmt::format("{:<8}{}, {}, {}, {} ({})", name, counted(data.size(), "row"),
-                  counted(data.space->features, "feature"), counted(data.classes->size(), "class", "classes"),
+      fmt::format("{:<8}{}, {}, {}, {} ({})", name, rows, counted(data.space->features, "feature"),
+                  counted(data.classes->size(), "class", "classes"),
                   counted(data.rows.nonzeros(), "non-zero"), format_name(data.format));
   const auto left_out = [&](std::uint64_t count, const char* what, const char* why) {
     if (count > 0) text += fmt::format("; {} {}", counted(count, what), why);
   };
   left_out(s.rows_without_label, "row", "without label dropped");
   left_out(s.rows_without_features, "row", "without features dropped");
-  left_out(s.unseen, "row", "with a label unseen in training left out");
+  left_out(s.unseen, example_word(labels), "with a label unseen in training left out");
   left_out(s.unknown_words, "unknown word", "dropped");
   return text + "\n";
 }
@@ -72,22 +77,24 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
   table.add(table_row("class frequencies", 0, 0, evaluate_class_frequencies(run.data), test_frequencies));
   table.add(table_row(run.options.train.method, outcome.last->epoch, outcome.last->train_seconds,
                       outcome.last->train, outcome.last->test));
-  fmt::print("\n{}", table.to_text());
-  fmt::print("error and precision are on the {} rows\n", run.test ? "test" : "training");
+  say(stdout, "\n{}", table.to_text());
+  say(stdout, "error and precision are on the {} rows\n", run.test ? "test" : "training");
   if (outcome.last->test && outcome.last->test->statistics.unseen > 0)
-    fmt::print("{} with a label unseen in training: counted for precision only\n",
-               counted(outcome.last->test->statistics.unseen, "test row"));
+    say(stdout, "{} with a label unseen in training: left out of log-loss and error, not of precision\n",
+        counted(outcome.last->test->statistics.unseen,
+                fmt::format("test {}", example_word(run.options.preprocess.labels))));
 }
 
 int run_train(TrainCommand& command) {
   command.run.fit_step = !command.was_given("method") && !command.was_given("step");
   PreparedRun run = prepare_run(std::move(command.run));
-  print_notes(run.notes);
+  const LabelRule labels = run.options.preprocess.labels;
   if (!command.quiet) {
-    fmt::print("{}", counts_text("train", run.data));
-    if (run.test) fmt::print("{}", counts_text("test", *run.test));
-    fmt::print("{}", method_text(run.options.train, run.options.fit_step));
-    fmt::print("memory  {}\n", run.memory.to_text());
+    print_notes(run.notes);
+    say(stdout, "{}", counts_text("train", run.data, labels));
+    if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
+    say(stdout, "{}", method_text(run.options.train, run.options.fit_step));
+    say(stdout, "memory  {}\n", run.memory.to_text());
     std::fflush(stdout);
   }
   const StopOnSignal signals;
@@ -103,19 +110,19 @@ int run_train(TrainCommand& command) {
   if (!command.quiet) {
     print_table(run, outcome);
     if (outcome.last && (outcome.interrupted || !outcome.divergence.empty()))
-      fmt::print("these figures are of epoch {}; the model has {} and {} steps in all\n", outcome.last->epoch,
-                 counted(outcome.epochs, "whole epoch"), outcome.steps);
-    fmt::print("\nmodel   {}\nlog     {}\n", finished.saved ? run.options.model : "none", run.options.log);
+      say(stdout, "these figures are of epoch {}; the model has {} and {} steps in all\n",
+          outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);
+    say(stdout, "\nmodel   {}\nlog     {}\n", finished.saved ? run.options.model : "none", run.options.log);
     if (finished.saved && !outcome.interrupted)
-      fmt::print("next    truemax predict {} DATA --top 5\n", run.options.model);
+      say(stdout, "next    truemax predict {} DATA --top 5\n", run.options.model);
   }
   if (outcome.interrupted) {
-    fmt::print(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n",
-               outcome.steps, outcome.epochs, finished.saved ? "in " + run.options.model : "not saved");
+    say(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n", outcome.steps,
+        outcome.epochs, finished.saved ? "in " + run.options.model : "not saved");
     return StopOnSignal::exit_code();
   }
   if (!outcome.divergence.empty()) {
-    fmt::print(stderr, "truemax: error: {}\n", outcome.divergence);
+    say(stderr, "truemax: error: {}\n", outcome.divergence);
     return kDiverged;
   }
   return kSuccess;
@@ -123,7 +130,7 @@ int run_train(TrainCommand& command) {
 
 }  // namespace
 
-void add_train(CLI::App& program, int& exit_code) {
+OptionTable add_train(CLI::App& program, int& exit_code) {
   CLI::App* app = program.add_subcommand("train", "Train a model on a data file, evaluate it and save it");
   auto command = std::make_shared<TrainCommand>();
   app->add_option("TRAIN", command->run.train_path,
@@ -131,13 +138,14 @@ void add_train(CLI::App& program, int& exit_code) {
       ->required();
   OptionTable table;
   command->run.describe(table);
+  table.toggle("quiet", &command->quiet, "Print nothing but errors.");
   bind_options(*app, table, &command->given);
-  app->add_flag("--quiet", command->quiet, "Print nothing but errors");
   app->footer(
       "Example:\n  truemax generate train.txt --test test.txt --test-rows 1000\n"
       "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2 "
       "--model model.safetensors --log run.jsonl");
   app->callback([command, &exit_code] { exit_code = run_train(*command); });
+  return table;
 }
 
 }  // namespace truemax

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "core/random.hpp"
 #include "data/input.hpp"
@@ -193,6 +194,16 @@ void check(const GenerateOptions& options) {
   if (options.nonzeros > static_cast<double>(options.features))
     throw UserError(fmt::format("--nonzeros {}: more than the {} features of --features; give fewer",
                                 options.nonzeros, options.features));
+  // The tables that classes and features are drawn from take 12 bytes a cell, those of the larger as much
+  // again while they are made; a class has its sure row in 4 bytes a row.
+  const std::uint64_t needed =
+      12 * (options.features + options.classes + std::max(options.features, options.classes)) +
+      (options.rows >= options.classes ? 4 * options.rows : 0);
+  if (const std::uint64_t there = available_memory(); needed > there)
+    throw UserError(fmt::format(
+        "the tables for {} features, {} classes and {} rows take {} of memory and {} are there; give fewer "
+        "--features, --classes or --rows",
+        options.features, options.classes, options.rows, size_text(needed), size_text(there)));
 }
 
 struct Chunk {
@@ -227,10 +238,12 @@ void GenerateOptions::describe(OptionTable& table) {
                "Format of the files written.");
 }
 
-GenerateSummary generate_rows(const GenerateOptions& options, Part part, std::size_t threads,
-                              const std::function<void(std::string_view)>& sink) {
-  check(options);
-  const Generator generator(options, part);
+namespace {
+
+using Sink = std::function<void(std::string_view)>;
+
+GenerateSummary write_rows(const Generator& generator, const GenerateOptions& options, std::size_t threads,
+                           const Sink& sink, const std::atomic<bool>* stop) {
   const RowWriter writer(options.format);
   GenerateSummary summary;
   const auto give = [&](std::string_view text) {
@@ -243,6 +256,8 @@ GenerateSummary generate_rows(const GenerateOptions& options, Part part, std::si
   std::vector<bool> has_row(options.classes, false);
   std::vector<Chunk> chunks(std::max<std::size_t>(1, 4 * threads));
   for (std::uint64_t first = 0; first < generator.rows(); first += kChunkRows * chunks.size()) {
+    summary.stopped = stop != nullptr && stop->load();
+    if (summary.stopped) break;
     parallel_for(chunks.size(), threads, [&](std::size_t c) {
       Chunk& chunk = chunks[c];
       chunk.text.clear();
@@ -271,28 +286,53 @@ GenerateSummary generate_rows(const GenerateOptions& options, Part part, std::si
   return summary;
 }
 
-GenerateSummary generate_file(const GenerateOptions& options, Part part, std::size_t threads,
-                              const std::string& path) {
-  check(options);
+// What "-", a pipe or a device is given: written as it comes.
+GenerateSummary write_stream(const Generator& generator, const GenerateOptions& options, std::size_t threads,
+                             const std::string& path, const std::atomic<bool>* stop) {
   const bool to_stdout = path == "-";
-  const std::string shown = to_stdout ? "standard output" : path;
   const auto fail = [&] {
-    throw file_error(shown, 0, fmt::format("cannot be written ({})", std::strerror(errno)),
+    throw file_error(to_stdout ? "standard output" : path, 0,
+                     fmt::format("cannot be written ({})", std::strerror(errno)),
                      "check the path and the space on the disk");
   };
   const auto close = [](std::FILE* file) { std::fclose(file); };
-  std::unique_ptr<std::FILE, decltype(close)> owned(nullptr, close);
-  std::FILE* file = stdout;
-  if (!to_stdout) {
-    owned.reset(std::fopen(path.c_str(), "wb"));
-    if (!owned) fail();
-    file = owned.get();
-  }
-  const GenerateSummary summary = generate_rows(options, part, threads, [&](std::string_view text) {
+  std::unique_ptr<std::FILE, decltype(close)> owned(to_stdout ? nullptr : std::fopen(path.c_str(), "wb"),
+                                                    close);
+  if (!to_stdout && !owned) fail();
+  std::FILE* const file = to_stdout ? stdout : owned.get();
+  const auto sink = [&](std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) fail();
-  });
+  };
+  const GenerateSummary summary = write_rows(generator, options, threads, sink, stop);
   if (std::fflush(file) != 0) fail();
   if (owned && std::fclose(owned.release()) != 0) fail();
+  return summary;
+}
+
+}  // namespace
+
+GenerateSummary generate_rows(const GenerateOptions& options, Part part, std::size_t threads,
+                              const Sink& sink) {
+  check(options);
+  return write_rows(Generator(options, part), options, threads, sink, nullptr);
+}
+
+GenerateSummary generate_file(const GenerateOptions& options, Part part, std::size_t threads,
+                              const std::string& path, const BeginWriting& begin) {
+  check(options);
+  const bool streams = path == "-" || is_stream(path);
+  if (!streams) require_writable(path, 0, "");
+  const Generator generator(options, part);
+  const std::atomic<bool>* const stop = begin ? begin() : nullptr;
+  if (streams) return write_stream(generator, options, threads, path, stop);
+  AtomicFile file(path);
+  std::uint64_t at = 0;
+  const auto sink = [&](std::string_view text) {
+    file.write_at(at, text);
+    at += text.size();
+  };
+  const GenerateSummary summary = write_rows(generator, options, threads, sink, stop);
+  if (!summary.stopped) file.commit();
   return summary;
 }
 

@@ -1,6 +1,7 @@
 // Made-up data: rows of a Zipf-distributed class, with features partly of the class's own and partly common.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -29,6 +30,7 @@ enum class Part { train, test };
 struct GenerateSummary {
   std::uint64_t rows = 0, nonzeros = 0, bytes = 0;
   std::uint64_t classes = 0;  // different labels in these rows
+  bool stopped = false;       // by the flag
 };
 
 // Writes the rows of a part to `sink`, piece by piece in order. Row i is a pure function of the options and
@@ -38,8 +40,11 @@ struct GenerateSummary {
 GenerateSummary generate_rows(const GenerateOptions& options, Part part, std::size_t threads,
                               const std::function<void(std::string_view)>& sink);
 
-// The same into a file, or to standard output for "-".
+// The same into a file, or to standard output for "-". `begin`, where there is one, is called when the first
+// byte is about to be written; the flag that it returns stops the writing. A file appears whole or not at
+// all.
+using BeginWriting = std::function<const std::atomic<bool>*()>;
 GenerateSummary generate_file(const GenerateOptions& options, Part part, std::size_t threads,
-                              const std::string& path);
+                              const std::string& path, const BeginWriting& begin = {});
 
 }  // namespace truemax

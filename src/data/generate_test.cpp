@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
+#include "core/files.hpp"
 #include "core/random.hpp"
 #include "data/load.hpp"
 #include "data/test_support.hpp"
@@ -115,7 +119,28 @@ TEST(Generate, RefusesWhatCannotBe) {
   EXPECT_THAT(error_of([&] { text_of(options, Part::train); }),
               HasSubstr("--nonzeros 20: more than the 3 features"));
   EXPECT_THAT(error_of([&] { generate_file({}, Part::train, 1, "/no/such/folder/f"); }),
-              HasSubstr("/no/such/folder/f: cannot be written"));
+              HasSubstr("/no/such/folder/f: there is no folder /no/such/folder"));
+}
+
+TEST(Generate, AnOlderFileStaysWhereNothingComesOfIt) {
+  const TempFolder folder;
+  const std::string path = folder.write("f", "older");
+  const auto content = [&] {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  GenerateOptions options;
+  options.features = options.classes = options.rows = 4294967294;  // 170 GB of tables
+  if (available_memory() < (std::uint64_t{100} << 30)) {
+    EXPECT_THAT(error_of([&] { generate_file(options, Part::train, 1, path); }),
+                HasSubstr("give fewer --features, --classes or --rows"));
+  }
+  EXPECT_EQ(content(), "older");
+  const std::atomic<bool> stop{true};
+  EXPECT_TRUE(generate_file({}, Part::train, 1, path, [&] { return &stop; }).stopped);
+  EXPECT_EQ(content(), "older");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path("")), {}), 1)
+      << "nothing beside it";
 }
 
 // Chi-square with n - 1 degrees of freedom lies below n + 6 sqrt(2 n) but for one time in about 10^7 (fixed
