@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Documents that must agree with the program: docs/options.md is what `truemax options` prints, the reader in
-docs/model-file.md reads a model, and links between the documents lead somewhere."""
+docs/model-file.md reads a model, commands of the pages work, and links and paths lead somewhere."""
 import os
 import re
 import subprocess
@@ -13,6 +13,13 @@ from support import PROGRAM, ROOT, truemax
 def document(*parts):
     with open(os.path.join(ROOT, *parts), encoding="utf-8") as file:
         return file.read()
+
+
+def documents():
+    """The folder and the name of every document."""
+    for folder, _, names in os.walk(ROOT):
+        if os.path.relpath(folder, ROOT).split(os.sep)[0] not in ("build", ".git"):
+            yield from ((folder, name) for name in names if name.endswith(".md"))
 
 
 class Documents(unittest.TestCase):
@@ -31,16 +38,40 @@ class Documents(unittest.TestCase):
         self.assertEqual(tensors["weight"].shape, (20, 1000))
         self.assertEqual(info["classes"], [str(k) for k in range(20)])
 
+    def test_every_option_of_every_help_stands_on_the_page(self):
+        for command in ("train", "evaluate", "predict", "inspect", "generate"):
+            with self.subTest(command):
+                section = re.search(rf"(?ms)^## truemax {command} .*?(?=^## |\Z)", document("docs", "options.md"))[0]
+                said = set(re.findall(r"--([a-z][a-z-]*)", truemax(command, "--help").stdout.split("Example:")[0]))
+                named = set(re.findall(r"(?m)^\| `--([a-z-]+)", section))
+                # what a help text says of other options, --no-NAME of switches, and --help itself
+                for option in said - {"help"}:
+                    self.assertTrue(option.removeprefix("no-") in named, f"--{option}")
+
+    def test_the_generate_command_of_the_page_on_formats_works(self):
+        command = re.search(r"(?m)^truemax (generate .*)$", document("docs", "formats.md"))[1]
+        with tempfile.TemporaryDirectory() as folder:
+            result = truemax(*command.split(), cwd=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(os.listdir(folder), ["train.txt"])
+
+    def test_paths_in_the_documents_exist(self):
+        seen = 0
+        for folder, name in documents():
+            text = document(os.path.relpath(folder, ROOT), name)
+            for path in re.findall(r"`((?:src|tests|docs|bench|cmake|include)/[\w./-]*)`", text):
+                if "NAME" in path:  # a file yet to be written
+                    continue
+                seen += 1
+                self.assertTrue(os.path.exists(os.path.join(ROOT, path)), f"{name}: {path}")
+        self.assertGreater(seen, 10)
+
     def test_links_between_documents_lead_somewhere(self):
         seen = 0
-        for folder, _, names in os.walk(ROOT):
-            if os.path.relpath(folder, ROOT).split(os.sep)[0] in ("build", ".git"):
-                continue
-            for name in names:
-                if name.endswith(".md"):
-                    for target in re.findall(r"\]\((?!http)([^)#]+)", document(os.path.relpath(folder, ROOT), name)):
-                        seen += 1
-                        self.assertTrue(os.path.exists(os.path.join(folder, target)), f"{name}: {target}")
+        for folder, name in documents():
+            for target in re.findall(r"\]\((?!http)([^)#]+)", document(os.path.relpath(folder, ROOT), name)):
+                seen += 1
+                self.assertTrue(os.path.exists(os.path.join(folder, target)), f"{name}: {target}")
         self.assertGreater(seen, 3)
 
 
