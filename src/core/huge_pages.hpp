@@ -52,7 +52,7 @@ struct HugeAllocator {
     return static_cast<T*>(start);
   }
   void deallocate(T* start, std::size_t n) {
-    ::operator delete(start, n * sizeof(T), alignment(n * sizeof(T)));
+    ::operator delete(start, alignment(n * sizeof(T)));
   }
   bool operator==(const HugeAllocator&) const { return true; }
 };
