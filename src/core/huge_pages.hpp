@@ -51,9 +51,7 @@ struct HugeAllocator {
     if (bytes >= detail::kHugePage) detail::advise_huge_pages(start, bytes);
     return static_cast<T*>(start);
   }
-  void deallocate(T* start, std::size_t n) {
-    ::operator delete(start, alignment(n * sizeof(T)));
-  }
+  void deallocate(T* start, std::size_t n) { ::operator delete(start, alignment(n * sizeof(T))); }
   bool operator==(const HugeAllocator&) const { return true; }
 };
 
