@@ -1,0 +1,235 @@
+#include "solve/implicit_row.hpp"
+
+#ifndef HWY_DISABLED_TARGETS
+// Sizeless vectors (SVE, RVV) use NEON or the scalar path, as in weights/tile.cpp.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "solve/implicit_row.cpp"
+#include <hwy/foreach_target.h>
+// after foreach_target
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "solve/one_class_model.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace truemax {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using RowTag = hn::CappedTag<double, 8>;
+using RowV = hn::Vec<RowTag>;
+constexpr std::size_t kRowWidth = hn::MaxLanes(RowTag());
+
+constexpr double kLowestRowLog = -690;  // a is kept above exp of this, 1e-300, which is nothing
+constexpr int kMostRowEvaluations = 100;
+
+// The relative change of the w that solves w + log(w) = t, from a guess a with residual = t - a - log(a) and
+// over = 1/(1 + a); see solve/implicit.cpp.
+HWY_INLINE RowV row_delta(RowV residual, RowV over) {
+  const RowTag d;
+  const RowV rho = hn::Mul(residual, over);
+  const RowV cubic = hn::Mul(over, hn::MulSub(hn::Set(d, 0.5), over, hn::Set(d, 1.0 / 3.0)));
+  const RowV square = hn::MulAdd(rho, cubic, hn::Mul(hn::Set(d, 0.5), over));
+  return hn::MulAdd(hn::Mul(rho, rho), square, rho);
+}
+
+HWY_INLINE RowV row_refine(RowV t, RowV a) {
+  const RowTag d;
+  const RowV over = hn::Div(hn::Set(d, 1.0), hn::Add(hn::Set(d, 1.0), a));
+  const RowV residual = hn::Sub(hn::Sub(t, a), hn::Log(d, a));
+  return hn::MulAdd(a, row_delta(residual, over), a);
+}
+
+// A guess for w + log(w) = t within 7%, from t >= kLowestRowLog.
+HWY_INLINE RowV row_guess(RowV t) {
+  const RowTag d;
+  const RowV one = hn::Set(d, 1.0);
+  const RowV e = hn::Exp(d, hn::Min(t, one));
+  const RowV small = hn::Div(hn::Mul(e, hn::MulAdd(hn::Set(d, 4.0 / 3.0), e, one)),
+                             hn::MulAdd(e, hn::MulAdd(hn::Set(d, 5.0 / 6.0), e, hn::Set(d, 7.0 / 3.0)), one));
+  if (hn::AllTrue(d, hn::Lt(t, one))) return small;
+  const RowV beyond = hn::Sub(t, one);
+  const RowV middle = hn::MulAdd(beyond, hn::MulAdd(beyond, hn::Set(d, 0.0625), hn::Set(d, 0.5)), one);
+  const RowV positive = hn::Max(t, one);
+  const RowV log_t = hn::Log(d, positive);
+  const RowV large = hn::Add(hn::Sub(positive, log_t), hn::Div(log_t, positive));
+  return hn::IfThenElse(hn::Lt(t, one), small, hn::IfThenElse(hn::Lt(t, hn::Set(d, 2.5)), middle, large));
+}
+
+// The classes of the row, padded with classes of share 0.
+struct RowClasses {
+  std::size_t padded;
+  double* log_scale;  // A_j
+  double* share;      // r_j/r_y; 0 where o_j is 0
+  double* a;
+};
+
+struct RowSums {
+  double v, slope, curve;  // v and minus its first and its second derivative in tau
+};
+
+// Brings a to tau and adds up. `move`: how far tau is from where a is right; not finite: a says nothing.
+RowSums evaluate_row(const RowClasses& classes, double tau, double move) {
+  const RowTag d;
+  const RowV one = hn::Set(d, 1.0), lowest = hn::Set(d, kLowestRowLog), at = hn::Set(d, tau);
+  RowV v = hn::Zero(d), slope = hn::Zero(d), curve = hn::Zero(d);
+  const bool fresh = !(std::abs(move) <= 1);
+  const bool twice = fresh || std::abs(move) > 0.05;
+  const RowV residual = hn::Set(d, fresh ? 0.0 : -move);
+  for (std::size_t j = 0; j < classes.padded; j += kRowWidth) {
+    const RowV t = hn::Max(hn::Sub(hn::Load(d, classes.log_scale + j), at), lowest);
+    RowV a;
+    if (fresh) {
+      a = row_guess(t);
+    } else {
+      a = hn::Load(d, classes.a + j);
+      a = hn::MulAdd(a, row_delta(residual, hn::Div(one, hn::Add(one, a))), a);
+    }
+    a = row_refine(t, a);
+    if (twice) a = row_refine(t, a);
+    hn::Store(a, d, classes.a + j);
+    const RowV over = hn::Div(one, hn::Add(one, a)), part = hn::Mul(hn::Load(d, classes.share + j), a);
+    const RowV first = hn::Mul(part, over);
+    v = hn::Add(v, part);
+    slope = hn::Add(slope, first);
+    curve = hn::MulAdd(first, hn::Mul(over, over), curve);
+  }
+  return {hn::GetLane(hn::SumOfLanes(d, v)), hn::GetLane(hn::SumOfLanes(d, slope)),
+          hn::GetLane(hn::SumOfLanes(d, curve))};
+}
+
+// Fills A and the shares; returns the largest |A_j|, or -1 if no class takes part. Where the row brings no
+// guess, or one so far off that nothing is left of any class there, `merged` becomes one class that stands
+// for all: the same sum of exp(A_j), and the share of those that make most of it.
+double prepare_row(const ImplicitRow& row, const RowClasses& classes, OneClassModel& merged, bool& warm) {
+  const RowTag d;
+  const double infinity = std::numeric_limits<double>::infinity();
+  double highest = -infinity, size = 0;
+  for (std::size_t j = 0; j < classes.padded; ++j) {
+    const bool drawn = j < row.classes && row.weight[j] > 0;
+    const double r = drawn && row.ridge != nullptr ? row.ridge[j] : 1;
+    classes.share[j] = drawn ? r / row.label_ridge : 0;
+    classes.a[j] = drawn ? row.e * row.weight[j] * (row.squared_norm / r) : 1;
+    // Equal ridge factors, and so none at all: what the scores have in common costs no digits.
+    const double gap = !drawn                 ? 0
+                       : r == row.label_ridge ? (row.score[j] - row.label_score) / r
+                                              : row.score[j] / r - row.label_score / row.label_ridge;
+    classes.log_scale[j] = gap;
+  }
+  for (std::size_t j = 0; j < classes.padded; j += kRowWidth) {
+    const RowV log_scale =
+        hn::Add(hn::Log(d, hn::Load(d, classes.a + j)), hn::Load(d, classes.log_scale + j));
+    hn::Store(log_scale, d, classes.log_scale + j);
+  }
+  for (std::size_t j = 0; j < row.classes; ++j)
+    if (classes.share[j] > 0) {
+      highest = std::max(highest, classes.log_scale[j]);
+      size = std::max(size, std::abs(classes.log_scale[j]));
+    }
+  if (highest == -infinity) return -1;
+  warm = row.start >= 0 && row.start < highest + 600;
+  if (warm) return size;
+  RowV once = hn::Zero(d), squared = hn::Zero(d);
+  for (std::size_t j = 0; j < classes.padded; j += kRowWidth) {
+    const RowV t = hn::Sub(hn::Load(d, classes.log_scale + j), hn::Set(d, highest));
+    const RowV part = hn::Exp(d, hn::Max(hn::Min(t, hn::Zero(d)), hn::Set(d, kLowestRowLog)));
+    const RowV weighted = hn::Mul(part, hn::Load(d, classes.share + j));
+    once = hn::Add(once, weighted);
+    squared = hn::MulAdd(part, weighted, squared);
+  }
+  const double sum = hn::GetLane(hn::SumOfLanes(d, once));
+  const double share = sum * (sum / hn::GetLane(hn::SumOfLanes(d, squared)));
+  merged.beta = 1, merged.eta = 1 + 1 / share;
+  merged.constant = highest + std::log(sum * merged.eta);
+  return size;
+}
+
+// `memory`: three arrays of `padded` numbers.
+int solve_implicit_row_here(ImplicitRow& row, double* memory, std::size_t padded) {
+  const RowClasses classes{padded, memory, memory + padded, memory + 2 * padded};
+  const double kappa = row.label_ridge / row.squared_norm;  // c_y = kappa v
+
+  OneClassModel model{row.e, row.u, kappa, 1, 2, 0};
+  bool warm = false;
+  const double size = prepare_row(row, classes, model, warm);
+  row.label_coefficient = 0;
+  if (size < 0) {
+    row.u = solve_without_class(row.e, row.u);
+    std::fill_n(row.coefficient, row.classes, 0.0);
+    return 0;
+  }
+  OneClassSolution found{row.u, 0};
+  double tau = row.start;
+  if (!warm) {
+    found = solve_one_class(model, row.u);
+    tau = found.u + found.v;
+  }
+  double low = 0, high = std::numeric_limits<double>::infinity();
+  double move = high;
+  int evaluations = 0;
+  while (evaluations < kMostRowEvaluations) {
+    const RowSums sums = evaluate_row(classes, tau, move);
+    ++evaluations;
+    const bool exact = model.match(tau, sums.v, sums.slope, sums.curve);
+    found = solve_one_class(model, found.u);
+    move = found.u + found.v - tau;
+    if (std::abs(move) <= (exact ? 1e-5 : 1e-8) + 1e-14 * (size + tau)) break;
+    // v(tau) falls and u + v rises in v: the model's root lies on the true root's side of tau.
+    if (found.v > sums.v)
+      high = std::min(high, tau);
+    else
+      low = std::max(low, tau);
+    double next = tau + move;
+    if (!(next > low && next < high)) next = high < 1e300 ? low + 0.5 * (high - low) : low + 1;
+    if (next == tau) break;
+    move = next - tau;
+    tau = next;
+  }
+  // The move is so short that its fourth power is nothing; or it is the rounding of huge scores.
+  move = std::clamp(move, -0.5, 0.5);
+  double total = 0;
+  for (std::size_t j = 0; j < row.classes; ++j) {
+    const double a = classes.a[j], over = 1 / (1 + a), rho = -move * over;
+    const double delta = rho + rho * rho * (0.5 * over + rho * over * (0.5 * over - 1.0 / 3.0));
+    const double c = kappa * classes.share[j] * (a + a * delta);
+    row.coefficient[j] = c;
+    total += c;
+  }
+  row.label_coefficient = total;
+  row.u = found.u;
+  return evaluations;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace truemax
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace truemax {
+
+HWY_EXPORT(solve_implicit_row_here);
+
+int solve_implicit_row(ImplicitRow& row) {
+  constexpr std::size_t kLanes = 8;          // arrays are padded to a multiple of this
+  constexpr std::size_t kFixedClasses = 64;  // up to so many live on the stack
+  const std::size_t padded = (row.classes + kLanes - 1) / kLanes * kLanes;
+  if (padded <= kFixedClasses) {
+    alignas(64) double fixed[3 * kFixedClasses];
+    return HWY_DYNAMIC_DISPATCH(solve_implicit_row_here)(row, fixed, padded);
+  }
+  thread_local std::vector<double> large;
+  if (large.size() < 3 * padded + kLanes) large.resize(3 * padded + kLanes);
+  const std::size_t off = reinterpret_cast<std::uintptr_t>(large.data()) / sizeof(double) % kLanes;
+  return HWY_DYNAMIC_DISPATCH(solve_implicit_row_here)(row, large.data() + (kLanes - off) % kLanes, padded);
+}
+
+}  // namespace truemax
+#endif  // HWY_ONCE
