@@ -1,0 +1,55 @@
+// The implicit step for n rows and their classes together: the argmin over (u, w) of
+//     sum_i e_i (u_i + exp(-u_i) + sum_k o_ik exp(x_i.(w_k - w_y_i) - u_i)) + sum_i (u_i - u_i')^2/2
+//       + sum_k |w_k - w_k'|^2/2 + (r_k - 1)|w_k|^2/2.
+// (paper: the n x m section of the appendix, whose "separate Lambert-W functions" hold for orthogonal rows
+// only.) Result: u_i and C; then w_k <- (w_k' + sum_i C_ik x_i)/r_k.
+//
+// With c_ik = e_i o_ik exp(b_ik - b_iy - u_i) >= 0, b the new scores, C_ik = -c_ik but for the label, where
+// it is s_i = sum_k c_ik. Two ways to the solution, mixed:
+// - sweeps: row i, given what the others do, is the problem of solve/implicit_row.hpp;
+// - Newton's method on the dual, convex in c:
+//     sum_ik c_ik (log(c_ik/(e_i o_ik)) - 1) + sum_i U_i(s_i) + sum_k (2 C_k.Z_k + C_k'G C_k)/(2 r_k),
+//   U_i'(s) = u_i(s) from e_i (1 - exp(-u)) + u = u_i' + s. One class k after the other is eliminated,
+//   which leaves a linear system in t_i = u_i + b_iy and s_i. G is never inverted: rows may be equal.
+// Sweeps always make progress and are quick while rows have little in common; Newton's method does not mind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace truemax {
+
+struct ImplicitBatch {
+  std::size_t rows = 0, columns = 0;
+  const double* e = nullptr;             // [n] steps of the rows, > 0
+  const double* score = nullptr;         // Z [n][columns] old scores
+  const double* weight = nullptr;        // o [n][columns]; 0: takes no part; the label's own is not looked at
+  const std::uint32_t* label = nullptr;  // [n] column of the row's label
+  const double* gram = nullptr;          // G [n][n], diagonal > 0
+  const double* ridge = nullptr;         // [columns] r >= 1; null: all 1
+  double* u = nullptr;                   // [n] in: old u >= 0; out: new u >= 0
+  double* coefficient = nullptr;         // C [n][columns] out
+};
+
+// Keeps its buffers from one step to the next; one thread at a time.
+class ImplicitBatchSolver {
+ public:
+  ImplicitBatchSolver();
+  ~ImplicitBatchSolver();
+  ImplicitBatchSolver(ImplicitBatchSolver&&) noexcept;
+  ImplicitBatchSolver& operator=(ImplicitBatchSolver&&) noexcept;
+
+  // Returns sweeps plus Newton iterations. The result is finite for every finite input.
+  int solve(const ImplicitBatch& batch);
+
+  // What the last solve() took.
+  int sweeps() const;
+  int newton_iterations() const;
+
+ private:
+  class Work;
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace truemax
