@@ -1,35 +1,54 @@
 #include "solve/implicit_batch.hpp"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
+#include "solve/dense.hpp"
 #include "solve/implicit_row.hpp"
 #include "solve/one_class_model.hpp"
 
 namespace truemax {
 namespace {
 
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Vector = Eigen::VectorXd;
-using ConstMatrix = Eigen::Map<const Matrix>;
-using Index = Eigen::Index;
-
-constexpr double kNothing = 1e-290;   // a coefficient below this counts as 0
-constexpr double kTolerance = 1e-13;  // of a coefficient, times the size of the scores
+constexpr double kNothing = 1e-290;     // a coefficient below this counts as 0
+constexpr double kLogSomething = -660;  // exp of this does not
+constexpr double kTolerance = 1e-13;    // of a coefficient, times the size of the scores
 constexpr int kMostSweeps = 200;
-constexpr int kMostNewton = 60;
-constexpr double kPatience = 8;  // Newton's method takes over when more sweeps than this lie ahead
-
-}  // namespace
+constexpr int kMostNewton = 100;
+constexpr double kPatience = 4;  // Newton's method takes over when more sweeps than this lie ahead
+constexpr double kNear = 0.03;   // a factorisation is used again while coefficients change by less in all
+constexpr double kSmall = 1e-9;  // a coefficient is small beside the sum of its row's
+constexpr double kFar = 0.5;     // a Newton step longer than this is followed by a sweep
 
 // One drawn class of one row.
 struct Entry {
-  Index column;
+  std::size_t column;
   double weight, log_scale, ridge;  // o, log(e o), r
   double c, gradient, move;
 };
+
+// A drawn class: its entries are places [begin, begin + count) of by_class_.
+struct DrawnClass {
+  std::size_t column, begin, count;
+  double ridge;
+};
+
+struct Place {
+  std::size_t entry, row;
+};
+
+double dot(const double* a, const double* b, std::size_t count) {
+  double sum[4] = {0, 0, 0, 0};
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (std::size_t j = 0; j < 4; ++j) sum[j] += a[i + j] * b[i + j];
+  for (; i < count; ++i) sum[0] += a[i] * b[i];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+}  // namespace
 
 class ImplicitBatchSolver::Work {
  public:
@@ -37,80 +56,101 @@ class ImplicitBatchSolver::Work {
   int sweeps = 0, newton = 0;
 
  private:
+  double ridge(std::size_t k) const { return batch_->ridge == nullptr ? 1.0 : batch_->ridge[k]; }
+  double gram(std::size_t i, std::size_t j) const { return batch_->gram[i * n_ + j]; }
   void begin(const ImplicitBatch& batch);
-  double ridge(Index k) const { return batch_->ridge == nullptr ? 1.0 : batch_->ridge[k]; }
+  void list_classes();
   double sweep();
+  bool newton_steps();
   void refresh();
   double gradients();
-  double newton_move();
-  void eliminate_class(Index k);
+  void factor();
+  void factor_class(const DrawnClass& drawn, DenseMatrix& m);
+  double direction();
+  void advance(double part);
   bool line_search();
-  void set_coefficients(double part);
 
   const ImplicitBatch* batch_ = nullptr;
-  Index n_ = 0, columns_ = 0;
-  bool labels_drawn_ = false;                       // some row's label is a drawn class of another
-  std::vector<Entry> entries_;                      // row after row
-  std::vector<std::size_t> row_begin_;              // [n + 1]
-  std::vector<std::vector<std::size_t>> of_class_;  // [columns] its entries
-  std::vector<std::vector<Index>> labelled_;        // [columns] rows with this label
-  std::vector<Index> row_of_;                       // of each entry
-  std::vector<double> old_u_, sum_;                 // [n] u', s_i
+  std::size_t n_ = 0, columns_ = 0;
+  std::vector<Entry> entries_;          // row after row
+  std::vector<std::size_t> row_begin_;  // [n + 1]
+  std::vector<DrawnClass> classes_;
+  std::vector<Place> by_class_;                         // entries class after class, rows rising
+  std::vector<std::size_t> labelled_, labelled_begin_;  // rows by label; [columns + 1]
+  bool labels_drawn_ = false;                           // some row's label is a drawn class of another
+  std::vector<double> old_u_, u_;                       // [n]
   std::vector<double> row_weight_, row_score_, row_ridge_, row_c_;
-  std::vector<double> before_;  // c of each entry before a Newton step
-  Matrix c_, b_;                // C and Z + G C
-  Vector u_;
-  // Newton
-  Matrix system_, block_, inverse_, coupling_, coupled_;
-  Vector right_, solution_, root_, part_;
+  DenseMatrix c_, b_;  // C and Z + G C
+  // Newton's method
+  std::vector<DenseMatrix> inverse_;  // M of each drawn class
+  DenseMatrix coupling_, label_part_, system_, cross_, m_cross_;
+  std::vector<std::size_t> pivot_;
+  std::vector<double> right_, root_, part_, before_;
+  bool missing_ = false;
 };
 
 void ImplicitBatchSolver::Work::begin(const ImplicitBatch& batch) {
   batch_ = &batch;
-  n_ = static_cast<Index>(batch.rows), columns_ = static_cast<Index>(batch.columns);
-  entries_.clear(), row_of_.clear();
+  n_ = batch.rows, columns_ = batch.columns;
+  sweeps = newton = 0;
+  entries_.clear();
   row_begin_.assign(1, 0);
-  if (of_class_.size() < batch.columns) of_class_.resize(batch.columns), labelled_.resize(batch.columns);
-  for (std::size_t k = 0; k < batch.columns; ++k) of_class_[k].clear(), labelled_[k].clear();
   std::size_t most = 0;
-  for (Index i = 0; i < n_; ++i) {
+  c_.set_zero(n_, columns_), b_.set_zero(n_, columns_);
+  for (std::size_t i = 0; i < n_; ++i) {
     const double* weight = batch.weight + i * columns_;
-    labelled_[batch.label[i]].push_back(i);
-    for (Index k = 0; k < columns_; ++k) {
-      if (!(weight[k] > 0) || k == static_cast<Index>(batch.label[i])) continue;
-      of_class_[static_cast<std::size_t>(k)].push_back(entries_.size());
-      row_of_.push_back(i);
-      entries_.push_back({k, weight[k], std::log(batch.e[i] * weight[k]), ridge(k), 0, 0, 0});
-    }
+    for (std::size_t k = 0; k < columns_; ++k)
+      if (weight[k] > 0 && k != batch.label[i]) entries_.push_back({k, weight[k], 0, ridge(k), 0, 0, 0});
     most = std::max(most, entries_.size() - row_begin_.back());
     row_begin_.push_back(entries_.size());
+    std::copy_n(batch.score + i * columns_, columns_, b_.row(i));
   }
-  labels_drawn_ = false;
-  for (std::size_t k = 0; k < batch.columns; ++k)
-    labels_drawn_ = labels_drawn_ || (!of_class_[k].empty() && !labelled_[k].empty());
   row_weight_.resize(most), row_score_.resize(most), row_ridge_.resize(most), row_c_.resize(most);
   old_u_.assign(batch.u, batch.u + n_);
-  sum_.assign(batch.rows, 0.0);
-  u_ = Eigen::Map<const Vector>(batch.u, n_);
-  c_.setZero(n_, columns_);
-  b_ = ConstMatrix(batch.score, n_, columns_);
+  u_ = old_u_;
+  classes_.clear();
+}
+
+// What Newton's method needs to know beside.
+void ImplicitBatchSolver::Work::list_classes() {
+  std::vector<std::size_t>& first = labelled_begin_;  // borrowed to count
+  first.assign(columns_ + 1, 0);
+  for (const Entry& entry : entries_) ++first[entry.column + 1];
+  for (std::size_t k = 0; k < columns_; ++k) {
+    if (first[k + 1] > 0) classes_.push_back({k, first[k], first[k + 1], ridge(k)});
+    first[k + 1] += first[k];
+  }
+  by_class_.resize(entries_.size());
+  for (std::size_t i = 0; i < n_; ++i)
+    for (std::size_t p = row_begin_[i]; p < row_begin_[i + 1]; ++p) {
+      entries_[p].log_scale = std::log(batch_->e[i] * entries_[p].weight);
+      by_class_[first[entries_[p].column]++] = {p, i};
+    }
+  labelled_begin_.assign(columns_ + 2, 0);
+  for (std::size_t i = 0; i < n_; ++i) ++labelled_begin_[batch_->label[i] + 2];
+  for (std::size_t k = 2; k < columns_ + 2; ++k) labelled_begin_[k] += labelled_begin_[k - 1];
+  labelled_.resize(n_);
+  for (std::size_t i = 0; i < n_; ++i) labelled_[labelled_begin_[batch_->label[i] + 1]++] = i;
+  labels_drawn_ = false;
+  for (const DrawnClass& drawn : classes_)
+    labels_drawn_ = labels_drawn_ || labelled_begin_[drawn.column] < labelled_begin_[drawn.column + 1];
+  if (inverse_.size() < classes_.size()) inverse_.resize(classes_.size());
+  before_.resize(entries_.size());
 }
 
 // One pass over the rows; the largest relative change of a coefficient, in units of the tolerance.
 double ImplicitBatchSolver::Work::sweep() {
   double worst = 0;
-  for (Index i = 0; i < n_; ++i) {
-    const double s = batch_->gram[i * n_ + i];
-    const Index y = batch_->label[i];
-    const std::size_t first = row_begin_[static_cast<std::size_t>(i)];
-    const std::size_t count = row_begin_[static_cast<std::size_t>(i) + 1] - first;
+  for (std::size_t i = 0; i < n_; ++i) {
+    const double s = gram(i, i);
+    const std::size_t y = batch_->label[i], first = row_begin_[i], count = row_begin_[i + 1] - first;
     ImplicitRow row;
-    row.e = batch_->e[i], row.squared_norm = s, row.u = old_u_[static_cast<std::size_t>(i)];
+    row.e = batch_->e[i], row.squared_norm = s, row.u = old_u_[i];
     row.label_ridge = ridge(y), row.label_score = b_(i, y) - s * c_(i, y);
     row.classes = count, row.weight = row_weight_.data(), row.score = row_score_.data();
     row.ridge = batch_->ridge == nullptr ? nullptr : row_ridge_.data(), row.coefficient = row_c_.data();
-    if (sweeps > 0) row.start = u_[i] + s * c_(i, y) / row.label_ridge;
     double size = 1 + u_[i] + s * c_(i, y) / row.label_ridge;
+    if (sweeps > 0) row.start = size - 1;
     for (std::size_t p = 0; p < count; ++p) {
       const Entry& entry = entries_[first + p];
       row_weight_[p] = entry.weight, row_ridge_[p] = entry.ridge;
@@ -128,11 +168,10 @@ double ImplicitBatchSolver::Work::sweep() {
       row_c_[p] = change;
     }
     const double label_change = row.label_coefficient - c_(i, y);
-    c_(i, y) = sum_[static_cast<std::size_t>(i)] = row.label_coefficient;
-    if (label_change == 0) continue;
-    for (Index j = 0; j < n_; ++j) {
-      const double g = batch_->gram[j * n_ + i];
-      double* b = b_.data() + j * columns_;
+    c_(i, y) = row.label_coefficient;
+    for (std::size_t j = 0; j < n_; ++j) {
+      const double g = gram(j, i);
+      double* b = b_.row(j);
       for (std::size_t p = 0; p < count; ++p) b[entries_[first + p].column] -= g * row_c_[p];
       b[y] += g * label_change;
     }
@@ -143,36 +182,36 @@ double ImplicitBatchSolver::Work::sweep() {
 
 // C, b and u from the coefficients of the entries.
 void ImplicitBatchSolver::Work::refresh() {
-  c_.setZero();
-  for (Index i = 0; i < n_; ++i) {
-    const auto row = static_cast<std::size_t>(i);
+  for (std::size_t i = 0; i < n_; ++i) {
     double sum = 0;
-    for (std::size_t p = row_begin_[row]; p < row_begin_[row + 1]; ++p) {
+    for (std::size_t p = row_begin_[i]; p < row_begin_[i + 1]; ++p) {
       c_(i, entries_[p].column) = -entries_[p].c;
       sum += entries_[p].c;
     }
-    c_(i, batch_->label[i]) = sum_[row] = sum;
-    u_[i] = solve_without_class(batch_->e[i], old_u_[row] + sum);
+    c_(i, batch_->label[i]) = sum;
+    u_[i] = solve_without_class(batch_->e[i], old_u_[i] + sum, u_[i]);
+    std::copy_n(batch_->score + i * columns_, columns_, b_.row(i));
   }
-  b_ = ConstMatrix(batch_->score, n_, columns_);
-  b_.noalias() += ConstMatrix(batch_->gram, n_, n_) * c_;
+  add_product(b_.row(0), b_.stride(), batch_->gram, n_, c_.row(0), c_.stride(), n_, n_, columns_);
 }
 
-// The dual's gradient; returns its product with the move.
+// The dual's gradient; returns its product with the move. Finds out, too, whether a coefficient that counts
+// as 0 should not: Newton's method leaves it there, a sweep brings it back.
 double ImplicitBatchSolver::Work::gradients() {
   double product = 0;
-  for (Index i = 0; i < n_; ++i) {
-    const auto row = static_cast<std::size_t>(i);
-    const Index y = batch_->label[i];
-    const double r_y = ridge(y);
-    for (std::size_t p = row_begin_[row]; p < row_begin_[row + 1]; ++p) {
+  missing_ = false;
+  for (std::size_t i = 0; i < n_; ++i) {
+    const std::size_t y = batch_->label[i];
+    const double r_y = ridge(y), b_y = b_(i, y);
+    for (std::size_t p = row_begin_[i]; p < row_begin_[i + 1]; ++p) {
       Entry& entry = entries_[p];
+      const double b = b_(i, entry.column);
+      const double gap = r_y == entry.ridge ? (b_y - b) / r_y : b_y / r_y - b / entry.ridge;
       if (!(entry.c > kNothing)) {
         entry.gradient = 0;
+        missing_ = missing_ || entry.log_scale - gap - u_[i] > kLogSomething;
         continue;
       }
-      const double gap = r_y == entry.ridge ? (b_(i, y) - b_(i, entry.column)) / r_y
-                                            : b_(i, y) / r_y - b_(i, entry.column) / entry.ridge;
       entry.gradient = std::log(entry.c) - entry.log_scale + gap + u_[i];
       product += entry.gradient * entry.move;
     }
@@ -180,191 +219,204 @@ double ImplicitBatchSolver::Work::gradients() {
   return product;
 }
 
-// Adds class k to the system in (ds) or (ds, dt): dc_k = M (-g - dt + (G_AR/r) ds_R), with
-// M = (D^-1 + G_AA/r)^-1 = D^1/2 (I + D^1/2 G_AA D^1/2/r)^-1 D^1/2, D = diag(c_k).
-void ImplicitBatchSolver::Work::eliminate_class(Index k) {
-  const auto& list = of_class_[static_cast<std::size_t>(k)];
-  const auto count = static_cast<Index>(list.size());
-  const double r = ridge(k);
-  root_.resize(count), part_.resize(count);
-  for (Index p = 0; p < count; ++p) {
-    const Entry& entry = entries_[list[static_cast<std::size_t>(p)]];
-    root_[p] = entry.c > kNothing ? std::sqrt(entry.c) : 0;
-    part_[p] = -entry.gradient;
+// dc_k = M (-g - dt + (G_AR/r) ds_R), A the rows that drew class k, R the rows labelled k, D = diag(c_k),
+// M = (D^-1 + G_AA/r)^-1 = D^1/2 (I + D^1/2 G_AA D^1/2/r)^-1 D^1/2: safe for tiny c and any G. Adds the
+// class's part to the system in ds, dt.
+void ImplicitBatchSolver::Work::factor_class(const DrawnClass& drawn, DenseMatrix& m) {
+  const std::size_t count = drawn.count;
+  const Place* places = by_class_.data() + drawn.begin;
+  root_.resize(count);
+  for (std::size_t p = 0; p < count; ++p) {
+    const double c = entries_[places[p].entry].c;
+    root_[p] = c > kNothing ? std::sqrt(c) : 0;
   }
-  block_.resize(count, count);
-  for (Index p = 0; p < count; ++p) {
-    const double* gram = batch_->gram + row_of_[list[static_cast<std::size_t>(p)]] * n_;
-    for (Index q = 0; q < count; ++q)
-      block_(p, q) = root_[p] * root_[q] / r * gram[row_of_[list[static_cast<std::size_t>(q)]]];
-    block_(p, p) += 1;
+  m.set_zero(count, count);
+  for (std::size_t p = 0; p < count; ++p) {
+    const double* g = batch_->gram + places[p].row * n_;
+    const double scale = root_[p] / drawn.ridge;
+    double* row = m.row(p);
+    for (std::size_t q = 0; q < count; ++q) row[q] = scale * root_[q] * g[places[q].row];
+    row[p] += 1;
   }
-  Eigen::LLT<Eigen::Ref<Matrix>> factor(block_);
-  inverse_.setZero(count, count);
-  inverse_.diagonal() = root_;
-  factor.matrixL().solveInPlace(inverse_);
-  // M = inverse' inverse
-  const Matrix m = inverse_.transpose() * inverse_;
-  const Vector moved = m * part_;
-  const auto& rows = labelled_[static_cast<std::size_t>(k)];
-  for (Index p = 0; p < count; ++p) {
-    const Index i = row_of_[list[static_cast<std::size_t>(p)]];
-    right_[i] += moved[p];
-    for (Index q = 0; q < count; ++q) coupling_(i, row_of_[list[static_cast<std::size_t>(q)]]) += m(p, q);
-  }
-  if (rows.empty()) return;
-  // ds_i -= [M (G_AR/r) ds_R]_i; and in the equation of dt of the rows labelled k: + (G_RA/r) dc_k.
-  const auto labelled = static_cast<Index>(rows.size());
-  Matrix cross(count, labelled);
-  for (Index p = 0; p < count; ++p)
-    for (Index q = 0; q < labelled; ++q)
-      cross(p, q) =
-          batch_->gram[row_of_[list[static_cast<std::size_t>(p)]] * n_ + rows[static_cast<std::size_t>(q)]] /
-          r;
-  const Matrix m_cross = m * cross;
-  const Matrix square = cross.transpose() * m_cross;
-  const Vector pushed = m_cross.transpose() * part_;
-  for (Index q = 0; q < labelled; ++q) {
-    const Index j = rows[static_cast<std::size_t>(q)];
-    right_[n_ + j] -= pushed[q];
-    for (Index p = 0; p < count; ++p) {
-      const Index i = row_of_[list[static_cast<std::size_t>(p)]];
-      system_(i, j) -= m_cross(p, q);
-      system_(n_ + j, n_ + i) -= m_cross(p, q);
+  invert_definite(m.row(0), count, m.stride());
+  for (std::size_t p = 0; p < count; ++p) {
+    double* row = m.row(p);
+    double* out = coupling_.row(places[p].row);
+    for (std::size_t q = 0; q < count; ++q) {
+      row[q] *= root_[p] * root_[q];
+      out[places[q].row] += row[q];
     }
-    for (Index t = 0; t < labelled; ++t) system_(n_ + j, rows[static_cast<std::size_t>(t)]) += square(q, t);
   }
+  const std::size_t* rows = labelled_.data() + labelled_begin_[drawn.column];
+  const std::size_t labelled = labelled_begin_[drawn.column + 1] - labelled_begin_[drawn.column];
+  if (labelled == 0) return;
+  cross_.set_zero(count, labelled), m_cross_.set_zero(count, labelled);
+  for (std::size_t p = 0; p < count; ++p)
+    for (std::size_t q = 0; q < labelled; ++q) cross_(p, q) = gram(places[p].row, rows[q]) / drawn.ridge;
+  add_product(m_cross_.row(0), m_cross_.stride(), m.row(0), m.stride(), cross_.row(0), cross_.stride(), count,
+              count, labelled);
+  for (std::size_t q = 0; q < labelled; ++q)
+    for (std::size_t p = 0; p < count; ++p) {
+      const std::size_t i = places[p].row, j = rows[q];
+      system_(i, j) -= m_cross_(p, q);
+      system_(n_ + j, n_ + i) -= m_cross_(p, q);
+      for (std::size_t t = 0; t < labelled; ++t) system_(n_ + j, rows[t]) += cross_(p, q) * m_cross_(p, t);
+    }
 }
 
-// Fills in the moves of the entries; returns the largest relative to its coefficient.
-double ImplicitBatchSolver::Work::newton_move() {
-  const Index size = labels_drawn_ ? 2 * n_ : n_;
-  system_.setZero(size, size);
-  right_.setZero(size);
-  coupling_.setZero(n_, n_);  // sum over classes of M
-  // dt = T ds (- (G_RA/r) dc_k where the label k is drawn by others)
-  Matrix& t = coupled_;
-  t.setZero(n_, n_);
-  for (Index i = 0; i < n_; ++i) {
-    t(i, i) = 1 / (1 + batch_->e[i] * std::exp(-u_[i]));
-    const double r = ridge(batch_->label[i]);
-    for (const Index j : labelled_[batch_->label[i]]) t(i, j) += batch_->gram[i * n_ + j] / r;
+// The linear system of Newton's method. Unknowns ds and, where labels are drawn, dt:
+//     ds_i = sum_k dc_ik,   dt = T ds - [(G_RA/r_k) dc_k for the rows labelled k],
+// T = diag(du/ds) + G/r between rows of the same label.
+void ImplicitBatchSolver::Work::factor() {
+  const std::size_t size = labels_drawn_ ? 2 * n_ : n_;
+  system_.set_zero(size, size), coupling_.set_zero(n_, n_), label_part_.set_zero(n_, n_);
+  for (std::size_t i = 0; i < n_; ++i) {
+    const std::size_t y = batch_->label[i];
+    label_part_(i, i) = 1 / (1 + batch_->e[i] * std::exp(-u_[i]));
+    for (std::size_t q = labelled_begin_[y]; q < labelled_begin_[y + 1]; ++q)
+      label_part_(i, labelled_[q]) += gram(i, labelled_[q]) / ridge(y);
   }
-  for (Index k = 0; k < columns_; ++k)
-    if (!of_class_[static_cast<std::size_t>(k)].empty()) eliminate_class(k);
+  for (std::size_t k = 0; k < classes_.size(); ++k) factor_class(classes_[k], inverse_[k]);
   if (labels_drawn_) {
-    system_.topRightCorner(n_, n_) += coupling_;
-    system_.bottomLeftCorner(n_, n_) -= t;
-    system_.diagonal().array() += 1;
+    for (std::size_t i = 0; i < n_; ++i)
+      for (std::size_t j = 0; j < n_; ++j) {
+        system_(i, n_ + j) += coupling_(i, j);
+        system_(n_ + i, j) -= label_part_(i, j);
+      }
   } else {
-    system_.noalias() = coupling_ * t;
-    system_.diagonal().array() += 1;
+    add_product(system_.row(0), system_.stride(), coupling_.row(0), coupling_.stride(), label_part_.row(0),
+                label_part_.stride(), n_, n_, n_);
   }
-  solution_ = system_.partialPivLu().solve(right_);
-  const auto ds = solution_.head(n_);
-  const Vector dt = labels_drawn_ ? Vector(solution_.tail(n_)) : Vector(t * ds);
-  // Back: dc_k, class after class, without keeping the M of each.
+  for (std::size_t i = 0; i < size; ++i) system_(i, i) += 1;
+  pivot_.resize(size);
+  factor_lu(system_.row(0), size, system_.stride(), pivot_.data());
+}
+
+// Fills in the moves of the entries; returns the largest relative to its coefficient, or the largest of a u
+// where that is more (around s = e, u changes by much when s changes by little).
+double ImplicitBatchSolver::Work::direction() {
+  right_.assign(2 * n_, 0.0);
+  part_.resize(n_);
+  for (std::size_t k = 0; k < classes_.size(); ++k) {
+    const DrawnClass& drawn = classes_[k];
+    const Place* places = by_class_.data() + drawn.begin;
+    for (std::size_t p = 0; p < drawn.count; ++p) part_[p] = -entries_[places[p].entry].gradient;
+    for (std::size_t p = 0; p < drawn.count; ++p) {
+      const double moved = dot(inverse_[k].row(p), part_.data(), drawn.count);
+      right_[places[p].row] += moved;
+      for (std::size_t q = labelled_begin_[drawn.column]; q < labelled_begin_[drawn.column + 1]; ++q)
+        right_[n_ + labelled_[q]] -= gram(places[p].row, labelled_[q]) / drawn.ridge * moved;
+    }
+  }
+  solve_lu(system_.row(0), labels_drawn_ ? 2 * n_ : n_, system_.stride(), pivot_.data(), right_.data());
+  const double* ds = right_.data();
+  double* dt = right_.data() + n_;
+  if (!labels_drawn_)
+    for (std::size_t i = 0; i < n_; ++i) dt[i] = dot(label_part_.row(i), ds, n_);
   double worst = 0;
-  for (Index k = 0; k < columns_; ++k) {
-    const auto& list = of_class_[static_cast<std::size_t>(k)];
-    if (list.empty()) continue;
-    const auto count = static_cast<Index>(list.size());
-    const double r = ridge(k);
-    root_.resize(count), part_.resize(count), block_.resize(count, count);
-    for (Index p = 0; p < count; ++p) {
-      const Entry& entry = entries_[list[static_cast<std::size_t>(p)]];
-      const Index i = row_of_[list[static_cast<std::size_t>(p)]];
-      const double* gram = batch_->gram + i * n_;
-      root_[p] = entry.c > kNothing ? std::sqrt(entry.c) : 0;
-      part_[p] = -entry.gradient - dt[i];
-      for (const Index j : labelled_[static_cast<std::size_t>(k)]) part_[p] += gram[j] / r * ds[j];
-      part_[p] *= root_[p];
+  for (std::size_t i = 0; i < n_; ++i)
+    worst = std::max(worst, std::abs(ds[i]) / (1 + batch_->e[i] * std::exp(-u_[i])));
+  for (std::size_t k = 0; k < classes_.size(); ++k) {
+    const DrawnClass& drawn = classes_[k];
+    const Place* places = by_class_.data() + drawn.begin;
+    for (std::size_t p = 0; p < drawn.count; ++p) {
+      const std::size_t i = places[p].row;
+      part_[p] = -entries_[places[p].entry].gradient - dt[i];
+      for (std::size_t q = labelled_begin_[drawn.column]; q < labelled_begin_[drawn.column + 1]; ++q)
+        part_[p] += gram(i, labelled_[q]) / drawn.ridge * ds[labelled_[q]];
     }
-    for (Index p = 0; p < count; ++p) {
-      const double* gram = batch_->gram + row_of_[list[static_cast<std::size_t>(p)]] * n_;
-      for (Index q = 0; q < count; ++q)
-        block_(p, q) = root_[p] * root_[q] / r * gram[row_of_[list[static_cast<std::size_t>(q)]]];
-      block_(p, p) += 1;
-    }
-    Eigen::LLT<Eigen::Ref<Matrix>> factor(block_);
-    factor.solveInPlace(part_);
-    for (Index p = 0; p < count; ++p) {
-      Entry& entry = entries_[list[static_cast<std::size_t>(p)]];
-      entry.move = entry.c > kNothing ? root_[p] * part_[p] : 0;
-      if (entry.c > kNothing) worst = std::max(worst, std::abs(entry.move / entry.c));
+    for (std::size_t p = 0; p < drawn.count; ++p) {
+      Entry& entry = entries_[places[p].entry];
+      entry.move = dot(inverse_[k].row(p), part_.data(), drawn.count);
       if (!std::isfinite(entry.move)) return HUGE_VAL;
+      if (entry.c > kNothing)
+        worst = std::max(worst, std::abs(entry.move / entry.c));
+      else
+        entry.move = 0;
     }
   }
   return worst;
 }
 
-void ImplicitBatchSolver::Work::set_coefficients(double part) {
+void ImplicitBatchSolver::Work::advance(double part) {
   for (std::size_t p = 0; p < entries_.size(); ++p) entries_[p].c = before_[p] + part * entries_[p].move;
   refresh();
 }
 
-// Goes along the move until the dual's slope there is no longer far below 0 nor far above; false: not a step.
+// Goes along the move to where the dual's slope is not far above 0; false: it is no step, and none was made.
 bool ImplicitBatchSolver::Work::line_search() {
-  double slope = 0;
-  for (std::size_t p = 0; p < entries_.size(); ++p) {
-    Entry& entry = entries_[p];
-    before_[p] = entry.c;
-    entry.move = std::clamp(entry.move, -0.9 * entry.c, 20 * entry.c);
-    slope += entry.gradient * entry.move;
-  }
+  double slope = 0, part = 1;
+  for (std::size_t i = 0; i < n_; ++i)
+    for (std::size_t p = row_begin_[i]; p < row_begin_[i + 1]; ++p) {
+      Entry& entry = entries_[p];
+      before_[p] = entry.c;
+      // Coefficients stay positive. What matters makes the whole move shorter: a move that is cut in one
+      // place only may lead far uphill where rows are nearly equal.
+      const double most = 0.9 * entry.c;
+      if (entry.move < -most) {
+        if (entry.c > kSmall * c_(i, batch_->label[i]))
+          part = std::min(part, -most / entry.move);
+        else
+          entry.move = -most;
+      }
+      slope += entry.gradient * entry.move;
+    }
   if (slope < 0) {
-    double part = 1;
-    for (int i = 0; i < 12; ++i) {
-      set_coefficients(part);
+    for (int i = 0; i < 20; ++i) {
+      advance(part);
       const double now = gradients();
       if (std::isfinite(now) && now <= -0.5 * slope) return true;
       part *= std::isfinite(now) ? std::clamp(slope / (slope - now), 0.1, 0.7) : 0.1;
     }
   }
-  set_coefficients(0);
+  advance(0);
   gradients();
+  return false;
+}
+
+// Newton's method as long as it is quick; true: solved.
+bool ImplicitBatchSolver::Work::newton_steps() {
+  if (classes_.empty()) list_classes();
+  refresh();
+  gradients();
+  double last = HUGE_VAL, changed = HUGE_VAL;  // changed: in all since the system was factored
+  while (newton < kMostNewton) {
+    const bool fresh = !(changed <= kNear);
+    if (fresh) {
+      factor();
+      changed = 0;
+    }
+    ++newton;
+    const double size = direction();
+    if (!std::isfinite(size)) return false;
+    // The error that is left is about the move times all change since the system was factored.
+    if (!fresh && size > 0.3 * last) {
+      if (size < 1e-10) return !missing_;
+      changed = HUGE_VAL;
+      continue;
+    }
+    changed += size;
+    const bool ends = 3 * size * changed < 1e-14;
+    if (!line_search()) return size < 1e-7 && !missing_;  // rounding hides the slope
+    if (ends) return !missing_;
+    if (fresh && size < 1e-4 && size > 0.25 * last) return !missing_;  // rounding is all that is left
+    if (size > kFar) return false;
+    last = size;
+  }
   return false;
 }
 
 int ImplicitBatchSolver::Work::solve(const ImplicitBatch& batch) {
   begin(batch);
-  sweeps = newton = 0;
-  double change = sweep(), before = 0;
+  double change = sweep();
   bool solved = n_ <= 1 || entries_.empty();
   while (!solved && sweeps < kMostSweeps && newton < kMostNewton) {
-    before = change;
-    change = sweep();
-    if (change <= 1) {
-      solved = true;
-      break;
-    }
-    const double rate = change / before;
-    if (rate < 1 && std::log(change) <= -kPatience * std::log(rate)) continue;
-    refresh();
-    gradients();
-    before_.resize(entries_.size());
-    double last = HUGE_VAL;
-    while (newton < kMostNewton) {
-      const double size = newton_move();
-      ++newton;
-      if (!std::isfinite(size)) break;
-      if (size < 3e-8) {  // its square is nothing
-        for (std::size_t p = 0; p < entries_.size(); ++p) before_[p] = entries_[p].c;
-        set_coefficients(1);
-        solved = true;
-        break;
-      }
-      if (!line_search()) break;
-      if (size > 0.5) break;                    // far away: sweeps help more
-      if (size < 1e-4 && size > 0.25 * last) {  // rounding is all that is left
-        solved = true;
-        break;
-      }
-      last = size;
-    }
+    const double before = std::exchange(change, sweep()), rate = change / before;
+    solved = change <= 1;
+    if (!solved && !(rate < 1 && std::log(change) <= -kPatience * std::log(rate))) solved = newton_steps();
   }
-  Eigen::Map<Matrix>(batch.coefficient, n_, columns_) = c_;
-  std::copy_n(u_.data(), batch.rows, batch.u);
+  for (std::size_t i = 0; i < n_; ++i) std::copy_n(c_.row(i), columns_, batch.coefficient + i * columns_);
+  std::copy_n(u_.data(), n_, batch.u);
   return sweeps + newton;
 }
 

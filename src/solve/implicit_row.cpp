@@ -179,7 +179,11 @@ int solve_implicit_row_here(ImplicitRow& row, double* memory, std::size_t padded
     const RowSums sums = evaluate_row(classes, tau, move);
     ++evaluations;
     const bool exact = model.match(tau, sums.v, sums.slope, sums.curve);
-    found = solve_one_class(model, found.u);
+    // At u = tau - v the model's a is known; that is a start unless it is far off.
+    const double there = tau - sums.v;
+    found = there >= 0 && std::abs(there - found.u) < 1
+                ? solve_one_class(model, there, sums.v * model.eta / model.beta)
+                : solve_one_class(model, found.u);
     move = found.u + found.v - tau;
     if (std::abs(move) <= (exact ? 1e-5 : 1e-8) + 1e-14 * (size + tau)) break;
     // v(tau) falls and u + v rises in v: the model's root lies on the true root's side of tau.

@@ -34,13 +34,19 @@ struct OneClassSolution {
   double u, v;
 };
 
+// exp(-u) - 1 without loss of digits; std::expm1 costs several times as much as std::exp.
+inline double lost_of(double u) {
+  return u > 0.5 ? std::exp(-u) - 1 : std::expm1(-u);
+}
+
 // The u >= 0 with e (1 - exp(-u)) + u = target, for target >= 0.
-inline double solve_without_class(double e, double target) {
+inline double solve_without_class(double e, double target, double guess_u = -1) {
   // Concave in u: Newton from the left never passes the root; both starts are left of it.
-  double u = std::max(target - e, target / (1 + e));
+  double u = guess_u >= 0 ? guess_u : std::max(target - e, target / (1 + e));
   for (int i = 0; i < 100; ++i) {
-    const double lost = std::expm1(-u), f = u - target - e * lost, slope = 1 + e * (1 + lost);
-    const double curve = -e * (1 + lost);
+    const double lost = lost_of(u), f = u - target - e * lost, slope = 1 + e * (1 + lost);
+    double curve = -e * (1 + lost);
+    if (f < -0.5 * slope) curve = 0;  // as in solve_one_class
     const double move = -2 * f * slope / (2 * slope * slope - f * curve);
     u = std::max(u + move, 0.0);
     if (std::abs(move) <= 1e-5 * std::min(u, 1.0) || std::abs(move) <= 1e-16 * u) break;
@@ -48,24 +54,26 @@ inline double solve_without_class(double e, double target) {
   return u;
 }
 
-inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u) {
+// From a guess of u; a_there: the a that belongs to it, below 0 where it is not known.
+inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u, double a_there = -1) {
   constexpr double kLowest = -690;
   const double gamma = p.kappa * p.beta / p.eta, over_beta = 1 / p.beta;
   double u = guess_u;
-  double t = std::max(p.constant - u * over_beta, kLowest), a = lambert_w_exp(t);
+  const auto exponent = [&] { return std::max(p.constant - u * over_beta, kLowest); };
+  double a = a_there >= 0 ? a_there : lambert_w_exp(exponent());
   int leaps = 0;
   for (int i = 0; i < 300; ++i) {
-    const double lost = std::expm1(-u), decayed = p.e * (1 + lost), rest = u - p.u_old - p.e * lost;
+    const double lost = lost_of(u), decayed = p.e * (1 + lost), rest = u - p.u_old - p.e * lost;
     const double pull = gamma * a, g = rest - pull, over = 1 / (1 + a);
     // Where the pull is far too large u would creep up by one an iteration: leap to where the pull is about
     // what it has to be.
     if (leaps < 3 && pull > 8 * (1 + std::abs(rest)) && a < 1) {
       ++leaps;
       const double wanted = (1 + std::max(rest, 0.0)) / gamma;
-      const double next = std::max(u, p.beta * (p.constant - wanted - std::log(wanted)));
+      const double next = p.beta * (p.constant - wanted - std::log(wanted));
       if (next > u + 1) {
         u = next;
-        t = std::max(p.constant - u * over_beta, kLowest), a = lambert_w_exp(t);
+        a = lambert_w_exp(exponent());
         continue;
       }
     }
@@ -73,15 +81,13 @@ inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u) 
     double curve = -(da * over * over * over_beta + decayed);
     if (g < -0.5 * slope) curve = 0;  // Newton alone where the way from the left is long, see implicit.cpp
     const double next = std::max(u - 2 * g * slope / (2 * slope * slope - g * curve), 0.0);
-    const double moved = next - u;
+    const double moved = next - u, rho = -moved * over_beta * over;
     u = next;
-    t = std::max(p.constant - u * over_beta, kLowest);
-    const double rho = -moved * over_beta * over;
     if (std::abs(rho) > 0.3) {
-      a = lambert_w_exp(t);
+      a = lambert_w_exp(exponent());
     } else {
       a += a * (rho + rho * rho * (0.5 * over + rho * over * (0.5 * over - 1.0 / 3.0)));
-      if (std::abs(rho) > 1e-4) a = refine_lambert_w_exp(t, a);
+      if (std::abs(rho) > 1e-4) a = refine_lambert_w_exp(exponent(), a);
     }
     if (std::abs(moved) <= 1e-5 + 1e-14 * (u + std::abs(p.constant))) break;
   }

@@ -1,0 +1,50 @@
+// Small dense matrices, row after row, vectorised for the machine at hand. Rows are `stride` apart, a
+// multiple of kDenseLanes, and start at addresses aligned for kDenseLanes numbers; what stands between a
+// row's end and the stride is computed with but never matters.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace truemax {
+
+inline constexpr std::size_t kDenseLanes = 8;
+
+constexpr std::size_t dense_stride(std::size_t columns) {
+  return (columns + kDenseLanes - 1) / kDenseLanes * kDenseLanes;
+}
+
+// A matrix that keeps its memory when it changes its size.
+class DenseMatrix {
+ public:
+  void set_zero(std::size_t rows, std::size_t columns) {
+    stride_ = dense_stride(columns);
+    memory_.assign(rows * stride_ / kDenseLanes, Lanes{});
+  }
+  std::size_t stride() const { return stride_; }
+  double* row(std::size_t i) { return memory_.data()->v.data() + i * stride_; }
+  const double* row(std::size_t i) const { return memory_.data()->v.data() + i * stride_; }
+  double& operator()(std::size_t i, std::size_t j) { return row(i)[j]; }
+  double operator()(std::size_t i, std::size_t j) const { return row(i)[j]; }
+
+ private:
+  struct alignas(kDenseLanes * sizeof(double)) Lanes {
+    std::array<double, kDenseLanes> v;
+  };
+  std::vector<Lanes> memory_;
+  std::size_t stride_ = 0;
+};
+
+// The inverse of a symmetric positive definite matrix, in its place (Gauss and Jordan, no pivots needed).
+void invert_definite(double* a, std::size_t n, std::size_t stride);
+
+// out += a b for a of [rows][inner], b of [inner][columns].
+void add_product(double* out, std::size_t out_stride, const double* a, std::size_t a_stride, const double* b,
+                 std::size_t b_stride, std::size_t rows, std::size_t inner, std::size_t columns);
+
+// a = L U with row exchanges, in its place: pivot[i] is the row exchanged with row i.
+void factor_lu(double* a, std::size_t n, std::size_t stride, std::size_t* pivot);
+void solve_lu(const double* a, std::size_t n, std::size_t stride, const std::size_t* pivot, double* x);
+
+}  // namespace truemax
