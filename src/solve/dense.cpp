@@ -38,12 +38,19 @@ void invert_definite_here(double* a, std::size_t n, std::size_t stride) {
     pivot[p] = 1;
     for (std::size_t j = 0; j < stride; j += kDenseWidth)
       hn::Store(hn::Mul(hn::Set(d, over), hn::Load(d, pivot + j)), d, pivot + j);
+    // Column p of the others starts from 0. The mask does that in registers: a number written alone and read
+    // back in a vector would hold up every row.
+    const std::size_t own = p / kDenseWidth * kDenseWidth;
+    const auto at_p = hn::Eq(hn::Iota(d, 0.0), hn::Set(d, static_cast<double>(p - own)));
     for (std::size_t i = 0; i < n; ++i) {
       if (i == p) continue;
       double* row = a + i * stride;
-      const double factor = -row[p];
-      row[p] = 0;
-      add_multiple(factor, pivot, row, 0, stride);
+      const auto factor = hn::Set(d, row[p]);
+      for (std::size_t j = 0; j < stride; j += kDenseWidth) {
+        auto v = hn::Load(d, row + j);
+        if (j == own) v = hn::IfThenZeroElse(at_p, v);
+        hn::Store(hn::NegMulAdd(factor, hn::Load(d, pivot + j), v), d, row + j);
+      }
     }
   }
 }
