@@ -104,14 +104,26 @@ class BadOption(RefusalTest):
                 self.refused(["predict", "good.safetensors", self.good, f"--top={value}"], "--top", re.escape(value),
                              "from 1")
 
-    def test_methods_that_do_not_take_it(self):
-        """Implicit SGD here is one row and one class a step, U-max one row."""
-        self.refused(["train", self.good, "--method", "implicit", "--classes-per-step", 5, *OUTPUT],
-                     "--classes-per-step", "implicit", "1")
-        self.refused(["train", self.good, "--method", "implicit", "--rows-per-step", 2, *OUTPUT], "--rows-per-step",
-                     "implicit", "1")
-        self.refused(["train", self.good, "--method", "umax", "--rows-per-step", 2, *OUTPUT], "--rows-per-step", "umax",
-                     "1")
+    def test_steps_larger_than_the_data(self):
+        self.refused(["train", self.good, "--method", "umax", "--classes-per-step", 10**6, *OUTPUT],
+                     "--classes-per-step", "1000000", "at most")
+        self.refused(["train", self.good, "--method", "umax", "--rows-per-step", 10**6, *OUTPUT], "--rows-per-step",
+                     "1000000", "at most")
+
+    def test_options_without_effect_are_said(self):
+        for method, arguments, option in (("implicit", ["--delta", 2], "--delta"),
+                                          ("vanilla", ["--no-log-q"], "--log-q"),
+                                          ("umax", ["--refresh", 2], "--refresh"),
+                                          ("exact", ["--classes-per-step", 3], "--classes-per-step"),
+                                          ("ove", ["--double-sum-alpha", 1], "--double-sum-alpha"),
+                                          ("implicit", ["--ridge-intercept"], "--ridge-intercept")):
+            with self.subTest(option):
+                said = self.fine("train", self.good, "--method", method, "--epochs", 1, "--step", 0.01, *arguments,
+                                 "--model", "none", "--log", "none").stderr
+                self.assertIn(f"{option} has no effect", said)
+        said = self.fine("train", self.good, "--method", "umax", "--epochs", 1, "--delta", 2, "--model", "none", "--log",
+                         "none").stderr
+        self.assertNotIn("no effect", said)
 
     def test_commands_and_option_names(self):
         self.refused(["tarin", self.good], "tarin")

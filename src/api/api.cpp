@@ -133,7 +133,7 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     set_options(table, options);
     train_options.check();
     const Dataset& rows = data.inside().data;
-    require_classes_per_step(train_options, rows);
+    require_step_shape(train_options, rows);
     if (options.count("method") == 0 && options.count("step") == 0)
       train_options.step = fitted_step(rows, train_options.intercept);
     plan_memory(rows, nullptr, train_options, memory_limit).require();

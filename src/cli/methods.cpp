@@ -13,14 +13,17 @@ std::string limit_text(std::size_t most) {
 }
 
 int run_methods() {
-  Table table({"method", "biased", "rows (n)", "classes (m)", "cost per step"});
-  for (const MethodInfo* info : methods())
+  Table table({"method", "biased", "rows (n)", "classes (m)", "cost per step"}, {4});
+  Table words({"method", "what it is"}, {1});
+  for (const MethodInfo* info : methods()) {
     table.add({std::string(info->name), info->biased ? "yes" : "no", limit_text(info->most_rows),
-               limit_text(info->most_classes), std::string(info->cost)});
-  say(stdout, "{}\n", table.to_text());
-  for (const MethodInfo* info : methods()) say(stdout, "{:<10}{}\n", info->name, info->description);
-  say(stdout, "\ndraws\n");
-  for (const DrawInfo& info : draws()) say(stdout, "{:<10}{}\n", info.name, info.description);
+               info->whole_set ? "all" : limit_text(info->most_classes), std::string(info->cost)});
+    words.add({std::string(info->name), std::string(info->description)});
+  }
+  Table draw_words({"draw", "which classes"}, {1});
+  for (const DrawInfo& info : draws())
+    draw_words.add({std::string(info.name), std::string(info.description)});
+  say(stdout, "{}\n{}\n{}", table.to_text(), words.to_text(), draw_words.to_text());
   return kSuccess;
 }
 

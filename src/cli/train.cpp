@@ -7,6 +7,7 @@
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
+#include "rule/methods.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -85,9 +86,29 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
                 fmt::format("test {}", example_word(run.options.preprocess.labels))));
 }
 
+// Options that were typed and have no effect on the method: said, not swallowed.
+std::vector<std::string> notes_of_unused(const TrainCommand& command) {
+  const MethodInfo& info = find_method(command.run.train.method);
+  std::vector<std::string> notes;
+  for (const std::string& name : command.given) {
+    const auto users = RuleOptions::users_of(name);
+    if (users.empty() || std::find(users.begin(), users.end(), info.name) != users.end()) continue;
+    notes.push_back(
+        fmt::format("--{} has no effect on {}; it is for {}", name, info.name, fmt::join(users, ", ")));
+  }
+  if (info.whole_set && command.run.train.classes_per_step > 1)
+    notes.push_back(
+        fmt::format("--classes-per-step has no effect on {}, which takes all classes", info.name));
+  if (command.run.train.ridge_intercept && !command.run.train.intercept)
+    notes.emplace_back("--ridge-intercept has no effect without --intercept");
+  return notes;
+}
+
 int run_train(TrainCommand& command) {
   command.run.fit_step = !command.was_given("method") && !command.was_given("step");
+  const std::vector<std::string> unused = notes_of_unused(command);
   PreparedRun run = prepare_run(std::move(command.run));
+  run.notes.insert(run.notes.end(), unused.begin(), unused.end());
   const LabelRule labels = run.options.preprocess.labels;
   if (!command.quiet) {
     print_notes(run.notes);

@@ -4,8 +4,12 @@
 
 #include <Random123/philox.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <unordered_set>
 
 namespace truemax {
 
@@ -58,6 +62,23 @@ class RandomWords {
 inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(bits) * n) >> 64);
+}
+
+// Different whole numbers in [0, n), every set of them as likely as any other, one word each (Floyd's
+// method).
+inline void draw_distinct(RandomWords& words, std::uint64_t n, std::span<std::uint32_t> out) {
+  std::unordered_set<std::uint32_t> seen;  // only where looking through what is there would be slow
+  const bool many = out.size() > 64;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::uint64_t last = n - out.size() + i;
+    auto chosen = static_cast<std::uint32_t>(uniform_below(words.next(), last + 1));
+    const bool taken = many ? seen.count(chosen) > 0
+                            : std::find(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i), chosen) !=
+                                  out.begin() + static_cast<std::ptrdiff_t>(i);
+    if (taken) chosen = static_cast<std::uint32_t>(last);
+    if (many) seen.insert(chosen);
+    out[i] = chosen;
+  }
 }
 
 // A number in [0, 1) from the top 53 bits.

@@ -8,7 +8,10 @@
 namespace truemax {
 namespace {
 constexpr std::array<DrawInfo, 1> kDraws{{
-    {"uniform", "classes uniformly from all but the label, with replacement (the paper's)"},
+    {"uniform",
+     "classes uniformly without replacement; for one row from all but its label, for several rows, which "
+     "share them, "
+     "from all"},
 }};
 }
 
@@ -23,8 +26,9 @@ std::span<const DrawInfo> draws() {
   return kDraws;
 }
 
-std::unique_ptr<Draw> make_draw(std::string_view name, std::size_t classes, std::size_t classes_per_step) {
-  if (name == "uniform") return std::make_unique<UniformDraw>(classes, classes_per_step);
+std::unique_ptr<Draw> make_draw(std::string_view name, std::size_t classes, std::size_t classes_per_step,
+                                bool shared) {
+  if (name == "uniform") return std::make_unique<UniformDraw>(classes, classes_per_step, shared);
   throw UserError("--draw " + std::string(name) + ": there is no such draw; see 'truemax train --help'");
 }
 

@@ -1,4 +1,6 @@
-// The paper's draw: m classes uniformly from all but the label, with replacement (Algorithms 1 and 2).
+// The paper's draws: m classes uniformly without replacement. For one row from all but its label (Appendix
+// D.3: weight (K-1)/m each), shared by several rows from all (Appendix D.4: K/m). Never more classes than
+// there are.
 #pragma once
 
 #include "draw/draw.hpp"
@@ -7,17 +9,16 @@ namespace truemax {
 
 class UniformDraw final : public Draw {
  public:
-  UniformDraw(std::size_t classes, std::size_t classes_per_step);
-  std::size_t most_classes() const override;
-  void fill(const CounterRandom& random, std::uint64_t first_step, std::span<const ClassId> labels,
-            DrawBuffer& out) const override;
-
-  // The classes that m numbers in [0, K - 1) stand for, equal ones merged: a class drawn c times has weight
-  // c (K - 1)/m. May reorder the numbers. Returns how many distinct classes there are.
-  std::size_t merge(std::span<ClassId> numbers, ClassId label, ClassId* classes, double* weights) const;
+  UniformDraw(std::size_t classes, std::size_t classes_per_step, bool shared);
+  std::size_t most_classes() const override { return per_step_; }
+  void fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
+            std::span<const ClassId> labels, DrawBuffer& out) const override;
+  double inclusion(ClassId k) const override;
+  double mean_count(ClassId k) const override { return inclusion(k); }
 
  private:
-  std::size_t classes_, per_step_;
+  bool shared_;
+  std::size_t among_, per_step_;  // classes to draw from, and how many
 };
 
 }  // namespace truemax

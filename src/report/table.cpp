@@ -25,7 +25,7 @@ std::string Table::to_text() const {
     for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
       const std::string pad(widths[c] - width(row[c]), ' ');
       if (c > 0) out += "  ";
-      out += c == 0 ? row[c] + pad : pad + row[c];
+      out += c == 0 || left_.count(c) > 0 ? row[c] + pad : pad + row[c];
     }
     out.erase(out.find_last_not_of(' ') + 1);
     text += out + "\n";

@@ -1,20 +1,26 @@
 // Plain-text tables that line up.
 #pragma once
 
+#include <cstddef>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace truemax {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  // `left`: columns of text, besides the first.
+  explicit Table(std::vector<std::string> header, std::set<std::size_t> left = {})
+      : header_(std::move(header)), left_(std::move(left)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // The first column to the left, all others to the right, two blanks between.
+  // The first column and those of text to the left, all others to the right, two blanks between.
   std::string to_text() const;
 
  private:
   std::vector<std::string> header_;
+  std::set<std::size_t> left_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -44,6 +44,17 @@ TEST(Table, LeavesNoBlanksAtTheEndsOfLines) {
             "\n");
 }
 
+TEST(Table, PutsColumnsOfTextToTheLeft) {
+  Table table({"a", "n", "words"}, {2});
+  table.add({"x", "10", "one"});
+  table.add({"y", "2", "one two"});
+  EXPECT_EQ(table.to_text(),
+            "a   n  words\n"
+            "-  --  -------\n"
+            "x  10  one\n"
+            "y   2  one two\n");
+}
+
 TEST(Table, OfNoRowsIsItsHeader) {
   EXPECT_EQ(Table({"a", "bc"}).to_text(), "a  bc\n-  --\n");
 }

@@ -1,37 +1,52 @@
-// Implicit SGD (paper: Section 3.1, Algorithm 1): the proximal point of one term of the double sum
-//     f_ik(u, W) = N (u + exp(-u) + (K-1) exp(x.(w_k - w_y) - u)) + ridge,     eq:stochastic_f,
-// that is, the argmin of  2 eta f_ik(theta) + |theta - theta_old|^2. One row, one class; the draw's weight o
-// stands for (K-1), a row weight multiplies the row's loss.
+// Implicit SGD (paper: Section 3.1, Algorithm 1, Appendix D): the proximal point of the step's part of the
+// double sum
+//     f(u, W) = sum_i e_i (u_i + exp(-u_i) + sum_k o_ik exp(x_i.(w_k - w_y) - u_i)) + ridge, eq:stochastic_f,
+// that is, the argmin of  2 f(theta) + |theta - theta_old|^2,  for one row and one class (a scalar root), one
+// row and m classes (a scalar root too) or n rows and m classes (a convex problem in the coefficients). The
+// draw's weight o stands for (K-1) or its like, a row weight multiplies the row's loss.
 #pragma once
+
+#include <cstddef>
+#include <vector>
 
 #include "rule/rule.hpp"
 #include "solve/implicit.hpp"
+#include "solve/implicit_batch.hpp"
+#include "solve/implicit_row.hpp"
 
 namespace truemax {
 
 class ImplicitRule {
  public:
   static constexpr MethodInfo kInfo{
-      "implicit", "Implicit SGD: the exact proximal step on one row and one class; stable at any step size.",
-      false,      1,
-      1,          "2 scores, 2 updates, one scalar root"};
+      .name = "implicit",
+      .description =
+          "Implicit SGD: the exact proximal step on n rows and m classes; stable at any step size.",
+      .biased = false,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "n(m+1) scores, n(m+1) updates; a scalar root for one row, about n^2(n+m) operations for more",
+      .objective = Objective::double_sum,
+      .needs_gram = true};
 
-  explicit ImplicitRule(const RuleOptions& /*options*/) {}
+  ImplicitRule(const RuleOptions& /*options*/, const ProblemInfo& /*problem*/) {}
 
-  void step(const StepView& v, StepResult& out) const noexcept {
-    const double r_k = v.ridge == nullptr ? 1.0 : v.ridge[0], r_y = v.ridge == nullptr ? 1.0 : v.ridge[1];
+  void step(const StepView& view, StepResult& out) noexcept {
+    if (view.rows > 1) return step_batch(view, out);
+    if (view.columns > 2) return step_row(view, out);
+    const std::size_t y = view.label[0], k = 1 - y;
     ImplicitProblems p = kNoProblems;
-    p.e[0] = v.step * v.row_weight[0];
-    p.o[0] = v.weight[0];
-    p.gap[0] = v.score[0] / r_k - v.score[1] / r_y;
-    p.gamma[0] = 1 / (v.gram[0] * (1 / r_k + 1 / r_y));  // eq:gamma
+    p.e[0] = view.step * view.row_weight[0];
+    p.o[0] = view.weight[k];
+    p.gap[0] = base(view, 0, k) - base(view, 0, y);
+    p.gamma[0] = 1 / (stretch(view, k) + stretch(view, y));  // eq:gamma
     p.u[0] = out.u[0];
     solve_implicit(p, 1);
     out.u[0] = p.u[0];
     const double c =
         p.gamma[0] * p.a[0];  // eq:implicit_single_class_w_update; the division by r is the trainer's
-    out.coefficient[0] = -c;
-    out.coefficient[1] = c;
+    out.coefficient[k] = -c;
+    out.coefficient[y] = c;
   }
 
   void step_pairs(PairSteps& pairs, std::size_t count, double step) const noexcept {
@@ -49,6 +64,76 @@ class ImplicitRule {
       pairs.coefficient[i] = p.gamma[i] * p.a[i];
     }
   }
+
+ private:
+  // The score after the ridge alone: what the step starts from.
+  static double base(const StepView& view, std::size_t i, std::size_t k) {
+    const double z = view.score[i * view.columns + k];
+    if (view.ridge == nullptr) return z;
+    if (view.free_intercept == nullptr) return z / view.ridge[k];
+    return (z - view.free_intercept[k]) / view.ridge[k] + view.free_intercept[k];
+  }
+  // How far a coefficient of the class moves the score of the only row.
+  static double stretch(const StepView& view, std::size_t k) {
+    if (view.ridge == nullptr) return view.gram[0];
+    const double outside = view.free_intercept == nullptr ? 0 : 1;
+    return (view.gram[0] - outside) / view.ridge[k] + outside;
+  }
+
+  void step_row(const StepView& view, StepResult& out) noexcept {
+    const std::size_t y = view.label[0], columns = view.columns;
+    ImplicitRow row;
+    row.e = view.step * view.row_weight[0];
+    row.u = out.u[0];
+    row.classes = columns;
+    row.weight = view.weight;  // 0 for the label, whose coefficient comes out as 0 and is set below
+    row.coefficient = out.coefficient;
+    if (view.free_intercept == nullptr) {
+      row.squared_norm = view.gram[0];
+      row.score = view.score, row.ridge = view.ridge;
+    } else {
+      // Only score/ridge and squared_norm/ridge matter: those are the base and the stretch.
+      score_.resize(columns), ridge_.resize(columns);
+      for (std::size_t k = 0; k < columns; ++k) {
+        ridge_[k] = 1 / stretch(view, k);
+        score_[k] = base(view, 0, k) * ridge_[k];
+      }
+      row.squared_norm = 1;
+      row.score = score_.data(), row.ridge = ridge_.data();
+    }
+    row.label_score = row.score[y];
+    row.label_ridge = row.ridge == nullptr ? 1 : row.ridge[y];
+    solve_implicit_row(row);
+    for (std::size_t k = 0; k < columns; ++k) out.coefficient[k] = -out.coefficient[k];
+    out.coefficient[y] = row.label_coefficient;
+    out.u[0] = row.u;
+  }
+
+  void step_batch(const StepView& view, StepResult& out) noexcept {
+    const std::size_t n = view.rows, columns = view.columns;
+    e_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) e_[i] = view.step * view.row_weight[i];
+    ImplicitBatch batch;
+    batch.rows = n, batch.columns = columns;
+    batch.e = e_.data(), batch.base = view.score, batch.weight = view.weight, batch.label = view.label;
+    batch.gram = view.gram, batch.ridge = view.ridge;
+    if (view.ridge != nullptr) {
+      score_.resize(n * columns);
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t k = 0; k < columns; ++k) score_[i * columns + k] = base(view, i, k);
+      batch.base = score_.data();
+    }
+    if (view.free_intercept != nullptr) {
+      gram_.assign(view.gram, view.gram + n * n);
+      for (double& g : gram_) g -= 1;
+      batch.gram = gram_.data(), batch.free = 1;
+    }
+    batch.u = out.u, batch.coefficient = out.coefficient;
+    solver_.solve(batch);
+  }
+
+  std::vector<double> score_, ridge_, e_, gram_;
+  ImplicitBatchSolver solver_;
 };
 
 }  // namespace truemax

@@ -8,12 +8,20 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "rule/composition.hpp"
+#include "rule/exact.hpp"
 #include "rule/implicit.hpp"
+#include "rule/importance.hpp"
+#include "rule/noise_contrast.hpp"
+#include "rule/one_vs_each.hpp"
+#include "rule/raman.hpp"
 #include "rule/umax.hpp"
+#include "rule/vanilla.hpp"
 
 namespace truemax {
 
-using Methods = std::tuple<ImplicitRule, UmaxRule>;
+using Methods = std::tuple<ImplicitRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, OneVsEachRule,
+                           NoiseContrastRule, ImportanceRule, ExactRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 

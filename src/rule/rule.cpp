@@ -1,11 +1,44 @@
 #include "rule/rule.hpp"
 
+#include <cmath>
+
 namespace truemax {
 
 void RuleOptions::describe(OptionTable& table) {
   table.number(
       "delta", &delta, {0, 100, true},
       "umax: u jumps to its lower bound once it lies this far below; small values keep gradients small.");
+  table.number("double-sum-alpha", &double_sum_alpha, {0, 1},
+               "vanilla, umax: which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's.");
+  table.toggle("log-q", &log_q,
+               "nce, importance: correct scores by the logarithm of how often a class is drawn.");
+  table.count("refresh", &refresh, {1, 1e9}, "raman: epochs between two exact passes for the normalisers.");
+  table.number("running-rate", &running_rate, {0, 1, true},
+               "composition: share of the new value in the running means; falls with the step.");
+}
+
+std::span<const std::string_view> RuleOptions::users_of(std::string_view option) {
+  static constexpr std::string_view kDelta[] = {"umax"}, kAlpha[] = {"vanilla", "umax"},
+                                    kLogQ[] = {"nce", "importance"}, kRefresh[] = {"raman"},
+                                    kRate[] = {"composition"};
+  if (option == "delta") return kDelta;
+  if (option == "double-sum-alpha") return kAlpha;
+  if (option == "log-q") return kLogQ;
+  if (option == "refresh") return kRefresh;
+  if (option == "running-rate") return kRate;
+  return {};
+}
+
+double ProblemInfo::weight_bound() const {
+  if (ridge <= 0) return std::numeric_limits<double>::infinity();
+  return std::sqrt(2 / ridge * total_weight * std::log(classes));
+}
+
+double ProblemInfo::u_bound() const {
+  if (ridge <= 0 || free_intercept) return std::numeric_limits<double>::infinity();
+  const double most =
+      2 * longest_row * weight_bound() + std::log(classes - 1);  // log of (K-1) exp(2 B_x B_W)
+  return most > 40 ? most : std::log1p(std::exp(most));
 }
 
 }  // namespace truemax

@@ -1,4 +1,4 @@
-// A rule is a method: a pure function of the scalars of one step. It never sees W, D, threads or memory. The
+// A rule is a method: a function of the scalars of one step. It never sees W, D, threads or memory. The
 // trainer applies its result as  w_k <- (w_k + sum_i C[i,k] x_i) / r_k  over the step's n rows.
 #pragma once
 
@@ -7,29 +7,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include "core/options.hpp"
 
 namespace truemax {
 
-// What a rule is given: n rows, m drawn classes, then the labels of the n rows as columns m ... m + n - 1.
+// What a rule is given: n rows and some classes, each once: those drawn and the labels of the rows. They are
+// the columns of what follows.
 struct StepView {
-  std::size_t rows = 1;            // n
-  std::size_t drawn = 1;           // m, distinct classes
-  const double* score = nullptr;   // Z [n][m + n]
-  const double* weight = nullptr;  // o [n][m]; 0 where a drawn class is the row's own label
-  const double* log_q =
-      nullptr;  // [n][m] log of the draw's probabilities, for methods that ask for it; else null
-  const double* gram = nullptr;        // [n][n]; for one row |x|^2
-  const double* ridge = nullptr;       // r [m + n]; null: all 1
+  std::size_t rows = 1;           // n
+  std::size_t columns = 2;        // classes
+  const double* score = nullptr;  // Z [n][columns]
+  const double* weight =
+      nullptr;  // o [n][columns]: 0 for a class that was not drawn, and for the row's own label
+  const std::uint32_t* label = nullptr;  // [n]: the column of the row's label
+  const double* gram = nullptr;          // [n][n], for rules that ask for it; for one row always |x|^2
+  const double* ridge = nullptr;         // r [columns]; null: all 1
+  // [columns], where there is an intercept outside the ridge: then Z without it is what r divides, and of
+  // every entry of the Gram matrix one does not belong to the features. Else null.
+  const double* free_intercept = nullptr;
   const double* row_weight = nullptr;  // [n]
-  double step = 0;                     // eta N
+  const double* log_q = nullptr;       // [columns]: log of how often a class is drawn in a step, in the mean
+  const double* smoothed = nullptr;  // [n][columns]: scores of the companion matrix, for rules that have one
+  double step = 0;                   // eta N / n: what one row of the step weighs
+  double decayed = 1;                // how far the step has fallen since the first epoch, in (0, 1]
 };
 
 // What it answers.
 struct StepResult {
-  double* coefficient = nullptr;  // C [n][m + n]
+  double* coefficient = nullptr;  // C [n][columns]
   double* u = nullptr;            // [n]; holds the old u on entry, the new one on return
 };
 
@@ -42,7 +50,20 @@ struct PairSteps {
   std::array<double, kPairSteps> coefficient;  // out: C of the label; that of the drawn class is its negative
 };
 
-// What a method is, for people: the line of the table of methods.
+// The function of (W, u) whose gradient the mean of a method's small steps follows; the contract test holds
+// each method against the one it names.
+enum class Objective {
+  double_sum,        // the paper's f with u free (eq:f), or its family with alpha: optimum of the softmax
+                     // likelihood
+  double_sum_exact,  // the same where u is the exact normaliser of the row: there its gradient is that of
+                     // softmax
+  softmax,           // the softmax log-loss itself
+  one_vs_each,       // sum over classes of log(1 + exp(z_k - z_y))
+  noise_contrast,    // binary log-losses of the label against the drawn classes
+  sampled_softmax,   // softmax over the label and the drawn classes
+};
+
+// What a method is, for people and for the trainer: the line of the table of methods.
 struct MethodInfo {
   std::string_view name;
   std::string_view description;  // one sentence
@@ -50,28 +71,55 @@ struct MethodInfo {
   std::size_t most_rows;         // largest n it takes
   std::size_t most_classes;      // largest m it takes
   std::string_view cost;         // per step
+  Objective objective;
+  bool needs_gram = false;     // the Gram matrix of several rows
+  bool whole_set = false;      // takes all classes in every step; nothing is drawn
+  bool exact_start = false;    // u starts at its exact value for W = 0, log K; else at 0
+  bool refreshes = false;      // u is the exact normaliser, recomputed every --refresh epochs
+  bool projects = false;       // W is projected on a ball where there is ridge
+  bool has_companion = false;  // wants the scores of the smoothed weights
+  bool can_diverge = false;    // by nature; the run then stops with a message
 };
-
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
 // Options that belong to single methods.
 struct RuleOptions {
-  double delta = 1;  // umax
-
+  double delta = 1;             // umax
+  double double_sum_alpha = 0;  // vanilla, umax
+  bool log_q = true;            // nce, importance
+  std::uint64_t refresh = 1;    // raman: epochs
+  double running_rate = 0.5;    // composition
   void describe(OptionTable& table);
+  // The methods an option of describe() is for; empty for any other option.
+  static std::span<const std::string_view> users_of(std::string_view option);
+};
+
+// What a rule may know of the whole problem.
+struct ProblemInfo {
+  double rows = 0;              // N
+  double total_weight = 0;      // sum of the row weights
+  double classes = 0;           // K
+  double longest_row = 0;       // max |x|
+  double ridge = 0;             // mu
+  bool free_intercept = false;  // there is an intercept outside the ridge
+
+  // The ball that holds the optimal W (Lemma 1), infinite without ridge.
+  double weight_bound() const;
+  // The largest optimal u (Lemma 2), infinite without ridge.
+  double u_bound() const;
 };
 
 template <class R>
-concept Rule = requires(const R& rule, const StepView& view, StepResult& result) {
+concept Rule = requires(R& rule, const StepView& view, StepResult& result) {
   { R::kInfo } -> std::convertible_to<const MethodInfo&>;
   { rule.step(view, result) }
   noexcept;
 }
-&&std::constructible_from<R, const RuleOptions&>;
+&&std::constructible_from<R, const RuleOptions&, const ProblemInfo&>;
 
 // A rule that solves independent steps side by side. Each must come out with the bits that step() gives it.
 template <class R>
-concept PairRule = Rule<R> && requires(const R& rule, PairSteps& pairs, std::size_t count, double step) {
+concept PairRule = Rule<R> && requires(R& rule, PairSteps& pairs, std::size_t count, double step) {
   { rule.step_pairs(pairs, count, step) }
   noexcept;
 };

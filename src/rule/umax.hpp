@@ -1,47 +1,54 @@
-// U-max (paper: Section 3.2, Algorithm 2): SGD on the double sum over m drawn classes, with u first raised to
+// U-max (paper: Section 3.2, Algorithm 2): SGD on the double sum, with u first raised to
 // log(1 + sum of exp(z_k - z_y) over the *distinct* drawn classes) whenever it lies `delta` below it (a class
-// counted twice there could push u past its optimum and break Lemma 5). u is then projected on [0, infinity).
+// counted twice there could push u past its optimum and break Lemma 5). u is projected on [0, B_u] (Lemma 2),
+// and W by the trainer on the ball B_W (Lemma 1). With alpha > 0 the variable is v = u + alpha z_y, and its
+// interval moves with the largest possible alpha |z_y|.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "rule/rule.hpp"
+#include "rule/double_sum.hpp"
 #include "solve/log_sum.hpp"
 
 namespace truemax {
 
 class UmaxRule {
  public:
-  static constexpr MethodInfo kInfo{"umax",
-                                    "U-max: SGD on the double sum with u kept near its lower bound, so that "
-                                    "gradients stay bounded.",
-                                    false,
-                                    1,
-                                    kAnyNumber,
-                                    "m+1 scores, m+1 updates, m exponentials"};
+  static constexpr MethodInfo kInfo{
+      .name = "umax",
+      .description =
+          "U-max: SGD on the double sum with u kept near its lower bound, so that gradients stay bounded.",
+      .biased = false,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "n(m+1) scores, n(m+1) updates, 2nm exponentials",
+      .objective = Objective::double_sum,
+      .projects = true};
 
-  explicit UmaxRule(const RuleOptions& options) : delta_(options.delta) {}
+  UmaxRule(const RuleOptions& options, const ProblemInfo& problem)
+      : delta_(options.delta), alpha_(options.double_sum_alpha) {
+    const double score_bound = problem.longest_row * problem.weight_bound();
+    highest_ = problem.u_bound() + alpha_ * score_bound;
+    lowest_ = alpha_ == 0 ? 0 : -alpha_ * score_bound;
+  }
 
-  void step(const StepView& v, StepResult& out) const noexcept {
-    const double z_y = v.score[v.drawn];
-    const double e = v.step * v.row_weight[0];
-    double u = out.u[0];
-    const double bound = log_one_plus_sum_exp(v.score, v.drawn, z_y);
-    if (u < bound - delta_) u = bound;  // "increase u_i"
-    double sum = 0;
-    for (std::size_t j = 0; j < v.drawn; ++j) {
-      // z_k - z_y - u <= delta, so nothing here overflows.
-      const double c = e * v.weight[j] * std::exp(v.score[j] - z_y - u);
-      out.coefficient[j] = -c;
-      sum += c;
+  void step(const StepView& view, StepResult& out) const noexcept {
+    for (std::size_t i = 0; i < view.rows; ++i) {
+      const double* z = view.score + i * view.columns;
+      const double z_y = z[view.label[i]];
+      const double bound =
+          log_one_plus_sum_exp(z, view.weight + i * view.columns, view.columns, z_y) + alpha_ * z_y;
+      double u = out.u[i];
+      if (u < bound - delta_) u = bound;  // "increase u_i"; no exponent is above delta from here on
+      u += descend_double_sum(view, i, alpha_, u, out.coefficient + i * view.columns);
+      out.u[i] = std::clamp(u, lowest_, highest_);
     }
-    out.coefficient[v.drawn] = sum;
-    out.u[0] = std::max(0.0, u + e * std::expm1(-u) + sum);  // u - e (1 - exp(-u)) + sum, projected
   }
 
  private:
-  double delta_;
+  double delta_, alpha_;
+  double lowest_, highest_;
 };
 
 }  // namespace truemax

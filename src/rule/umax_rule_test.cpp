@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "rule/test_support.hpp"
+
 namespace truemax {
 namespace {
 
@@ -25,18 +27,15 @@ struct Answer {
   double u = 0;
 };
 
-Answer take(const Input& in) {
+Answer take(const Input& in, double alpha = 0, const ProblemInfo& problem = no_ridge()) {
   RuleOptions options;
   options.delta = in.delta;
-  const double gram = 1;
-  StepView view;
-  view.drawn = in.weight.size();
-  view.score = in.score.data(), view.weight = in.weight.data(), view.gram = &gram;
-  view.row_weight = &in.row_weight, view.step = in.step;
-  Answer out{std::vector<double>(in.score.size()), in.u};
-  StepResult result{out.c.data(), &out.u};
-  UmaxRule(options).step(view, result);
-  return out;
+  options.double_sum_alpha = alpha;
+  StepInput step = one_row(in.score, in.weight, in.u, in.step);
+  step.row_weight[0] = in.row_weight;
+  UmaxRule rule(options, problem);
+  const StepAnswer out = truemax::take(rule, step);
+  return {out.c, out.u[0]};
 }
 
 // log(1 + sum of exp(z_k - z_y) over the drawn classes, each once).
@@ -151,15 +150,36 @@ TEST(UmaxRule, NeverMakesUNegative) {
   EXPECT_GT(at_zero, 300U);
 }
 
-TEST(RuleOptions, DeltaMustBePositive) {
-  RuleOptions options;
-  OptionTable table;
-  options.describe(table);
-  EXPECT_EQ(options.delta, 1);
-  table.find("delta")->parse("0.5");
-  EXPECT_EQ(options.delta, 0.5);
-  for (const char* bad : {"0", "-1", "nan", "1e7"})
-    EXPECT_THROW(table.find("delta")->parse(bad), UserError) << bad;
+// With alpha > 0 the variable is v = u + alpha z_y: the jump goes there too, and nothing is clamped at 0.
+TEST(UmaxRule, JumpsWithAlphaToTheBoundPlusAlphaTimesTheScoreOfTheLabel) {
+  std::size_t negative = 0;
+  for (const double alpha : {0.3, 1.0})
+    for (Input in : random_inputs(500, 8, 5)) {
+      in.step = std::numeric_limits<double>::min();
+      const double z_y = in.score.back(), bound = bound_of(in).convert_to<double>() + alpha * z_y;
+      in.u = bound - in.delta - 0.5;
+      EXPECT_NEAR(take(in, alpha).u, bound, 1e-13 * (1 + std::abs(bound) + std::abs(z_y)));
+      in.u = bound - in.delta + 0.5;
+      EXPECT_EQ(take(in, alpha).u, in.u);
+      negative += in.u < 0;
+    }
+  EXPECT_GT(negative, 50U);
+}
+
+TEST(UmaxRule, ProjectsUOnTheIntervalOfLemma2) {
+  ProblemInfo problem = no_ridge();
+  problem.ridge = 50;
+  const double high = problem.u_bound();
+  ASSERT_LT(high, 20);
+  std::size_t at_bound = 0;
+  for (Input in : random_inputs(500, 20, 6)) {
+    in.step = 1e3;
+    const double u = take(in, 0, problem).u;
+    EXPECT_GE(u, 0);
+    EXPECT_LE(u, high);
+    at_bound += u == high;
+  }
+  EXPECT_GT(at_bound, 50U);
 }
 
 }  // namespace

@@ -25,14 +25,13 @@ constexpr double kFar = 0.5;     // a Newton step longer than this is followed b
 // One drawn class of one row.
 struct Entry {
   std::size_t column;
-  double weight, log_scale, ridge;  // o, log(e o), r
+  double weight, log_scale;  // o, log(e o)
   double c, gradient, move;
 };
 
 // A drawn class: its entries are places [begin, begin + count) of by_class_.
 struct DrawnClass {
   std::size_t column, begin, count;
-  double ridge;
 };
 
 struct Place {
@@ -56,8 +55,10 @@ class ImplicitBatchSolver::Work {
   int sweeps = 0, newton = 0;
 
  private:
-  double ridge(std::size_t k) const { return batch_->ridge == nullptr ? 1.0 : batch_->ridge[k]; }
-  double gram(std::size_t i, std::size_t j) const { return batch_->gram[i * n_ + j]; }
+  // How far a coefficient of class k and row j moves the score of row i.
+  double stretch(std::size_t i, std::size_t j, std::size_t k) const {
+    return batch_->gram[i * n_ + j] * over_ridge_[k] + batch_->free;
+  }
   void begin(const ImplicitBatch& batch);
   void list_classes();
   double sweep();
@@ -79,8 +80,9 @@ class ImplicitBatchSolver::Work {
   std::vector<std::size_t> labelled_, labelled_begin_;  // rows by label; [columns + 1]
   bool labels_drawn_ = false;                           // some row's label is a drawn class of another
   std::vector<double> old_u_, u_;                       // [n]
+  std::vector<double> over_ridge_;                      // [columns] 1/r
   std::vector<double> row_weight_, row_score_, row_ridge_, row_c_;
-  DenseMatrix c_, b_;  // C and Z + G C
+  DenseMatrix c_, b_;  // C and the new scores, base + (G/r + free) C
   // Newton's method
   std::vector<DenseMatrix> inverse_;  // M of each drawn class
   DenseMatrix coupling_, label_part_, system_, cross_, m_cross_;
@@ -97,13 +99,16 @@ void ImplicitBatchSolver::Work::begin(const ImplicitBatch& batch) {
   row_begin_.assign(1, 0);
   std::size_t most = 0;
   c_.set_zero(n_, columns_), b_.set_zero(n_, columns_);
+  over_ridge_.assign(columns_, 1.0);
+  if (batch.ridge != nullptr)
+    for (std::size_t k = 0; k < columns_; ++k) over_ridge_[k] = 1 / batch.ridge[k];
   for (std::size_t i = 0; i < n_; ++i) {
     const double* weight = batch.weight + i * columns_;
     for (std::size_t k = 0; k < columns_; ++k)
-      if (weight[k] > 0 && k != batch.label[i]) entries_.push_back({k, weight[k], 0, ridge(k), 0, 0, 0});
+      if (weight[k] > 0 && k != batch.label[i]) entries_.push_back({k, weight[k], 0, 0, 0, 0});
     most = std::max(most, entries_.size() - row_begin_.back());
     row_begin_.push_back(entries_.size());
-    std::copy_n(batch.score + i * columns_, columns_, b_.row(i));
+    std::copy_n(batch.base + i * columns_, columns_, b_.row(i));
   }
   row_weight_.resize(most), row_score_.resize(most), row_ridge_.resize(most), row_c_.resize(most);
   old_u_.assign(batch.u, batch.u + n_);
@@ -117,7 +122,7 @@ void ImplicitBatchSolver::Work::list_classes() {
   first.assign(columns_ + 1, 0);
   for (const Entry& entry : entries_) ++first[entry.column + 1];
   for (std::size_t k = 0; k < columns_; ++k) {
-    if (first[k + 1] > 0) classes_.push_back({k, first[k], first[k + 1], ridge(k)});
+    if (first[k + 1] > 0) classes_.push_back({k, first[k], first[k + 1]});
     first[k + 1] += first[k];
   }
   by_class_.resize(entries_.size());
@@ -142,20 +147,23 @@ void ImplicitBatchSolver::Work::list_classes() {
 double ImplicitBatchSolver::Work::sweep() {
   double worst = 0;
   for (std::size_t i = 0; i < n_; ++i) {
-    const double s = gram(i, i);
     const std::size_t y = batch_->label[i], first = row_begin_[i], count = row_begin_[i + 1] - first;
     ImplicitRow row;
-    row.e = batch_->e[i], row.squared_norm = s, row.u = old_u_[i];
-    row.label_ridge = ridge(y), row.label_score = b_(i, y) - s * c_(i, y);
+    // Only score/ridge and squared_norm/ridge matter there: where the scores would be without this row, and
+    // its stretch.
+    const double s_y = stretch(i, i, y), base_y = b_(i, y) - s_y * c_(i, y);
+    row.e = batch_->e[i], row.squared_norm = s_y, row.u = old_u_[i];
+    row.label_score = base_y;
     row.classes = count, row.weight = row_weight_.data(), row.score = row_score_.data();
     row.ridge = batch_->ridge == nullptr ? nullptr : row_ridge_.data(), row.coefficient = row_c_.data();
-    double size = 1 + u_[i] + s * c_(i, y) / row.label_ridge;
+    double size = 1 + u_[i] + s_y * c_(i, y);
     if (sweeps > 0) row.start = size - 1;
     for (std::size_t p = 0; p < count; ++p) {
       const Entry& entry = entries_[first + p];
-      row_weight_[p] = entry.weight, row_ridge_[p] = entry.ridge;
-      row_score_[p] = b_(i, entry.column) + s * entry.c;
-      size = std::max(size, std::abs(row_score_[p] / entry.ridge - row.label_score / row.label_ridge));
+      const double s = stretch(i, i, entry.column), base = b_(i, entry.column) + s * entry.c;
+      row_weight_[p] = entry.weight, row_ridge_[p] = s_y / s;
+      row_score_[p] = base * row_ridge_[p];
+      size = std::max(size, std::abs(base - base_y));
     }
     solve_implicit_row(row);
     u_[i] = row.u;
@@ -170,10 +178,12 @@ double ImplicitBatchSolver::Work::sweep() {
     const double label_change = row.label_coefficient - c_(i, y);
     c_(i, y) = row.label_coefficient;
     for (std::size_t j = 0; j < n_; ++j) {
-      const double g = gram(j, i);
       double* b = b_.row(j);
-      for (std::size_t p = 0; p < count; ++p) b[entries_[first + p].column] -= g * row_c_[p];
-      b[y] += g * label_change;
+      for (std::size_t p = 0; p < count; ++p) {
+        const std::size_t k = entries_[first + p].column;
+        b[k] -= stretch(j, i, k) * row_c_[p];
+      }
+      b[y] += stretch(j, i, y) * label_change;
     }
   }
   ++sweeps;
@@ -190,9 +200,18 @@ void ImplicitBatchSolver::Work::refresh() {
     }
     c_(i, batch_->label[i]) = sum;
     u_[i] = solve_without_class(batch_->e[i], old_u_[i] + sum, u_[i]);
-    std::copy_n(batch_->score + i * columns_, columns_, b_.row(i));
+    std::fill_n(b_.row(i), columns_, 0.0);
   }
   add_product(b_.row(0), b_.stride(), batch_->gram, n_, c_.row(0), c_.stride(), n_, n_, columns_);
+  part_.assign(columns_, 0.0);
+  if (batch_->free > 0)
+    for (std::size_t i = 0; i < n_; ++i)
+      for (std::size_t k = 0; k < columns_; ++k) part_[k] += batch_->free * c_(i, k);
+  for (std::size_t i = 0; i < n_; ++i) {
+    double* b = b_.row(i);
+    const double* base = batch_->base + i * columns_;
+    for (std::size_t k = 0; k < columns_; ++k) b[k] = base[k] + (b[k] * over_ridge_[k] + part_[k]);
+  }
 }
 
 // The dual's gradient; returns its product with the move. Finds out, too, whether a coefficient that counts
@@ -202,11 +221,10 @@ double ImplicitBatchSolver::Work::gradients() {
   missing_ = false;
   for (std::size_t i = 0; i < n_; ++i) {
     const std::size_t y = batch_->label[i];
-    const double r_y = ridge(y), b_y = b_(i, y);
+    const double b_y = b_(i, y);
     for (std::size_t p = row_begin_[i]; p < row_begin_[i + 1]; ++p) {
       Entry& entry = entries_[p];
-      const double b = b_(i, entry.column);
-      const double gap = r_y == entry.ridge ? (b_y - b) / r_y : b_y / r_y - b / entry.ridge;
+      const double gap = b_y - b_(i, entry.column);
       if (!(entry.c > kNothing)) {
         entry.gradient = 0;
         missing_ = missing_ || entry.log_scale - gap - u_[i] > kLogSomething;
@@ -219,9 +237,9 @@ double ImplicitBatchSolver::Work::gradients() {
   return product;
 }
 
-// dc_k = M (-g - dt + (G_AR/r) ds_R), A the rows that drew class k, R the rows labelled k, D = diag(c_k),
-// M = (D^-1 + G_AA/r)^-1 = D^1/2 (I + D^1/2 G_AA D^1/2/r)^-1 D^1/2: safe for tiny c and any G. Adds the
-// class's part to the system in ds, dt.
+// (G/r stands for G/r + free below.) dc_k = M (-g - dt + (G_AR/r) ds_R), A the rows that drew class k, R the
+// rows labelled k, D = diag(c_k), M = (D^-1 + G_AA/r)^-1 = D^1/2 (I + D^1/2 G_AA D^1/2/r)^-1 D^1/2: safe for
+// tiny c and any G. Adds the class's part to the system in ds, dt.
 void ImplicitBatchSolver::Work::factor_class(const DrawnClass& drawn, DenseMatrix& m) {
   const std::size_t count = drawn.count;
   const Place* places = by_class_.data() + drawn.begin;
@@ -233,9 +251,9 @@ void ImplicitBatchSolver::Work::factor_class(const DrawnClass& drawn, DenseMatri
   m.set_zero(count, count);
   for (std::size_t p = 0; p < count; ++p) {
     const double* g = batch_->gram + places[p].row * n_;
-    const double scale = root_[p] / drawn.ridge;
+    const double scale = root_[p] * over_ridge_[drawn.column], outside = root_[p] * batch_->free;
     double* row = m.row(p);
-    for (std::size_t q = 0; q < count; ++q) row[q] = scale * root_[q] * g[places[q].row];
+    for (std::size_t q = 0; q < count; ++q) row[q] = root_[q] * (scale * g[places[q].row] + outside);
     row[p] += 1;
   }
   invert_definite(m.row(0), count, m.stride());
@@ -252,7 +270,7 @@ void ImplicitBatchSolver::Work::factor_class(const DrawnClass& drawn, DenseMatri
   if (labelled == 0) return;
   cross_.set_zero(count, labelled), m_cross_.set_zero(count, labelled);
   for (std::size_t p = 0; p < count; ++p)
-    for (std::size_t q = 0; q < labelled; ++q) cross_(p, q) = gram(places[p].row, rows[q]) / drawn.ridge;
+    for (std::size_t q = 0; q < labelled; ++q) cross_(p, q) = stretch(places[p].row, rows[q], drawn.column);
   add_product(m_cross_.row(0), m_cross_.stride(), m.row(0), m.stride(), cross_.row(0), cross_.stride(), count,
               count, labelled);
   for (std::size_t q = 0; q < labelled; ++q)
@@ -274,7 +292,7 @@ void ImplicitBatchSolver::Work::factor() {
     const std::size_t y = batch_->label[i];
     label_part_(i, i) = 1 / (1 + batch_->e[i] * std::exp(-u_[i]));
     for (std::size_t q = labelled_begin_[y]; q < labelled_begin_[y + 1]; ++q)
-      label_part_(i, labelled_[q]) += gram(i, labelled_[q]) / ridge(y);
+      label_part_(i, labelled_[q]) += stretch(i, labelled_[q], y);
   }
   for (std::size_t k = 0; k < classes_.size(); ++k) factor_class(classes_[k], inverse_[k]);
   if (labels_drawn_) {
@@ -305,7 +323,7 @@ double ImplicitBatchSolver::Work::direction() {
       const double moved = dot(inverse_[k].row(p), part_.data(), drawn.count);
       right_[places[p].row] += moved;
       for (std::size_t q = labelled_begin_[drawn.column]; q < labelled_begin_[drawn.column + 1]; ++q)
-        right_[n_ + labelled_[q]] -= gram(places[p].row, labelled_[q]) / drawn.ridge * moved;
+        right_[n_ + labelled_[q]] -= stretch(places[p].row, labelled_[q], drawn.column) * moved;
     }
   }
   solve_lu(system_.row(0), labels_drawn_ ? 2 * n_ : n_, system_.stride(), pivot_.data(), right_.data());
@@ -323,7 +341,7 @@ double ImplicitBatchSolver::Work::direction() {
       const std::size_t i = places[p].row;
       part_[p] = -entries_[places[p].entry].gradient - dt[i];
       for (std::size_t q = labelled_begin_[drawn.column]; q < labelled_begin_[drawn.column + 1]; ++q)
-        part_[p] += gram(i, labelled_[q]) / drawn.ridge * ds[labelled_[q]];
+        part_[p] += stretch(i, labelled_[q], drawn.column) * ds[labelled_[q]];
     }
     for (std::size_t p = 0; p < drawn.count; ++p) {
       Entry& entry = entries_[places[p].entry];

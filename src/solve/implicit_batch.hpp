@@ -8,7 +8,7 @@
 // it is s_i = sum_k c_ik. Two ways to the solution, mixed:
 // - sweeps: row i, given what the others do, is the problem of solve/implicit_row.hpp;
 // - Newton's method on the dual, convex in c:
-//     sum_ik c_ik (log(c_ik/(e_i o_ik)) - 1) + sum_i U_i(s_i) + sum_k (2 C_k.Z_k + C_k'G C_k)/(2 r_k),
+//     sum_ik c_ik (log(c_ik/(e_i o_ik)) - 1) + sum_i U_i(s_i) + sum_k C_k.base_k + C_k'(G/r_k + free) C_k/2,
 //   U_i'(s) = u_i(s) from e_i (1 - exp(-u)) + u = u_i' + s. One class k after the other is eliminated,
 //   which leaves a linear system in t_i = u_i + b_iy and s_i. G is never inverted: rows may be equal.
 // Sweeps always make progress and are quick while rows have little in common; Newton's method does not mind.
@@ -22,14 +22,16 @@ namespace truemax {
 
 struct ImplicitBatch {
   std::size_t rows = 0, columns = 0;
-  const double* e = nullptr;             // [n] steps of the rows, > 0
-  const double* score = nullptr;         // Z [n][columns] old scores
+  const double* e = nullptr;  // [n] steps of the rows, > 0
+  const double* base =
+      nullptr;  // [n][columns] scores after the ridge alone: Z/r, and what is outside the ridge
   const double* weight = nullptr;        // o [n][columns]; 0: takes no part; the label's own is not looked at
   const std::uint32_t* label = nullptr;  // [n] column of the row's label
   const double* gram = nullptr;          // G [n][n], diagonal > 0
   const double* ridge = nullptr;         // [columns] r >= 1; null: all 1
-  double* u = nullptr;                   // [n] in: old u >= 0; out: new u >= 0
-  double* coefficient = nullptr;         // C [n][columns] out
+  double free = 0;                // the product of any two rows outside the ridge: 1 for an intercept there
+  double* u = nullptr;            // [n] in: old u >= 0; out: new u >= 0
+  double* coefficient = nullptr;  // C [n][columns] out
 };
 
 // Keeps its buffers from one step to the next; one thread at a time.

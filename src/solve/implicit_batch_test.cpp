@@ -27,12 +27,13 @@ struct Scalars {
       for (std::size_t j = 0; j < step.rows(); ++j) gram.push_back(oracle::inner(step.x[i], step.x[j]));
       for (std::size_t k = 0; k < step.columns(); ++k) {
         score.push_back(oracle::inner(step.x[i], step.w[k]));
+        base.push_back(score.back() / step.r[k]);
         weight.push_back(step.o[i][k]);
       }
       label.push_back(static_cast<std::uint32_t>(step.label[i]));
     }
   }
-  std::vector<double> score, weight, gram;
+  std::vector<double> score, base, weight, gram;
   std::vector<std::uint32_t> label;
 };
 
@@ -41,7 +42,7 @@ Answer take(ImplicitBatchSolver& solver, const oracle::Step& step) {
   Answer answer{step.u, std::vector<double>(step.rows() * step.columns(), 99.0)};
   ImplicitBatch batch;
   batch.rows = step.rows(), batch.columns = step.columns();
-  batch.e = step.e.data(), batch.score = given.score.data(), batch.weight = given.weight.data();
+  batch.e = step.e.data(), batch.base = given.base.data(), batch.weight = given.weight.data();
   batch.label = given.label.data(), batch.gram = given.gram.data();
   batch.ridge =
       std::all_of(step.r.begin(), step.r.end(), [](double r) { return r == 1; }) ? nullptr : step.r.data();
@@ -274,7 +275,7 @@ TEST(ImplicitBatchSolver, NeedsFewIterationsForTypicalBatches) {
         const Scalars given(s);
         std::vector<double> u(n), c(n * s.columns());
         ImplicitBatch batch;
-        batch.rows = n, batch.columns = s.columns(), batch.e = s.e.data(), batch.score = given.score.data();
+        batch.rows = n, batch.columns = s.columns(), batch.e = s.e.data(), batch.base = given.base.data();
         batch.weight = given.weight.data(), batch.label = given.label.data(), batch.gram = given.gram.data();
         batch.u = u.data(), batch.coefficient = c.data();
         double best = HUGE_VAL;

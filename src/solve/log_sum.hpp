@@ -7,18 +7,22 @@
 
 namespace truemax {
 
-// log(1 + sum_j exp(z[j] - base)).
-inline double log_one_plus_sum_exp(const double* z, std::size_t count, double base) {
+// log(1 + sum of exp(z[j] - base) over the entries of weight above 0).
+inline double log_one_plus_sum_exp(const double* z, const double* weight, std::size_t count, double base) {
   double highest = 0;
-  for (std::size_t j = 0; j < count; ++j) highest = std::max(highest, z[j] - base);
-  if (highest == 0) {
-    double sum = 0;
-    for (std::size_t j = 0; j < count; ++j) sum += std::exp(z[j] - base);
-    return std::log1p(sum);
-  }
-  double sum = std::exp(-highest);
-  for (std::size_t j = 0; j < count; ++j) sum += std::exp(z[j] - base - highest);
-  return highest + std::log(sum);
+  for (std::size_t j = 0; j < count; ++j)
+    if (weight[j] > 0) highest = std::max(highest, z[j] - base);
+  double sum = 0;
+  for (std::size_t j = 0; j < count; ++j)
+    if (weight[j] > 0) sum += std::exp(z[j] - base - highest);
+  return highest == 0 ? std::log1p(sum) : highest + std::log(std::exp(-highest) + sum);
+}
+
+// 1/(1 + exp(-t)), without overflow and to full relative precision.
+inline double logistic(double t) {
+  if (t >= 0) return 1 / (1 + std::exp(-t));
+  const double e = std::exp(t);
+  return e / (1 + e);
 }
 
 }  // namespace truemax

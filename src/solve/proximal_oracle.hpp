@@ -65,6 +65,8 @@ struct Step {
   std::vector<double> e, u;            // [n] step and old u of each row
   std::vector<std::vector<double>> w;  // [K][d] old weights
   std::vector<double> r;               // [K] ridge factors >= 1
+  bool free_last = false;              // the last feature is outside the ridge
+  double ridge(std::size_t k, std::size_t f) const { return free_last && f + 1 == features() ? 1.0 : r[k]; }
   std::size_t rows() const { return x.size(); }
   std::size_t columns() const { return w.size(); }
   std::size_t features() const { return x[0].size(); }
@@ -121,7 +123,7 @@ class ProximalObjective {
     for (std::size_t k = 0; k < s_.columns(); ++k)
       for (std::size_t f = 0; f < d; ++f) {
         const Real& w = theta[place(k, f)];
-        const Real moved = w - s_.w[k][f], ridge = Real(s_.r[k]) - 1;
+        const Real moved = w - s_.w[k][f], ridge = Real(s_.ridge(k, f)) - 1;
         value += moved * moved / 2 + ridge * w * w / 2;
         gradient[place(k, f)] += moved + ridge * w;
         hessian[place(k, f)][place(k, f)] += 1 + ridge;
@@ -158,12 +160,12 @@ inline Errors errors_of(const Step& step, const std::vector<double>& u, const st
       Real w(step.w[k][f]);
       old += step.w[k][f] * step.w[k][f];
       for (std::size_t i = 0; i < n; ++i) w += Real(c[i * columns + k]) * Real(step.x[i][f]);
-      answer.push_back(w / Real(step.r[k]));
+      answer.push_back(w / Real(step.ridge(k, f)));
     }
     size[k] = std::sqrt(old);
     for (std::size_t i = 0; i < n; ++i)
       size[k] += std::abs(c[i * columns + k]) * std::sqrt(inner(step.x[i], step.x[i]));
-    size[k] /= step.r[k];
+    if (!step.free_last) size[k] /= step.r[k];
   }
   for (const Real& value : answer)
     if (!isfinite(value)) return {HUGE_VAL, HUGE_VAL};

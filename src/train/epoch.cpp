@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
 
 #include "core/random.hpp"
 #include "rule/methods.hpp"
 #include "train/commuting.hpp"
+#include "train/companion.hpp"
 #include "train/visit_order.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pairs.hpp"
+#include "weights/pass.hpp"
 
 namespace truemax {
 namespace {
@@ -21,48 +26,111 @@ constexpr std::uint64_t kWatchEvery = 8192;  // steps between two calls of the w
 // A weight must stay well inside float32 (largest 3.4e38), so that sums and the model file stay finite.
 constexpr double kWeightLimit = 1e38, kWeightDiverged = 1e37;
 
+// Steps whose rows and classes are drawn at once, for steps of so many rows and classes: few where a step is
+// long.
+std::size_t steps_ahead(std::size_t rows_and_classes) {
+  constexpr std::size_t kAhead = 1 << 16;
+  return std::clamp<std::size_t>(kAhead / rows_and_classes, 1, kStepsAhead);
+}
+
+// The classes of one step and the arrays of its StepView, reused from step to step.
+struct StepArrays {
+  std::vector<ClassId> classes;  // columns: those drawn, then the labels that were not
+  std::size_t drawn = 0;         // columns that were drawn
+  std::vector<std::uint32_t> label;
+  std::vector<RowId> feature_rows;
+  std::vector<double> score, weight, gram, ridge, intercept, row_weight, log_q, smoothed, coefficient, u;
+
+  void shape(std::size_t rows, std::size_t columns) {
+    label.resize(rows);
+    row_weight.resize(rows);
+    u.resize(rows);
+    score.assign(rows * columns, 0.0);
+    coefficient.assign(rows * columns, 0.0);
+  }
+};
+
+// Inverse of the probability that a class is in a step, drawn or as a label (the paper's beta).
+std::vector<double> ridge_weights(const Dataset& data, const TrainOptions& options, const Draw* draw) {
+  std::vector<double> beta(data.classes->size(), 1.0);
+  if (draw == nullptr) return beta;  // all classes are
+  std::vector<double> rows(beta.size(), 0.0);
+  for (const ClassId y : data.label) rows[y] += 1;
+  const auto all = static_cast<double>(data.size());
+  for (ClassId k = 0; k < beta.size(); ++k) {
+    double missed = 1;  // the probability that no row of the step has this label
+    for (std::uint64_t j = 0; j < options.rows_per_step; ++j)
+      missed *= std::max(0.0, 1 - rows[k] / (all - static_cast<double>(j)));
+    beta[k] = 1 / (1 - missed * (1 - draw->inclusion(k)));
+  }
+  return beta;
+}
+
+ProblemInfo problem_of(const Dataset& data, const TrainOptions& options) {
+  ProblemInfo info;
+  info.rows = static_cast<double>(data.size());
+  info.classes = static_cast<double>(data.classes->size());
+  info.ridge = options.ridge;
+  info.free_intercept = options.intercept && !options.ridge_intercept;
+  const bool in_ridge = options.intercept && options.ridge_intercept;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    info.total_weight += static_cast<double>(data.example_weight(i));
+    info.longest_row = std::max(info.longest_row, std::sqrt(squared_norm(data.x(i), in_ridge)));
+  }
+  return info;
+}
+
 template <Rule R>
 class Runner final : public EpochRunner {
  public:
   Runner(const Dataset& data, const TrainOptions& options)
       : options_(options),
-        rule_(options.rule),
-        draw_(make_draw(options.draw, data.classes->size(), options.classes_per_step)),
-        order_(options.visit, options.seed, data.size()),
-        ahead_(steps_ahead(draw_->most_classes())),
-        score_(draw_->most_classes() + 1),
-        coefficient_(draw_->most_classes() + 1) {}
+        problem_(problem_of(data, options)),
+        rule_(options.rule, problem_),
+        draw_(R::kInfo.whole_set ? nullptr
+                                 : make_draw(options.draw, data.classes->size(), options.classes_per_step,
+                                             options.rows_per_step > 1)),
+        order_(options.visit, options.seed, data.size(), options.rows_per_step),
+        together_(options.rows_per_step),
+        ahead_(steps_ahead(together_ + (draw_ ? draw_->most_classes() : data.classes->size()))),
+        rows_(ahead_ * together_),
+        labels_(ahead_ * together_),
+        gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
+    if (options.ridge > 0) beta_ = ridge_weights(data, options, draw_.get());
+  }
 
   bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
            const StepWatch& watch) override {
-    const std::uint64_t steps = data.size();
-    const double step = options_.step_at(state.epoch);
+    const std::uint64_t steps = steps_per_epoch(data.size(), options_);
+    step_ = options_.step_at(state.epoch);
     const CounterRandom random(options_.seed, Stream::draw, state.epoch);
     order_.start_epoch(state.epoch);
     // The bound on the weights only grows as steps are taken; the truth is cheap once an epoch.
     if (state.largest_weight > kPairWeightHigh / 2) state.largest_weight = state.weights.largest();
-    std::array<RowId, kStepsAhead> rows{};
-    std::array<ClassId, kStepsAhead> labels{};
+    if (state.step == 0 && !start_epoch(data, state, stop)) return false;
     std::uint64_t watched = 0;
     while (state.step < steps) {
       if (stop.load(std::memory_order_relaxed)) return false;
-      const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(ahead_, steps - state.step));
-      order_.fill(state.step, {rows.data(), count});
-      for (std::size_t t = 0; t < count; ++t) {
-        labels[t] = data.label[rows[t]];
-        __builtin_prefetch(&data.rows.begin[data.row_of(rows[t])]);
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(ahead_, steps - state.step));
+      const std::uint64_t first = state.step * together_;
+      const std::size_t visited = std::min<std::uint64_t>(count * together_, data.size() - first);
+      order_.fill(first, {rows_.data(), visited});
+      for (std::size_t t = 0; t < visited; ++t) {
+        labels_[t] = data.label[rows_[t]];
+        __builtin_prefetch(&data.rows.begin[data.row_of(rows_[t])]);
       }
-      draw_->fill(random, state.step, {labels.data(), count}, buffer_);
+      if (draw_) draw_->fill(random, state.step, count, {labels_.data(), visited}, buffer_);
       if constexpr (PairRule<R>) {
-        if (buffer_.capacity == 1) {
-          run_groups(data, state, {rows.data(), count}, labels.data(), step);
+        if (together_ == 1 && buffer_.capacity == 1 && beta_.empty()) {
+          run_groups(data, state, {rows_.data(), count}, labels_.data(), step_);
           continue_watch(state, watch, watched);
           continue;
         }
       }
-      for (std::size_t t = 0; t < count; ++t) {
-        if (t + kPrefetch < count) prefetch_row(data, state, rows[t + kPrefetch]);
-        one_step(data, state, rows[t], labels[t], t, step);
+      for (std::size_t t = 0, from = 0; t < count; ++t, from += together_) {
+        for (std::size_t p = from + kPrefetch; p < std::min(from + kPrefetch + together_, visited); ++p)
+          prefetch_row(data, state, rows_[p]);
+        one_step(data, state, {&rows_[from], std::min(together_, visited - from)}, t);
       }
       continue_watch(state, watch, watched);
     }
@@ -78,6 +146,42 @@ class Runner final : public EpochRunner {
     watch(state.step);
   }
 
+  bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
+
+  // What a method wants at the beginning of an epoch; false where `stop` was raised.
+  bool start_epoch(const Dataset& data, TrainState& state, const std::atomic<bool>& stop) {
+    if (tracks_norms()) recompute_norms(state);
+    if (R::kInfo.refreshes && state.epoch % options_.rule.refresh == 0) return refresh(data, state, stop);
+    return true;
+  }
+
+  // u of every row becomes its exact log(sum_k exp(z_k)).
+  bool refresh(const Dataset& data, TrainState& state, const std::atomic<bool>& stop) const {
+    constexpr std::size_t kSlice = 1 << 16;
+    const PassOptions pass{.top = 0, .threads = options_.thread_count(), .tie_rank = {}, .stop = &stop};
+    const CsrView all = data.rows.view();
+    std::size_t example = 0;
+    for (std::size_t first = 0; first < all.rows(); first += kSlice) {
+      const std::size_t count = std::min(kSlice, all.rows() - first);
+      const PassResult result =
+          softmax_pass(state.weights, {all.begin.subspan(first, count + 1), all.index, all.value}, pass);
+      if (!result.complete) return false;
+      for (; example < data.size() && data.row_of(example) < first + count; ++example) {
+        const std::size_t r = data.row_of(example) - first;
+        state.rows[example].u = result.highest[r] + std::log(result.excess[r]);
+      }
+    }
+    return true;
+  }
+
+  static void recompute_norms(TrainState& state) {
+    NormState& norms = state.norms;
+    norms.of_class.resize(state.weights.classes());
+    norms.total = 0, norms.common = 1;
+    for (ClassId k = 0; k < norms.of_class.size(); ++k)
+      norms.total += norms.of_class[k] = state.weights.squared_norm(k);
+  }
+
   // Steps of one class each, in groups that can be solved side by side.
   void run_groups(const Dataset& data, TrainState& state, std::span<const RowId> rows, const ClassId* labels,
                   double step) {
@@ -89,8 +193,7 @@ class Runner final : public EpochRunner {
       const std::size_t then_count = groups_.next(rows.data(), labels, drawn, then);
       for (std::size_t g = 0; g < then_count; ++g) prefetch_row(data, state, rows[then[g]]);
       if (!pair_steps(data, state, rows, labels, {now.data(), now_count}, step))
-        for (std::size_t g = 0; g < now_count; ++g)
-          one_step(data, state, rows[now[g]], labels[now[g]], now[g], step);
+        for (std::size_t g = 0; g < now_count; ++g) one_step(data, state, {&rows[now[g]], 1}, now[g]);
       std::swap(now, then);
       now_count = then_count;
     }
@@ -128,56 +231,242 @@ class Runner final : public EpochRunner {
     return true;
   }
 
-  void one_step(const Dataset& data, TrainState& state, RowId i, ClassId y, std::size_t t, double step) {
-    const RowView x = data.x(i);
-    const ClassId* drawn = &buffer_.classes[t * buffer_.capacity];
-    const double* weight = &buffer_.weights[t * buffer_.capacity];
-    const std::size_t m = buffer_.count[t];
-    RowState& row = state.rows[i];
-    const double row_weight = static_cast<double>(data.example_weight(i));
-    StepView view;
-    view.drawn = m;
-    view.weight = weight;
-    view.gram = &row.squared_norm;
-    view.row_weight = &row_weight;
-    view.step = step;
-    StepResult result;
-    double u = row.u;
-    result.u = &u;
-    if (m == 1) {  // the paper's step: both classes in one sweep over the row
-      const std::array<ClassId, 2> k{drawn[0], y};
-      const std::array<double, 2> z = scores<2>(state.weights, x, k);
-      std::array<double, 2> c;
-      view.score = z.data();
-      result.coefficient = c.data();
-      rule_.step(view, result);
-      guard(state, c, row.squared_norm);
-      row.u = u;
-      add<2>(state.weights, x, k, c);
-      ++state.step;
-      return;
+  void one_step(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
+    StepArrays& a = arrays_;
+    if (R::kInfo.whole_set)
+      take_all_classes(data, state, rows);
+    else
+      take_classes(data, state, rows, t);
+    const std::size_t n = rows.size(), columns = a.score.size() / n;
+    for (std::size_t i = 0; i < n; ++i) {
+      a.row_weight[i] = static_cast<double>(data.example_weight(rows[i]));
+      a.u[i] = state.rows[rows[i]].u;
     }
-    for (std::size_t j = 0; j < m; ++j) score_[j] = scores<1>(state.weights, x, {drawn[j]})[0];
-    score_[m] = scores<1>(state.weights, x, {y})[0];
-    view.score = score_.data();
-    result.coefficient = coefficient_.data();
+    StepView view;
+    view.rows = n;
+    view.columns = columns;
+    view.score = a.score.data();
+    view.weight = a.weight.data();
+    view.label = a.label.data();
+    view.gram = gram_of(data, state, rows);
+    view.row_weight = a.row_weight.data();
+    view.log_q = a.log_q.data();
+    view.step = step_ / static_cast<double>(together_);
+    view.decayed = step_ / options_.step_at(0);
+    if (!beta_.empty()) set_ridge(state, view, columns);
+    if (R::kInfo.has_companion) view.smoothed = smoothed_scores(data, state, rows);
+    StepResult result{a.coefficient.data(), a.u.data()};
     rule_.step(view, result);
-    guard(state, std::span(coefficient_).first(m + 1), row.squared_norm);
-    row.u = u;
-    for (std::size_t j = 0; j < m; ++j) add<1>(state.weights, x, {drawn[j]}, {coefficient_[j]});
-    add<1>(state.weights, x, {y}, {coefficient_[m]});
+
+    guard(state, rows, columns);
+    if (tracks_norms()) update_norms(state, view);
+    for (std::size_t i = 0; i < n; ++i) {
+      state.rows[rows[i]].u = a.u[i];
+      apply(data, state, rows[i], i, columns);
+    }
+    if (!beta_.empty()) apply_ridge(state);
+    if (tracks_norms()) project(state);
+    if (R::kInfo.has_companion)
+      Companion::decay(state.companion, CompositionRule::rate_at(options_.rule.running_rate, view.decayed));
     ++state.step;
   }
 
-  // Keeps an upper bound on |w|; stops before the step that could leave float32, with W as it was.
-  void guard(TrainState& state, std::span<const double> c, double squared_norm) const {
-    double most = 0;
-    bool finite = true;
-    for (const double v : c) {
-      most = std::max(most, std::abs(v));
-      finite &= std::isfinite(v);
+  // The columns of step t, and the scores that the rule may look at: of the drawn classes and of each row's
+  // label.
+  void take_classes(const Dataset& data, const TrainState& state, std::span<const RowId> rows,
+                    std::size_t t) {
+    StepArrays& a = arrays_;
+    const ClassId* drawn = &buffer_.classes[t * buffer_.capacity];
+    const double* weight = &buffer_.weights[t * buffer_.capacity];
+    a.drawn = buffer_.count[t];
+    a.classes.assign(drawn, drawn + a.drawn);
+    if (rows.size() == 1) {
+      a.classes.push_back(data.label[rows[0]]);
+      a.shape(1, a.drawn + 1);
+      a.label[0] = static_cast<std::uint32_t>(a.drawn);
+      scores(state.weights, data.x(rows[0]), a.classes, a.score.data());
+    } else {
+      add_label_columns(data, rows);
+      const std::size_t columns = a.classes.size();
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        double* z = &a.score[i * columns];
+        const std::size_t y = a.label[i];
+        scores(state.weights, data.x(rows[i]), {a.classes.data(), a.drawn}, z);
+        if (y >= a.drawn) z[y] = scores<1>(state.weights, data.x(rows[i]), {a.classes[y]})[0];
+      }
     }
-    const double growth = most * std::max(1.0, std::sqrt(squared_norm));  // at least max |c x|
+    const std::size_t columns = a.classes.size();
+    a.weight.assign(rows.size() * columns, 0.0);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(weight, a.drawn, &a.weight[i * columns]);
+      a.weight[i * columns + a.label[i]] = 0;
+    }
+    a.log_q.resize(columns);
+    for (std::size_t c = 0; c < columns; ++c) a.log_q[c] = std::log(draw_->mean_count(a.classes[c]));
+  }
+
+  // Labels of the rows that were not drawn become columns behind those that were, each once.
+  void add_label_columns(const Dataset& data, std::span<const RowId> rows) {
+    StepArrays& a = arrays_;
+    places_.clear();
+    for (std::size_t c = 0; c < a.drawn; ++c)
+      places_.emplace_back(a.classes[c], static_cast<std::uint32_t>(c));
+    for (const RowId i : rows) places_.emplace_back(data.label[i], ~0U);
+    std::sort(places_.begin(), places_.end());  // a drawn class stands before a label of the same class
+    places_.erase(std::unique(places_.begin(), places_.end(),
+                              [](const auto& x, const auto& y) { return x.first == y.first; }),
+                  places_.end());
+    for (auto& [k, column] : places_) {
+      if (column != ~0U) continue;
+      column = static_cast<std::uint32_t>(a.classes.size());
+      a.classes.push_back(k);
+    }
+    a.shape(rows.size(), a.classes.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      a.label[i] =
+          std::lower_bound(places_.begin(), places_.end(), std::pair(data.label[rows[i]], 0U))->second;
+  }
+
+  // Column k is class k; the padding of the last block has no probability.
+  void take_all_classes(const Dataset& data, const TrainState& state, std::span<const RowId> rows) {
+    StepArrays& a = arrays_;
+    const Weights& w = state.weights;
+    const std::size_t columns = w.blocks() * kLanes;
+    if (a.classes.size() != w.classes()) {
+      a.classes.resize(w.classes());
+      std::iota(a.classes.begin(), a.classes.end(), ClassId{0});
+    }
+    a.drawn = w.classes();
+    a.shape(rows.size(), columns);
+    a.feature_rows.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      a.feature_rows[i] = static_cast<RowId>(data.row_of(rows[i]));
+      a.label[i] = data.label[rows[i]];
+    }
+    scores_of_all(w, data.rows.view(), a.feature_rows, a.score.data());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::fill(&a.score[i * columns + w.classes()], &a.score[i * columns] + columns,
+                -std::numeric_limits<double>::infinity());
+  }
+
+  const double* gram_of(const Dataset& data, const TrainState& state, std::span<const RowId> rows) {
+    if (rows.size() == 1) return &state.rows[rows[0]].squared_norm;
+    if (!R::kInfo.needs_gram && !tracks_norms()) return nullptr;
+    StepArrays& a = arrays_;
+    a.feature_rows.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      a.feature_rows[i] = static_cast<RowId>(data.row_of(rows[i]));
+    a.gram.resize(rows.size() * rows.size());
+    gram_.fill(data.rows.view(), a.feature_rows, options_.intercept, a.gram.data());
+    return a.gram.data();
+  }
+
+  void set_ridge(const TrainState& state, StepView& view, std::size_t columns) {
+    StepArrays& a = arrays_;
+    const double factor = step_ * options_.ridge / problem_.rows;  // eta mu
+    a.ridge.assign(columns, 1.0);
+    for (std::size_t c = 0; c < a.classes.size(); ++c) a.ridge[c] = 1 + factor * beta_[a.classes[c]];
+    view.ridge = a.ridge.data();
+    if (!problem_.free_intercept) return;
+    a.intercept.assign(columns, 0.0);
+    for (std::size_t c = 0; c < a.classes.size(); ++c)
+      a.intercept[c] = static_cast<double>(state.weights.intercept()[a.classes[c]]);
+    view.free_intercept = a.intercept.data();
+  }
+
+  const double* smoothed_scores(const Dataset& data, TrainState& state, std::span<const RowId> rows) {
+    StepArrays& a = arrays_;
+    const std::size_t columns = a.classes.size();
+    for (const ClassId k : a.classes) Companion::touch(state.companion, data, k);
+    a.smoothed.resize(rows.size() * columns);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      scores(state.companion.difference, data.x(rows[i]), a.classes, &a.smoothed[i * columns]);
+      for (std::size_t c = 0; c < columns; ++c) a.smoothed[i * columns + c] += a.score[i * columns + c];
+    }
+    return a.smoothed.data();
+  }
+
+  void apply(const Dataset& data, TrainState& state, RowId row, std::size_t i, std::size_t columns) {
+    StepArrays& a = arrays_;
+    double* c = &a.coefficient[i * columns];
+    if (R::kInfo.whole_set) return add_to_all(state.weights, data.x(row), c);
+    // Contiguous for one row; for several, the drawn classes and the label.
+    const std::size_t y = a.label[i];
+    const std::size_t first = a.label.size() == 1 ? columns : a.drawn;
+    add(state.weights, data.x(row), {a.classes.data(), first}, c);
+    if (y >= first) add<1>(state.weights, data.x(row), {a.classes[y]}, {c[y]});
+    if (!R::kInfo.has_companion) return;
+    for (std::size_t k = 0; k < columns; ++k) c[k] = -c[k];
+    Companion::add(state.companion, data, row, {a.classes.data(), first}, c);
+    if (y >= first) Companion::add(state.companion, data, row, {&a.classes[y], 1}, &c[y]);
+  }
+
+  void apply_ridge(TrainState& state) {
+    for (std::size_t c = 0; c < arrays_.classes.size(); ++c) {
+      const ClassId k = arrays_.classes[c];
+      const double factor = 1 / arrays_.ridge[c];
+      state.weights.scale_class(k, factor);
+      if (options_.ridge_intercept && state.weights.has_intercept())
+        state.weights.intercept()[k] =
+            static_cast<float>(static_cast<double>(state.weights.intercept()[k]) * factor);
+      if (R::kInfo.has_companion) state.companion.difference.scale_class(k, factor);
+    }
+    // Folding a scale into memory makes the numbers there smaller, so that the bound holds.
+  }
+
+  // |w_k + sum_i C_ik x_i|^2 / r_k^2, from scores and the Gram matrix. The intercept is in both and not in W.
+  void update_norms(TrainState& state, const StepView& view) {
+    const StepArrays& a = arrays_;
+    NormState& norms = state.norms;
+    const double of_intercept = options_.intercept ? 1.0 : 0.0;
+    for (std::size_t c = 0; c < a.classes.size(); ++c) {
+      const ClassId k = a.classes[c];
+      const double b = options_.intercept ? static_cast<double>(state.weights.intercept()[k]) : 0.0;
+      double change = 0;
+      for (std::size_t i = 0; i < view.rows; ++i) {
+        const double c_i = a.coefficient[i * view.columns + c];
+        if (c_i == 0) continue;
+        double across = 0;
+        for (std::size_t j = 0; j < view.rows; ++j)
+          across += a.coefficient[j * view.columns + c] * (view.gram[i * view.rows + j] - of_intercept);
+        change += c_i * (2 * (view.score[i * view.columns + c] - b) + across);
+      }
+      const double before = norms.of_class[k];
+      const double after = std::max(0.0, before + change / norms.common) / (view.ridge[c] * view.ridge[c]);
+      norms.of_class[k] = after;
+      norms.total = std::max(0.0, norms.total + after - before);
+    }
+  }
+
+  // W back onto the ball of Lemma 1.
+  void project(TrainState& state) {
+    const double length = std::sqrt(state.norms.common * state.norms.total), bound = problem_.weight_bound();
+    if (length <= bound) return;
+    state.weights.scale_all(bound / length);
+    NormState& norms = state.norms;
+    norms.common *= (bound / length) * (bound / length);
+    if (norms.common > 1e-100) return;
+    for (double& norm : norms.of_class) norm *= norms.common;
+    norms.total *= norms.common;
+    norms.common = 1;
+  }
+
+  // Keeps an upper bound on the numbers in memory; stops before the step that could leave float32, with W as
+  // it was.
+  void guard(TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
+    const StepArrays& a = arrays_;
+    double growth = 0;
+    bool finite = true;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      double most = 0;
+      for (std::size_t c = 0; c < a.classes.size(); ++c) {
+        const double v = std::abs(a.coefficient[i * columns + c]) / state.weights.scale(a.classes[c]);
+        most = std::max(most, v);
+        finite &= std::isfinite(v);
+      }
+      finite &= std::isfinite(a.u[i]);
+      growth += most * std::max(1.0, std::sqrt(state.rows[rows[i]].squared_norm));  // at least max |c x|
+    }
     if (finite && state.largest_weight + growth <= kWeightLimit) {
       state.largest_weight += growth;
       return;
@@ -194,28 +483,58 @@ class Runner final : public EpochRunner {
   }
 
   TrainOptions options_;
+  ProblemInfo problem_;
   R rule_;
   std::unique_ptr<Draw> draw_;
   VisitOrder order_;
-  std::size_t ahead_;  // steps drawn at once
+  std::size_t together_;  // rows of a step
+  std::size_t ahead_;     // steps drawn at once
+  std::vector<RowId> rows_;
+  std::vector<ClassId> labels_;
   DrawBuffer buffer_;
   CommutingGroups groups_;
-  std::vector<double> score_, coefficient_;
+  StepArrays arrays_;
+  std::vector<std::pair<ClassId, std::uint32_t>> places_;
+  GramKernel gram_;
+  std::vector<double> beta_;  // by class; empty without ridge
+  double step_ = 0;           // eta N of the epoch under way
 };
 
 }  // namespace
 
-std::size_t steps_ahead(std::size_t classes_per_step) {
-  constexpr std::size_t kClassesAhead = 1 << 16;
-  return std::clamp<std::size_t>(kClassesAhead / std::max<std::size_t>(classes_per_step, 1), 1, kStepsAhead);
+std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
+  const MethodInfo& info = find_method(options.method);
+  const std::uint64_t classes = data.classes->size(), n = options.rows_per_step;
+  const std::uint64_t drawn =
+      info.whole_set ? classes : std::min<std::uint64_t>(options.classes_per_step, classes);
+  const std::uint64_t columns = info.whole_set ? classes + kLanes : drawn + n, number = sizeof(double);
+  std::uint64_t bytes =
+      n * columns * 4 * number + n * n * number;  // scores, weights, coefficients, smoothed scores
+  if (!info.whole_set)
+    bytes += steps_ahead(n + drawn) *
+                 (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
+             options.classes_per_step * sizeof(ClassId);
+  if (options.ridge > 0) bytes += classes * 3 * number;  // beta, scales, norms
+  if (info.has_companion) bytes += data.size() * sizeof(RowId) + classes * 5 * number;
+  return bytes;
+}
+
+std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options) {
+  return (rows + options.rows_per_step - 1) / options.rows_per_step;
 }
 
 TrainState make_state(const Dataset& data, const TrainOptions& options) {
+  const MethodInfo& info = find_method(options.method);
   TrainState state;
-  state.weights = Weights(data.classes->size(), data.space->features, options.intercept);
+  const std::size_t classes = data.classes->size(), features = data.space->features;
+  state.weights = Weights(classes, features, options.intercept);
+  if (options.ridge > 0) state.weights.allow_scaling();
+  if (info.has_companion) Companion::start(state.companion, classes, features, options.intercept);
   state.rows.resize(data.size());
-  for (std::size_t i = 0; i < data.size(); ++i)
+  for (std::size_t i = 0; i < data.size(); ++i) {
     state.rows[i].squared_norm = squared_norm(data.x(i), options.intercept);
+    if (info.exact_start) state.rows[i].u = std::log(static_cast<double>(classes));
+  }
   return state;
 }
 

@@ -27,10 +27,13 @@ class EpochRunner {
                    const StepWatch& watch) = 0;
 };
 
-// Steps whose rows and classes are drawn at once, for steps of so many classes: few where a step is long.
-std::size_t steps_ahead(std::size_t classes_per_step);
+// The memory of the step loop itself, besides W and the row states.
+std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options);
 
-// W = 0, u = 0.
+// An epoch visits N rows: the last step of several rows may have fewer of them.
+std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options);
+
+// W = 0; u = 0, or its exact value there for methods that want it.
 TrainState make_state(const Dataset& data, const TrainOptions& options);
 
 // Asks for the memory of a row that a later step will use.

@@ -22,24 +22,34 @@ void check_count(const char* option, std::uint64_t value, std::size_t most, std:
 }  // namespace
 
 void TrainOptions::describe(OptionTable& table) {
-  std::vector<std::string> method_names, draw_names;
-  for (const MethodInfo* info : methods()) method_names.emplace_back(info->name);
+  std::vector<std::string> method_names, biased, draw_names;
+  for (const MethodInfo* info : methods()) {
+    method_names.emplace_back(info->name);
+    if (info->biased) biased.emplace_back(info->name);
+  }
   for (const DrawInfo& info : draws()) draw_names.emplace_back(info.name);
   table.named_choice(
       "method", &method, method_names,
-      "How W is trained ('truemax methods' tells more). Naming a method means exactly that method, on "
-      "all rows, for exactly --epochs; without it the step is fitted to the length of the rows.");
+      fmt::format(
+          "How W is trained ('truemax methods' tells more). Naming a method means exactly that method, on "
+          "all rows, for exactly --epochs; without it the step is fitted to the length of the rows. Biased, "
+          "with an optimum that is not that of softmax: {}.",
+          fmt::join(biased, ", ")));
   table.number("step", &step, {0, kLargestStep, true},
                "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e.");
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch.");
-  table.count("epochs", &epochs, {0, 1e9}, "Passes over the data: an epoch is N steps.");
+  table.count("epochs", &epochs, {0, 1e9}, "Passes over the data: an epoch visits N rows.");
   table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).");
-  table.count("rows-per-step", &rows_per_step, {1, 1e9}, "Rows in a step (n).");
+  table.count("rows-per-step", &rows_per_step, {1, 1e9},
+              "Rows in a step (n); the step is divided among them.");
   table.named_choice("draw", &draw, draw_names, "How the classes of a step are drawn.");
   table.choice(
       "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
       "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.");
   table.toggle("intercept", &intercept, "Give every class an intercept.");
+  table.number("ridge", &ridge, {0, 1e15},
+               "Ridge mu: mu/2 |W|^2 beside the sum of the row losses (1/C of scikit-learn).");
+  table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.");
   table.count("seed", &seed, {}, "The same seed gives the same bits.");
   table.count("eval-every", &eval_every, {0, 1e9},
               "Evaluate after every so many epochs; the last epoch always is. 0: only the last.");

@@ -23,6 +23,8 @@ struct TrainOptions {
   std::string draw = "uniform";
   Visit visit = Visit::random;
   bool intercept = false;
+  double ridge = 0;              // mu, beside the sum of the row losses
+  bool ridge_intercept = false;  // the intercept is in the ridge
   std::uint64_t seed = 1;
   std::uint64_t eval_every = 10;  // 0: only after the last epoch
   std::uint64_t threads = 0;      // 0: all cores

@@ -79,14 +79,18 @@ double fitted_step(const Dataset& data, bool with_intercept) {
   return std::clamp(kUnitLengthStep * static_cast<double>(data.size()) / sum, 1e-15, kLargestStep);
 }
 
-// Far more draws than classes are never meant: they would cost more than all classes.
-void require_classes_per_step(const TrainOptions& options, const Dataset& data) {
+// Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
+// different ones.
+void require_step_shape(const TrainOptions& options, const Dataset& data) {
   constexpr std::uint64_t kMostTimes = 100;
   const std::uint64_t most = kMostTimes * data.classes->size();
   if (options.classes_per_step > most)
     throw UserError(fmt::format(
         "--classes-per-step {}: with the {} classes of the data at most {} make sense; give fewer",
         options.classes_per_step, data.classes->size(), most));
+  if (options.rows_per_step > data.size())
+    throw UserError(fmt::format("--rows-per-step {}: the data have {} rows; give at most that many",
+                                options.rows_per_step, data.size()));
 }
 
 MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOptions& options,
@@ -95,9 +99,8 @@ MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOpti
   plan.weights = Weights::bytes_needed(data.classes->size(), data.space->features);
   plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(RowId) : 0));
   plan.data = data.bytes() + (test != nullptr ? test->bytes() : 0);
-  const std::uint64_t drawn = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
-  plan.rows += drawn * steps_ahead(drawn) * (sizeof(ClassId) + sizeof(double)) +
-               options.classes_per_step * sizeof(ClassId);
+  plan.rows += step_bytes(data, options);
+  if (find_method(options.method).has_companion) plan.weights = 2 * plan.weights;
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
@@ -211,7 +214,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.watch.resume();
 
-  require_classes_per_step(options.train, run.data);
+  require_step_shape(options.train, run.data);
   if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
   run.options = std::move(options);
   run.memory =

@@ -49,7 +49,7 @@ MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOpti
                        std::uint64_t memory_limit);  // 0: what is there
 
 // What the data say of the options. Throws UserError.
-void require_classes_per_step(const TrainOptions& options, const Dataset& data);
+void require_step_shape(const TrainOptions& options, const Dataset& data);
 
 // The step where none was asked for: from the length of the rows.
 double fitted_step(const Dataset& data, bool with_intercept);

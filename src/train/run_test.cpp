@@ -264,6 +264,8 @@ TEST_F(WholeRun, PlansTheMemoryOfManyDrawsAndRefusesSenselesslyMany) {
   const std::string message = error_of([&] { prepare_run(o); });
   EXPECT_NE(message.find("--classes-per-step 1000000000"), std::string::npos) << message;
   EXPECT_NE(message.find("at most 1200"), std::string::npos) << message;
+  o.train.classes_per_step = 1, o.train.rows_per_step = 401;
+  EXPECT_NE(error_of([&] { prepare_run(o); }).find("--rows-per-step 401"), std::string::npos);
 }
 
 TEST_F(WholeRun, RefusesPlacesItCannotWriteBeforeItReads) {

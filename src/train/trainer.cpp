@@ -38,7 +38,8 @@ TrainOutcome train(const Dataset& data, const Dataset* test, const TrainOptions&
   const auto runner = make_epoch_runner(data, options);
   const auto step_watch = [&](std::uint64_t steps) {
     const double seconds = watch.seconds_running();
-    for (TrainObserver* o : observers) o->stepped(state.epoch, steps, data.size(), seconds);
+    for (TrainObserver* o : observers)
+      o->stepped(state.epoch, steps, steps_per_epoch(data.size(), options), seconds);
   };
   while (!outcome.interrupted && outcome.divergence.empty()) {
     const bool last = state.epoch >= options.epochs;
@@ -61,7 +62,7 @@ TrainOutcome train(const Dataset& data, const Dataset* test, const TrainOptions&
   }
   watch.pause();
   outcome.epochs = state.epoch;
-  outcome.steps = state.epoch * data.size() + state.step;
+  outcome.steps = state.epoch * steps_per_epoch(data.size(), options) + state.step;
   outcome.train_seconds = watch.seconds();
   return outcome;
 }

@@ -1,6 +1,7 @@
 // Which row each step of an epoch visits; a pure function of (seed, epoch, step).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -15,7 +16,9 @@ namespace truemax {
 
 class VisitOrder {
  public:
-  VisitOrder(Visit visit, std::uint64_t seed, std::size_t rows) : visit_(visit), seed_(seed), rows_(rows) {}
+  // `together`: rows of a step, all different.
+  VisitOrder(Visit visit, std::uint64_t seed, std::size_t rows, std::size_t together = 1)
+      : visit_(visit), seed_(seed), rows_(rows), together_(together) {}
 
   void start_epoch(std::uint64_t epoch) {
     random_ = CounterRandom(seed_, Stream::visit, epoch);
@@ -28,9 +31,14 @@ class VisitOrder {
       std::swap(permutation_[left - 1], permutation_[uniform_below(words.next(), left)]);
   }
 
-  // The rows of steps first ... first + out.size() - 1.
+  // The rows at places first ... first + out.size() - 1 of the epoch; first is the beginning of a step.
   void fill(std::uint64_t first, std::span<RowId> out) const {
     RandomWords words(random_, first);
+    if (visit_ == Visit::random && together_ > 1) {
+      for (std::size_t t = 0; t < out.size(); t += together_)
+        draw_distinct(words, rows_, out.subspan(t, std::min(together_, out.size() - t)));
+      return;
+    }
     for (std::size_t t = 0; t < out.size(); ++t) switch (visit_) {
         case Visit::random:
           out[t] = static_cast<RowId>(uniform_below(words.next(), rows_));
@@ -47,7 +55,7 @@ class VisitOrder {
  private:
   Visit visit_;
   std::uint64_t seed_;
-  std::size_t rows_;
+  std::size_t rows_, together_;
   CounterRandom random_{0, Stream::visit, 0};
   std::vector<RowId> permutation_;
 };

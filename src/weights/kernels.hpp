@@ -3,9 +3,11 @@
 // score, and a sum differs between machines and loops only by the order of its additions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "core/csr.hpp"
 #include "weights/weights.hpp"
@@ -16,10 +18,11 @@ namespace truemax {
 // computes.
 inline double score(const Weights& w, RowView x, ClassId k) {
   const float* from = w.lane(k);
-  double z = w.has_intercept() ? static_cast<double>(w.intercept()[k]) : 0.0;
+  const double start = w.has_intercept() ? static_cast<double>(w.intercept()[k]) : 0.0;
+  double z = w.scaled() ? 0.0 : start;
   for (std::size_t j = 0; j < x.index.size(); ++j)
     z += static_cast<double>(x.value[j]) * static_cast<double>(from[std::size_t{x.index[j]} * kLanes]);
-  return z;
+  return w.scaled() ? w.scale(k) * z + start : z;
 }
 
 // Scores of a few classes at once; four partial sums a class, so that additions do not wait for each other.
@@ -46,6 +49,7 @@ inline std::array<double, kClasses> scores(const Weights& w, RowView x,
       even[c] += static_cast<double>(value[j]) * static_cast<double>(from[c][std::size_t{index[j]} * kLanes]);
   for (std::size_t c = 0; c < kClasses; ++c) {
     even[c] += odd[c];
+    if (w.scaled()) even[c] *= w.scale(k[c]);
     if (w.has_intercept()) even[c] += static_cast<double>(w.intercept()[k[c]]);
   }
   return even;
@@ -54,7 +58,12 @@ inline std::array<double, kClasses> scores(const Weights& w, RowView x,
 // w_k += c x (and the intercept += c) for a few classes, all different.
 template <std::size_t kClasses>
 inline void add(Weights& w, RowView x, const std::array<ClassId, kClasses>& k,
-                const std::array<double, kClasses>& c) {
+                std::array<double, kClasses> c) {
+  if (w.has_intercept())
+    for (std::size_t i = 0; i < kClasses; ++i)
+      w.intercept()[k[i]] = static_cast<float>(static_cast<double>(w.intercept()[k[i]]) + c[i]);
+  if (w.scaled())
+    for (std::size_t i = 0; i < kClasses; ++i) c[i] /= w.scale(k[i]);
   std::array<float*, kClasses> to;
   for (std::size_t i = 0; i < kClasses; ++i) to[i] = w.lane(k[i]);
   for (std::size_t j = 0; j < x.index.size(); ++j) {
@@ -63,10 +72,39 @@ inline void add(Weights& w, RowView x, const std::array<ClassId, kClasses>& k,
     for (std::size_t i = 0; i < kClasses; ++i)
       to[i][at] = static_cast<float>(static_cast<double>(to[i][at]) + c[i] * value);
   }
-  if (w.has_intercept())
-    for (std::size_t i = 0; i < kClasses; ++i)
-      w.intercept()[k[i]] = static_cast<float>(static_cast<double>(w.intercept()[k[i]]) + c[i]);
 }
+
+// w_k = 0 where x is not.
+inline void clear_features(Weights& w, RowView x, ClassId k) {
+  float* to = w.lane(k);
+  for (const FeatureId f : x.index) to[std::size_t{f} * kLanes] = 0;
+}
+
+// scores() and add() for any number of classes, four at a time.
+inline void scores(const Weights& w, RowView x, std::span<const ClassId> k, double* z) {
+  std::size_t i = 0;
+  for (; i + 4 <= k.size(); i += 4) {
+    const std::array<double, 4> four = scores<4>(w, x, {k[i], k[i + 1], k[i + 2], k[i + 3]});
+    std::copy(four.begin(), four.end(), z + i);
+  }
+  for (; i + 2 <= k.size(); i += 2) {
+    const std::array<double, 2> two = scores<2>(w, x, {k[i], k[i + 1]});
+    z[i] = two[0], z[i + 1] = two[1];
+  }
+  for (; i < k.size(); ++i) z[i] = scores<1>(w, x, {k[i]})[0];
+}
+inline void add(Weights& w, RowView x, std::span<const ClassId> k, const double* c) {
+  std::size_t i = 0;
+  for (; i + 4 <= k.size(); i += 4)
+    add<4>(w, x, {k[i], k[i + 1], k[i + 2], k[i + 3]}, {c[i], c[i + 1], c[i + 2], c[i + 3]});
+  for (; i + 2 <= k.size(); i += 2) add<2>(w, x, {k[i], k[i + 1]}, {c[i], c[i + 1]});
+  for (; i < k.size(); ++i) add<1>(w, x, {k[i]}, {c[i]});
+}
+
+// All classes: z and c hold a number for each, padded to whole blocks. Scores are those of score(), bit for
+// bit.
+void scores_of_all(const Weights& w, CsrView rows, std::span<const RowId> chosen, double* z);
+void add_to_all(Weights& w, RowView x, const double* c);
 
 // |x|^2, plus one for the intercept: the Gram matrix of one row.
 inline double squared_norm(RowView x, bool with_intercept) {
@@ -74,5 +112,16 @@ inline double squared_norm(RowView x, bool with_intercept) {
   for (const float v : x.value) sum += static_cast<double>(v) * static_cast<double>(v);
   return sum;
 }
+
+// x_i . x_j of some rows, plus one for the intercept. Works in a buffer of D floats that is all zeros before
+// and after.
+class GramKernel {
+ public:
+  explicit GramKernel(std::size_t features) : dense_(features) {}
+  void fill(CsrView rows, std::span<const RowId> chosen, bool with_intercept, double* gram /* [n][n] */);
+
+ private:
+  std::vector<float> dense_;
+};
 
 }  // namespace truemax

@@ -61,11 +61,10 @@ void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::si
   std::vector<BestEntries> best(count, BestEntries(result.top, options.tie_rank));
   alignas(64) std::array<double, kTileRows * kLanes> tile;
   std::array<double, kTileRows> tile_highest{};
-  constexpr std::array<float, kLanes> kZeros{};
 
   for (std::size_t b = 0; b < weights.blocks(); ++b) {
     const std::size_t lanes = std::min(kLanes, weights.classes() - b * kLanes);
-    const float* start = weights.has_intercept() ? weights.intercept().data() + b * kLanes : kZeros.data();
+    const TileStart start(weights, b);
     for (std::size_t r = 0; r < count; r += kTileRows) {
       const std::size_t tile_rows = std::min(kTileRows, count - r);
       score_tile(rows, first + r, tile_rows, weights.block(b), start, tile.data());

@@ -25,13 +25,14 @@ constexpr std::size_t kVectors = kLanes / kWidth;
 using Vector = hn::Vec<Doubles>;
 
 void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* HWY_RESTRICT block,
-                     const float* HWY_RESTRICT start, double* HWY_RESTRICT tile) {
+                     const TileStart& start, double* HWY_RESTRICT tile) {
   const Doubles d;
   const hn::Rebind<float, Doubles> f;
   for (std::size_t r = 0; r < count; ++r) {
     const RowView x = rows.row(first + r);
     Vector z[kVectors];
-    for (std::size_t v = 0; v < kVectors; ++v) z[v] = hn::PromoteTo(d, hn::LoadU(f, start + v * kWidth));
+    for (std::size_t v = 0; v < kVectors; ++v)
+      z[v] = start.scaled ? hn::Zero(d) : hn::Load(d, start.intercept.data() + v * kWidth);
     for (std::size_t j = 0; j < x.index.size(); ++j) {
       const Vector value = hn::Set(d, static_cast<double>(x.value[j]));
       const float* line = block + std::size_t{x.index[j]} * kLanes;
@@ -39,7 +40,26 @@ void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const f
       for (std::size_t v = 0; v < kVectors; ++v)
         z[v] = hn::MulAdd(value, hn::PromoteTo(d, hn::LoadU(f, line + v * kWidth)), z[v]);
     }
+    if (start.scaled)
+      for (std::size_t v = 0; v < kVectors; ++v)  // two roundings, as in score()
+        z[v] = hn::Add(hn::Mul(hn::Load(d, start.scale.data() + v * kWidth), z[v]),
+                       hn::Load(d, start.intercept.data() + v * kWidth));
     for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(z[v], d, tile + r * kLanes + v * kWidth);
+  }
+}
+
+void add_tile_here(RowView x, const double* HWY_RESTRICT c, float* HWY_RESTRICT block) {
+  const Doubles d;
+  const hn::Rebind<float, Doubles> f;
+  Vector factor[kVectors];
+  for (std::size_t v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, c + v * kWidth);
+  for (std::size_t j = 0; j < x.index.size(); ++j) {
+    const Vector value = hn::Set(d, static_cast<double>(x.value[j]));
+    float* line = block + std::size_t{x.index[j]} * kLanes;
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const Vector w = hn::PromoteTo(d, hn::LoadU(f, line + v * kWidth));
+      hn::StoreU(hn::DemoteTo(f, hn::Add(w, hn::Mul(factor[v], value))), f, line + v * kWidth);
+    }
   }
 }
 
@@ -75,11 +95,24 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(score_tile_here);
+HWY_EXPORT(add_tile_here);
 HWY_EXPORT(accumulate_tile_here);
 
-void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, const float* start,
-                double* tile) {
+TileStart::TileStart(const Weights& w, std::size_t b) : scaled(w.scaled()) {
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    const std::size_t k = b * kLanes + lane;
+    intercept[lane] = w.has_intercept() ? static_cast<double>(w.intercept()[k]) : 0.0;
+    scale[lane] = k < w.classes() ? w.scale(static_cast<ClassId>(k)) : 1.0;
+  }
+}
+
+void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                const TileStart& start, double* tile) {
   HWY_DYNAMIC_DISPATCH(score_tile_here)(rows, first, count, block, start, tile);
+}
+
+void add_tile(RowView x, const double* c, float* block) {
+  HWY_DYNAMIC_DISPATCH(add_tile_here)(x, c, block);
 }
 
 void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,

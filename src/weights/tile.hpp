@@ -2,6 +2,7 @@
 // machine. A tile is the scores of some rows against one block: [rows][kLanes] double.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "core/csr.hpp"
@@ -9,10 +10,21 @@
 
 namespace truemax {
 
-// tile[r][lane] = x_(first+r) . w_(lane of the block) + start[lane]; start is the block's intercept or zeros.
-// Equal on every machine, and equal to score() bit for bit.
-void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, const float* start,
-                double* tile);
+// What a block's scores begin with and are multiplied by.
+struct TileStart {
+  TileStart(const Weights& w, std::size_t b);
+  alignas(64) std::array<double, kLanes> intercept;
+  alignas(64) std::array<double, kLanes> scale;
+  bool scaled;  // else every scale is 1
+};
+
+// tile[r][lane] = x_(first+r) . w_(lane of the block) + intercept. Equal on every machine, and equal to
+// score() bit for bit.
+void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                const TileStart& start, double* tile);
+
+// The block's numbers in memory += c[lane] x.
+void add_tile(RowView x, const double* c, float* block);
 
 // Running log-sum-exp of rows: log of the sum of exp(z) seen so far is highest + log(sum).
 // Adds a tile; writes the highest score of each tile row to tile_highest. Lanes from `lanes` on are masked

@@ -26,11 +26,16 @@ std::uint64_t bits(double v) {
 
 TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
   ASSERT_FALSE(instruction_sets().empty());
-  const std::vector<float> zeros(kLanes, 0.0F);
   for (const double decades : {0.5, 8.0, 37.0})
-    for (const bool intercept : {false, true}) {
+    for (const int kind : {0, 1, 2, 3}) {
+      const bool intercept = kind % 2 == 1, scaled = kind >= 2;
       Engine random(1);
-      const Weights w = random_weights(random, 37, 50, intercept, decades);
+      Weights w = random_weights(random, 37, 50, intercept, decades);
+      if (scaled) {
+        w.allow_scaling();
+        for (ClassId k = 0; k < 37; k += 2) w.scale_class(k, 0.7 / (1 + k));
+        w.scale_all(0.9);
+      }
       const Csr rows = random_rows(random, 70, 50, 30, decades);
       for (const std::int64_t target : instruction_sets()) {
         const OnInstructionSet here(target);
@@ -38,8 +43,7 @@ TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
           const std::size_t count = 64;
           std::vector<double> tile((count + 1) * kLanes, kUntouched);
           for (std::size_t b = 0; b < w.blocks(); ++b) {
-            const float* start = intercept ? &w.intercept()[b * kLanes] : zeros.data();
-            score_tile(rows.view(), first, count, w.block(b), start, tile.data());
+            score_tile(rows.view(), first, count, w.block(b), TileStart(w, b), tile.data());
             for (std::size_t r = 0; r < count; ++r)
               for (std::size_t lane = 0; lane < kLanes && b * kLanes + lane < 37; ++lane)
                 ASSERT_EQ(bits(tile[r * kLanes + lane]),

@@ -12,14 +12,63 @@ Weights::Weights(std::size_t classes, std::size_t features, bool with_intercept)
       buffer_(blocks() * features * kLanes * sizeof(float)),
       intercept_(with_intercept ? blocks() * kLanes : 0) {}
 
+void Weights::allow_scaling() {
+  if (scale_.empty()) scale_.assign(classes_, 1.0);
+}
+
+namespace {
+// Numbers in memory are weights divided by their scale: below this they would come near the end of float32.
+constexpr double kLeastScale = 1e-15;
+}  // namespace
+
+void Weights::fold(ClassId k) {
+  const double factor = common_scale_ * scale_[k];
+  scale_[k] = 1 / common_scale_;
+  float* w = lane(k);
+  for (std::size_t f = 0; f < features_; ++f)
+    if (w[f * kLanes] != 0) w[f * kLanes] = static_cast<float>(factor * static_cast<double>(w[f * kLanes]));
+}
+
+void Weights::scale_class(ClassId k, double factor) {
+  scale_[k] *= factor;
+  if (common_scale_ * scale_[k] < kLeastScale) fold(k);
+}
+
+void Weights::scale_all(double factor) {
+  common_scale_ *= factor;
+  if (common_scale_ >= kLeastScale) return;
+  for (ClassId k = 0; k < classes_; ++k) fold(k);
+  common_scale_ = 1;
+  std::fill(scale_.begin(), scale_.end(), 1.0);
+}
+
+void Weights::clear_class(ClassId k) {
+  float* w = lane(k);
+  for (std::size_t f = 0; f < features_; ++f)
+    if (w[f * kLanes] != 0) w[f * kLanes] = 0;
+  if (scaled()) reset_scale(k);
+}
+
 void Weights::copy_class(ClassId k, std::span<float> out) const {
   const float* from = lane(k);
-  for (std::size_t f = 0; f < features_; ++f) out[f] = from[f * kLanes];
+  const double factor = scale(k);
+  for (std::size_t f = 0; f < features_; ++f)
+    out[f] =
+        factor == 1 ? from[f * kLanes] : static_cast<float>(factor * static_cast<double>(from[f * kLanes]));
 }
 
 void Weights::set_class(ClassId k, std::span<const float> in) {
   float* to = lane(k);
   for (std::size_t f = 0; f < features_; ++f) to[f * kLanes] = in[f];
+  if (scaled()) scale_[k] = 1 / common_scale_;
+}
+
+double Weights::squared_norm(ClassId k) const {
+  const float* from = lane(k);
+  double sum = 0;
+  for (std::size_t f = 0; f < features_; ++f)
+    sum += static_cast<double>(from[f * kLanes]) * static_cast<double>(from[f * kLanes]);
+  return scale(k) * scale(k) * sum;
 }
 
 double Weights::largest() const {

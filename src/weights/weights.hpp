@@ -2,6 +2,10 @@
 // costs one cache line, and a line holds the same feature of 16 classes that lie side by side by falling
 // label frequency. Only this folder knows the layout. Padding lanes of the last block stay zero and are
 // masked wherever they are read.
+//
+// Ridge and projections multiply whole classes, which must not cost O(D): the true weights of class k are
+// scale(k) times those in memory. Scaling has to be allowed first; without it every scale is 1 and costs
+// nothing. The intercept is never scaled.
 #pragma once
 
 #include <cstddef>
@@ -35,16 +39,31 @@ class Weights {
   std::span<float> intercept() { return intercept_; }  // padded to whole blocks; empty without intercept
   std::span<const float> intercept() const { return intercept_; }
 
+  void allow_scaling();
+  bool scaled() const { return !scale_.empty(); }
+  double scale(ClassId k) const { return scale_.empty() ? 1.0 : common_scale_ * scale_[k]; }
+  void scale_class(ClassId k, double factor);                     // w_k *= factor, 0 <= factor <= 1
+  void scale_all(double factor);                                  // W *= factor, 0 < factor <= 1
+  void clear_class(ClassId k);                                    // w_k = 0
+  void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
+
   void copy_class(ClassId k, std::span<float> out) const;  // out: D
   void set_class(ClassId k, std::span<const float> in);    // in: D
-  double largest() const;  // the largest absolute weight; infinite if any weight is not finite
+  // The largest absolute number in memory, intercepts included; infinite if any is not finite. A weight is at
+  // most that.
+  double largest() const;
+  double squared_norm(ClassId k) const;  // |w_k|^2, without the intercept
 
   static std::uint64_t bytes_needed(std::uint64_t classes, std::uint64_t features);  // saturates
 
  private:
   std::size_t classes_ = 0, features_ = 0;
+  void fold(ClassId k);  // multiplies the scale into memory: O(D)
+
   HugeBuffer buffer_;
   std::vector<float> intercept_;
+  std::vector<double> scale_;
+  double common_scale_ = 1;
 };
 
 }  // namespace truemax

@@ -1,0 +1,532 @@
+// The contract of a rule, over every entry of the table of methods.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_dec_float.hpp>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rule/methods.hpp"
+#include "rule/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+using Real = boost::multiprecision::cpp_dec_float_50;
+
+// ---- all draws of a small problem ----
+
+// One possible outcome of a draw: how often each of the K classes was drawn.
+using Counts = std::vector<int>;
+
+// For one row: m numbers with replacement from the classes that are not its label.
+std::vector<Counts> draws_of_one(std::size_t classes, std::size_t y, std::size_t m) {
+  std::vector<Counts> list{Counts(classes, 0)};
+  for (std::size_t j = 0; j < m; ++j) {
+    std::vector<Counts> longer;
+    for (const Counts& c : list)
+      for (std::size_t k = 0; k < classes; ++k) {
+        if (k == y) continue;
+        longer.push_back(c);
+        ++longer.back()[k];
+      }
+    list = longer;
+  }
+  return list;
+}
+
+// Shared by rows: every set of m of the classes.
+std::vector<Counts> shared_draws(std::size_t classes, std::size_t m) {
+  std::vector<Counts> list;
+  for (unsigned set = 0; set < (1U << classes); ++set) {
+    Counts c(classes, 0);
+    for (std::size_t k = 0; k < classes; ++k) c[k] = static_cast<int>(set >> k & 1U);
+    if (std::count(c.begin(), c.end(), 1) == static_cast<int>(m)) list.push_back(c);
+  }
+  return list;
+}
+
+// A few rows with all their scores: what the step is taken from.
+struct Scene {
+  std::vector<std::vector<double>> z;  // [n][K]
+  std::vector<std::size_t> y;
+  std::vector<double> u, row_weight;
+  double mean_count = 1;  // of a class in a step
+
+  std::size_t classes() const { return z[0].size(); }
+  std::size_t rows() const { return z.size(); }
+  double weight(int count) const { return count / mean_count; }
+};
+
+struct Draws {
+  std::vector<Counts> all;
+  double mean_count;
+};
+
+Draws all_draws(const Scene& scene, std::size_t m) {
+  const auto classes = static_cast<double>(scene.classes());
+  if (scene.rows() == 1)
+    return {draws_of_one(scene.classes(), scene.y[0], m), static_cast<double>(m) / (classes - 1)};
+  return {shared_draws(scene.classes(), m), static_cast<double>(m) / classes};
+}
+
+// The step of one outcome; `column` says which class a column is.
+StepInput step_of(const Scene& scene, const Counts& counts, bool whole_set, double step, std::vector<std::size_t>& column) {
+  column.clear();
+  std::set<std::size_t> labels(scene.y.begin(), scene.y.end());
+  for (std::size_t k = 0; k < scene.classes(); ++k)
+    if (whole_set || counts[k] > 0 || labels.count(k) > 0) column.push_back(k);
+  const std::size_t n = scene.rows();
+  StepInput in;
+  in.rows = n, in.columns = column.size(), in.step = step;
+  in.gram.assign(n * n, 0.3);
+  for (std::size_t i = 0; i < n; ++i) {
+    in.gram[i * n + i] = 0.7;
+    for (std::size_t c = 0; c < column.size(); ++c) {
+      in.score.push_back(scene.z[i][column[c]]);
+      in.weight.push_back(column[c] == scene.y[i] ? 0 : scene.weight(counts[column[c]]));
+      if (column[c] == scene.y[i]) in.label.push_back(static_cast<std::uint32_t>(c));
+    }
+  }
+  in.log_q.assign(column.size(), std::log(scene.mean_count));
+  in.row_weight = scene.row_weight;
+  in.u = scene.u;
+  return in;
+}
+
+// ---- the functions that methods follow ----
+
+Real log_sum(const std::vector<Real>& z) {
+  Real sum = 0;
+  for (const Real& v : z) sum += exp(v);
+  return log(sum);
+}
+
+Real log1p_exp(const Real& t) {
+  return log(1 + exp(t));
+}
+
+// What row i contributes at scores z and u, in the mean over all draws.
+Real objective_value(Objective objective, const RuleOptions& options, const Scene& scene, std::size_t i,
+                     const std::vector<Real>& z, const Real& u, const Draws& draws) {
+  const std::size_t y = scene.y[i];
+  switch (objective) {
+    case Objective::double_sum: {
+      const Real alpha(options.double_sum_alpha);
+      Real sum = u - alpha * z[y] + exp(alpha * z[y] - u);
+      for (std::size_t k = 0; k < z.size(); ++k)
+        if (k != y) sum += exp(z[k] - (1 - alpha) * z[y] - u);
+      return sum;
+    }
+    case Objective::double_sum_exact:
+    case Objective::softmax:
+      return log_sum(z) - z[y];
+    case Objective::one_vs_each: {
+      Real sum = 0;
+      for (std::size_t k = 0; k < z.size(); ++k)
+        if (k != y) sum += log1p_exp(z[k] - z[y]);
+      return sum;
+    }
+    case Objective::noise_contrast: {
+      const Real shift = options.log_q ? log(Real(scene.mean_count)) : Real(0);
+      Real sum = log1p_exp(-(z[y] - shift));
+      for (std::size_t k = 0; k < z.size(); ++k)
+        if (k != y) sum += Real(scene.mean_count) * log1p_exp(z[k] - shift);
+      return sum;
+    }
+    case Objective::sampled_softmax: {
+      Real mean = 0;
+      for (const Counts& counts : draws.all) {
+        Real sum = exp(z[y]);
+        for (std::size_t k = 0; k < z.size(); ++k)
+          if (k != y) sum += (options.log_q ? Real(scene.weight(counts[k])) : Real(counts[k])) * exp(z[k]);
+        mean += (log(sum) - z[y]) / draws.all.size();
+      }
+      return mean;
+    }
+  }
+  return 0;
+}
+
+// -weight times the gradient, by differences in 50 digits: entries k for the scores, entry K for u.
+std::vector<double> minus_gradient(Objective objective, const RuleOptions& options, const Scene& scene, std::size_t i,
+                                   const Draws& draws) {
+  std::vector<Real> z(scene.z[i].begin(), scene.z[i].end());
+  Real u(scene.u[i]);
+  const Real h("1e-17");
+  const auto slope = [&](Real& at) {
+    const Real here = at;
+    at = here + h;
+    const Real above = objective_value(objective, options, scene, i, z, u, draws);
+    at = here - h;
+    const Real below = objective_value(objective, options, scene, i, z, u, draws);
+    at = here;
+    return -scene.row_weight[i] * Real((above - below) / (2 * h)).convert_to<double>();
+  };
+  std::vector<double> g;
+  for (Real& v : z) g.push_back(slope(v));
+  g.push_back(slope(u));
+  return g;
+}
+
+// The mean of a rule's answers over all draws per unit of step, by row: entries k for class k, entry K for u.
+template <class R>
+std::vector<std::vector<double>> mean_answer(R& rule, const Scene& scene, const Draws& draws, double step) {
+  std::vector<std::vector<double>> mean(scene.rows(), std::vector<double>(scene.classes() + 1, 0.0));
+  std::vector<std::size_t> column;
+  const double unit = 1 / (step * static_cast<double>(draws.all.size()));
+  for (const Counts& counts : draws.all) {
+    const StepInput in = step_of(scene, counts, R::kInfo.whole_set, step, column);
+    const StepAnswer out = take(rule, in);
+    for (std::size_t i = 0; i < scene.rows(); ++i) {
+      for (std::size_t c = 0; c < column.size(); ++c) mean[i][column[c]] += out.c[i * column.size() + c] * unit;
+      mean[i].back() += (out.u[i] - in.u[i]) * unit;
+    }
+  }
+  return mean;
+}
+
+std::vector<RuleOptions> options_to_try(const MethodInfo& info) {
+  std::vector<RuleOptions> list(1);
+  RuleOptions other;
+  for (const std::string_view user : RuleOptions::users_of("double-sum-alpha"))
+    if (user == info.name)
+      for (const double alpha : {0.5, 1.0}) other.double_sum_alpha = alpha, list.push_back(other);
+  other = {};
+  other.log_q = false;
+  for (const std::string_view user : RuleOptions::users_of("log-q"))
+    if (user == info.name) list.push_back(other);
+  return list;
+}
+
+std::vector<Scene> scenes() {
+  std::vector<Scene> list;
+  const std::vector<std::vector<double>> scores{
+      {0, 0, 0, 0}, {1, -0.5, 0.25, 2}, {-3, 4, 0.5, 0, -1}, {0.1, 0.2, -7, 0.3, 0.4}};
+  for (const std::vector<double>& z : scores)
+    for (std::size_t y = 0; y < z.size(); ++y)
+      for (const double row_weight : {1.0, 0.25, 3.0}) list.push_back({{z}, {y}, {0}, {row_weight}});
+  // Several rows: different labels, equal labels, equal rows.
+  const std::vector<double> a{0.5, -1, 0.3, 0.7}, b{-0.4, 0.2, 1.1, 0};
+  list.push_back({{a, b}, {1, 2}, {0, 0}, {1, 1}});
+  list.push_back({{a, b}, {1, 1}, {0, 0}, {1, 0.5}});
+  list.push_back({{a, a}, {0, 3}, {0, 0}, {2, 1}});
+  list.push_back({{a, b, a}, {2, 0, 2}, {0, 0, 0}, {1, 1, 1}});
+  return list;
+}
+
+// Where u stands when the mean is taken: anywhere near its optimum for a free u (not so far below that U-max jumps),
+// the exact value for methods that keep it there.
+std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& options, const Scene& scene, std::size_t i) {
+  double sum = 0;
+  for (const double z : scene.z[i]) sum += std::exp(z - scene.z[i][scene.y[i]]);
+  const double z_y = scene.z[i][scene.y[i]], best = std::log(sum);
+  switch (info.objective) {
+    case Objective::double_sum: {
+      const double shift = options.double_sum_alpha * z_y;
+      return {std::max(0.5 * best, best - 0.4) + shift, best + shift, best + 2 + shift};
+    }
+    case Objective::double_sum_exact:
+      return {info.refreshes ? best + z_y : best};
+    case Objective::softmax:
+    case Objective::one_vs_each:
+    case Objective::noise_contrast:
+    case Objective::sampled_softmax:
+      return {best};
+  }
+  return {};
+}
+
+// (a) As the step goes to zero, the mean of the update over all draws is minus the step times the gradient of the
+// function that the method names.
+TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
+  for_each_method([]<class R>() {
+    for (const RuleOptions& options : options_to_try(R::kInfo))
+      for (Scene scene : scenes())
+        for (const std::size_t m : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+          if (scene.rows() > R::kInfo.most_rows || m > R::kInfo.most_classes) continue;
+          const Draws draws = all_draws(scene, m);
+          scene.mean_count = draws.mean_count;
+          for (std::size_t which = 0; which < values_of_u(R::kInfo, options, scene, 0).size(); ++which) {
+            for (std::size_t i = 0; i < scene.rows(); ++i)
+              scene.u[i] = values_of_u(R::kInfo, options, scene, i)[which];
+            R rule(options, no_ridge());
+            // One step of Richardson's rule takes the first order of the step away.
+            const auto whole = mean_answer(rule, scene, draws, 1e-6), half = mean_answer(rule, scene, draws, 5e-7);
+            for (std::size_t i = 0; i < scene.rows(); ++i) {
+              const std::vector<double> wanted = minus_gradient(R::kInfo.objective, options, scene, i, draws);
+              const bool u_too = R::kInfo.objective == Objective::double_sum;
+              for (std::size_t k = 0; k < wanted.size() - (u_too ? 0 : 1); ++k)
+                EXPECT_NEAR(2 * half[i][k] - whole[i][k], wanted[k], 2e-6 * (1 + std::abs(wanted[k])))
+                    << R::kInfo.name << " alpha " << options.double_sum_alpha << " log-q " << options.log_q << " rows "
+                    << scene.rows() << " m " << m << " row " << i << " entry " << k;
+            }
+          }
+        }
+  });
+}
+
+// Where u is no free variable but the row's normaliser, exp(u) stays what it is in the mean.
+TEST(EveryMethod, KeepsAnExactNormaliserInTheMean) {
+  std::size_t seen = 0;
+  for_each_method([&]<class R>() {
+    if (R::kInfo.objective != Objective::double_sum_exact) return;
+    for (Scene scene : scenes()) {
+      ++seen;
+      const Draws draws = all_draws(scene, 2);
+      scene.mean_count = draws.mean_count;
+      for (std::size_t i = 0; i < scene.rows(); ++i) scene.u[i] = values_of_u(R::kInfo, {}, scene, i)[0];
+      R rule(RuleOptions{}, no_ridge());
+      std::vector<double> mean(scene.rows(), 0.0);
+      std::vector<std::size_t> column;
+      for (const Counts& counts : draws.all) {
+        const StepAnswer out = take(rule, step_of(scene, counts, false, 0.1, column));
+        for (std::size_t i = 0; i < scene.rows(); ++i)
+          mean[i] += std::exp(out.u[i] - scene.u[i]) / static_cast<double>(draws.all.size());
+      }
+      for (const double v : mean) EXPECT_NEAR(v, 1, 1e-12) << R::kInfo.name;
+    }
+  });
+  EXPECT_GT(seen, 0U);
+}
+
+// ---- random and extreme input ----
+
+// Steps of n rows and m drawn classes over many orders of magnitude; a label may be drawn for other rows.
+std::vector<StepInput> random_steps(std::size_t count, std::size_t n, std::size_t m, double decades, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
+  std::vector<StepInput> list(count);
+  for (StepInput& in : list) {
+    in.rows = n;
+    in.columns = n == 1 ? m + 1 : m + std::max<std::size_t>(1, n / 2);
+    const double length = std::pow(10.0, decades / 2 * sym(random)), weight = std::pow(10.0, 6 * unit(random));
+    std::vector<double> x(n * 3);
+    for (double& v : x) v = length * sym(random);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t y = n == 1 ? m : (i % 3 == 0 && m > 1 ? 0 : m + i % (in.columns - m));
+      in.label.push_back(static_cast<std::uint32_t>(y));
+      for (std::size_t c = 0; c < in.columns; ++c) {
+        in.score.push_back(10 * sym(random));
+        in.weight.push_back(c < m && c != y ? (n == 1 ? std::pow(10.0, 6 * unit(random)) : weight) : 0);
+      }
+      in.row_weight.push_back(unit(random) < 0.5 ? 1 : 0.1 + unit(random));
+      in.u.push_back(20 * unit(random) * unit(random));
+      for (std::size_t j = 0; j < n; ++j) {
+        double g = 0;
+        for (std::size_t d = 0; d < 3; ++d) g += x[i * 3 + d] * x[j * 3 + d];
+        in.gram.push_back(g);
+      }
+    }
+    in.log_q.assign(in.columns, -std::log(weight));
+    in.step = std::pow(10.0, decades * sym(random));
+    in.decayed = unit(random);
+  }
+  return list;
+}
+
+std::vector<StepInput> extreme_steps(std::size_t n, std::size_t m) {
+  std::vector<StepInput> list;
+  for (const double step : {1e-12, 1e-3, 1.0, 1e3, 1e12})
+    for (const double gap : {-1e6, -800.0, -1.0, 0.0, 1.0, 800.0, 1e6})
+      for (const double base : {0.0, 1e6})
+        for (const double weight : {1.0, 1e9})
+          for (const double norm : {1e-12, 1.0, 1e12})
+            for (const double u : {0.0, 1.0, 1e4}) {
+              StepInput in;
+              in.rows = n, in.columns = m + 1, in.step = step;
+              for (std::size_t i = 0; i < n; ++i) {
+                in.label.push_back(static_cast<std::uint32_t>(m));
+                for (std::size_t c = 0; c <= m; ++c) {
+                  in.score.push_back(c == m ? base : c == 1 ? base - gap : base + gap);
+                  in.weight.push_back(c == m ? 0 : weight);
+                }
+                in.row_weight.push_back(1);
+                in.u.push_back(u);
+                for (std::size_t j = 0; j < n; ++j) in.gram.push_back(norm);  // all rows are the same one
+              }
+              in.log_q.assign(m + 1, -std::log(weight));
+              list.push_back(in);
+            }
+  return list;
+}
+
+struct Shape {
+  std::size_t n, m;
+};
+
+template <class R>
+std::vector<Shape> shapes() {
+  std::vector<Shape> list;
+  for (const Shape shape : {Shape{1, 1}, Shape{1, 2}, Shape{1, 5}, Shape{2, 1}, Shape{3, 2}, Shape{6, 5}})
+    if (shape.n <= R::kInfo.most_rows && shape.m <= R::kInfo.most_classes) list.push_back(shape);
+  return list;
+}
+
+std::string shown(const MethodInfo& info, const StepInput& in) {
+  return std::string(info.name) + " rows " + std::to_string(in.rows) + " columns " + std::to_string(in.columns) +
+         " step " + std::to_string(in.step) + " scores " + std::to_string(in.score[0]) + ' ' +
+         std::to_string(in.score.back()) + " weight " + std::to_string(in.weight[0]) + " gram " +
+         std::to_string(in.gram[0]) + " u " + std::to_string(in.u[0]);
+}
+
+// (c)
+TEST(EveryMethod, GivesTheSameBitsForTheSameInput) {
+  for_each_method([]<class R>() {
+    for (const Shape shape : shapes<R>())
+      for (const StepInput& in : random_steps(100, shape.n, shape.m, 2, 1)) {
+        R one(RuleOptions{}, no_ridge()), other(RuleOptions{}, no_ridge());
+        const StepAnswer first = take(one, in);
+        take(other, random_steps(1, shape.n, shape.m, 2, 99)[0]);  // a rule has no memory
+        const StepAnswer second = take(other, in);
+        if (first.finite()) {
+          ASSERT_EQ(first, second) << shown(R::kInfo, in);
+        }
+      }
+  });
+}
+
+// (d) Finite at the extremes; what can diverge by nature may say so by a number that is not finite, which the trainer
+// turns into its message.
+TEST(EveryMethod, IsFiniteAtTheExtremes) {
+  for_each_method([]<class R>() {
+    for (const RuleOptions& options : options_to_try(R::kInfo))
+      for (const Shape shape : shapes<R>()) {
+        R rule(options, no_ridge());
+        std::vector<StepInput> list = extreme_steps(shape.n, shape.m);
+        for (const StepInput& in : random_steps(500, shape.n, shape.m, 12, 7)) list.push_back(in);
+        for (const StepInput& in : list) {
+          const StepAnswer out = take(rule, in);
+          if (R::kInfo.can_diverge) continue;
+          ASSERT_TRUE(out.finite()) << shown(R::kInfo, in);
+          for (const double u : out.u) {
+            ASSERT_TRUE(u >= 0 || options.double_sum_alpha > 0) << shown(R::kInfo, in);
+          }
+        }
+      }
+  });
+}
+
+// Softmax does not change when all scores move by the same amount, and what depends on differences of scores alone may
+// not move them so.
+TEST(EveryMethod, OfScoreDifferencesTakesFromTheDrawnClassesWhatItGivesToTheLabel) {
+  std::size_t seen = 0;
+  for_each_method([&]<class R>() {
+    if (R::kInfo.objective == Objective::noise_contrast || R::kInfo.refreshes) return;
+    ++seen;
+    for (const Shape shape : shapes<R>()) {
+      R rule(RuleOptions{}, no_ridge());
+      for (StepInput in : random_steps(200, shape.n, shape.m, 3, 2)) {
+        const StepAnswer out = take(rule, in);
+        if (!out.finite()) continue;
+        for (std::size_t i = 0; i < in.rows; ++i) {
+          double given = 0;
+          for (std::size_t c = 0; c < in.columns; ++c) {
+            if (c == in.label[i]) continue;
+            EXPECT_LE(out.c[i * in.columns + c], 0) << shown(R::kInfo, in);
+            given -= out.c[i * in.columns + c];
+          }
+          EXPECT_NEAR(out.c[i * in.columns + in.label[i]], given, 1e-13 * given) << shown(R::kInfo, in);
+        }
+        for (double& z : in.score) z = std::round(z * 1024) / 1024;  // so that shifts are exact
+        const StepAnswer here = take(rule, in);
+        for (double& z : in.score) z += 4096;
+        const StepAnswer there = take(rule, in);
+        for (std::size_t j = 0; j < here.c.size(); ++j)
+          EXPECT_NEAR(there.c[j], here.c[j], 1e-9 * std::abs(here.c[j]) + 1e-12) << shown(R::kInfo, in);
+      }
+    }
+  });
+  EXPECT_GT(seen, 4U);
+}
+
+TEST(EveryMethod, TakesARowWeightAsAFactorOfTheStep) {
+  for_each_method([]<class R>() {
+    for (const Shape shape : shapes<R>()) {
+      R rule(RuleOptions{}, no_ridge());
+      for (StepInput in : random_steps(100, shape.n, shape.m, 2, 4)) {
+        for (double& w : in.row_weight) w = 0.25;
+        const StepAnswer weighted = take(rule, in);
+        for (double& w : in.row_weight) w = 1;
+        in.step *= 0.25;
+        if (!weighted.finite()) continue;
+        EXPECT_EQ(take(rule, in), weighted) << shown(R::kInfo, in);
+      }
+    }
+  });
+}
+
+TEST(EveryMethod, SolvesStepsSideBySideToTheBitsOfOneAlone) {
+  std::size_t pair_rules = 0;
+  for_each_method([&]<class R>() {
+    if constexpr (PairRule<R>) {
+      ++pair_rules;
+      R rule(RuleOptions{}, no_ridge());
+      std::vector<StepInput> list = random_steps(4000, 1, 1, 6, 5);
+      for (const StepInput& in : extreme_steps(1, 1)) list.push_back(in);
+      for (std::size_t first = 0; first + kPairSteps <= list.size(); first += kPairSteps)
+        for (const std::size_t count : {std::size_t{1}, std::size_t{3}, kPairSteps}) {
+          PairSteps pairs{};
+          const double step = list[first].step;  // a group shares it
+          for (std::size_t i = 0; i < count; ++i) {
+            const StepInput& in = list[first + i];
+            pairs.score_drawn[i] = in.score[0], pairs.score_label[i] = in.score[1];
+            pairs.weight[i] = in.weight[0], pairs.squared_norm[i] = in.gram[0];
+            pairs.row_weight[i] = in.row_weight[0], pairs.u[i] = in.u[0];
+          }
+          rule.step_pairs(pairs, count, step);
+          for (std::size_t i = 0; i < count; ++i) {
+            StepInput in = list[first + i];
+            in.step = step;
+            const StepAnswer alone = take(rule, in);
+            ASSERT_EQ(pairs.coefficient[i], alone.c[1]) << R::kInfo.name;
+            ASSERT_EQ(-pairs.coefficient[i], alone.c[0]) << R::kInfo.name;
+            ASSERT_EQ(pairs.u[i], alone.u[0]) << R::kInfo.name;
+          }
+        }
+    }
+  });
+  EXPECT_GT(pair_rules, 0U);
+}
+
+TEST(EveryMethod, HasANameOfItsOwnAndIsFoundByIt) {
+  std::set<std::string_view> names;
+  for_each_method([&]<class R>() {
+    EXPECT_TRUE(names.insert(R::kInfo.name).second) << R::kInfo.name;
+    EXPECT_EQ(&find_method(R::kInfo.name), &R::kInfo);
+    EXPECT_FALSE(R::kInfo.description.empty());
+    EXPECT_GE(R::kInfo.most_rows, 1U);
+    EXPECT_GE(R::kInfo.most_classes, 1U);
+  });
+  EXPECT_EQ(names.size(), methods().size());
+  EXPECT_THROW(find_method("nonsense"), UserError);
+  EXPECT_THROW(find_method(""), UserError);
+}
+
+TEST(RuleOptions, EachNamesItsMethodsAndHasItsRange) {
+  RuleOptions options;
+  OptionTable table;
+  options.describe(table);
+  for (const Option& option : table.options()) {
+    const auto users = RuleOptions::users_of(option.name);
+    EXPECT_FALSE(users.empty()) << option.name;
+    for (const std::string_view user : users) EXPECT_NO_THROW(find_method(user)) << option.name;
+  }
+  EXPECT_TRUE(RuleOptions::users_of("epochs").empty());
+  EXPECT_EQ(options.delta, 1);
+  table.find("delta")->parse("0.5");
+  EXPECT_EQ(options.delta, 0.5);
+  for (const char* bad : {"0", "-1", "nan", "1e7"})
+    EXPECT_THROW(table.find("delta")->parse(bad), UserError) << bad;
+  for (const char* bad : {"-0.1", "1.1", "nan"})
+    EXPECT_THROW(table.find("double-sum-alpha")->parse(bad), UserError) << bad;
+  EXPECT_THROW(table.find("refresh")->parse("0"), UserError);
+  EXPECT_THROW(table.find("running-rate")->parse("0"), UserError);
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,32 @@
+// Gradient descent on one row's term of the double sums of Appendix A,
+//     e [ v - alpha z_y + exp(alpha z_y - v) + sum_k o_k exp(z_k - (1 - alpha) z_y - v) ],
+// with v the estimate of log(1 + sum_{k != y} exp(z_k - z_y)) + alpha z_y: alpha = 0 is the paper's eq:f (v is u),
+// alpha = 1 Raman's.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "rule/rule.hpp"
+
+namespace truemax {
+
+// Writes the coefficients of row i of the step, minus the gradient in the scores at v; returns minus the gradient in v.
+inline double descend_double_sum(const StepView& view, std::size_t i, double alpha, double v,
+                                 double* coefficient) noexcept {
+  const double* z = view.score + i * view.columns;
+  const double* o = view.weight + i * view.columns;
+  const std::size_t y = view.label[i];
+  const double e = view.step * view.row_weight[i], base = (1 - alpha) * z[y] + v;
+  double sum = 0;
+  for (std::size_t k = 0; k < view.columns; ++k) {
+    const double c = o[k] == 0 ? 0.0 : e * o[k] * std::exp(z[k] - base);
+    coefficient[k] = -c;
+    sum += c;
+  }
+  const double rest = -e * std::expm1(alpha * z[y] - v);  // e (1 - exp(alpha z_y - v))
+  coefficient[y] = alpha * rest + (1 - alpha) * sum;
+  return sum - rest;
+}
+
+}  // namespace truemax

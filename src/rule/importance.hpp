@@ -1,0 +1,57 @@
+// Importance sampling (Bengio and Senecal; "sampled softmax"): SGD on the softmax log-loss over the label and the drawn
+// classes alone,  log(exp(z_y) + sum_k o_k exp(z_k)) - z_y,  where o_k = count_k/(mean number of draws of k) makes the
+// sum an unbiased estimate of the normaliser (with --no-log-q: count_k alone). Biased: the logarithm of an unbiased
+// estimate is not one; the bias vanishes as m grows.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "rule/rule.hpp"
+
+namespace truemax {
+
+class ImportanceRule {
+ public:
+  static constexpr MethodInfo kInfo{
+      .name = "importance",
+      .description = "Importance sampling: softmax over the label and the drawn classes.",
+      .biased = true,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "n(m+1) scores, n(m+1) updates, n(m+1) exponentials",
+      .objective = Objective::sampled_softmax};
+
+  ImportanceRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : log_q_(options.log_q) {}
+
+  void step(const StepView& view, StepResult& out) const noexcept {
+    for (std::size_t i = 0; i < view.rows; ++i) {
+      const double* z = view.score + i * view.columns;
+      const double* o = view.weight + i * view.columns;
+      double* c = out.coefficient + i * view.columns;
+      const std::size_t y = view.label[i];
+      double highest = z[y];
+      for (std::size_t k = 0; k < view.columns; ++k)
+        if (o[k] > 0) highest = std::max(highest, z[k]);
+      double sum = c[y] = std::exp(z[y] - highest);
+      for (std::size_t k = 0; k < view.columns; ++k) {
+        if (k == y) continue;
+        const double times = log_q_ ? o[k] : o[k] * std::exp(view.log_q[k]);
+        sum += c[k] = o[k] == 0 ? 0.0 : times * std::exp(z[k] - highest);
+      }
+      const double e = view.step * view.row_weight[i];
+      double others = 0;
+      for (std::size_t k = 0; k < view.columns; ++k) {
+        if (k == y) continue;
+        others += c[k] *= e / sum;
+        c[k] = -c[k];
+      }
+      c[y] = others;
+    }
+  }
+
+ private:
+  bool log_q_;
+};
+
+}  // namespace truemax

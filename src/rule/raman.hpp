@@ -1,0 +1,32 @@
+// Doubly-separable multinomial regression (Raman et al.; paper: Section 2.3 and Appendix A): the double sum of
+// alpha = 1, e [v - z_y + exp(z_y - v) + sum_k o_k exp(z_k - v)], descended in W alone, while v is the exact
+// normaliser log(sum_k exp(z_k)) of the row, which the trainer recomputes every --refresh epochs.
+#pragma once
+
+#include "rule/double_sum.hpp"
+
+namespace truemax {
+
+class RamanRule {
+ public:
+  static constexpr MethodInfo kInfo{
+      .name = "raman",
+      .description = "Raman's double sum with exact normalisers, recomputed every --refresh epochs; it can diverge.",
+      .biased = false,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "n(m+1) scores, n(m+1) updates, nm exponentials; an exact pass every --refresh epochs",
+      .objective = Objective::double_sum_exact,
+      .exact_start = true,
+      .refreshes = true,
+      .can_diverge = true};
+
+  RamanRule(const RuleOptions& /*options*/, const ProblemInfo& /*problem*/) {}
+
+  void step(const StepView& view, StepResult& out) const noexcept {
+    for (std::size_t i = 0; i < view.rows; ++i)
+      descend_double_sum(view, i, 1, out.u[i], out.coefficient + i * view.columns);
+  }
+};
+
+}  // namespace truemax

@@ -1,0 +1,65 @@
+// Smoothed weights s <- (1 - b) s + b w, after every step and for all classes, at the cost of the classes touched. Kept as
+// d = s - w: it decays by (1 - b) a step, and an update of w by c x is one of d by -c x. Ridge divides s as it does w.
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "data/dataset.hpp"
+#include "train/state.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+
+class Companion {
+ public:
+  static void start(CompanionState& state, std::size_t classes, std::size_t features, bool intercept) {
+    state.difference = Weights(classes, features, intercept);
+    state.difference.allow_scaling();
+    state.touched.assign(classes, 0.0);
+    state.journal.assign(classes, {});
+  }
+
+  // Brings class k up to date, before its scores are taken.
+  static void touch(CompanionState& state, const Dataset& data, ClassId k) {
+    const double log_factor = state.log_decay - state.touched[k];
+    state.touched[k] = state.log_decay;
+    if (log_factor == 0) return;
+    constexpr double kNothing = -46;  // 1e-20: less than the rounding of any weight
+    Weights& d = state.difference;
+    if (d.has_intercept()) d.intercept()[k] = static_cast<float>(static_cast<double>(d.intercept()[k]) * std::exp(log_factor));
+    if (log_factor > kNothing) return d.scale_class(k, std::exp(log_factor));
+    clear(state, data, k);
+  }
+
+  static void add(CompanionState& state, const Dataset& data, RowId i, std::span<const ClassId> k, const double* minus_c) {
+    truemax::add(state.difference, data.x(i), k, minus_c);
+    for (std::size_t j = 0; j < k.size(); ++j)
+      // A journal that long is as good as "all features": no need to go on.
+      if (minus_c[j] != 0 && state.journal[k[j]].size() < state.difference.features())
+        state.journal[k[j]].push_back(i);
+  }
+
+  static void decay(CompanionState& state, double rate) {
+    // b = 1 forgets everything at once.
+    state.log_decay += rate >= 1 ? -1e3 : std::log1p(-rate);
+  }
+
+ private:
+  // Zeroes what was written since the last time: a journal longer than the class is cheaper to clear as a whole.
+  static void clear(CompanionState& state, const Dataset& data, ClassId k) {
+    Weights& d = state.difference;
+    std::vector<RowId>& rows = state.journal[k];
+    std::size_t written = 0;
+    for (const RowId i : rows) written += data.x(i).index.size();
+    if (written >= d.features()) {
+      d.clear_class(k);
+    } else {
+      for (const RowId i : rows) clear_features(d, data.x(i), k);
+      d.reset_scale(k);
+    }
+    rows.clear();
+  }
+};
+
+}  // namespace truemax

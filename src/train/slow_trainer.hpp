@@ -1,0 +1,196 @@
+// For tests: any method, one step after the other, with W dense and in double, ridge and smoothing applied at once to
+// whole classes, |W| computed anew in every step. The obvious version of the step loop.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "draw/draw.hpp"
+#include "rule/methods.hpp"
+#include "train/epoch.hpp"
+#include "train/visit_order.hpp"
+
+namespace truemax {
+
+struct SlowState {
+  std::vector<std::vector<double>> w;  // [K][D + 1], the intercept last
+  std::vector<std::vector<double>> s;  // the same, smoothed
+  std::vector<double> u;
+  std::size_t projections = 0;
+};
+
+class SlowTrainer {
+ public:
+  SlowTrainer(const Dataset& data, const TrainOptions& options)
+      : data_(data), options_(options), classes_(data.classes->size()), features_(data.space->features) {}
+
+  template <class R>
+  SlowState run() {
+    SlowState state;
+    state.w = std::vector(classes_, std::vector(features_ + 1, 0.0));
+    state.s = state.w;
+    state.u.assign(data_.size(), R::kInfo.exact_start ? std::log(static_cast<double>(classes_)) : 0.0);
+    R rule(options_.rule, problem());
+    const std::size_t n = options_.rows_per_step;
+    const auto draw = make_draw(options_.draw, classes_, options_.classes_per_step, n > 1);
+    VisitOrder order(options_.visit, options_.seed, data_.size(), n);
+    for (std::uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      order.start_epoch(epoch);
+      if (R::kInfo.refreshes && epoch % options_.rule.refresh == 0) refresh(state);
+      for (std::size_t t = 0; t * n < data_.size(); ++t) {
+        std::vector<RowId> rows(std::min(n, data_.size() - t * n));
+        order.fill(t * n, rows);
+        std::vector<ClassId> labels;
+        for (const RowId i : rows) labels.push_back(data_.label[i]);
+        std::map<ClassId, double> drawn;  // class and weight
+        DrawBuffer buffer;
+        draw->fill(CounterRandom(options_.seed, Stream::draw, epoch), t, 1, labels, buffer);
+        for (std::size_t j = 0; j < buffer.count[0]; ++j) drawn[buffer.classes[j]] = buffer.weights[j];
+        if (R::kInfo.whole_set)
+          for (ClassId k = 0; k < classes_; ++k) drawn[k] = 1;
+        step(rule, state, rows, drawn, *draw, epoch);
+      }
+    }
+    return state;
+  }
+
+ private:
+  using Row = std::vector<std::pair<std::size_t, double>>;
+
+  Row row(RowId i) const {
+    Row x;
+    const RowView view = data_.x(i);
+    for (std::size_t j = 0; j < view.index.size(); ++j)
+      x.emplace_back(view.index[j], static_cast<double>(view.value[j]));
+    if (options_.intercept) x.emplace_back(features_, 1.0);
+    return x;
+  }
+
+  static double dot(const std::vector<double>& w, const Row& x) {
+    double z = 0;
+    for (const auto& [f, value] : x) z += w[f] * value;
+    return z;
+  }
+
+  ProblemInfo problem() const {
+    ProblemInfo info;
+    info.rows = static_cast<double>(data_.size()), info.classes = static_cast<double>(classes_);
+    info.ridge = options_.ridge, info.free_intercept = options_.intercept && !options_.ridge_intercept;
+    for (RowId i = 0; i < data_.size(); ++i) {
+      info.total_weight += static_cast<double>(data_.example_weight(i));
+      double norm = 0;
+      for (const auto& [f, value] : row(i))
+        if (f < features_ || options_.ridge_intercept) norm += value * value;
+      info.longest_row = std::max(info.longest_row, std::sqrt(norm));
+    }
+    return info;
+  }
+
+  void refresh(SlowState& state) const {
+    for (RowId i = 0; i < data_.size(); ++i) {
+      double sum = 0;
+      for (const auto& w : state.w) sum += std::exp(dot(w, row(i)));
+      state.u[i] = std::log(sum);
+    }
+  }
+
+  // The probability that class k is in a step, by its definition: rows without replacement, drawn classes independent.
+  double inclusion(ClassId k, const Draw& draw, bool whole_set) const {
+    if (whole_set) return 1;
+    double rows = 0, missed = 1;
+    for (const ClassId y : data_.label) rows += y == k;
+    for (std::size_t j = 0; j < options_.rows_per_step; ++j)
+      missed *= 1 - rows / static_cast<double>(data_.size() - j);
+    return 1 - missed * (1 - draw.inclusion(k));
+  }
+
+  template <class R>
+  void step(R& rule, SlowState& state, const std::vector<RowId>& rows, const std::map<ClassId, double>& drawn,
+            const Draw& draw, std::uint64_t epoch) const {
+    std::map<ClassId, double> columns = drawn;
+    for (const RowId i : rows) columns.emplace(data_.label[i], 0.0);
+    std::vector<ClassId> k;
+    for (const auto& [one, weight] : columns) k.push_back(one);
+    const std::size_t n = rows.size();
+    const double step_size = options_.step * std::pow(options_.decay, static_cast<double>(epoch));
+    std::vector<double> score, smoothed, weight, gram, ridge, intercept, row_weight, log_q, u, c(n * k.size(), 0.0);
+    std::vector<std::uint32_t> label;
+    for (const RowId i : rows) {
+      for (std::size_t j = 0; j < k.size(); ++j) {
+        score.push_back(dot(state.w[k[j]], row(i)));
+        smoothed.push_back(dot(state.s[k[j]], row(i)));
+        weight.push_back(k[j] == data_.label[i] ? 0.0 : columns[k[j]]);
+        if (k[j] == data_.label[i]) label.push_back(static_cast<std::uint32_t>(j));
+      }
+      for (const RowId j : rows) {
+        std::vector<double> dense(features_ + 1, 0.0);
+        for (const auto& [f, value] : row(j)) dense[f] = value;
+        gram.push_back(dot(dense, row(i)));
+      }
+      row_weight.push_back(static_cast<double>(data_.example_weight(i)));
+      u.push_back(state.u[i]);
+    }
+    for (const ClassId one : k) {
+      ridge.push_back(1 + step_size * options_.ridge / static_cast<double>(data_.size()) /
+                              inclusion(one, draw, R::kInfo.whole_set));
+      intercept.push_back(state.w[one][features_]);
+      log_q.push_back(std::log(draw.mean_count(one)));
+    }
+    StepView view;
+    view.rows = n, view.columns = k.size(), view.score = score.data(), view.weight = weight.data();
+    view.label = label.data(), view.gram = gram.data(), view.row_weight = row_weight.data();
+    view.log_q = log_q.data(), view.smoothed = smoothed.data();
+    view.ridge = options_.ridge > 0 ? ridge.data() : nullptr;
+    if (options_.ridge > 0 && options_.intercept && !options_.ridge_intercept) view.free_intercept = intercept.data();
+    view.step = step_size / static_cast<double>(options_.rows_per_step);
+    view.decayed = step_size / options_.step;
+    StepResult result{c.data(), u.data()};
+    rule.step(view, result);
+    for (std::size_t i = 0; i < n; ++i) {
+      state.u[rows[i]] = u[i];
+      for (std::size_t j = 0; j < k.size(); ++j)
+        for (const auto& [f, value] : row(rows[i])) state.w[k[j]][f] += c[i * k.size() + j] * value;
+    }
+    if (options_.ridge > 0)
+      for (std::size_t j = 0; j < k.size(); ++j)
+        for (std::size_t f = 0; f < features_ + (options_.ridge_intercept ? 1 : 0); ++f) {
+          state.w[k[j]][f] /= ridge[j];
+          state.s[k[j]][f] /= ridge[j];
+        }
+    if (R::kInfo.projects) project(state);
+    if (R::kInfo.has_companion) {
+      const double b = CompositionRule::rate_at(options_.rule.running_rate, view.decayed);
+      for (ClassId one = 0; one < classes_; ++one)
+        for (std::size_t f = 0; f <= features_; ++f)
+          state.s[one][f] = (1 - b) * state.s[one][f] + b * state.w[one][f];
+    }
+  }
+
+  void project(SlowState& state) const {
+    double total = 0;
+    for (const auto& w : state.w)
+      for (std::size_t f = 0; f < features_; ++f) total += w[f] * w[f];
+    const double bound = problem().weight_bound();
+    if (!(std::sqrt(total) > bound)) return;
+    ++state.projections;
+    for (auto& w : state.w)
+      for (std::size_t f = 0; f < features_; ++f) w[f] *= bound / std::sqrt(total);
+  }
+
+  const Dataset& data_;
+  TrainOptions options_;
+  std::size_t classes_, features_;
+};
+
+// The same for the method named in the options.
+inline SlowState slow_epochs(const Dataset& data, const TrainOptions& options) {
+  SlowState state;
+  for_each_method([&]<class R>() {
+    if (R::kInfo.name == options.method) state = SlowTrainer(data, options).run<R>();
+  });
+  return state;
+}
+
+}  // namespace truemax
