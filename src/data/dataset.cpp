@@ -77,8 +77,9 @@ std::vector<std::uint32_t> ClassList::name_ranks() const {
 
 std::size_t Dataset::bytes() const {
   return rows.bytes() + example_row.capacity() * sizeof(RowId) + label.capacity() * sizeof(ClassId) +
-         weight.capacity() * sizeof(float) + label_begin.capacity() * sizeof(std::uint64_t) +
-         label_set.capacity() * sizeof(ClassId);
+         weight.capacity() * sizeof(double) + label_begin.capacity() * sizeof(std::uint64_t) +
+         label_set.capacity() * sizeof(ClassId) + row_weight.capacity() * sizeof(double) +
+         class_weight.capacity() * sizeof(double);
 }
 
 }  // namespace truemax

@@ -24,7 +24,7 @@ class ClassList {
   std::size_t size() const { return names_.size(); }
   const std::vector<std::string>& names() const { return names_; }  // by id
   const std::string& name(ClassId k) const { return names_[k]; }
-  double count(ClassId k) const { return counts_[k]; }  // sum of the weights of its training examples
+  double count(ClassId k) const { return counts_[k]; }  // sum of the row weights of its examples in training
   ClassId find(std::string_view name) const;            // kUnseenClass where there is none
   // The classes in the order of their names (numbers by value, before words): the row order of a model file.
   std::vector<ClassId> by_name() const;
@@ -54,6 +54,7 @@ struct FeatureSpace {
 
 struct DataStatistics {
   std::uint64_t rows_in_file = 0;           // rows read (after --max-rows and the split)
+  std::uint64_t rows_of_weight_zero = 0;    // dropped, and not counted below
   std::uint64_t rows_without_label = 0;     // dropped
   std::uint64_t rows_without_features = 0;  // dropped (counted after the feature limit)
   std::uint64_t unseen = 0;                 // examples whose label training never saw: left out
@@ -66,7 +67,11 @@ struct Dataset {
   Csr rows;                        // distinct feature rows
   std::vector<RowId> example_row;  // the row of each example; empty: example i is row i
   std::vector<ClassId> label;      // of each example; kUnseenClass never stands here
-  std::vector<float> weight;       // of each example; empty: all 1
+  // Of each example: that of its row, times the label's share of the row, times that of the class; empty: all
+  // 1.
+  std::vector<double> weight;
+  std::vector<double> row_weight;    // of each row, for precision at k; empty: all 1
+  std::vector<double> class_weight;  // by class; empty: all 1
   // All labels of each row, for precision at k; labels that are no class stand as kUnseenClass.
   std::vector<std::uint64_t> label_begin{0};
   std::vector<ClassId> label_set;
@@ -79,7 +84,10 @@ struct Dataset {
   std::size_t size() const { return label.size(); }  // N: examples
   std::size_t row_of(std::size_t i) const { return example_row.empty() ? i : example_row[i]; }
   RowView x(std::size_t i) const { return rows.row(row_of(i)); }
-  float example_weight(std::size_t i) const { return weight.empty() ? 1.0F : weight[i]; }
+  double example_weight(std::size_t i) const { return weight.empty() ? 1.0 : weight[i]; }
+  double weight_of_row(std::size_t row) const { return row_weight.empty() ? 1.0 : row_weight[row]; }
+  double weight_of_class(ClassId k) const { return class_weight.empty() ? 1.0 : class_weight[k]; }
+  bool has_weights() const { return !row_weight.empty() || !class_weight.empty(); }  // of rows or classes
   std::size_t bytes() const;
 };
 

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "data/input.hpp"
 #include "data/preprocess.hpp"
+#include "data/weight_files.hpp"
 
 namespace truemax {
 namespace {
@@ -15,10 +17,22 @@ std::uint64_t limited(std::uint64_t features, std::uint64_t max_features) {
   return max_features == 0 ? features : std::min(features, max_features);
 }
 
+double weight_of(const RawRows& raw, std::size_t i) {
+  return raw.weight.empty() ? 1.0 : raw.weight[i];
+}
+
+// " 3 have weight 0,", where there are such rows.
+std::string weightless_text(const DataStatistics& statistics) {
+  const std::uint64_t rows = statistics.rows_of_weight_zero;
+  return rows == 0 ? "" : fmt::format(" {} have weight 0,", rows);
+}
+
 // Words by falling number of occurrences, ties by first occurrence.
 void number_words_by_count(RawRows& raw) {
   std::vector<double> counts(raw.words.size(), 0.0);
-  for (std::size_t j = 0; j < raw.rows.nonzeros(); ++j) counts[raw.rows.index[j]] += raw.rows.value[j];
+  for (std::size_t i = 0; i < raw.size(); ++i)
+    for (std::uint64_t j = raw.rows.begin[i]; j < raw.rows.begin[i + 1]; ++j)
+      counts[raw.rows.index[j]] += weight_of(raw, i) * static_cast<double>(raw.rows.value[j]);
   const std::vector<FeatureId> rank = ranks_by_count(counts);
   std::vector<std::string> words(raw.words.size());
   for (std::size_t i = 0; i < words.size(); ++i) words[rank[i]] = std::move(raw.words[i]);
@@ -48,23 +62,23 @@ void require_rows(const RawRows& raw, const PreprocessOptions& options, const Da
                                 ? fmt::format(" below --max-features {}", options.max_features)
                                 : "";
   throw file_error(raw.path, 0,
-                   fmt::format("no row to train on: of {} rows {} have no label and {} no feature{}",
-                               statistics.rows_in_file, statistics.rows_without_label,
-                               statistics.rows_without_features, limit),
+                   fmt::format("no row to train on: of {} rows{} {} have no label and {} no feature{}",
+                               statistics.rows_in_file, weightless_text(statistics),
+                               statistics.rows_without_label, statistics.rows_without_features, limit),
                    limit.empty() ? "check the file and its --format" : "raise --max-features");
 }
 
-// The sum of weights of each name's examples.
+// The sum of row weights of each name's examples.
 std::vector<double> count_labels(const RawRows& raw, LabelRule rule) {
   std::vector<double> counts(raw.label_names.size(), 0.0);
   for (std::size_t i = 0; i < raw.size(); ++i) {
     const std::uint64_t begin = raw.label_begin[i], end = raw.label_begin[i + 1];
     if (rule == LabelRule::first) {
-      counts[raw.label[begin]] += 1;
+      counts[raw.label[begin]] += weight_of(raw, i);
       continue;
     }
     for (std::uint64_t j = begin; j < end; ++j)
-      counts[raw.label[j]] += 1.0 / static_cast<double>(end - begin);
+      counts[raw.label[j]] += weight_of(raw, i) / static_cast<double>(end - begin);
   }
   return counts;
 }
@@ -98,29 +112,41 @@ RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint
                   std::size_t threads, std::vector<std::string>& notes) {
   StreamOptions stream;
   stream.threads = threads;
-  return RowStream(path, options, stream, notes).next(max_rows == 0 ? ~0ULL : max_rows);
+  RawRows rows = RowStream(path, options, stream, notes).next(max_rows == 0 ? ~0ULL : max_rows);
+  if (!rows.weight.empty() &&
+      std::all_of(rows.weight.begin(), rows.weight.end(), [](double w) { return w == 0; }))
+    throw file_error(shown_path(options.row_weights), 0,
+                     rows.size() == 1 ? std::string("the only row has weight 0")
+                                      : fmt::format("all {} rows have weight 0", rows.size()),
+                     "give at least one row a weight above 0");
+  return rows;
 }
 
-Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features) {
+Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features,
+                          const std::string& class_weights) {
   Dataset data;
   data.format = raw.format;
   data.statistics.rows_in_file = raw.size();
+  drop_weightless_rows(raw, data.statistics);
   const auto space = make_space(raw, options.max_features, least_features);
   filter_rows(raw, {space->features, true, options.normalize}, data.statistics);
   require_rows(raw, options, data.statistics);
   data.space = space;
   data.classes = make_classes(raw, options.labels);
+  data.class_weight = make_class_weights(class_weights, *data.classes);
   add_labels(raw, options.labels, classes_of_names(raw, *data.classes), data);
   data.rows = std::move(raw.rows);
   return data;
 }
 
 RowPreparer::RowPreparer(const PreprocessOptions& options, std::shared_ptr<const ClassList> classes,
-                         std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features)
+                         std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features,
+                         std::vector<double> class_weight)
     : options_(options),
       classes_(std::move(classes)),
       space_(std::move(space)),
-      drop_unknown_features_(drop_unknown_features) {
+      drop_unknown_features_(drop_unknown_features),
+      class_weight_(std::move(class_weight)) {
   for (const std::string& word : space_->words) words_.add(word);
 }
 
@@ -131,9 +157,10 @@ Dataset RowPreparer::test_set(RawRows&& raw) const {
   if (data.label.empty())
     throw file_error(
         path, 0,
-        fmt::format("no row can be evaluated: of {} rows {} have no label, {} no features, and {} examples a "
-                    "label that training never saw",
-                    s.rows_in_file, s.rows_without_label, s.rows_without_features, s.unseen),
+        fmt::format(
+            "no row can be evaluated: of {} rows{} {} have no label, {} no features, and {} examples a "
+            "label that training never saw",
+            s.rows_in_file, weightless_text(s), s.rows_without_label, s.rows_without_features, s.unseen),
         "give rows with labels of the training data, or use 'truemax predict'");
   return data;
 }
@@ -148,7 +175,9 @@ Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
   data.statistics.rows_in_file = raw.size();
   data.space = space_;
   data.classes = classes_;
+  data.class_weight = class_weight_;
   check_kind(raw);
+  if (drop_rows) drop_weightless_rows(raw, data.statistics);
   if (raw.format == Format::fasttext)
     look_up_words(raw, data.statistics);
   else
@@ -207,8 +236,9 @@ void RowPreparer::look_up_words(RawRows& raw, DataStatistics& statistics) const 
 
 Dataset make_test_set(RawRows&& raw, const PreprocessOptions& options,
                       std::shared_ptr<const ClassList> classes, std::shared_ptr<const FeatureSpace> space,
-                      bool drop_unknown_features) {
-  return RowPreparer(options, std::move(classes), std::move(space), drop_unknown_features)
+                      bool drop_unknown_features, std::vector<double> class_weight) {
+  return RowPreparer(options, std::move(classes), std::move(space), drop_unknown_features,
+                     std::move(class_weight))
       .test_set(std::move(raw));
 }
 

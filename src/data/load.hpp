@@ -19,21 +19,24 @@ namespace truemax {
 RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint64_t max_rows,
                   std::size_t threads, std::vector<std::string>& notes);
 
-// Preprocessing of training data, in this order: features from max_features on are dropped; each row gets its
-// examples by the label rule; rows without label or without features are dropped; rows are scaled. The
-// classes are the labels of the examples. `least_features` widens D where the format does not state it, so
-// that it covers the test data too. Throws UserError where no row is left, or one class only.
-Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features = 0);
+// Preprocessing of training data, in this order: rows of weight 0 are dropped; features from max_features on
+// are dropped; each row gets its examples by the label rule; rows without label or without features are
+// dropped; rows are scaled. The classes are the labels of the examples. `least_features` widens D where the
+// format does not state it, so that it covers the test data too. `class_weights` as --class-weights takes it.
+// Throws UserError where no row is left, or one class only.
+Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features = 0,
+                          const std::string& class_weights = "");
 
 // The same preprocessing for data of a model that exists. Made once for many batches: it keeps an index of
 // the model's words.
 class RowPreparer {
  public:
   RowPreparer(const PreprocessOptions& options, std::shared_ptr<const ClassList> classes,
-              std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features);
+              std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features,
+              std::vector<double> class_weight = {});
 
-  // Rows without label or without features are dropped and counted. A label that training never saw makes no
-  // example, but its row stays. Throws UserError where no example is left.
+  // Rows of weight 0, without label or without features are dropped and counted. A label that training never
+  // saw makes no example, but its row stays. Throws UserError where no example is left.
   Dataset test_set(RawRows&& raw) const;
   // No row is dropped: row i of the result is row i of `raw`, perhaps without features or labels.
   Dataset prediction_rows(RawRows&& raw) const;
@@ -48,13 +51,14 @@ class RowPreparer {
   std::shared_ptr<const ClassList> classes_;
   std::shared_ptr<const FeatureSpace> space_;
   bool drop_unknown_features_;
-  NameViews words_;  // of space_->words
+  std::vector<double> class_weight_;  // by class; empty: all 1
+  NameViews words_;                   // of space_->words
 };
 
 // RowPreparer for one set of rows.
 Dataset make_test_set(RawRows&& raw, const PreprocessOptions& options,
                       std::shared_ptr<const ClassList> classes, std::shared_ptr<const FeatureSpace> space,
-                      bool drop_unknown_features);
+                      bool drop_unknown_features, std::vector<double> class_weight = {});
 Dataset make_prediction_rows(RawRows&& raw, const PreprocessOptions& options,
                              std::shared_ptr<const ClassList> classes,
                              std::shared_ptr<const FeatureSpace> space, bool drop_unknown_features);

@@ -62,6 +62,22 @@ void describe_max_rows(OptionTable& table, std::uint64_t* max_rows) {
               "Read at most so many rows of each file, counted before any are dropped; 0: all.");
 }
 
+void describe_row_weights(OptionTable& table, std::string* row_weights) {
+  table.text(
+      "row-weights", "FILE", row_weights,
+      "A weight for each row of the data file, dropped ones and those of other splits too: numbers from "
+      "0 up, one a line or as a one-dimensional npy array. A row of weight 2 counts as two rows, one of "
+      "weight 0 is dropped.");
+}
+
+void describe_class_weights(OptionTable& table, std::string* class_weights) {
+  table.text(
+      "class-weights", "balanced|FILE", class_weights,
+      "Weights that the examples of a class get besides those of their rows: 'balanced' gives all classes "
+      "the same weight in sum, rows / (classes x rows of the class) each; a file has lines of a class and "
+      "its weight above 0, classes it does not name have weight 1.");
+}
+
 void describe_threads(OptionTable& table, std::uint64_t* threads) {
   table.count("threads", threads, {0, 4096}, "Threads; 0: all cores. Never changes a result.");
 }

@@ -24,6 +24,9 @@ struct ReadOptions {
   // it open.
   Format expected = Format::automatic;
 
+  // Not for prediction, so described apart (describe_row_weights).
+  std::string row_weights;  // a file with a weight for each row of the data file
+
   void describe(OptionTable& table);
 };
 
@@ -39,6 +42,8 @@ struct PreprocessOptions {
 
 // Options that several commands have.
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows);
+void describe_row_weights(OptionTable& table, std::string* row_weights);
+void describe_class_weights(OptionTable& table, std::string* class_weights);
 void describe_threads(OptionTable& table, std::uint64_t* threads);
 void describe_memory_limit(OptionTable& table, std::uint64_t* memory_limit);
 

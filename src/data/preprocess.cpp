@@ -1,12 +1,19 @@
 #include "data/preprocess.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "core/text.hpp"
+
 namespace truemax {
 namespace {
+
+// Far from both ends of double: sums over all examples stay finite.
+constexpr double kLeastExample = 1e-60, kLargestExample = 1e60;
 
 // Scales values to length 1. Squares of floats neither overflow nor vanish in a double, so the length of a
 // row that holds a value is positive and finite.
@@ -25,6 +32,15 @@ void give_back_memory(Vector& v) {
 }
 
 }  // namespace
+
+void drop_weightless_rows(RawRows& raw, DataStatistics& statistics) {
+  if (std::find(raw.weight.begin(), raw.weight.end(), 0.0) == raw.weight.end()) return;
+  std::vector<std::uint64_t> kept;
+  for (std::size_t i = 0; i < raw.size(); ++i)
+    if (raw.weight[i] > 0) kept.push_back(i);
+  statistics.rows_of_weight_zero += raw.size() - kept.size();
+  raw = gather_rows(raw, kept);
+}
 
 void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics) {
   Csr& rows = raw.rows;
@@ -63,6 +79,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
         used = to;
       }
       for (std::uint64_t j = label_begin; j < label_end; ++j) raw.label[labels_used++] = raw.label[j];
+      if (!raw.weight.empty()) raw.weight[rows_used] = raw.weight[i];
       ++rows_used;
       rows.begin[rows_used] = used;
       raw.label_begin[rows_used] = labels_used;
@@ -75,6 +92,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
   rows.value.resize(used);
   raw.label_begin.resize(rows_used + 1);
   raw.label.resize(labels_used);
+  if (!raw.weight.empty()) raw.weight.resize(rows_used);
   give_back_memory(rows.begin);
   give_back_memory(rows.index);
   give_back_memory(rows.value);
@@ -113,6 +131,8 @@ std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts) {
 void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data) {
   const std::size_t rows = raw.size();
   bool one_each = true, all_weigh_one = true;
+  if (std::any_of(raw.weight.begin(), raw.weight.end(), [](double w) { return w != 1; }))
+    data.row_weight = raw.weight;
   data.label_set.reserve(raw.label.size());
   data.label_begin.reserve(rows + 1);
   data.label.reserve(rule == LabelRule::first ? rows : raw.label.size());
@@ -129,10 +149,17 @@ void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& 
         continue;
       }
       one_each &= data.label.size() == i;
-      all_weigh_one &= examples == 1;
+      const double row_weight = raw.weight.empty() ? 1.0 : raw.weight[i];
+      const double weight = row_weight / static_cast<double>(examples) * data.weight_of_class(label);
+      if (!(weight >= kLeastExample && weight <= kLargestExample))
+        throw file_error(raw.path, 0,
+                         fmt::format("an example of class {} would weigh {:g}, its row {:g}",
+                                     in_quotes(data.classes->name(label)), weight, row_weight),
+                         "give row and class weights nearer to 1");
+      all_weigh_one &= weight == 1;
       data.label.push_back(label);
       data.example_row.push_back(static_cast<RowId>(i));
-      data.weight.push_back(static_cast<float>(1.0 / static_cast<double>(examples)));
+      data.weight.push_back(weight);
     }
   }
   if (one_each && data.label.size() == rows) data.example_row = {};

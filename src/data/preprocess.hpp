@@ -15,6 +15,9 @@ struct RowFilter {
   Normalize normalize = Normalize::none;
 };
 
+// Drops the rows of weight 0 and counts them.
+void drop_weightless_rows(RawRows& raw, DataStatistics& statistics);
+
 // Cuts, drops and scales in place, and counts what it dropped.
 void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics);
 
@@ -25,8 +28,9 @@ void renumber_features(Csr& rows, const std::vector<FeatureId>& to);
 // The numbers that `count` things with these counts get by falling count, ties by their old number.
 std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);
 
-// Fills label_set, and the examples with their rows and weights by the rule. class_of: the class of each of
-// raw.label_names.
+// Fills label_set, row_weight, and the examples with their rows and weights by the rule and
+// data.class_weight. class_of: the class of each of raw.label_names. Throws UserError where a weight is
+// absurd.
 void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data);
 
 }  // namespace truemax

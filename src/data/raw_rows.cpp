@@ -48,6 +48,7 @@ RawRows gather_rows(const RawRows& all, const std::vector<std::uint64_t>& chosen
     for (std::uint64_t j = all.label_begin[i]; j < all.label_begin[i + 1]; ++j)
       out.label.push_back(all.label[j]);
     out.label_begin.push_back(out.label.size());
+    if (!all.weight.empty()) out.weight.push_back(all.weight[i]);
   }
   return out;
 }

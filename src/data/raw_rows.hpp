@@ -24,9 +24,10 @@ struct RawRows {
       label;  // of each row, in the order of the file, each once: numbers of label_names
   std::vector<std::string> label_names;  // by first occurrence
   std::vector<std::string> words;        // fastText: by first occurrence; else empty
+  std::vector<double> weight;            // of each row; empty: all 1
 
   std::string path;                // as messages call it
-  std::vector<std::string> files;  // all that were opened for these rows, labels and split too
+  std::vector<std::string> files;  // all that were opened for these rows: labels, split and weights too
   Format format = Format::automatic;
   std::uint64_t features = 0;   // D: as declared, or the largest feature number + 1 in the file so far
   bool declared = false;        // the format states D

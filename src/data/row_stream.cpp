@@ -101,9 +101,18 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
                        "leave out --label-file (it is for idx and npy features)");
     source_ = open_text(std::move(input), format_, stream, notes);
   }
+  if (!options.row_weights.empty()) {
+    weights_ = read_row_weights(options.row_weights);
+    files_.push_back(options.row_weights);
+  }
   if (!options.split.empty()) {
     RawRows all;
     source_->read(all, kAll);
+    if (weights_) {
+      weights_->require_rows(all.size(), name_, false);
+      all.weight = std::move(weights_->value);
+      weights_.reset();
+    }
     const auto chosen = read_split(options.split, options.split_column, all.size());
     source_ = give_out(gather_rows(all, chosen));
     files_.push_back(options.split);
@@ -122,6 +131,11 @@ RawRows RowStream::next(std::uint64_t most) {
   batch.format = format_;
   batch.first_row = rows_given_;
   rows_given_ += batch.size();
+  if (weights_) {
+    weights_->require_rows(rows_given_, name_, batch.size() == most);
+    batch.weight.assign(weights_->value.begin() + static_cast<std::ptrdiff_t>(batch.first_row),
+                        weights_->value.begin() + static_cast<std::ptrdiff_t>(rows_given_));
+  }
   return batch;
 }
 

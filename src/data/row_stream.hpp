@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/options.hpp"
 #include "data/raw_rows.hpp"
+#include "data/weight_files.hpp"
 
 namespace truemax {
 
@@ -50,6 +52,7 @@ class RowStream {
   std::vector<std::string> files_;
   Format format_ = Format::automatic;
   std::uint64_t rows_given_ = 0;
+  std::optional<RowWeights> weights_;  // of the rows to come, where they do not have them yet
   std::unique_ptr<RowSource> source_;
 };
 
