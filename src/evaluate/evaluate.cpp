@@ -29,13 +29,14 @@ class Tally {
     ++examples_;
   }
 
-  void add_row(std::span<const ClassId> labels, std::span<const ClassId> best) {
-    ++rows_;
+  void add_row(double weight, std::span<const ClassId> labels, std::span<const ClassId> best) {
+    rows_ += weight;
     for (std::size_t i = 0; i < kPrecisionAt.size(); ++i) {
       const std::size_t k = std::min(kPrecisionAt[i], best.size());
-      hits_[i] += std::count_if(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k), [&](ClassId c) {
-        return std::find(labels.begin(), labels.end(), c) != labels.end();
-      });
+      const auto hits = std::count_if(
+          best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k),
+          [&](ClassId c) { return std::find(labels.begin(), labels.end(), c) != labels.end(); });
+      hits_[i] += weight * static_cast<double>(hits);
     }
   }
 
@@ -49,7 +50,7 @@ class Tally {
       for (const Bin& bin : bins_) m.calibration_error += std::abs(bin.correct - bin.confidence) / weight_;
     }
     for (std::size_t i = 0; i < kPrecisionAt.size() && rows_ > 0; ++i)
-      m.precision[i] = static_cast<double>(hits_[i]) / static_cast<double>(rows_ * kPrecisionAt[i]);
+      m.precision[i] = hits_[i] / (rows_ * static_cast<double>(kPrecisionAt[i]));
     return m;
   }
 
@@ -59,8 +60,9 @@ class Tally {
   };
   double weight_ = 0, loss_ = 0, wrong_ = 0;
   std::array<Bin, kCalibrationBins> bins_{};
-  std::array<std::int64_t, kPrecisionAt.size()> hits_{};
-  std::uint64_t examples_ = 0, rows_ = 0;
+  std::array<double, kPrecisionAt.size()> hits_{};
+  double rows_ = 0;  // the sum of their weights
+  std::uint64_t examples_ = 0;
 };
 
 std::span<const ClassId> labels_of(const Dataset& data, std::size_t row) {
@@ -86,12 +88,12 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
     for (std::size_t r = 0; r < count; ++r) {
       const std::size_t row = first + r;
       const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
-      tally.add_row(labels_of(data, row), best);
+      tally.add_row(data.weight_of_row(row), labels_of(data, row), best);
       const double confidence = pass.probability(r, pass.best_score[r * pass.top]);
       for (; example < data.size() && data.row_of(example) == row; ++example) {
         const ClassId y = data.label[example];
-        tally.add_example(static_cast<double>(data.example_weight(example)),
-                          pass.loss(r, score(weights, data.rows.row(row), y)), best[0] == y, confidence);
+        tally.add_example(data.example_weight(example), pass.loss(r, score(weights, data.rows.row(row), y)),
+                          best[0] == y, confidence);
       }
     }
   }
@@ -100,16 +102,29 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
 
 Metrics evaluate_class_frequencies(const Dataset& data) {
   const ClassList& classes = *data.classes;
+  // The sum of the weights of each class's training examples: the best constant model for them.
+  std::vector<double> share(classes.size());
   double total = 0;
-  for (ClassId k = 0; k < classes.size(); ++k) total += classes.count(k);
-  std::vector<ClassId> best(std::min(kPrecisionAt.back(), classes.size()));
-  std::iota(best.begin(), best.end(), 0U);  // classes stand by falling count
+  for (ClassId k = 0; k < classes.size(); ++k) {
+    share[k] = classes.count(k) * data.weight_of_class(k);
+    total += share[k];
+  }
+  std::vector<ClassId> order(classes.size());
+  std::iota(order.begin(), order.end(), ClassId{0});
+  const std::size_t top = std::min(kPrecisionAt.back(), classes.size());
+  // As floats, so that shares made equal by class weights are equal; ties then go by falling count, then
+  // name.
+  const auto rounded = [&](ClassId k) { return static_cast<float>(share[k]); };
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
+      [&](ClassId a, ClassId b) { return rounded(a) != rounded(b) ? rounded(a) > rounded(b) : a < b; });
+  const std::span<const ClassId> best(order.data(), top);
   Tally tally;
-  for (std::size_t row = 0; row < data.rows.rows(); ++row) tally.add_row(labels_of(data, row), best);
+  for (std::size_t row = 0; row < data.rows.rows(); ++row)
+    tally.add_row(data.weight_of_row(row), labels_of(data, row), best);
   for (std::size_t i = 0; i < data.size(); ++i)
-    tally.add_example(static_cast<double>(data.example_weight(i)),
-                      std::log(total / classes.count(data.label[i])), data.label[i] == 0,
-                      classes.count(0) / total);
+    tally.add_example(data.example_weight(i), std::log(total / share[data.label[i]]),
+                      data.label[i] == best[0], share[best[0]] / total);
   return tally.finish(data.statistics);
 }
 
@@ -129,6 +144,7 @@ nlohmann::json Metrics::to_json() const {
                       {"precision_at", precision_at},
                       {"rows", examples},
                       {"unseen", statistics.unseen},
+                      {"rows_of_weight_zero", statistics.rows_of_weight_zero},
                       {"rows_without_label", statistics.rows_without_label},
                       {"rows_without_features", statistics.rows_without_features},
                       {"unknown_words", statistics.unknown_words},
@@ -154,6 +170,8 @@ std::string Metrics::to_text() const {
   line("calibration error", fmt::format("{:.6f}", calibration_error));
   line("rows counted", fmt::format("{}", examples));
   line("left out: unseen label", fmt::format("{}", statistics.unseen));
+  if (statistics.rows_of_weight_zero > 0)
+    line("left out: weight 0", fmt::format("{}", statistics.rows_of_weight_zero));
   line("left out: no label", fmt::format("{}", statistics.rows_without_label));
   line("left out: no features", fmt::format("{}", statistics.rows_without_features));
   if (statistics.unknown_words > 0)

@@ -23,7 +23,7 @@ struct Metrics {
   double error = 0;              // share of examples whose label is not the top class
   double calibration_error = 0;  // expected calibration error of the top class, 15 bins of equal width
   // Share of the top k classes that are labels of the row, over all rows that have a label (also an unseen
-  // one).
+  // one), weighted by the rows' weights.
   std::array<double, kPrecisionAt.size()> precision{};
   std::uint64_t examples = 0;
   DataStatistics statistics;  // rows left out, and why
@@ -42,7 +42,7 @@ using RowWatch = std::function<void(std::size_t rows_done)>;
 std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 
-// The same figures for the model that knows only how often each class occurred in training.
+// The same figures for the model that knows only how often each class occurred in training, with its weights.
 Metrics evaluate_class_frequencies(const Dataset& data);
 
 }  // namespace truemax

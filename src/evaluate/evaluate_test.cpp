@@ -36,7 +36,22 @@ struct Shape {
   std::size_t rows = 100, classes = 20, features = 10;
   bool all_labels = false;  // one weighted example a label
   bool unseen = false;      // some labels are no class
+  bool weighted = false;    // rows and classes have weights
 };
+
+// Row weights of 0.25 to 4 and class weights of 0.5 to 8, exact in binary.
+void add_weights(Engine& random, Dataset& data) {
+  std::uniform_int_distribution<int> row_power(-2, 2), class_power(-1, 3);
+  for (std::size_t i = 0; i < data.rows.rows(); ++i)
+    data.row_weight.push_back(std::ldexp(1.0, row_power(random)));
+  for (ClassId k = 0; k < data.classes->size(); ++k)
+    data.class_weight.push_back(std::ldexp(1.0, class_power(random)));
+  std::vector<double> weight;
+  for (std::size_t e = 0; e < data.size(); ++e)
+    weight.push_back(data.example_weight(e) * data.weight_of_row(data.row_of(e)) *
+                     data.weight_of_class(data.label[e]));
+  data.weight = std::move(weight);
+}
 
 Dataset random_data(Engine& random, const Shape& shape) {
   Dataset data;
@@ -72,6 +87,7 @@ Dataset random_data(Engine& random, const Shape& shape) {
   }
   if (!shape.all_labels) data.weight = {};
   if (!shape.all_labels && !shape.unseen) data.example_row = {};
+  if (shape.weighted) add_weights(random, data);
   return data;
 }
 
@@ -91,7 +107,7 @@ Weights random_weights(Engine& random, const Shape& shape, bool intercept, doubl
 template <class Score>
 Metrics slow_metrics(const Dataset& data, Score&& z) {
   const std::size_t classes = data.classes->size();
-  Wide weight = 0, loss = 0, wrong = 0;
+  Wide weight = 0, loss = 0, wrong = 0, row_weights = 0;
   std::vector<Wide> bin_gap(15, 0);
   std::vector<Wide> hits(3, 0);
   Metrics m;
@@ -112,9 +128,11 @@ Metrics slow_metrics(const Dataset& data, Score&& z) {
     const std::set<ClassId> labels(
         data.label_set.begin() + static_cast<std::ptrdiff_t>(data.label_begin[row]),
         data.label_set.begin() + static_cast<std::ptrdiff_t>(data.label_begin[row + 1]));
+    const Wide row_weight = static_cast<Wide>(data.weight_of_row(row));
+    row_weights += row_weight;
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t t = 0; t < std::min(kPrecisionAt[i], classes); ++t)
-        hits[i] += labels.count(order[t]) > 0 ? 1 : 0;
+        hits[i] += labels.count(order[t]) > 0 ? row_weight : 0;
     for (std::size_t e = 0; e < data.size(); ++e) {
       if (data.row_of(e) != row) continue;
       const Wide w = static_cast<Wide>(data.example_weight(e));
@@ -130,7 +148,7 @@ Metrics slow_metrics(const Dataset& data, Score&& z) {
   m.error = static_cast<double>(wrong / weight);
   for (const Wide gap : bin_gap) m.calibration_error += static_cast<double>(std::abs(gap) / weight);
   for (std::size_t i = 0; i < 3; ++i)
-    m.precision[i] = static_cast<double>(hits[i] / static_cast<Wide>(data.rows.rows() * kPrecisionAt[i]));
+    m.precision[i] = static_cast<double>(hits[i] / (row_weights * static_cast<Wide>(kPrecisionAt[i])));
   return m;
 }
 
@@ -311,6 +329,72 @@ TEST(ClassFrequencies, AreTheFiguresOfTheModelWhoseScoresAreTheLogarithmsOfTheCo
           data, [&](std::size_t, ClassId k) { return std::log(static_cast<Wide>(data.classes->count(k))); });
       expect_close(evaluate_class_frequencies(data), slow, 1e-12);
     }
+}
+
+TEST(Evaluate, WeighsExamplesByTheirWeightAndPrecisionByThatOfTheRow) {
+  Engine random(8);
+  for (const bool all_labels : {false, true})
+    for (const bool unseen : {false, true}) {
+      const Shape shape{.rows = 150, .all_labels = all_labels, .unseen = unseen, .weighted = true};
+      const Dataset data = random_data(random, shape);
+      const Weights w = random_weights(random, shape, true, 1);
+      expect_close(*evaluate(w, data, 2), slow_metrics(w, data), 1e-12);
+    }
+}
+
+TEST(ClassFrequencies, AreThoseOfTheWeightedExamples) {
+  Engine random(9);
+  for (const bool all_labels : {false, true}) {
+    const Shape shape{.rows = 120, .all_labels = all_labels, .unseen = true, .weighted = true};
+    const Dataset data = random_data(random, shape);
+    const Metrics fast = evaluate_class_frequencies(data);
+    const Metrics slow = slow_metrics(data, [&](std::size_t, ClassId k) {
+      return std::log(static_cast<Wide>(data.classes->count(k) * data.weight_of_class(k)));
+    });
+    EXPECT_NEAR(fast.log_loss, slow.log_loss, 1e-12 * (1 + slow.log_loss));
+  }
+}
+
+// No other constant model has a smaller log-loss on the weighted training data.
+TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
+  Engine random(10);
+  Dataset data = random_data(random, {.rows = 400, .classes = 6, .weighted = true});
+  std::vector<double> row_sum(6, 0.0), share(6, 0.0);
+  std::vector<std::string> names;
+  double total = 0;
+  for (std::size_t e = 0; e < data.size(); ++e) {
+    row_sum[data.label[e]] += data.weight_of_row(data.row_of(e));
+    share[data.label[e]] += data.example_weight(e);
+    total += data.example_weight(e);
+  }
+  // Counts as training makes them; the order of the classes may change, so labels and weights follow.
+  for (ClassId k = 0; k < 6; ++k) names.push_back(data.classes->name(k));
+  const auto classes = std::make_shared<ClassList>(names, row_sum);
+  std::vector<double> class_weight(6);
+  for (ClassId k = 0; k < 6; ++k) class_weight[classes->find(names[k])] = data.class_weight[k];
+  for (ClassId& y : data.label) y = classes->find(names[y]);
+  for (ClassId& y : data.label_set) y = classes->find(names[y]);
+  data.class_weight = class_weight;
+  data.classes = classes;
+  double entropy = 0;
+  for (const double s : share)
+    if (s > 0) entropy -= s / total * std::log(s / total);
+  const Metrics m = evaluate_class_frequencies(data);
+  EXPECT_NEAR(m.log_loss, entropy, 1e-12);
+  EXPECT_NEAR(m.error, 1 - *std::max_element(share.begin(), share.end()) / total, 1e-12);
+}
+
+TEST(ClassFrequencies, TiesThatClassWeightsMakeGoToTheMoreFrequentClass) {
+  Engine random(11);
+  Dataset data = random_data(random, {.rows = 50, .classes = 7});
+  data.classes = std::make_shared<ClassList>(std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7"},
+                                             std::vector<double>{49, 41, 31, 23, 13, 7, 3});
+  double total = 0;
+  for (ClassId k = 0; k < 7; ++k) total += data.classes->count(k);
+  for (ClassId k = 0; k < 7; ++k) data.class_weight.push_back(total / (7 * data.classes->count(k)));
+  double wrong = 0;
+  for (const ClassId y : data.label) wrong += y != 0 ? 1 : 0;
+  EXPECT_DOUBLE_EQ(evaluate_class_frequencies(data).error, wrong / static_cast<double>(data.size()));
 }
 
 TEST(Metrics, PerplexityBeyondEveryDoubleIsNoneAndNullInJson) {
