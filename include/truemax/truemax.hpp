@@ -41,11 +41,12 @@ class Model;
 // Rows with labels. Cheap to copy: the rows are shared and never change.
 class TRUEMAX_API Data {
  public:
-  // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, labels,
-  // max-features, max-rows, normalize, threads.
+  // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, row-weights,
+  // class-weights, labels, max-features, max-rows, normalize, threads.
   static Data read(const std::string& path, const Options& options = {});
   // A file to evaluate a model on: the model's classes, features and preprocessing are used.
-  // Options: format, label-file, split, split-column, max-rows, unknown-features, threads.
+  // Options: format, label-file, split, split-column, row-weights, class-weights, max-rows,
+  // unknown-features, threads. The weights of the training data are not taken over.
   static Data read_for(const Model& model, const std::string& path, const Options& options = {});
 
   std::vector<std::string> notes() const;  // what reading the file was unsure about
@@ -91,8 +92,8 @@ class TRUEMAX_API Model {
 
   // `data`: what the model was trained on, or read by Data::read_for; 0 threads: all cores.
   Metrics evaluate(const Data& data, std::size_t threads = 0) const;
-  // The `top` most probable classes of each row of a file, with or without labels. Options as for read_for.
-  // `notes`, where not null, gets what reading the file was unsure about.
+  // The `top` most probable classes of each row of a file, with or without labels. Options as for read_for,
+  // without weights. `notes`, where not null, gets what reading the file was unsure about.
   std::vector<std::vector<Prediction>> predict(const std::string& path, std::size_t top,
                                                const Options& options = {},
                                                std::vector<std::string>* notes = nullptr) const;

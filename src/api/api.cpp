@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "data/load.hpp"
+#include "data/weight_files.hpp"
 #include "evaluate/evaluate.hpp"
 #include "model/model.hpp"
 #include "model/predict.hpp"
@@ -19,6 +20,7 @@ namespace truemax::api {
 struct Data::Inside {
   Dataset data;
   PreprocessOptions preprocess;
+  std::string row_weights, class_weights;  // as they were named
   std::vector<std::string> notes;
 };
 
@@ -80,12 +82,16 @@ Data Data::read(const std::string& path, const Options& options) {
     std::uint64_t max_rows = 0, threads = 0;
     OptionTable table;
     read.describe(table);
+    describe_row_weights(table, &read.row_weights);
+    describe_class_weights(table, &inside->class_weights);
     inside->preprocess.describe(table);
     describe_max_rows(table, &max_rows);
     describe_threads(table, &threads);
     set_options(table, options);
+    require_standard_input_once({path}, {read.row_weights, class_weight_file(inside->class_weights)});
+    inside->row_weights = read.row_weights;
     RawRows rows = read_rows(path, read, max_rows, resolve_threads(threads), inside->notes);
-    inside->data = make_training_set(std::move(rows), inside->preprocess);
+    inside->data = make_training_set(std::move(rows), inside->preprocess, 0, inside->class_weights);
     return Data(std::move(inside));
   });
 }
@@ -94,13 +100,18 @@ Data Data::read_for(const Model& model, const std::string& path, const Options& 
   return translated([&] {
     UseOptions use;
     OptionTable table;
-    use.describe_data(table);
-    set_options(table, options);
-    const truemax::Model& m = model.inside().model;
     auto inside = std::make_shared<Inside>();
+    use.describe_data(table);
+    describe_row_weights(table, &use.read.row_weights);
+    describe_class_weights(table, &inside->class_weights);
+    set_options(table, options);
+    require_standard_input_once({path}, {use.read.row_weights, class_weight_file(inside->class_weights)});
+    inside->row_weights = use.read.row_weights;
+    const truemax::Model& m = model.inside().model;
     inside->preprocess = m.preprocess;
     RawRows rows = read_rows(path, use.read_for(m), use.max_rows, use.thread_count(), inside->notes);
-    inside->data = make_test_set(std::move(rows), m.preprocess, m.classes, m.space, use.drops());
+    inside->data = make_test_set(std::move(rows), m.preprocess, m.classes, m.space, use.drops(),
+                                 make_class_weights(inside->class_weights, *m.classes));
     return Data(std::move(inside));
   });
 }
@@ -146,7 +157,8 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     const TrainOutcome outcome = truemax::train(rows, nullptr, train_options, state, watch, observers, stop);
     if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
     auto inside = std::make_shared<Inside>();
-    inside->model = make_model(std::move(state.weights), rows, data.inside().preprocess, train_options);
+    inside->model = make_model(std::move(state.weights), rows, data.inside().preprocess, train_options,
+                               data.inside().row_weights, data.inside().class_weights);
     return Model(std::move(inside));
   });
 }

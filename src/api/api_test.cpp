@@ -86,6 +86,43 @@ TEST_F(Api, WritesTheModelOfTheCommandLine) {
   }
 }
 
+TEST_F(Api, TakesTheWeightsOfTheCommandLine) {
+  const std::string weights = write("w.txt", "1\n2\n0\n3\n0.5\n");
+  Options options = libsvm_;
+  options["row-weights"] = weights;
+  options["class-weights"] = "balanced";
+  const Data data = Data::read(write("train.txt", kRows), options);
+  EXPECT_EQ(data.rows(), 4U) << "a row of weight 0 is dropped";
+  const Model model = Model::train(data, {{"epochs", "3"}, {"threads", "1"}});
+  model.save(path("api.safetensors"));
+  RunOptions run;
+  run.train_path = path("train.txt");
+  run.read.format = Format::libsvm;
+  run.read.row_weights = weights;
+  run.class_weights = "balanced";
+  run.train.epochs = 3;
+  run.fit_step = true;
+  run.model = path("run.safetensors");
+  run.log = "none";
+  PreparedRun prepared = prepare_run(run);
+  const std::atomic<bool> stop{false};
+  const FinishedRun finished = execute_run(prepared, {}, stop);
+  const auto bytes = [&](const char* name) {
+    std::ifstream in(path(name), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_EQ(bytes("api.safetensors"), bytes("run.safetensors"));
+  const Metrics again = model.evaluate(Data::read_for(model, path("train.txt"), options));
+  EXPECT_EQ(again.log_loss, finished.outcome.last->train.log_loss);
+  EXPECT_EQ(again.precision_at_1, model.evaluate(data).precision_at_1);
+  EXPECT_NE(again.log_loss, model.evaluate(Data::read_for(model, path("train.txt"), libsvm_)).log_loss);
+  options["row-weights"] = write("bad.txt", "1\n2\n-3\n4\n5\n");
+  EXPECT_THAT(message_of([&] { Data::read(path("train.txt"), options); }),
+              HasSubstr("bad.txt:3: weight '-3'"));
+  EXPECT_THAT(message_of([&] { model.predict(path("train.txt"), 1, options); }),
+              HasSubstr("there is no option"));
+}
+
 TEST_F(Api, LimitsMemoryWhereItCan) {
   const Data data = Data::read(write("train.txt", kRows), libsvm_);
   EXPECT_THAT(message_of([&] { Model::train(data, {{"memory-limit", "1K"}}); }), HasSubstr("this run needs"));

@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
 #include "data/load.hpp"
+#include "data/weight_files.hpp"
 #include "model/model.hpp"
 #include "model/use.hpp"
 
@@ -14,16 +15,20 @@ namespace {
 
 struct EvaluateCommand {
   UseOptions use;
+  std::string class_weights;
   bool json = false;
 };
 
 int run_evaluate(const EvaluateCommand& command) {
   const UseOptions& use = command.use;
+  require_standard_input_once({use.data_path},
+                              {use.read.row_weights, class_weight_file(command.class_weights)});
   const Model model = load_model(use.model_path, use.memory());
+  std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes);
   std::vector<std::string> notes;
   RawRows rows = read_rows(use.data_path, use.read_for(model), use.max_rows, use.thread_count(), notes);
-  const Dataset data =
-      make_test_set(std::move(rows), model.preprocess, model.classes, model.space, use.drops());
+  const Dataset data = make_test_set(std::move(rows), model.preprocess, model.classes, model.space,
+                                     use.drops(), std::move(class_weight));
   print_notes(notes);
   ProgressLine line;
   RowProgress progress;
@@ -48,6 +53,8 @@ OptionTable add_evaluate(CLI::App& program, int& exit_code) {
   app->add_option("DATA", command->use.data_path, "Data file; '-' for standard input")->required();
   OptionTable table;
   command->use.describe(table);
+  describe_row_weights(table, &command->use.read.row_weights);
+  describe_class_weights(table, &command->class_weights);
   table.toggle("json", &command->json, "Print one JSON object.");
   bind_options(*app, table);
   app->footer("Example:\n  truemax evaluate model.safetensors test.txt");

@@ -39,6 +39,7 @@ std::string counts_text(const char* name, const Dataset& data, LabelRule labels)
   const auto left_out = [&](std::uint64_t count, const char* what, const char* why) {
     if (count > 0) text += fmt::format("; {} {}", counted(count, what), why);
   };
+  left_out(s.rows_of_weight_zero, "row", "of weight 0 dropped");
   left_out(s.rows_without_label, "row", "without label dropped");
   left_out(s.rows_without_features, "row", "without features dropped");
   left_out(s.unseen, example_word(labels), "with a label unseen in training left out");

@@ -10,6 +10,7 @@
 #include "core/files.hpp"
 #include "data/input.hpp"
 #include "data/load.hpp"
+#include "data/weight_files.hpp"
 #include "rule/methods.hpp"
 #include "train/epoch.hpp"
 #include "train/run_log.hpp"
@@ -31,6 +32,7 @@ nlohmann::ordered_json data_json(const Dataset& data) {
           {"nonzeros", data.rows.nonzeros()},
           {"format", format_name(data.format)},
           {"rows_in_file", s.rows_in_file},
+          {"rows_of_weight_zero", s.rows_of_weight_zero},
           {"rows_without_label", s.rows_without_label},
           {"rows_without_features", s.rows_without_features},
           {"unseen", s.unseen},
@@ -76,7 +78,14 @@ double fitted_step(const Dataset& data, bool with_intercept) {
   double sum = 0;
   for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), with_intercept);
   constexpr double kUnitLengthStep = 0.1;
-  return std::clamp(kUnitLengthStep * static_cast<double>(data.size()) / sum, 1e-15, kLargestStep);
+  double step = kUnitLengthStep * static_cast<double>(data.size()) / sum;
+  // A weight multiplies the step of its row: without this, weights in another unit would change the fit.
+  if (data.has_weights()) {
+    double weights = 0;
+    for (std::size_t i = 0; i < data.size(); ++i) weights += data.example_weight(i);
+    step *= static_cast<double>(data.rows.rows()) / weights;
+  }
+  return std::clamp(step, 1e-15, kLargestStep);
 }
 
 // Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
@@ -108,7 +117,7 @@ MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOpti
 }
 
 Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
-                 TrainOptions options) {
+                 TrainOptions options, const std::string& row_weights, const std::string& class_weights) {
   Model model;
   model.weights = std::move(weights);
   model.classes = data.classes;
@@ -119,6 +128,8 @@ Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions
   options.describe(table);
   model.options = table.to_json();
   model.options.erase("threads");  // never changes a result, so it must not change the file
+  if (!row_weights.empty()) model.options["row-weights"] = row_weights;
+  if (!class_weights.empty()) model.options["class-weights"] = class_weights;
   model.data = data_json(data);
   return model;
 }
@@ -130,6 +141,11 @@ void RunOptions::describe(OptionTable& table) {
   table.text("test-split", "FILE", &test_split,
              "Split file with the test rows (column --split-column); without --test they come from the "
              "training file.");
+  describe_row_weights(table, &read.row_weights);
+  table.text("test-row-weights", "FILE", &test_row_weights,
+             "The same for the rows of --test. Without --test, the rows of --test-split have the weights of "
+             "--row-weights.");
+  describe_class_weights(table, &class_weights);
   preprocess.describe(table);
   describe_max_rows(table, &max_rows);
   train.describe(table);
@@ -182,12 +198,21 @@ PreparedRun prepare_run(RunOptions options) {
   // Space is not known yet; whether the places exist is.
   if (options.saves()) require_writable(options.model, 0, "model");
   if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
-  require_distinct(options, {options.train_path, options.test_path, options.read.label_file,
-                             options.test_label_file, options.read.split, options.test_split});
+  require_distinct(
+      options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
+                options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
+                class_weight_file(options.class_weights)});
   if (options.train_path == kStandardInput && options.test_path == kStandardInput)
     throw UserError("standard input can be read once only; name a file for the training data or for --test");
   if (!options.test_label_file.empty() && options.test_path.empty())
     throw UserError("--test-label-file: there is no --test whose labels these could be; add --test FILE");
+  if (!options.test_row_weights.empty() && options.test_path.empty())
+    throw UserError(
+        "--test-row-weights: there is no --test whose rows these could weigh; add --test FILE (the rows of "
+        "--test-split have the weights of --row-weights)");
+  require_standard_input_once(
+      {options.train_path, options.test_path},
+      {options.read.row_weights, options.test_row_weights, class_weight_file(options.class_weights)});
 
   PreparedRun run;
   const auto start = std::chrono::steady_clock::now();
@@ -199,7 +224,11 @@ PreparedRun prepare_run(RunOptions options) {
     if (read.format == Format::automatic) read.format = train_rows.format;
     read.label_file = options.test_label_file;
     read.split = options.test_split;
-    if (options.test_path.empty()) read.label_file = options.read.label_file;
+    read.row_weights = options.test_row_weights;
+    if (options.test_path.empty()) {
+      read.label_file = options.read.label_file;
+      read.row_weights = options.read.row_weights;
+    }
     test_rows = read_rows(options.test_path.empty() ? options.train_path : options.test_path, read,
                           options.max_rows, threads, run.notes);
   }
@@ -207,10 +236,11 @@ PreparedRun prepare_run(RunOptions options) {
   require_distinct(options, train_rows.files);
   if (test_rows) require_distinct(options, test_rows->files);
   const std::uint64_t test_features = test_rows ? test_rows->features : 0;
-  run.data = make_training_set(std::move(train_rows), options.preprocess, test_features);
+  run.data =
+      make_training_set(std::move(train_rows), options.preprocess, test_features, options.class_weights);
   if (test_rows)
-    run.test =
-        make_test_set(std::move(*test_rows), options.preprocess, run.data.classes, run.data.space, false);
+    run.test = make_test_set(std::move(*test_rows), options.preprocess, run.data.classes, run.data.space,
+                             false, run.data.class_weight);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.watch.resume();
 
@@ -253,7 +283,8 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
       train(run.data, run.test ? &*run.test : nullptr, options.train, state, run.watch, observers, stop);
   const TrainOutcome& outcome = finished.outcome;
 
-  finished.model = make_model(std::move(state.weights), run.data, options.preprocess, options.train);
+  finished.model = make_model(std::move(state.weights), run.data, options.preprocess, options.train,
+                              options.read.row_weights, options.class_weights);
   std::string save_error;
   // A run that was stopped or diverged at once has learnt nothing that is worth an old model.
   const bool cut = outcome.interrupted || !outcome.divergence.empty();

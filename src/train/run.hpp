@@ -19,9 +19,10 @@ namespace truemax {
 struct RunOptions {
   std::string train_path;
   std::string test_path;
-  std::string test_label_file, test_split;
+  std::string test_label_file, test_split, test_row_weights;
   ReadOptions read;
   PreprocessOptions preprocess;
+  std::string class_weights;   // "balanced" or a file; empty: all 1
   std::uint64_t max_rows = 0;  // of each file; 0: all
   TrainOptions train;
   bool fit_step = false;  // choose the step from the length of the rows (no --method, no --step)
@@ -51,12 +52,13 @@ MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOpti
 // What the data say of the options. Throws UserError.
 void require_step_shape(const TrainOptions& options, const Dataset& data);
 
-// The step where none was asked for: from the length of the rows.
+// The step where none was asked for: from the length of the rows and their mean weight.
 double fitted_step(const Dataset& data, bool with_intercept);
 
-// What training has made, with all that a model file says of it.
+// What training has made, with all that a model file says of it. Weights as the options named them; empty:
+// none.
 Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
-                 TrainOptions options);
+                 TrainOptions options, const std::string& row_weights, const std::string& class_weights);
 
 // What was read, checked and planned; nothing has been written yet.
 struct PreparedRun {

@@ -102,6 +102,28 @@ TEST_F(WholeRun, LogsItsStartEveryEvaluationAndItsEnd) {
   EXPECT_FALSE(end.contains("diverged"));
 }
 
+TEST_F(WholeRun, TheFittedStepDoesNotDependOnTheUnitOfTheWeights) {
+  RunOptions plain = options();
+  plain.fit_step = true;
+  const double step = prepare_run(plain).options.train.step;
+  std::string weights;
+  for (int i = 0; i < 400; ++i) weights += "8\n";
+  RunOptions weighted = plain;
+  weighted.read.row_weights = folder_.write("w.txt", weights);
+  EXPECT_DOUBLE_EQ(prepare_run(weighted).options.train.step, step / 8);
+  RunOptions balanced = plain;  // weights of mean 1
+  balanced.class_weights = "balanced";
+  EXPECT_NEAR(prepare_run(balanced).options.train.step, step, 1e-6 * step);
+}
+
+TEST_F(WholeRun, OutputsDoNotFallOnWeights) {
+  RunOptions o = options();
+  o.read.row_weights = folder_.write("w.txt", "1\n");
+  o.model = o.read.row_weights;
+  EXPECT_NE(error_of([&] { prepare_run(o); }).find("this is an input of the run"), std::string::npos);
+  EXPECT_EQ(read_bytes(o.model), "1\n");
+}
+
 TEST_F(WholeRun, SavesTheModelItEvaluatedWithAllThatItNeeds) {
   RunOptions o = options();
   o.preprocess.normalize = Normalize::l2;
