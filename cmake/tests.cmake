@@ -30,6 +30,7 @@ truemax_python_test(bad_options)
 truemax_python_test(formats)
 truemax_python_test(methods)
 truemax_python_test(program)
+truemax_python_test(weights)
 truemax_python_test(paper_figures)
 set_tests_properties(program.paper_figures PROPERTIES SKIP_RETURN_CODE 77)
 
