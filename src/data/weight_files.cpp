@@ -69,7 +69,8 @@ double parse_weight(const std::string& path, std::uint64_t line, std::string_vie
     wrong = "is not a number";
   else
     wrong = what_is_wrong_with_weight(value);
-  if (!wrong.empty()) throw file_error(path, line, fmt::format("weight {} {}", in_quotes(token), wrong), advice);
+  if (!wrong.empty())
+    throw file_error(path, line, fmt::format("weight {} {}", in_quotes(token), wrong), advice);
   return value == 0 ? 0.0 : value;  // no -0
 }
 
@@ -156,11 +157,13 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
     const std::string_view name = trimmed(line.substr(0, blank)), token = line.substr(blank + 1);
     const double weight = parse_weight(input.name(), number, token, kAdvice);
     if (weight == 0)
-      throw file_error(input.name(), number, fmt::format("weight {} of class {}", in_quotes(token), in_quotes(name)),
+      throw file_error(input.name(), number,
+                       fmt::format("weight {} of class {}", in_quotes(token), in_quotes(name)),
                        "give a number above 0, or leave the rows of the class out by row weights of 0");
     const ClassId k = classes.find(name);
     if (k == kUnseenClass)
-      throw file_error(input.name(), number, fmt::format("class {} is none that training saw", in_quotes(name)),
+      throw file_error(input.name(), number,
+                       fmt::format("class {} is none that training saw", in_quotes(name)),
                        "name classes of the training data only, as they stand there");
     if (seen_at[k] != 0)
       throw file_error(input.name(), number,
@@ -179,8 +182,8 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
 void RowWeights::require_rows(std::uint64_t rows, const std::string& data, bool more) const {
   if (value.size() == rows || (more && value.size() > rows)) return;
   throw file_error(path, last_line,
-                   fmt::format("the file ends after {}, but {} has {}{}", counted(value.size(), "weight"), data,
-                               more ? "at least " : "", counted(rows, "row")),
+                   fmt::format("the file ends after {}, but {} has {}{}", counted(value.size(), "weight"),
+                               data, more ? "at least " : "", counted(rows, "row")),
                    "give one weight for each row of the data file");
 }
 

@@ -13,8 +13,8 @@ namespace truemax {
 inline constexpr double kLeastWeight = 1e-15, kLargestWeight = 1e15;
 
 struct RowWeights {
-  std::string path;           // as messages call it
-  std::vector<double> value;  // of each row of the data file
+  std::string path;             // as messages call it
+  std::vector<double> value;    // of each row of the data file
   std::uint64_t last_line = 0;  // where the last weight stands; 0: an array
 
   // That there is a weight for each of the `rows` rows of `data`, or for more where `more` rows may follow.
@@ -34,6 +34,7 @@ inline constexpr const char* kBalanced = "balanced";
 std::string class_weight_file(const std::string& what);
 
 // Standard input can be read once: not as data and as weights, nor as weights of two kinds. Throws UserError.
-void require_standard_input_once(const std::vector<std::string>& data, const std::vector<std::string>& weights);
+void require_standard_input_once(const std::vector<std::string>& data,
+                                 const std::vector<std::string>& weights);
 
 }  // namespace truemax

@@ -59,9 +59,12 @@ constexpr const char* kFour = "4 3 3\n0 0:1\n1 1:1\n2 2:1\n0 1:2\n";
 TEST_F(WeightFiles, RowWeightsAreOneNumberALine) {
   EXPECT_THAT(rows("1\n0\n2.5\n"), ElementsAre(1, 0, 2.5));
   EXPECT_THAT(rows("1\n0.1"), ElementsAre(1, 0.1)) << "the last newline may be missing";
-  EXPECT_THAT(rows(" +1 \r\n\t2e-3\r\n\r\n \n"), ElementsAre(1, 2e-3)) << "blanks, CRLF, empty lines at the end";
+  EXPECT_THAT(rows(" +1 \r\n\t2e-3\r\n\r\n \n"), ElementsAre(1, 2e-3))
+      << "blanks, CRLF, empty lines at the end";
   EXPECT_THAT(rows("# all\n1 # one\n#two\n2\n\n# end\n"), ElementsAre(1, 2)) << "comments";
-  EXPECT_THAT(rows("\xEF\xBB\xBF" "3\n"), ElementsAre(3));
+  EXPECT_THAT(rows("\xEF\xBB\xBF"
+                   "3\n"),
+              ElementsAre(3));
   EXPECT_FALSE(std::signbit(rows("-0\n")[0]));
   EXPECT_THAT(rows(gzip("1\n2\n")), ElementsAre(1, 2));
   EXPECT_THAT(rows(zstd("1\n2\n")), ElementsAre(1, 2));
@@ -72,12 +75,14 @@ TEST_F(WeightFiles, RowWeightsMayBeAnArray) {
   EXPECT_THAT(rows(gzip(npy<float>({1, 0.5F}, "<f4", "(2,)"))), ElementsAre(1, 0.5));
   EXPECT_THAT(rows(npy<std::int64_t>({1, 7}, "<i8", "(2,)")), ElementsAre(1, 7));
   const double nan = std::nan("");
-  EXPECT_THAT(refused(npy<double>({1, nan}, "<f8", "(2,)")), HasSubstr("w.txt: row 2: weight nan is not finite;"));
+  EXPECT_THAT(refused(npy<double>({1, nan}, "<f8", "(2,)")),
+              HasSubstr("w.txt: row 2: weight nan is not finite;"));
   EXPECT_THAT(refused(npy<double>({-1, 1}, "<f8", "(2,)")), HasSubstr("row 1: weight -1 is negative;"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1, 2)")), HasSubstr("weights of shape (1, 2);"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(2, 1)")), HasSubstr("weights of shape (2, 1);"));
   EXPECT_THAT(refused(npy<double>({1}, "<U2", "(1,)")), HasSubstr("weights that are text;"));
-  EXPECT_THAT(refused(npy<double>({1}, "<f8", "(2,)")), HasSubstr("ends after 1 of its 2 weights (truncated);"));
+  EXPECT_THAT(refused(npy<double>({1}, "<f8", "(2,)")),
+              HasSubstr("ends after 1 of its 2 weights (truncated);"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1,)")), HasSubstr("goes on after its 1 weights;"));
 }
 
@@ -117,11 +122,13 @@ TEST_F(WeightFiles, WithASplitTheWeightsBelongToTheWholeFile) {
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 0, split).weight, ElementsAre(4, 1, 3));
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 2, split).weight, ElementsAre(4, 1));
   EXPECT_THAT(error_of([&] { data(kFour, "1\n2\n3\n", 0, split); }), HasSubstr("has 4 rows;"));
-  EXPECT_THAT(error_of([&] { data(kFour, "0\n1\n0\n0\n", 0, split); }), HasSubstr("all 3 rows have weight 0;"));
+  EXPECT_THAT(error_of([&] { data(kFour, "0\n1\n0\n0\n", 0, split); }),
+              HasSubstr("all 3 rows have weight 0;"));
 }
 
 TEST_F(WeightFiles, RowsOfWeightZeroAreDroppedAndCounted) {
-  const Dataset made = make_training_set(data("5 3 3\n0 0:1\n1 1:1\n 2:1\n2 2:1\n0 1:2\n", "1\n3\n0\n0\n1\n"), {});
+  const Dataset made =
+      make_training_set(data("5 3 3\n0 0:1\n1 1:1\n 2:1\n2 2:1\n0 1:2\n", "1\n3\n0\n0\n1\n"), {});
   EXPECT_EQ(made.size(), 2U + 1U);
   EXPECT_EQ(made.statistics.rows_of_weight_zero, 2U);
   EXPECT_EQ(made.statistics.rows_without_label, 0U) << "a row is dropped for one reason";
@@ -180,9 +187,11 @@ TEST_F(WeightFiles, ClassWeightsStandByName) {
 }
 
 TEST_F(WeightFiles, BadClassWeightsAreRefusedWithTheirLine) {
-  EXPECT_THAT(refused_classes("a 1\nzebra 2\n"), HasSubstr("c.txt:2: class 'zebra' is none that training saw;"));
+  EXPECT_THAT(refused_classes("a 1\nzebra 2\n"),
+              HasSubstr("c.txt:2: class 'zebra' is none that training saw;"));
   EXPECT_THAT(refused_classes("a 0\n"), HasSubstr("c.txt:1: weight '0' of class 'a'; give a number above 0"));
-  EXPECT_THAT(refused_classes("a -1\n"), HasSubstr("c.txt:1: weight '-1' is negative; write lines of a class"));
+  EXPECT_THAT(refused_classes("a -1\n"),
+              HasSubstr("c.txt:1: weight '-1' is negative; write lines of a class"));
   EXPECT_THAT(refused_classes("a nan\n"), HasSubstr("weight 'nan' is not finite;"));
   EXPECT_THAT(refused_classes("a x\n"), HasSubstr("weight 'x' is not a number;"));
   EXPECT_THAT(refused_classes("\na\n"), HasSubstr("c.txt:2: one word, 'a';"));
@@ -192,8 +201,8 @@ TEST_F(WeightFiles, BadClassWeightsAreRefusedWithTheirLine) {
 }
 
 TEST_F(WeightFiles, TestRowsGetTheirOwnRowWeightsAndTheClassWeightsOfTraining) {
-  const Dataset made = make_training_set(read_all(folder_.write("train.txt", kFour)), {}, 0,
-                                         folder_.write("c.txt", "1 4\n"));
+  const Dataset made =
+      make_training_set(read_all(folder_.write("train.txt", kFour)), {}, 0, folder_.write("c.txt", "1 4\n"));
   const Dataset test = make_test_set(data("3 3 9\n1 0:1\n0 1:1\n1 2:1\n", "1\n0\n0.5\n"), {}, made.classes,
                                      made.space, false, made.class_weight);
   EXPECT_THAT(test.weight, ElementsAre(4, 2));

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <vector>
 
+#include "data/load.hpp"
+#include "data/test_support.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -353,6 +355,38 @@ TEST(ClassFrequencies, AreThoseOfTheWeightedExamples) {
     });
     EXPECT_NEAR(fast.log_loss, slow.log_loss, 1e-12 * (1 + slow.log_loss));
   }
+}
+
+TEST(ClassFrequencies, OfARowOfWeightThreeAreThoseOfTheRowWrittenThreeTimes) {
+  Engine random(12);
+  std::uniform_int_distribution<int> times(0, 3), label(0, 6), feature(0, 4);
+  std::string once, often, weights;
+  int many = 0;
+  constexpr int kRows = 200;
+  for (int i = 0; i < kRows; ++i) {
+    const std::string row = std::to_string(label(random) * label(random) % 7) + "," +
+                            std::to_string(label(random)) + "," + std::to_string(label(random)) + " " +
+                            std::to_string(feature(random)) + ":1\n";
+    const int count = times(random);
+    once += row, many += count, weights += std::to_string(count) + "\n";
+    for (int t = 0; t < count; ++t) often += row;
+  }
+  const TempFolder folder;
+  ReadOptions weighted;
+  weighted.row_weights = folder.write("w", weights);
+  once = folder.write("once", std::to_string(kRows) + " 5 7\n" + once);
+  often = folder.write("often", std::to_string(many) + " 5 7\n" + often);
+  std::vector<std::string> notes;
+  for (const LabelRule rule : {LabelRule::first, LabelRule::all})
+    for (const char* class_weights : {"", "balanced"}) {
+      PreprocessOptions options;
+      options.labels = rule;
+      const Dataset a = make_training_set(read_rows(once, weighted, 0, 1, notes), options, 0, class_weights);
+      const Dataset b = make_training_set(read_rows(often, {}, 0, 1, notes), options, 0, class_weights);
+      Metrics slow = evaluate_class_frequencies(b);
+      slow.examples = a.size();
+      expect_close(evaluate_class_frequencies(a), slow, 1e-12);
+    }
 }
 
 // No other constant model has a smaller log-loss on the weighted training data.
