@@ -1,9 +1,10 @@
 // Stochastic composition optimisation (paper: Appendix C; Wang et al.): L(W) = sum_i log(1 + v_i),
 // v_i = sum_{k != y} exp(x.(w_k - w_y)), with a running value of v_i per row and smoothed weights s_k:
 //     w_k <- w_k - e o_k exp(x.(s_k - s_y)) / (1 + v_i) x,    w_y <- w_y + the same, summed,
-//     v_i <- (1 - b) v_i + b sum_k o_k exp(x.(s_k - s_y)),    s <- (1 - b) s + b w   after every step, all classes.
-// b = min(1, running-rate times (step_t/step_0)^(4/5)): it falls slower than the step, as their rates do. u of a row
-// holds log(1 + v_i). The s of the trainer is kept as the difference s - w, which decays lazily.
+//     v_i <- (1 - b) v_i + b sum_k o_k exp(x.(s_k - s_y)),    s <- (1 - b) s + b w   after every step, all
+//     classes.
+// b = min(1, running-rate times (step_t/step_0)^(4/5)): it falls slower than the step, as their rates do. u
+// of a row holds log(1 + v_i). The s of the trainer is kept as the difference s - w, which decays lazily.
 #pragma once
 
 #include <algorithm>

@@ -75,7 +75,8 @@ Draws all_draws(const Scene& scene, std::size_t m) {
 }
 
 // The step of one outcome; `column` says which class a column is.
-StepInput step_of(const Scene& scene, const Counts& counts, bool whole_set, double step, std::vector<std::size_t>& column) {
+StepInput step_of(const Scene& scene, const Counts& counts, bool whole_set, double step,
+                  std::vector<std::size_t>& column) {
   column.clear();
   std::set<std::size_t> labels(scene.y.begin(), scene.y.end());
   for (std::size_t k = 0; k < scene.classes(); ++k)
@@ -153,8 +154,8 @@ Real objective_value(Objective objective, const RuleOptions& options, const Scen
 }
 
 // -weight times the gradient, by differences in 50 digits: entries k for the scores, entry K for u.
-std::vector<double> minus_gradient(Objective objective, const RuleOptions& options, const Scene& scene, std::size_t i,
-                                   const Draws& draws) {
+std::vector<double> minus_gradient(Objective objective, const RuleOptions& options, const Scene& scene,
+                                   std::size_t i, const Draws& draws) {
   std::vector<Real> z(scene.z[i].begin(), scene.z[i].end());
   Real u(scene.u[i]);
   const Real h("1e-17");
@@ -183,7 +184,8 @@ std::vector<std::vector<double>> mean_answer(R& rule, const Scene& scene, const 
     const StepInput in = step_of(scene, counts, R::kInfo.whole_set, step, column);
     const StepAnswer out = take(rule, in);
     for (std::size_t i = 0; i < scene.rows(); ++i) {
-      for (std::size_t c = 0; c < column.size(); ++c) mean[i][column[c]] += out.c[i * column.size() + c] * unit;
+      for (std::size_t c = 0; c < column.size(); ++c)
+        mean[i][column[c]] += out.c[i * column.size() + c] * unit;
       mean[i].back() += (out.u[i] - in.u[i]) * unit;
     }
   }
@@ -219,9 +221,10 @@ std::vector<Scene> scenes() {
   return list;
 }
 
-// Where u stands when the mean is taken: anywhere near its optimum for a free u (not so far below that U-max jumps),
-// the exact value for methods that keep it there.
-std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& options, const Scene& scene, std::size_t i) {
+// Where u stands when the mean is taken: anywhere near its optimum for a free u (not so far below that U-max
+// jumps), the exact value for methods that keep it there.
+std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& options, const Scene& scene,
+                                std::size_t i) {
   double sum = 0;
   for (const double z : scene.z[i]) sum += std::exp(z - scene.z[i][scene.y[i]]);
   const double z_y = scene.z[i][scene.y[i]], best = std::log(sum);
@@ -241,8 +244,8 @@ std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& optio
   return {};
 }
 
-// (a) As the step goes to zero, the mean of the update over all draws is minus the step times the gradient of the
-// function that the method names.
+// (a) As the step goes to zero, the mean of the update over all draws is minus the step times the gradient of
+// the function that the method names.
 TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
@@ -256,14 +259,15 @@ TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
               scene.u[i] = values_of_u(R::kInfo, options, scene, i)[which];
             R rule(options, no_ridge());
             // One step of Richardson's rule takes the first order of the step away.
-            const auto whole = mean_answer(rule, scene, draws, 1e-6), half = mean_answer(rule, scene, draws, 5e-7);
+            const auto whole = mean_answer(rule, scene, draws, 1e-6),
+                       half = mean_answer(rule, scene, draws, 5e-7);
             for (std::size_t i = 0; i < scene.rows(); ++i) {
               const std::vector<double> wanted = minus_gradient(R::kInfo.objective, options, scene, i, draws);
               const bool u_too = R::kInfo.objective == Objective::double_sum;
               for (std::size_t k = 0; k < wanted.size() - (u_too ? 0 : 1); ++k)
                 EXPECT_NEAR(2 * half[i][k] - whole[i][k], wanted[k], 2e-6 * (1 + std::abs(wanted[k])))
-                    << R::kInfo.name << " alpha " << options.double_sum_alpha << " log-q " << options.log_q << " rows "
-                    << scene.rows() << " m " << m << " row " << i << " entry " << k;
+                    << R::kInfo.name << " alpha " << options.double_sum_alpha << " log-q " << options.log_q
+                    << " rows " << scene.rows() << " m " << m << " row " << i << " entry " << k;
             }
           }
         }
@@ -297,14 +301,16 @@ TEST(EveryMethod, KeepsAnExactNormaliserInTheMean) {
 // ---- random and extreme input ----
 
 // Steps of n rows and m drawn classes over many orders of magnitude; a label may be drawn for other rows.
-std::vector<StepInput> random_steps(std::size_t count, std::size_t n, std::size_t m, double decades, std::uint64_t seed) {
+std::vector<StepInput> random_steps(std::size_t count, std::size_t n, std::size_t m, double decades,
+                                    std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   std::vector<StepInput> list(count);
   for (StepInput& in : list) {
     in.rows = n;
     in.columns = n == 1 ? m + 1 : m + std::max<std::size_t>(1, n / 2);
-    const double length = std::pow(10.0, decades / 2 * sym(random)), weight = std::pow(10.0, 6 * unit(random));
+    const double length = std::pow(10.0, decades / 2 * sym(random)),
+                 weight = std::pow(10.0, 6 * unit(random));
     std::vector<double> x(n * 3);
     for (double& v : x) v = length * sym(random);
     for (std::size_t i = 0; i < n; ++i) {
@@ -368,10 +374,11 @@ std::vector<Shape> shapes() {
 }
 
 std::string shown(const MethodInfo& info, const StepInput& in) {
-  return std::string(info.name) + " rows " + std::to_string(in.rows) + " columns " + std::to_string(in.columns) +
-         " step " + std::to_string(in.step) + " scores " + std::to_string(in.score[0]) + ' ' +
-         std::to_string(in.score.back()) + " weight " + std::to_string(in.weight[0]) + " gram " +
-         std::to_string(in.gram[0]) + " u " + std::to_string(in.u[0]);
+  return std::string(info.name) + " rows " + std::to_string(in.rows) + " columns " +
+         std::to_string(in.columns) + " step " + std::to_string(in.step) + " scores " +
+         std::to_string(in.score[0]) + ' ' + std::to_string(in.score.back()) + " weight " +
+         std::to_string(in.weight[0]) + " gram " + std::to_string(in.gram[0]) + " u " +
+         std::to_string(in.u[0]);
 }
 
 // (c)
@@ -390,8 +397,8 @@ TEST(EveryMethod, GivesTheSameBitsForTheSameInput) {
   });
 }
 
-// (d) Finite at the extremes; what can diverge by nature may say so by a number that is not finite, which the trainer
-// turns into its message.
+// (d) Finite at the extremes; what can diverge by nature may say so by a number that is not finite, which the
+// trainer turns into its message.
 TEST(EveryMethod, IsFiniteAtTheExtremes) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
@@ -411,8 +418,8 @@ TEST(EveryMethod, IsFiniteAtTheExtremes) {
   });
 }
 
-// Softmax does not change when all scores move by the same amount, and what depends on differences of scores alone may
-// not move them so.
+// Softmax does not change when all scores move by the same amount, and what depends on differences of scores
+// alone may not move them so.
 TEST(EveryMethod, OfScoreDifferencesTakesFromTheDrawnClassesWhatItGivesToTheLabel) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {

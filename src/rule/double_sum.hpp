@@ -1,7 +1,7 @@
 // Gradient descent on one row's term of the double sums of Appendix A,
 //     e [ v - alpha z_y + exp(alpha z_y - v) + sum_k o_k exp(z_k - (1 - alpha) z_y - v) ],
-// with v the estimate of log(1 + sum_{k != y} exp(z_k - z_y)) + alpha z_y: alpha = 0 is the paper's eq:f (v is u),
-// alpha = 1 Raman's.
+// with v the estimate of log(1 + sum_{k != y} exp(z_k - z_y)) + alpha z_y: alpha = 0 is the paper's eq:f (v
+// is u), alpha = 1 Raman's.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 
 namespace truemax {
 
-// Writes the coefficients of row i of the step, minus the gradient in the scores at v; returns minus the gradient in v.
+// Writes the coefficients of row i of the step, minus the gradient in the scores at v; returns minus the
+// gradient in v.
 inline double descend_double_sum(const StepView& view, std::size_t i, double alpha, double v,
                                  double* coefficient) noexcept {
   const double* z = view.score + i * view.columns;

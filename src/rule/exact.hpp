@@ -1,4 +1,5 @@
-// Exact softmax SGD over all classes (eq:original_log_likelihood): C[i,k] = e (1[k = y] - p_k). The yardstick.
+// Exact softmax SGD over all classes (eq:original_log_likelihood): C[i,k] = e (1[k = y] - p_k). The
+// yardstick.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +11,15 @@ namespace truemax {
 
 class ExactRule {
  public:
-  static constexpr MethodInfo kInfo{.name = "exact",
-                                    .description = "Softmax SGD over all classes: the yardstick; m is not used.",
-                                    .biased = false,
-                                    .most_rows = kAnyNumber,
-                                    .most_classes = kAnyNumber,
-                                    .cost = "nK scores, nK updates, nK exponentials",
-                                    .objective = Objective::softmax,
-                                    .whole_set = true};
+  static constexpr MethodInfo kInfo{
+      .name = "exact",
+      .description = "Softmax SGD over all classes: the yardstick; m is not used.",
+      .biased = false,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "nK scores, nK updates, nK exponentials",
+      .objective = Objective::softmax,
+      .whole_set = true};
 
   ExactRule(const RuleOptions& /*options*/, const ProblemInfo& /*problem*/) {}
 

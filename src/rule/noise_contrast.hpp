@@ -1,7 +1,8 @@
-// Noise-contrastive estimation (Mnih and Teh): SGD on the binary log-losses that tell the label from the drawn classes,
+// Noise-contrastive estimation (Mnih and Teh): SGD on the binary log-losses that tell the label from the
+// drawn classes,
 //     -log sigma(t_y) - sum_k count_k log sigma(-t_k),   t_k = z_k - log(mean number of draws of k)
-// (with --no-log-q: t_k = z_k), count_k how often k was drawn. A drawn class that is the row's own label is left out.
-// Biased: the optimum depends on m and on the draw.
+// (with --no-log-q: t_k = z_k), count_k how often k was drawn. A drawn class that is the row's own label is
+// left out. Biased: the optimum depends on m and on the draw.
 #pragma once
 
 #include <cmath>
@@ -13,13 +14,14 @@ namespace truemax {
 
 class NoiseContrastRule {
  public:
-  static constexpr MethodInfo kInfo{.name = "nce",
-                                    .description = "Noise-contrastive estimation: the label against the drawn classes.",
-                                    .biased = true,
-                                    .most_rows = kAnyNumber,
-                                    .most_classes = kAnyNumber,
-                                    .cost = "n(m+1) scores, n(m+1) updates, n(m+1) exponentials",
-                                    .objective = Objective::noise_contrast};
+  static constexpr MethodInfo kInfo{
+      .name = "nce",
+      .description = "Noise-contrastive estimation: the label against the drawn classes.",
+      .biased = true,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "n(m+1) scores, n(m+1) updates, n(m+1) exponentials",
+      .objective = Objective::noise_contrast};
 
   NoiseContrastRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : log_q_(options.log_q) {}
 
@@ -32,7 +34,8 @@ class NoiseContrastRule {
       const double e = view.step * view.row_weight[i];
       const auto corrected = [&](std::size_t k) { return log_q_ ? z[k] - view.log_q[k] : z[k]; };
       for (std::size_t k = 0; k < view.columns; ++k) {
-        const double count = o[k] * std::exp(view.log_q[k]);  // a class drawn c times has weight c/(mean draws)
+        const double count =
+            o[k] * std::exp(view.log_q[k]);  // a class drawn c times has weight c/(mean draws)
         c[k] = o[k] == 0 ? 0.0 : -e * count * logistic(corrected(k));
       }
       c[y] = e * logistic(-corrected(y));

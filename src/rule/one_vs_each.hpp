@@ -1,5 +1,6 @@
-// One-versus-each (Titsias; the paper's OVE): SGD on sum_{k != y} log(1 + exp(z_k - z_y)), a bound of the softmax
-// log-loss, over the drawn classes with their weights ((K-1)/m for uniform ones). Biased: its optimum is another one.
+// One-versus-each (Titsias; the paper's OVE): SGD on sum_{k != y} log(1 + exp(z_k - z_y)), a bound of the
+// softmax log-loss, over the drawn classes with their weights ((K-1)/m for uniform ones). Biased: its optimum
+// is another one.
 #pragma once
 
 #include "rule/rule.hpp"
@@ -9,13 +10,14 @@ namespace truemax {
 
 class OneVsEachRule {
  public:
-  static constexpr MethodInfo kInfo{.name = "ove",
-                                    .description = "One-versus-each: SGD on a pairwise bound of the log-loss.",
-                                    .biased = true,
-                                    .most_rows = kAnyNumber,
-                                    .most_classes = kAnyNumber,
-                                    .cost = "n(m+1) scores, n(m+1) updates, nm exponentials",
-                                    .objective = Objective::one_vs_each};
+  static constexpr MethodInfo kInfo{
+      .name = "ove",
+      .description = "One-versus-each: SGD on a pairwise bound of the log-loss.",
+      .biased = true,
+      .most_rows = kAnyNumber,
+      .most_classes = kAnyNumber,
+      .cost = "n(m+1) scores, n(m+1) updates, nm exponentials",
+      .objective = Objective::one_vs_each};
 
   OneVsEachRule(const RuleOptions& /*options*/, const ProblemInfo& /*problem*/) {}
 

@@ -1,6 +1,6 @@
-// Doubly-separable multinomial regression (Raman et al.; paper: Section 2.3 and Appendix A): the double sum of
-// alpha = 1, e [v - z_y + exp(z_y - v) + sum_k o_k exp(z_k - v)], descended in W alone, while v is the exact
-// normaliser log(sum_k exp(z_k)) of the row, which the trainer recomputes every --refresh epochs.
+// Doubly-separable multinomial regression (Raman et al.; paper: Section 2.3 and Appendix A): the double sum
+// of alpha = 1, e [v - z_y + exp(z_y - v) + sum_k o_k exp(z_k - v)], descended in W alone, while v is the
+// exact normaliser log(sum_k exp(z_k)) of the row, which the trainer recomputes every --refresh epochs.
 #pragma once
 
 #include "rule/double_sum.hpp"
@@ -11,7 +11,8 @@ class RamanRule {
  public:
   static constexpr MethodInfo kInfo{
       .name = "raman",
-      .description = "Raman's double sum with exact normalisers, recomputed every --refresh epochs; it can diverge.",
+      .description =
+          "Raman's double sum with exact normalisers, recomputed every --refresh epochs; it can diverge.",
       .biased = false,
       .most_rows = kAnyNumber,
       .most_classes = kAnyNumber,

@@ -1,6 +1,6 @@
-// Vanilla SGD on the double sum (paper: Section 2.2, eq:vanilla_stoch_updates), n rows and m classes a step, for any
-// double sum of Appendix A. Its steps are exponential in the scores: it can diverge by nature, and the trainer stops it
-// before a step that would leave the range of the weights.
+// Vanilla SGD on the double sum (paper: Section 2.2, eq:vanilla_stoch_updates), n rows and m classes a step,
+// for any double sum of Appendix A. Its steps are exponential in the scores: it can diverge by nature, and
+// the trainer stops it before a step that would leave the range of the weights.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@ class VanillaRule {
  public:
   static constexpr MethodInfo kInfo{
       .name = "vanilla",
-      .description = "SGD on the double sum; its steps grow exponentially with the scores and it can diverge.",
+      .description =
+          "SGD on the double sum; its steps grow exponentially with the scores and it can diverge.",
       .biased = false,
       .most_rows = kAnyNumber,
       .most_classes = kAnyNumber,
@@ -21,7 +22,8 @@ class VanillaRule {
       .objective = Objective::double_sum,
       .can_diverge = true};
 
-  VanillaRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : alpha_(options.double_sum_alpha) {}
+  VanillaRule(const RuleOptions& options, const ProblemInfo& /*problem*/)
+      : alpha_(options.double_sum_alpha) {}
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {

@@ -8,10 +8,11 @@
 #define HWY_TARGET_INCLUDE "solve/implicit.cpp"
 #include <hwy/foreach_target.h>
 // after foreach_target
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
+
+#include "solve/lambert_vector.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace truemax {
@@ -22,37 +23,9 @@ using Tag = hn::CappedTag<double, kSolveLanes>;
 using V = hn::Vec<Tag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 
-// exp(t) below this is no normal double; a is kept at it, 1e-300, which is nothing against any weight.
-constexpr double kLowestLog = -690;
 // Where gamma is huge, u moves by one an evaluation: about log(gamma) of them, 207 for the shortest row of
 // floats.
 constexpr int kMostEvaluations = 300;
-
-// The w that solves w + log(w) = t, from a guess a with residual = t - a - log(a) and over = 1/(1 + a): w = a
-// (1 + delta) with delta (1 + a) - delta^2/2 + delta^3/3 = residual, by its series in residual * over. The
-// relative error falls with the fourth power of that; within 10% where it is one.
-HWY_INLINE V refine_delta(V residual, V over) {
-  const Tag d;
-  const V rho = hn::Mul(residual, over);
-  const V cubic = hn::Mul(over, hn::MulSub(hn::Set(d, 0.5), over, hn::Set(d, 1.0 / 3.0)));
-  const V square = hn::MulAdd(rho, cubic, hn::Mul(hn::Set(d, 0.5), over));
-  return hn::MulAdd(hn::Mul(rho, rho), square, rho);
-}
-
-// A guess for w + log(w) = t within 7%, from t >= kLowestLog.
-HWY_INLINE V guess(V t) {
-  const Tag d;
-  const V one = hn::Set(d, 1.0);
-  const V e = hn::Exp(d, hn::Min(t, one));
-  const V small = hn::Div(hn::Mul(e, hn::MulAdd(hn::Set(d, 4.0 / 3.0), e, one)),
-                          hn::MulAdd(e, hn::MulAdd(hn::Set(d, 5.0 / 6.0), e, hn::Set(d, 7.0 / 3.0)), one));
-  const V beyond = hn::Sub(t, one);
-  const V middle = hn::MulAdd(beyond, hn::MulAdd(beyond, hn::Set(d, 0.0625), hn::Set(d, 0.5)), one);
-  const V positive = hn::Max(t, one);
-  const V log_t = hn::Log(d, positive);
-  const V large = hn::Add(hn::Sub(positive, log_t), hn::Div(log_t, positive));
-  return hn::IfThenElse(hn::Lt(t, one), small, hn::IfThenElse(hn::Lt(t, hn::Set(d, 2.5)), middle, large));
-}
 
 int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
   const Tag d;
@@ -64,14 +37,14 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
 
   V u = u_old;
   V t = hn::Max(hn::Sub(c, u), lowest);
-  V a = guess(t);
+  V a = lambert_guess(d, t);
   auto open = hn::FirstN(d, std::min(count, kWidth));  // problems not solved yet
   int evaluations = 0;
   while (evaluations < kMostEvaluations && !hn::AllFalse(d, open)) {
     const V over = hn::Div(one, hn::Add(one, a));
     const V residual = hn::Sub(hn::Sub(t, a), hn::Log(d, a));
     const V decayed = hn::Mul(e, hn::Exp(d, hn::Neg(u)));  // e exp(-u)
-    const V delta = refine_delta(residual, over);
+    const V delta = lambert_delta(d, residual, over);
     const V refined = hn::MulAdd(a, delta, a);
     // 1/(1 + refined) to first order: it only steers the move, the root is where g is.
     const V over_refined = hn::NegMulAdd(hn::Mul(a, delta), hn::Mul(over, over), over);
@@ -97,10 +70,10 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
                               hn::Le(hn::Abs(residual), hn::Add(hn::Set(d, 1e-3), hn::Add(of_u, of_c))));
     // a follows u: the residual of the refined a at the new u is minus the move. A long move needs a new
     // guess.
-    V followed = hn::MulAdd(refined, refine_delta(hn::Neg(moved), over_refined), refined);
+    V followed = hn::MulAdd(refined, lambert_delta(d, hn::Neg(moved), over_refined), refined);
     const V next_t = hn::Max(hn::Sub(c, next), lowest);
     const auto leap = hn::And(open, hn::Gt(hn::Abs(moved), one));
-    if (!hn::AllFalse(d, leap)) followed = hn::IfThenElse(leap, guess(next_t), followed);
+    if (!hn::AllFalse(d, leap)) followed = hn::IfThenElse(leap, lambert_guess(d, next_t), followed);
     u = hn::IfThenElse(open, next, u);
     a = hn::IfThenElse(open, followed, a);
     t = hn::IfThenElse(open, next_t, t);

@@ -8,7 +8,6 @@
 #define HWY_TARGET_INCLUDE "solve/implicit_row.cpp"
 #include <hwy/foreach_target.h>
 // after foreach_target
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <limits>
 #include <vector>
 
+#include "solve/lambert_vector.hpp"
 #include "solve/one_class_model.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,40 +28,13 @@ using RowTag = hn::CappedTag<double, 8>;
 using RowV = hn::Vec<RowTag>;
 constexpr std::size_t kRowWidth = hn::MaxLanes(RowTag());
 
-constexpr double kLowestRowLog = -690;  // a is kept above exp of this, 1e-300, which is nothing
 constexpr int kMostRowEvaluations = 100;
-
-// The relative change of the w that solves w + log(w) = t, from a guess a with residual = t - a - log(a) and
-// over = 1/(1 + a); see solve/implicit.cpp.
-HWY_INLINE RowV row_delta(RowV residual, RowV over) {
-  const RowTag d;
-  const RowV rho = hn::Mul(residual, over);
-  const RowV cubic = hn::Mul(over, hn::MulSub(hn::Set(d, 0.5), over, hn::Set(d, 1.0 / 3.0)));
-  const RowV square = hn::MulAdd(rho, cubic, hn::Mul(hn::Set(d, 0.5), over));
-  return hn::MulAdd(hn::Mul(rho, rho), square, rho);
-}
 
 HWY_INLINE RowV row_refine(RowV t, RowV a) {
   const RowTag d;
   const RowV over = hn::Div(hn::Set(d, 1.0), hn::Add(hn::Set(d, 1.0), a));
   const RowV residual = hn::Sub(hn::Sub(t, a), hn::Log(d, a));
-  return hn::MulAdd(a, row_delta(residual, over), a);
-}
-
-// A guess for w + log(w) = t within 7%, from t >= kLowestRowLog.
-HWY_INLINE RowV row_guess(RowV t) {
-  const RowTag d;
-  const RowV one = hn::Set(d, 1.0);
-  const RowV e = hn::Exp(d, hn::Min(t, one));
-  const RowV small = hn::Div(hn::Mul(e, hn::MulAdd(hn::Set(d, 4.0 / 3.0), e, one)),
-                             hn::MulAdd(e, hn::MulAdd(hn::Set(d, 5.0 / 6.0), e, hn::Set(d, 7.0 / 3.0)), one));
-  if (hn::AllTrue(d, hn::Lt(t, one))) return small;
-  const RowV beyond = hn::Sub(t, one);
-  const RowV middle = hn::MulAdd(beyond, hn::MulAdd(beyond, hn::Set(d, 0.0625), hn::Set(d, 0.5)), one);
-  const RowV positive = hn::Max(t, one);
-  const RowV log_t = hn::Log(d, positive);
-  const RowV large = hn::Add(hn::Sub(positive, log_t), hn::Div(log_t, positive));
-  return hn::IfThenElse(hn::Lt(t, one), small, hn::IfThenElse(hn::Lt(t, hn::Set(d, 2.5)), middle, large));
+  return hn::MulAdd(a, lambert_delta(d, residual, over), a);
 }
 
 // The classes of the row, padded with classes of share 0.
@@ -79,7 +52,7 @@ struct RowSums {
 // Brings a to tau and adds up. `move`: how far tau is from where a is right; not finite: a says nothing.
 RowSums evaluate_row(const RowClasses& classes, double tau, double move) {
   const RowTag d;
-  const RowV one = hn::Set(d, 1.0), lowest = hn::Set(d, kLowestRowLog), at = hn::Set(d, tau);
+  const RowV one = hn::Set(d, 1.0), lowest = hn::Set(d, kLowestLog), at = hn::Set(d, tau);
   RowV v = hn::Zero(d), slope = hn::Zero(d), curve = hn::Zero(d);
   const bool fresh = !(std::abs(move) <= 1);
   const bool twice = fresh || std::abs(move) > 0.05;
@@ -88,10 +61,10 @@ RowSums evaluate_row(const RowClasses& classes, double tau, double move) {
     const RowV t = hn::Max(hn::Sub(hn::Load(d, classes.log_scale + j), at), lowest);
     RowV a;
     if (fresh) {
-      a = row_guess(t);
+      a = lambert_guess(d, t);
     } else {
       a = hn::Load(d, classes.a + j);
-      a = hn::MulAdd(a, row_delta(residual, hn::Div(one, hn::Add(one, a))), a);
+      a = hn::MulAdd(a, lambert_delta(d, residual, hn::Div(one, hn::Add(one, a))), a);
     }
     a = row_refine(t, a);
     if (twice) a = row_refine(t, a);
@@ -140,7 +113,7 @@ double prepare_row(const ImplicitRow& row, const RowClasses& classes, OneClassMo
   RowV once = hn::Zero(d), squared = hn::Zero(d);
   for (std::size_t j = 0; j < classes.padded; j += kRowWidth) {
     const RowV t = hn::Sub(hn::Load(d, classes.log_scale + j), hn::Set(d, highest));
-    const RowV part = hn::Exp(d, hn::Max(hn::Min(t, hn::Zero(d)), hn::Set(d, kLowestRowLog)));
+    const RowV part = hn::Exp(d, hn::Max(hn::Min(t, hn::Zero(d)), hn::Set(d, kLowestLog)));
     const RowV weighted = hn::Mul(part, hn::Load(d, classes.share + j));
     once = hn::Add(once, weighted);
     squared = hn::MulAdd(part, weighted, squared);

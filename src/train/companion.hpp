@@ -1,5 +1,6 @@
-// Smoothed weights s <- (1 - b) s + b w, after every step and for all classes, at the cost of the classes touched. Kept as
-// d = s - w: it decays by (1 - b) a step, and an update of w by c x is one of d by -c x. Ridge divides s as it does w.
+// Smoothed weights s <- (1 - b) s + b w, after every step and for all classes, at the cost of the classes
+// touched. Kept as d = s - w: it decays by (1 - b) a step, and an update of w by c x is one of d by -c x.
+// Ridge divides s as it does w.
 #pragma once
 
 #include <cmath>
@@ -27,12 +28,14 @@ class Companion {
     if (log_factor == 0) return;
     constexpr double kNothing = -46;  // 1e-20: less than the rounding of any weight
     Weights& d = state.difference;
-    if (d.has_intercept()) d.intercept()[k] = static_cast<float>(static_cast<double>(d.intercept()[k]) * std::exp(log_factor));
+    if (d.has_intercept())
+      d.intercept()[k] = static_cast<float>(static_cast<double>(d.intercept()[k]) * std::exp(log_factor));
     if (log_factor > kNothing) return d.scale_class(k, std::exp(log_factor));
     clear(state, data, k);
   }
 
-  static void add(CompanionState& state, const Dataset& data, RowId i, std::span<const ClassId> k, const double* minus_c) {
+  static void add(CompanionState& state, const Dataset& data, RowId i, std::span<const ClassId> k,
+                  const double* minus_c) {
     truemax::add(state.difference, data.x(i), k, minus_c);
     for (std::size_t j = 0; j < k.size(); ++j)
       // A journal that long is as good as "all features": no need to go on.
@@ -46,7 +49,8 @@ class Companion {
   }
 
  private:
-  // Zeroes what was written since the last time: a journal longer than the class is cheaper to clear as a whole.
+  // Zeroes what was written since the last time: a journal longer than the class is cheaper to clear as a
+  // whole.
   static void clear(CompanionState& state, const Dataset& data, ClassId k) {
     Weights& d = state.difference;
     std::vector<RowId>& rows = state.journal[k];

@@ -13,6 +13,9 @@
 #include "rule/methods.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
+#include "train/norms.hpp"
+#include "train/problem.hpp"
+#include "train/step_arrays.hpp"
 #include "train/visit_order.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pairs.hpp"
@@ -31,53 +34,6 @@ constexpr double kWeightLimit = 1e38, kWeightDiverged = 1e37;
 std::size_t steps_ahead(std::size_t rows_and_classes) {
   constexpr std::size_t kAhead = 1 << 16;
   return std::clamp<std::size_t>(kAhead / rows_and_classes, 1, kStepsAhead);
-}
-
-// The classes of one step and the arrays of its StepView, reused from step to step.
-struct StepArrays {
-  std::vector<ClassId> classes;  // columns: those drawn, then the labels that were not
-  std::size_t drawn = 0;         // columns that were drawn
-  std::vector<std::uint32_t> label;
-  std::vector<RowId> feature_rows;
-  std::vector<double> score, weight, gram, ridge, intercept, row_weight, log_q, smoothed, coefficient, u;
-
-  void shape(std::size_t rows, std::size_t columns) {
-    label.resize(rows);
-    row_weight.resize(rows);
-    u.resize(rows);
-    score.assign(rows * columns, 0.0);
-    coefficient.assign(rows * columns, 0.0);
-  }
-};
-
-// Inverse of the probability that a class is in a step, drawn or as a label (the paper's beta).
-std::vector<double> ridge_weights(const Dataset& data, const TrainOptions& options, const Draw* draw) {
-  std::vector<double> beta(data.classes->size(), 1.0);
-  if (draw == nullptr) return beta;  // all classes are
-  std::vector<double> rows(beta.size(), 0.0);
-  for (const ClassId y : data.label) rows[y] += 1;
-  const auto all = static_cast<double>(data.size());
-  for (ClassId k = 0; k < beta.size(); ++k) {
-    double missed = 1;  // the probability that no row of the step has this label
-    for (std::uint64_t j = 0; j < options.rows_per_step; ++j)
-      missed *= std::max(0.0, 1 - rows[k] / (all - static_cast<double>(j)));
-    beta[k] = 1 / (1 - missed * (1 - draw->inclusion(k)));
-  }
-  return beta;
-}
-
-ProblemInfo problem_of(const Dataset& data, const TrainOptions& options) {
-  ProblemInfo info;
-  info.rows = static_cast<double>(data.size());
-  info.classes = static_cast<double>(data.classes->size());
-  info.ridge = options.ridge;
-  info.free_intercept = options.intercept && !options.ridge_intercept;
-  const bool in_ridge = options.intercept && options.ridge_intercept;
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    info.total_weight += static_cast<double>(data.example_weight(i));
-    info.longest_row = std::max(info.longest_row, std::sqrt(squared_norm(data.x(i), in_ridge)));
-  }
-  return info;
 }
 
 template <Rule R>
@@ -150,7 +106,7 @@ class Runner final : public EpochRunner {
 
   // What a method wants at the beginning of an epoch; false where `stop` was raised.
   bool start_epoch(const Dataset& data, TrainState& state, const std::atomic<bool>& stop) {
-    if (tracks_norms()) recompute_norms(state);
+    if (tracks_norms()) Norms::recompute(state.norms, state.weights);
     if (R::kInfo.refreshes && state.epoch % options_.rule.refresh == 0) return refresh(data, state, stop);
     return true;
   }
@@ -172,14 +128,6 @@ class Runner final : public EpochRunner {
       }
     }
     return true;
-  }
-
-  static void recompute_norms(TrainState& state) {
-    NormState& norms = state.norms;
-    norms.of_class.resize(state.weights.classes());
-    norms.total = 0, norms.common = 1;
-    for (ClassId k = 0; k < norms.of_class.size(); ++k)
-      norms.total += norms.of_class[k] = state.weights.squared_norm(k);
   }
 
   // Steps of one class each, in groups that can be solved side by side.
@@ -259,13 +207,13 @@ class Runner final : public EpochRunner {
     rule_.step(view, result);
 
     guard(state, rows, columns);
-    if (tracks_norms()) update_norms(state, view);
+    if (tracks_norms()) Norms::update(state.norms, view, a, state.weights);
     for (std::size_t i = 0; i < n; ++i) {
       state.rows[rows[i]].u = a.u[i];
       apply(data, state, rows[i], i, columns);
     }
     if (!beta_.empty()) apply_ridge(state);
-    if (tracks_norms()) project(state);
+    if (tracks_norms()) Norms::project(state.norms, state.weights, problem_.weight_bound());
     if (R::kInfo.has_companion)
       Companion::decay(state.companion, CompositionRule::rate_at(options_.rule.running_rate, view.decayed));
     ++state.step;
@@ -278,15 +226,14 @@ class Runner final : public EpochRunner {
     StepArrays& a = arrays_;
     const ClassId* drawn = &buffer_.classes[t * buffer_.capacity];
     const double* weight = &buffer_.weights[t * buffer_.capacity];
-    a.drawn = buffer_.count[t];
-    a.classes.assign(drawn, drawn + a.drawn);
+    a.take_drawn(drawn, buffer_.count[t]);
     if (rows.size() == 1) {
       a.classes.push_back(data.label[rows[0]]);
       a.shape(1, a.drawn + 1);
       a.label[0] = static_cast<std::uint32_t>(a.drawn);
       scores(state.weights, data.x(rows[0]), a.classes, a.score.data());
     } else {
-      add_label_columns(data, rows);
+      a.add_labels({&labels_[t * together_], rows.size()});
       const std::size_t columns = a.classes.size();
       for (std::size_t i = 0; i < rows.size(); ++i) {
         double* z = &a.score[i * columns];
@@ -303,28 +250,6 @@ class Runner final : public EpochRunner {
     }
     a.log_q.resize(columns);
     for (std::size_t c = 0; c < columns; ++c) a.log_q[c] = std::log(draw_->mean_count(a.classes[c]));
-  }
-
-  // Labels of the rows that were not drawn become columns behind those that were, each once.
-  void add_label_columns(const Dataset& data, std::span<const RowId> rows) {
-    StepArrays& a = arrays_;
-    places_.clear();
-    for (std::size_t c = 0; c < a.drawn; ++c)
-      places_.emplace_back(a.classes[c], static_cast<std::uint32_t>(c));
-    for (const RowId i : rows) places_.emplace_back(data.label[i], ~0U);
-    std::sort(places_.begin(), places_.end());  // a drawn class stands before a label of the same class
-    places_.erase(std::unique(places_.begin(), places_.end(),
-                              [](const auto& x, const auto& y) { return x.first == y.first; }),
-                  places_.end());
-    for (auto& [k, column] : places_) {
-      if (column != ~0U) continue;
-      column = static_cast<std::uint32_t>(a.classes.size());
-      a.classes.push_back(k);
-    }
-    a.shape(rows.size(), a.classes.size());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      a.label[i] =
-          std::lower_bound(places_.begin(), places_.end(), std::pair(data.label[rows[i]], 0U))->second;
   }
 
   // Column k is class k; the padding of the last block has no probability.
@@ -414,43 +339,6 @@ class Runner final : public EpochRunner {
     // Folding a scale into memory makes the numbers there smaller, so that the bound holds.
   }
 
-  // |w_k + sum_i C_ik x_i|^2 / r_k^2, from scores and the Gram matrix. The intercept is in both and not in W.
-  void update_norms(TrainState& state, const StepView& view) {
-    const StepArrays& a = arrays_;
-    NormState& norms = state.norms;
-    const double of_intercept = options_.intercept ? 1.0 : 0.0;
-    for (std::size_t c = 0; c < a.classes.size(); ++c) {
-      const ClassId k = a.classes[c];
-      const double b = options_.intercept ? static_cast<double>(state.weights.intercept()[k]) : 0.0;
-      double change = 0;
-      for (std::size_t i = 0; i < view.rows; ++i) {
-        const double c_i = a.coefficient[i * view.columns + c];
-        if (c_i == 0) continue;
-        double across = 0;
-        for (std::size_t j = 0; j < view.rows; ++j)
-          across += a.coefficient[j * view.columns + c] * (view.gram[i * view.rows + j] - of_intercept);
-        change += c_i * (2 * (view.score[i * view.columns + c] - b) + across);
-      }
-      const double before = norms.of_class[k];
-      const double after = std::max(0.0, before + change / norms.common) / (view.ridge[c] * view.ridge[c]);
-      norms.of_class[k] = after;
-      norms.total = std::max(0.0, norms.total + after - before);
-    }
-  }
-
-  // W back onto the ball of Lemma 1.
-  void project(TrainState& state) {
-    const double length = std::sqrt(state.norms.common * state.norms.total), bound = problem_.weight_bound();
-    if (length <= bound) return;
-    state.weights.scale_all(bound / length);
-    NormState& norms = state.norms;
-    norms.common *= (bound / length) * (bound / length);
-    if (norms.common > 1e-100) return;
-    for (double& norm : norms.of_class) norm *= norms.common;
-    norms.total *= norms.common;
-    norms.common = 1;
-  }
-
   // Keeps an upper bound on the numbers in memory; stops before the step that could leave float32, with W as
   // it was.
   void guard(TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
@@ -494,7 +382,6 @@ class Runner final : public EpochRunner {
   DrawBuffer buffer_;
   CommutingGroups groups_;
   StepArrays arrays_;
-  std::vector<std::pair<ClassId, std::uint32_t>> places_;
   GramKernel gram_;
   std::vector<double> beta_;  // by class; empty without ridge
   double step_ = 0;           // eta N of the epoch under way

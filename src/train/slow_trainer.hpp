@@ -1,5 +1,5 @@
-// For tests: any method, one step after the other, with W dense and in double, ridge and smoothing applied at once to
-// whole classes, |W| computed anew in every step. The obvious version of the step loop.
+// For tests: any method, one step after the other, with W dense and in double, ridge and smoothing applied at
+// once to whole classes, |W| computed anew in every step. The obvious version of the step loop.
 #pragma once
 
 #include <cmath>
@@ -96,7 +96,8 @@ class SlowTrainer {
     }
   }
 
-  // The probability that class k is in a step, by its definition: rows without replacement, drawn classes independent.
+  // The probability that class k is in a step, by its definition: rows without replacement, drawn classes
+  // independent.
   double inclusion(ClassId k, const Draw& draw, bool whole_set) const {
     if (whole_set) return 1;
     double rows = 0, missed = 1;
@@ -115,7 +116,8 @@ class SlowTrainer {
     for (const auto& [one, weight] : columns) k.push_back(one);
     const std::size_t n = rows.size();
     const double step_size = options_.step * std::pow(options_.decay, static_cast<double>(epoch));
-    std::vector<double> score, smoothed, weight, gram, ridge, intercept, row_weight, log_q, u, c(n * k.size(), 0.0);
+    std::vector<double> score, smoothed, weight, gram, ridge, intercept, row_weight, log_q, u,
+        c(n * k.size(), 0.0);
     std::vector<std::uint32_t> label;
     for (const RowId i : rows) {
       for (std::size_t j = 0; j < k.size(); ++j) {
@@ -143,7 +145,8 @@ class SlowTrainer {
     view.label = label.data(), view.gram = gram.data(), view.row_weight = row_weight.data();
     view.log_q = log_q.data(), view.smoothed = smoothed.data();
     view.ridge = options_.ridge > 0 ? ridge.data() : nullptr;
-    if (options_.ridge > 0 && options_.intercept && !options_.ridge_intercept) view.free_intercept = intercept.data();
+    if (options_.ridge > 0 && options_.intercept && !options_.ridge_intercept)
+      view.free_intercept = intercept.data();
     view.step = step_size / static_cast<double>(options_.rows_per_step);
     view.decayed = step_size / options_.step;
     StepResult result{c.data(), u.data()};

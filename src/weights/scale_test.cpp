@@ -101,7 +101,8 @@ TEST(ManyClasses, AreOneAfterTheOther) {
         std::vector<ClassId> k;
         std::vector<double> c, z(count);
         for (std::size_t i = 0; i < count; ++i)
-          k.push_back(static_cast<ClassId>(kClasses - 1 - i)), c.push_back(0.1 * static_cast<double>(i) - 0.3);
+          k.push_back(static_cast<ClassId>(kClasses - 1 - i)),
+              c.push_back(0.1 * static_cast<double>(i) - 0.3);
         scores(w, rows.row(1), k, z.data());
         for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(z[i], scores<1>(one, rows.row(1), {k[i]})[0]);
         add(w, rows.row(1), k, c.data());
@@ -127,7 +128,9 @@ TEST(AllClasses, AreScoredAndMovedLikeSingleOnesOnEveryInstructionSet) {
           for (ClassId k = 0; k < kClasses; ++k)
             EXPECT_EQ(z[i * padded + k], score(w, rows.row(chosen[i]), k)) << instruction_set_name(set);
         for (std::size_t k = 0; k < padded; ++k) c[k] = std::sin(static_cast<double>(k));
-        Weights one = w.classes() > 0 ? random_weights(random = Engine(6), kClasses, kFeatures, intercept, 0.5) : Weights();
+        Weights one = w.classes() > 0
+                          ? random_weights(random = Engine(6), kClasses, kFeatures, intercept, 0.5)
+                          : Weights();
         if (scaled) one.allow_scaling(), one.scale_class(2, 0.25), one.scale_all(0.5);
         add_to_all(w, rows.row(4), c.data());
         for (ClassId k = 0; k < kClasses; ++k) add<1>(one, rows.row(4), {k}, {c[k]});

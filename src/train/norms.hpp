@@ -1,0 +1,57 @@
+// |w_k|^2 of all classes, tracked from scores and coefficients, for a method that projects W on a ball.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "rule/rule.hpp"
+#include "train/state.hpp"
+#include "train/step_arrays.hpp"
+
+namespace truemax {
+
+class Norms {
+ public:
+  static void recompute(NormState& norms, const Weights& weights) {
+    norms.of_class.resize(weights.classes());
+    norms.total = 0, norms.common = 1;
+    for (ClassId k = 0; k < norms.of_class.size(); ++k) norms.total += norms.of_class[k] = weights.squared_norm(k);
+  }
+
+  // Before the step is applied: |w_k + sum_i C_ik x_i|^2 / r_k^2. An intercept is in scores and Gram matrix, and not in W.
+  static void update(NormState& norms, const StepView& view, const StepArrays& a, const Weights& weights) {
+    const double of_intercept = weights.has_intercept() ? 1.0 : 0.0;
+    for (std::size_t c = 0; c < a.classes.size(); ++c) {
+      const ClassId k = a.classes[c];
+      const double b = weights.has_intercept() ? static_cast<double>(weights.intercept()[k]) : 0.0;
+      double change = 0;
+      for (std::size_t i = 0; i < view.rows; ++i) {
+        const double c_i = a.coefficient[i * view.columns + c];
+        if (c_i == 0) continue;
+        double across = 0;
+        for (std::size_t j = 0; j < view.rows; ++j)
+          across += a.coefficient[j * view.columns + c] * (view.gram[i * view.rows + j] - of_intercept);
+        change += c_i * (2 * (view.score[i * view.columns + c] - b) + across);
+      }
+      const double before = norms.of_class[k];
+      const double after = std::max(0.0, before + change / norms.common) / (view.ridge[c] * view.ridge[c]);
+      norms.of_class[k] = after;
+      norms.total = std::max(0.0, norms.total + after - before);
+    }
+  }
+
+  // After it: W back onto the ball.
+  static void project(NormState& norms, Weights& weights, double bound) {
+    const double length = std::sqrt(norms.common * norms.total);
+    if (length <= bound) return;
+    const double factor = bound / length;
+    weights.scale_all(factor);
+    norms.common *= factor * factor;
+    if (norms.common > 1e-100) return;
+    for (double& norm : norms.of_class) norm *= norms.common;
+    norms.total *= norms.common;
+    norms.common = 1;
+  }
+};
+
+}  // namespace truemax

@@ -1,0 +1,73 @@
+// The paper's beta, by enumeration of all rows and all draws of a step.
+#include "train/problem.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <vector>
+
+#include "train/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+Dataset labelled(std::vector<ClassId> labels, std::size_t classes) {
+  Dataset data = random_data({.rows = labels.size(), .classes = classes});
+  data.label = std::move(labels);
+  return data;
+}
+
+// All sets of `count` of the numbers below `of`, as bits.
+std::vector<unsigned> sets(std::size_t of, std::size_t count) {
+  std::vector<unsigned> list;
+  for (unsigned set = 0; set < (1U << of); ++set)
+    if (std::popcount(set) == static_cast<int>(count)) list.push_back(set);
+  return list;
+}
+
+TEST(RidgeWeights, AreTheInverseOfTheProbabilityToBeInAStep) {
+  constexpr std::size_t kClasses = 5;
+  const Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kClasses);  // class 4 is never a label
+  for (const std::size_t n : {1U, 2U, 3U, 7U})
+    for (const std::size_t m : {1U, 2U, 4U}) {
+      TrainOptions options = options_of("umax", m);
+      options.rows_per_step = n;
+      const auto draw = make_draw("uniform", kClasses, m, n > 1);
+      std::vector<double> in(kClasses, 0.0);
+      double steps = 0;
+      for (const unsigned rows : sets(data.size(), n)) {
+        unsigned labels = 0;
+        for (std::size_t i = 0; i < data.size(); ++i)
+          if ((rows >> i & 1U) != 0) labels |= 1U << data.label[i];
+        for (const unsigned drawn : sets(kClasses, m)) {
+          if (n == 1 && (drawn & labels) != 0) continue;  // one row never draws its label
+          ++steps;
+          for (std::size_t k = 0; k < kClasses; ++k) in[k] += ((drawn | labels) >> k & 1U) != 0;
+        }
+      }
+      const std::vector<double> beta = ridge_weights(data, options, draw.get());
+      for (std::size_t k = 0; k < kClasses; ++k)
+        EXPECT_NEAR(beta[k] * in[k] / steps, 1, 1e-12) << n << 'x' << m << " class " << k;
+    }
+  for (const double beta : ridge_weights(data, options_of("exact", 1), nullptr)) EXPECT_EQ(beta, 1);
+}
+
+TEST(ProblemInfo, BoundsAreInfiniteWithoutRidgeAndFiniteWithIt) {
+  const Dataset data = random_data({.rows = 50, .classes = 6, .weights = true});
+  TrainOptions options = options_of("umax", 1);
+  EXPECT_EQ(problem_of(data, options).weight_bound(), HUGE_VAL);
+  EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);
+  options.ridge = 0.5;
+  const ProblemInfo info = problem_of(data, options);
+  EXPECT_NEAR(info.total_weight, 50, 1e-5);  // shares of a row's examples add up to one
+  EXPECT_NEAR(info.weight_bound(), std::sqrt(4 * 50 * std::log(6.0)), 1e-4);
+  EXPECT_NEAR(info.u_bound(), 2 * info.longest_row * info.weight_bound() + std::log(5.0), 1e-9);
+  options.intercept = true;
+  EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);  // an intercept outside the ridge has no bound
+  options.ridge_intercept = true;
+  EXPECT_LT(problem_of(data, options).u_bound(), HUGE_VAL);
+  EXPECT_GT(problem_of(data, options).longest_row, info.longest_row);
+}
+
+}  // namespace
+}  // namespace truemax
