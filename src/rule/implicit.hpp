@@ -23,7 +23,7 @@ class ImplicitRule {
       .description =
           "Implicit SGD: the exact proximal step on n rows and m classes; stable at any step size.",
       .biased = false,
-      .most_rows = kAnyNumber,
+      .most_rows = 1024,  // seconds a step from there on
       .most_classes = kAnyNumber,
       .cost = "n(m+1) scores, n(m+1) updates; a scalar root for one row, about n^2(n+m) operations for more",
       .objective = Objective::double_sum,

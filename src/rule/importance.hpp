@@ -20,7 +20,8 @@ class ImportanceRule {
       .most_rows = kAnyNumber,
       .most_classes = kAnyNumber,
       .cost = "n(m+1) scores, n(m+1) updates, n(m+1) exponentials",
-      .objective = Objective::sampled_softmax};
+      .objective = Objective::sampled_softmax,
+      .needs_log_q = true};
 
   ImportanceRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : log_q_(options.log_q) {}
 

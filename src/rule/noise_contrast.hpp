@@ -21,7 +21,8 @@ class NoiseContrastRule {
       .most_rows = kAnyNumber,
       .most_classes = kAnyNumber,
       .cost = "n(m+1) scores, n(m+1) updates, n(m+1) exponentials",
-      .objective = Objective::noise_contrast};
+      .objective = Objective::noise_contrast,
+      .needs_log_q = true};
 
   NoiseContrastRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : log_q_(options.log_q) {}
 

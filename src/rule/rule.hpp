@@ -29,7 +29,8 @@ struct StepView {
   // every entry of the Gram matrix one does not belong to the features. Else null.
   const double* free_intercept = nullptr;
   const double* row_weight = nullptr;  // [n]
-  const double* log_q = nullptr;       // [columns]: log of how often a class is drawn in a step, in the mean
+  const double* log_q = nullptr;  // [columns]: log of how often a class is drawn in a step, in the mean, for
+                                  // rules that ask for it
   const double* smoothed = nullptr;  // [n][columns]: scores of the companion matrix, for rules that have one
   double step = 0;                   // eta N / n: what one row of the step weighs
   double decayed = 1;                // how far the step has fallen since the first epoch, in (0, 1]
@@ -73,6 +74,7 @@ struct MethodInfo {
   std::string_view cost;         // per step
   Objective objective;
   bool needs_gram = false;     // the Gram matrix of several rows
+  bool needs_log_q = false;    // how often a class is drawn
   bool whole_set = false;      // takes all classes in every step; nothing is drawn
   bool exact_start = false;    // u starts at its exact value for W = 0, log K; else at 0
   bool refreshes = false;      // u is the exact normaliser, recomputed every --refresh epochs

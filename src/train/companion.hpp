@@ -28,8 +28,7 @@ class Companion {
     if (log_factor == 0) return;
     constexpr double kNothing = -46;  // 1e-20: less than the rounding of any weight
     Weights& d = state.difference;
-    if (d.has_intercept())
-      d.intercept()[k] = static_cast<float>(static_cast<double>(d.intercept()[k]) * std::exp(log_factor));
+    d.scale_intercept(k, std::exp(log_factor));
     if (log_factor > kNothing) return d.scale_class(k, std::exp(log_factor));
     clear(state, data, k);
   }
@@ -41,6 +40,12 @@ class Companion {
       // A journal that long is as good as "all features": no need to go on.
       if (minus_c[j] != 0 && state.journal[k[j]].size() < state.difference.features())
         state.journal[k[j]].push_back(i);
+  }
+
+  // Ridge on class k, which is up to date.
+  static void shrink(CompanionState& state, ClassId k, double factor, bool intercept_too) {
+    state.difference.scale_class(k, factor);
+    if (intercept_too) state.difference.scale_intercept(k, factor);
   }
 
   static void decay(CompanionState& state, double rate) {

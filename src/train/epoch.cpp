@@ -248,6 +248,7 @@ class Runner final : public EpochRunner {
       std::copy_n(weight, a.drawn, &a.weight[i * columns]);
       a.weight[i * columns + a.label[i]] = 0;
     }
+    if (!R::kInfo.needs_log_q) return;
     a.log_q.resize(columns);
     for (std::size_t c = 0; c < columns; ++c) a.log_q[c] = std::log(draw_->mean_count(a.classes[c]));
   }
@@ -331,10 +332,8 @@ class Runner final : public EpochRunner {
       const ClassId k = arrays_.classes[c];
       const double factor = 1 / arrays_.ridge[c];
       state.weights.scale_class(k, factor);
-      if (options_.ridge_intercept && state.weights.has_intercept())
-        state.weights.intercept()[k] =
-            static_cast<float>(static_cast<double>(state.weights.intercept()[k]) * factor);
-      if (R::kInfo.has_companion) state.companion.difference.scale_class(k, factor);
+      if (options_.ridge_intercept) state.weights.scale_intercept(k, factor);
+      if (R::kInfo.has_companion) Companion::shrink(state.companion, k, factor, options_.ridge_intercept);
     }
     // Folding a scale into memory makes the numbers there smaller, so that the bound holds.
   }

@@ -15,10 +15,12 @@ class Norms {
   static void recompute(NormState& norms, const Weights& weights) {
     norms.of_class.resize(weights.classes());
     norms.total = 0, norms.common = 1;
-    for (ClassId k = 0; k < norms.of_class.size(); ++k) norms.total += norms.of_class[k] = weights.squared_norm(k);
+    for (ClassId k = 0; k < norms.of_class.size(); ++k)
+      norms.total += norms.of_class[k] = weights.squared_norm(k);
   }
 
-  // Before the step is applied: |w_k + sum_i C_ik x_i|^2 / r_k^2. An intercept is in scores and Gram matrix, and not in W.
+  // Before the step is applied: |w_k + sum_i C_ik x_i|^2 / r_k^2. An intercept is in scores and Gram matrix,
+  // and not in W.
   static void update(NormState& norms, const StepView& view, const StepArrays& a, const Weights& weights) {
     const double of_intercept = weights.has_intercept() ? 1.0 : 0.0;
     for (std::size_t c = 0; c < a.classes.size(); ++c) {

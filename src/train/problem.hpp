@@ -12,8 +12,8 @@ namespace truemax {
 
 ProblemInfo problem_of(const Dataset& data, const TrainOptions& options);
 
-// The paper's beta: the inverse of the probability that a class is in a step, drawn or as the label of a row. `draw`:
-// null where every step has all classes.
+// The paper's beta: the inverse of the probability that a class is in a step, drawn or as the label of a row.
+// `draw`: null where every step has all classes.
 std::vector<double> ridge_weights(const Dataset& data, const TrainOptions& options, const Draw* draw);
 
 }  // namespace truemax

@@ -32,15 +32,16 @@ struct StepArrays {
     classes.assign(drawn_classes, drawn_classes + count);
   }
 
-  // Labels that were not drawn become columns behind those that were, each once; `label` says where each row's is.
+  // Labels that were not drawn become columns behind those that were, each once; `label` says where each
+  // row's is.
   void add_labels(std::span<const ClassId> labels) {
     places_.clear();
     for (std::size_t c = 0; c < drawn; ++c) places_.emplace_back(classes[c], static_cast<std::uint32_t>(c));
     for (const ClassId y : labels) places_.emplace_back(y, ~0U);
     std::sort(places_.begin(), places_.end());  // a drawn class stands before a label of the same class
     places_.erase(std::unique(places_.begin(), places_.end(),
-                             [](const auto& x, const auto& y) { return x.first == y.first; }),
-                 places_.end());
+                              [](const auto& x, const auto& y) { return x.first == y.first; }),
+                  places_.end());
     for (auto& [k, column] : places_) {
       if (column != ~0U) continue;
       column = static_cast<std::uint32_t>(classes.size());

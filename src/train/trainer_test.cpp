@@ -204,7 +204,7 @@ TEST(Stopwatch, CountsOnlyWhileItRuns) {
   EXPECT_GE(watch.seconds(), first + 0.02);
 }
 
-TEST(TrainOptions, RefuseAMethodThatIsNotThere) {
+TEST(TrainOptions, RefuseAMethodThatIsNotThereAndMoreRowsAStepThanItTakes) {
   const auto message = [](const TrainOptions& options) {
     try {
       options.check();
@@ -215,6 +215,12 @@ TEST(TrainOptions, RefuseAMethodThatIsNotThere) {
   };
   EXPECT_EQ(message(options_of("implicit", 1)), "");
   EXPECT_EQ(message(options_of("umax", 1000)), "");
+  TrainOptions rows = options_of("implicit", 1);
+  rows.rows_per_step = 1024;
+  EXPECT_EQ(message(rows), "");
+  rows.rows_per_step = 1025;
+  EXPECT_NE(message(rows).find("--rows-per-step 1025: the method implicit takes from 1 to 1024 rows"),
+            std::string::npos);
   EXPECT_NE(message(options_of("nonsense", 1)).find("--method nonsense"), std::string::npos);
 }
 

@@ -42,7 +42,10 @@ class Weights {
   void allow_scaling();
   bool scaled() const { return !scale_.empty(); }
   double scale(ClassId k) const { return scale_.empty() ? 1.0 : common_scale_ * scale_[k]; }
-  void scale_class(ClassId k, double factor);                     // w_k *= factor, 0 <= factor <= 1
+  void scale_class(ClassId k, double factor);       // w_k *= factor, 0 <= factor <= 1
+  void scale_intercept(ClassId k, double factor) {  // at once; nothing without one
+    if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
+  }
   void scale_all(double factor);                                  // W *= factor, 0 < factor <= 1
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
