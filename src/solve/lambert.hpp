@@ -1,6 +1,7 @@
 // W(e^t): the w > 0 with w + log(w) = t, the principal Lambert function of exp(t), from t itself, so that no
-// exp of a large number is ever taken. Relative error below 5e-15 for every finite t (tested against 50-digit
-// values); below t = -745 the true value is no normal double and 0 may be returned.
+// exp of a large number is ever taken. Relative error below 5e-15 for every finite t above -708 (tested
+// against 50-digit values); below, the true value is no normal double and is rounded to one that is not, or
+// to 0.
 #pragma once
 
 #include <cmath>
