@@ -311,7 +311,7 @@ class Refused(RefusalTest):
     # Content, what the message says.
     ROWS = (
         ("1\n2\n3\n", r"bad\.w:3: the file ends after 3 weights, but good\.txt has 4 rows; "),
-        ("1\n2\n3\n4\n5\n", r"bad\.w:5: the file ends after 5 weights, but good\.txt has 4 rows; "),
+        ("1\n2\n3\n4\n5\n", r"bad\.w:5: 5 weights, but good\.txt has only 4 rows; "),
         ("1\n-2\n3\n4\n", r"bad\.w:2: weight '-2' is negative; "),
         ("1\n2\nnan\n4\n", r"bad\.w:3: weight 'nan' is not finite; "),
         ("1\n2\ninf\n4\n", r"bad\.w:3: weight 'inf' is not finite; "),

@@ -143,10 +143,19 @@ int run_train(TrainCommand& command) {
         outcome.epochs, finished.saved ? "in " + run.options.model : "not saved");
     return StopOnSignal::exit_code();
   }
+  const char* scale = run.options.preprocess.normalize == Normalize::none ? " or --normalize l2" : "";
   if (!outcome.divergence.empty()) {
-    say(stderr, "truemax: error: {}\n", outcome.divergence);
+    say(stderr, "truemax: error: {}{}; {}\n", outcome.divergence, scale,
+        finished.saved ? fmt::format("{} holds the model before that step", run.options.model)
+                       : "no model was written");
     return kDiverged;
   }
+  if (outcome.last && outcome.last->train.log_loss > evaluate_class_frequencies(run.data).log_loss)
+    say(stderr,
+        "truemax: note: the train log-loss is above that of the class frequencies: the step is too large, or "
+        "too "
+        "small for so few epochs; try another --step{}\n",
+        scale);
   return kSuccess;
 }
 

@@ -255,9 +255,8 @@ GenerateSummary write_rows(const Generator& generator, const GenerateOptions& op
     give(fmt::format("{} {} {}\n", generator.rows(), options.features, options.classes));
   std::vector<bool> has_row(options.classes, false);
   std::vector<Chunk> chunks(std::max<std::size_t>(1, 4 * threads));
+  const auto stopped = [stop] { return stop != nullptr && stop->load(std::memory_order_relaxed); };
   for (std::uint64_t first = 0; first < generator.rows(); first += kChunkRows * chunks.size()) {
-    summary.stopped = stop != nullptr && stop->load();
-    if (summary.stopped) break;
     parallel_for(chunks.size(), threads, [&](std::size_t c) {
       Chunk& chunk = chunks[c];
       chunk.text.clear();
@@ -267,7 +266,7 @@ GenerateSummary write_rows(const Generator& generator, const GenerateOptions& op
       std::vector<Entry> row;
       const std::uint64_t begin = first + c * kChunkRows,
                           end = std::min(generator.rows(), begin + kChunkRows);
-      for (std::uint64_t i = begin; i < end; ++i) {
+      for (std::uint64_t i = begin; i < end && !stopped(); ++i) {
         const std::uint32_t label = generator.label(i);
         generator.draw_row(i, label, seen, row);
         writer.write(label, row, chunk.text);
@@ -275,6 +274,8 @@ GenerateSummary write_rows(const Generator& generator, const GenerateOptions& op
         chunk.nonzeros += row.size();
       }
     });
+    summary.stopped = stopped();
+    if (summary.stopped) break;
     for (const Chunk& chunk : chunks) {
       if (chunk.labels.empty()) break;
       give({chunk.text.data(), chunk.text.size()});

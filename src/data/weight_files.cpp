@@ -181,6 +181,11 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
 
 void RowWeights::require_rows(std::uint64_t rows, const std::string& data, bool more) const {
   if (value.size() == rows || (more && value.size() > rows)) return;
+  if (value.size() > rows)
+    throw file_error(
+        path, last_line,
+        fmt::format("{}, but {} has only {}", counted(value.size(), "weight"), data, counted(rows, "row")),
+        "give one weight for each row of the data file");
   throw file_error(path, last_line,
                    fmt::format("the file ends after {}, but {} has {}{}", counted(value.size(), "weight"),
                                data, more ? "at least " : "", counted(rows, "row")),

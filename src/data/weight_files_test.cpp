@@ -108,12 +108,12 @@ TEST_F(WeightFiles, ThereIsAWeightForEachRowOfTheFile) {
   };
   EXPECT_THAT(refused_data("1\n2\n3\n\n"), HasSubstr("w.txt:3: the file ends after 3 weights, but"));
   EXPECT_THAT(refused_data("1\n2\n3\n"), HasSubstr("data.txt has 4 rows; give one weight for each row"));
-  EXPECT_THAT(refused_data("1\n2\n3\n4\n5\n"), HasSubstr("w.txt:5: the file ends after 5 weights"));
+  EXPECT_THAT(refused_data("1\n2\n3\n4\n5\n"), HasSubstr("w.txt:5: 5 weights, but"));
   // Where --max-rows stops, further rows have their weights too.
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 2).weight, ElementsAre(1, 2));
   EXPECT_THAT(data(kFour, "1\n2\n", 2).weight, ElementsAre(1, 2));
   EXPECT_THAT(refused_data("1\n", 2), HasSubstr("has at least 2 rows;"));
-  EXPECT_THAT(refused_data("1\n2\n3\n4\n5\n", 9), HasSubstr("has 4 rows;"));
+  EXPECT_THAT(refused_data("1\n2\n3\n4\n5\n", 9), HasSubstr("has only 4 rows;"));
   EXPECT_THAT(refused_data("1\n2\n3\n-4\n", 2), HasSubstr("w.txt:4: "));
 }
 

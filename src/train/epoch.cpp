@@ -221,8 +221,7 @@ class Runner final : public EpochRunner {
 
   // The columns of step t, and the scores that the rule may look at: of the drawn classes and of each row's
   // label.
-  void take_classes(const Dataset& data, const TrainState& state, std::span<const RowId> rows,
-                    std::size_t t) {
+  void take_classes(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
     StepArrays& a = arrays_;
     const ClassId* drawn = &buffer_.classes[t * buffer_.capacity];
     const double* weight = &buffer_.weights[t * buffer_.capacity];
@@ -231,9 +230,11 @@ class Runner final : public EpochRunner {
       a.classes.push_back(data.label[rows[0]]);
       a.shape(1, a.drawn + 1);
       a.label[0] = static_cast<std::uint32_t>(a.drawn);
+      settle(state);
       scores(state.weights, data.x(rows[0]), a.classes, a.score.data());
     } else {
       a.add_labels({&labels_[t * together_], rows.size()});
+      settle(state);
       const std::size_t columns = a.classes.size();
       for (std::size_t i = 0; i < rows.size(); ++i) {
         double* z = &a.score[i * columns];
@@ -251,6 +252,12 @@ class Runner final : public EpochRunner {
     if (!R::kInfo.needs_log_q) return;
     a.log_q.resize(columns);
     for (std::size_t c = 0; c < columns; ++c) a.log_q[c] = std::log(draw_->mean_count(a.classes[c]));
+  }
+
+  // A projection makes all scales smaller at once.
+  void settle(TrainState& state) const {
+    if (!tracks_norms()) return;
+    for (const ClassId k : arrays_.classes) state.weights.settle(k);
   }
 
   // Column k is class k; the padding of the last block has no probability.
@@ -342,17 +349,20 @@ class Runner final : public EpochRunner {
   // it was.
   void guard(TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
     const StepArrays& a = arrays_;
-    double growth = 0;
+    double growth = 0, update = 0;  // in memory, and of the weights
     bool finite = true;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      double most = 0;
+      double most = 0, largest = 0;
       for (std::size_t c = 0; c < a.classes.size(); ++c) {
-        const double v = std::abs(a.coefficient[i * columns + c]) / state.weights.scale(a.classes[c]);
-        most = std::max(most, v);
+        const double v = std::abs(a.coefficient[i * columns + c]);
+        largest = std::max(largest, v);
+        most = std::max(most, v / state.weights.scale(a.classes[c]));
         finite &= std::isfinite(v);
       }
-      finite &= std::isfinite(a.u[i]);
-      growth += most * std::max(1.0, std::sqrt(state.rows[rows[i]].squared_norm));  // at least max |c x|
+      finite &= std::isfinite(a.u[i]) && std::isfinite(most);
+      const double length = std::max(1.0, std::sqrt(state.rows[rows[i]].squared_norm));
+      growth += most * length;  // at least max |c x|
+      update += largest * length;
     }
     if (finite && state.largest_weight + growth <= kWeightLimit) {
       state.largest_weight += growth;
@@ -365,8 +375,9 @@ class Runner final : public EpochRunner {
     }
     throw DivergenceError(fmt::format(
         "{} diverged at step {} of epoch {}: the next update would leave the range of the weights (largest "
-        "weight {:.2g}, update {:.2g}); the model before it is kept. Try --step {:.3g}",
-        R::kInfo.name, state.step + 1, state.epoch + 1, state.largest_weight, growth, options_.step / 100));
+        "weight {:.2g}, update {:.2g}). Try --step {:.3g}",
+        R::kInfo.name, state.step + 1, state.epoch + 1, state.weights.largest_weight(), update,
+        options_.step / 100));
   }
 
   TrainOptions options_;

@@ -245,6 +245,11 @@ PreparedRun prepare_run(RunOptions options) {
   run.watch.resume();
 
   require_step_shape(options.train, run.data);
+  const std::uint64_t others = run.data.classes->size() - (options.train.rows_per_step == 1 ? 1 : 0);
+  if (options.train.classes_per_step > others && !find_method(options.train.method).whole_set)
+    run.notes.push_back(
+        fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
+                    options.train.classes_per_step, others));
   if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
   run.options = std::move(options);
   run.memory =

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "rule/methods.hpp"
 #include "train/epoch.hpp"
+#include "train/problem.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
 
@@ -88,6 +89,30 @@ TEST(EveryMethod, StaysFiniteOrDivergesWithWFinite) {
             expect_sound(data, state, what, info->refreshes);
             EXPECT_TRUE(!diverged || info->can_diverge || scale != 1.0) << what;
           }
+}
+
+// Long rows and huge steps: every step throws W far out of its ball, and the projection brings it back;
+// scales that become tiny that way, and exponents that huge scores round upwards, are no divergence.
+TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
+  for (const double step : {1e3, 1e6, 1e12})
+    for (const double ridge : {0.0, 1.0, 100.0})
+      for (const std::uint64_t n : {1U, 10U})
+        for (const std::uint64_t m : {1U, 3U}) {
+          const Dataset data =
+              random_data({.rows = 30, .classes = 4, .features = 2, .most_nonzeros = 2, .scale = 1e3});
+          TrainOptions options = options_of("umax", m);
+          options.rows_per_step = n, options.ridge = ridge, options.step = step, options.decay = 1,
+          options.epochs = 20;
+          TrainState state = make_state(data, options);
+          EXPECT_FALSE(run_until_divergence(data, options, state))
+              << step << ' ' << ridge << ' ' << n << 'x' << m;
+          expect_sound(data, state, "umax");
+          double length = 0;
+          for (ClassId k = 0; k < 4; ++k) length += state.weights.squared_norm(k);
+          if (ridge > 0) {
+            EXPECT_LE(std::sqrt(length), problem_of(data, options).weight_bound() * (1 + 1e-4));
+          }
+        }
 }
 
 // Rows on both sides of the range of the float32 kernels, side by side in one group.

@@ -16,11 +16,6 @@ void Weights::allow_scaling() {
   if (scale_.empty()) scale_.assign(classes_, 1.0);
 }
 
-namespace {
-// Numbers in memory are weights divided by their scale: below this they would come near the end of float32.
-constexpr double kLeastScale = 1e-15;
-}  // namespace
-
 void Weights::fold(ClassId k) {
   const double factor = common_scale_ * scale_[k];
   scale_[k] = 1 / common_scale_;
@@ -61,6 +56,17 @@ void Weights::set_class(ClassId k, std::span<const float> in) {
   float* to = lane(k);
   for (std::size_t f = 0; f < features_; ++f) to[f * kLanes] = in[f];
   if (scaled()) scale_[k] = 1 / common_scale_;
+}
+
+double Weights::largest_weight() const {
+  double most = 0;
+  for (ClassId k = 0; k < classes_; ++k) {
+    const float* w = lane(k);
+    float of_class = 0;
+    for (std::size_t f = 0; f < features_; ++f) of_class = std::max(of_class, std::abs(w[f * kLanes]));
+    most = std::max(most, scale(k) * static_cast<double>(of_class));
+  }
+  return most;
 }
 
 double Weights::squared_norm(ClassId k) const {

@@ -42,6 +42,10 @@ class Weights {
   void allow_scaling();
   bool scaled() const { return !scale_.empty(); }
   double scale(ClassId k) const { return scale_.empty() ? 1.0 : common_scale_ * scale_[k]; }
+  // Before class k is used: multiplies a scale that common factors made too small into memory, which is rare.
+  void settle(ClassId k) {
+    if (scale(k) < kLeastScale) fold(k);
+  }
   void scale_class(ClassId k, double factor);       // w_k *= factor, 0 <= factor <= 1
   void scale_intercept(ClassId k, double factor) {  // at once; nothing without one
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
@@ -55,12 +59,15 @@ class Weights {
   // The largest absolute number in memory, intercepts included; infinite if any is not finite. A weight is at
   // most that.
   double largest() const;
+  double largest_weight() const;         // the largest absolute weight itself, without intercepts
   double squared_norm(ClassId k) const;  // |w_k|^2, without the intercept
 
   static std::uint64_t bytes_needed(std::uint64_t classes, std::uint64_t features);  // saturates
 
  private:
   std::size_t classes_ = 0, features_ = 0;
+  // Numbers in memory are weights divided by their scale: below this they would come near the end of float32.
+  static constexpr double kLeastScale = 1e-15;
   void fold(ClassId k);  // multiplies the scale into memory: O(D)
 
   HugeBuffer buffer_;
