@@ -19,7 +19,8 @@ function(truemax_python_test name)
   add_test(NAME program.${name} COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/test_${name}.py)
   # Memory is measured: a sanitizer must not keep what was freed.
   set_tests_properties(program.${name} PROPERTIES
-                       ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;ASAN_OPTIONS=quarantine_size_mb=1" TIMEOUT 900)
+                       ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;ASAN_OPTIONS=quarantine_size_mb=1;TRUEMAX_SANITIZE=${TRUEMAX_SANITIZE}"
+                       TIMEOUT 900)
 endfunction()
 truemax_python_test(architecture)
 truemax_python_test(docs)
