@@ -37,7 +37,7 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
 
   V u = u_old;
   V t = hn::Max(hn::Sub(c, u), lowest);
-  V a = lambert_guess(d, t);
+  V a = lambert_guess<false>(d, t);
   auto open = hn::FirstN(d, std::min(count, kWidth));  // problems not solved yet
   int evaluations = 0;
   while (evaluations < kMostEvaluations && !hn::AllFalse(d, open)) {
@@ -65,15 +65,16 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
     // be told from the rounding of u and C. An error of C moves u by da/slope of it.
     const V unit = hn::Set(d, 1e-14);
     const V of_u = hn::Mul(unit, next), of_c = hn::Mul(unit, hn::Abs(c));
-    const V far = hn::Add(hn::Set(d, 1e-5), hn::MulAdd(of_c, hn::Div(da, slope), of_u));
-    const auto done = hn::And(hn::Le(hn::Abs(moved), far),
+    // |moved| <= 1e-5 + of_u + of_c da/slope, without the division.
+    const V far = hn::MulAdd(of_c, da, hn::Mul(hn::Add(hn::Set(d, 1e-5), of_u), slope));
+    const auto done = hn::And(hn::Le(hn::Mul(hn::Abs(moved), slope), far),
                               hn::Le(hn::Abs(residual), hn::Add(hn::Set(d, 1e-3), hn::Add(of_u, of_c))));
     // a follows u: the residual of the refined a at the new u is minus the move. A long move needs a new
     // guess.
     V followed = hn::MulAdd(refined, lambert_delta(d, hn::Neg(moved), over_refined), refined);
     const V next_t = hn::Max(hn::Sub(c, next), lowest);
     const auto leap = hn::And(open, hn::Gt(hn::Abs(moved), one));
-    if (!hn::AllFalse(d, leap)) followed = hn::IfThenElse(leap, lambert_guess(d, next_t), followed);
+    if (!hn::AllFalse(d, leap)) followed = hn::IfThenElse(leap, lambert_guess<false>(d, next_t), followed);
     u = hn::IfThenElse(open, next, u);
     a = hn::IfThenElse(open, followed, a);
     t = hn::IfThenElse(open, next_t, t);

@@ -61,7 +61,7 @@ RowSums evaluate_row(const RowClasses& classes, double tau, double move) {
     const RowV t = hn::Max(hn::Sub(hn::Load(d, classes.log_scale + j), at), lowest);
     RowV a;
     if (fresh) {
-      a = lambert_guess(d, t);
+      a = lambert_guess<true>(d, t);
     } else {
       a = hn::Load(d, classes.a + j);
       a = hn::MulAdd(a, lambert_delta(d, residual, hn::Div(one, hn::Add(one, a))), a);

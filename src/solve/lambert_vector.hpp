@@ -28,15 +28,16 @@ HWY_INLINE V lambert_delta(D d, V residual, V over) {
   return hn::MulAdd(hn::Mul(rho, rho), square, rho);
 }
 
-// A guess for w + log(w) = t within 7%, from t >= kLowestLog.
-template <class D, class V>
+// A guess for w + log(w) = t within 7%, from t >= kLowestLog. kBranch: where all t are small, which pays
+// where that can be foretold.
+template <bool kBranch, class D, class V>
 HWY_INLINE V lambert_guess(D d, V t) {
   namespace hn = hwy::HWY_NAMESPACE;
   const V one = hn::Set(d, 1.0);
   const V e = hn::Exp(d, hn::Min(t, one));
   const V small = hn::Div(hn::Mul(e, hn::MulAdd(hn::Set(d, 4.0 / 3.0), e, one)),
                           hn::MulAdd(e, hn::MulAdd(hn::Set(d, 5.0 / 6.0), e, hn::Set(d, 7.0 / 3.0)), one));
-  if (hn::AllTrue(d, hn::Lt(t, one))) return small;
+  if (kBranch && hn::AllTrue(d, hn::Lt(t, one))) return small;
   const V beyond = hn::Sub(t, one);
   const V middle = hn::MulAdd(beyond, hn::MulAdd(beyond, hn::Set(d, 0.0625), hn::Set(d, 0.5)), one);
   const V positive = hn::Max(t, one);
