@@ -22,6 +22,9 @@ struct CsrView {
   const float* value = nullptr;
 
   std::size_t rows() const { return begin.empty() ? 0 : begin.size() - 1; }
+  CsrView slice(std::size_t first, std::size_t count) const {
+    return {begin.subspan(first, count + 1), index, value};
+  }
   RowView row(std::size_t i) const {
     const std::size_t first = begin[i], length = begin[i + 1] - begin[i];
     return {{index + first, length}, {value + first, length}};

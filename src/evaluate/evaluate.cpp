@@ -82,8 +82,7 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
   for (std::size_t first = 0; first < all.rows(); first += kSliceRows) {
     const std::size_t count = std::min(kSliceRows, all.rows() - first);
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
-    const PassResult pass =
-        softmax_pass(weights, {all.begin.subspan(first, count + 1), all.index, all.value}, options);
+    const PassResult pass = softmax_pass(weights, all.slice(first, count), options);
     if (!pass.complete) return std::nullopt;
     for (std::size_t r = 0; r < count; ++r) {
       const std::size_t row = first + r;

@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "rule/rule.hpp"
-#include "solve/log_sum.hpp"
 
 namespace truemax {
 
@@ -31,18 +30,15 @@ class CompositionRule {
 
   CompositionRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : rate_(options.running_rate) {}
 
-  static double rate_at(double running_rate, double decayed) {
-    return std::min(1.0, running_rate * std::pow(decayed, 0.8));
-  }
+  // b: what the smoothed weights move towards W after a step.
+  double smoothing(const StepView& view) const { return std::min(1.0, rate_ * std::pow(view.decayed, 0.8)); }
 
   void step(const StepView& view, StepResult& out) const noexcept {
-    const double b = rate_at(rate_, view.decayed);
+    const double b = smoothing(view);
     for (std::size_t i = 0; i < view.rows; ++i) {
       const double* s = view.smoothed + i * view.columns;
-      const double* o = view.weight + i * view.columns;
-      double* c = out.coefficient + i * view.columns;
-      const std::size_t y = view.label[i];
-      const double e = view.step * view.row_weight[i], u = out.u[i];
+      const auto [z, o, c, y, e] = row_of(view, out, i);
+      const double u = out.u[i];
       double sum = 0, total = 0;
       for (std::size_t k = 0; k < view.columns; ++k) {
         const double share = o[k] == 0 ? 0.0 : o[k] * std::exp(s[k] - s[y] - u);
@@ -52,7 +48,7 @@ class CompositionRule {
       }
       c[y] = sum;
       // 1 + v_new = (1 - b)(1 + v) + b (1 + sum): relative to 1 + v = exp(u)
-      out.u[i] = std::max(0.0, u + std::log((1 - b) + b * (std::exp(-u) + total)));
+      out.u[i] = std::max(u + std::log((1 - b) + b * (std::exp(-u) + total)), 0.0);
     }
   }
 

@@ -16,13 +16,10 @@ namespace truemax {
 // Writes the coefficients of row i of the step, minus the gradient in the scores at v; returns minus the
 // gradient in v. `most`: exponents are known to be at most this, also where huge scores are rounded
 // otherwise.
-inline double descend_double_sum(const StepView& view, std::size_t i, double alpha, double v,
-                                 double* coefficient,
-                                 double most = std::numeric_limits<double>::infinity()) noexcept {
-  const double* z = view.score + i * view.columns;
-  const double* o = view.weight + i * view.columns;
-  const std::size_t y = view.label[i];
-  const double e = view.step * view.row_weight[i], base = (1 - alpha) * z[y] + v;
+inline double descend_double_sum(const StepView& view, const StepResult& out, std::size_t i, double alpha,
+                                 double v, double most = std::numeric_limits<double>::infinity()) noexcept {
+  const auto [z, o, coefficient, y, e] = row_of(view, out, i);
+  const double base = (1 - alpha) * z[y] + v;
   double sum = 0;
   for (std::size_t k = 0; k < view.columns; ++k) {
     const double c = o[k] == 0 ? 0.0 : e * o[k] * std::exp(std::min(z[k] - base, most));

@@ -25,13 +25,11 @@ class ExactRule {
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
-      const double* z = view.score + i * view.columns;
-      double* c = out.coefficient + i * view.columns;
-      const std::size_t y = view.label[i];
+      const auto [z, o, c, y, e] = row_of(view, out, i);
       const double highest = *std::max_element(z, z + view.columns);
       double sum = 0;
       for (std::size_t k = 0; k < view.columns; ++k) sum += c[k] = std::exp(z[k] - highest);
-      const double factor = -view.step * view.row_weight[i] / sum;
+      const double factor = -e / sum;
       double others = 0;  // of the classes that are not the label: 1 - p_y without a loss of digits
       for (std::size_t k = 0; k < view.columns; ++k) {
         c[k] *= factor;

@@ -27,10 +27,7 @@ class ImportanceRule {
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
-      const double* z = view.score + i * view.columns;
-      const double* o = view.weight + i * view.columns;
-      double* c = out.coefficient + i * view.columns;
-      const std::size_t y = view.label[i];
+      const auto [z, o, c, y, e] = row_of(view, out, i);
       double highest = z[y];
       for (std::size_t k = 0; k < view.columns; ++k)
         if (o[k] > 0) highest = std::max(highest, z[k]);
@@ -40,7 +37,6 @@ class ImportanceRule {
         const double times = log_q_ ? o[k] : o[k] * std::exp(view.log_q[k]);
         sum += c[k] = o[k] == 0 ? 0.0 : times * std::exp(z[k] - highest);
       }
-      const double e = view.step * view.row_weight[i];
       double others = 0;
       for (std::size_t k = 0; k < view.columns; ++k) {
         if (k == y) continue;

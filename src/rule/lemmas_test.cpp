@@ -104,7 +104,7 @@ struct Sum {
       in.score.push_back(dot(x[i], Vector(w, w + features())));
     }
     std::vector<double> c(classes, 0.0);
-    g[i] -= descend_double_sum(in.view(), 0, alpha, theta[i], c.data());
+    g[i] -= descend_double_sum(in.view(), {c.data(), nullptr}, 0, alpha, theta[i]);
     for (std::size_t k = 0; k < classes; ++k)
       for (std::size_t d = 0; d < features(); ++d) g[rows() + k * features() + d] -= c[k] * x[i][d];
   }

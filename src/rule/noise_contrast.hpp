@@ -28,18 +28,16 @@ class NoiseContrastRule {
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
-      const double* z = view.score + i * view.columns;
-      const double* o = view.weight + i * view.columns;
-      double* c = out.coefficient + i * view.columns;
-      const std::size_t y = view.label[i];
-      const double e = view.step * view.row_weight[i];
-      const auto corrected = [&](std::size_t k) { return log_q_ ? z[k] - view.log_q[k] : z[k]; };
+      const StepRow row = row_of(view, out, i);
+      const auto corrected = [&](std::size_t k) {
+        return log_q_ ? row.score[k] - view.log_q[k] : row.score[k];
+      };
       for (std::size_t k = 0; k < view.columns; ++k) {
-        const double count =
-            o[k] * std::exp(view.log_q[k]);  // a class drawn c times has weight c/(mean draws)
-        c[k] = o[k] == 0 ? 0.0 : -e * count * logistic(corrected(k));
+        // A class drawn c times has weight c/(mean draws).
+        const double count = row.weight[k] * std::exp(view.log_q[k]);
+        row.coefficient[k] = row.weight[k] == 0 ? 0.0 : -row.e * count * logistic(corrected(k));
       }
-      c[y] = e * logistic(-corrected(y));
+      row.coefficient[row.label] = row.e * logistic(-corrected(row.label));
     }
   }
 

@@ -23,11 +23,7 @@ class OneVsEachRule {
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
-      const double* z = view.score + i * view.columns;
-      const double* o = view.weight + i * view.columns;
-      double* c = out.coefficient + i * view.columns;
-      const std::size_t y = view.label[i];
-      const double e = view.step * view.row_weight[i];
+      const auto [z, o, c, y, e] = row_of(view, out, i);
       double sum = 0;
       for (std::size_t k = 0; k < view.columns; ++k) {
         const double pull = o[k] == 0 ? 0.0 : e * o[k] * logistic(z[k] - z[y]);

@@ -25,8 +25,7 @@ class RamanRule {
   RamanRule(const RuleOptions& /*options*/, const ProblemInfo& /*problem*/) {}
 
   void step(const StepView& view, StepResult& out) const noexcept {
-    for (std::size_t i = 0; i < view.rows; ++i)
-      descend_double_sum(view, i, 1, out.u[i], out.coefficient + i * view.columns);
+    for (std::size_t i = 0; i < view.rows; ++i) descend_double_sum(view, out, i, 1, out.u[i]);
   }
 };
 

@@ -1,21 +1,12 @@
 #include "rule/rule.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
+#include <string>
 
 namespace truemax {
-
-void RuleOptions::describe(OptionTable& table) {
-  table.number(
-      "delta", &delta, {0, 100, true},
-      "umax: u jumps to its lower bound once it lies this far below; small values keep gradients small.");
-  table.number("double-sum-alpha", &double_sum_alpha, {0, 1},
-               "vanilla, umax: which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's.");
-  table.toggle("log-q", &log_q,
-               "nce, importance: correct scores by the logarithm of how often a class is drawn.");
-  table.count("refresh", &refresh, {1, 1e9}, "raman: epochs between two exact passes for the normalisers.");
-  table.number("running-rate", &running_rate, {0, 1, true},
-               "composition: share of the new value in the running means; falls with the step.");
-}
 
 std::span<const std::string_view> RuleOptions::users_of(std::string_view option) {
   static constexpr std::string_view kDelta[] = {"umax"}, kAlpha[] = {"vanilla", "umax"},
@@ -27,6 +18,25 @@ std::span<const std::string_view> RuleOptions::users_of(std::string_view option)
   if (option == "refresh") return kRefresh;
   if (option == "running-rate") return kRate;
   return {};
+}
+
+void RuleOptions::describe(OptionTable& table) {
+  const auto help = [](std::string_view option, std::string_view text) {
+    return fmt::format("{}: {}", fmt::join(users_of(option), ", "), text);
+  };
+  table.number(
+      "delta", &delta, {0, 100, true},
+      help("delta",
+           "u jumps to its lower bound once it lies this far below; small values keep gradients small."));
+  table.number(
+      "double-sum-alpha", &double_sum_alpha, {0, 1},
+      help("double-sum-alpha", "which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's."));
+  table.toggle("log-q", &log_q,
+               help("log-q", "correct scores by the logarithm of how often a class is drawn."));
+  table.count("refresh", &refresh, {1, 1e9},
+              help("refresh", "epochs between two exact passes for the normalisers."));
+  table.number("running-rate", &running_rate, {0, 1, true},
+               help("running-rate", "share of the new value in the running means; falls with the step."));
 }
 
 double ProblemInfo::weight_bound() const {

@@ -42,6 +42,20 @@ struct StepResult {
   double* u = nullptr;            // [n]; holds the old u on entry, the new one on return
 };
 
+// Row i of a step: what a rule that takes its rows one by one looks at and writes.
+struct StepRow {
+  const double* score;
+  const double* weight;
+  double* coefficient;
+  std::size_t label;
+  double e;  // step of the row times its weight
+};
+inline StepRow row_of(const StepView& view, const StepResult& out, std::size_t i) {
+  const std::size_t at = i * view.columns;
+  const double* weight = view.weight == nullptr ? nullptr : view.weight + at;  // none where nothing is drawn
+  return {view.score + at, weight, out.coefficient + at, view.label[i], view.step * view.row_weight[i]};
+}
+
 // Several steps of one row and one drawn class each, independent of each other (no row and no class in
 // common): what a rule may solve side by side. Entry i of every array is step i; there is no ridge here.
 inline constexpr std::size_t kPairSteps = 8;
@@ -79,7 +93,7 @@ struct MethodInfo {
   bool exact_start = false;    // u starts at its exact value for W = 0, log K; else at 0
   bool refreshes = false;      // u is the exact normaliser, recomputed every --refresh epochs
   bool projects = false;       // W is projected on a ball where there is ridge
-  bool has_companion = false;  // wants the scores of the smoothed weights
+  bool has_companion = false;  // wants the scores of smoothed weights; has smoothing(view), their rate
   bool can_diverge = false;    // by nature; the run then stops with a message
 };
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();

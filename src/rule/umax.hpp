@@ -41,7 +41,7 @@ class UmaxRule {
           log_one_plus_sum_exp(z, view.weight + i * view.columns, view.columns, z_y) + alpha_ * z_y;
       double u = out.u[i];
       if (u < bound - delta_) u = bound;  // "increase u_i"; no exponent is above delta from here on
-      u += descend_double_sum(view, i, alpha_, u, out.coefficient + i * view.columns, delta_);
+      u += descend_double_sum(view, out, i, alpha_, u, delta_);
       out.u[i] = std::clamp(u, lowest_, highest_);
     }
   }

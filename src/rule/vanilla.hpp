@@ -27,8 +27,8 @@ class VanillaRule {
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
-      out.u[i] += descend_double_sum(view, i, alpha_, out.u[i], out.coefficient + i * view.columns);
-      if (alpha_ == 0) out.u[i] = std::max(0.0, out.u[i]);  // u >= 0 there; with alpha > 0 it may be negative
+      out.u[i] += descend_double_sum(view, out, i, alpha_, out.u[i]);
+      if (alpha_ == 0) out.u[i] = std::max(out.u[i], 0.0);  // u >= 0 there; with alpha > 0 it may be negative
     }
   }
 

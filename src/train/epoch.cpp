@@ -119,8 +119,7 @@ class Runner final : public EpochRunner {
     std::size_t example = 0;
     for (std::size_t first = 0; first < all.rows(); first += kSlice) {
       const std::size_t count = std::min(kSlice, all.rows() - first);
-      const PassResult result =
-          softmax_pass(state.weights, {all.begin.subspan(first, count + 1), all.index, all.value}, pass);
+      const PassResult result = softmax_pass(state.weights, all.slice(first, count), pass);
       if (!result.complete) return false;
       for (; example < data.size() && data.row_of(example) < first + count; ++example) {
         const std::size_t r = data.row_of(example) - first;
@@ -160,7 +159,7 @@ class Runner final : public EpochRunner {
       places[g] = {data.x(rows[t]), state.weights.lane(buffer_.classes[t]), state.weights.lane(labels[t])};
       pairs.weight[g] = buffer_.weights[t];
       pairs.squared_norm[g] = row.squared_norm;
-      pairs.row_weight[g] = static_cast<double>(data.example_weight(rows[t]));
+      pairs.row_weight[g] = data.example_weight(rows[t]);
       pairs.u[g] = row.u;
       safe &= pairs_are_safe(row.squared_norm);
     }
@@ -187,7 +186,7 @@ class Runner final : public EpochRunner {
       take_classes(data, state, rows, t);
     const std::size_t n = rows.size(), columns = a.score.size() / n;
     for (std::size_t i = 0; i < n; ++i) {
-      a.row_weight[i] = static_cast<double>(data.example_weight(rows[i]));
+      a.row_weight[i] = data.example_weight(rows[i]);
       a.u[i] = state.rows[rows[i]].u;
     }
     StepView view;
@@ -214,8 +213,7 @@ class Runner final : public EpochRunner {
     }
     if (!beta_.empty()) apply_ridge(state);
     if (tracks_norms()) Norms::project(state.norms, state.weights, problem_.weight_bound());
-    if (R::kInfo.has_companion)
-      Companion::decay(state.companion, CompositionRule::rate_at(options_.rule.running_rate, view.decayed));
+    if constexpr (R::kInfo.has_companion) Companion::decay(state.companion, rule_.smoothing(view));
     ++state.step;
   }
 
@@ -271,12 +269,8 @@ class Runner final : public EpochRunner {
     }
     a.drawn = w.classes();
     a.shape(rows.size(), columns);
-    a.feature_rows.resize(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      a.feature_rows[i] = static_cast<RowId>(data.row_of(rows[i]));
-      a.label[i] = data.label[rows[i]];
-    }
-    scores_of_all(w, data.rows.view(), a.feature_rows, a.score.data());
+    for (std::size_t i = 0; i < rows.size(); ++i) a.label[i] = data.label[rows[i]];
+    scores_of_all(w, data.rows.view(), feature_rows(data, rows), a.score.data());
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::fill(&a.score[i * columns + w.classes()], &a.score[i * columns] + columns,
                 -std::numeric_limits<double>::infinity());
@@ -285,13 +279,17 @@ class Runner final : public EpochRunner {
   const double* gram_of(const Dataset& data, const TrainState& state, std::span<const RowId> rows) {
     if (rows.size() == 1) return &state.rows[rows[0]].squared_norm;
     if (!R::kInfo.needs_gram && !tracks_norms()) return nullptr;
-    StepArrays& a = arrays_;
-    a.feature_rows.resize(rows.size());
+    arrays_.gram.resize(rows.size() * rows.size());
+    gram_.fill(data.rows.view(), feature_rows(data, rows), options_.intercept, arrays_.gram.data());
+    return arrays_.gram.data();
+  }
+
+  // Examples may share the features of a row.
+  std::span<const RowId> feature_rows(const Dataset& data, std::span<const RowId> rows) {
+    arrays_.feature_rows.resize(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i)
-      a.feature_rows[i] = static_cast<RowId>(data.row_of(rows[i]));
-    a.gram.resize(rows.size() * rows.size());
-    gram_.fill(data.rows.view(), a.feature_rows, options_.intercept, a.gram.data());
-    return a.gram.data();
+      arrays_.feature_rows[i] = static_cast<RowId>(data.row_of(rows[i]));
+    return arrays_.feature_rows;
   }
 
   void set_ridge(const TrainState& state, StepView& view, std::size_t columns) {

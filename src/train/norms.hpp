@@ -36,14 +36,15 @@ class Norms {
         change += c_i * (2 * (view.score[i * view.columns + c] - b) + across);
       }
       const double before = norms.of_class[k];
-      const double after = std::max(0.0, before + change / norms.common) / (view.ridge[c] * view.ridge[c]);
+      const double after = std::max(before + change / norms.common, 0.0) / (view.ridge[c] * view.ridge[c]);
       norms.of_class[k] = after;
-      norms.total = std::max(0.0, norms.total + after - before);
+      norms.total = std::max(norms.total + after - before, 0.0);
     }
   }
 
   // After it: W back onto the ball.
   static void project(NormState& norms, Weights& weights, double bound) {
+    if (!std::isfinite(norms.common * norms.total)) recompute(norms, weights);  // products left the doubles
     const double length = std::sqrt(norms.common * norms.total);
     if (length <= bound) return;
     const double factor = bound / length;

@@ -163,8 +163,8 @@ class SlowTrainer {
           state.s[k[j]][f] /= ridge[j];
         }
     if (R::kInfo.projects) project(state);
-    if (R::kInfo.has_companion) {
-      const double b = CompositionRule::rate_at(options_.rule.running_rate, view.decayed);
+    if constexpr (R::kInfo.has_companion) {
+      const double b = rule.smoothing(view);
       for (ClassId one = 0; one < classes_; ++one)
         for (std::size_t f = 0; f <= features_; ++f)
           state.s[one][f] = (1 - b) * state.s[one][f] + b * state.w[one][f];
