@@ -1,0 +1,211 @@
+#include "solve/prox_blocks.hpp"
+
+#ifndef HWY_DISABLED_TARGETS
+// Sizeless vectors (SVE, RVV) use NEON or the scalar path, as in weights/tile.cpp.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "solve/prox_blocks.cpp"
+#include <hwy/foreach_target.h>
+// after foreach_target
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+
+HWY_BEFORE_NAMESPACE();
+namespace truemax {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using ProxTag = hn::CappedTag<float, kProxLanes>;
+using ProxV = hn::Vec<ProxTag>;
+constexpr std::size_t kProxWidth = hn::MaxLanes(ProxTag());
+
+constexpr int kMostProxEvaluations = 60;
+// exp of a larger difference, and the numbers made from it, could leave float32.
+constexpr float kHighestGap = 40.0F, kLowestGap = -80.0F;
+constexpr double kSmallestFactor = 1e-18, kLargestFactor = 1e18;
+
+// w (1 + delta) solves w' + log w' = t + moved, where w + log w = t: the series of lambert_vector.hpp in
+// float32.
+HWY_INLINE ProxV moved(ProxV w, ProxV residual, ProxV over) {
+  const ProxTag d;
+  const ProxV rho = hn::Mul(residual, over);
+  const ProxV cubic = hn::Mul(over, hn::MulSub(hn::Set(d, 0.5F), over, hn::Set(d, 1.0F / 3.0F)));
+  const ProxV square = hn::MulAdd(rho, cubic, hn::Mul(hn::Set(d, 0.5F), over));
+  return hn::MulAdd(w, hn::MulAdd(hn::Mul(rho, rho), square, rho), w);
+}
+
+// W(x) for x >= 0, to about 1e-5 of itself.
+HWY_INLINE ProxV lambert_of(ProxV x) {
+  const ProxTag d;
+  const ProxV one = hn::Set(d, 1.0F);
+  // W(x) = x (1 - x + 3/2 x^2 - 8/3 x^3 + ...): all that most blocks of a trained model need.
+  if (hn::AllTrue(d, hn::Lt(x, hn::Set(d, 0.015F))))
+    return hn::Mul(x, hn::NegMulAdd(x, hn::NegMulAdd(hn::Set(d, 1.5F), x, one), one));
+  const ProxV e = hn::Min(x, hn::Set(d, 2.7182818F));
+  ProxV w = hn::Div(hn::Mul(e, hn::MulAdd(hn::Set(d, 4.0F / 3.0F), e, one)),
+                    hn::MulAdd(e, hn::MulAdd(hn::Set(d, 5.0F / 6.0F), e, hn::Set(d, 7.0F / 3.0F)), one));
+  const auto large = hn::Gt(x, hn::Set(d, 2.7182818F));
+  if (HWY_UNLIKELY(!hn::AllFalse(d, large))) {
+    const ProxV t = hn::Log(d, hn::Max(x, one)), beyond = hn::Sub(t, one);
+    const ProxV middle = hn::MulAdd(beyond, hn::MulAdd(beyond, hn::Set(d, 0.0625F), hn::Set(d, 0.5F)), one);
+    const ProxV at_least = hn::Max(t, one), log_t = hn::Log(d, at_least);
+    const ProxV far = hn::Add(hn::Sub(at_least, log_t), hn::Div(log_t, at_least));
+    w = hn::IfThenElse(large, hn::IfThenElse(hn::Lt(t, hn::Set(d, 2.5F)), middle, far), w);
+  }
+  // The guess is within 7%; x/w = exp(t)/w, so that t itself is not needed.
+  const ProxV safe = hn::Max(w, hn::Set(d, 1e-30F));
+  const ProxV residual = hn::Sub(hn::Log(d, hn::Max(hn::Div(x, safe), hn::Set(d, 0.5F))), w);
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, 1e-6F)), moved(w, residual, hn::Div(one, hn::Add(one, w))), x);
+}
+
+struct ProxSums {
+  double value, slope;  // of c_y, and minus its derivative by log x
+};
+
+// c_y and its slope at x_j = factor_b * E_j; leaves s c_j in `coefficient`.
+ProxSums evaluate_prox(const ProxBlocks& p, double common) {
+  const ProxTag d;
+  const ProxV one = hn::Set(d, 1.0F);
+  double value = 0, slope = 0;
+  for (std::size_t b = 0; b < p.blocks; ++b) {
+    const ProxV factor = hn::Set(d, static_cast<float>(common * p.norm[b] * p.weight[b]));
+    ProxV sum = hn::Zero(d), first = hn::Zero(d);
+    for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
+      const ProxV w = lambert_of(hn::Mul(factor, hn::LoadU(d, p.score + v)));
+      hn::StoreU(w, d, p.coefficient + v);
+      sum = hn::Add(sum, w);
+      first = hn::Add(first, hn::Div(w, hn::Add(one, w)));
+    }
+    value += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum))) / p.norm[b];
+    slope += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first))) / p.norm[b];
+  }
+  return {value, slope};
+}
+
+// log(a), cheap near 1.
+HWY_INLINE double near_log(double a) {
+  if (!(a > 0.8 && a < 1.25)) return std::log(a);
+  const double q = (a - 1) / (a + 1), square = q * q;
+  return 2 * q * (1 + square * (1.0 / 3 + square * (0.2 + square * (1.0 / 7))));
+}
+
+// W(y), to a few percent.
+HWY_INLINE double rough_lambert(double y) {
+  if (y < 2.5) return y * (1 + 4.0 / 3 * y) / (1 + y * (7.0 / 3 + 5.0 / 6 * y));
+  const double log_y = std::log(y);
+  return log_y - std::log(log_y) + std::log(log_y) / log_y;
+}
+
+int solve_prox_blocks_here(ProxBlocks& p) {
+  const ProxTag d;
+  // E_j = exp(z_j - z_y), 0 where no class is; S = sum o E and the sum of squares.
+  const ProxV zero_at = hn::Set(d, static_cast<float>(p.label_score));
+  const ProxV lowest = hn::Set(d, kLowestGap);
+  ProxV highest = lowest;
+  double sum = 0, squares = 0, least = 1e300, most = 0;
+  for (std::size_t b = 0; b < p.blocks; ++b) {
+    ProxV once = hn::Zero(d), squared = hn::Zero(d);
+    for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
+      const ProxV gap = hn::Sub(hn::LoadU(d, p.score + v), zero_at);
+      highest = hn::Max(highest, gap);
+      const ProxV part = hn::IfThenElseZero(
+          hn::Gt(gap, lowest), hn::Exp(d, hn::Max(lowest, hn::Min(gap, hn::Set(d, kHighestGap)))));
+      hn::StoreU(part, d, p.score + v);
+      once = hn::Add(once, part);
+      squared = hn::MulAdd(part, part, squared);
+    }
+    const double o = p.weight[b], factor = p.e * p.norm[b] * o;
+    sum += o * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, once)));
+    squares += o * o * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squared)));
+    least = std::min(least, factor), most = std::max(most, factor);
+  }
+  if (!(hn::GetLane(hn::MaxOfLanes(d, highest)) < kHighestGap) || !(least >= kSmallestFactor) ||
+      !(most <= kLargestFactor) || !(std::abs(p.u) < 300) || !(p.inverse_rho < 1e15))
+    return 0;
+
+  const double over_rho = p.inverse_rho, keep = 1 + over_rho;
+  const double base = 1 + std::exp(-p.u) * over_rho;  // c_y/e = y = base - g keep
+  p.label_coefficient = 0;
+  if (!(sum > 1e-30)) {
+    std::fill_n(p.coefficient, p.blocks * kProxLanes, 0.0F);
+    p.u = std::log(keep / base);
+    return 1;
+  }
+  // Both ends: the step that is explicit in W, and the one of no class at all.
+  double low = base / (keep + sum), high = base / keep;
+  const double s = p.label_norm;
+  const double eta = 1 + squares / (sum * sum);  // 2 where one class has it all, 1 where very many share
+  double y = rough_lambert(eta * p.e * s * sum * low) / (eta * p.e * s), g = 0;
+  const auto g_of_y = [&] { return (base - y) / keep; };
+  const auto y_of_g = [&] { return base - g * keep; };
+  g = g_of_y();
+  if (!(g >= low && g <= high)) g = std::sqrt(low * high), y = y_of_g();
+  int evaluations = 0;
+  double move = 0;  // of log x
+  while (evaluations < kMostProxEvaluations) {
+    const double decline = std::exp(-s * p.e * y);
+    const ProxSums at = evaluate_prox(p, p.e * g * decline);
+    ++evaluations;
+    const double old_g = g, old_y = y;
+    const double error = near_log(p.e * y / at.value), share = at.slope / at.value;
+    if (error > 0)
+      low = std::max(low, g);
+    else
+      high = std::min(high, g);
+    if (y < 0.5 * base) {
+      const double slope = 1 + share * y * (1 / (keep * g) + s * p.e);
+      const double delta = std::clamp(-error / slope, -1.5, 1.5);
+      y *= (2 + delta) / (2 - delta);
+      g = g_of_y();
+    } else {
+      const double slope = g * keep / y + share * (1 + s * p.e * g * keep);
+      const double delta = std::clamp(error / slope, -1.5, 1.5);
+      g *= (2 + delta) / (2 - delta);
+      y = y_of_g();
+    }
+    const bool inside = g >= low && g <= high && y > 0;
+    if (!inside) {
+      g = std::sqrt(low * high), y = y_of_g();
+      if (!(y > 0)) return 0;
+    }
+    move = near_log(g / old_g) - s * p.e * (y - old_y);
+    if ((inside && std::abs(move) < 0.01) || high <= low * (1 + 1e-12)) break;
+  }
+  // The move is so short that its fourth power is nothing.
+  const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(std::clamp(move, -0.5, 0.5)));
+  double total = 0;
+  for (std::size_t b = 0; b < p.blocks; ++b) {
+    const ProxV scale = hn::Set(d, static_cast<float>(1 / p.norm[b]));
+    ProxV all = hn::Zero(d);
+    for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
+      const ProxV w = hn::LoadU(d, p.coefficient + v);
+      const ProxV c = hn::Mul(scale, moved(w, last, hn::Div(one, hn::Add(one, w))));
+      hn::StoreU(c, d, p.coefficient + v);
+      all = hn::Add(all, c);
+    }
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
+  }
+  p.label_coefficient = total;
+  p.u = -std::log(g);
+  return evaluations;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace truemax
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace truemax {
+
+HWY_EXPORT(solve_prox_blocks_here);
+
+int solve_prox_blocks(ProxBlocks& step) {
+  return HWY_DYNAMIC_DISPATCH(solve_prox_blocks_here)(step);
+}
+
+}  // namespace truemax
+#endif  // HWY_ONCE

@@ -1,0 +1,100 @@
+// The float32 kernels over whole blocks, on every instruction set, against kernels.hpp.
+#include "weights/blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "weights/kernels.hpp"
+#include "weights/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+struct Scene {
+  Weights w;
+  Csr rows;
+  std::vector<std::uint32_t> blocks{0, 3, 2};  // of 4; the last one is padded
+
+  Scene(std::uint64_t seed, bool scaled) {
+    Engine random(seed);
+    w = random_weights(random, 60, 80, false, 1);
+    rows = random_rows(random, 60, 80, 50, 1);
+    if (!scaled) return;
+    w.allow_scaling();
+    for (ClassId k = 0; k < 60; ++k) w.scale_class(k, 1.0 / (1 + k));
+  }
+  ClassId class_of(std::size_t i, std::size_t lane) const {
+    return static_cast<ClassId>(blocks[i] * kLanes + lane);
+  }
+};
+
+TEST(BlockKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
+  for (const bool scaled : {false, true})
+    for (const std::int64_t target : instruction_sets()) {
+      const OnInstructionSet here(target);
+      const Scene scene(1, scaled);
+      for (std::size_t t = 0; t < scene.rows.rows(); ++t) {
+        const RowView x = scene.rows.row(t);
+        std::vector<float> z(scene.blocks.size() * kLanes, NAN);
+        score_blocks(scene.w, x, scene.blocks, z.data());
+        for (std::size_t i = 0; i < scene.blocks.size(); ++i)
+          for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            const ClassId k = scene.class_of(i, lane);
+            if (k >= 60) {
+              EXPECT_EQ(z[i * kLanes + lane], 0) << "padding";
+              continue;
+            }
+            double sizes = 0;
+            for (std::size_t j = 0; j < x.index.size(); ++j)
+              sizes += std::abs(static_cast<double>(x.value[j]) *
+                                static_cast<double>(scene.w.lane(k)[x.index[j] * kLanes]));
+            const double bound =
+                scene.w.scale(k) * 1.001 * (static_cast<double>(x.index.size()) + 3) * 0x1p-24 * sizes;
+            EXPECT_LE(std::abs(static_cast<double>(z[i * kLanes + lane]) - score(scene.w, x, k)), bound)
+                << instruction_set_name(target) << " row " << t << " class " << k;
+          }
+      }
+    }
+}
+
+TEST(BlockKernels, AddsAreTheExactSumsAndTouchNothingElse) {
+  for (const bool scaled : {false, true})
+    for (const std::int64_t target : instruction_sets()) {
+      const OnInstructionSet here(target);
+      Scene scene(2, scaled);
+      Engine random(3);
+      for (std::size_t t = 0; t < scene.rows.rows(); ++t) {
+        const RowView x = scene.rows.row(t);
+        const std::vector<float> before = all_cells(scene.w);
+        std::vector<float> c(scene.blocks.size() * kLanes, 0.0F);
+        for (std::size_t i = 0; i < scene.blocks.size(); ++i)
+          for (std::size_t lane = 0; lane < kLanes; ++lane)
+            if (scene.class_of(i, lane) < 60) c[i * kLanes + lane] = wide(random, 1);
+        add_to_blocks(scene.w, x, scene.blocks, c.data());
+        std::vector<float> expected = before;
+        for (std::size_t i = 0; i < scene.blocks.size(); ++i)
+          for (std::size_t lane = 0; lane < kLanes; ++lane)
+            for (std::size_t j = 0; j < x.index.size(); ++j) {
+              const ClassId k = scene.class_of(i, lane);
+              if (k >= 60) continue;
+              const auto at =
+                  static_cast<std::size_t>(scene.w.lane(k) - scene.w.block(0)) + x.index[j] * kLanes;
+              const double move = static_cast<double>(c[i * kLanes + lane]) / scene.w.scale(k) *
+                                  static_cast<double>(x.value[j]);
+              const double exact = static_cast<double>(before[at]) + move;
+              EXPECT_LE(std::abs(static_cast<double>(scene.w.block(0)[at]) - exact),
+                        0x1.001p-24 * (2 * std::abs(move) + std::abs(exact)));
+              expected[at] = scene.w.block(0)[at];
+            }
+        const std::vector<float> after = all_cells(scene.w);
+        ASSERT_EQ(std::memcmp(after.data(), expected.data(), after.size() * sizeof(float)), 0)
+            << instruction_set_name(target) << " row " << t << " touched a cell that is not its own";
+      }
+    }
+}
+
+}  // namespace
+}  // namespace truemax
