@@ -205,6 +205,14 @@ std::vector<RuleOptions> options_to_try(const MethodInfo& info) {
   return list;
 }
 
+// The same where u moves at a rate of its own: so slowly that W's step is taken at the old u.
+std::vector<RuleOptions> options_at_rest(const MethodInfo& info) {
+  std::vector<RuleOptions> list = options_to_try(info);
+  if (info.u_rate)
+    for (RuleOptions& options : list) options.rho = 1e-12;
+  return list;
+}
+
 std::vector<Scene> scenes() {
   std::vector<Scene> list;
   const std::vector<std::vector<double>> scores{
@@ -248,7 +256,7 @@ std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& optio
 // the function that the method names.
 TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
   for_each_method([]<class R>() {
-    for (const RuleOptions& options : options_to_try(R::kInfo))
+    for (const RuleOptions& options : options_at_rest(R::kInfo))
       for (Scene scene : scenes())
         for (const std::size_t m : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
           if (scene.rows() > R::kInfo.most_rows || m > R::kInfo.most_classes) continue;
@@ -263,7 +271,7 @@ TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
                        half = mean_answer(rule, scene, draws, 5e-7);
             for (std::size_t i = 0; i < scene.rows(); ++i) {
               const std::vector<double> wanted = minus_gradient(R::kInfo.objective, options, scene, i, draws);
-              const bool u_too = R::kInfo.objective == Objective::double_sum;
+              const bool u_too = R::kInfo.objective == Objective::double_sum && !R::kInfo.u_rate;
               for (std::size_t k = 0; k < wanted.size() - (u_too ? 0 : 1); ++k)
                 EXPECT_NEAR(2 * half[i][k] - whole[i][k], wanted[k], 2e-6 * (1 + std::abs(wanted[k])))
                     << R::kInfo.name << " alpha " << options.double_sum_alpha << " log-q " << options.log_q
@@ -272,6 +280,43 @@ TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
           }
         }
   });
+}
+
+// Where u moves at a rate of its own it goes down the gradient of the double sum in the mean, in its own
+// geometry: that of exp(-u) for the mirror step, whose second derivative divides the gradient.
+TEST(EveryMethod, WithARateForUMovesItDownTheGradientInTheMean) {
+  std::size_t seen = 0;
+  for_each_method([&]<class R>() {
+    if (!R::kInfo.u_rate) return;
+    ++seen;
+    for (Scene scene : scenes())
+      for (const std::size_t m : {std::size_t{1}, std::size_t{2}}) {
+        if (scene.rows() > R::kInfo.most_rows || m > R::kInfo.most_classes) continue;
+        const Draws draws = all_draws(scene, m);
+        scene.mean_count = draws.mean_count;
+        for (std::size_t which = 0; which < 3; ++which) {
+          for (std::size_t i = 0; i < scene.rows(); ++i)
+            scene.u[i] = values_of_u(R::kInfo, {}, scene, i)[which];
+          const auto answer_at = [&](double rate) {
+            RuleOptions options;
+            options.rho = rate;
+            R rule(options, no_ridge());
+            return mean_answer(rule, scene, draws, 1e-12);  // per unit of this step
+          };
+          const double rate = 1e-7;
+          const auto whole = answer_at(rate), half = answer_at(rate / 2);
+          for (std::size_t i = 0; i < scene.rows(); ++i) {
+            const double moved = (4 * half[i].back() - whole[i].back()) * (1e-12 / rate);
+            const double gradient =
+                minus_gradient(Objective::double_sum, {}, scene, i, draws).back() / scene.row_weight[i];
+            const double wanted = gradient * std::exp(scene.u[i]);
+            EXPECT_NEAR(moved, wanted, 1e-5 * (std::exp(scene.u[i]) + std::abs(wanted)))
+                << R::kInfo.name << " rows " << scene.rows() << " m " << m << " row " << i;
+          }
+        }
+      }
+  });
+  EXPECT_GT(seen, 0U);
 }
 
 // Where u is no free variable but the row's normaliser, exp(u) stays what it is in the mean.

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "rule/rule.hpp"
+#include "rule/row_problem.hpp"
 #include "solve/implicit.hpp"
 #include "solve/implicit_batch.hpp"
 #include "solve/implicit_row.hpp"
@@ -38,8 +38,8 @@ class ImplicitRule {
     ImplicitProblems p = kNoProblems;
     p.e[0] = view.step * view.row_weight[0];
     p.o[0] = view.weight[k];
-    p.gap[0] = base(view, 0, k) - base(view, 0, y);
-    p.gamma[0] = 1 / (stretch(view, k) + stretch(view, y));  // eq:gamma
+    p.gap[0] = base_score(view, 0, k) - base_score(view, 0, y);
+    p.gamma[0] = 1 / (stretch_of(view, k) + stretch_of(view, y));  // eq:gamma
     p.u[0] = out.u[0];
     solve_implicit(p, 1);
     out.u[0] = p.u[0];
@@ -66,47 +66,9 @@ class ImplicitRule {
   }
 
  private:
-  // The score after the ridge alone: what the step starts from.
-  static double base(const StepView& view, std::size_t i, std::size_t k) {
-    const double z = view.score[i * view.columns + k];
-    if (view.ridge == nullptr) return z;
-    if (view.free_intercept == nullptr) return z / view.ridge[k];
-    return (z - view.free_intercept[k]) / view.ridge[k] + view.free_intercept[k];
-  }
-  // How far a coefficient of the class moves the score of the only row.
-  static double stretch(const StepView& view, std::size_t k) {
-    if (view.ridge == nullptr) return view.gram[0];
-    const double outside = view.free_intercept == nullptr ? 0 : 1;
-    return (view.gram[0] - outside) / view.ridge[k] + outside;
-  }
-
   void step_row(const StepView& view, StepResult& out) noexcept {
-    const std::size_t y = view.label[0], columns = view.columns;
     ImplicitRow row;
-    row.e = view.step * view.row_weight[0];
-    row.u = out.u[0];
-    row.classes = columns;
-    row.weight = view.weight;  // 0 for the label, whose coefficient comes out as 0 and is set below
-    row.coefficient = out.coefficient;
-    if (view.free_intercept == nullptr) {
-      row.squared_norm = view.gram[0];
-      row.score = view.score, row.ridge = view.ridge;
-    } else {
-      // Only score/ridge and squared_norm/ridge matter: those are the base and the stretch.
-      score_.resize(columns), ridge_.resize(columns);
-      for (std::size_t k = 0; k < columns; ++k) {
-        ridge_[k] = 1 / stretch(view, k);
-        score_[k] = base(view, 0, k) * ridge_[k];
-      }
-      row.squared_norm = 1;
-      row.score = score_.data(), row.ridge = ridge_.data();
-    }
-    row.label_score = row.score[y];
-    row.label_ridge = row.ridge == nullptr ? 1 : row.ridge[y];
-    solve_implicit_row(row);
-    for (std::size_t k = 0; k < columns; ++k) out.coefficient[k] = -out.coefficient[k];
-    out.coefficient[y] = row.label_coefficient;
-    out.u[0] = row.u;
+    row_problem_.solve(view, out, row, [](ImplicitRow& one) { solve_implicit_row(one); });
   }
 
   void step_batch(const StepView& view, StepResult& out) noexcept {
@@ -120,7 +82,7 @@ class ImplicitRule {
     if (view.ridge != nullptr) {
       score_.resize(n * columns);
       for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t k = 0; k < columns; ++k) score_[i * columns + k] = base(view, i, k);
+        for (std::size_t k = 0; k < columns; ++k) score_[i * columns + k] = base_score(view, i, k);
       batch.base = score_.data();
     }
     if (view.free_intercept != nullptr) {
@@ -132,7 +94,8 @@ class ImplicitRule {
     solver_.solve(batch);
   }
 
-  std::vector<double> score_, ridge_, e_, gram_;
+  RowProblem row_problem_;
+  std::vector<double> score_, e_, gram_;
   ImplicitBatchSolver solver_;
 };
 

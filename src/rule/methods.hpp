@@ -14,14 +14,15 @@
 #include "rule/importance.hpp"
 #include "rule/noise_contrast.hpp"
 #include "rule/one_vs_each.hpp"
+#include "rule/prox.hpp"
 #include "rule/raman.hpp"
 #include "rule/umax.hpp"
 #include "rule/vanilla.hpp"
 
 namespace truemax {
 
-using Methods = std::tuple<ImplicitRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, OneVsEachRule,
-                           NoiseContrastRule, ImportanceRule, ExactRule>;
+using Methods = std::tuple<ImplicitRule, ProxRule, UmaxRule, VanillaRule, RamanRule, CompositionRule,
+                           OneVsEachRule, NoiseContrastRule, ImportanceRule, ExactRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 

@@ -11,12 +11,13 @@ namespace truemax {
 std::span<const std::string_view> RuleOptions::users_of(std::string_view option) {
   static constexpr std::string_view kDelta[] = {"umax"}, kAlpha[] = {"vanilla", "umax"},
                                     kLogQ[] = {"nce", "importance"}, kRefresh[] = {"raman"},
-                                    kRate[] = {"composition"};
+                                    kRate[] = {"composition"}, kRho[] = {"prox"};
   if (option == "delta") return kDelta;
   if (option == "double-sum-alpha") return kAlpha;
   if (option == "log-q") return kLogQ;
   if (option == "refresh") return kRefresh;
   if (option == "running-rate") return kRate;
+  if (option == "rho" || option == "rho-falls") return kRho;
   return {};
 }
 
@@ -37,6 +38,11 @@ void RuleOptions::describe(OptionTable& table) {
               help("refresh", "epochs between two exact passes for the normalisers."));
   table.number("running-rate", &running_rate, {0, 1, true},
                help("running-rate", "share of the new value in the running means; falls with the step."));
+  table.number("rho", &rho, {1e-12, 1e6},
+               help("rho", "how far one step moves u (the mirror strength); large values follow each draw."));
+  table.toggle("rho-falls", &rho_falls,
+               help("rho-falls",
+                    "rho falls with the step; a fixed rho is biased: it stops slightly off the optimum."));
 }
 
 double ProblemInfo::weight_bound() const {

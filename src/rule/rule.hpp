@@ -95,6 +95,7 @@ struct MethodInfo {
   bool projects = false;       // W is projected on a ball where there is ridge
   bool has_companion = false;  // wants the scores of smoothed weights; has smoothing(view), their rate
   bool can_diverge = false;    // by nature; the run then stops with a message
+  bool u_rate = false;         // u moves at a rate of its own (--rho, --sox-rate), not by the step
 };
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
@@ -105,6 +106,8 @@ struct RuleOptions {
   bool log_q = true;            // nce, importance
   std::uint64_t refresh = 1;    // raman: epochs
   double running_rate = 0.5;    // composition
+  double rho = 0.1;             // prox, scent
+  bool rho_falls = true;        // prox, scent
   void describe(OptionTable& table);
   // The methods an option of describe() is for; empty for any other option.
   static std::span<const std::string_view> users_of(std::string_view option);

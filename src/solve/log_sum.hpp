@@ -25,4 +25,9 @@ inline double logistic(double t) {
   return e / (1 + e);
 }
 
+// log(1 + exp(t)), without overflow and to full relative precision.
+inline double softplus(double t) {
+  return t > 0 ? t + std::log1p(std::exp(-t)) : std::log1p(std::exp(t));
+}
+
 }  // namespace truemax

@@ -66,6 +66,7 @@ struct Step {
   std::vector<std::vector<double>> w;  // [K][d] old weights
   std::vector<double> r;               // [K] ridge factors >= 1
   bool free_last = false;              // the last feature is outside the ridge
+  double rho = 0;  // above 0: the distance of u is e/rho times the Bregman distance of exp(-u)
   double ridge(std::size_t k, std::size_t f) const { return free_last && f + 1 == features() ? 1.0 : r[k]; }
   std::size_t rows() const { return x.size(); }
   std::size_t columns() const { return w.size(); }
@@ -74,7 +75,8 @@ struct Step {
 
 // sum_i e_i (u_i + exp(-u_i) + sum_k o_ik exp(x_i.(w_k - w_y) - u_i)) + sum_i (u_i - u_i')^2/2
 //   + sum_k |w_k - w_k'|^2/2 + (r_k - 1)|w_k|^2/2,  at theta = (u_1 .. u_n, w_1 .. w_K), with its
-//   derivatives.
+//   derivatives. With rho > 0, (e_i/rho) (exp(-u_i) - exp(-u_i') + exp(-u_i') (u_i - u_i')) stands in the
+//   place of (u_i - u_i')^2/2.
 class ProximalObjective {
  public:
   explicit ProximalObjective(const Step& step) : s_(step) {}
@@ -95,9 +97,19 @@ class ProximalObjective {
     hessian.assign(size(), Vector(size(), Real(0)));
     for (std::size_t i = 0; i < s_.rows(); ++i) {
       const Real e(s_.e[i]), decayed = e * exp(-theta[i]), moved = theta[i] - s_.u[i];
-      value += e * theta[i] + decayed + moved * moved / 2;
-      gradient[i] += e - decayed + moved;
-      hessian[i][i] += decayed + 1;
+      value += e * theta[i] + decayed;
+      gradient[i] += e - decayed;
+      hessian[i][i] += decayed;
+      if (s_.rho > 0) {
+        const Real old = e * exp(-Real(s_.u[i])), rho(s_.rho);
+        value += (decayed - old + old * moved) / rho;
+        gradient[i] += (old - decayed) / rho;
+        hessian[i][i] += decayed / rho;
+      } else {
+        value += moved * moved / 2;
+        gradient[i] += moved;
+        hessian[i][i] += 1;
+      }
       const std::size_t y = s_.label[i];
       for (std::size_t k = 0; k < s_.columns(); ++k) {
         if (s_.o[i][k] == 0) continue;

@@ -1,0 +1,25 @@
+// The mirror strength rho of a step: it falls with the step unless told otherwise.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "rule/rule.hpp"
+
+namespace truemax {
+
+class MirrorRate {
+ public:
+  explicit MirrorRate(const RuleOptions& options) : rho_(options.rho), falls_(options.rho_falls) {}
+
+  // Above 0, also where the step has fallen to nothing.
+  double at(const StepView& view) const {
+    return falls_ ? std::max(rho_ * view.decayed, std::numeric_limits<double>::min()) : rho_;
+  }
+
+ private:
+  double rho_;
+  bool falls_;
+};
+
+}  // namespace truemax

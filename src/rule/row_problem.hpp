@@ -1,0 +1,63 @@
+// A step of one row as the solvers of one row want it: base scores and how far a coefficient moves them, with
+// ridge and an intercept that may be outside it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "rule/rule.hpp"
+
+namespace truemax {
+
+// The score after the ridge alone: what the step starts from.
+inline double base_score(const StepView& view, std::size_t i, std::size_t k) {
+  const double z = view.score[i * view.columns + k];
+  if (view.ridge == nullptr) return z;
+  if (view.free_intercept == nullptr) return z / view.ridge[k];
+  return (z - view.free_intercept[k]) / view.ridge[k] + view.free_intercept[k];
+}
+
+// How far a coefficient of the class moves the score of the only row.
+inline double stretch_of(const StepView& view, std::size_t k) {
+  if (view.ridge == nullptr) return view.gram[0];
+  const double outside = view.free_intercept == nullptr ? 0 : 1;
+  return (view.gram[0] - outside) / view.ridge[k] + outside;
+}
+
+// Solves the step of the view's only row by `solve`, which takes an ImplicitRow or a ProxRow.
+class RowProblem {
+ public:
+  template <class Row, class Solve>
+  void solve(const StepView& view, StepResult& out, Row& row, Solve&& solve) {
+    const std::size_t y = view.label[0], columns = view.columns;
+    row.e = view.step * view.row_weight[0];
+    row.u = out.u[0];
+    row.classes = columns;
+    row.weight = view.weight;  // 0 for the label, whose coefficient comes out as 0 and is set below
+    row.coefficient = out.coefficient;
+    if (view.free_intercept == nullptr) {
+      row.squared_norm = view.gram[0];
+      row.score = view.score, row.ridge = view.ridge;
+    } else {
+      // Only score/ridge and squared_norm/ridge matter: those are the base and the stretch.
+      score_.resize(columns), ridge_.resize(columns);
+      for (std::size_t k = 0; k < columns; ++k) {
+        ridge_[k] = 1 / stretch_of(view, k);
+        score_[k] = base_score(view, 0, k) * ridge_[k];
+      }
+      row.squared_norm = 1;
+      row.score = score_.data(), row.ridge = ridge_.data();
+    }
+    row.label_score = row.score[y];
+    row.label_ridge = row.ridge == nullptr ? 1 : row.ridge[y];
+    solve(row);
+    for (std::size_t k = 0; k < columns; ++k) out.coefficient[k] = -out.coefficient[k];
+    out.coefficient[y] = row.label_coefficient;
+    out.u[0] = row.u;
+  }
+
+ private:
+  std::vector<double> score_, ridge_;
+};
+
+}  // namespace truemax
