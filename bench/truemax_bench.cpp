@@ -55,8 +55,8 @@ std::vector<Step> steps_of_epoch(const Dataset& data, const TrainOptions& option
   std::vector<ClassId> labels(rows.size());
   for (std::size_t t = 0; t < rows.size(); ++t) labels[t] = data.label[rows[t]];
   DrawBuffer buffer;
-  make_draw("uniform", data.classes->size(), 1, false)
-      ->fill(CounterRandom(options.seed, Stream::draw, 0), 0, rows.size(), labels, buffer);
+  make_draw({.name = "uniform", .classes = data.classes->size()})
+      ->fill(CounterRandom(options.seed, Stream::draw, 0), 0, rows.size(), labels, rows, buffer);
   std::vector<Step> steps(rows.size());
   for (std::size_t t = 0; t < rows.size(); ++t) steps[t] = {rows[t], buffer.classes[t]};
   return steps;

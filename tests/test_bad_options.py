@@ -24,10 +24,14 @@ TRAIN_OPTIONS = (
     ("--eval-every", ("-1", "2.5", *NOT_NUMBERS), "from 0|from 1"),
     ("--split-column", ("0", "-1", "2.5", *NOT_NUMBERS), "from 1"),
     ("--memory-limit", ("-1", "5Q", "K", *NOT_NUMBERS), "size"),
+    ("--draw-power", ("-1", "11", *NOT_NUMBERS), "from 0 to 10"),
+    ("--draw-uniform", ("0", "1.5", *NOT_NUMBERS), "to 1"),
+    ("--head", ("-1", "2.5", *NOT_NUMBERS), "from 0"),
+    ("--active", ("0", "5000", *NOT_NUMBERS), "from 1 to 4096"),
 )
 CHOICES = (
     ("--method", "newton", "implicit.*umax"),
-    ("--draw", "poisson", "uniform"),
+    ("--draw", "poisson", "uniform.*all.*frequency.*blocks.*head-blocks.*active"),
     ("--visit", "backwards", "random.*shuffle.*file"),
     ("--labels", "second", "first.*all"),
     ("--normalize", "l1", "none.*l2"),
@@ -110,12 +114,21 @@ class BadOption(RefusalTest):
         self.refused(["train", self.good, "--method", "umax", "--rows-per-step", 10**6, *OUTPUT], "--rows-per-step",
                      "1000000", "at most")
 
+    def test_a_draw_that_does_not_take_several_rows(self):
+        self.refused(["train", self.good, "--draw", "active", "--rows-per-step", 2, *OUTPUT], "--rows-per-step 2",
+                     "the draw active is for --rows-per-step 1")
+
     def test_options_without_effect_are_said(self):
         for method, arguments, option in (("implicit", ["--delta", 2], "--delta"),
                                           ("vanilla", ["--no-log-q"], "--log-q"),
                                           ("umax", ["--refresh", 2], "--refresh"),
                                           ("exact", ["--classes-per-step", 3], "--classes-per-step"),
                                           ("ove", ["--double-sum-alpha", 1], "--double-sum-alpha"),
+                                          ("exact", ["--draw", "all"], "--draw"),
+                                          ("exact", ["--head", 3], "--head"),
+                                          ("umax", ["--head", 3], "--head"),
+                                          ("umax", ["--draw", "blocks", "--active", 3], "--active"),
+                                          ("umax", ["--draw", "all", "--classes-per-step", 1], "--classes-per-step"),
                                           ("implicit", ["--ridge-intercept"], "--ridge-intercept")):
             with self.subTest(option):
                 said = self.fine("train", self.good, "--method", method, "--epochs", 1, "--step", 0.01, *arguments,

@@ -50,6 +50,22 @@ class Methods(ProgramTest):
     def test_on_delicious(self):
         self.check_all(data_file("delicious", "train.txt.gz"), STEP)
 
+    def test_every_draw(self):
+        """In the table, and better than the class frequencies on skewed rows, for one row and for several."""
+        self.generate("train.txt", rows=2000, classes=100)
+        lines = self.fine("methods").stdout.split("\n\n")[2].splitlines()[2:]
+        names = [line.split()[0] for line in lines]
+        self.assertEqual(names, ["uniform", "all", "frequency", "blocks", "head-blocks", "active"])
+        for draw in names:
+            for n in (1, 10):
+                if draw == "active" and n > 1:
+                    continue
+                with self.subTest(draw=draw, n=n):
+                    result = self.train("train.txt", "implicit", n, 5, 0.1, "--draw", draw, "--step", 3 * n, "--epochs", 20)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertNotIn("above that of the class frequencies", result.stderr)
+                    self.assertEqual(events(self.path("run.jsonl"))[0]["config"]["draw"], draw)
+
     def test_vanilla_that_diverges_says_so_and_keeps_the_last_good_model(self):
         self.generate("train.txt", rows=600)
         result = self.train("train.txt", "vanilla", 1, 5, 0, "--step", 1e4)

@@ -20,9 +20,9 @@ int run_methods() {
                info->whole_set ? "all" : limit_text(info->most_classes), std::string(info->cost)});
     words.add({std::string(info->name), std::string(info->description)});
   }
-  Table draw_words({"draw", "which classes"}, {1});
+  Table draw_words({"draw", "memory", "which classes"}, {1, 2});
   for (const DrawInfo& info : draws())
-    draw_words.add({std::string(info.name), std::string(info.description)});
+    draw_words.add({std::string(info.name), std::string(info.memory), std::string(info.description)});
   say(stdout, "{}\n{}\n{}", table.to_text(), words.to_text(), draw_words.to_text());
   return kSuccess;
 }

@@ -92,10 +92,18 @@ std::vector<std::string> notes_of_unused(const TrainCommand& command) {
   const MethodInfo& info = find_method(command.run.train.method);
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
-    const auto users = RuleOptions::users_of(name);
-    if (users.empty() || std::find(users.begin(), users.end(), info.name) != users.end()) continue;
-    notes.push_back(
-        fmt::format("--{} has no effect on {}; it is for {}", name, info.name, fmt::join(users, ", ")));
+    const auto users = RuleOptions::users_of(name), draw_users = DrawOptions::users_of(name);
+    const std::string_view draw = command.run.train.draw;
+    if (!users.empty() && std::find(users.begin(), users.end(), info.name) == users.end())
+      notes.push_back(
+          fmt::format("--{} has no effect on {}; it is for {}", name, info.name, fmt::join(users, ", ")));
+    else if (info.whole_set && (name == "draw" || !draw_users.empty()))
+      notes.push_back(fmt::format("--{} has no effect on {}, which takes all classes", name, info.name));
+    else if (!draw_users.empty() && std::find(draw_users.begin(), draw_users.end(), draw) == draw_users.end())
+      notes.push_back(fmt::format("--{} has no effect on the draw {}; it is for {}", name, draw,
+                                  fmt::join(draw_users, ", ")));
+    else if (name == "classes-per-step" && !info.whole_set && !find_draw(draw).takes_count)
+      notes.push_back(fmt::format("--{} has no effect on the draw {}, which takes all classes", name, draw));
   }
   if (info.whole_set && command.run.train.classes_per_step > 1)
     notes.push_back(

@@ -58,6 +58,12 @@ class RandomWords {
   std::array<std::uint64_t, 4> words_{};
 };
 
+// Words that are there already, as another such source.
+struct WordList {
+  const std::uint64_t* at;
+  std::uint64_t next() { return *at++; }
+};
+
 // A whole number in [0, n) from 64 random bits; its probabilities differ from 1/n by less than 2^-64.
 inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
   __extension__ using Wide = unsigned __int128;
@@ -65,8 +71,9 @@ inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
 }
 
 // Different whole numbers in [0, n), every set of them as likely as any other, one word each (Floyd's
-// method).
-inline void draw_distinct(RandomWords& words, std::uint64_t n, std::span<std::uint32_t> out) {
+// method). `words` has next().
+template <class Words>
+void draw_distinct(Words& words, std::uint64_t n, std::span<std::uint32_t> out) {
   std::unordered_set<std::uint32_t> seen;  // only where looking through what is there would be slow
   const bool many = out.size() > 64;
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -1,19 +1,46 @@
 #include "draw/draw.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 
 #include "core/error.hpp"
+#include "draw/active.hpp"
+#include "draw/all.hpp"
+#include "draw/blocks.hpp"
+#include "draw/frequency.hpp"
 #include "draw/uniform.hpp"
 
 namespace truemax {
 namespace {
-constexpr std::array<DrawInfo, 1> kDraws{{
+
+constexpr std::array<DrawInfo, 6> kDraws{{
     {"uniform",
-     "classes uniformly without replacement; for one row from all but its label, for several rows, which "
-     "share them, "
-     "from all"},
+     "m classes uniformly without replacement; for one row from all but its label, for several rows, which "
+     "share them, from all",
+     "none", true, true},
+    {"all", "every class but the label, in every step", "none", false, true},
+    {"frequency",
+     "m single classes with replacement, by label frequency to the power --draw-power mixed with uniform "
+     "ones",
+     "24 bytes a class", true, true},
+    {"blocks",
+     "m/16 whole blocks of 16 classes with replacement, by the label mass of a block to the power "
+     "--draw-power mixed with uniform ones; for one row the label's block always",
+     "2 bytes a class", true, true},
+    {"head-blocks", "the --head most frequent classes always, and of the rest blocks as above",
+     "2 bytes a class", true, true},
+    {"active",
+     "for one row: the --active classes that scored highest with it so far always, and m others uniformly",
+     "4 bytes a row and remembered class", true, false},
 }};
-}
+
+constexpr std::string_view kByMass[] = {"frequency", "blocks", "head-blocks"};
+constexpr std::string_view kHead[] = {"head-blocks"};
+constexpr std::string_view kActive[] = {"active"};
+
+}  // namespace
 
 void DrawBuffer::shape(std::size_t steps, std::size_t most_classes) {
   capacity = most_classes;
@@ -22,14 +49,74 @@ void DrawBuffer::shape(std::size_t steps, std::size_t most_classes) {
   count.resize(steps);
 }
 
+void BlockBuffer::shape(std::size_t steps, std::size_t most_blocks) {
+  capacity = most_blocks;
+  blocks.resize(steps * most_blocks);
+  weights.resize(steps * most_blocks);
+  count.resize(steps);
+}
+
+std::span<const std::string_view> DrawOptions::users_of(std::string_view option) {
+  if (option == "draw-power" || option == "draw-uniform") return kByMass;
+  if (option == "head") return kHead;
+  if (option == "active") return kActive;
+  return {};
+}
+
+void DrawOptions::describe(OptionTable& table) {
+  const auto help = [](std::string_view option, std::string_view text) {
+    return fmt::format("Draws {}: {}", fmt::join(users_of(option), ", "), text);
+  };
+  table.number("draw-power", &power, {0, 10},
+               help("draw-power", "classes are drawn by label frequency to this power; 0: all alike."));
+  // A class of no mass has weight K/(m share): the least share keeps that a number to work with.
+  table.number("draw-uniform", &uniform_share, {1e-6, 1},
+               help("draw-uniform", "share of the draws that is uniform, so that every class can be drawn."));
+  table.count("head", &head, {0, 4e9},
+              help("head", "most frequent classes that every step takes, rounded up to blocks of 16."));
+  table.count("active", &active, {1, 4096}, help("active", "classes remembered for each row."));
+}
+
+void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
+                std::span<const ClassId> labels, std::span<const RowId> examples, DrawBuffer& out) const {
+  const std::size_t most = most_classes(), per_step = words();
+  out.shape(steps, most);
+  out.words.resize(per_step);
+  RandomWords source(random, first_step * per_step);
+  for (std::size_t t = 0; t < steps; ++t) {
+    for (std::uint64_t& word : out.words) word = source.next();
+    out.count[t] = static_cast<std::uint32_t>(
+        step(out.words, shared_ ? kUnseenClass : labels[t], shared_ || examples.empty() ? 0 : examples[t],
+             out.classes.data() + t * most, out.weights.data() + t * most));
+  }
+}
+
+void Draw::fill_blocks(const CounterRandom& /*random*/, std::uint64_t /*first_step*/, std::size_t steps,
+                       std::span<const ClassId> /*labels*/, BlockBuffer& out) const {
+  out.shape(steps, 0);
+  std::fill(out.count.begin(), out.count.end(), 0U);
+}
+
 std::span<const DrawInfo> draws() {
   return kDraws;
 }
 
-std::unique_ptr<Draw> make_draw(std::string_view name, std::size_t classes, std::size_t classes_per_step,
-                                bool shared) {
-  if (name == "uniform") return std::make_unique<UniformDraw>(classes, classes_per_step, shared);
-  throw UserError("--draw " + std::string(name) + ": there is no such draw; see 'truemax train --help'");
+const DrawInfo& find_draw(std::string_view name) {
+  for (const DrawInfo& info : kDraws)
+    if (info.name == name) return info;
+  throw UserError(fmt::format("--draw {}: there is no such draw; 'truemax methods' lists them", name));
+}
+
+std::unique_ptr<Draw> make_draw(const DrawRequest& r) {
+  const DrawInfo& info = find_draw(r.name);
+  if (r.shared && !info.takes_rows)
+    throw UserError(fmt::format(
+        "--draw {}: this draw is for one row a step; give --rows-per-step 1 or another --draw", r.name));
+  if (r.name == "uniform") return std::make_unique<UniformDraw>(r.classes, r.classes_per_step, r.shared);
+  if (r.name == "all") return std::make_unique<AllDraw>(r.classes, r.shared);
+  if (r.name == "frequency") return std::make_unique<FrequencyDraw>(r);
+  if (r.name == "active") return std::make_unique<ActiveDraw>(r);
+  return std::make_unique<BlockDraw>(r, r.name == "head-blocks" ? r.options.head : 0);
 }
 
 }  // namespace truemax

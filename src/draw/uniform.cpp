@@ -5,29 +5,31 @@
 namespace truemax {
 
 UniformDraw::UniformDraw(std::size_t classes, std::size_t classes_per_step, bool shared)
-    : shared_(shared),
-      among_(shared ? classes : classes - 1),
-      per_step_(std::min(classes_per_step, among_)) {}
+    : Draw(shared), among_(shared ? classes : classes - 1), per_step_(std::min(classes_per_step, among_)) {}
+
+std::size_t UniformDraw::step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/,
+                              ClassId* classes, double* weights) const {
+  WordList list{words.data()};
+  draw_distinct(list, among_, {classes, per_step_});
+  for (std::size_t j = 0; j < per_step_; ++j) {
+    classes[j] += classes[j] >= label ? 1U : 0U;  // skips the label
+    weights[j] = static_cast<double>(among_) / static_cast<double>(per_step_);
+  }
+  return per_step_;
+}
 
 void UniformDraw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-                       std::span<const ClassId> labels, DrawBuffer& out) const {
-  out.shape(steps, per_step_);
-  std::fill(out.weights.begin(), out.weights.end(),
-            static_cast<double>(among_) / static_cast<double>(per_step_));
-  std::fill(out.count.begin(), out.count.end(), static_cast<std::uint32_t>(per_step_));
-  RandomWords words(random, first_step * per_step_);
-  if (per_step_ == 1 && !shared_) {  // the paper's step, where every nanosecond counts
-    for (std::size_t t = 0; t < steps; ++t) {
-      const auto number = static_cast<ClassId>(uniform_below(words.next(), among_));
-      out.classes[t] = number + (number >= labels[t] ? 1U : 0U);
-    }
-    return;
-  }
+                       std::span<const ClassId> labels, std::span<const RowId> examples,
+                       DrawBuffer& out) const {
+  if (per_step_ != 1 || shared()) return Draw::fill(random, first_step, steps, labels, examples, out);
+  // The paper's step, where every nanosecond counts.
+  out.shape(steps, 1);
+  std::fill(out.weights.begin(), out.weights.end(), static_cast<double>(among_));
+  std::fill(out.count.begin(), out.count.end(), 1U);
+  RandomWords words(random, first_step);
   for (std::size_t t = 0; t < steps; ++t) {
-    const std::span<ClassId> classes(&out.classes[t * per_step_], per_step_);
-    draw_distinct(words, among_, classes);
-    if (shared_) continue;
-    for (ClassId& k : classes) k += k >= labels[t] ? 1U : 0U;  // skips the label
+    const auto number = static_cast<ClassId>(uniform_below(words.next(), among_));
+    out.classes[t] = number + (number >= labels[t] ? 1U : 0U);
   }
 }
 

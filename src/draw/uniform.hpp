@@ -11,13 +11,16 @@ class UniformDraw final : public Draw {
  public:
   UniformDraw(std::size_t classes, std::size_t classes_per_step, bool shared);
   std::size_t most_classes() const override { return per_step_; }
+  bool always_full() const override { return true; }
+  std::size_t words() const override { return per_step_; }
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+                   double* weights) const override;
   void fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-            std::span<const ClassId> labels, DrawBuffer& out) const override;
+            std::span<const ClassId> labels, std::span<const RowId> examples, DrawBuffer& out) const override;
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override { return inclusion(k); }
 
  private:
-  bool shared_;
   std::size_t among_, per_step_;  // classes to draw from, and how many
 };
 

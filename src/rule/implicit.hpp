@@ -33,7 +33,7 @@ class ImplicitRule {
 
   void step(const StepView& view, StepResult& out) noexcept {
     if (view.rows > 1) return step_batch(view, out);
-    if (view.columns > 2) return step_row(view, out);
+    if (view.columns != 2) return step_row(view, out);  // one column: nothing was drawn but the label
     const std::size_t y = view.label[0], k = 1 - y;
     ImplicitProblems p = kNoProblems;
     p.e[0] = view.step * view.row_weight[0];

@@ -43,16 +43,15 @@ class Runner final : public EpochRunner {
       : options_(options),
         problem_(problem_of(data, options)),
         rule_(options.rule, problem_),
-        draw_(R::kInfo.whole_set ? nullptr
-                                 : make_draw(options.draw, data.classes->size(), options.classes_per_step,
-                                             options.rows_per_step > 1)),
+        draw_(draw_for(data, options)),
         order_(options.visit, options.seed, data.size(), options.rows_per_step),
         together_(options.rows_per_step),
-        ahead_(steps_ahead(together_ + (draw_ ? draw_->most_classes() : data.classes->size()))),
+        ahead_(learns() ? 1
+                        : steps_ahead(together_ + (draw_ ? draw_->most_classes() : data.classes->size()))),
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
         gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
-    if (options.ridge > 0) beta_ = ridge_weights(data, options, draw_.get());
+    if (options.ridge > 0 && !learns()) beta_ = ridge_weights(data, options, draw_.get());
   }
 
   bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
@@ -61,10 +60,11 @@ class Runner final : public EpochRunner {
     step_ = options_.step_at(state.epoch);
     const CounterRandom random(options_.seed, Stream::draw, state.epoch);
     order_.start_epoch(state.epoch);
+    if (learns()) draw_->attach(state.draw_memory);
     // The bound on the weights only grows as steps are taken; the truth is cheap once an epoch.
     if (state.largest_weight > kPairWeightHigh / 2) state.largest_weight = state.weights.largest();
     if (state.step == 0 && !start_epoch(data, state, stop)) return false;
-    std::uint64_t watched = 0;
+    std::uint64_t watched = state.step;
     while (state.step < steps) {
       if (stop.load(std::memory_order_relaxed)) return false;
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(ahead_, steps - state.step));
@@ -75,9 +75,10 @@ class Runner final : public EpochRunner {
         labels_[t] = data.label[rows_[t]];
         __builtin_prefetch(&data.rows.begin[data.row_of(rows_[t])]);
       }
-      if (draw_) draw_->fill(random, state.step, count, {labels_.data(), visited}, buffer_);
+      if (draw_)
+        draw_->fill(random, state.step, count, {labels_.data(), visited}, {rows_.data(), visited}, buffer_);
       if constexpr (PairRule<R>) {
-        if (together_ == 1 && buffer_.capacity == 1 && beta_.empty()) {
+        if (together_ == 1 && buffer_.capacity == 1 && draw_->always_full() && options_.ridge == 0) {
           run_groups(data, state, {rows_.data(), count}, labels_.data(), step_);
           continue_watch(state, watch, watched);
           continue;
@@ -102,6 +103,7 @@ class Runner final : public EpochRunner {
     watch(state.step);
   }
 
+  bool learns() const { return draw_ && draw_->learns(); }
   bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
 
   // What a method wants at the beginning of an epoch; false where `stop` was raised.
@@ -200,7 +202,7 @@ class Runner final : public EpochRunner {
     view.log_q = a.log_q.data();
     view.step = step_ / static_cast<double>(together_);
     view.decayed = step_ / options_.step_at(0);
-    if (!beta_.empty()) set_ridge(state, view, columns);
+    if (options_.ridge > 0) set_ridge(state, view, columns);
     if (R::kInfo.has_companion) view.smoothed = smoothed_scores(data, state, rows);
     StepResult result{a.coefficient.data(), a.u.data()};
     rule_.step(view, result);
@@ -211,9 +213,10 @@ class Runner final : public EpochRunner {
       state.rows[rows[i]].u = a.u[i];
       apply(data, state, rows[i], i, columns);
     }
-    if (!beta_.empty()) apply_ridge(state);
+    if (options_.ridge > 0) apply_ridge(state);
     if (tracks_norms()) Norms::project(state.norms, state.weights, problem_.weight_bound());
     if constexpr (R::kInfo.has_companion) Companion::decay(state.companion, rule_.smoothing(view));
+    if (learns()) draw_->learn(rows[0], {a.classes.data(), a.drawn}, a.score.data());
     ++state.step;
   }
 
@@ -221,10 +224,10 @@ class Runner final : public EpochRunner {
   // label.
   void take_classes(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
     StepArrays& a = arrays_;
-    const ClassId* drawn = &buffer_.classes[t * buffer_.capacity];
-    const double* weight = &buffer_.weights[t * buffer_.capacity];
+    const ClassId* drawn = buffer_.classes.data() + t * buffer_.capacity;
+    const double* weight = buffer_.weights.data() + t * buffer_.capacity;
     a.take_drawn(drawn, buffer_.count[t]);
-    if (rows.size() == 1) {
+    if (together_ == 1) {  // a step of several rows may have one that is left: its label may be drawn
       a.classes.push_back(data.label[rows[0]]);
       a.shape(1, a.drawn + 1);
       a.label[0] = static_cast<std::uint32_t>(a.drawn);
@@ -296,7 +299,10 @@ class Runner final : public EpochRunner {
     StepArrays& a = arrays_;
     const double factor = step_ * options_.ridge / problem_.rows;  // eta mu
     a.ridge.assign(columns, 1.0);
-    for (std::size_t c = 0; c < a.classes.size(); ++c) a.ridge[c] = 1 + factor * beta_[a.classes[c]];
+    for (std::size_t c = 0; c < a.classes.size(); ++c) {
+      const double beta = !learns() ? beta_[a.classes[c]] : c < a.drawn ? a.weight[c] : 1;
+      a.ridge[c] = 1 + factor * beta;
+    }
     view.ridge = a.ridge.data();
     if (!problem_.free_intercept) return;
     a.intercept.assign(columns, 0.0);
@@ -391,7 +397,7 @@ class Runner final : public EpochRunner {
   CommutingGroups groups_;
   StepArrays arrays_;
   GramKernel gram_;
-  std::vector<double> beta_;  // by class; empty without ridge
+  std::vector<double> beta_;  // by class; empty without ridge, and where the draw learns
   double step_ = 0;           // eta N of the epoch under way
 };
 
@@ -400,15 +406,15 @@ class Runner final : public EpochRunner {
 std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
   const MethodInfo& info = find_method(options.method);
   const std::uint64_t classes = data.classes->size(), n = options.rows_per_step;
-  const std::uint64_t drawn =
-      info.whole_set ? classes : std::min<std::uint64_t>(options.classes_per_step, classes);
+  const std::unique_ptr<Draw> draw = draw_for(data, options);
+  const std::uint64_t drawn = draw ? draw->most_classes() : classes;
   const std::uint64_t columns = info.whole_set ? classes + kLanes : drawn + n, number = sizeof(double);
   std::uint64_t bytes =
       n * columns * 4 * number + n * n * number;  // scores, weights, coefficients, smoothed scores
-  if (!info.whole_set)
+  if (draw)
     bytes += steps_ahead(n + drawn) *
                  (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
-             options.classes_per_step * sizeof(ClassId);
+             draw->words() * sizeof(std::uint64_t) + draw->memory_bytes();
   if (options.ridge > 0) bytes += classes * 3 * number;  // beta, scales, norms
   if (info.has_companion) bytes += data.size() * sizeof(RowId) + classes * 5 * number;
   return bytes;

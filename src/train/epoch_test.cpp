@@ -149,7 +149,7 @@ TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
       options.step = 5;
       TrainState slow = make_state(data, options);
       const ImplicitRule rule(options.rule, {});
-      const auto draw = make_draw("uniform", classes, 1, false);
+      const auto draw = make_draw({.name = "uniform", .classes = classes});
       VisitOrder order(options.visit, options.seed, data.size());
       for (; slow.epoch < options.epochs; ++slow.epoch) {
         order.start_epoch(slow.epoch);
@@ -158,7 +158,7 @@ TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
           order.fill(t, {&i, 1});
           const ClassId y = data.label[i];
           DrawBuffer buffer;
-          draw->fill(CounterRandom(options.seed, Stream::draw, slow.epoch), t, 1, {&y, 1}, buffer);
+          draw->fill(CounterRandom(options.seed, Stream::draw, slow.epoch), t, 1, {&y, 1}, {&i, 1}, buffer);
           const ClassId k = buffer.classes[0];
           RowState& row = slow.rows[i];
           PairSteps pair{};

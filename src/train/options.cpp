@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/parallel.hpp"
-#include "draw/draw.hpp"
 #include "rule/methods.hpp"
 
 namespace truemax {
@@ -27,7 +26,7 @@ void TrainOptions::describe(OptionTable& table) {
     method_names.emplace_back(info->name);
     if (info->biased) biased.emplace_back(info->name);
   }
-  for (const DrawInfo& info : draws()) draw_names.emplace_back(info.name);
+  for (const DrawInfo& info : truemax::draws()) draw_names.emplace_back(info.name);
   table.named_choice(
       "method", &method, method_names,
       fmt::format(
@@ -42,7 +41,9 @@ void TrainOptions::describe(OptionTable& table) {
   table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).");
   table.count("rows-per-step", &rows_per_step, {1, 1e9},
               "Rows in a step (n); the step is divided among them.");
-  table.named_choice("draw", &draw, draw_names, "How the classes of a step are drawn.");
+  table.named_choice("draw", &draw, draw_names,
+                     "How the classes of a step are drawn ('truemax methods' tells more).");
+  draws.describe(table);
   table.choice(
       "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
       "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.");
@@ -64,6 +65,10 @@ void TrainOptions::check() const {
   const MethodInfo& info = find_method(method);
   check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "row", "rows");
   check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "class", "classes");
+  if (!find_draw(draw).takes_rows && rows_per_step > 1 && !info.whole_set)
+    throw UserError(
+        fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
+                    rows_per_step, draw));
 }
 
 std::size_t TrainOptions::thread_count() const {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/options.hpp"
+#include "draw/draw.hpp"
 #include "rule/rule.hpp"
 
 namespace truemax {
@@ -21,6 +22,7 @@ struct TrainOptions {
   std::uint64_t classes_per_step = 1;  // m
   std::uint64_t rows_per_step = 1;     // n
   std::string draw = "uniform";
+  DrawOptions draws;
   Visit visit = Visit::random;
   bool intercept = false;
   double ridge = 0;              // mu, beside the sum of the row losses
@@ -31,7 +33,7 @@ struct TrainOptions {
   RuleOptions rule;
 
   void describe(OptionTable& table);
-  // What single ranges cannot say: that the method takes this n and m. Throws UserError.
+  // What single ranges cannot say: that the method takes this n and m, and the draw this n. Throws UserError.
   void check() const;
   std::size_t thread_count() const;
   double step_at(std::uint64_t epoch) const;

@@ -1,6 +1,7 @@
 // What the step loop computes of the whole problem before it starts.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "data/dataset.hpp"
@@ -12,8 +13,13 @@ namespace truemax {
 
 ProblemInfo problem_of(const Dataset& data, const TrainOptions& options);
 
-// The paper's beta: the inverse of the probability that a class is in a step, drawn or as the label of a row.
-// `draw`: null where every step has all classes.
+// The draw that the options name, for these data; null for a method that takes all classes.
+std::unique_ptr<Draw> draw_for(const Dataset& data, const TrainOptions& options);
+
+// The paper's beta: the inverse of the probability that a class is in a step, drawn or as the label of a row
+// (or, where the draw takes the label's block, in the block of one). `draw`: null where every step has all
+// classes. Not for a draw that learns, which has no such probabilities: there a class's ridge is weighted by
+// its draw weight, whose mean is 1 too, and that of the label by 1.
 std::vector<double> ridge_weights(const Dataset& data, const TrainOptions& options, const Draw* draw);
 
 }  // namespace truemax

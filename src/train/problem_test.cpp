@@ -32,7 +32,8 @@ TEST(RidgeWeights, AreTheInverseOfTheProbabilityToBeInAStep) {
     for (const std::size_t m : {1U, 2U, 4U}) {
       TrainOptions options = options_of("umax", m);
       options.rows_per_step = n;
-      const auto draw = make_draw("uniform", kClasses, m, n > 1);
+      const auto draw =
+          make_draw({.name = "uniform", .classes = kClasses, .classes_per_step = m, .shared = n > 1});
       std::vector<double> in(kClasses, 0.0);
       double steps = 0;
       for (const unsigned rows : sets(data.size(), n)) {
@@ -50,6 +51,34 @@ TEST(RidgeWeights, AreTheInverseOfTheProbabilityToBeInAStep) {
         EXPECT_NEAR(beta[k] * in[k] / steps, 1, 1e-12) << n << 'x' << m << " class " << k;
     }
   for (const double beta : ridge_weights(data, options_of("exact", 1), nullptr)) EXPECT_EQ(beta, 1);
+}
+
+// A draw of blocks for one row also brings the block of the label. What a draw tells of itself is enumerated
+// in its own room; here are all rows, and all pairs of them.
+TEST(RidgeWeights, CountTheBlockThatALabelBrings) {
+  constexpr std::size_t kClasses = 40;
+  const Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kClasses);
+  const auto rows = static_cast<double>(data.size());
+  for (const char* name : {"frequency", "blocks", "head-blocks", "all"})
+    for (const std::size_t n : {1U, 2U}) {
+      TrainOptions options = options_of("umax", 1);
+      options.draw = name, options.draws.head = 16, options.rows_per_step = n;
+      const auto draw = draw_for(data, options);
+      const bool blocks = draw->whole_blocks() && n == 1;
+      const std::vector<double> beta = ridge_weights(data, options, draw.get());
+      for (ClassId k = 0; k < kClasses; ++k) {
+        double in = 0;
+        for (std::size_t i = 0; i < data.size(); ++i)
+          for (std::size_t j = 0; j < data.size(); ++j) {
+            if (n == 2 && i == j) continue;
+            bool brought = false;
+            for (const std::size_t row : {i, n == 2 ? j : i})
+              brought |= data.label[row] == k || (blocks && data.label[row] / 16 == k / 16);
+            in += (brought ? 1 : draw->inclusion(k)) / (n == 2 ? rows * (rows - 1) : rows * rows);
+          }
+        EXPECT_NEAR(beta[k] * in, 1, 1e-12) << name << " n " << n << " class " << k;
+      }
+    }
 }
 
 TEST(ProblemInfo, BoundsAreInfiniteWithoutRidgeAndFiniteWithIt) {

@@ -246,7 +246,8 @@ PreparedRun prepare_run(RunOptions options) {
 
   require_step_shape(options.train, run.data);
   const std::uint64_t others = run.data.classes->size() - (options.train.rows_per_step == 1 ? 1 : 0);
-  if (options.train.classes_per_step > others && !find_method(options.train.method).whole_set)
+  if (options.train.classes_per_step > others && options.train.draw == "uniform" &&
+      !find_method(options.train.method).whole_set)
     run.notes.push_back(
         fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
                     options.train.classes_per_step, others));

@@ -34,7 +34,13 @@ class SlowTrainer {
     state.u.assign(data_.size(), R::kInfo.exact_start ? std::log(static_cast<double>(classes_)) : 0.0);
     R rule(options_.rule, problem());
     const std::size_t n = options_.rows_per_step;
-    const auto draw = make_draw(options_.draw, classes_, options_.classes_per_step, n > 1);
+    const auto draw = make_draw({.name = options_.draw,
+                                 .classes = classes_,
+                                 .classes_per_step = options_.classes_per_step,
+                                 .shared = n > 1,
+                                 .label_mass = label_mass(),
+                                 .examples = data_.size(),
+                                 .options = options_.draws});
     VisitOrder order(options_.visit, options_.seed, data_.size(), n);
     for (std::uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
       order.start_epoch(epoch);
@@ -46,7 +52,7 @@ class SlowTrainer {
         for (const RowId i : rows) labels.push_back(data_.label[i]);
         std::map<ClassId, double> drawn;  // class and weight
         DrawBuffer buffer;
-        draw->fill(CounterRandom(options_.seed, Stream::draw, epoch), t, 1, labels, buffer);
+        draw->fill(CounterRandom(options_.seed, Stream::draw, epoch), t, 1, labels, rows, buffer);
         for (std::size_t j = 0; j < buffer.count[0]; ++j) drawn[buffer.classes[j]] = buffer.weights[j];
         if (R::kInfo.whole_set)
           for (ClassId k = 0; k < classes_; ++k) drawn[k] = 1;
@@ -96,12 +102,21 @@ class SlowTrainer {
     }
   }
 
+  std::vector<double> label_mass() const {
+    std::vector<double> mass(classes_, 0.0);
+    for (RowId i = 0; i < data_.size(); ++i)
+      mass[data_.label[i]] += static_cast<double>(data_.example_weight(i));
+    return mass;
+  }
+
   // The probability that class k is in a step, by its definition: rows without replacement, drawn classes
   // independent.
   double inclusion(ClassId k, const Draw& draw, bool whole_set) const {
     if (whole_set) return 1;
     double rows = 0, missed = 1;
-    for (const ClassId y : data_.label) rows += y == k;
+    const bool blocks =
+        draw.whole_blocks() && options_.rows_per_step == 1;  // then the label brings its block
+    for (const ClassId y : data_.label) rows += blocks ? y / 16 == k / 16 : y == k;
     for (std::size_t j = 0; j < options_.rows_per_step; ++j)
       missed *= 1 - rows / static_cast<double>(data_.size() - j);
     return 1 - missed * (1 - draw.inclusion(k));
@@ -109,7 +124,7 @@ class SlowTrainer {
 
   template <class R>
   void step(R& rule, SlowState& state, const std::vector<RowId>& rows, const std::map<ClassId, double>& drawn,
-            const Draw& draw, std::uint64_t epoch) const {
+            Draw& draw, std::uint64_t epoch) const {
     std::map<ClassId, double> columns = drawn;
     for (const RowId i : rows) columns.emplace(data_.label[i], 0.0);
     std::vector<ClassId> k;
@@ -135,8 +150,10 @@ class SlowTrainer {
       u.push_back(state.u[i]);
     }
     for (const ClassId one : k) {
-      ridge.push_back(1 + step_size * options_.ridge / static_cast<double>(data_.size()) /
-                              inclusion(one, draw, R::kInfo.whole_set));
+      const double beta = !draw.learns()         ? 1 / inclusion(one, draw, R::kInfo.whole_set)
+                          : drawn.count(one) > 0 ? drawn.at(one)
+                                                 : 1;
+      ridge.push_back(1 + step_size * options_.ridge / static_cast<double>(data_.size()) * beta);
       intercept.push_back(state.w[one][features_]);
       log_q.push_back(std::log(draw.mean_count(one)));
     }
@@ -163,6 +180,13 @@ class SlowTrainer {
           state.s[k[j]][f] /= ridge[j];
         }
     if (R::kInfo.projects) project(state);
+    if (draw.learns() && !R::kInfo.whole_set) {
+      std::vector<ClassId> seen;
+      std::vector<double> of_seen;
+      for (std::size_t j = 0; j < k.size(); ++j)
+        if (j != label[0]) seen.push_back(k[j]), of_seen.push_back(score[j]);
+      draw.learn(rows[0], seen, of_seen.data());
+    }
     if constexpr (R::kInfo.has_companion) {
       const double b = rule.smoothing(view);
       for (ClassId one = 0; one < classes_; ++one)

@@ -36,8 +36,9 @@ struct TrainState {
   std::uint64_t step = 0;      // finished steps of the epoch under way
   double largest_weight =
       0;  // no number in the memory of `weights` is larger in absolute value (an upper bound)
-  CompanionState companion;  // empty for methods without
-  NormState norms;           // empty for methods that do not project
+  CompanionState companion;          // empty for methods without
+  std::vector<ClassId> draw_memory;  // of a draw that learns
+  NormState norms;                   // empty for methods that do not project
 };
 
 }  // namespace truemax

@@ -19,7 +19,7 @@
 
 namespace truemax {
 
-inline constexpr std::size_t kLanes = 16;  // classes in a block: the floats of a cache line
+inline constexpr std::size_t kLanes = kBlockClasses;  // the floats of a cache line
 
 class Weights {
  public:

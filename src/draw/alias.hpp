@@ -1,0 +1,71 @@
+// Draws by given probabilities in constant time (Walker's alias table, Vose's construction), and what to do
+// with several of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace truemax {
+
+// A word falls into one of n equal cells; within it, below `keep` (in units of 2^-64 of the cell) it means
+// the cell's own number, else the other one.
+class AliasTable {
+ public:
+  struct Cell {
+    std::uint64_t keep = 0;
+    std::uint32_t other = 0;
+  };
+
+  AliasTable() = default;
+  explicit AliasTable(std::span<const double> probability);  // of sum 1
+
+  std::uint32_t pick(std::uint64_t word) const {
+    __extension__ using Wide = unsigned __int128;
+    const Wide place = static_cast<Wide>(word) * cells_.size();
+    const auto cell = static_cast<std::uint32_t>(place >> 64);
+    return static_cast<std::uint64_t>(place) < cells_[cell].keep ? cell : cells_[cell].other;
+  }
+  std::span<const Cell> cells() const { return cells_; }
+
+ private:
+  std::vector<Cell> cells_;
+};
+
+// q_i = (1 - uniform_share) mass_i^power/sum + uniform_share/n.
+std::vector<double> mixed_probabilities(std::span<const double> mass, double power, double uniform_share);
+
+// A number of draws with replacement: each outcome once, with weight times/(draws q).
+class WeightedDraws {
+ public:
+  WeightedDraws() = default;
+  WeightedDraws(std::vector<double> probability, std::size_t draws);
+
+  std::size_t outcomes() const { return probability_.size(); }
+  std::size_t draws() const { return draws_; }
+  double mean_count(std::size_t i) const { return static_cast<double>(draws_) * probability_[i]; }
+  double inclusion(std::size_t i) const;
+  std::uint64_t memory_bytes() const { return outcomes() * (sizeof(AliasTable::Cell) + sizeof(double)); }
+
+  // Calls take(outcome, weight) in rising order. One word a draw; the words become the outcomes.
+  template <class Take>
+  void each(std::span<std::uint64_t> words, Take&& take) const {
+    for (std::uint64_t& word : words) word = table_.pick(word);
+    std::sort(words.begin(), words.end());
+    for (std::size_t i = 0; i < words.size();) {
+      const std::uint64_t outcome = words[i];
+      std::size_t times = 0;
+      for (; i < words.size() && words[i] == outcome; ++i) ++times;
+      take(static_cast<std::uint32_t>(outcome), static_cast<double>(times) / mean_count(outcome));
+    }
+  }
+
+ private:
+  std::vector<double> probability_;
+  AliasTable table_;
+  std::size_t draws_ = 0;
+};
+
+}  // namespace truemax

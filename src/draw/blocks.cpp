@@ -1,0 +1,86 @@
+#include "draw/blocks.hpp"
+
+namespace truemax {
+namespace {
+
+std::size_t blocks_for(std::size_t classes) {
+  return classes / kBlockClasses + (classes % kBlockClasses == 0 ? 0 : 1);
+}
+
+}  // namespace
+
+BlockDraw::BlockDraw(const DrawRequest& request, std::uint64_t head_classes)
+    : Draw(request.shared),
+      classes_(request.classes),
+      blocks_(blocks_for(classes_)),
+      head_(std::min(blocks_for(head_classes), blocks_)) {
+  std::vector<double> mass(blocks_ - head_, 0.0);
+  double total = 0;
+  for (std::size_t k = 0; k < classes_; ++k) {
+    total += request.label_mass[k];
+    if (k / kBlockClasses >= head_) mass[k / kBlockClasses - head_] += request.label_mass[k];
+  }
+  tail_ = WeightedDraws(mixed_probabilities(mass, request.options.power, request.options.uniform_share),
+                        blocks_for(request.classes_per_step));
+  label_share_ = std::move(mass);
+  for (double& share : label_share_) share = total > 0 ? share / total : 0;
+}
+
+std::size_t BlockDraw::most_blocks() const {
+  const std::size_t own = shared() ? 0 : 1;
+  return std::min(head_ + own + tail_.draws(), blocks_);
+}
+
+template <class Take>
+void BlockDraw::visit(std::span<std::uint64_t> words, ClassId label, Take&& take) const {
+  const std::size_t own = label == kUnseenClass ? blocks_ : label / kBlockClasses;
+  for (std::size_t b = 0; b < head_; ++b) take(b, 1.0);
+  if (own >= head_ && own < blocks_) take(own, 1.0);
+  tail_.each(words, [&](std::uint32_t outcome, double weight) {
+    if (head_ + outcome != own) take(head_ + outcome, weight);
+  });
+}
+
+std::size_t BlockDraw::step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/,
+                            ClassId* classes, double* weights) const {
+  std::size_t count = 0;
+  visit(words, label, [&](std::size_t b, double weight) {
+    for (std::size_t k = b * kBlockClasses; k < std::min((b + 1) * kBlockClasses, classes_); ++k) {
+      if (k == label) continue;
+      classes[count] = static_cast<ClassId>(k);
+      weights[count++] = weight;
+    }
+  });
+  return count;
+}
+
+void BlockDraw::fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
+                            std::span<const ClassId> labels, BlockBuffer& out) const {
+  const std::size_t most = most_blocks();
+  out.shape(steps, most);
+  out.words.resize(words());
+  RandomWords source(random, first_step * words());
+  for (std::size_t t = 0; t < steps; ++t) {
+    for (std::uint64_t& word : out.words) word = source.next();
+    std::size_t at = t * most;
+    visit(out.words, shared() ? kUnseenClass : labels[t], [&](std::size_t b, double weight) {
+      out.blocks[at] = static_cast<std::uint32_t>(b);
+      out.weights[at++] = weight;
+    });
+    out.count[t] = static_cast<std::uint32_t>(at - t * most);
+  }
+}
+
+double BlockDraw::inclusion(ClassId k) const {
+  const std::size_t b = k / kBlockClasses;
+  return b < head_ ? 1 : tail_.inclusion(b - head_);
+}
+
+double BlockDraw::mean_count(ClassId k) const {
+  const std::size_t b = k / kBlockClasses;
+  if (b < head_) return 1;
+  const double own = shared() ? 0 : label_share_[b - head_];
+  return own + (1 - own) * tail_.mean_count(b - head_);
+}
+
+}  // namespace truemax

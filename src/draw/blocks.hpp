@@ -1,0 +1,42 @@
+// Whole blocks of 16 classes: a block's weights lie in the same cache lines, so that its other classes cost
+// little more than one. B = ceil(m/16) blocks are drawn with replacement by their label mass: weight
+// times/(B q_b). The blocks of the head, the most frequent classes, are always taken instead, with weight 1.
+//
+// For one row the label's block is always taken too, with weight 1: its lines are touched anyway, so its
+// other 15 classes are free, and they are those that the draw need not bring; where it is drawn, that counts
+// nothing. Given the label, a class of its block has weight 1, and any other the mean weight 1.
+#pragma once
+
+#include "draw/alias.hpp"
+#include "draw/draw.hpp"
+
+namespace truemax {
+
+class BlockDraw final : public Draw {
+ public:
+  BlockDraw(const DrawRequest& request, std::uint64_t head_classes);
+  std::size_t most_classes() const override { return std::min(most_blocks() * kBlockClasses, classes_); }
+  std::size_t words() const override { return tail_.draws(); }
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+                   double* weights) const override;
+  double inclusion(ClassId k) const override;
+  double mean_count(ClassId k) const override;
+  bool whole_blocks() const override { return true; }
+  std::size_t most_blocks() const override;
+  void fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
+                   std::span<const ClassId> labels, BlockBuffer& out) const override;
+  std::uint64_t memory_bytes() const override {
+    return tail_.memory_bytes() + label_share_.size() * sizeof(double);
+  }
+
+ private:
+  // Calls take(block, weight) for every block of a step, each once: the head, the label's, those drawn.
+  template <class Take>
+  void visit(std::span<std::uint64_t> words, ClassId label, Take&& take) const;
+
+  std::size_t classes_, blocks_, head_;  // head_: blocks
+  WeightedDraws tail_;
+  std::vector<double> label_share_;  // of each block of the tail: how often it has the label
+};
+
+}  // namespace truemax

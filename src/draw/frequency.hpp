@@ -1,0 +1,37 @@
+// Single classes by label frequency, m draws with replacement: weight times/(m q_k). The label of a step's
+// only row is drawn like any other and left out, which changes nothing for the others; a step may so be
+// without classes.
+#pragma once
+
+#include "draw/alias.hpp"
+#include "draw/draw.hpp"
+
+namespace truemax {
+
+class FrequencyDraw final : public Draw {
+ public:
+  explicit FrequencyDraw(const DrawRequest& request)
+      : Draw(request.shared),
+        draws_(mixed_probabilities(request.label_mass, request.options.power, request.options.uniform_share),
+               request.classes_per_step) {}
+  std::size_t most_classes() const override { return std::min(draws_.draws(), draws_.outcomes()); }
+  std::size_t words() const override { return draws_.draws(); }
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/, ClassId* classes,
+                   double* weights) const override {
+    std::size_t count = 0;
+    draws_.each(words, [&](ClassId k, double weight) {
+      if (k == label) return;
+      classes[count] = k;
+      weights[count++] = weight;
+    });
+    return count;
+  }
+  double inclusion(ClassId k) const override { return draws_.inclusion(k); }
+  double mean_count(ClassId k) const override { return draws_.mean_count(k); }
+  std::uint64_t memory_bytes() const override { return draws_.memory_bytes(); }
+
+ private:
+  WeightedDraws draws_;
+};
+
+}  // namespace truemax
