@@ -142,6 +142,7 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     train_options.describe(table);
     describe_memory_limit(table, &memory_limit);
     set_options(table, options);
+    train_options.complete([&](const char* name) { return options.count(name) > 0; });
     train_options.check();
     const Dataset& rows = data.inside().data;
     require_step_shape(train_options, rows);

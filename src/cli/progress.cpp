@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/command.hpp"
@@ -60,10 +61,15 @@ void TrainProgress::stepped(std::uint64_t epoch, std::uint64_t steps, std::uint6
                             double train_seconds) {
   if (!line_.due()) return;
   const double done = static_cast<double>(epoch) * static_cast<double>(of) + static_cast<double>(steps);
-  const double all = static_cast<double>(epochs_) * static_cast<double>(of);
+  double all = static_cast<double>(epochs_) * static_cast<double>(of);
+  if (steps_ > 0) all = std::min(all, static_cast<double>(steps_));
   const double rate = done / train_seconds;
-  line_.show(fmt::format("epoch {}/{}  {:3.0f}%  {} steps/s{}  {} left", epoch + 1, epochs_, 100 * done / all,
-                         rate_text(rate), loss_, clock_text((all - done) / rate)));
+  double left = (all - done) / rate;
+  if (seconds_ > 0) left = std::min(left, std::max(seconds_ - train_seconds, 0.0));
+  const std::string epochs = epochs_ < kUnlimitedEpochs ? fmt::format("/{}", epochs_) : "";
+  line_.show(fmt::format("epoch {}{}  {:3.0f}%  {} steps/s{}  {} left", epoch + 1, epochs,
+                         100 * train_seconds / (train_seconds + left), rate_text(rate), loss_,
+                         clock_text(left)));
 }
 
 void TrainProgress::evaluating(std::size_t rows, std::size_t of) {

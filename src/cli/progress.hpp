@@ -35,14 +35,16 @@ class RowProgress {
 
 class TrainProgress final : public TrainObserver {
  public:
-  explicit TrainProgress(std::uint64_t epochs) : epochs_(epochs) {}
+  explicit TrainProgress(const TrainOptions& options)
+      : epochs_(options.epochs), steps_(options.steps), seconds_(options.seconds) {}
 
   void stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of, double train_seconds) override;
   void evaluating(std::size_t rows, std::size_t of) override;
   void evaluated(const EvaluationRecord& record) override;
 
  private:
-  std::uint64_t epochs_;
+  std::uint64_t epochs_, steps_;  // what ends the run
+  double seconds_;
   std::string loss_;
   ProgressLine line_;
   RowProgress rows_;

@@ -47,10 +47,20 @@ std::string counts_text(const char* name, const Dataset& data, LabelRule labels)
   return text + "\n";
 }
 
+// What ends the run: "50 epochs", "10 steps or 2 s".
+std::string budget_text(const TrainOptions& o) {
+  std::vector<std::string> ends;
+  if (o.epochs < kUnlimitedEpochs) ends.push_back(counted(o.epochs, "epoch"));
+  if (o.steps > 0) ends.push_back(counted(o.steps, "step"));
+  if (o.seconds > 0) ends.push_back(fmt::format("{:g} s", o.seconds));
+  return fmt::format("{}", fmt::join(ends, " or "));
+}
+
 std::string method_text(const TrainOptions& o, bool fitted) {
-  return fmt::format("method  {}, step {:.4g}{}, decay {:g}, {}, {} x {}, draw {}, seed {}\n", o.method,
-                     o.step, fitted ? " (fitted)" : "", o.decay, counted(o.epochs, "epoch"), o.rows_per_step,
-                     o.classes_per_step, o.draw, o.seed);
+  const bool linear = o.schedule == Schedule::linear;
+  return fmt::format("method  {}, step {:.4g}{}, {}, {}, {} x {}, draw {}, seed {}\n", o.method, o.step,
+                     fitted ? " (fitted)" : "", linear ? "linear" : fmt::format("decay {:g}", o.decay),
+                     budget_text(o), o.rows_per_step, o.classes_per_step, o.draw, o.seed);
 }
 
 std::string loss_text(double loss) {
@@ -114,6 +124,7 @@ std::vector<std::string> notes_of_unused(const TrainCommand& command) {
 }
 
 int run_train(TrainCommand& command) {
+  command.run.train.complete([&](const char* name) { return command.was_given(name); });
   command.run.fit_step = !command.was_given("method") && !command.was_given("step");
   const std::vector<std::string> unused = notes_of_unused(command);
   PreparedRun run = prepare_run(std::move(command.run));
@@ -131,7 +142,7 @@ int run_train(TrainCommand& command) {
   std::unique_ptr<TrainProgress> progress;
   std::vector<TrainObserver*> observers;
   if (!command.quiet && ProgressLine::wanted()) {
-    progress = std::make_unique<TrainProgress>(run.options.train.epochs);
+    progress = std::make_unique<TrainProgress>(run.options.train);
     observers.push_back(progress.get());
   }
   const FinishedRun finished = execute_run(run, observers, StopOnSignal::flag());

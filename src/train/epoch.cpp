@@ -29,11 +29,17 @@ constexpr std::uint64_t kWatchEvery = 8192;  // steps between two calls of the w
 // A weight must stay well inside float32 (largest 3.4e38), so that sums and the model file stay finite.
 constexpr double kWeightLimit = 1e38, kWeightDiverged = 1e37;
 
-// Steps whose rows and classes are drawn at once, for steps of so many rows and classes: few where a step is
-// long.
-std::size_t steps_ahead(std::size_t rows_and_classes) {
-  constexpr std::size_t kAhead = 1 << 16;
-  return std::clamp<std::size_t>(kAhead / rows_and_classes, 1, kStepsAhead);
+// Steps of so many rows and classes that are drawn at once: few where a step is long. The clock of a run with
+// --seconds is looked at once for all of them, so that they must be over in a few milliseconds; it is the
+// same number without a clock, so that a run can be repeated bit for bit.
+std::size_t steps_ahead(const Dataset& data, bool gram, std::size_t rows, std::size_t classes) {
+  constexpr double kAhead = 1 << 16, kWork = 1 << 19;
+  const auto n = static_cast<double>(rows), m = static_cast<double>(classes);
+  const double nonzeros = static_cast<double>(data.rows.nonzeros()) /
+                          static_cast<double>(std::max<std::size_t>(data.rows.rows(), 1));
+  const double work = n * (m + 1) * (nonzeros + 1) + (gram ? n * n * (nonzeros + n * m) : 0.0);
+  return static_cast<std::size_t>(
+      std::clamp(std::min(kAhead / (n + m), kWork / work), 1.0, static_cast<double>(kStepsAhead)));
 }
 
 template <Rule R>
@@ -47,27 +53,34 @@ class Runner final : public EpochRunner {
         order_(options.visit, options.seed, data.size(), options.rows_per_step),
         together_(options.rows_per_step),
         ahead_(learns() ? 1
-                        : steps_ahead(together_ + (draw_ ? draw_->most_classes() : data.classes->size()))),
+                        : steps_ahead(data, R::kInfo.needs_gram, together_,
+                                      draw_ ? draw_->most_classes() : data.classes->size())),
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
         gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
     if (options.ridge > 0 && !learns()) beta_ = ridge_weights(data, options, draw_.get());
   }
 
-  bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
-           const StepWatch& watch) override {
+  bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop, const StepWatch& watch,
+           StepPlan* given_plan) override {
     const std::uint64_t steps = steps_per_epoch(data.size(), options_);
-    step_ = options_.step_at(state.epoch);
+    StepPlan own_plan(options_, steps);
+    StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
     const CounterRandom random(options_.seed, Stream::draw, state.epoch);
     order_.start_epoch(state.epoch);
     if (learns()) draw_->attach(state.draw_memory);
     // The bound on the weights only grows as steps are taken; the truth is cheap once an epoch.
-    if (state.largest_weight > kPairWeightHigh / 2) state.largest_weight = state.weights.largest();
-    if (state.step == 0 && !start_epoch(data, state, stop)) return false;
+    if (state.step == 0 && state.largest_weight > kPairWeightHigh / 2)
+      state.largest_weight = state.weights.largest();
+    if (state.step == 0 && !start_epoch(data, state, stop, plan)) return false;
     std::uint64_t watched = state.step;
     while (state.step < steps) {
       if (stop.load(std::memory_order_relaxed)) return false;
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(ahead_, steps - state.step));
+      const StepPlan::Leg leg = plan.next(state.epoch, state.step);
+      if (leg.steps == 0) return false;
+      step_ = leg.step;
+      const auto count =
+          static_cast<std::size_t>(std::min<std::uint64_t>({ahead_, steps - state.step, leg.steps}));
       const std::uint64_t first = state.step * together_;
       const std::size_t visited = std::min<std::uint64_t>(count * together_, data.size() - first);
       order_.fill(first, {rows_.data(), visited});
@@ -106,21 +119,27 @@ class Runner final : public EpochRunner {
   bool learns() const { return draw_ && draw_->learns(); }
   bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
 
-  // What a method wants at the beginning of an epoch; false where `stop` was raised.
-  bool start_epoch(const Dataset& data, TrainState& state, const std::atomic<bool>& stop) {
+  // What a method wants at the beginning of an epoch; false where `stop` was raised or the time is over.
+  bool start_epoch(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
+                   const StepPlan& plan) {
     if (tracks_norms()) Norms::recompute(state.norms, state.weights);
-    if (R::kInfo.refreshes && state.epoch % options_.rule.refresh == 0) return refresh(data, state, stop);
+    if (R::kInfo.refreshes && state.epoch % options_.rule.refresh == 0)
+      return refresh(data, state, stop, plan);
     return true;
   }
 
   // u of every row becomes its exact log(sum_k exp(z_k)).
-  bool refresh(const Dataset& data, TrainState& state, const std::atomic<bool>& stop) const {
-    constexpr std::size_t kSlice = 1 << 16;
+  bool refresh(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
+               const StepPlan& plan) const {
+    // A slice in which the clock can wait.
+    const std::size_t slice =
+        plan.has_clock() ? steps_ahead(data, false, 1, data.classes->size()) * kLanes : std::size_t{1} << 16;
     const PassOptions pass{.top = 0, .threads = options_.thread_count(), .tie_rank = {}, .stop = &stop};
     const CsrView all = data.rows.view();
     std::size_t example = 0;
-    for (std::size_t first = 0; first < all.rows(); first += kSlice) {
-      const std::size_t count = std::min(kSlice, all.rows() - first);
+    for (std::size_t first = 0; first < all.rows(); first += slice) {
+      if (plan.out_of_time()) return false;
+      const std::size_t count = std::min(slice, all.rows() - first);
       const PassResult result = softmax_pass(state.weights, all.slice(first, count), pass);
       if (!result.complete) return false;
       for (; example < data.size() && data.row_of(example) < first + count; ++example) {
@@ -412,7 +431,7 @@ std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
   std::uint64_t bytes =
       n * columns * 4 * number + n * n * number;  // scores, weights, coefficients, smoothed scores
   if (draw)
-    bytes += steps_ahead(n + drawn) *
+    bytes += steps_ahead(data, info.needs_gram, n, drawn) *
                  (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
              draw->words() * sizeof(std::uint64_t) + draw->memory_bytes();
   if (options.ridge > 0) bytes += classes * 3 * number;  // beta, scales, norms

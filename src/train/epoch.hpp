@@ -10,6 +10,7 @@
 #include "data/dataset.hpp"
 #include "draw/draw.hpp"
 #include "train/options.hpp"
+#include "train/plan.hpp"
 #include "train/state.hpp"
 
 namespace truemax {
@@ -21,10 +22,10 @@ class EpochRunner {
  public:
   virtual ~EpochRunner() = default;
   // Runs the rest of the epoch state.epoch from state.step on. True when it was finished (then state.epoch
-  // has grown and state.step is 0), false when `stop` was raised. Throws DivergenceError before a step that
-  // would leave float32.
+  // has grown and state.step is 0), false when `stop` was raised or the budget of the plan is used up. Throws
+  // DivergenceError before a step that would leave float32. Without a plan: that of the options, no clock.
   virtual bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop,
-                   const StepWatch& watch) = 0;
+                   const StepWatch& watch, StepPlan* plan = nullptr) = 0;
 };
 
 // The memory of the step loop itself, besides W and the row states.

@@ -36,8 +36,17 @@ void TrainOptions::describe(OptionTable& table) {
           fmt::join(biased, ", ")));
   table.number("step", &step, {0, kLargestStep, true},
                "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e.");
-  table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch.");
-  table.count("epochs", &epochs, {0, 1e9}, "Passes over the data: an epoch visits N rows.");
+  table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
+               "How the step falls: by the factor --decay after each epoch, or evenly over the whole run (of "
+               "--epochs, --steps or --seconds) to a hundredth.");
+  table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.");
+  table.count("epochs", &epochs, {0, kUnlimitedEpochs},
+              "Passes over the data: an epoch visits N rows. With --seconds or --steps and without --epochs "
+              "there is no limit.");
+  table.count("steps", &steps, {}, "Stop after so many steps in all, also within an epoch. 0: no limit.");
+  table.number("seconds", &seconds, {0, 1e9},
+               "Train for so many seconds, reading and evaluation not counted: within 5% or 10 ms. The log "
+               "says which steps were taken, for --replay. 0: no limit.");
   table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).");
   table.count("rows-per-step", &rows_per_step, {1, 1e9},
               "Rows in a step (n); the step is divided among them.");
@@ -53,12 +62,19 @@ void TrainOptions::describe(OptionTable& table) {
   table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.");
   table.count("seed", &seed, {}, "The same seed gives the same bits.");
   table.count("eval-every", &eval_every, {0, 1e9},
-              "Evaluate after every so many epochs; the last epoch always is. 0: only the last.");
+              "Evaluate after every so many epochs; the last epoch always is. 0: only the last, as with "
+              "--seconds where this is not given.");
   table.count("threads", &threads, {0, 4096},
               "Threads for reading, evaluation and prediction (training is sequential); 0: all cores. Never "
               "changes a "
               "result.");
   rule.describe(table);
+}
+
+void TrainOptions::complete(const std::function<bool(const char* option)>& given) {
+  if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
+  // Evaluations take no training time, but the user's: thousands of epochs may fit into a second.
+  if (seconds > 0 && !given("eval-every")) eval_every = 0;
 }
 
 void TrainOptions::check() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/options.hpp"
@@ -11,14 +12,20 @@
 namespace truemax {
 
 enum class Visit { random, shuffle, file };
+enum class Schedule { decay, linear };
 
 inline constexpr double kLargestStep = 1e15;
+// More epochs than any run has: the time or the steps end it.
+inline constexpr std::uint64_t kUnlimitedEpochs = 1000000000;
 
 struct TrainOptions {
   std::string method = "implicit";
-  double step = 0.1;  // eta N; epoch e uses step * decay^e
-  double decay = 0.9;
+  double step = 0.1;  // eta N
+  Schedule schedule = Schedule::decay;
+  double decay = 0.9;  // epoch e uses step * decay^e, unless the schedule is linear
   std::uint64_t epochs = 50;
+  std::uint64_t steps = 0;             // of the whole run at most; 0: no limit
+  double seconds = 0;                  // of training at most; 0: no limit
   std::uint64_t classes_per_step = 1;  // m
   std::uint64_t rows_per_step = 1;     // n
   std::string draw = "uniform";
@@ -33,10 +40,12 @@ struct TrainOptions {
   RuleOptions rule;
 
   void describe(OptionTable& table);
+  // Defaults that depend on other options, for those that were not given by name.
+  void complete(const std::function<bool(const char* option)>& given);
   // What single ranges cannot say: that the method takes this n and m, and the draw this n. Throws UserError.
   void check() const;
   std::size_t thread_count() const;
-  double step_at(std::uint64_t epoch) const;
+  double step_at(std::uint64_t epoch) const;  // of the schedule decay
 };
 
 }  // namespace truemax

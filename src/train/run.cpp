@@ -307,6 +307,11 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                                {"steps", outcome.steps},
                                {"train_seconds", outcome.train_seconds},
                                {"interrupted", outcome.interrupted}};
+    if (!outcome.segments.empty()) {
+      nlohmann::ordered_json& segments = end["segments"] = nlohmann::ordered_json::array();
+      for (const Segment& s : outcome.segments)
+        segments.push_back({{"first_step", s.first_step}, {"step", s.step}});
+    }
     if (finished.saved && save_error.empty()) end["model"] = options.model;
     if (!outcome.divergence.empty()) end["diverged"] = outcome.divergence;
     if (!save_error.empty()) end["error"] = save_error;

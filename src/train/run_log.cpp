@@ -27,6 +27,7 @@ void RunLog::require_whole() const {
 void RunLog::evaluated(const EvaluationRecord& record) {
   nlohmann::ordered_json event{{"event", "evaluate"},
                                {"epoch", record.epoch},
+                               {"steps", record.steps},
                                {"train_seconds", record.train_seconds},
                                {"train", record.train.to_json()}};
   if (record.test) event["test"] = record.test->to_json();

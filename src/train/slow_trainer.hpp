@@ -42,10 +42,13 @@ class SlowTrainer {
                                  .examples = data_.size(),
                                  .options = options_.draws});
     VisitOrder order(options_.visit, options_.seed, data_.size(), n);
+    std::uint64_t done = 0;
     for (std::uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
       order.start_epoch(epoch);
       if (R::kInfo.refreshes && epoch % options_.rule.refresh == 0) refresh(state);
       for (std::size_t t = 0; t * n < data_.size(); ++t) {
+        if (options_.steps > 0 && done == options_.steps) return state;
+        const double step_size = step_size_of(epoch, done++);
         std::vector<RowId> rows(std::min(n, data_.size() - t * n));
         order.fill(t * n, rows);
         std::vector<ClassId> labels;
@@ -56,7 +59,7 @@ class SlowTrainer {
         for (std::size_t j = 0; j < buffer.count[0]; ++j) drawn[buffer.classes[j]] = buffer.weights[j];
         if (R::kInfo.whole_set)
           for (ClassId k = 0; k < classes_; ++k) drawn[k] = 1;
-        step(rule, state, rows, drawn, *draw, epoch);
+        step(rule, state, rows, drawn, *draw, step_size);
       }
     }
     return state;
@@ -94,6 +97,16 @@ class SlowTrainer {
     return info;
   }
 
+  // A linear step falls 200 times over the run, to a hundredth at last.
+  double step_size_of(std::uint64_t epoch, std::uint64_t done) const {
+    if (options_.schedule == Schedule::decay)
+      return options_.step * std::pow(options_.decay, static_cast<double>(epoch));
+    const std::uint64_t n = options_.rows_per_step, all = options_.epochs * ((data_.size() + n - 1) / n);
+    const std::uint64_t total = options_.steps > 0 ? std::min(all, options_.steps) : all;
+    const auto piece = static_cast<double>(200 * done / total);
+    return options_.step * std::max(1 - piece / 200, 0.01);
+  }
+
   void refresh(SlowState& state) const {
     for (RowId i = 0; i < data_.size(); ++i) {
       double sum = 0;
@@ -124,13 +137,12 @@ class SlowTrainer {
 
   template <class R>
   void step(R& rule, SlowState& state, const std::vector<RowId>& rows, const std::map<ClassId, double>& drawn,
-            Draw& draw, std::uint64_t epoch) const {
+            Draw& draw, double step_size) const {
     std::map<ClassId, double> columns = drawn;
     for (const RowId i : rows) columns.emplace(data_.label[i], 0.0);
     std::vector<ClassId> k;
     for (const auto& [one, weight] : columns) k.push_back(one);
     const std::size_t n = rows.size();
-    const double step_size = options_.step * std::pow(options_.decay, static_cast<double>(epoch));
     std::vector<double> score, smoothed, weight, gram, ridge, intercept, row_weight, log_q, u,
         c(n * k.size(), 0.0);
     std::vector<std::uint32_t> label;

@@ -2,37 +2,24 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/dataset.hpp"
 #include "evaluate/evaluate.hpp"
 #include "train/options.hpp"
+#include "train/plan.hpp"
 #include "train/state.hpp"
+#include "train/stopwatch.hpp"
 
 namespace truemax {
 
-// Counts training time: everything after reading, except evaluation.
-class Stopwatch {
- public:
-  void resume() { since_ = Clock::now(); }
-  void pause() { total_ += Clock::now() - since_; }
-  double seconds() const { return std::chrono::duration<double>(total_).count(); }
-  double seconds_running() const {
-    return std::chrono::duration<double>(total_ + (Clock::now() - since_)).count();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point since_{};
-  Clock::duration total_{};
-};
-
 struct EvaluationRecord {
   std::uint64_t epoch = 0;  // finished epochs
+  std::uint64_t steps = 0;  // of the whole run
   double train_seconds = 0;
   Metrics train;
   std::optional<Metrics> test;
@@ -53,13 +40,15 @@ struct TrainOutcome {
   std::string divergence;  // the message, where the method diverged
   std::uint64_t epochs = 0, steps = 0;
   double train_seconds = 0;
-  std::optional<EvaluationRecord> last;  // of the last epoch that was evaluated, whole
+  std::vector<Segment> segments;         // step sizes that a clock chose
+  std::optional<EvaluationRecord> last;  // of the last evaluation, whole
 };
 
-// Runs options.epochs epochs. `watch` has been running since the data were read, and is left paused. `state`
-// is what was learnt, also after an interruption or a divergence.
+// Runs until the epochs, the steps or the seconds of the options are used up, or as far as `recording` went.
+// `watch` has been running since the data were read, and is left paused. `state` is what was learnt, also
+// after an interruption or a divergence.
 TrainOutcome train(const Dataset& data, const Dataset* test, const TrainOptions& options, TrainState& state,
-                   Stopwatch& watch, std::span<TrainObserver* const> observers,
-                   const std::atomic<bool>& stop);
+                   Stopwatch& watch, std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                   const Recording* recording = nullptr);
 
 }  // namespace truemax

@@ -21,6 +21,8 @@ class VisitOrder {
       : visit_(visit), seed_(seed), rows_(rows), together_(together) {}
 
   void start_epoch(std::uint64_t epoch) {
+    if (epoch == epoch_) return;  // the rest of an epoch
+    epoch_ = epoch;
     random_ = CounterRandom(seed_, Stream::visit, epoch);
     if (visit_ != Visit::shuffle) return;
     // Fisher-Yates from the identity, so that an epoch's order does not depend on the ones before.
@@ -57,6 +59,7 @@ class VisitOrder {
   std::uint64_t seed_;
   std::size_t rows_, together_;
   CounterRandom random_{0, Stream::visit, 0};
+  std::uint64_t epoch_ = ~std::uint64_t{0};
   std::vector<RowId> permutation_;
 };
 

@@ -1,0 +1,85 @@
+#include "train/plan.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace truemax {
+namespace {
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kPieces = 200;      // of a linear schedule: the step size holds for one of them
+constexpr double kLeastLinearShare = 0.01;  // a step that falls to nothing would waste the end of the run
+
+__extension__ using Wide = unsigned __int128;
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(std::min<Wide>(static_cast<Wide>(a) * b, kNoLimit));
+}
+
+}  // namespace
+
+StepPlan::StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const Stopwatch* watch,
+                   const Recording* recording)
+    : options_(options),
+      epoch_steps_(epoch_steps),
+      limit_(options.steps > 0 ? options.steps : kNoLimit),
+      total_(options.epochs < kUnlimitedEpochs ? std::min(limit_, product(options.epochs, epoch_steps))
+                                               : limit_),
+      watch_(options.seconds > 0 && recording == nullptr ? watch : nullptr),
+      repeats_(recording != nullptr && !recording->segments.empty()) {
+  if (recording == nullptr) return;
+  limit_ = std::min(limit_, recording->steps);
+  segments_ = recording->segments;
+}
+
+bool StepPlan::used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const {
+  return epoch * epoch_steps_ + step_in_epoch >= limit_ || out_of_time();
+}
+
+StepPlan::Leg StepPlan::next(std::uint64_t epoch, std::uint64_t step_in_epoch) {
+  const std::uint64_t done = epoch * epoch_steps_ + step_in_epoch;
+  if (done >= limit_) return {};
+  const double seconds = has_clock() ? watch_->seconds_running() : 0;
+  if (has_clock() && seconds >= options_.seconds) return {};
+  const std::uint64_t left = limit_ - done;
+  if (repeats_) return recorded(done, left);
+  if (options_.schedule == Schedule::linear) return linear(done, left, seconds);
+  return decayed(epoch, left);
+}
+
+StepPlan::Leg StepPlan::decayed(std::uint64_t epoch, std::uint64_t left) {
+  if (epoch != epoch_) {
+    epoch_ = epoch;
+    decayed_step_ = options_.step_at(epoch);
+  }
+  return {decayed_step_, left};
+}
+
+// The first step of a piece, where steps decide.
+std::uint64_t StepPlan::first_of_piece(std::uint64_t piece) const {
+  return static_cast<std::uint64_t>((static_cast<Wide>(total_) * piece + kPieces - 1) / kPieces);
+}
+
+// The run is cut into pieces by its steps, by its time, or by whichever is further on.
+StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double seconds) {
+  std::uint64_t piece = 0;
+  if (total_ < kNoLimit) {
+    piece = total_ == 0 ? kPieces : static_cast<std::uint64_t>(static_cast<Wide>(done) * kPieces / total_);
+    left = std::min(left, std::max(first_of_piece(piece + 1), done + 1) - done);
+  }
+  if (has_clock())
+    piece = std::max(piece, static_cast<std::uint64_t>(seconds / options_.seconds * double{kPieces}));
+  const double share = 1 - static_cast<double>(piece) / double{kPieces};
+  const double step =
+      std::max(options_.step * std::max(share, kLeastLinearShare), std::numeric_limits<double>::min());
+  if (has_clock() && (segments_.empty() || segments_.back().step != step)) segments_.push_back({done, step});
+  return {step, left};
+}
+
+StepPlan::Leg StepPlan::recorded(std::uint64_t done, std::uint64_t left) {
+  while (at_ + 1 < segments_.size() && segments_[at_ + 1].first_step <= done) ++at_;
+  if (at_ + 1 < segments_.size()) left = std::min(left, segments_[at_ + 1].first_step - done);
+  return {segments_[at_].step, left};
+}
+
+}  // namespace truemax

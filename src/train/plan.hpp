@@ -1,0 +1,67 @@
+// How far a run goes and with which step size: by epochs, steps, a clock, or as a run before it went.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "train/options.hpp"
+#include "train/stopwatch.hpp"
+
+namespace truemax {
+
+// From `first_step` (counted from 0 over the whole run) until the next segment the step size is `step`.
+struct Segment {
+  std::uint64_t first_step = 0;
+  double step = 0;
+  bool operator==(const Segment&) const = default;
+};
+
+// What a clock decided in a run: enough to repeat it without one.
+struct Recording {
+  std::uint64_t steps = 0;
+  std::vector<Segment> segments;  // empty: no step size came from the clock
+};
+
+// The runner asks before every batch of steps. Only a run with --seconds looks at a clock.
+class StepPlan {
+ public:
+  // `epoch_steps`: steps of an epoch. `watch`: what --seconds counts; none: --seconds is not looked at.
+  // `recording`: the run to repeat; it takes the place of the clock.
+  StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const Stopwatch* watch = nullptr,
+           const Recording* recording = nullptr);
+
+  // The step size of the next `steps` steps; no steps: the budget is used up.
+  struct Leg {
+    double step = 0;
+    std::uint64_t steps = 0;
+  };
+  Leg next(std::uint64_t epoch, std::uint64_t step_in_epoch);
+
+  bool used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const;
+  bool has_clock() const { return watch_ != nullptr; }
+  bool out_of_time() const { return has_clock() && watch_->seconds_running() >= options_.seconds; }
+  const std::vector<Segment>& segments() const {
+    return segments_;
+  }  // that the clock chose, or the recording
+
+ private:
+  Leg decayed(std::uint64_t epoch, std::uint64_t left);
+  Leg linear(std::uint64_t done, std::uint64_t left, double seconds);
+  Leg recorded(std::uint64_t done, std::uint64_t left);
+  std::uint64_t first_of_piece(std::uint64_t piece) const;
+
+  TrainOptions options_;
+  std::uint64_t epoch_steps_;
+  std::uint64_t limit_;  // steps of the whole run at most
+  std::uint64_t
+      total_;  // what a linear schedule takes for the whole run; the largest number: only time ends it
+  const Stopwatch* watch_;  // null: no clock
+  bool repeats_;            // the segments are those of a recording
+  std::vector<Segment> segments_;
+  std::size_t at_ = 0;                       // the segment under way
+  std::uint64_t epoch_ = ~std::uint64_t{0};  // whose step size is decayed_step_
+  double decayed_step_ = 0;
+};
+
+}  // namespace truemax

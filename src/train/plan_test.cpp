@@ -1,0 +1,218 @@
+// Step sizes and budgets: what a plan says before each batch, and that a run repeats without its clock.
+#include "train/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "train/slow_trainer.hpp"
+#include "train/test_support.hpp"
+#include "train/trainer.hpp"
+
+namespace truemax {
+namespace {
+
+// The step size of every step of a run, asked as the runner does: batches of at most `batch` steps that end
+// with their epoch.
+std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_t epoch_steps,
+                               std::uint64_t batch) {
+  std::vector<double> sizes;
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch)
+    for (std::uint64_t step = 0; step < epoch_steps;) {
+      const StepPlan::Leg leg = plan.next(epoch, step);
+      if (leg.steps == 0) return sizes;
+      const std::uint64_t count = std::min({leg.steps, batch, epoch_steps - step});
+      sizes.insert(sizes.end(), count, leg.step);
+      step += count;
+    }
+  return sizes;
+}
+
+TEST(StepPlan, DecaysByAFactorAnEpoch) {
+  TrainOptions options;
+  options.step = 3, options.decay = 0.5, options.epochs = 4;
+  const auto sizes = step_sizes(StepPlan(options, 10), 4, 10, 7);
+  ASSERT_EQ(sizes.size(), 40U);
+  for (std::size_t t = 0; t < 40; ++t)
+    EXPECT_EQ(sizes[t], 3 * std::pow(0.5, std::floor(static_cast<double>(t) / 10)));
+}
+
+TEST(StepPlan, FallsEvenlyToAHundredthHoweverStepsAreBatched) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.step = 2;
+  for (const std::uint64_t epochs : {1U, 3U, 50U})
+    for (const std::uint64_t epoch_steps : {1U, 7U, 100U, 399U}) {
+      options.epochs = epochs;
+      const auto one = step_sizes(StepPlan(options, epoch_steps), epochs, epoch_steps, 1);
+      EXPECT_EQ(step_sizes(StepPlan(options, epoch_steps), epochs, epoch_steps, 128), one);
+      const auto total = static_cast<double>(epochs * epoch_steps);
+      ASSERT_EQ(one.size(), epochs * epoch_steps);
+      for (std::size_t t = 0; t < one.size(); ++t) {
+        const double even = 2 * (1 - static_cast<double>(t) / total);
+        EXPECT_GE(one[t], std::max(even, 0.02) - 1e-12) << t;
+        EXPECT_LE(one[t], std::max(even + 2.0 / 200, 0.02) + 1e-12) << t;  // it is set anew 200 times
+      }
+    }
+}
+
+TEST(StepPlan, EndsAfterItsStepsAndFallsLinearlyOverThem) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.steps = 25;
+  StepPlan plan(options, 10);
+  EXPECT_FALSE(plan.used_up(2, 4));
+  EXPECT_TRUE(plan.used_up(2, 5));
+  EXPECT_EQ(plan.next(2, 5).steps, 0U);
+  const auto sizes = step_sizes(plan, 100, 10, 128);
+  ASSERT_EQ(sizes.size(), 25U);
+  EXPECT_EQ(sizes.front(), options.step);
+  EXPECT_NEAR(sizes.back(), options.step / 25, 1e-12);
+}
+
+TEST(StepPlan, RepeatsARecordingWithoutAClock) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.seconds = 1e-9;
+  const Recording recording{.steps = 8, .segments = {{0, 0.5}, {3, 0.25}, {7, 0.125}}};
+  const Stopwatch watch;  // long over, were it looked at
+  const StepPlan plan(options, 5, &watch, &recording);
+  EXPECT_FALSE(plan.has_clock());
+  EXPECT_EQ(step_sizes(plan, 9, 5, 128), (std::vector{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125}));
+  EXPECT_EQ(plan.segments(), recording.segments);
+}
+
+struct Timed {
+  TrainState state;
+  TrainOutcome outcome;
+};
+
+Timed train_timed(const Dataset& data, const TrainOptions& options, const Recording* recording = nullptr) {
+  Timed r;
+  Stopwatch watch;
+  watch.resume();
+  r.state = make_state(data, options);
+  const std::atomic<bool> stop{false};
+  r.outcome = train(data, nullptr, options, r.state, watch, {}, stop, recording);
+  return r;
+}
+
+TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
+  const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 60});
+  for (const MethodInfo* info : methods())
+    for (const Schedule schedule : {Schedule::decay, Schedule::linear}) {
+      TrainOptions options = options_of(std::string(info->name), 1);
+      options.epochs = kUnlimitedEpochs, options.eval_every = 0, options.seconds = 0.05;
+      options.step = 1e-4, options.schedule = schedule;
+      const Timed first = train_timed(data, options);
+      ASSERT_EQ(first.outcome.divergence, "") << info->name;
+      EXPECT_FALSE(first.outcome.interrupted);
+      EXPECT_GE(first.outcome.train_seconds, 0.05) << info->name;
+      ASSERT_GT(first.outcome.steps, 0U) << info->name;
+      ASSERT_TRUE(first.outcome.last);
+      EXPECT_EQ(first.outcome.last->steps, first.outcome.steps);
+      EXPECT_EQ(first.outcome.segments.empty(), schedule == Schedule::decay);
+      const Recording recording{first.outcome.steps, first.outcome.segments};
+      EXPECT_EQ(bits_of(train_timed(data, options, &recording).state), bits_of(first.state)) << info->name;
+      if (schedule == Schedule::linear) continue;
+      options.seconds = 0, options.steps = first.outcome.steps;
+      EXPECT_EQ(bits_of(train_timed(data, options).state), bits_of(first.state)) << info->name;
+    }
+}
+
+TEST(Seconds, SetTheLinearStepAnewTwoHundredTimesAndTheRecordingHasThemAll) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.step = 2, options.epochs = kUnlimitedEpochs;
+  options.seconds = 1e6;
+  Stopwatch watch;
+  watch.resume();
+  StepPlan plan(options, 70, &watch);
+  std::vector<double> sizes;
+  double seconds = 0;
+  for (std::uint64_t done = 0;; ++done, seconds += 999, watch.add(999)) {
+    const StepPlan::Leg leg = plan.next(done / 70, done % 70);
+    ASSERT_EQ(plan.used_up(done / 70, done % 70), leg.steps == 0);
+    if (leg.steps == 0) break;
+    const double even = 2 * (1 - seconds / 1e6);
+    EXPECT_GE(leg.step, std::max(even, 0.02) - 1e-4);
+    EXPECT_LE(leg.step, std::max(even + 2.0 / 200, 0.02) + 1e-4);
+    sizes.push_back(leg.step);
+  }
+  EXPECT_GE(seconds, 1e6);
+  EXPECT_GE(plan.segments().size(), 199U);
+  EXPECT_LE(plan.segments().size(), 200U);
+  const Recording recording{sizes.size(), plan.segments()};
+  EXPECT_EQ(step_sizes(StepPlan(options, 70, nullptr, &recording), 100, 70, 128), sizes);
+}
+
+// Where the steps run out before the time, the step falls with them.
+TEST(Seconds, BesideEpochsFallWithWhatIsFurtherOn) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.epochs = 4, options.seconds = 1e6;
+  Stopwatch watch;
+  watch.resume();
+  const auto sizes = step_sizes(StepPlan(options, 100, &watch), 4, 100, 128);
+  options.seconds = 0;
+  EXPECT_EQ(sizes, step_sizes(StepPlan(options, 100), 4, 100, 128));
+  options.seconds = 1e6;
+  watch.add(5e5);
+  EXPECT_NEAR(StepPlan(options, 100, &watch).next(0, 0).step, options.step / 2, 1e-3 * options.step);
+}
+
+TEST(Seconds, EndAlsoByEpochsAndSteps) {
+  const Dataset data = random_data({});
+  TrainOptions options = options_of("implicit", 1);
+  options.epochs = 3, options.seconds = 1000, options.eval_every = 1;
+  EXPECT_EQ(train_timed(data, options).outcome.steps, 3 * data.size());
+  options.steps = data.size() + 7;
+  const Timed r = train_timed(data, options);
+  EXPECT_EQ(r.outcome.steps, data.size() + 7);
+  EXPECT_EQ(r.outcome.epochs, 1U);
+  EXPECT_EQ(r.state.step, 7U);
+  EXPECT_EQ(r.outcome.last->steps, data.size() + 7);
+}
+
+TEST(Seconds, ThatAreOverBeforeTheFirstStepLeaveTheStart) {
+  const Dataset data = random_data({});
+  TrainOptions options = options_of("raman", 1);
+  options.seconds = 1e-9;
+  const Timed r = train_timed(data, options);
+  EXPECT_EQ(r.outcome.steps, 0U);
+  EXPECT_FALSE(r.outcome.interrupted);
+  EXPECT_NEAR(r.outcome.last->train.log_loss, std::log(12.0), 1e-9);
+}
+
+TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
+  const Dataset data = random_data({.rows = 64});
+  for (const std::uint64_t rows : {1U, 5U}) {
+    TrainOptions options = options_of("implicit", 2);
+    options.rows_per_step = rows, options.epochs = 3, options.schedule = Schedule::linear;
+    options.steps = 31;
+    const TrainState fast = train_timed(data, options).state;
+    const SlowState slow = slow_epochs(data, options);
+    std::vector<float> of_class(fast.weights.features());
+    for (ClassId k = 0; k < fast.weights.classes(); ++k) {
+      fast.weights.copy_class(k, of_class);
+      for (std::size_t f = 0; f < of_class.size(); ++f)
+        EXPECT_NEAR(static_cast<double>(of_class[f]), slow.w[k][f], 1e-5);
+    }
+  }
+}
+
+TEST(TrainOptions, WithABudgetHaveNoLimitOfEpochsUnlessItIsGiven) {
+  const auto completed = [](TrainOptions options, bool given) {
+    options.complete([given](const char*) { return given; });
+    return options;
+  };
+  TrainOptions seconds, steps;
+  seconds.seconds = 1, steps.steps = 1;
+  EXPECT_EQ(completed({}, false).epochs, 50U);
+  EXPECT_EQ(completed({}, false).eval_every, 10U);
+  EXPECT_EQ(completed(seconds, false).epochs, kUnlimitedEpochs);
+  EXPECT_EQ(completed(steps, false).epochs, kUnlimitedEpochs);
+  EXPECT_EQ(completed(seconds, true).epochs, 50U);
+  EXPECT_EQ(completed(steps, true).epochs, 50U);
+  EXPECT_EQ(completed(seconds, false).eval_every, 0U);
+  EXPECT_EQ(completed(seconds, true).eval_every, 10U);
+}
+
+}  // namespace
+}  // namespace truemax
