@@ -9,6 +9,7 @@ class AllDraw final : public Draw {
  public:
   AllDraw(std::size_t classes, bool shared) : Draw(shared), classes_(classes) {}
   std::size_t most_classes() const override { return shared() ? classes_ : classes_ - 1; }
+  bool complete() const override { return true; }
   bool always_full() const override { return true; }
   std::size_t words() const override { return 0; }
   std::size_t step(std::span<std::uint64_t> /*words*/, ClassId label, RowId /*example*/, ClassId* classes,

@@ -22,6 +22,7 @@ class BlockDraw final : public Draw {
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override;
   bool whole_blocks() const override { return true; }
+  bool complete() const override { return head_ == blocks_; }
   std::size_t most_blocks() const override;
   void fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
                    std::span<const ClassId> labels, BlockBuffer& out) const override;

@@ -62,6 +62,8 @@ class Draw {
   Draw& operator=(const Draw&) = delete;
 
   virtual std::size_t most_classes() const = 0;  // of one step
+  // Every step has all classes (but the label), with weight 1.
+  virtual bool complete() const { return false; }
   // Every step has most_classes() of them.
   virtual bool always_full() const { return false; }
   // Random words that a step uses up.

@@ -13,8 +13,12 @@ class MirrorRate {
   explicit MirrorRate(const RuleOptions& options) : rho_(options.rho), falls_(options.rho_falls) {}
 
   // Above 0, also where the step has fallen to nothing.
-  double at(const StepView& view) const {
-    return falls_ ? std::max(rho_ * view.decayed, std::numeric_limits<double>::min()) : rho_;
+  double at(const StepView& view) const { return at(view.decayed, view.complete); }
+  // Where every step has all classes the normaliser is no estimate: nothing of the old u is worth keeping.
+  double at(double decayed, bool complete) const {
+    constexpr double kComplete = 1e6;
+    if (complete) return kComplete;
+    return falls_ ? std::max(rho_ * decayed, std::numeric_limits<double>::min()) : rho_;
   }
 
  private:

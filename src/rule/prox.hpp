@@ -35,6 +35,11 @@ class ProxRule {
     row_problem_.solve(view, out, row, [](ProxRow& one) { solve_prox_row(one); });
   }
 
+  bool step_blocks(ProxBlocks& blocks, double decayed, bool complete) const noexcept {
+    blocks.inverse_rho = 1 / rho_.at(decayed, complete);
+    return solve_prox_blocks(blocks) > 0;
+  }
+
  private:
   MirrorRate rho_;
   RowProblem row_problem_;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/options.hpp"
+#include "solve/prox_blocks.hpp"
 
 namespace truemax {
 
@@ -33,6 +34,7 @@ struct StepView {
                                   // rules that ask for it
   const double* smoothed = nullptr;  // [n][columns]: scores of the companion matrix, for rules that have one
   double step = 0;                   // eta N / n: what one row of the step weighs
+  bool complete = false;             // every step has all classes, with weight 1
   double decayed = 1;                // how far the step has fallen since the first epoch, in (0, 1]
 };
 
@@ -141,6 +143,14 @@ template <class R>
 concept PairRule = Rule<R> && requires(R& rule, PairSteps& pairs, std::size_t count, double step) {
   { rule.step_pairs(pairs, count, step) }
   noexcept;
+};
+
+// A rule that takes one row and whole blocks of classes at once, in float32: what solve/prox_blocks.hpp says.
+// `decayed` and `complete` as in StepView. False: not this one; step() must do it.
+template <class R>
+concept BlockRule = Rule<R> && requires(const R& rule, ProxBlocks& blocks, double decayed, bool complete) {
+  { rule.step_blocks(blocks, decayed, complete) }
+  noexcept->std::same_as<bool>;
 };
 
 }  // namespace truemax

@@ -179,7 +179,7 @@ int solve_prox_blocks_here(ProxBlocks& p) {
   const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(std::clamp(move, -0.5, 0.5)));
   double total = 0;
   for (std::size_t b = 0; b < p.blocks; ++b) {
-    const ProxV scale = hn::Set(d, static_cast<float>(1 / p.norm[b]));
+    const ProxV scale = hn::Set(d, static_cast<float>(-1 / p.norm[b]));
     ProxV all = hn::Zero(d);
     for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
       const ProxV w = hn::LoadU(d, p.coefficient + v);
@@ -189,7 +189,7 @@ int solve_prox_blocks_here(ProxBlocks& p) {
     }
     total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
   }
-  p.label_coefficient = total;
+  p.label_coefficient = -total;
   p.u = -std::log(g);
   return evaluations;
 }

@@ -33,7 +33,7 @@ struct ProxBlocks {
   float* score = nullptr;          // [blocks][16] z_j or kNoClass; overwritten
   const double* norm = nullptr;    // [blocks] s of the block's classes
   const double* weight = nullptr;  // [blocks] o of the block's classes, > 0
-  float* coefficient = nullptr;    // out: [blocks][16] c_j >= 0; 0 where no class is
+  float* coefficient = nullptr;    // out: [blocks][16] -c_j <= 0; 0 where no class is
   double label_coefficient = 0;    // out: c_y = sum of c_j
 };
 

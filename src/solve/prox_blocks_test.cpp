@@ -129,7 +129,7 @@ TEST(ProxBlocks, IsTheRootThatBisectionFinds) {
       ASSERT_NEAR(in.step.label_coefficient / static_cast<double>(truth.label), 1, 2e-4) << "case " << i;
       for (std::size_t j = 0; j < truth.c.size(); ++j) {
         const auto exact = static_cast<double>(truth.c[j]);
-        const auto found = static_cast<double>(in.coefficient[j]);
+        const double found = -static_cast<double>(in.coefficient[j]);
         if (asked.score[j] == kNoClass) {
           ASSERT_EQ(found, 0);
           continue;
@@ -182,7 +182,7 @@ TEST(ProxBlocks, IsFiniteOrDeclines) {
     ASSERT_TRUE(std::isfinite(in.step.u) && std::isfinite(in.step.label_coefficient)) << i;
     ASSERT_GE(in.step.u, std::log((1 + over) / (1 + std::exp(-old_u) * over)) - 1e-6) << i;
     ASSERT_LE(in.step.label_coefficient, in.step.e * (1 + std::exp(-old_u) * over) * 1.001) << i;
-    for (const float c : in.coefficient) ASSERT_TRUE(c >= 0 && std::isfinite(c)) << i;
+    for (const float c : in.coefficient) ASSERT_TRUE(c <= 0 && std::isfinite(c)) << i;
   }
   EXPECT_LT(declined, kCases);
   EXPECT_GT(declined, 0);

@@ -11,6 +11,7 @@
 
 #include "core/random.hpp"
 #include "rule/methods.hpp"
+#include "train/block_steps.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
 #include "train/norms.hpp"
@@ -58,6 +59,8 @@ class Runner final : public EpochRunner {
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
         gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
+    constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
+    far_ = Weights::bytes_needed(data.classes->size(), data.space->features) > kNear;
     if (options.ridge > 0 && !learns()) beta_ = ridge_weights(data, options, draw_.get());
   }
 
@@ -88,6 +91,13 @@ class Runner final : public EpochRunner {
         labels_[t] = data.label[rows_[t]];
         __builtin_prefetch(&data.rows.begin[data.row_of(rows_[t])]);
       }
+      if constexpr (BlockRule<R>) {
+        if (takes_blocks()) {
+          run_blocks(data, state, random, count);
+          continue_watch(state, watch, watched);
+          continue;
+        }
+      }
       if (draw_)
         draw_->fill(random, state.step, count, {labels_.data(), visited}, {rows_.data(), visited}, buffer_);
       if constexpr (PairRule<R>) {
@@ -116,6 +126,7 @@ class Runner final : public EpochRunner {
     watch(state.step);
   }
 
+  bool takes_blocks() const { return together_ == 1 && draw_ && draw_->whole_blocks(); }
   bool learns() const { return draw_ && draw_->learns(); }
   bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
 
@@ -148,6 +159,30 @@ class Runner final : public EpochRunner {
       }
     }
     return true;
+  }
+
+  // Steps over whole blocks; those that float32 cannot hold go the general way.
+  void run_blocks(const Dataset& data, TrainState& state, const CounterRandom& random, std::size_t count) {
+    draw_->fill_blocks(random, state.step, count, {labels_.data(), count}, block_buffer_);
+    const BlockSteps::Terms terms{.step = step_,
+                                  .decayed = step_ / options_.step_at(0),
+                                  .complete = draw_->complete(),
+                                  .beta = beta_.empty() ? nullptr : beta_.data(),
+                                  .ridge_factor = step_ * options_.ridge / problem_.rows,
+                                  .ridge_intercept = options_.ridge_intercept};
+    const auto blocks_of = [&](std::size_t t) {
+      return std::span<const std::uint32_t>(&block_buffer_.blocks[t * block_buffer_.capacity],
+                                            block_buffer_.count[t]);
+    };
+    for (std::size_t t = 0; t < count; ++t) {
+      if (t + kPrefetch < count) prefetch_row(data, state, rows_[t + kPrefetch]);
+      if (far_ && t + 1 < count) prefetch_blocks(state.weights, data.x(rows_[t + 1]), blocks_of(t + 1));
+      if (block_steps_.run(data, state, rows_[t], blocks_of(t),
+                           &block_buffer_.weights[t * block_buffer_.capacity], rule_, terms))
+        continue;
+      draw_->fill(random, state.step, 1, {&labels_[t], 1}, {&rows_[t], 1}, buffer_);
+      one_step(data, state, {&rows_[t], 1}, 0);
+    }
   }
 
   // Steps of one class each, in groups that can be solved side by side.
@@ -221,6 +256,7 @@ class Runner final : public EpochRunner {
     view.log_q = a.log_q.data();
     view.step = step_ / static_cast<double>(together_);
     view.decayed = step_ / options_.step_at(0);
+    view.complete = draw_ && draw_->complete();
     if (options_.ridge > 0) set_ridge(state, view, columns);
     if (R::kInfo.has_companion) view.smoothed = smoothed_scores(data, state, rows);
     StepResult result{a.coefficient.data(), a.u.data()};
@@ -413,6 +449,9 @@ class Runner final : public EpochRunner {
   std::vector<RowId> rows_;
   std::vector<ClassId> labels_;
   DrawBuffer buffer_;
+  BlockBuffer block_buffer_;
+  BlockSteps block_steps_;
+  bool far_ = false;  // W does not fit into the nearest caches: its lines are asked for a step ahead
   CommutingGroups groups_;
   StepArrays arrays_;
   GramKernel gram_;

@@ -177,6 +177,7 @@ class SlowTrainer {
     if (options_.ridge > 0 && options_.intercept && !options_.ridge_intercept)
       view.free_intercept = intercept.data();
     view.step = step_size / static_cast<double>(options_.rows_per_step);
+    view.complete = draw.complete();
     view.decayed = step_size / options_.step;
     StepResult result{c.data(), u.data()};
     rule.step(view, result);

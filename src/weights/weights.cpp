@@ -29,6 +29,21 @@ void Weights::scale_class(ClassId k, double factor) {
   if (common_scale_ * scale_[k] < kLeastScale) fold(k);
 }
 
+void Weights::scale_block(std::size_t b, double factor) {
+  const std::size_t end = std::min(classes_, (b + 1) * kLanes);
+  for (std::size_t k = b * kLanes; k < end; ++k) scale_[k] *= factor;
+  if (least_scale(b) >= kLeastScale) return;
+  for (std::size_t k = b * kLanes; k < end; ++k) settle(static_cast<ClassId>(k));
+}
+
+double Weights::least_scale(std::size_t b) const {
+  if (!scaled()) return 1;
+  const std::size_t end = std::min(classes_, (b + 1) * kLanes);
+  double least = scale_[b * kLanes];
+  for (std::size_t k = b * kLanes + 1; k < end; ++k) least = std::min(least, scale_[k]);
+  return common_scale_ * least;
+}
+
 void Weights::scale_all(double factor) {
   common_scale_ *= factor;
   if (common_scale_ >= kLeastScale) return;

@@ -8,6 +8,7 @@
 // nothing. The intercept is never scaled.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -47,6 +48,13 @@ class Weights {
     if (scale(k) < kLeastScale) fold(k);
   }
   void scale_class(ClassId k, double factor);       // w_k *= factor, 0 <= factor <= 1
+  // All classes of a block at once; the least of their scales.
+  void scale_block(std::size_t b, double factor);
+  double least_scale(std::size_t b) const;
+  void scale_block_intercept(std::size_t b, double factor) {
+    for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
+      scale_intercept(static_cast<ClassId>(k), factor);
+  }
   void scale_intercept(ClassId k, double factor) {  // at once; nothing without one
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
   }

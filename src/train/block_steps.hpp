@@ -1,0 +1,133 @@
+// Steps of one row over whole blocks of classes, for rules that can take them so: scores, coefficients and
+// updates are vectors of 16 float32, and nothing is copied class by class.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "rule/rule.hpp"
+#include "train/state.hpp"
+#include "weights/blocks.hpp"
+
+namespace truemax {
+
+class BlockSteps {
+ public:
+  static_assert(kProxLanes == kLanes);
+
+  // What a step is told besides its row and blocks.
+  struct Terms {
+    double step = 0, decayed = 1;
+    bool complete = false;              // every step has all classes
+    const double* beta = nullptr;       // by class, equal inside a block; null: no ridge
+    double ridge_factor = 0;            // eta mu: r_k = 1 + ridge_factor beta_k
+    bool ridge_intercept = false;
+  };
+
+  // False, and nothing done, where float32 cannot be trusted with the step.
+  template <BlockRule R>
+  bool run(const Dataset& data, TrainState& state, RowId row, std::span<const std::uint32_t> blocks,
+           const double* weights, const R& rule, const Terms& terms) {
+    Weights& w = state.weights;
+    RowState& of_row = state.rows[row];
+    const double s = of_row.squared_norm;
+    if (state.largest_weight > kPairWeightHigh || !pairs_are_safe(s)) return false;
+    const RowView x = data.x(row);
+    const ClassId y = data.label[row];
+    shape(blocks.size());
+    score_blocks(w, x, blocks, score_);
+    add_intercept(w, blocks, score_);
+    if (terms.beta != nullptr)
+      shrink(w, blocks, s, terms);
+    else
+      std::fill_n(norm_.begin(), blocks.size(), s);
+
+    const auto own = static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), y / kLanes) - blocks.begin());
+    const std::size_t label = own * kLanes + y % kLanes;
+    ProxBlocks problem;
+    problem.e = terms.step * static_cast<double>(data.example_weight(row));
+    problem.u = of_row.u;
+    problem.label_score = static_cast<double>(score_[label]);
+    problem.label_norm = norm_[own];
+    problem.blocks = blocks.size();
+    problem.score = score_;
+    problem.norm = norm_.data();
+    problem.weight = weights;
+    problem.coefficient = coefficient_;
+    score_[label] = kNoClass;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      for (std::size_t k = (blocks[i] + 1) * kLanes; k > w.classes(); --k)
+        score_[i * kLanes + k - 1 - blocks[i] * kLanes] = kNoClass;
+    if (!rule.step_blocks(problem, terms.decayed, terms.complete)) return false;
+
+    double least_scale = 1;
+    if (w.scaled())
+      for (const std::uint32_t b : blocks) least_scale = std::min(least_scale, w.least_scale(b));
+    const double growth = problem.label_coefficient * std::max(1.0, std::sqrt(s)) / least_scale;
+    if (!(state.largest_weight + growth <= kPairWeightHigh)) return false;  // also where it is no number
+    state.largest_weight += growth;
+    coefficient_[label] = static_cast<float>(problem.label_coefficient);
+    add_to_blocks(w, x, blocks, coefficient_);
+    if (w.has_intercept())
+      for (std::size_t i = 0; i < blocks.size(); ++i)
+        for (std::size_t lane = 0; lane < kLanes; ++lane)
+          w.intercept()[blocks[i] * kLanes + lane] += coefficient_[i * kLanes + lane];
+    if (terms.beta != nullptr)
+      for (const std::uint32_t b : blocks) {
+        const double factor = 1 / ridge_of(b, terms);
+        w.scale_block(b, factor);
+        if (terms.ridge_intercept) w.scale_block_intercept(b, factor);
+      }
+    of_row.u = problem.u;
+    ++state.step;
+    return true;
+  }
+
+ private:
+  static double ridge_of(std::uint32_t b, const Terms& terms) {
+    return 1 + terms.ridge_factor * terms.beta[b * kLanes];
+  }
+
+  void shape(std::size_t blocks) {
+    if (norm_.size() >= blocks) return;
+    norm_.resize(blocks);
+    memory_.resize(2 * blocks * kLanes + kLanes);
+    const std::size_t off = reinterpret_cast<std::uintptr_t>(memory_.data()) / sizeof(float) % kLanes;
+    score_ = memory_.data() + (kLanes - off) % kLanes;
+    coefficient_ = score_ + blocks * kLanes;
+  }
+
+  static void add_intercept(const Weights& w, std::span<const std::uint32_t> blocks, float* to) {
+    if (!w.has_intercept()) return;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      for (std::size_t lane = 0; lane < kLanes; ++lane)
+        to[i * kLanes + lane] += w.intercept()[blocks[i] * kLanes + lane];
+  }
+
+  // Scores of the shrunken weights, and what stands in place of |x|^2.
+  void shrink(const Weights& w, std::span<const std::uint32_t> blocks, double s, const Terms& terms) {
+    const bool free = w.has_intercept() && !terms.ridge_intercept;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const double r = ridge_of(blocks[i], terms);
+      norm_[i] = free ? (s - 1) / r + 1 : s / r;
+      const auto factor = static_cast<float>(1 / r);
+      float* z = score_ + i * kLanes;
+      if (free) {
+        const float* b = w.intercept().data() + blocks[i] * kLanes;
+        for (std::size_t lane = 0; lane < kLanes; ++lane) z[lane] = (z[lane] - b[lane]) * factor + b[lane];
+      } else {
+        for (std::size_t lane = 0; lane < kLanes; ++lane) z[lane] *= factor;
+      }
+    }
+  }
+
+  std::vector<float> memory_;
+  std::vector<double> norm_;
+  float *score_ = nullptr, *coefficient_ = nullptr;  // [blocks][16], 64-byte aligned
+};
+
+}  // namespace truemax
