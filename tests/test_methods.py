@@ -20,9 +20,9 @@ class Methods(ProgramTest):
         self.assertEqual(names, [line.split()[0] for line in words.splitlines()[2:]])
         return names, {line.split()[0] for line in words.splitlines() if "can diverge" in line}
 
-    def train(self, path, method, n, m, ridge, *more):
+    def train(self, path, method, n, m, ridge, *more, epochs=2):
         return truemax("train", path, "--method", method, "--rows-per-step", n, "--classes-per-step", m, "--ridge", ridge,
-                       "--normalize", "l2", "--max-features", 10000, "--epochs", 2, "--threads", 1, "--model",
+                       "--normalize", "l2", "--max-features", 10000, "--epochs", epochs, "--threads", 1, "--model",
                        "m.safetensors", "--log", "run.jsonl", *more, cwd=self.folder)
 
     def check_all(self, path, steps):
@@ -61,7 +61,8 @@ class Methods(ProgramTest):
                 if draw == "active" and n > 1:
                     continue
                 with self.subTest(draw=draw, n=n):
-                    result = self.train("train.txt", "implicit", n, 5, 0.1, "--draw", draw, "--step", 3 * n, "--epochs", 20)
+                    result = self.train("train.txt", "implicit", n, 5, 0.1, "--draw", draw, "--step", 3 * n,
+                                        epochs=20)
                     self.assertEqual(result.returncode, 0, result.stderr)
                     self.assertNotIn("above that of the class frequencies", result.stderr)
                     self.assertEqual(events(self.path("run.jsonl"))[0]["config"]["draw"], draw)

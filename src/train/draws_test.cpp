@@ -84,30 +84,27 @@ TEST(AllDraw, HasNothingRandom) {
   EXPECT_EQ(bits_of(run_epochs(data, options)), bits);
 }
 
-// So close that a ridge of half or twice the size would be seen, as in ridge_test: the weights beta, and for
+// So close that a ridge of half or twice the size would be seen four times over: the weights beta, and for
 // the active draw the weighted ridge, are right.
-TEST(EveryDraw, ComesToTheOptimumWithAndWithoutRidge) {
-  const Dataset data = centres_data(300, 20);
-  for (const double ridge : {0.3, 3.0}) {
-    const RidgeOracle oracle(data, ridge);
-    const double best = oracle.value(oracle.optimum());
-    for (const double other : {0.5, 2.0})
-      ASSERT_GT(oracle.value(RidgeOracle(data, other * ridge).optimum()), 1.002 * best) << other;
-    for (const DrawInfo& draw : draws())
-      for (const char* method : {"implicit", "umax"})
-        for (const Shape shape : {Shape{1, 2}, Shape{10, 2}}) {
-          const MethodInfo& info = find_method(method);
-          if (!takes(info, draw, shape)) continue;
-          TrainOptions options = options_of(method, shape.m, Visit::shuffle);
-          options.draw = draw.name, options.draws.head = 0, options.draws.active = 3;
-          options.rows_per_step = shape.n, options.ridge = ridge;
-          options.step = 0.3 * static_cast<double>(shape.n), options.decay = 0.985, options.epochs = 500;
-          const double reached = oracle.value(run_epochs(data, options));
-          EXPECT_GE(reached, best * (1 - 1e-6));
-          EXPECT_LT(reached, 1.002 * best)
-              << draw.name << ' ' << method << ' ' << shape.n << 'x' << shape.m << " ridge " << ridge;
-        }
-  }
+TEST(EveryDraw, ComesToTheOptimumWithRidge) {
+  constexpr double kRidge = 10;
+  const Dataset data = centres_data(300, 36);
+  const RidgeOracle oracle(data, kRidge);
+  const double best = oracle.value(oracle.optimum());
+  for (const double other : {0.5, 2.0})
+    ASSERT_GT(oracle.value(RidgeOracle(data, other * kRidge).optimum()), 1.002 * best) << other;
+  for (const DrawInfo& draw : draws())
+    for (const char* method : {"implicit", "umax"})
+      for (const Shape shape : {Shape{1, 2}, Shape{10, 2}}) {
+        if (!takes(find_method(method), draw, shape)) continue;
+        TrainOptions options = options_of(method, shape.m, Visit::shuffle);
+        options.draw = draw.name, options.draws.head = 16, options.draws.active = 3;
+        options.rows_per_step = shape.n, options.ridge = kRidge;
+        options.step = 0.3 * static_cast<double>(shape.n), options.decay = 0.992, options.epochs = 1000;
+        const double reached = oracle.value(run_epochs(data, options));
+        EXPECT_GE(reached, best * (1 - 1e-6));
+        EXPECT_LT(reached, 1.0005 * best) << draw.name << ' ' << method << ' ' << shape.n << 'x' << shape.m;
+      }
 }
 
 TEST(EveryDraw, StaysFiniteOrDivergesWithWFinite) {
@@ -151,8 +148,8 @@ TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
     options.draw = "frequency", options.draws.power = 10, options.draws.uniform_share = 1e-6;
     options.epochs = 1, options.step = 0.01;
     const TrainState state = run_epochs(data, options);  // a class other than 0 is drawn once in 10^6 steps
-    if (info->name != "nce") {
-      EXPECT_EQ(state.weights.largest(), 0) << info->name;  // nce pulls at the label on its own
+    if (info->name != "nce" && info->name != "raman") {  // these pull at the label on its own
+      EXPECT_EQ(state.weights.largest(), 0) << info->name;
     }
     EXPECT_TRUE(std::isfinite(state.weights.largest())) << info->name;
     for (const RowState& row : state.rows) EXPECT_TRUE(std::isfinite(row.u)) << info->name;
