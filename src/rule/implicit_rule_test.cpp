@@ -120,5 +120,17 @@ TEST(PropositionTwo, TheImplicitStepIsAtMostLinearInTheScoreGap) {
   EXPECT_GT(by_logarithm, 500U);  // the bound is met from near, not from afar
 }
 
+// Only the label was drawn: W stays, and u goes to the argmin of e (u + exp(-u)) + (u - u_old)^2/2.
+TEST(ImplicitStep, WithoutAClassMovesUAlone) {
+  for (const double u : {0.0, 0.3, 5.0})
+    for (const double step : {1e-3, 1.0, 1e3}) {
+      ImplicitRule rule({}, no_ridge());
+      const StepAnswer answer = take(rule, one_row({0.7}, {}, u, step));
+      ASSERT_EQ(answer.c, std::vector<double>{0.0});
+      const double v = answer.u[0];
+      EXPECT_NEAR(step * -std::expm1(-v) + v - u, 0, 1e-9 * (1 + step)) << u << ' ' << step;
+    }
+}
+
 }  // namespace
 }  // namespace truemax
