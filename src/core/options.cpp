@@ -58,6 +58,7 @@ std::string number_text(double v) {
   std::string text = fmt::format("{:g}", v);
   for (const char* noise : {"e+0", "e+"})
     if (const auto at = text.find(noise); at != std::string::npos) text.replace(at, std::strlen(noise), "e");
+  if (const auto at = text.find("e-0"); at != std::string::npos) text.erase(at + 2, 1);
   return text;
 }
 

@@ -65,7 +65,7 @@ std::span<const std::string_view> DrawOptions::users_of(std::string_view option)
 
 void DrawOptions::describe(OptionTable& table) {
   const auto help = [](std::string_view option, std::string_view text) {
-    return fmt::format("Draws {}: {}", fmt::join(users_of(option), ", "), text);
+    return fmt::format("--draw {}: {}", fmt::join(users_of(option), ", "), text);
   };
   table.number("draw-power", &power, {0, 10},
                help("draw-power", "classes are drawn by label frequency to this power; 0: all alike."));
