@@ -31,4 +31,12 @@ inline double descend_double_sum(const StepView& view, const StepResult& out, st
   return sum - rest;
 }
 
+// The logarithm of the least weight above 0; 0 where there is none.
+inline double log_least_weight(const double* weight, std::size_t count) noexcept {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t k = 0; k < count; ++k)
+    if (weight[k] > 0) least = std::min(least, weight[k]);
+  return std::isfinite(least) ? std::log(least) : 0;
+}
+
 }  // namespace truemax

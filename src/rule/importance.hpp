@@ -11,6 +11,29 @@
 
 namespace truemax {
 
+// Row i of the step; log_q: where given, the weights are multiplied by its exponentials, so that counts are
+// left.
+inline void descend_sampled_softmax(const StepView& view, const StepResult& out, std::size_t i,
+                                    const double* log_q) noexcept {
+  const auto [z, o, c, y, e] = row_of(view, out, i);
+  double highest = z[y];
+  for (std::size_t k = 0; k < view.columns; ++k)
+    if (o[k] > 0) highest = std::max(highest, z[k]);
+  double sum = c[y] = std::exp(z[y] - highest);
+  for (std::size_t k = 0; k < view.columns; ++k) {
+    if (k == y) continue;
+    const double times = log_q == nullptr ? o[k] : o[k] * std::exp(log_q[k]);
+    sum += c[k] = o[k] == 0 ? 0.0 : times * std::exp(z[k] - highest);
+  }
+  double others = 0;
+  for (std::size_t k = 0; k < view.columns; ++k) {
+    if (k == y) continue;
+    others += c[k] *= e / sum;
+    c[k] = -c[k];
+  }
+  c[y] = others;
+}
+
 class ImportanceRule {
  public:
   static constexpr MethodInfo kInfo{
@@ -26,25 +49,8 @@ class ImportanceRule {
   ImportanceRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : log_q_(options.log_q) {}
 
   void step(const StepView& view, StepResult& out) const noexcept {
-    for (std::size_t i = 0; i < view.rows; ++i) {
-      const auto [z, o, c, y, e] = row_of(view, out, i);
-      double highest = z[y];
-      for (std::size_t k = 0; k < view.columns; ++k)
-        if (o[k] > 0) highest = std::max(highest, z[k]);
-      double sum = c[y] = std::exp(z[y] - highest);
-      for (std::size_t k = 0; k < view.columns; ++k) {
-        if (k == y) continue;
-        const double times = log_q_ ? o[k] : o[k] * std::exp(view.log_q[k]);
-        sum += c[k] = o[k] == 0 ? 0.0 : times * std::exp(z[k] - highest);
-      }
-      double others = 0;
-      for (std::size_t k = 0; k < view.columns; ++k) {
-        if (k == y) continue;
-        others += c[k] *= e / sum;
-        c[k] = -c[k];
-      }
-      c[y] = others;
-    }
+    for (std::size_t i = 0; i < view.rows; ++i)
+      descend_sampled_softmax(view, out, i, log_q_ ? nullptr : view.log_q);
   }
 
  private:

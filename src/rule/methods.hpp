@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "rule/bsgd.hpp"
 #include "rule/composition.hpp"
 #include "rule/exact.hpp"
 #include "rule/implicit.hpp"
@@ -16,13 +17,17 @@
 #include "rule/one_vs_each.hpp"
 #include "rule/prox.hpp"
 #include "rule/raman.hpp"
+#include "rule/scent.hpp"
+#include "rule/softplus.hpp"
+#include "rule/sox.hpp"
 #include "rule/umax.hpp"
 #include "rule/vanilla.hpp"
 
 namespace truemax {
 
-using Methods = std::tuple<ImplicitRule, ProxRule, UmaxRule, VanillaRule, RamanRule, CompositionRule,
-                           OneVsEachRule, NoiseContrastRule, ImportanceRule, ExactRule>;
+using Methods =
+    std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, SoxRule,
+               OneVsEachRule, NoiseContrastRule, ImportanceRule, BsgdRule, SoftplusRule, ExactRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 

@@ -17,8 +17,8 @@ class ProxRule {
   static constexpr MethodInfo kInfo{
       .name = "prox",
       .description =
-          "Proximal step over all drawn classes with a mirror step for u; stable at any step size, "
-          "converges to the softmax optimum as rho falls with the step (off it with --no-rho-falls).",
+          "Proximal step on all drawn classes, mirror step for u; stable at any step size, unbiased in "
+          "the limit as rho falls with the step.",
       .biased = false,
       .most_rows = 1,
       .most_classes = kAnyNumber,

@@ -11,13 +11,16 @@ namespace truemax {
 std::span<const std::string_view> RuleOptions::users_of(std::string_view option) {
   static constexpr std::string_view kDelta[] = {"umax"}, kAlpha[] = {"vanilla", "umax"},
                                     kLogQ[] = {"nce", "importance"}, kRefresh[] = {"raman"},
-                                    kRate[] = {"composition"}, kRho[] = {"prox"};
+                                    kRate[] = {"composition"}, kRho[] = {"prox", "scent"}, kSox[] = {"sox"},
+                                    kBend[] = {"softplus"};
   if (option == "delta") return kDelta;
   if (option == "double-sum-alpha") return kAlpha;
   if (option == "log-q") return kLogQ;
   if (option == "refresh") return kRefresh;
   if (option == "running-rate") return kRate;
   if (option == "rho" || option == "rho-falls") return kRho;
+  if (option == "sox-rate") return kSox;
+  if (option == "softplus-bend") return kBend;
   return {};
 }
 
@@ -43,6 +46,11 @@ void RuleOptions::describe(OptionTable& table) {
   table.toggle("rho-falls", &rho_falls,
                help("rho-falls",
                     "rho falls with the step; a fixed rho is biased: it stops slightly off the optimum."));
+  table.number("sox-rate", &sox_rate, {1e-12, 1},
+               help("sox-rate", "share of the new value in the running mean of a row's normaliser."));
+  table.number(
+      "softplus-bend", &softplus_bend, {1e-6, 1},
+      help("softplus-bend", "1 is Bouchard's bound; smaller values are closer to the log-sum and steeper."));
 }
 
 double ProblemInfo::weight_bound() const {

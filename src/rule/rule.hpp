@@ -78,6 +78,7 @@ enum class Objective {
   one_vs_each,       // sum over classes of log(1 + exp(z_k - z_y))
   noise_contrast,    // binary log-losses of the label against the drawn classes
   sampled_softmax,   // softmax over the label and the drawn classes
+  softplus_bound,    // u and softplus functions of the scores in the place of the log-sum
 };
 
 // What a method is, for people and for the trainer: the line of the table of methods.
@@ -98,6 +99,7 @@ struct MethodInfo {
   bool has_companion = false;  // wants the scores of smoothed weights; has smoothing(view), their rate
   bool can_diverge = false;    // by nature; the run then stops with a message
   bool u_rate = false;         // u moves at a rate of its own (--rho, --sox-rate), not by the step
+  bool signed_u = false;       // u may be negative
 };
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
@@ -110,6 +112,8 @@ struct RuleOptions {
   double running_rate = 0.5;    // composition
   double rho = 0.1;             // prox, scent
   bool rho_falls = true;        // prox, scent
+  double sox_rate = 0.1;        // sox
+  double softplus_bend = 1;     // softplus
   void describe(OptionTable& table);
   // The methods an option of describe() is for; empty for any other option.
   static std::span<const std::string_view> users_of(std::string_view option);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace truemax {
 
@@ -16,6 +17,18 @@ inline double log_one_plus_sum_exp(const double* z, const double* weight, std::s
   for (std::size_t j = 0; j < count; ++j)
     if (weight[j] > 0) sum += std::exp(z[j] - base - highest);
   return highest == 0 ? std::log1p(sum) : highest + std::log(std::exp(-highest) + sum);
+}
+
+// log of the sum of weight[j] exp(z[j] - base) over the entries of weight above 0; -infinity where there is
+// none.
+inline double log_weighted_sum_exp(const double* z, const double* weight, std::size_t count, double base) {
+  double highest = -std::numeric_limits<double>::infinity();
+  for (std::size_t j = 0; j < count; ++j)
+    if (weight[j] > 0) highest = std::max(highest, z[j] - base);
+  double sum = 0;
+  for (std::size_t j = 0; j < count; ++j)
+    if (weight[j] > 0) sum += weight[j] * std::exp(z[j] - base - highest);
+  return highest + std::log(sum);  // no class: -infinity twice
 }
 
 // 1/(1 + exp(-t)), without overflow and to full relative precision.

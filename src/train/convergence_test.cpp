@@ -148,6 +148,7 @@ TEST(EveryMethod, BringsUToTheLogSumOfItsRow) {
   const Dataset data = small_problem(false);
   for (const MethodInfo* info : methods()) {
     if (info->objective != Objective::double_sum && info->objective != Objective::double_sum_exact) continue;
+    if (info->biased) continue;  // SOX's u follows each draw at a fixed rate
     TrainOptions options = options_of(std::string(info->name), 1, Visit::shuffle);
     options.step = info->can_diverge ? 0.01 : 0.3, options.decay = 0.998, options.epochs = 2000;
     const TrainState state = run_epochs(data, options);
