@@ -129,6 +129,10 @@ class BadOption(RefusalTest):
                                           ("umax", ["--head", 3], "--head"),
                                           ("umax", ["--draw", "blocks", "--active", 3], "--active"),
                                           ("umax", ["--draw", "all", "--classes-per-step", 1], "--classes-per-step"),
+                                          ("implicit", ["--rho", 1], "--rho"),
+                                          ("sox", ["--no-rho-falls"], "--rho-falls"),
+                                          ("scent", ["--sox-rate", 0.5], "--sox-rate"),
+                                          ("bsgd", ["--softplus-bend", 0.5], "--softplus-bend"),
                                           ("implicit", ["--ridge-intercept"], "--ridge-intercept")):
             with self.subTest(option):
                 said = self.fine("train", self.good, "--method", method, "--epochs", 1, "--step", 0.01, *arguments,

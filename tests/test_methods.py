@@ -2,6 +2,7 @@
 
 On the real data sets where they are there (TRUEMAX_DATA), else on generated rows; the figures of single methods on real data.
 """
+import math
 import re
 import unittest
 
@@ -14,11 +15,14 @@ STEP = {"vanilla": 1e-3, "raman": 1e-2, "composition": 1e-3}
 
 class Methods(ProgramTest):
     def names(self):
-        """The methods, and which of them can diverge."""
+        """The methods with the most rows a step takes, and which of them can diverge."""
         table, words = self.fine("methods").stdout.split("\n\n")[:2]
-        names = [line.split()[0] for line in table.splitlines()[2:]]
-        self.assertEqual(names, [line.split()[0] for line in words.splitlines()[2:]])
-        return names, {line.split()[0] for line in words.splitlines() if "can diverge" in line}
+        most_rows = {}
+        for line in table.splitlines()[2:]:
+            name, _, rows = line.split()[:3]
+            most_rows[name] = math.inf if rows == "any" else int(rows)
+        self.assertEqual(list(most_rows), [line.split()[0] for line in words.splitlines()[2:]])
+        return most_rows, {line.split()[0] for line in words.splitlines() if "can diverge" in line}
 
     def train(self, path, method, n, m, ridge, *more, epochs=2):
         return truemax("train", path, "--method", method, "--rows-per-step", n, "--classes-per-step", m, "--ridge", ridge,
@@ -26,9 +30,14 @@ class Methods(ProgramTest):
                        "m.safetensors", "--log", "run.jsonl", *more, cwd=self.folder)
 
     def check_all(self, path, steps):
-        names, can_diverge = self.names()
-        for method in names:
+        most_rows, can_diverge = self.names()
+        for method in most_rows:
             for n, m in SHAPES:
+                if n > most_rows[method]:
+                    result = self.train(path, method, n, m, 0)
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertRegex(result.stderr, rf"--rows-per-step {n}: the method {method} takes.*give --rows-per-step")
+                    continue
                 for ridge in (0, 0.1):
                     with self.subTest(method=method, n=n, m=m, ridge=ridge):
                         result = self.train(path, method, n, m, ridge, "--step", steps.get(method, 1))
@@ -78,7 +87,7 @@ class Methods(ProgramTest):
     def test_bias_is_told(self):
         table = self.fine("methods").stdout
         biased = [line.split()[0] for line in table.split("\n\n")[0].splitlines()[2:] if line.split()[1] == "yes"]
-        self.assertEqual(biased, ["ove", "nce", "importance"])
+        self.assertEqual(biased, ["sox", "ove", "nce", "importance", "bsgd", "softplus"])
         self.assertIn("Biased", self.fine("train", "--help").stdout)
 
 

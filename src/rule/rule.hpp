@@ -112,7 +112,7 @@ struct RuleOptions {
   double running_rate = 0.5;    // composition
   double rho = 0.1;             // prox, scent
   bool rho_falls = true;        // prox, scent
-  double sox_rate = 0.1;        // sox
+  double sox_rate = 0.3;        // sox
   double softplus_bend = 1;     // softplus
   void describe(OptionTable& table);
   // The methods an option of describe() is for; empty for any other option.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 #include <random>
 #include <vector>
 
@@ -99,8 +100,10 @@ struct Shape {
   std::uint64_t n, m;
 };
 
-double reached_by(const MethodInfo& info, const Dataset& data, Shape shape, Visit visit) {
+double reached_by(const MethodInfo& info, const Dataset& data, Shape shape, Visit visit,
+                  const RuleOptions& rule = {}) {
   TrainOptions options = options_of(std::string(info.name), shape.m, visit);
+  options.rule = rule;
   options.rows_per_step = shape.n;
   options.step = (info.can_diverge ? 0.01 : 0.3) * static_cast<double>(shape.n);
   options.decay = info.can_diverge ? 0.9985 : 0.992, options.epochs = info.can_diverge ? 3000 : 1000;
@@ -133,13 +136,36 @@ TEST(EveryMethod, ThatIsBiasedDoesNotUnlessItsBiasVanishes) {
   const Dataset data = small_problem(false);
   const double best = best_loss(data);
   for (const MethodInfo* info : methods()) {
-    if (!info->biased) continue;
+    if (!info->biased || info->u_rate) continue;  // a rate of u has a test of its own
     for (const Shape shape : {Shape{1, 1}, Shape{10, 1}})
       EXPECT_GT(reached_by(*info, data, shape, Visit::shuffle), 1.01 * best)
           << info->name << ' ' << shape.n << 'x' << shape.m;
   }
   const double all = reached_by(find_method("importance"), data, {10, kClasses}, Visit::shuffle);
   EXPECT_LT(all, 1.001 * best);
+}
+
+// W's step uses a u that the same draw has moved: at a fixed rate the fixed point is off the optimum, the
+// less the smaller the rate; with a rate that falls with the step it is the optimum.
+TEST(EveryMethod, WithARateForUStopsOffTheOptimumUnlessItFalls) {
+  const Dataset data = small_problem(false);
+  const double best = best_loss(data);
+  for (const MethodInfo* info : methods()) {
+    if (!info->u_rate) continue;
+    const auto off = [&](double rate, bool falls) {
+      RuleOptions rule;
+      rule.rho = rule.sox_rate = rate, rule.rho_falls = falls;
+      return reached_by(*info, data, {1, 1}, Visit::shuffle, rule) / best - 1;
+    };
+    const double large = off(1, false), small = off(0.1, false), falling = off(1, true);
+    std::cout << info->name << " above the optimum by " << large << " at a fixed rate of 1, " << small
+              << " at 0.1, " << falling << " where it may fall\n";
+    EXPECT_GT(large, 0.01) << info->name;
+    EXPECT_LT(small, 0.5 * large) << info->name;
+    if (!info->biased) {
+      EXPECT_LT(falling, 0.1 * large) << info->name;
+    }
+  }
 }
 
 // u is the row's log(1 + sum of exp(z_k - z_y)) once the steps are small, for methods in which it is free or
