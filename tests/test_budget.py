@@ -1,4 +1,5 @@
 """Budgets of time and steps, runs that repeat without a clock, validation and early stop."""
+import json
 import os
 import unittest
 
@@ -64,6 +65,156 @@ class Budgets(ProgramTest):
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertIn(option, result.stderr)
                 self.assertEqual(os.listdir(self.folder), ["train.txt"])
+
+
+class Replays(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.train = self.generate("train.txt", "--test", "test.txt", "--test-rows", 200, rows=2000, features=300,
+                                   classes=50, nonzeros=20)
+
+    def run_it(self, *options, name="m"):
+        self.fine("train", self.train, *options, "--model", name + ".safetensors", "--log", name + ".jsonl")
+        return self.read(name + ".safetensors"), events(self.path(name + ".jsonl"))
+
+    def test_a_replay_makes_the_same_model_file_without_a_clock(self):
+        runs = ((), ("--schedule", "linear"), ("--method", "umax", "--step", 0.1, "--classes-per-step", 5),
+                ("--method", "exact", "--step", 0.1, "--schedule", "linear", "--normalize", "l2"),
+                ("--schedule", "linear", "--valid-share", 0.2, "--patience", 2, "--test", "test.txt"))
+        for options in runs:
+            with self.subTest(options=options):
+                model, log = self.run_it("--seconds", 0.15, *options)
+                again, log_again = self.run_it("--replay", "m.jsonl", "--threads", 1, name="again")
+                self.assertEqual(again, model)
+                keys = ("epochs", "steps", "segments", "best")
+                self.assertEqual(*([log[-1].get(key) for key in keys] for log in (log, log_again)))
+                third, _ = self.run_it("--replay", "again.jsonl", name="third")
+                self.assertEqual(third, model)
+
+    def test_a_replay_of_a_run_by_epochs_is_that_run(self):
+        model, _ = self.run_it("--epochs", 3, "--schedule", "linear")
+        self.assertEqual(self.run_it("--replay", "m.jsonl", name="again")[0], model)
+
+    def test_a_replay_overwrites_nothing_and_takes_other_outputs_and_tests(self):
+        model, _ = self.run_it("--epochs", 2)
+        self.fine("train", self.train, "--replay", "m.jsonl", "--test", "test.txt")
+        self.assertEqual(self.read("model.safetensors"), model)
+        self.assertEqual(self.read("m.safetensors"), model)
+        self.assertIn("test", events(self.path("model.jsonl"))[1])
+        self.assertEqual(events(self.path("model.jsonl"))[0]["config"]["replay"], "m.jsonl")
+
+    def refused(self, *options, words):
+        before = sorted(os.listdir(self.folder))
+        result = truemax("train", *options, cwd=self.folder)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn(words, result.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_options_that_change_the_result_are_refused_beside_a_replay(self):
+        self.run_it("--epochs", 2)
+        for option in (("--step", 3), ("--seed", 2), ("--seconds", 1), ("--intercept",), ("--valid", "test.txt")):
+            with self.subTest(option=option):
+                self.refused(self.train, "--replay", "m.jsonl", *option, words=f"{option[0]}: with --replay the log")
+
+    def test_other_data_are_refused(self):
+        self.run_it("--epochs", 2)
+        self.refused("test.txt", "--replay", "m.jsonl", words="its run had other data: 2000 rows there, 200 here")
+
+    def test_what_is_no_log_of_a_whole_run_is_refused(self):
+        _, log = self.run_it("--seconds", 0.05, "--schedule", "linear")
+        lines = self.read("m.jsonl").decode().splitlines()
+
+        def changed(**end):
+            return "\n".join(lines[:-1] + [json.dumps({**log[-1], **end})])
+
+        unknown = json.dumps({**log[0], "config": {**log[0]["config"], "nonsense": 1}})
+        bad_value = json.dumps({**log[0], "config": {**log[0]["config"], "step": -1}})
+        cases = (("", "the run has no end here"), ("\n".join(lines[:-1]), "the run has no end here"),
+                 ("not json", "is no event of a run"), ("{}", "is no event"), ("\n".join(lines[1:]), "begins with"),
+                 ("\n".join(lines[:1] + lines), "begins with"), ("\n".join(lines + lines[-1:]), "behind the end"),
+                 (changed(steps=-1), "does not say its steps"), (changed(segments=3), "segments are no"),
+                 (changed(segments=[{"first_step": 1, "step": 1.0}]), "segments are no"),
+                 (changed(segments=[{"first_step": 0, "step": 0}]), "segments are no"),
+                 (changed(segments=[{"first_step": 0, "step": 1}, {"first_step": 0, "step": 1}]), "segments are no"),
+                 ("\n".join([unknown] + lines[1:]), "unknown option"), ("\n".join([bad_value] + lines[1:]), "--step"),
+                 ("\n".join(['{"event":"start"}'] + lines[1:]), "does not say its options"))
+        for text, words in cases:
+            with self.subTest(words=words, text=text[:60]):
+                self.write("bad.jsonl", text)
+                self.refused(self.train, "--replay", "bad.jsonl", words=words)
+        self.refused(self.train, "--replay", "missing.jsonl", words="--replay missing.jsonl")
+        self.refused(self.train, "--replay", self.folder, words="this is no file")
+        self.refused(self.train, "--replay", "m.jsonl", "--log", "m.jsonl", words="this is an input of the run")
+
+
+class Validation(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.train = self.generate("train.txt", "--test", "valid.txt", "--test-rows", 300, rows=300, features=200,
+                                   classes=10, nonzeros=20)
+
+    def log_of(self, *options):
+        result = self.fine("train", self.train, "--method", "implicit", "--step", 5, "--model", "m.safetensors", "--log",
+                           "m.jsonl", *options)
+        return result.stdout, events(self.path("m.jsonl"))
+
+    def test_validation_rows_are_in_the_log_and_in_the_table(self):
+        said, log = self.log_of("--valid", "valid.txt", "--epochs", 2, "--eval-every", 1)
+        evaluations = [e for e in log if e["event"] == "evaluate"]
+        self.assertEqual([set(e) >= {"train", "valid"} for e in evaluations], [True, True])
+        self.assertIn("valid log-loss", said)
+        self.assertEqual(log[0]["valid_data"]["rows"], 300)
+        self.assertAlmostEqual(self.metrics("m.safetensors", "valid.txt")["log_loss"],
+                               evaluations[-1]["valid"]["log_loss"], places=12)
+
+    def test_a_share_is_set_aside_and_its_classes_and_features_stay(self):
+        _, whole = self.log_of("--epochs", 1)
+        _, log = self.log_of("--epochs", 1, "--valid-share", 0.1)
+        self.assertEqual((log[0]["data"]["rows"], log[0]["valid_data"]["rows"]), (270, 30))
+        for key in ("classes", "features"):
+            self.assertEqual(log[0]["data"][key], whole[0]["data"][key])
+        nonzeros = log[0]["data"]["nonzeros"] + log[0]["valid_data"]["nonzeros"]
+        self.assertEqual(nonzeros, whole[0]["data"]["nonzeros"])
+
+    def test_patience_ends_the_run_and_the_best_model_is_saved(self):
+        needed = None
+        for place in ("memory", "disk"):
+            with self.subTest(place=place):
+                # One byte too few for a second copy of the weights: a file has it.
+                limit = ("--memory-limit", needed - 1) if place == "disk" else ()
+                said, log = self.log_of("--valid", "valid.txt", "--epochs", 300, "--decay", 1, "--patience", 3, *limit)
+                if place == "disk":
+                    self.assertLess(log[0]["memory"]["needed"], needed)
+                needed = log[0]["memory"]["needed"]
+                watched = [e["valid"]["log_loss"] for e in log if e["event"] == "evaluate" and "best" not in e]
+                best = watched.index(min(watched))
+                self.assertLess(len(watched), 300)
+                self.assertEqual(len(watched), best + 1 + 3)
+                self.assertEqual(log[-1]["best"]["epoch"], best + 1)
+                self.assertEqual(log[-1]["epochs"], len(watched))
+                final = log[-2]
+                self.assertEqual((final["epoch"], final["best"], "train" in final), (best + 1, True, True))
+                self.assertIn(f"best epoch {best + 1} of {len(watched)}", said)
+                self.assertAlmostEqual(self.metrics("m.safetensors", "valid.txt")["log_loss"], min(watched), places=12)
+                self.assertEqual(sorted(os.listdir(self.folder)),
+                                 ["m.jsonl", "m.safetensors", "train.txt", "valid.txt"])
+
+    def test_validation_that_makes_no_sense_is_refused(self):
+        for options, words in (
+                (("--patience", 3), "add --valid FILE, or --valid-share"),
+                (("--valid", "valid.txt", "--valid-share", 0.1), "leave one of the two out"),
+                (("--valid-label-file", "x"), "add --valid FILE"),
+                (("--valid-share", 0.95), "--valid-share"),
+                (("--valid-share", 0.001), "leaves none to validate on"),
+                (("--valid", "missing.txt"), "missing.txt"),
+                (("--valid", "valid.txt", "--patience", 3, "--eval-every", 0), "give --eval-every 1"),
+                (("--valid", "valid.txt", "--model", "valid.txt"), "this is an input of the run")):
+            with self.subTest(options=options):
+                before = sorted(os.listdir(self.folder))
+                result = truemax("train", self.train, *options, cwd=self.folder)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(words, result.stderr)
+                self.assertEqual(sorted(os.listdir(self.folder)), before)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -74,14 +75,23 @@ struct Prediction {
   double probability;
 };
 
+// An evaluation while a model is trained: of the training rows and of those that valid-share set aside. With
+// patience, the training rows are evaluated once, at the end, on the best model.
+struct Evaluation {
+  std::uint64_t epoch, steps;  // finished
+  double train_seconds;
+  std::optional<Metrics> train, valid;
+  bool best;  // the last call of a run with patience: what the model returned will have
+};
+
 class TRUEMAX_API Model {
  public:
-  // Called after every evaluation with the finished epochs and the training metrics; false stops the
-  // training.
-  using Callback = std::function<bool(std::uint64_t epoch, double train_seconds, const Metrics& train)>;
+  // Called after every evaluation; false stops the training.
+  using Callback = std::function<bool(const Evaluation& evaluation)>;
 
-  // Options: those of `truemax train` that concern training (method, step, decay, epochs, seed, ...), and
-  // memory-limit. Without method and step the step is fitted to the rows, as there.
+  // Options: those of `truemax train` that concern training (method, step, decay, epochs, seconds, steps,
+  // valid-share, patience, seed, ...), and memory-limit. Without method and step the step is fitted to the
+  // rows, as there.
   static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
   static Model load(const std::string& path, const Options& options = {});  // memory-limit
   void save(const std::string& path) const;

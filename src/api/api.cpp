@@ -1,9 +1,12 @@
 // The public interface (include/truemax/truemax.hpp) on top of the rooms.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
+#include "data/hold_out.hpp"
 #include "data/load.hpp"
 #include "data/weight_files.hpp"
 #include "evaluate/evaluate.hpp"
@@ -62,8 +65,11 @@ class CallbackObserver final : public TrainObserver {
   CallbackObserver(const Model::Callback& callback, std::atomic<bool>& stop)
       : callback_(callback), stop_(stop) {}
   void evaluated(const EvaluationRecord& record) override {
-    if (callback_ && !callback_(record.epoch, record.train_seconds, public_metrics(record.train)))
-      stop_ = true;
+    if (!callback_) return;
+    Evaluation seen{record.epoch, record.steps, record.train_seconds, {}, {}, record.best};
+    if (record.train) seen.train = public_metrics(*record.train);
+    if (record.valid) seen.valid = public_metrics(*record.valid);
+    if (!callback_(seen)) stop_ = true;
   }
 
  private:
@@ -144,18 +150,29 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     set_options(table, options);
     train_options.complete([&](const char* name) { return options.count(name) > 0; });
     train_options.check();
-    const Dataset& rows = data.inside().data;
+    require_validation(train_options, train_options.valid_share > 0);
+    Dataset rest;
+    std::optional<Dataset> valid;
+    if (train_options.valid_share > 0) {
+      rest = data.inside().data;
+      valid = hold_out(rest, train_options.valid_share, train_options.seed);
+    }
+    const Dataset& rows = valid ? rest : data.inside().data;
+    const TrainSets sets{rows, nullptr, valid ? &*valid : nullptr};
     require_step_shape(train_options, rows);
     if (options.count("method") == 0 && options.count("step") == 0)
       train_options.step = fitted_step(rows, train_options.intercept);
-    plan_memory(rows, nullptr, train_options, memory_limit).require();
+    const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
+    memory.require();
     TrainState state = make_state(rows, train_options);
     Stopwatch watch;
     watch.resume();
     std::atomic<bool> stop{false};
     CallbackObserver observer(callback, stop);
     TrainObserver* const observers[] = {&observer};
-    const TrainOutcome outcome = truemax::train(rows, nullptr, train_options, state, watch, observers, stop);
+    TrainExtras extras;
+    if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
+    const TrainOutcome outcome = truemax::train(sets, train_options, state, watch, observers, stop, extras);
     if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
     auto inside = std::make_shared<Inside>();
     inside->model = make_model(std::move(state.weights), rows, data.inside().preprocess, train_options,

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/generate.hpp"
 #include "model/model.hpp"
 #include "train/run.hpp"
 #include "truemax/truemax.hpp"
@@ -86,6 +87,53 @@ TEST_F(Api, WritesTheModelOfTheCommandLine) {
   }
 }
 
+TEST_F(Api, ValidatesAndStopsEarlyAsTheCommandLineDoes) {
+  GenerateOptions generate;
+  generate.rows = 200, generate.features = 60, generate.classes = 6;
+  generate_file(generate, Part::train, 1, path("g.txt"));
+  const Data data = Data::read(path("g.txt"));
+  const Options options{{"method", "implicit"}, {"step", "5"},          {"decay", "1"},  {"epochs", "100"},
+                        {"patience", "2"},      {"valid-share", "0.3"}, {"threads", "1"}};
+  std::vector<Evaluation> seen;
+  const Model model = Model::train(data, options, [&](const Evaluation& e) {
+    seen.push_back(e);
+    return true;
+  });
+  ASSERT_GT(seen.size(), 3U);
+  EXPECT_LT(seen.size(), 100U);
+  EXPECT_TRUE(seen.back().best && seen.back().train && seen.back().valid);
+  EXPECT_FALSE(seen.front().train);
+  for (const Evaluation& e : seen) EXPECT_GE(e.valid->log_loss, seen.back().valid->log_loss);
+  EXPECT_EQ(seen.back().steps, seen.back().epoch * 140);
+  model.save(path("api.safetensors"));
+  RunOptions run;
+  run.train_path = path("g.txt");
+  run.train.step = 5, run.train.decay = 1, run.train.epochs = 100, run.train.eval_every = 1;
+  run.train.patience = 2, run.train.valid_share = 0.3;
+  run.model = path("run.safetensors");
+  run.log = "none";
+  PreparedRun prepared = prepare_run(run);
+  const std::atomic<bool> stop{false};
+  const FinishedRun finished = execute_run(prepared, {}, stop);
+  EXPECT_EQ(finished.outcome.last->epoch, seen.back().epoch);
+  EXPECT_EQ(finished.outcome.last->train->log_loss, seen.back().train->log_loss);
+  EXPECT_EQ(read_model_metadata(path("api.safetensors")), read_model_metadata(path("run.safetensors")));
+  EXPECT_THAT(message_of([&] { Model::train(data, {{"patience", "2"}}); }), HasSubstr("--valid-share"));
+}
+
+TEST_F(Api, TrainsForSecondsAndRepeatsByItsSteps) {
+  const Data data = Data::read(write("train.txt", kRows), libsvm_);
+  std::uint64_t steps = 0;
+  const auto count = [&](const Evaluation& e) {
+    steps = e.steps;
+    return true;
+  };
+  Model::train(data, {{"seconds", "0.05"}, {"threads", "1"}}, count).save(path("a.safetensors"));
+  ASSERT_GT(steps, 10U);
+  const double loss = Model::load(path("a.safetensors")).evaluate(data).log_loss;
+  EXPECT_EQ(Model::train(data, {{"steps", std::to_string(steps)}}).evaluate(data).log_loss, loss);
+}
+
 TEST_F(Api, TakesTheWeightsOfTheCommandLine) {
   const std::string weights = write("w.txt", "1\n2\n0\n3\n0.5\n");
   Options options = libsvm_;
@@ -113,7 +161,7 @@ TEST_F(Api, TakesTheWeightsOfTheCommandLine) {
   };
   EXPECT_EQ(bytes("api.safetensors"), bytes("run.safetensors"));
   const Metrics again = model.evaluate(Data::read_for(model, path("train.txt"), options));
-  EXPECT_EQ(again.log_loss, finished.outcome.last->train.log_loss);
+  EXPECT_EQ(again.log_loss, finished.outcome.last->train->log_loss);
   EXPECT_EQ(again.precision_at_1, model.evaluate(data).precision_at_1);
   EXPECT_NE(again.log_loss, model.evaluate(Data::read_for(model, path("train.txt"), libsvm_)).log_loss);
   options["row-weights"] = write("bad.txt", "1\n2\n-3\n4\n5\n");

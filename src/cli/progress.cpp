@@ -77,7 +77,9 @@ void TrainProgress::evaluating(std::size_t rows, std::size_t of) {
 }
 
 void TrainProgress::evaluated(const EvaluationRecord& record) {
-  loss_ = fmt::format("  train log-loss {:.4f}", record.train.log_loss);
+  loss_ = "  log-loss";
+  if (record.train) loss_ += fmt::format("  train {:.4f}", record.train->log_loss);
+  if (record.valid) loss_ += fmt::format("  valid {:.4f}", record.valid->log_loss);
   if (record.test) loss_ += fmt::format("  test {:.4f}", record.test->log_loss);
   line_.clear();
   rows_.restart();

@@ -8,6 +8,7 @@
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
 #include "rule/methods.hpp"
+#include "train/replay.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -67,34 +68,48 @@ std::string loss_text(double loss) {
   return loss < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4g}", loss);
 }
 
-std::vector<std::string> table_row(const std::string& name, std::uint64_t epochs, double seconds,
-                                   const Metrics& train, const std::optional<Metrics>& test) {
-  const Metrics& shown = test ? *test : train;
-  return {name,
-          epochs > 0 ? fmt::format("{}", epochs) : "-",
-          epochs > 0 ? fmt::format("{:.2f}", seconds) : "-",
-          loss_text(train.log_loss),
-          test ? loss_text(test->log_loss) : "-",
-          fmt::format("{:.4f}", shown.error),
-          fmt::format("{:.4f}", shown.precision[0]),
-          fmt::format("{:.4f}", shown.precision[2])};
+// One line of the table; `record` has the sets that were evaluated. Without epochs: not trained.
+std::vector<std::string> table_row(const std::string& name, bool trained, const PreparedRun& run,
+                                   const EvaluationRecord& record) {
+  const auto loss = [](const std::optional<Metrics>& m) { return m ? loss_text(m->log_loss) : "-"; };
+  std::vector<std::string> row{name, trained ? fmt::format("{}", record.epoch) : "-",
+                               trained ? fmt::format("{:.2f}", record.train_seconds) : "-",
+                               loss(record.train)};
+  if (run.valid) row.push_back(loss(record.valid));
+  row.push_back(loss(record.test));
+  const std::optional<Metrics>& shown = run.test ? record.test : record.train;
+  for (const int place : {-1, 0, 2}) {
+    if (!shown)
+      row.emplace_back("-");
+    else
+      row.push_back(fmt::format("{:.4f}", place < 0 ? shown->error : shown->precision[place]));
+  }
+  return row;
 }
 
 void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
   if (!outcome.last) return;
-  Table table({"method", "epochs", "seconds", "train log-loss", "test log-loss", "error", "precision at 1",
-               "precision at 5"});
-  std::optional<Metrics> test_frequencies;
-  if (run.test) test_frequencies = evaluate_class_frequencies(*run.test);
-  table.add(table_row("class frequencies", 0, 0, evaluate_class_frequencies(run.data), test_frequencies));
-  table.add(table_row(run.options.train.method, outcome.last->epoch, outcome.last->train_seconds,
-                      outcome.last->train, outcome.last->test));
+  std::vector<std::string> columns{"method", "epochs", "seconds", "train log-loss"};
+  if (run.valid) columns.emplace_back("valid log-loss");
+  for (const char* name : {"test log-loss", "error", "precision at 1", "precision at 5"})
+    columns.emplace_back(name);
+  Table table(columns);
+  EvaluationRecord frequencies;
+  frequencies.train = evaluate_class_frequencies(run.data);
+  if (run.valid) frequencies.valid = evaluate_class_frequencies(*run.valid);
+  if (run.test) frequencies.test = evaluate_class_frequencies(*run.test);
+  table.add(table_row("class frequencies", false, run, frequencies));
+  table.add(table_row(run.options.train.method, outcome.last->epoch > 0 || outcome.last->steps > 0, run,
+                      *outcome.last));
   say(stdout, "\n{}", table.to_text());
   say(stdout, "error and precision are on the {} rows\n", run.test ? "test" : "training");
   if (outcome.last->test && outcome.last->test->statistics.unseen > 0)
     say(stdout, "{} with a label unseen in training: left out of log-loss and error, not of precision\n",
         counted(outcome.last->test->statistics.unseen,
                 fmt::format("test {}", example_word(run.options.preprocess.labels))));
+  if (outcome.kept_best)
+    say(stdout, "best epoch {} of {}: the model has the lowest log-loss on the validation rows\n",
+        outcome.last->epoch, outcome.epochs);
 }
 
 // Options that were typed and have no effect on the method: said, not swallowed.
@@ -124,8 +139,12 @@ std::vector<std::string> notes_of_unused(const TrainCommand& command) {
 }
 
 int run_train(TrainCommand& command) {
-  command.run.train.complete([&](const char* name) { return command.was_given(name); });
-  command.run.fit_step = !command.was_given("method") && !command.was_given("step");
+  if (command.run.replay.empty()) {
+    command.run.train.complete([&](const char* name) { return command.was_given(name); });
+    command.run.fit_step = !command.was_given("method") && !command.was_given("step");
+  } else {
+    command.run = replayed_options(std::move(command.run), command.given);
+  }
   const std::vector<std::string> unused = notes_of_unused(command);
   PreparedRun run = prepare_run(std::move(command.run));
   run.notes.insert(run.notes.end(), unused.begin(), unused.end());
@@ -133,8 +152,11 @@ int run_train(TrainCommand& command) {
   if (!command.quiet) {
     print_notes(run.notes);
     say(stdout, "{}", counts_text("train", run.data, labels));
+    if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
     say(stdout, "{}", method_text(run.options.train, run.options.fit_step));
+    if (run.recording)
+      say(stdout, "replay  {} of {}\n", counted(run.recording->steps, "step"), run.options.replay);
     say(stdout, "memory  {}\n", run.memory.to_text());
     std::fflush(stdout);
   }
@@ -150,7 +172,7 @@ int run_train(TrainCommand& command) {
   const TrainOutcome& outcome = finished.outcome;
   if (!command.quiet) {
     print_table(run, outcome);
-    if (outcome.last && (outcome.interrupted || !outcome.divergence.empty()))
+    if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are of epoch {}; the model has {} and {} steps in all\n",
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);
     say(stdout, "\nmodel   {}\nlog     {}\n", finished.saved ? run.options.model : "none", run.options.log);
@@ -159,17 +181,29 @@ int run_train(TrainCommand& command) {
   }
   if (outcome.interrupted) {
     say(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n", outcome.steps,
-        outcome.epochs, finished.saved ? "in " + run.options.model : "not saved");
+        outcome.epochs,
+        !finished.saved
+            ? "not saved"
+            : fmt::format("in {}{}", run.options.model,
+                          outcome.kept_best ? fmt::format(" (epoch {}, the best on the validation rows)",
+                                                          outcome.last->epoch)
+                                            : ""));
     return StopOnSignal::exit_code();
   }
   const char* scale = run.options.preprocess.normalize == Normalize::none ? " or --normalize l2" : "";
   if (!outcome.divergence.empty()) {
     say(stderr, "truemax: error: {}{}; {}\n", outcome.divergence, scale,
-        finished.saved ? fmt::format("{} holds the model before that step", run.options.model)
-                       : "no model was written");
+        finished.saved
+            ? fmt::format("{} holds the model {}", run.options.model,
+                          outcome.kept_best ? "that was best on the validation rows" : "before that step")
+            : "no model was written");
     return kDiverged;
   }
-  if (outcome.last && outcome.last->train.log_loss > evaluate_class_frequencies(run.data).log_loss)
+  if (outcome.steps == 0 && run.options.train.seconds > 0)
+    say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n",
+        run.options.train.seconds);
+  else if (outcome.last && outcome.last->train &&
+           outcome.last->train->log_loss > evaluate_class_frequencies(run.data).log_loss)
     say(stderr,
         "truemax: note: the train log-loss is above that of the class frequencies: the step is too large, or "
         "too "

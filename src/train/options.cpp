@@ -62,8 +62,14 @@ void TrainOptions::describe(OptionTable& table) {
   table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.");
   table.count("seed", &seed, {}, "The same seed gives the same bits.");
   table.count("eval-every", &eval_every, {0, 1e9},
-              "Evaluate after every so many epochs; the last epoch always is. 0: only the last, as with "
-              "--seconds where this is not given.");
+              "Evaluate after every so many epochs; the last epoch always is. 0: only the last. "
+              "Where it is not given: 0 with --seconds, 1 with --patience.");
+  table.number("valid-share", &valid_share, {0, 0.9},
+               "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
+               "features still come from all rows.");
+  table.count("patience", &patience, {0, 1e9},
+              "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
+              "best model; the other rows are evaluated at the end only. 0: off.");
   table.count("threads", &threads, {0, 4096},
               "Threads for reading, evaluation and prediction (training is sequential); 0: all cores. Never "
               "changes a "
@@ -74,7 +80,9 @@ void TrainOptions::describe(OptionTable& table) {
 void TrainOptions::complete(const std::function<bool(const char* option)>& given) {
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
   // Evaluations take no training time, but the user's: thousands of epochs may fit into a second.
-  if (seconds > 0 && !given("eval-every")) eval_every = 0;
+  if (given("eval-every")) return;
+  if (seconds > 0) eval_every = 0;
+  if (patience > 0) eval_every = 1;
 }
 
 void TrainOptions::check() const {
@@ -85,6 +93,10 @@ void TrainOptions::check() const {
     throw UserError(
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
+  if (patience > 0 && eval_every == 0)
+    throw UserError(fmt::format(
+        "--patience {}: with --eval-every 0 there is no evaluation to wait for; give --eval-every 1",
+        patience));
 }
 
 std::size_t TrainOptions::thread_count() const {

@@ -36,6 +36,8 @@ struct TrainOptions {
   bool ridge_intercept = false;  // the intercept is in the ridge
   std::uint64_t seed = 1;
   std::uint64_t eval_every = 10;  // 0: only after the last epoch
+  double valid_share = 0;         // of the rows, set aside for validation
+  std::uint64_t patience = 0;     // evaluations without a better validation log-loss before the end; 0: off
   std::uint64_t threads = 0;      // 0: all cores
   RuleOptions rule;
 

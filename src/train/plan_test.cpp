@@ -80,6 +80,12 @@ TEST(StepPlan, RepeatsARecordingWithoutAClock) {
   EXPECT_EQ(plan.segments(), recording.segments);
 }
 
+// Where the time ran out while a method recomputed u, some rows have the new one; no step has seen it.
+std::vector<std::uint64_t> weight_bits(TrainState state) {
+  state.rows.clear();
+  return bits_of(state);
+}
+
 struct Timed {
   TrainState state;
   TrainOutcome outcome;
@@ -91,7 +97,7 @@ Timed train_timed(const Dataset& data, const TrainOptions& options, const Record
   watch.resume();
   r.state = make_state(data, options);
   const std::atomic<bool> stop{false};
-  r.outcome = train(data, nullptr, options, r.state, watch, {}, stop, recording);
+  r.outcome = train({data}, options, r.state, watch, {}, stop, {recording, ""});
   return r;
 }
 
@@ -102,7 +108,7 @@ TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
       TrainOptions options = options_of(std::string(info->name), 1);
       options.epochs = kUnlimitedEpochs, options.eval_every = 0, options.seconds = 0.05;
       options.step = 1e-4, options.schedule = schedule;
-      const Timed first = train_timed(data, options);
+      Timed first = train_timed(data, options);
       ASSERT_EQ(first.outcome.divergence, "") << info->name;
       EXPECT_FALSE(first.outcome.interrupted);
       EXPECT_GE(first.outcome.train_seconds, 0.05) << info->name;
@@ -111,10 +117,11 @@ TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
       EXPECT_EQ(first.outcome.last->steps, first.outcome.steps);
       EXPECT_EQ(first.outcome.segments.empty(), schedule == Schedule::decay);
       const Recording recording{first.outcome.steps, first.outcome.segments};
-      EXPECT_EQ(bits_of(train_timed(data, options, &recording).state), bits_of(first.state)) << info->name;
+      const auto bits = weight_bits(std::move(first.state));
+      EXPECT_EQ(weight_bits(train_timed(data, options, &recording).state), bits) << info->name;
       if (schedule == Schedule::linear) continue;
       options.seconds = 0, options.steps = first.outcome.steps;
-      EXPECT_EQ(bits_of(train_timed(data, options).state), bits_of(first.state)) << info->name;
+      EXPECT_EQ(weight_bits(train_timed(data, options).state), bits) << info->name;
     }
 }
 
@@ -177,7 +184,7 @@ TEST(Seconds, ThatAreOverBeforeTheFirstStepLeaveTheStart) {
   const Timed r = train_timed(data, options);
   EXPECT_EQ(r.outcome.steps, 0U);
   EXPECT_FALSE(r.outcome.interrupted);
-  EXPECT_NEAR(r.outcome.last->train.log_loss, std::log(12.0), 1e-9);
+  EXPECT_NEAR(r.outcome.last->train->log_loss, std::log(12.0), 1e-9);
 }
 
 TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
 #include "core/files.hpp"
-#include "data/input.hpp"
-#include "data/load.hpp"
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
 #include "train/epoch.hpp"
@@ -24,49 +21,11 @@ constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
 // The program itself, and the names of a class in the metadata while a model is saved.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 300;
 
-nlohmann::ordered_json data_json(const Dataset& data) {
-  const DataStatistics& s = data.statistics;
-  return {{"rows", data.size()},
-          {"features", data.space->features},
-          {"classes", data.classes->size()},
-          {"nonzeros", data.rows.nonzeros()},
-          {"format", format_name(data.format)},
-          {"rows_in_file", s.rows_in_file},
-          {"rows_of_weight_zero", s.rows_of_weight_zero},
-          {"rows_without_label", s.rows_without_label},
-          {"rows_without_features", s.rows_without_features},
-          {"unseen", s.unseen},
-          {"cut_features", s.cut_features}};
-}
-
-std::string log_beside(const std::string& model) {
-  return std::filesystem::path(model).replace_extension(".jsonl").string();
-}
-
-// model.safetensors, or the first of model-2, model-3, ... that is free together with its log: nothing is
-// overwritten unasked.
-void name_outputs(RunOptions& options) {
-  const bool names_log = options.log.empty();
-  if (options.model.empty()) {
-    const auto taken = [names_log](const std::string& model) {
-      return std::filesystem::exists(model) || (names_log && std::filesystem::exists(log_beside(model)));
-    };
-    options.model = "model.safetensors";
-    for (int i = 2; taken(options.model); ++i) options.model = fmt::format("model-{}.safetensors", i);
-  }
-  if (names_log) options.log = options.saves() ? log_beside(options.model) : "none";
-}
-
-// Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
-void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
-  const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
-                                                                 {"log", o.logs() ? o.log : ""}};
-  for (const auto& [name, output] : outputs)
-    for (const std::string& input : inputs)
-      if (!output.empty() && !input.empty() && input != "-" && same_file(output, input))
-        throw UserError(fmt::format("--{} {}: this is an input of the run; give another name", name, output));
-  if (o.saves() && o.logs() && same_file(o.model, o.log))
-    throw UserError(fmt::format("--log {}: this is the model file too; give another name", o.log));
+// Beside the model, which has to fit there too.
+std::string best_folder(const RunOptions& options) {
+  if (!options.saves()) return std::filesystem::temp_directory_path().string();
+  const std::string folder = std::filesystem::path(options.model).parent_path().string();
+  return folder.empty() ? "." : folder;
 }
 
 }  // namespace
@@ -102,17 +61,46 @@ void require_step_shape(const TrainOptions& options, const Dataset& data) {
                                 options.rows_per_step, data.size()));
 }
 
-MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOptions& options,
-                       std::uint64_t memory_limit) {
+nlohmann::ordered_json data_json(const Dataset& data) {
+  const DataStatistics& s = data.statistics;
+  return {{"rows", data.size()},
+          {"features", data.space->features},
+          {"classes", data.classes->size()},
+          {"nonzeros", data.rows.nonzeros()},
+          {"format", format_name(data.format)},
+          {"rows_in_file", s.rows_in_file},
+          {"rows_of_weight_zero", s.rows_of_weight_zero},
+          {"rows_without_label", s.rows_without_label},
+          {"rows_without_features", s.rows_without_features},
+          {"unseen", s.unseen},
+          {"cut_features", s.cut_features}};
+}
+
+void require_validation(const TrainOptions& options, bool has_valid) {
+  if (options.patience > 0 && !has_valid)
+    throw UserError(fmt::format(
+        "--patience {}: there are no validation rows to watch; add --valid FILE, or --valid-share "
+        "0.1 to set some of the training rows aside",
+        options.patience));
+}
+
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+  const Dataset& data = sets.data;
   MemoryPlan plan;
   plan.weights = Weights::bytes_needed(data.classes->size(), data.space->features);
   plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(RowId) : 0));
-  plan.data = data.bytes() + (test != nullptr ? test->bytes() : 0);
+  plan.data = data.bytes();
+  for (const Dataset* other : {sets.test, sets.valid})
+    if (other != nullptr) plan.data += other->bytes();
   plan.rows += step_bytes(data, options);
   if (find_method(options.method).has_companion) plan.weights = 2 * plan.weights;
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
+  if (options.patience == 0) return plan;
+  plan.best = Weights::bytes_needed(data.classes->size(), data.space->features);
+  plan.best_on_disk = plan.total() > plan.there;
+  if (plan.best_on_disk) plan.best = 0;
   return plan;
 }
 
@@ -145,6 +133,11 @@ void RunOptions::describe(OptionTable& table) {
   table.text("test-row-weights", "FILE", &test_row_weights,
              "The same for the rows of --test. Without --test, the rows of --test-split have the weights of "
              "--row-weights.");
+  table.text(
+      "valid", "FILE", &valid_path,
+      "Data to validate on, in the same format as the training data: evaluated with them, and watched by "
+      "--patience.");
+  table.text("valid-label-file", "FILE", &valid_label_file, "The labels of --valid, for idx and npy data.");
   describe_class_weights(table, &class_weights);
   preprocess.describe(table);
   describe_max_rows(table, &max_rows);
@@ -157,6 +150,10 @@ void RunOptions::describe(OptionTable& table) {
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl.");
   describe_memory_limit(table, &memory_limit);
+  table.text(
+      "replay", "FILE", &replay,
+      "Repeat the run of this log, bit for bit and without a clock: it says all options, and only those "
+      "of outputs, of --test, --threads and --memory-limit can be given beside it.");
 }
 
 nlohmann::ordered_json RunOptions::to_json() {
@@ -169,15 +166,16 @@ nlohmann::ordered_json RunOptions::to_json() {
 
 std::uint64_t MemoryPlan::total() const {
   std::uint64_t sum = 0;
-  for (const std::uint64_t part : {weights, rows, data, evaluation})
+  for (const std::uint64_t part : {weights, rows, data, evaluation, best})
     if (__builtin_add_overflow(sum, part, &sum)) return std::numeric_limits<std::uint64_t>::max();
   return sum;
 }
 
 std::string MemoryPlan::to_text() const {
-  return fmt::format("{} (weights {}, row states {}, data {}, evaluation and program {}) of {}",
+  return fmt::format("{} (weights {}, row states {}, data {}, evaluation and program {}{}) of {}",
                      size_text(total()), size_text(weights), size_text(rows), size_text(data),
-                     size_text(evaluation), size_text(there));
+                     size_text(evaluation), best > 0 ? fmt::format(", best weights {}", size_text(best)) : "",
+                     size_text(there));
 }
 
 void MemoryPlan::require() const {
@@ -187,81 +185,6 @@ void MemoryPlan::require() const {
                   "rows (--max-rows), or "
                   "raise --memory-limit to try all the same",
                   to_text()));
-}
-
-PreparedRun prepare_run(RunOptions options) {
-  options.train.check();
-  name_outputs(options);
-  for (const std::string& output : {options.model, options.log})
-    if (output == "-")
-      throw UserError("--model and --log take the name of a file or 'none', not '-'; give a name");
-  // Space is not known yet; whether the places exist is.
-  if (options.saves()) require_writable(options.model, 0, "model");
-  if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
-  require_distinct(
-      options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
-                options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
-                class_weight_file(options.class_weights)});
-  if (options.train_path == kStandardInput && options.test_path == kStandardInput)
-    throw UserError("standard input can be read once only; name a file for the training data or for --test");
-  if (!options.test_label_file.empty() && options.test_path.empty())
-    throw UserError("--test-label-file: there is no --test whose labels these could be; add --test FILE");
-  if (!options.test_row_weights.empty() && options.test_path.empty())
-    throw UserError(
-        "--test-row-weights: there is no --test whose rows these could weigh; add --test FILE (the rows of "
-        "--test-split have the weights of --row-weights)");
-  require_standard_input_once(
-      {options.train_path, options.test_path},
-      {options.read.row_weights, options.test_row_weights, class_weight_file(options.class_weights)});
-
-  PreparedRun run;
-  const auto start = std::chrono::steady_clock::now();
-  const std::size_t threads = options.train.thread_count();
-  RawRows train_rows = read_rows(options.train_path, options.read, options.max_rows, threads, run.notes);
-  std::optional<RawRows> test_rows;
-  if (!options.test_path.empty() || !options.test_split.empty()) {
-    ReadOptions read = options.read;
-    if (read.format == Format::automatic) read.format = train_rows.format;
-    read.label_file = options.test_label_file;
-    read.split = options.test_split;
-    read.row_weights = options.test_row_weights;
-    if (options.test_path.empty()) {
-      read.label_file = options.read.label_file;
-      read.row_weights = options.read.row_weights;
-    }
-    test_rows = read_rows(options.test_path.empty() ? options.train_path : options.test_path, read,
-                          options.max_rows, threads, run.notes);
-  }
-  // What was read in the end: label files are found by themselves too.
-  require_distinct(options, train_rows.files);
-  if (test_rows) require_distinct(options, test_rows->files);
-  const std::uint64_t test_features = test_rows ? test_rows->features : 0;
-  run.data =
-      make_training_set(std::move(train_rows), options.preprocess, test_features, options.class_weights);
-  if (test_rows)
-    run.test = make_test_set(std::move(*test_rows), options.preprocess, run.data.classes, run.data.space,
-                             false, run.data.class_weight);
-  run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  run.watch.resume();
-
-  require_step_shape(options.train, run.data);
-  const std::uint64_t others = run.data.classes->size() - (options.train.rows_per_step == 1 ? 1 : 0);
-  if (options.train.classes_per_step > others && options.train.draw == "uniform" &&
-      !find_method(options.train.method).whole_set)
-    run.notes.push_back(
-        fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
-                    options.train.classes_per_step, others));
-  if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
-  run.options = std::move(options);
-  run.memory =
-      plan_memory(run.data, run.test ? &*run.test : nullptr, run.options.train, run.options.memory_limit);
-  run.memory.require();
-  if (run.options.saves())
-    require_writable(
-        run.options.model,
-        model_bytes(run.data.classes->size(), run.data.space->features, run.options.train.intercept),
-        "model");
-  return run;
 }
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
@@ -278,6 +201,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                                  {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
                                  {"read_seconds", run.read_seconds}};
     if (run.test) start["test_data"] = data_json(*run.test);
+    if (run.valid) start["valid_data"] = data_json(*run.valid);
     if (options.fit_step) start["chosen"] = {{"step", options.train.step}};
     log->write(start);
     log->require_whole();
@@ -285,8 +209,10 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   }
 
   FinishedRun finished;
-  finished.outcome =
-      train(run.data, run.test ? &*run.test : nullptr, options.train, state, run.watch, observers, stop);
+  TrainExtras extras;
+  if (run.recording) extras.recording = &*run.recording;
+  if (run.memory.best_on_disk) extras.best_folder = best_folder(options);
+  finished.outcome = train(run.sets(), options.train, state, run.watch, observers, stop, extras);
   const TrainOutcome& outcome = finished.outcome;
 
   finished.model = make_model(std::move(state.weights), run.data, options.preprocess, options.train,
@@ -312,6 +238,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
       for (const Segment& s : outcome.segments)
         segments.push_back({{"first_step", s.first_step}, {"step", s.step}});
     }
+    if (outcome.kept_best) end["best"] = {{"epoch", outcome.last->epoch}, {"steps", outcome.last->steps}};
     if (finished.saved && save_error.empty()) end["model"] = options.model;
     if (!outcome.divergence.empty()) end["diverged"] = outcome.divergence;
     if (!save_error.empty()) end["error"] = save_error;

@@ -20,6 +20,7 @@ struct RunOptions {
   std::string train_path;
   std::string test_path;
   std::string test_label_file, test_split, test_row_weights;
+  std::string valid_path, valid_label_file;
   ReadOptions read;
   PreprocessOptions preprocess;
   std::string class_weights;   // "balanced" or a file; empty: all 1
@@ -29,6 +30,7 @@ struct RunOptions {
   // Where the model and the log go: "none" for nowhere; empty: a free name here, and beside the model.
   std::string model, log;
   std::uint64_t memory_limit = 0;  // 0: what is there
+  std::string replay;              // the log of a run to repeat
 
   void describe(OptionTable& table);
   nlohmann::ordered_json to_json();
@@ -40,17 +42,21 @@ struct RunOptions {
 struct MemoryPlan {
   std::uint64_t weights = 0, rows = 0, data = 0, evaluation = 0;
   std::uint64_t there = 0;
+  std::uint64_t best = 0;     // the best weights so far, where --patience keeps them
+  bool best_on_disk = false;  // there is no memory for them
 
   std::uint64_t total() const;
   std::string to_text() const;
   void require() const;  // throws UserError with the numbers and the ways out
 };
 
-MemoryPlan plan_memory(const Dataset& data, const Dataset* test, const TrainOptions& options,
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
                        std::uint64_t memory_limit);  // 0: what is there
 
 // What the data say of the options. Throws UserError.
 void require_step_shape(const TrainOptions& options, const Dataset& data);
+// Patience needs something to watch. Throws UserError.
+void require_validation(const TrainOptions& options, bool has_valid);
 
 // The step where none was asked for: from the length of the rows and their mean weight.
 double fitted_step(const Dataset& data, bool with_intercept);
@@ -64,12 +70,18 @@ Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions
 struct PreparedRun {
   RunOptions options;
   Dataset data;
-  std::optional<Dataset> test;
+  std::optional<Dataset> test, valid;
+  std::optional<Recording> recording;  // the run to repeat
   MemoryPlan memory;
   std::vector<std::string> notes;  // for the user
   double read_seconds = 0;
   Stopwatch watch;  // runs since the data were read
+
+  TrainSets sets() const { return {data, test ? &*test : nullptr, valid ? &*valid : nullptr}; }
 };
+
+// What the log of a run says of its data.
+nlohmann::ordered_json data_json(const Dataset& data);
 
 // Reads and checks everything; writes nothing. On return options.model and options.log are names or "none".
 PreparedRun prepare_run(RunOptions options);

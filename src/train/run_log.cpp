@@ -28,8 +28,10 @@ void RunLog::evaluated(const EvaluationRecord& record) {
   nlohmann::ordered_json event{{"event", "evaluate"},
                                {"epoch", record.epoch},
                                {"steps", record.steps},
-                               {"train_seconds", record.train_seconds},
-                               {"train", record.train.to_json()}};
+                               {"train_seconds", record.train_seconds}};
+  if (record.best) event["best"] = true;
+  if (record.train) event["train"] = record.train->to_json();
+  if (record.valid) event["valid"] = record.valid->to_json();
   if (record.test) event["test"] = record.test->to_json();
   write(event);
 }

@@ -91,7 +91,7 @@ TEST_F(WholeRun, LogsItsStartEveryEvaluationAndItsEnd) {
     EXPECT_TRUE(e["test"].contains("unseen"));
     loss = e["train"]["log_loss"];
   }
-  EXPECT_EQ(loss, finished.outcome.last->train.log_loss);
+  EXPECT_EQ(loss, finished.outcome.last->train->log_loss);
   EXPECT_LT(loss, std::log(12.0));  // it has learnt something
   const Json& end = events.back();
   EXPECT_EQ(end["event"], "end");

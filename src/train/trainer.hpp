@@ -21,8 +21,9 @@ struct EvaluationRecord {
   std::uint64_t epoch = 0;  // finished epochs
   std::uint64_t steps = 0;  // of the whole run
   double train_seconds = 0;
-  Metrics train;
-  std::optional<Metrics> test;
+  // Of the sets that were evaluated: with --patience only the validation rows, until the end.
+  std::optional<Metrics> train, valid, test;
+  bool best = false;  // the final evaluation of the best model
 };
 
 // Log, progress and callers' own wishes: they watch and never change the run.
@@ -41,14 +42,27 @@ struct TrainOutcome {
   std::uint64_t epochs = 0, steps = 0;
   double train_seconds = 0;
   std::vector<Segment> segments;         // step sizes that a clock chose
-  std::optional<EvaluationRecord> last;  // of the last evaluation, whole
+  std::optional<EvaluationRecord> last;  // the last evaluation that was finished; of the best model, if kept
+  bool kept_best = false;                // the weights are those of `last`, and not of the last step
 };
 
-// Runs until the epochs, the steps or the seconds of the options are used up, or as far as `recording` went.
-// `watch` has been running since the data were read, and is left paused. `state` is what was learnt, also
-// after an interruption or a divergence.
-TrainOutcome train(const Dataset& data, const Dataset* test, const TrainOptions& options, TrainState& state,
-                   Stopwatch& watch, std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                   const Recording* recording = nullptr);
+struct TrainSets {
+  const Dataset& data;
+  const Dataset* test = nullptr;
+  const Dataset* valid = nullptr;  // without it there is no patience
+};
+
+// Besides what the options say.
+struct TrainExtras {
+  const Recording* recording = nullptr;  // a run to repeat without a clock
+  std::string best_folder;               // where the best model is kept; empty: in memory
+};
+
+// Runs until the epochs, the steps or the seconds of the options are used up, as far as a recording went, or
+// while patience lasts. `watch` has been running since the data were read, and is left paused. `state` is
+// what was learnt, also after an interruption or a divergence.
+TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainState& state, Stopwatch& watch,
+                   std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                   const TrainExtras& extras = {});
 
 }  // namespace truemax

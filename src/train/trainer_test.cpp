@@ -53,7 +53,7 @@ Trained train_once(const Dataset& data, const Dataset* test, const TrainOptions&
   watch.resume();
   const std::atomic<bool> stop{false};
   TrainObserver* observers[] = {&r.seen};
-  r.outcome = train(data, test, options, r.state, watch, observers, stop);
+  r.outcome = train({data, test}, options, r.state, watch, observers, stop);
   return r;
 }
 
@@ -86,9 +86,9 @@ TEST(Train, EvaluatesTheStateAsItIsOnTrainingAndTestData) {
   options.epochs = 3, options.eval_every = 1;
   const Trained r = train_once(data, &test, options);
   ASSERT_EQ(r.seen.records.size(), 3U);
-  EXPECT_EQ(r.seen.records.back().train.log_loss, evaluate(r.state.weights, data, 1)->log_loss);
+  EXPECT_EQ(r.seen.records.back().train->log_loss, evaluate(r.state.weights, data, 1)->log_loss);
   EXPECT_EQ(r.seen.records.back().test->log_loss, evaluate(r.state.weights, test, 1)->log_loss);
-  EXPECT_NE(r.seen.records[0].train.log_loss, r.seen.records[2].train.log_loss);
+  EXPECT_NE(r.seen.records[0].train->log_loss, r.seen.records[2].train->log_loss);
   EXPECT_LE(r.seen.records[0].train_seconds, r.seen.records[2].train_seconds);
 }
 
@@ -119,7 +119,7 @@ TEST(Train, StopsAtAStepBoundaryAndGoesOnToTheSameBits) {
     TrainObserver* observers[] = {&seen};
     Stopwatch watch;
     watch.resume();
-    const TrainOutcome first = train(data, nullptr, options, state, watch, observers, stop);
+    const TrainOutcome first = train({data}, options, state, watch, observers, stop);
     EXPECT_TRUE(first.interrupted);
     EXPECT_FALSE(first.last);
     EXPECT_EQ(first.epochs, 0U);
@@ -128,7 +128,7 @@ TEST(Train, StopsAtAStepBoundaryAndGoesOnToTheSameBits) {
     EXPECT_TRUE(seen.records.empty());
     stop = false, seen.stop = nullptr;
     watch.resume();
-    const TrainOutcome second = train(data, nullptr, options, state, watch, observers, stop);
+    const TrainOutcome second = train({data}, options, state, watch, observers, stop);
     EXPECT_FALSE(second.interrupted);
     EXPECT_EQ(bits_of(state), whole);
   }
@@ -145,14 +145,14 @@ TEST(Train, IsInterruptedWhereItIsStoppedWhileItEvaluates) {
   TrainObserver* observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  const TrainOutcome outcome = train(data, nullptr, options, state, watch, observers, stop);
+  const TrainOutcome outcome = train({data}, options, state, watch, observers, stop);
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_EQ(outcome.epochs, 2U);
   EXPECT_EQ(outcome.steps, 2 * data.size());
   stop = true;
   TrainState untouched = make_state(data, options);
   const auto before = bits_of(untouched);
-  EXPECT_TRUE(train(data, nullptr, options, untouched, watch, {}, stop).interrupted);
+  EXPECT_TRUE(train({data}, options, untouched, watch, {}, stop).interrupted);
   EXPECT_EQ(bits_of(untouched), before);
 }
 
@@ -182,7 +182,7 @@ TEST(Train, EndsAtOnceWhereMoreEpochsAreDoneThanAskedFor) {
   TrainObserver* observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  EXPECT_FALSE(train(data, nullptr, options, state, watch, observers, stop).interrupted);
+  EXPECT_FALSE(train({data}, options, state, watch, observers, stop).interrupted);
   EXPECT_EQ(state.epoch, 2U);
 }
 

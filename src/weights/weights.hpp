@@ -62,6 +62,19 @@ class Weights {
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
 
+  // All numbers in memory and what they are multiplied with, to keep them and put them back as they are.
+  struct Scales {
+    std::vector<double> of_class;  // empty without scaling
+    double common = 1;
+  };
+  std::span<float> memory() { return {buffer_.data(), blocks() * features_ * kLanes}; }
+  std::span<const float> memory() const { return {buffer_.data(), blocks() * features_ * kLanes}; }
+  Scales scales() const { return {scale_, common_scale_}; }
+  void set_scales(const Scales& scales) {
+    scale_ = scales.of_class;
+    common_scale_ = scales.common;
+  }
+
   void copy_class(ClassId k, std::span<float> out) const;  // out: D
   void set_class(ClassId k, std::span<const float> in);    // in: D
   // The largest absolute number in memory, intercepts included; infinite if any is not finite. A weight is at

@@ -23,7 +23,7 @@ int main() {
   int evaluations = 0;
   const tmx::Model model =
       tmx::Model::train(data, {{"method", "implicit"}, {"step", "10"}, {"epochs", "20"}, {"eval-every", "5"}},
-                        [&](auto, double, const tmx::Metrics&) { return ++evaluations > 0; });
+                        [&](const tmx::Evaluation& e) { return e.train && ++evaluations > 0; });
   if (evaluations != 4) return failed("the callback");
   const tmx::Metrics before = model.evaluate(data);
   if (!(before.log_loss < 0.2) || before.error != 0) return failed("the training");

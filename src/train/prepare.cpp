@@ -1,0 +1,170 @@
+// From options to a run that can start: names, files, checks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "core/files.hpp"
+#include "data/hold_out.hpp"
+#include "data/input.hpp"
+#include "data/load.hpp"
+#include "data/weight_files.hpp"
+#include "rule/methods.hpp"
+#include "train/replay.hpp"
+#include "train/run.hpp"
+
+namespace truemax {
+namespace {
+
+std::string log_beside(const std::string& model) {
+  return std::filesystem::path(model).replace_extension(".jsonl").string();
+}
+
+// model.safetensors, or the first of model-2, model-3, ... that is free together with its log: nothing is
+// overwritten unasked.
+void name_outputs(RunOptions& options) {
+  const bool names_log = options.log.empty();
+  if (options.model.empty()) {
+    const auto taken = [names_log](const std::string& model) {
+      return std::filesystem::exists(model) || (names_log && std::filesystem::exists(log_beside(model)));
+    };
+    options.model = "model.safetensors";
+    for (int i = 2; taken(options.model); ++i) options.model = fmt::format("model-{}.safetensors", i);
+  }
+  if (names_log) options.log = options.saves() ? log_beside(options.model) : "none";
+}
+
+// Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
+void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
+  const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
+                                                                 {"log", o.logs() ? o.log : ""}};
+  for (const auto& [name, output] : outputs)
+    for (const std::string& input : inputs)
+      if (!output.empty() && !input.empty() && input != "-" && same_file(output, input))
+        throw UserError(fmt::format("--{} {}: this is an input of the run; give another name", name, output));
+  if (o.saves() && o.logs() && same_file(o.model, o.log))
+    throw UserError(fmt::format("--log {}: this is the model file too; give another name", o.log));
+}
+
+ReadOptions test_reading(const RunOptions& options, Format train_format) {
+  ReadOptions read = options.read;
+  if (read.format == Format::automatic) read.format = train_format;
+  read.split = options.test_split;
+  if (options.test_path.empty()) return read;
+  read.label_file = options.test_label_file;
+  read.row_weights = options.test_row_weights;
+  return read;
+}
+
+ReadOptions valid_reading(const RunOptions& options, Format train_format) {
+  ReadOptions read = options.read;
+  if (read.format == Format::automatic) read.format = train_format;
+  read.label_file = options.valid_label_file;
+  read.split.clear();
+  read.row_weights.clear();
+  return read;
+}
+
+void require_valid_options(const RunOptions& options) {
+  const bool file = !options.valid_path.empty();
+  if (!options.valid_label_file.empty() && !file)
+    throw UserError("--valid-label-file: there is no --valid whose labels these could be; add --valid FILE");
+  if (file && options.train.valid_share > 0)
+    throw UserError(fmt::format(
+        "--valid-share {:g}: the validation rows are those of --valid {}; leave one of the two out",
+        options.train.valid_share, options.valid_path));
+  require_validation(options.train, file || options.train.valid_share > 0);
+}
+
+}  // namespace
+
+PreparedRun prepare_run(RunOptions options) {
+  options.train.check();
+  name_outputs(options);
+  for (const std::string& output : {options.model, options.log})
+    if (output == "-")
+      throw UserError("--model and --log take the name of a file or 'none', not '-'; give a name");
+  // Space is not known yet; whether the places exist is.
+  if (options.saves()) require_writable(options.model, 0, "model");
+  if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
+  require_distinct(
+      options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
+                options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
+                options.valid_path, options.valid_label_file, options.replay,
+                class_weight_file(options.class_weights)});
+  if ((options.train_path == kStandardInput) + (options.test_path == kStandardInput) +
+          (options.valid_path == kStandardInput) >
+      1)
+    throw UserError(
+        "standard input can be read once only; name files for all but one of the training data, --test and "
+        "--valid");
+  require_valid_options(options);
+  if (!options.test_label_file.empty() && options.test_path.empty())
+    throw UserError("--test-label-file: there is no --test whose labels these could be; add --test FILE");
+  if (!options.test_row_weights.empty() && options.test_path.empty())
+    throw UserError(
+        "--test-row-weights: there is no --test whose rows these could weigh; add --test FILE (the rows of "
+        "--test-split have the weights of --row-weights)");
+  require_standard_input_once(
+      {options.train_path, options.test_path, options.valid_path},
+      {options.read.row_weights, options.test_row_weights, class_weight_file(options.class_weights)});
+
+  PreparedRun run;
+  std::optional<LoggedRun> logged;
+  if (!options.replay.empty()) {
+    logged = read_logged_run(options.replay);
+    run.recording = logged->recording;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t threads = options.train.thread_count();
+  RawRows train_rows = read_rows(options.train_path, options.read, options.max_rows, threads, run.notes);
+  std::optional<RawRows> test_rows, valid_rows;
+  if (!options.test_path.empty() || !options.test_split.empty())
+    test_rows = read_rows(options.test_path.empty() ? options.train_path : options.test_path,
+                          test_reading(options, train_rows.format), options.max_rows, threads, run.notes);
+  if (!options.valid_path.empty())
+    valid_rows = read_rows(options.valid_path, valid_reading(options, train_rows.format), options.max_rows,
+                           threads, run.notes);
+  // What was read in the end: label files are found by themselves too.
+  require_distinct(options, train_rows.files);
+  std::uint64_t other_features = 0;
+  for (const auto* rows : {&test_rows, &valid_rows}) {
+    if (!*rows) continue;
+    require_distinct(options, (*rows)->files);
+    other_features = std::max(other_features, (*rows)->features);
+  }
+  run.data =
+      make_training_set(std::move(train_rows), options.preprocess, other_features, options.class_weights);
+  const auto prepared = [&](RawRows&& rows) {
+    return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
+                         run.data.class_weight);
+  };
+  if (test_rows) run.test = prepared(std::move(*test_rows));
+  if (valid_rows) run.valid = prepared(std::move(*valid_rows));
+  if (options.train.valid_share > 0)
+    run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
+  if (logged) require_same_data(*logged, run.data);
+  run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  run.watch.resume();
+
+  require_step_shape(options.train, run.data);
+  const std::uint64_t others = run.data.classes->size() - (options.train.rows_per_step == 1 ? 1 : 0);
+  if (options.train.classes_per_step > others && options.train.draw == "uniform" &&
+      !find_method(options.train.method).whole_set)
+    run.notes.push_back(
+        fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
+                    options.train.classes_per_step, others));
+  if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
+  run.options = std::move(options);
+  run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
+  run.memory.require();
+  if (run.options.saves())
+    require_writable(
+        run.options.model,
+        model_bytes(run.data.classes->size(), run.data.space->features, run.options.train.intercept),
+        "model");
+  return run;
+}
+
+}  // namespace truemax

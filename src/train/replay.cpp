@@ -1,0 +1,136 @@
+#include "train/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace truemax {
+namespace {
+
+using Json = nlohmann::json;
+
+// Where a run writes, what it is tested on and what it runs on: none changes what it learns.
+constexpr std::array<std::string_view, 4> kTestOptions{"test", "test-label-file", "test-split",
+                                                       "test-row-weights"};
+constexpr std::array<std::string_view, 6> kFreeOptions{"model", "log",    "threads",
+                                                       "quiet", "replay", "memory-limit"};
+
+template <std::size_t N>
+bool has(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+UserError bad_log(const std::string& path, std::size_t line, const std::string& found) {
+  return file_error(path, line, found, "give --replay the log of a run that came to its end");
+}
+
+Recording recording_of(const std::string& path, std::size_t line, const Json& end) {
+  Recording recording;
+  if (!end.contains("steps") || !end["steps"].is_number_unsigned())
+    throw bad_log(path, line, "the end of the run does not say its steps");
+  recording.steps = end["steps"];
+  if (!end.contains("segments")) return recording;
+  const auto bad = [&] {
+    return bad_log(path, line, "the segments are no rising steps with a step size each");
+  };
+  if (!end["segments"].is_array()) throw bad();
+  for (const Json& s : end["segments"]) {
+    if (!s.is_object() || !s.contains("first_step") || !s["first_step"].is_number_unsigned() ||
+        !s.contains("step") || !s["step"].is_number())
+      throw bad();
+    const Segment segment{s["first_step"], s["step"]};
+    const auto& before = recording.segments;
+    const bool follows =
+        before.empty() ? segment.first_step == 0 : segment.first_step > before.back().first_step;
+    if (!follows || !(segment.step > 0 && segment.step <= kLargestStep)) throw bad();
+    recording.segments.push_back(segment);
+  }
+  return recording;
+}
+
+}  // namespace
+
+LoggedRun read_logged_run(const std::string& path) {
+  std::error_code error;
+  std::ifstream in(path);
+  if (!in || !std::filesystem::is_regular_file(path, error))
+    throw UserError(
+        fmt::format("--replay {}: this is no file that can be read; give the log of a run", path));
+  LoggedRun run;
+  run.path = path;
+  bool started = false, ended = false;
+  std::size_t number = 0;
+  for (std::string text; std::getline(in, text);) {
+    ++number;
+    const Json event = Json::parse(text, nullptr, false);
+    if (!event.is_object() || !event.contains("event") || !event["event"].is_string())
+      throw bad_log(path, number, fmt::format("{} is no event of a run", in_quotes(text.substr(0, 40))));
+    if (ended) throw bad_log(path, number, "something stands behind the end of the run");
+    const std::string kind = event["event"];
+    if ((kind == "start") == started) throw bad_log(path, number, "a log begins with one start of a run");
+    if (kind == "start") {
+      started = true;
+      if (!event.contains("config") || !event["config"].is_object() || !event.contains("data") ||
+          !event["data"].is_object())
+        throw bad_log(path, number, "the start of the run does not say its options and data");
+      run.config = event["config"];
+      run.data = event["data"];
+    } else if (kind == "end") {
+      ended = true;
+      run.recording = recording_of(path, number, event);
+    }
+  }
+  if (!ended) throw bad_log(path, number, "the run has no end here: it was killed, or is still running");
+  return run;
+}
+
+RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& given) {
+  for (const std::string& name : given)
+    if (!has(kTestOptions, name) && !has(kFreeOptions, name))
+      throw UserError(fmt::format(
+          "--{0}: with --replay the log says it; leave --{0} out, or train without --replay", name));
+  const LoggedRun logged = read_logged_run(beside.replay);
+  const bool other_test = std::any_of(given.begin(), given.end(),
+                                      [](const std::string& name) { return has(kTestOptions, name); });
+  RunOptions options;
+  OptionTable table, beside_table;
+  options.describe(table);
+  beside.describe(beside_table);
+  Json config = logged.config;
+  config.erase("train");
+  for (const std::string_view name : kFreeOptions) config.erase(std::string(name));
+  if (other_test)
+    for (const std::string_view name : kTestOptions) config.erase(std::string(name));
+  try {
+    table.from_json(config);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--replay {}: {}", beside.replay, error.what()));
+  }
+  for (const std::string& name : given)
+    if (const Option* option = beside_table.find(name)) table.find(name)->from_json(option->to_json());
+  options.train_path = beside.train_path;
+  return options;
+}
+
+void require_same_data(const LoggedRun& logged, const Dataset& data) {
+  const nlohmann::ordered_json here = data_json(data);
+  for (const char* name : {"rows", "features", "classes", "nonzeros"})
+    if (!logged.data.contains(name) || logged.data[name] != Json(here[name]))
+      throw UserError(
+          fmt::format("--replay {}: its run had other data: {} {} there, {} here; give the files it was "
+                      "trained and tested "
+                      "on",
+                      logged.path, logged.data.contains(name) ? logged.data[name].dump() : "no", name,
+                      here[name].dump()));
+}
+
+}  // namespace truemax
