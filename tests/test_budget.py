@@ -1,10 +1,13 @@
 """Budgets of time and steps, runs that repeat without a clock, validation and early stop."""
 import json
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 import model_reader
-from support import ProgramTest, events, truemax
+from support import PROGRAM, ProgramTest, events, truemax
 
 
 def weights(path):
@@ -198,6 +201,33 @@ class Validation(ProgramTest):
                 self.assertAlmostEqual(self.metrics("m.safetensors", "valid.txt")["log_loss"], min(watched), places=12)
                 self.assertEqual(sorted(os.listdir(self.folder)),
                                  ["m.jsonl", "m.safetensors", "train.txt", "valid.txt"])
+
+    def test_a_stopped_run_leaves_the_best_model_and_no_other_file(self):
+        _, log = self.log_of("--valid", "valid.txt", "--epochs", 1, "--patience", 1)
+        limit = log[0]["memory"]["needed"] - 1  # the best model is kept on disk
+        for name in ("m.jsonl", "m.safetensors"):
+            os.remove(self.path(name))
+        for signal_number, code, kept in ((signal.SIGINT, 130, ["m.jsonl", "m.safetensors"]),
+                                          (signal.SIGKILL, -9, ["m.jsonl"])):
+            with self.subTest(signal=signal_number):
+                run = subprocess.Popen([PROGRAM, "train", self.train, "--method", "implicit", "--valid", "valid.txt",
+                                        "--patience", "1000000", "--seconds", "200", "--model", "m.safetensors",
+                                        "--log", "m.jsonl", "--memory-limit", str(limit)], cwd=self.folder,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.addCleanup(run.kill)
+                for _ in range(3000):
+                    if os.path.exists(self.path("m.jsonl")) and self.read("m.jsonl").count(b"evaluate") > 2:
+                        break
+                    time.sleep(0.01)
+                run.send_signal(signal_number)
+                self.assertEqual(run.wait(60), code)
+                self.assertEqual(sorted(os.listdir(self.folder)), [*kept, "train.txt", "valid.txt"])
+                if signal_number == signal.SIGINT:
+                    log = events(self.path("m.jsonl"))
+                    best = min(e["valid"]["log_loss"] for e in log if e["event"] == "evaluate")
+                    self.assertAlmostEqual(self.metrics("m.safetensors", "valid.txt")["log_loss"], best, places=12)
+                for name in kept:
+                    os.remove(self.path(name))
 
     def test_validation_that_makes_no_sense_is_refused(self):
         for options, words in (

@@ -50,6 +50,10 @@ class TRUEMAX_API Data {
   // unknown-features, threads. The weights of the training data are not taken over.
   static Data read_for(const Model& model, const std::string& path, const Options& options = {});
 
+  // A file to validate a training on `train` on: the classes, features and preprocessing of `train` are used.
+  // Options as for read_for. For a feature that `train` does not have, see unknown-features.
+  static Data read_beside(const Data& train, const std::string& path, const Options& options = {});
+
   std::vector<std::string> notes() const;  // what reading the file was unsure about
   std::size_t rows() const;
   std::size_t features() const;
@@ -75,8 +79,8 @@ struct Prediction {
   double probability;
 };
 
-// An evaluation while a model is trained: of the training rows and of those that valid-share set aside. With
-// patience, the training rows are evaluated once, at the end, on the best model.
+// An evaluation while a model is trained: of the training rows and of the validation rows. With patience, the
+// training rows are evaluated once, at the end, on the best model.
 struct Evaluation {
   std::uint64_t epoch, steps;  // finished
   double train_seconds;
@@ -93,6 +97,9 @@ class TRUEMAX_API Model {
   // valid-share, patience, seed, ...), and memory-limit. Without method and step the step is fitted to the
   // rows, as there.
   static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
+  // With validation rows of their own (Data::read_beside) in place of valid-share.
+  static Model train(const Data& data, const Data& valid, const Options& options = {},
+                     const Callback& callback = {});
   static Model load(const std::string& path, const Options& options = {});  // memory-limit
   void save(const std::string& path) const;
 

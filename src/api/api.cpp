@@ -29,6 +29,10 @@ struct Data::Inside {
 
 struct Model::Inside {
   truemax::Model model;
+
+  // `valid`: null where there are none of their own.
+  static Model train(const Data& data, const Dataset* valid, const Options& options,
+                     const Callback& callback);
 };
 
 namespace {
@@ -77,6 +81,29 @@ class CallbackObserver final : public TrainObserver {
   std::atomic<bool>& stop_;
 };
 
+// Rows for classes, features and preprocessing that are there; `reading` makes what a reader is told.
+template <class Reading>
+std::shared_ptr<Data::Inside> read_more(const std::string& path, const Options& options,
+                                        const PreprocessOptions& preprocess,
+                                        const std::shared_ptr<const ClassList>& classes,
+                                        const std::shared_ptr<const FeatureSpace>& space,
+                                        const Reading& reading) {
+  UseOptions use;
+  OptionTable table;
+  auto inside = std::make_shared<Data::Inside>();
+  use.describe_data(table);
+  describe_row_weights(table, &use.read.row_weights);
+  describe_class_weights(table, &inside->class_weights);
+  set_options(table, options);
+  require_standard_input_once({path}, {use.read.row_weights, class_weight_file(inside->class_weights)});
+  inside->row_weights = use.read.row_weights;
+  inside->preprocess = preprocess;
+  RawRows rows = read_rows(path, reading(use), use.max_rows, use.thread_count(), inside->notes);
+  inside->data = make_test_set(std::move(rows), preprocess, classes, space, use.drops(),
+                               make_class_weights(inside->class_weights, *classes));
+  return inside;
+}
+
 }  // namespace
 
 Data::Data(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
@@ -104,21 +131,21 @@ Data Data::read(const std::string& path, const Options& options) {
 
 Data Data::read_for(const Model& model, const std::string& path, const Options& options) {
   return translated([&] {
-    UseOptions use;
-    OptionTable table;
-    auto inside = std::make_shared<Inside>();
-    use.describe_data(table);
-    describe_row_weights(table, &use.read.row_weights);
-    describe_class_weights(table, &inside->class_weights);
-    set_options(table, options);
-    require_standard_input_once({path}, {use.read.row_weights, class_weight_file(inside->class_weights)});
-    inside->row_weights = use.read.row_weights;
     const truemax::Model& m = model.inside().model;
-    inside->preprocess = m.preprocess;
-    RawRows rows = read_rows(path, use.read_for(m), use.max_rows, use.thread_count(), inside->notes);
-    inside->data = make_test_set(std::move(rows), m.preprocess, m.classes, m.space, use.drops(),
-                                 make_class_weights(inside->class_weights, *m.classes));
-    return Data(std::move(inside));
+    const auto read = [&m](const UseOptions& use) { return use.read_for(m); };
+    return Data(read_more(path, options, m.preprocess, m.classes, m.space, read));
+  });
+}
+
+Data Data::read_beside(const Data& train, const std::string& path, const Options& options) {
+  return translated([&] {
+    const Inside& t = train.inside();
+    const auto read = [&t](const UseOptions& use) {
+      ReadOptions reading = use.read;
+      if (reading.format == Format::automatic) reading.format = t.data.format;
+      return reading;
+    };
+    return Data(read_more(path, options, t.preprocess, t.data.classes, t.data.space, read));
   });
 }
 
@@ -140,7 +167,8 @@ std::size_t Data::nonzeros() const {
 
 Model::Model(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
 
-Model Model::train(const Data& data, const Options& options, const Callback& callback) {
+Model Model::Inside::train(const Data& data, const Dataset* given_valid, const Options& options,
+                           const Callback& callback) {
   return translated([&] {
     TrainOptions train_options;
     std::uint64_t memory_limit = 0;
@@ -150,7 +178,9 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     set_options(table, options);
     train_options.complete([&](const char* name) { return options.count(name) > 0; });
     train_options.check();
-    require_validation(train_options, train_options.valid_share > 0);
+    if (given_valid != nullptr && train_options.valid_share > 0)
+      throw UserError("--valid-share: there are validation rows already; leave one of the two out");
+    require_validation(train_options, given_valid != nullptr || train_options.valid_share > 0);
     Dataset rest;
     std::optional<Dataset> valid;
     if (train_options.valid_share > 0) {
@@ -158,7 +188,7 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
       valid = hold_out(rest, train_options.valid_share, train_options.seed);
     }
     const Dataset& rows = valid ? rest : data.inside().data;
-    const TrainSets sets{rows, nullptr, valid ? &*valid : nullptr};
+    const TrainSets sets{rows, nullptr, valid ? &*valid : given_valid};
     require_step_shape(train_options, rows);
     if (options.count("method") == 0 && options.count("step") == 0)
       train_options.step = fitted_step(rows, train_options.intercept);
@@ -178,6 +208,21 @@ Model Model::train(const Data& data, const Options& options, const Callback& cal
     inside->model = make_model(std::move(state.weights), rows, data.inside().preprocess, train_options,
                                data.inside().row_weights, data.inside().class_weights);
     return Model(std::move(inside));
+  });
+}
+
+Model Model::train(const Data& data, const Options& options, const Callback& callback) {
+  return Inside::train(data, nullptr, options, callback);
+}
+
+Model Model::train(const Data& data, const Data& valid, const Options& options, const Callback& callback) {
+  return translated([&] {
+    const Data::Inside &of = data.inside(), &with = valid.inside();
+    if (of.data.classes != with.data.classes || of.data.space != with.data.space)
+      throw UserError(
+          "the validation rows have other classes or features than the training rows; read them with "
+          "Data::read_beside");
+    return Inside::train(data, &with.data, options, callback);
   });
 }
 

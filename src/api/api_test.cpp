@@ -121,6 +121,30 @@ TEST_F(Api, ValidatesAndStopsEarlyAsTheCommandLineDoes) {
   EXPECT_THAT(message_of([&] { Model::train(data, {{"patience", "2"}}); }), HasSubstr("--valid-share"));
 }
 
+TEST_F(Api, ValidatesOnAFileBesideTheTrainingData) {
+  GenerateOptions generate;
+  generate.rows = 200, generate.test_rows = 100, generate.features = 60, generate.classes = 6;
+  generate_file(generate, Part::train, 1, path("g.txt"));
+  generate_file(generate, Part::test, 1, path("v.txt"));
+  const Data data = Data::read(path("g.txt"), {{"normalize", "l2"}});
+  const Data valid = Data::read_beside(data, path("v.txt"));
+  const Options options{{"step", "30"}, {"decay", "1"}, {"epochs", "100"}, {"patience", "2"}};
+  double best = 1e9, final = 0;
+  const Model model = Model::train(data, valid, options, [&](const Evaluation& e) {
+    best = std::min(best, e.valid->log_loss);
+    final = e.valid->log_loss;
+    return true;
+  });
+  EXPECT_EQ(final, best);
+  EXPECT_EQ(model.evaluate(Data::read_for(model, path("v.txt"))).log_loss, best);
+  EXPECT_THAT(message_of([&] {
+                Model::train(data, valid, {{"valid-share", "0.1"}});
+              }),
+              HasSubstr("leave one of the two out"));
+  EXPECT_THAT(message_of([&] { Model::train(data, Data::read(path("v.txt"))); }),
+              HasSubstr("Data::read_beside"));
+}
+
 TEST_F(Api, TrainsForSecondsAndRepeatsByItsSteps) {
   const Data data = Data::read(write("train.txt", kRows), libsvm_);
   std::uint64_t steps = 0;

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/huge_pages.hpp"
 #include "core/random.hpp"
 #include "rule/methods.hpp"
 #include "train/block_steps.hpp"
@@ -83,7 +84,7 @@ class Runner final : public EpochRunner {
       if (leg.steps == 0) return false;
       step_ = leg.step;
       const auto count =
-          static_cast<std::size_t>(std::min<std::uint64_t>({ahead_, steps - state.step, leg.steps}));
+          static_cast<std::size_t>(std::min<std::uint64_t>({ahead(state), steps - state.step, leg.steps}));
       const std::uint64_t first = state.step * together_;
       const std::size_t visited = std::min<std::uint64_t>(count * together_, data.size() - first);
       order_.fill(first, {rows_.data(), visited});
@@ -128,6 +129,13 @@ class Runner final : public EpochRunner {
 
   bool takes_blocks() const { return together_ == 1 && draw_ && draw_->whole_blocks(); }
   bool learns() const { return draw_ && draw_->learns(); }
+  // The first touch of a huge page clears it, which takes as long as a hundred steps.
+  std::size_t ahead(const TrainState& state) const {
+    constexpr std::size_t kFreshSteps = 8;
+    const std::size_t pages = state.weights.memory().size_bytes() / detail::kHugePage;
+    return state.epoch == 0 && state.step < pages ? std::min(ahead_, kFreshSteps) : ahead_;
+  }
+
   bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
 
   // What a method wants at the beginning of an epoch; false where `stop` was raised or the time is over.
