@@ -104,7 +104,7 @@ TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainStat
       return false;
     evaluator.tell(record);
     early.see(record, state.weights);
-    outcome.last = std::move(record);
+    outcome.last = record;
     return true;
   };
 
@@ -143,7 +143,7 @@ TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainStat
   outcome.interrupted = !evaluator.all_but_valid(state.weights, final);
   if (outcome.interrupted) return outcome;
   evaluator.tell(final);
-  outcome.last = std::move(final);
+  outcome.last = final;
   return outcome;
 }
 
