@@ -55,18 +55,19 @@ StepPlan::Leg StepPlan::decayed(std::uint64_t epoch, std::uint64_t left) {
   return {decayed_step_, left};
 }
 
-// The first step of a piece, where steps decide.
-std::uint64_t StepPlan::first_of_piece(std::uint64_t piece) const {
-  return static_cast<std::uint64_t>((static_cast<Wide>(total_) * piece + kPieces - 1) / kPieces);
+// The piece of a linear schedule by the steps done; `left` is cut where the next begins.
+std::uint64_t StepPlan::piece_at(std::uint64_t done, std::uint64_t& left) const {
+  if (total_ == 0 || total_ == kNoLimit) return 0;
+  const auto piece = static_cast<std::uint64_t>(static_cast<Wide>(done) * kPieces / total_);
+  const auto next =
+      static_cast<std::uint64_t>((static_cast<Wide>(total_) * (piece + 1) + kPieces - 1) / kPieces);
+  left = std::min(left, next - done);
+  return piece;
 }
 
 // The run is cut into pieces by its steps, by its time, or by whichever is further on.
 StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double seconds) {
-  std::uint64_t piece = 0;
-  if (total_ < kNoLimit) {
-    piece = total_ == 0 ? kPieces : static_cast<std::uint64_t>(static_cast<Wide>(done) * kPieces / total_);
-    left = std::min(left, std::max(first_of_piece(piece + 1), done + 1) - done);
-  }
+  std::uint64_t piece = piece_at(done, left);
   if (has_clock())
     piece = std::max(piece, static_cast<std::uint64_t>(seconds / options_.seconds * double{kPieces}));
   const double share = 1 - static_cast<double>(piece) / double{kPieces};
@@ -79,6 +80,7 @@ StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double se
 StepPlan::Leg StepPlan::recorded(std::uint64_t done, std::uint64_t left) {
   while (at_ + 1 < segments_.size() && segments_[at_ + 1].first_step <= done) ++at_;
   if (at_ + 1 < segments_.size()) left = std::min(left, segments_[at_ + 1].first_step - done);
+  piece_at(done, left);  // batches end where they did
   return {segments_[at_].step, left};
 }
 

@@ -49,7 +49,7 @@ class StepPlan {
   Leg decayed(std::uint64_t epoch, std::uint64_t left);
   Leg linear(std::uint64_t done, std::uint64_t left, double seconds);
   Leg recorded(std::uint64_t done, std::uint64_t left);
-  std::uint64_t first_of_piece(std::uint64_t piece) const;
+  std::uint64_t piece_at(std::uint64_t done, std::uint64_t& left) const;
 
   TrainOptions options_;
   std::uint64_t epoch_steps_;

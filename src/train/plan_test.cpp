@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "train/slow_trainer.hpp"
@@ -84,6 +85,32 @@ TEST(StepPlan, RepeatsARecordingWithoutAClock) {
 std::vector<std::uint64_t> weight_bits(TrainState state) {
   state.rows.clear();
   return bits_of(state);
+}
+
+// Steps of a batch are solved together, so that a repeated run must have the same batches.
+TEST(Seconds, BesideEpochsEndBatchesWhereTheRepeatedRunDoes) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.epochs = 8, options.seconds = 1e6;
+  const auto batches = [](StepPlan& plan, Stopwatch* watch) {
+    std::vector<std::uint64_t> lengths;
+    for (std::uint64_t done = 0; done < 8 * 777;) {
+      const StepPlan::Leg leg = plan.next(done / 777, done % 777);
+      if (leg.steps == 0) break;
+      lengths.push_back(std::min({leg.steps, std::uint64_t{16}, 777 - done % 777}));
+      done += lengths.back();
+      if (watch != nullptr) watch->add(1700);  // at first ahead of the steps
+    }
+    return lengths;
+  };
+  Stopwatch watch;
+  watch.resume();
+  StepPlan timed(options, 777, &watch);
+  const auto lengths = batches(timed, &watch);
+  ASSERT_GT(lengths.size(), 100U);
+  const Recording recording{std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}),
+                            timed.segments()};
+  StepPlan repeated(options, 777, nullptr, &recording);
+  EXPECT_EQ(batches(repeated, nullptr), lengths);
 }
 
 struct Timed {
