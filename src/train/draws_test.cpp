@@ -27,7 +27,7 @@ struct Shape {
 Dataset skewed_data(std::size_t rows, bool weights) {
   constexpr std::size_t kClasses = 40;
   Dataset data = random_data({.rows = rows, .classes = kClasses, .features = 30, .weights = weights});
-  for (ClassId& y : data.label) y = y * y / kClasses;
+  for (ClassId& y : data.label) y = static_cast<ClassId>(std::size_t{y} * y / kClasses);
   return data;
 }
 
