@@ -13,6 +13,7 @@
 #include "model/model.hpp"
 #include "model/predict.hpp"
 #include "model/use.hpp"
+#include "train/automatic.hpp"
 #include "train/epoch.hpp"
 #include "train/run.hpp"
 #include "train/trainer.hpp"
@@ -181,25 +182,25 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
     if (given_valid != nullptr && train_options.valid_share > 0)
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_validation(train_options, given_valid != nullptr || train_options.valid_share > 0);
+    if (train_options.automatic()) choose_shape(data.inside().data, train_options);
     Dataset rest;
     std::optional<Dataset> valid;
-    if (train_options.valid_share > 0) {
+    if (train_options.valid_share > 0 && !train_options.open.any()) {
       rest = data.inside().data;
       valid = hold_out(rest, train_options.valid_share, train_options.seed);
     }
     const Dataset& rows = valid ? rest : data.inside().data;
     const TrainSets sets{rows, nullptr, valid ? &*valid : given_valid};
     require_step_shape(train_options, rows);
-    if (options.count("method") == 0 && options.count("step") == 0)
-      train_options.step = fitted_step(rows, train_options.intercept);
     const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
     memory.require();
-    TrainState state = make_state(rows, train_options);
     Stopwatch watch;
     watch.resume();
     std::atomic<bool> stop{false};
     CallbackObserver observer(callback, stop);
     TrainObserver* const observers[] = {&observer};
+    if (train_options.open.any()) choose_by_trials(sets, train_options, watch, observers, stop);
+    TrainState state = make_state(rows, train_options);
     TrainExtras extras;
     if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
     const TrainOutcome outcome = truemax::train(sets, train_options, state, watch, observers, stop, extras);

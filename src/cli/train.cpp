@@ -57,11 +57,31 @@ std::string budget_text(const TrainOptions& o) {
   return fmt::format("{}", fmt::join(ends, " or "));
 }
 
-std::string method_text(const TrainOptions& o, bool fitted) {
+std::string ridge_text(const TrainOptions& o) {
+  return o.ridge > 0 ? fmt::format(", ridge {:.4g}", o.ridge) : "";
+}
+
+std::string method_text(const TrainOptions& o) {
   const bool linear = o.schedule == Schedule::linear;
-  return fmt::format("method  {}, step {:.4g}{}, {}, {}, {} x {}, draw {}, seed {}\n", o.method, o.step,
-                     fitted ? " (fitted)" : "", linear ? "linear" : fmt::format("decay {:g}", o.decay),
-                     budget_text(o), o.rows_per_step, o.classes_per_step, o.draw, o.seed);
+  const std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
+  std::string text = fmt::format("method  {}, {} x {}, draw {}{}, seed {}", o.method, o.rows_per_step,
+                                 o.classes_per_step, o.draw, shape, o.seed);
+  if (!o.open.step)
+    text += fmt::format(", step {:.4g}, {}", o.step, linear ? "linear" : fmt::format("decay {:g}", o.decay));
+  if (!o.open.ridge) text += ridge_text(o);
+  if (!o.open.epochs) text += ", " + budget_text(o);
+  std::vector<std::string> found;
+  if (o.open.step) found.emplace_back("step");
+  if (o.open.ridge) found.emplace_back("ridge");
+  if (o.open.epochs) found.emplace_back("epochs");
+  if (!found.empty()) text += fmt::format("; to be found: {}", fmt::join(found, ", "));
+  return text + "\n";
+}
+
+std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {
+  return fmt::format("chosen  step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", o.step, ridge_text(o),
+                     budget_text(o), counted(finished.trials, "trial"), finished.trial_seconds,
+                     finished.outcome.train_seconds - finished.trial_seconds);
 }
 
 std::string loss_text(double loss) {
@@ -114,7 +134,7 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
 
 // Options that were typed and have no effect on the method: said, not swallowed.
 std::vector<std::string> notes_of_unused(const TrainCommand& command) {
-  const MethodInfo& info = find_method(command.run.train.method);
+  const MethodInfo& info = find_method(command.run.train.automatic() ? "prox" : command.run.train.method);
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
     const auto users = RuleOptions::users_of(name), draw_users = DrawOptions::users_of(name);
@@ -141,7 +161,6 @@ std::vector<std::string> notes_of_unused(const TrainCommand& command) {
 int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
     command.run.train.complete([&](const char* name) { return command.was_given(name); });
-    command.run.fit_step = !command.was_given("method") && !command.was_given("step");
   } else {
     command.run = replayed_options(std::move(command.run), command.given);
   }
@@ -154,7 +173,7 @@ int run_train(TrainCommand& command) {
     say(stdout, "{}", counts_text("train", run.data, labels));
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
-    say(stdout, "{}", method_text(run.options.train, run.options.fit_step));
+    say(stdout, "{}", method_text(run.options.train));
     if (run.recording)
       say(stdout, "replay  {} of {}\n", counted(run.recording->steps, "step"), run.options.replay);
     say(stdout, "memory  {}\n", run.memory.to_text());
@@ -171,6 +190,7 @@ int run_train(TrainCommand& command) {
   progress.reset();
   const TrainOutcome& outcome = finished.outcome;
   if (!command.quiet) {
+    if (run.automatic) say(stdout, "{}", chosen_text(run.options.train, finished));
     print_table(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are of epoch {}; the model has {} and {} steps in all\n",

@@ -102,6 +102,31 @@ void OptionTable::number(std::string name, double* field, Range range, std::stri
   };
 }
 
+void OptionTable::number_or(std::string name, double* field, Range range, const std::string& word,
+                            double value, std::string help) {
+  number(std::move(name), field, range, std::move(help));
+  Option& o = options_.back();
+  o.value_name = fmt::format("NUMBER|{}", word);
+  o.range += fmt::format(" or '{}'", word);
+  if (*field == value) o.default_value = word;
+  Option named;
+  named.name = o.name, named.range = o.range;
+  o.parse = [field, range, word, value, named](std::string_view text) {
+    double number = value;
+    if (text != word && (!parse_number(text, &number) || !range.contains(number)))
+      throw bad_value(named, text);
+    *field = number;
+  };
+  o.to_json = [field, word, value] {
+    return *field == value ? nlohmann::json(word) : nlohmann::json(*field);
+  };
+  o.from_json = [field, range, word, value, named](const nlohmann::json& j) {
+    const bool is_word = j.is_string() && j.get<std::string>() == word;
+    if (!is_word && (!j.is_number() || !range.contains(j.get<double>()))) throw bad_value(named, j.dump());
+    *field = is_word ? value : j.get<double>();
+  };
+}
+
 void OptionTable::count(std::string name, std::uint64_t* field, Range range, std::string help) {
   Option& o = add(std::move(name), "COUNT", std::move(help));
   const std::string words = range.text();

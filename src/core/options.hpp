@@ -42,6 +42,9 @@ struct Option {
 class OptionTable {
  public:
   void number(std::string name, double* field, Range range, std::string help);
+  // A number, or `word`, which stands for `value` outside the range.
+  void number_or(std::string name, double* field, Range range, const std::string& word, double value,
+                 std::string help);
   void count(std::string name, std::uint64_t* field, Range range, std::string help);
   void text(std::string name, std::string value_name, std::string* field, std::string help);
   void toggle(std::string name, bool* field, std::string help);  // --name, --no-name

@@ -97,6 +97,11 @@ void drop_rows(Dataset& data, const std::vector<bool>& held) {
 
 }  // namespace
 
+Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed) {
+  if (count >= data.rows.rows()) return data;
+  return chosen_rows(data, choose(data.rows.rows(), count, seed));
+}
+
 Dataset hold_out(Dataset& data, double share, std::uint64_t seed) {
   const std::size_t rows = data.rows.rows();
   const auto count = static_cast<std::size_t>(std::llround(share * static_cast<double>(rows)));

@@ -110,7 +110,7 @@ struct RuleOptions {
   bool log_q = true;            // nce, importance
   std::uint64_t refresh = 1;    // raman: epochs
   double running_rate = 0.5;    // composition
-  double rho = 0.1;             // prox, scent
+  double rho = 1;               // prox, scent
   bool rho_falls = true;        // prox, scent
   double sox_rate = 0.3;        // sox
   double softplus_bend = 1;     // softplus

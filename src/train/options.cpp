@@ -21,7 +21,7 @@ void check_count(const char* option, std::uint64_t value, std::size_t most, std:
 }  // namespace
 
 void TrainOptions::describe(OptionTable& table) {
-  std::vector<std::string> method_names, biased, draw_names;
+  std::vector<std::string> method_names{kAutomatic}, biased, draw_names;
   for (const MethodInfo* info : methods()) {
     method_names.emplace_back(info->name);
     if (info->biased) biased.emplace_back(info->name);
@@ -30,15 +30,19 @@ void TrainOptions::describe(OptionTable& table) {
   table.named_choice(
       "method", &method, method_names,
       fmt::format(
-          "How W is trained ('truemax methods' tells more). Naming a method means exactly that method, on "
-          "all rows, for exactly --epochs; without it the step is fitted to the length of the rows. Biased, "
-          "with an optimum that is not that of softmax: {}.",
+          "How W is trained ('truemax methods' tells more). auto: prox, with the draw fitted to the data, and "
+          "step, ridge and epochs found by trials on rows set aside; then a fit on all rows. What is given "
+          "is not searched. Naming a method means exactly that method, on all rows, for exactly --epochs. "
+          "Biased, with an optimum that is not that of softmax: {}.",
           fmt::join(biased, ", ")));
+  table.choice("target", &target, {{"valid", Target::valid}, {"train", Target::train}},
+               "What auto aims at: the log-loss of rows it has not seen, or the training likelihood (no "
+               "validation, no ridge, no intercept unless asked for), to compare with other methods.");
   table.number("step", &step, {0, kLargestStep, true},
-               "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e.");
+               "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e. auto finds it.");
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
                "How the step falls: by the factor --decay after each epoch, or evenly over the whole run (of "
-               "--epochs, --steps or --seconds) to a hundredth.");
+               "--epochs, --steps or --seconds) to a hundredth, as auto does.");
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.");
   table.count("epochs", &epochs, {0, kUnlimitedEpochs},
               "Passes over the data: an epoch visits N rows. With --seconds or --steps and without --epochs "
@@ -56,9 +60,12 @@ void TrainOptions::describe(OptionTable& table) {
   table.choice(
       "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
       "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.");
-  table.toggle("intercept", &intercept, "Give every class an intercept.");
-  table.number("ridge", &ridge, {0, 1e15},
-               "Ridge mu: mu/2 |W|^2 beside the sum of the row losses (1/C of scikit-learn).");
+  table.toggle("intercept", &intercept, "Give every class an intercept. auto does, unless --target train.");
+  table.toggle("warm-start", &warm_start,
+               "Start the intercept at the logarithms of the class frequencies. auto does.");
+  table.number_or("ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
+                  "Ridge mu: mu/2 |W|^2 beside the sum of the row losses (1/C of scikit-learn). auto chooses "
+                  "it by the log-loss of validation rows.");
   table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.");
   table.count("seed", &seed, {}, "The same seed gives the same bits.");
   table.count("eval-every", &eval_every, {0, 1e9},
@@ -66,7 +73,7 @@ void TrainOptions::describe(OptionTable& table) {
               "Where it is not given: 0 with --seconds, 1 with --patience.");
   table.number("valid-share", &valid_share, {0, 0.9},
                "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
-               "features still come from all rows.");
+               "features still come from all rows. auto: 0.1 unless --valid is given, and all rows for the fit.");
   table.count("patience", &patience, {0, 1e9},
               "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
               "best model; the other rows are evaluated at the end only. 0: off.");
@@ -78,6 +85,22 @@ void TrainOptions::describe(OptionTable& table) {
 }
 
 void TrainOptions::complete(const std::function<bool(const char* option)>& given) {
+  if (automatic()) {
+    const bool aims_at_train = target == Target::train;
+    open.shape = !given("draw") && !given("head") && !given("classes-per-step");
+    open.step = !given("step");
+    open.epochs = !given("epochs") && seconds == 0 && steps == 0;
+    if (!given("ridge") && !aims_at_train) ridge = kAutomaticRidge;
+    open.ridge = ridge == kAutomaticRidge;
+    if (!given("schedule")) schedule = Schedule::linear;
+    if (!given("visit")) visit = Visit::shuffle;
+    if (!given("intercept")) intercept = !aims_at_train;
+    if (!given("warm-start")) warm_start = intercept;
+    if (!given("eval-every")) eval_every = 0;
+    if (!given("draw") && !open.shape) draw = "head-blocks";
+    const bool searches = open.step || open.ridge || open.epochs;
+    if (!given("valid-share")) valid_share = searches && !aims_at_train ? 0.1 : 0;
+  }
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
   // Evaluations take no training time, but the user's: thousands of epochs may fit into a second.
   if (given("eval-every")) return;
@@ -86,7 +109,18 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
 }
 
 void TrainOptions::check() const {
-  const MethodInfo& info = find_method(method);
+  const MethodInfo& info = find_method(automatic() ? "prox" : method);
+  if (ridge == kAutomaticRidge && !automatic())
+    throw UserError(fmt::format(
+        "--ridge auto: only --method auto chooses the ridge; give {} a number, or leave --method out", method));
+  if (ridge == kAutomaticRidge && target == Target::train)
+    throw UserError(
+        "--ridge auto: --target train has no validation rows to choose it by; give a number, or leave it out");
+  if (target == Target::train && !automatic())
+    throw UserError(fmt::format(
+        "--target train: the method {} always aims at its objective; leave --target or --method out", method));
+  if (warm_start && !intercept)
+    throw UserError("--warm-start: there is no intercept to start; add --intercept, or leave it out");
   check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "row", "rows");
   check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "class", "classes");
   if (!find_draw(draw).takes_rows && rows_per_step > 1 && !info.whole_set)

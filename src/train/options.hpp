@@ -13,13 +13,24 @@ namespace truemax {
 
 enum class Visit { random, shuffle, file };
 enum class Schedule { decay, linear };
+enum class Target { valid, train };
 
 inline constexpr double kLargestStep = 1e15;
 // More epochs than any run has: the time or the steps end it.
 inline constexpr std::uint64_t kUnlimitedEpochs = 1000000000;
 
+inline constexpr char kAutomatic[] = "auto";
+inline constexpr double kAutomaticRidge = -1;
+
+// What --method auto may still choose.
+struct OpenChoices {
+  bool shape = false, step = false, ridge = false, epochs = false;
+  bool any() const { return shape || step || ridge || epochs; }
+};
+
 struct TrainOptions {
-  std::string method = "implicit";
+  std::string method = kAutomatic;
+  Target target = Target::valid;  // of auto
   double step = 0.1;  // eta N
   Schedule schedule = Schedule::decay;
   double decay = 0.9;  // epoch e uses step * decay^e, unless the schedule is linear
@@ -34,18 +45,21 @@ struct TrainOptions {
   bool intercept = false;
   double ridge = 0;              // mu, beside the sum of the row losses
   bool ridge_intercept = false;  // the intercept is in the ridge
+  bool warm_start = false;       // the intercept starts at the logarithms of the class frequencies
   std::uint64_t seed = 1;
   std::uint64_t eval_every = 10;  // 0: only after the last epoch
   double valid_share = 0;         // of the rows, set aside for validation
   std::uint64_t patience = 0;     // evaluations without a better validation log-loss before the end; 0: off
   std::uint64_t threads = 0;      // 0: all cores
   RuleOptions rule;
+  OpenChoices open;  // set by complete()
 
   void describe(OptionTable& table);
   // Defaults that depend on other options, for those that were not given by name.
   void complete(const std::function<bool(const char* option)>& given);
   // What single ranges cannot say: that the method takes this n and m, and the draw this n. Throws UserError.
   void check() const;
+  bool automatic() const { return method == kAutomatic; }
   std::size_t thread_count() const;
   double step_at(std::uint64_t epoch) const;  // of the schedule decay
 };

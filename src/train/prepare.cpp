@@ -12,6 +12,7 @@
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
 #include "train/replay.hpp"
+#include "train/automatic.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -142,7 +143,10 @@ PreparedRun prepare_run(RunOptions options) {
   };
   if (test_rows) run.test = prepared(std::move(*test_rows));
   if (valid_rows) run.valid = prepared(std::move(*valid_rows));
-  if (options.train.valid_share > 0)
+  run.asked = options.to_json();
+  run.automatic = options.train.automatic();
+  if (run.automatic) choose_shape(run.data, options.train);
+  if (options.train.valid_share > 0 && !options.train.open.any())
     run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
   if (logged) require_same_data(*logged, run.data);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -155,7 +159,6 @@ PreparedRun prepare_run(RunOptions options) {
     run.notes.push_back(
         fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
                     options.train.classes_per_step, others));
-  if (options.fit_step) options.train.step = fitted_step(run.data, options.train.intercept);
   run.options = std::move(options);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();

@@ -84,6 +84,10 @@ LoggedRun read_logged_run(const std::string& path) {
         throw bad_log(path, number, "the start of the run does not say its options and data");
       run.config = event["config"];
       run.data = event["data"];
+    } else if (kind == "chosen") {
+      if (!event.contains("config") || !event["config"].is_object())
+        throw bad_log(path, number, "what was chosen is not said");
+      run.config = event["config"];
     } else if (kind == "end") {
       ended = true;
       run.recording = recording_of(path, number, event);

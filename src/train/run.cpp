@@ -9,9 +9,9 @@
 #include "core/files.hpp"
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
+#include "train/automatic.hpp"
 #include "train/epoch.hpp"
 #include "train/run_log.hpp"
-#include "weights/kernels.hpp"
 
 namespace truemax {
 namespace {
@@ -29,23 +29,6 @@ std::string best_folder(const RunOptions& options) {
 }
 
 }  // namespace
-
-// Scores scale with |x|^2 times the step. For rows of unit length a tenth is a step that neither crawls nor
-// overfits on the data sets we have (test log-loss below the class frequencies on all of them; a step of 1 is
-// above them on Delicious).
-double fitted_step(const Dataset& data, bool with_intercept) {
-  double sum = 0;
-  for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), with_intercept);
-  constexpr double kUnitLengthStep = 0.1;
-  double step = kUnitLengthStep * static_cast<double>(data.size()) / sum;
-  // A weight multiplies the step of its row: without this, weights in another unit would change the fit.
-  if (data.has_weights()) {
-    double weights = 0;
-    for (std::size_t i = 0; i < data.size(); ++i) weights += data.example_weight(i);
-    step *= static_cast<double>(data.rows.rows()) / weights;
-  }
-  return std::clamp(step, 1e-15, kLargestStep);
-}
 
 // Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
 // different ones.
@@ -93,6 +76,7 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   for (const Dataset* other : {sets.test, sets.valid})
     if (other != nullptr) plan.data += other->bytes();
   plan.rows += step_bytes(data, options);
+  if (options.open.any() && options.valid_share > 0) plan.data += sets.data.bytes();  // a copy for trials
   if (find_method(options.method).has_companion) plan.weights = 2 * plan.weights;
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
@@ -164,6 +148,13 @@ nlohmann::ordered_json RunOptions::to_json() {
   return json;
 }
 
+namespace {
+struct TrialCounter final : TrainObserver {
+  std::uint64_t count = 0;
+  void tried(const Trial& /*trial*/) override { ++count; }
+};
+}  // namespace
+
 std::uint64_t MemoryPlan::total() const {
   std::uint64_t sum = 0;
   for (const std::uint64_t part : {weights, rows, data, evaluation, best})
@@ -190,25 +181,33 @@ void MemoryPlan::require() const {
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& stop) {
   RunOptions& options = run.options;
-  TrainState state = make_state(run.data, options.train);
 
   std::unique_ptr<RunLog> log;
   if (options.logs()) {
     log = std::make_unique<RunLog>(options.log);
     nlohmann::ordered_json start{{"event", "start"},
-                                 {"config", options.to_json()},
+                                 {"config", run.asked},
                                  {"data", data_json(run.data)},
                                  {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
                                  {"read_seconds", run.read_seconds}};
     if (run.test) start["test_data"] = data_json(*run.test);
     if (run.valid) start["valid_data"] = data_json(*run.valid);
-    if (options.fit_step) start["chosen"] = {{"step", options.train.step}};
     log->write(start);
     log->require_whole();
     observers.insert(observers.begin(), log.get());
   }
 
   FinishedRun finished;
+  TrialCounter counter;
+  if (options.train.open.any()) {
+    observers.push_back(&counter);
+    choose_by_trials(run.sets(), options.train, run.watch, observers, stop);
+    observers.pop_back();
+    finished.trials = counter.count, finished.trial_seconds = run.watch.seconds_running();
+  }
+  if (log && run.automatic) log->write({{"event", "chosen"}, {"config", options.to_json()},
+                                        {"trials", finished.trials}, {"seconds", finished.trial_seconds}});
+  TrainState state = make_state(run.data, options.train);
   TrainExtras extras;
   if (run.recording) extras.recording = &*run.recording;
   if (run.memory.best_on_disk) extras.best_folder = best_folder(options);

@@ -26,7 +26,6 @@ struct RunOptions {
   std::string class_weights;   // "balanced" or a file; empty: all 1
   std::uint64_t max_rows = 0;  // of each file; 0: all
   TrainOptions train;
-  bool fit_step = false;  // choose the step from the length of the rows (no --method, no --step)
   // Where the model and the log go: "none" for nowhere; empty: a free name here, and beside the model.
   std::string model, log;
   std::uint64_t memory_limit = 0;  // 0: what is there
@@ -58,9 +57,6 @@ void require_step_shape(const TrainOptions& options, const Dataset& data);
 // Patience needs something to watch. Throws UserError.
 void require_validation(const TrainOptions& options, bool has_valid);
 
-// The step where none was asked for: from the length of the rows and their mean weight.
-double fitted_step(const Dataset& data, bool with_intercept);
-
 // What training has made, with all that a model file says of it. Weights as the options named them; empty:
 // none.
 Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
@@ -76,6 +72,8 @@ struct PreparedRun {
   std::vector<std::string> notes;  // for the user
   double read_seconds = 0;
   Stopwatch watch;  // runs since the data were read
+  bool automatic = false;        // --method auto
+  nlohmann::ordered_json asked;  // the options before anything was chosen
 
   TrainSets sets() const { return {data, test ? &*test : nullptr, valid ? &*valid : nullptr}; }
 };
@@ -90,6 +88,8 @@ struct FinishedRun {
   TrainOutcome outcome;
   Model model;
   bool saved = false;
+  std::uint64_t trials = 0;  // of --method auto
+  double trial_seconds = 0;  // part of the training time
 };
 
 // Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence.

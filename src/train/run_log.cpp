@@ -24,6 +24,12 @@ void RunLog::require_whole() const {
   if (!failure_.empty()) throw UserError(failure_);
 }
 
+void RunLog::tried(const Trial& t) {
+  write({{"event", "trial"}, {"about", t.about}, {"number", t.number}, {"step", t.step}, {"ridge", t.ridge},
+         {"rows", t.rows}, {"steps", t.steps}, {"judged_on", t.judged_on}, {"log_loss", t.log_loss},
+         {"seconds", t.seconds}});
+}
+
 void RunLog::evaluated(const EvaluationRecord& record) {
   nlohmann::ordered_json event{{"event", "evaluate"},
                                {"epoch", record.epoch},

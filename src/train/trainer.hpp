@@ -26,12 +26,22 @@ struct EvaluationRecord {
   bool best = false;  // the final evaluation of the best model
 };
 
+// One trial of --method auto.
+struct Trial {
+  std::string about;  // what it is for: "step", "ridge", "epochs"
+  std::uint64_t number = 0;
+  double step = 0, ridge = 0;
+  std::uint64_t rows = 0, steps = 0, judged_on = 0;
+  double log_loss = 0, seconds = 0;
+};
+
 // Log, progress and callers' own wishes: they watch and never change the run.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void stepped(std::uint64_t /*epoch*/, std::uint64_t /*steps*/, std::uint64_t /*of*/,
                        double /*train_seconds*/) {}
+  virtual void tried(const Trial& /*trial*/) {}
   virtual void evaluating(std::size_t /*rows*/, std::size_t /*of*/) {}
   virtual void evaluated(const EvaluationRecord& /*record*/) {}
 };

@@ -1,0 +1,292 @@
+#include "train/automatic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "core/error.hpp"
+#include "data/hold_out.hpp"
+#include "train/epoch.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// In units of 1/mean |x|^2. Of the steps that come out well on all data sets we have, the middle.
+constexpr double kTrainStep = 10, kValidStep = 3, kStepFactor = 6, kValidStepFactor = 3;
+// Where trials would cost too much of the time.
+constexpr double kUntriedTrainStep = 30;
+// In units of mean |x|^2.
+constexpr double kFirstRidge = 0.1, kRidgeFactor = 3.1622776601683795;
+constexpr std::uint64_t kTrainEpochs = 50, kMostEpochs = 64;
+constexpr double kMostVisits = 4.2e6;  // rows that the longest trial of epochs may visit
+constexpr double kSlice = 0.04;        // of --seconds for one trial
+constexpr double kClearing = 8e9;      // bytes of fresh memory a second
+
+double mean_squared_norm(const Dataset& data) {
+  double sum = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), false);
+  return std::max(sum / static_cast<double>(data.size()), 1e-300);
+}
+
+// A row weight multiplies the step of its row.
+double mean_weight(const Dataset& data) {
+  if (!data.has_weights()) return 1;
+  double sum = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) sum += data.example_weight(i);
+  return std::max(sum / static_cast<double>(data.size()), 1e-300);
+}
+
+class Search {
+ public:
+  Search(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop)
+      : sets_(sets),
+        options_(options),
+        watch_(watch),
+        observers_(observers),
+        stop_(stop),
+        cost_(step_cost(sets.data)),
+        norm_(mean_squared_norm(sets.data)),
+        step_unit_(1 / (norm_ * mean_weight(sets.data))) {}
+
+  bool run() {
+    if (options_.target == Target::train)
+      for_training();
+    else
+      for_validation();
+    options_.open = {};
+    options_.target = Target::valid;  // that of a named method
+    options_.valid_share = 0;  // all rows are for the fit
+    return !stop_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  bool over() const { return stop_.load(std::memory_order_relaxed); }
+  bool timed() const { return options_.seconds > 0; }
+  double blocks() const { return std::ceil(static_cast<double>(sets_.data.classes->size()) / kLanes); }
+  double weight_bytes() const {
+    return static_cast<double>(
+        Weights::bytes_needed(sets_.data.classes->size(), sets_.data.space->features));
+  }
+  double blocks_of_step() const {
+    return std::min(blocks(), std::ceil(static_cast<double>(options_.draws.head) / kLanes) + 1 +
+                                  std::ceil(static_cast<double>(options_.classes_per_step) / kLanes));
+  }
+
+  // Rows of `from` to judge trials of so many steps by: evaluating them must not cost more than the trial.
+  Dataset judges(const Dataset& from, double steps) const {
+    const double share = steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks());
+    const double most = std::clamp(share, 250.0, 20000.0);
+    return sample_rows(from, static_cast<std::size_t>(most), options_.seed);
+  }
+
+  // Trains from the beginning and returns the log-loss on `judge`. `steps`: 0 for a first timed trial, which
+  // says how many steps the others get.
+  double trial(const char* about, const Dataset& data, const Dataset& judge, TrainOptions o,
+               std::uint64_t* steps) {
+    o.open = {};
+    o.target = Target::valid;
+    o.eval_every = 0, o.patience = 0, o.valid_share = 0;
+    Stopwatch own;
+    own.resume();
+    const std::uint64_t epoch_steps = steps_per_epoch(data.size(), o);
+    const bool by_clock = steps != nullptr && *steps == 0;
+    if (steps != nullptr) o.epochs = kUnlimitedEpochs, o.steps = *steps;
+    o.seconds = by_clock ? kSlice * options_.seconds : 0;
+    TrainState state = make_state(data, o);
+    StepPlan plan(o, epoch_steps, &own);
+    double loss = kInfinity;
+    try {
+      const auto runner = make_epoch_runner(data, o);
+      while (state.epoch < o.epochs && !plan.used_up(state.epoch, state.step) && !over())
+        runner->run(data, state, stop_, {}, &plan);
+      if (by_clock) *steps = std::max<std::uint64_t>(1, state.epoch * epoch_steps + state.step);
+      if (const auto metrics = evaluate(state.weights, judge, o.thread_count(), &stop_)) loss = metrics->log_loss;
+    } catch (const DivergenceError&) {  // its loss is what a lost trial has
+    }
+    if (over()) return kInfinity;
+    ++trials_;
+    Trial tried;
+    tried.about = about, tried.number = trials_;
+    tried.step = o.step, tried.ridge = o.ridge;
+    tried.rows = data.size(), tried.steps = state.epoch * epoch_steps + state.step;
+    tried.judged_on = judge.size(), tried.log_loss = loss;
+    tried.seconds = own.seconds_running();
+    for (TrainObserver* observer : observers_) observer->tried(tried);
+    return loss;
+  }
+
+  // Walks from `start` by `factor` while it gets better, first up, else down. Returns the best place.
+  double walk(double start, double factor, int most, double known, const std::function<double(double)>& loss,
+              double* least) const {
+    double best = start, best_loss = known < kInfinity ? known : loss(start);
+    for (const double by : {factor, 1 / factor}) {
+      bool moved = false;
+      for (double at = best * by; most > 0 && !over(); at *= by) {
+        --most;
+        const double found = loss(at);
+        // A tie is no reason to go on.
+        if (!(found < best_loss - 1e-4 * std::abs(best_loss))) break;
+        best = at, best_loss = found, moved = true;
+      }
+      if (moved) break;
+    }
+    *least = best_loss;
+    return best;
+  }
+
+  void for_training() {
+    if (options_.open.ridge) options_.ridge = 0;
+    if (options_.open.epochs) options_.epochs = kTrainEpochs;
+    if (!options_.open.step) return;
+    const auto rows = static_cast<double>(sets_.data.size());
+    auto steps = static_cast<std::uint64_t>(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
+    const double clearing = weight_bytes() / kClearing;
+    const bool dear = timed() ? clearing > 0.01 * options_.seconds
+                              : weight_bytes() / 64 > 0.5 * rows * cost_.step(blocks_of_step());
+    if (dear) {
+      options_.step = clamped(kUntriedTrainStep * step_unit_);
+      return;
+    }
+    if (timed()) steps = 0;
+    const Dataset judge = judges(sets_.data, timed() ? 3000 : static_cast<double>(steps));
+    double least = 0;
+    options_.step = walk(clamped(kTrainStep * step_unit_), kStepFactor, 2, kInfinity,
+                         [&](double step) {
+                           TrainOptions o = options_;
+                           o.step = clamped(step);
+                           return trial("step", sets_.data, judge, o, &steps);
+                         },
+                         &least);
+  }
+
+  void for_validation() {
+    TrainOptions& o = options_;
+    const bool ridge = o.open.ridge, step = o.open.step, epochs = o.open.epochs;
+    if (ridge) o.ridge = std::min(kFirstRidge * norm_, 1e15);
+    if (step) o.step = clamped(kValidStep * step_unit_);
+    if (!ridge && !step && !epochs) return;
+
+    Dataset rest;
+    std::optional<Dataset> own_valid;
+    const std::size_t rows_there = sets_.data.rows.rows();
+    if (sets_.valid == nullptr) {
+      if (static_cast<double>(rows_there) * o.valid_share < 5) {  // too few to learn anything from
+        if (epochs) o.epochs = 10;
+        return;
+      }
+      rest = sets_.data;
+      own_valid = hold_out(rest, o.valid_share, o.seed);
+    }
+    const Dataset& data = own_valid ? rest : sets_.data;
+    const Dataset& valid = own_valid ? *own_valid : *sets_.valid;
+
+    // Trials on all rows where they are few, else on a part of them.
+    const auto n = static_cast<double>(data.size());
+    const double part = std::min(n, std::max(25000.0, n / 16));
+    const double passes = part < n ? 2 : 4;
+    Dataset some;
+    if (part < n)
+      some = sample_rows(data, static_cast<std::size_t>(part / n * static_cast<double>(data.rows.rows())),
+                         o.seed + 1);
+    const Dataset& small = part < n ? some : data;
+    auto steps = static_cast<std::uint64_t>(passes * static_cast<double>(small.size()));
+    const double one_trial = static_cast<double>(steps) * cost_.step(blocks_of_step()) + weight_bytes() / 32;
+    int most = 8;  // trials; fewer where each is dear
+    while (most > 3 && most * one_trial > 3 * n * cost_.step(blocks_of_step()) + 4e7) --most;
+    if (timed()) {
+      steps = 0;
+      if (weight_bytes() / kClearing > 0.01 * o.seconds) most = 0;
+    }
+    const Dataset judge = judges(valid, timed() ? 3000 : static_cast<double>(steps));
+    double least = kInfinity;
+    const auto try_with = [&](const char* about, double step_size, double mu) {
+      TrainOptions with = o;
+      with.step = clamped(step_size), with.ridge = std::min(mu, 1e15);
+      return trial(about, small, judge, with, &steps);
+    };
+    if (ridge && most > 0) {
+      const double unit = o.ridge;
+      o.ridge = walk(unit, kRidgeFactor, most - 3, kInfinity,
+                     [&](double mu) { return try_with("ridge", o.step, mu); }, &least);
+    }
+    if (step && most >= 5 && !over())
+      o.step = clamped(walk(o.step, kValidStepFactor, 2, least,
+                            [&](double size) { return try_with("step", size, o.ridge); }, &least));
+    if (!epochs || over()) return;
+    // Epochs: longer and longer runs from the beginning, until one is no better.
+    std::uint64_t e = n > 1e6 ? 1 : n > 1e5 ? 2 : 4;
+    const bool known = part >= n && least < kInfinity && !timed();
+    double best = known ? least : kInfinity;
+    o.epochs = e;
+    const Dataset& final_judge = judge;
+    std::uint64_t waited = 0;
+    for (e = known ? 2 * e : e; e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits);
+         e *= 2) {
+      TrainOptions with = o;
+      with.epochs = e, with.steps = 0;
+      const double found = trial("epochs", data, final_judge, with, nullptr);
+      if (over()) return;
+      if (found < best * (1 - 1e-3)) {
+        best = found, o.epochs = e, waited = 0;
+      } else if (++waited >= std::max<std::uint64_t>(1, o.patience)) {
+        break;
+      }
+    }
+  }
+
+  static double clamped(double step) { return std::clamp(step, 1e-15, kLargestStep); }
+
+  const TrainSets& sets_;
+  TrainOptions& options_;
+  const Stopwatch& watch_;
+  std::span<TrainObserver* const> observers_;
+  const std::atomic<bool>& stop_;
+  StepCost cost_;
+  double norm_, step_unit_;
+  std::uint64_t trials_ = 0;
+};
+
+}  // namespace
+
+StepCost step_cost(const Dataset& data) {
+  return {static_cast<double>(data.rows.nonzeros()) /
+          static_cast<double>(std::max<std::size_t>(1, data.rows.rows()))};
+}
+
+// A block belongs to the head where so large a share of the rows has its label there that drawing it would
+// seldom miss it. The tail gets as many draws as cost about as much as the rest of a step.
+void choose_shape(const Dataset& data, TrainOptions& options) {
+  options.method = "prox";
+  if (!options.open.shape) return;
+  options.open.shape = false;
+  constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
+  const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
+  std::vector<double> mass(blocks, 0.0);
+  double total = 0;
+  for (std::size_t i = 0; i < data.size(); ++i)
+    mass[data.label[i] / kLanes] += data.example_weight(i), total += data.example_weight(i);
+  std::size_t head = 0;
+  while (head < blocks && mass[head] >= kHeadShare * total) ++head;
+  const StepCost cost = step_cost(data);
+  const double draws = std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 4.0);
+  const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
+  const bool all = drawn > kWorthDrawing * cost.step(static_cast<double>(blocks));
+  options.draw = "head-blocks";
+  options.draws.head = all ? blocks * kLanes : head * kLanes;
+  options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;
+}
+
+bool choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop) {
+  return Search(sets, options, watch, observers, stop).run();
+}
+
+}  // namespace truemax
