@@ -39,7 +39,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(info["classes"], [str(k) for k in range(20)])
 
     def test_every_option_of_every_help_stands_on_the_page(self):
-        for command in ("train", "evaluate", "predict", "inspect", "generate"):
+        for command in ("train", "evaluate", "predict", "inspect", "generate", "compare", "tune"):
             with self.subTest(command):
                 section = re.search(rf"(?ms)^## truemax {command} .*?(?=^## |\Z)", document("docs", "options.md"))[0]
                 said = set(re.findall(r"--([a-z][a-z-]*)", truemax(command, "--help").stdout.split("Example:")[0]))

@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "core/error.hpp"
+#include "core/files.hpp"
 #include "core/text.hpp"
 
 namespace truemax {
@@ -58,6 +60,17 @@ void bind_options(CLI::App& command, const OptionTable& table, std::vector<std::
       flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       continue;
     }
+    if (o.is_list) {
+      CLI::Option* list = command.add_option_function<std::vector<std::string>>(
+          "--" + o.name,
+          [parse = o.parse, note](const std::vector<std::string>& texts) {
+            note();
+            for (const std::string& text : texts) parse(text);
+          },
+          help);
+      list->type_name(o.value_name)->allow_extra_args(false);
+      continue;
+    }
     CLI::Option* option = command.add_option_function<std::string>(
         "--" + o.name,
         [parse = o.parse, note](const std::string& text) {
@@ -78,6 +91,20 @@ void hold_standard_streams() {
   for (int stream = 0; stream <= 2; ++stream)
     if (fcntl(stream, F_GETFD) < 0)
       static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
+void write_file(const std::string& path, const std::string& text, const char* option) {
+  if (!is_stream(path)) {
+    AtomicFile file(path);
+    file.write_at(0, text);
+    file.commit();
+    return;
+  }
+  std::FILE* const file = std::fopen(path.c_str(), "we");
+  bool fine = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr) fine = std::fclose(file) == 0 && fine;
+  if (!fine)
+    throw UserError(fmt::format("--{} {}: it could not be written; choose another place", option, path));
 }
 
 void print_notes(const std::vector<std::string>& notes) {

@@ -30,6 +30,8 @@ OptionTable add_evaluate(CLI::App& program, int& exit_code);
 OptionTable add_predict(CLI::App& program, int& exit_code);
 OptionTable add_inspect(CLI::App& program, int& exit_code);
 OptionTable add_generate(CLI::App& program, int& exit_code);
+OptionTable add_compare(CLI::App& program, int& exit_code);
+OptionTable add_tune(CLI::App& program, int& exit_code);
 void add_methods(CLI::App& program, int& exit_code);
 
 // A section of docs/options.md.
@@ -56,6 +58,9 @@ void ignore_file_size_signal();
 
 // Makes sure that no file opened later gets the number of a standard stream that is closed.
 void hold_standard_streams();
+
+// Writes a file whole or not at all; a pipe or a device as it comes. Throws UserError.
+void write_file(const std::string& path, const std::string& text, const char* option);
 
 // Notes for people, on standard error.
 void print_notes(const std::vector<std::string>& notes);

@@ -64,7 +64,7 @@ int after_output(int exit_code) {
 }
 
 const char* memory_advice(const CLI::App& program) {
-  if (program.got_subcommand("train"))
+  if (program.got_subcommand("train") || program.got_subcommand("compare") || program.got_subcommand("tune"))
     return "read fewer rows (--max-rows) or keep fewer features (--max-features)";
   if (program.got_subcommand("generate")) return "give fewer --features, --classes or --rows";
   if (program.got_subcommand("evaluate")) return "read fewer rows (--max-rows), or use a larger machine";
@@ -98,7 +98,9 @@ int run_commands(int argc, const char* const* argv) {
                                       {"truemax evaluate MODEL DATA", add_evaluate(program, exit_code)},
                                       {"truemax predict MODEL DATA", add_predict(program, exit_code)},
                                       {"truemax inspect MODEL", add_inspect(program, exit_code)},
-                                      {"truemax generate OUT", add_generate(program, exit_code)}};
+                                      {"truemax generate OUT", add_generate(program, exit_code)},
+                                      {"truemax compare DATA...", add_compare(program, exit_code)},
+                                      {"truemax tune DATA", add_tune(program, exit_code)}};
   add_methods(program, exit_code);
   add_options(program, exit_code, pages);
   try {

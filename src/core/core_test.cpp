@@ -80,6 +80,35 @@ TEST(Options, RefusesWhatIsOutOfRangeNamingTheOptionAndItsRange) {
   EXPECT_EQ(s.epochs, 50U);
 }
 
+TEST(Options, AListGrowsWithEveryValue) {
+  std::vector<std::string> values;
+  OptionTable table;
+  table.list("try", "OPTION=A,B", &values, "Help.");
+  const Option* option = table.find("try");
+  EXPECT_TRUE(option->is_list);
+  option->parse("a");
+  option->parse("b,c");
+  EXPECT_EQ(values, (std::vector<std::string>{"a", "b,c"}));
+  EXPECT_THROW(option->parse(""), UserError);
+  const nlohmann::json json = option->to_json();
+  values.clear();
+  option->from_json(json);
+  EXPECT_EQ(values, (std::vector<std::string>{"a", "b,c"}));
+  for (const char* bad : {"1", "\"a\"", "[1]"})
+    EXPECT_THROW(option->from_json(nlohmann::json::parse(bad)), UserError);
+}
+
+TEST(Options, OfAnotherTableStayBoundToItsFields) {
+  double one = 1, two = 2;
+  OptionTable all, some;
+  all.number("one", &one, {}, "Help.");
+  all.number("two", &two, {}, "Help.");
+  some.take(all, {"two"});
+  EXPECT_EQ(some.find("one"), nullptr);
+  some.find("two")->parse("5");
+  EXPECT_EQ(two, 5);
+}
+
 TEST(Options, GoThroughJsonAndBack) {
   Sample a, b;
   a.step = 0.25, a.epochs = 7, a.intercept = true, a.path = "x", a.order = Sample::Order::file;

@@ -163,6 +163,29 @@ void OptionTable::text(std::string name, std::string value_name, std::string* fi
   };
 }
 
+void OptionTable::list(std::string name, std::string value_name, std::vector<std::string>* field,
+                       std::string help) {
+  Option& o = add(std::move(name), std::move(value_name), std::move(help));
+  o.is_list = true;
+  Option named;
+  named.name = o.name, named.range = "a " + o.value_name + " that is not empty";
+  o.parse = [field, named](std::string_view text) {
+    if (text.empty()) throw bad_value(named, text);
+    field->emplace_back(text);
+  };
+  o.to_json = [field] { return nlohmann::json(*field); };
+  o.from_json = [field, named](const nlohmann::json& j) {
+    if (!j.is_array() || !std::all_of(j.begin(), j.end(), [](const auto& v) { return v.is_string(); }))
+      throw bad_value(named, j.dump());
+    *field = j.get<std::vector<std::string>>();
+  };
+}
+
+void OptionTable::take(const OptionTable& from, std::initializer_list<std::string_view> names) {
+  for (const Option& o : from.options_)
+    if (std::find(names.begin(), names.end(), o.name) != names.end()) options_.push_back(o);
+}
+
 void OptionTable::toggle(std::string name, bool* field, std::string help) {
   Option& o = add(std::move(name), "", std::move(help));
   o.is_switch = true;

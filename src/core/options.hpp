@@ -36,6 +36,7 @@ struct Option {
   std::function<nlohmann::json()> to_json;
   std::function<void(const nlohmann::json&)> from_json;  // throws UserError on a value out of range
   bool is_switch = false;
+  bool is_list = false;  // may be typed more than once, each adds a value
 };
 
 // A list of options bound to the fields of one options struct.
@@ -47,6 +48,8 @@ class OptionTable {
                  std::string help);
   void count(std::string name, std::uint64_t* field, Range range, std::string help);
   void text(std::string name, std::string value_name, std::string* field, std::string help);
+  // May be given more than once.
+  void list(std::string name, std::string value_name, std::vector<std::string>* field, std::string help);
   void toggle(std::string name, bool* field, std::string help);  // --name, --no-name
   // Bytes: a number with an optional K, M, G or T (powers of 1024).
   void size(std::string name, std::uint64_t* field, std::string help);
@@ -69,6 +72,9 @@ class OptionTable {
   // A choice kept as text, its values known only at run time (methods, draws).
   void named_choice(const std::string& name, std::string* field, const std::vector<std::string>& values,
                     const std::string& help);
+
+  // The options of these names, as they stand in another table; they stay bound to its fields.
+  void take(const OptionTable& from, std::initializer_list<std::string_view> names);
 
   const std::vector<Option>& options() const { return options_; }
   const Option* find(std::string_view name) const;

@@ -14,7 +14,14 @@
 namespace truemax {
 
 // What a stream of numbers is for. Streams never overlap.
-enum class Stream : std::uint32_t { visit = 1, draw = 2, generate_label = 3, generate_row = 4, hold_out = 5 };
+enum class Stream : std::uint32_t {
+  visit = 1,
+  draw = 2,
+  generate_label = 3,
+  generate_row = 4,
+  hold_out = 5,
+  tune = 6
+};
 
 // Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit
 // words gives twice the bits of the 32-bit one for the same time.

@@ -3,27 +3,24 @@
 #include <algorithm>
 
 namespace truemax {
-namespace {
 
-// Columns on a screen: bytes of UTF-8 that start a character.
-std::size_t width(const std::string& text) {
+// Bytes of UTF-8 that start a character.
+std::size_t screen_width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-}  // namespace
-
 std::string Table::to_text() const {
   std::vector<std::size_t> widths;
-  for (const std::string& cell : header_) widths.push_back(width(cell));
+  for (const std::string& cell : header_) widths.push_back(screen_width(cell));
   for (const auto& row : rows_)
     for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c)
-      widths[c] = std::max(widths[c], width(row[c]));
+      widths[c] = std::max(widths[c], screen_width(row[c]));
   std::string text;
   const auto line = [&](const std::vector<std::string>& row) {
     std::string out;
     for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
-      const std::string pad(widths[c] - width(row[c]), ' ');
+      const std::string pad(widths[c] - screen_width(row[c]), ' ');
       if (c > 0) out += "  ";
       out += c == 0 || left_.count(c) > 0 ? row[c] + pad : pad + row[c];
     }

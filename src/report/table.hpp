@@ -9,6 +9,9 @@
 
 namespace truemax {
 
+// Columns that a text in UTF-8 takes on a screen.
+std::size_t screen_width(const std::string& text);
+
 class Table {
  public:
   // `left`: columns of text, besides the first.

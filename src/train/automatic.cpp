@@ -113,7 +113,7 @@ class Search {
     }
     if (over()) return kInfinity;
     ++trials_;
-    Trial tried;
+    SearchTrial tried;
     tried.about = about, tried.number = trials_;
     tried.step = o.step, tried.ridge = o.ridge;
     tried.rows = data.size(), tried.steps = state.epoch * epoch_steps + state.step;
@@ -255,6 +255,10 @@ class Search {
 };
 
 }  // namespace
+
+double first_step(const Dataset& data) {
+  return std::clamp(kValidStep / (mean_squared_norm(data) * mean_weight(data)), 1e-15, kLargestStep);
+}
 
 StepCost step_cost(const Dataset& data) {
   return {static_cast<double>(data.rows.nonzeros()) /

@@ -20,6 +20,9 @@ struct StepCost {
 };
 StepCost step_cost(const Dataset& data);
 
+// The step that the search for validation begins with: from the length and the weights of the rows.
+double first_step(const Dataset& data);
+
 // The method, and where they are open the draw, the head and the classes of a step. `options.method` is no
 // longer "auto" then.
 void choose_shape(const Dataset& data, TrainOptions& options);

@@ -41,8 +41,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.number("step", &step, {0, kLargestStep, true},
                "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e. auto finds it.");
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
-               "How the step falls: by the factor --decay after each epoch, or evenly over the whole run (of "
-               "--epochs, --steps or --seconds) to a hundredth, as auto does.");
+               "How the step falls: by the factor --decay after each epoch, or evenly over the whole run, "
+               "whatever ends it, to a hundredth, as auto does.");
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.");
   table.count("epochs", &epochs, {0, kUnlimitedEpochs},
               "Passes over the data: an epoch visits N rows. With --seconds or --steps and without --epochs "

@@ -151,7 +151,7 @@ nlohmann::ordered_json RunOptions::to_json() {
 namespace {
 struct TrialCounter final : TrainObserver {
   std::uint64_t count = 0;
-  void tried(const Trial& /*trial*/) override { ++count; }
+  void tried(const SearchTrial& /*trial*/) override { ++count; }
 };
 }  // namespace
 

@@ -24,7 +24,7 @@ void RunLog::require_whole() const {
   if (!failure_.empty()) throw UserError(failure_);
 }
 
-void RunLog::tried(const Trial& t) {
+void RunLog::tried(const SearchTrial& t) {
   write({{"event", "trial"}, {"about", t.about}, {"number", t.number}, {"step", t.step}, {"ridge", t.ridge},
          {"rows", t.rows}, {"steps", t.steps}, {"judged_on", t.judged_on}, {"log_loss", t.log_loss},
          {"seconds", t.seconds}});

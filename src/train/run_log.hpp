@@ -17,7 +17,7 @@ class RunLog final : public TrainObserver {
   // A failure is kept until require_whole(): a run must not lose what it learnt because its log has no room.
   void write(const nlohmann::ordered_json& event);
   void require_whole() const;  // throws UserError
-  void tried(const Trial& trial) override;
+  void tried(const SearchTrial& trial) override;
   void evaluated(const EvaluationRecord& record) override;
 
  private:

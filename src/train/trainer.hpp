@@ -27,7 +27,7 @@ struct EvaluationRecord {
 };
 
 // One trial of --method auto.
-struct Trial {
+struct SearchTrial {
   std::string about;  // what it is for: "step", "ridge", "epochs"
   std::uint64_t number = 0;
   double step = 0, ridge = 0;
@@ -41,7 +41,7 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void stepped(std::uint64_t /*epoch*/, std::uint64_t /*steps*/, std::uint64_t /*of*/,
                        double /*train_seconds*/) {}
-  virtual void tried(const Trial& /*trial*/) {}
+  virtual void tried(const SearchTrial& /*trial*/) {}
   virtual void evaluating(std::size_t /*rows*/, std::size_t /*of*/) {}
   virtual void evaluated(const EvaluationRecord& /*record*/) {}
 };

@@ -1,0 +1,354 @@
+// truemax compare
+#include "train/compare.hpp"
+
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "core/files.hpp"
+#include "core/parallel.hpp"
+#include "core/text.hpp"
+#include "data/weight_files.hpp"
+#include "evaluate/evaluate.hpp"
+#include "report/plot.hpp"
+#include "report/table.hpp"
+#include "train/run.hpp"
+
+namespace truemax {
+namespace {
+
+struct CompareCommand {
+  std::vector<std::string> paths, tests;
+  RunOptions read;  // how the files are read
+  TrainOptions common;
+  std::string methods = default_contenders(), grid = "-3:3", plot, json;
+  double seconds = 0;
+  std::uint64_t epochs = 0, points = 8;
+  CompareBy by = CompareBy::train;
+  bool by_step = false;
+  std::vector<std::string> given;
+
+  void describe(OptionTable& table);
+};
+
+void CompareCommand::describe(OptionTable& table) {
+  table.text("methods", "LIST", &methods,
+             "What to compare: method[:option=value...], separated by commas; the options are those of "
+             "'truemax train'. An entry with step=VALUE runs with that step alone.");
+  table.text("grid", "LO:HI", &grid,
+             "The steps tried: powers of ten from 10^LO to 10^HI. The best is shown.");
+  table.number(
+      "seconds", &seconds, {0, 1e6},
+      "Training time of one run, without reading and evaluation. 0: what Implicit SGD 1 x 1 takes "
+      "for 50 epochs, at least 0.15. With --schedule decay the step falls by --decay each fiftieth of it.");
+  table.count("epochs", &epochs, {0, 1e9}, "Compare at equal epochs instead of equal time. 0: equal time.");
+  table.list("test", "FILE", &tests,
+             "Test data, in the format of the training data; once for each DATA, in their order.");
+  table.choice("by", &by, {{"train", CompareBy::train}, {"test", CompareBy::test}},
+               "The log-loss that chooses the best step, and that is plotted.");
+  table.toggle("by-step", &by_step,
+               "Print and plot the log-loss of every step instead of that of the best along the time.");
+  table.count(
+      "points", &points, {1, 40},
+      "Evaluations along a run, each after twice as much training as the one before; 1: only its end.");
+  table.text("plot", "FILE", &plot,
+             "Write the plot to this file as SVG; '-' prints it as text, as on a terminal.");
+  table.text("json", "FILE", &json, "Write all runs with their curves to this file.");
+  read.read.describe(table);
+  describe_row_weights(table, &read.read.row_weights);
+  describe_class_weights(table, &read.class_weights);
+  read.preprocess.describe(table);
+  describe_max_rows(table, &read.max_rows);
+  OptionTable training;
+  common.describe(training);
+  table.take(training,
+             {"schedule", "decay", "visit", "intercept", "ridge", "ridge-intercept", "seed", "threads"});
+  describe_memory_limit(table, &read.memory_limit);
+}
+
+// The shortest ends of the paths that tell them apart.
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  for (std::size_t folders = 0; folders < 3; ++folders) {
+    std::vector<std::string> names;
+    for (const std::string& path : paths) {
+      const std::filesystem::path whole(path);
+      std::filesystem::path name = whole.filename();
+      std::filesystem::path above = whole.parent_path();
+      for (std::size_t i = 0; i < folders && !above.filename().empty(); ++i, above = above.parent_path())
+        name = above.filename() / name;
+      names.push_back(name.string());
+    }
+    std::vector<std::string> sorted = names;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return names;
+  }
+  return paths;
+}
+
+void check(const CompareCommand& command) {
+  const auto refuse = [](std::string_view text) { throw UserError(std::string(text)); };
+  if (!command.tests.empty() && command.tests.size() != command.paths.size())
+    refuse(fmt::format("--test was given {}, but there are {}; give one --test for each DATA, in their order",
+                       counted(command.tests.size(), "time"), counted(command.paths.size(), "data file")));
+  if (command.by == CompareBy::test && command.tests.empty())
+    refuse("--by test: there is no test data; add --test FILE");
+  if (command.seconds > 0 && command.epochs > 0)
+    refuse("--seconds and --epochs: runs are compared at equal time or at equal epochs; give one of them");
+  if (command.paths.size() > 1)
+    for (const char* option : {"label-file", "split", "row-weights"})
+      if (std::find(command.given.begin(), command.given.end(), option) != command.given.end())
+        refuse(fmt::format("--{} belongs to one data file, but there are {}; compare them one by one", option,
+                           command.paths.size()));
+  for (std::size_t i = 0; i < command.paths.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (command.paths[i] == command.paths[j])
+        refuse(fmt::format("{} is named twice; name each data file once", in_quotes(command.paths[i])));
+  std::vector<std::string> inputs = command.paths;
+  inputs.insert(inputs.end(), command.tests.begin(), command.tests.end());
+  for (const auto& [option, path] : {std::pair("plot", command.plot), std::pair("json", command.json)}) {
+    if (path.empty() || (path == "-" && std::string_view(option) == "plot")) continue;
+    if (path == "-") refuse("--json takes the name of a file, not '-'; give a name");
+    if (!is_stream(path)) require_writable(path, 0, option);
+    for (const std::string& input : inputs)
+      if (input != "-" && same_file(path, input))
+        refuse(fmt::format("--{} {}: this is an input; give another name", option, path));
+  }
+  if (!command.json.empty() && !command.plot.empty() && command.plot != "-" &&
+      same_file(command.json, command.plot))
+    refuse(fmt::format("--json {}: the plot goes there; give another name", command.json));
+}
+
+std::vector<PreparedRun> read_all(const CompareCommand& command) {
+  std::vector<PreparedRun> runs;
+  for (std::size_t i = 0; i < command.paths.size(); ++i) {
+    RunOptions options = command.read;
+    options.train_path = command.paths[i];
+    if (!command.tests.empty()) options.test_path = command.tests[i];
+    options.train = command.common;
+    options.model = options.log = "none";
+    runs.push_back(prepare_run(std::move(options)));
+    print_notes(runs.back().notes);
+  }
+  return runs;
+}
+
+std::string loss_text(double loss) {
+  return loss < 1e4 ? fmt::format("{:.4f}", loss) : fmt::format("{:.3g}", loss);
+}
+
+// What the tables and plots show.
+struct Report {
+  const CompareCommand& command;
+  const CompareOptions& options;
+  const std::vector<CompareData>& data;
+  const CompareResult& result;
+
+  const char* loss_name() const { return options.by == CompareBy::test ? "test log-loss" : "train log-loss"; }
+  double loss_of(const CurvePoint& p) const {
+    return options.by == CompareBy::test ? p.test_loss.value_or(0) : p.train_loss;
+  }
+  std::vector<const CompareRun*> runs_of(std::size_t d, std::size_t c) const {
+    std::vector<const CompareRun*> runs;
+    for (const CompareRun& run : result.runs)
+      if (run.data == d && run.contender == c) runs.push_back(&run);
+    return runs;
+  }
+  // Why there is no figure.
+  std::string no_figure(std::size_t d, std::size_t c) const {
+    const auto runs = runs_of(d, c);
+    const bool diverged = std::any_of(runs.begin(), runs.end(),
+                                      [](const CompareRun* run) { return !run->result.divergence.empty(); });
+    return diverged ? "diverged" : "-";
+  }
+
+  std::string budget_line(std::size_t d) const {
+    std::string line = fmt::format("{}: {}, {}, {}; ", data[d].name, counted(data[d].train->size(), "row"),
+                                   counted(data[d].train->space->features, "feature"),
+                                   counted(data[d].train->classes->size(), "class", "classes"));
+    if (options.epochs > 0) return line + counted(options.epochs, "epoch") + " a run\n";
+    if (result.budgets[d].seconds == 0) return line + "not reached\n";
+    line += fmt::format("T = {:.3g} s of training a run", result.budgets[d].seconds);
+    if (result.budget_step[d] > 0)
+      line += fmt::format(" (Implicit SGD 1 x 1, 50 epochs, step {:g})", result.budget_step[d]);
+    return line + "\n";
+  }
+
+  std::string table() const {
+    std::vector<std::string> header{"method"};
+    for (const CompareData& d : data) {
+      header.push_back(data.size() > 1 ? d.name : loss_name());
+      header.emplace_back("step");
+      header.emplace_back("epochs");
+      if (d.test != nullptr) header.emplace_back(options.by == CompareBy::test ? "train" : "test");
+    }
+    Table table(header);
+    std::vector<std::string> frequencies{"class frequencies"};
+    for (const CompareData& d : data) {
+      const double train = evaluate_class_frequencies(*d.train).log_loss;
+      const double test = d.test == nullptr ? 0 : evaluate_class_frequencies(*d.test).log_loss;
+      const bool by_test = options.by == CompareBy::test;
+      frequencies.insert(frequencies.end(), {loss_text(by_test ? test : train), "-", "-"});
+      if (d.test != nullptr) frequencies.push_back(loss_text(by_test ? train : test));
+    }
+    table.add(frequencies);
+    for (std::size_t c = 0; c < options.contenders.size(); ++c) {
+      std::vector<std::string> row{options.contenders[c].entry};
+      for (std::size_t d = 0; d < data.size(); ++d) {
+        const CompareRun* best = result.best(d, c, options.by);
+        if (best == nullptr) {
+          row.insert(row.end(), {no_figure(d, c), "-", "-"});
+          if (data[d].test != nullptr) row.emplace_back("-");
+          continue;
+        }
+        const CurvePoint& end = best->result.curve.back();
+        row.push_back(loss_text(loss_of(end)));
+        row.push_back(fmt::format("{:g}", best->step));
+        row.push_back(fmt::format("{:.3g}", end.epochs));
+        if (data[d].test != nullptr)
+          row.push_back(loss_text(options.by == CompareBy::test ? end.train_loss : *end.test_loss));
+      }
+      table.add(std::move(row));
+    }
+    return table.to_text();
+  }
+
+  // Methods x steps; a star marks the best of a method.
+  std::string step_table(std::size_t d) const {
+    std::vector<std::string> header{"method \\ step"};
+    for (const double step : options.steps) header.push_back(fmt::format("{:g}", step));
+    Table table(header);
+    for (std::size_t c = 0; c < options.contenders.size(); ++c) {
+      std::vector<std::string> row{options.contenders[c].entry};
+      const auto runs = runs_of(d, c);
+      const CompareRun* best = result.best(d, c, options.by);
+      for (const double step : options.steps) {
+        const auto found =
+            std::find_if(runs.begin(), runs.end(), [&](const CompareRun* r) { return r->step == step; });
+        if (found == runs.end())
+          row.emplace_back("-");
+        else if (const auto figure = (*found)->figure(options.by))
+          row.push_back(loss_text(*figure) + (*found == best ? "*" : " "));
+        else
+          row.emplace_back((*found)->result.divergence.empty() ? "-" : "diverged");
+      }
+      table.add(std::move(row));
+    }
+    return table.to_text();
+  }
+
+  Plot plot(std::size_t d) const {
+    Plot plot{data[d].name, "", loss_name(), true, true, std::numeric_limits<double>::max(), {}};
+    if (command.by_step) {
+      plot.x_label = "step";
+      // What is far above the class frequencies has not learnt anything, and would leave no room for the
+      // rest.
+      plot.y_most = 3 * evaluate_class_frequencies(*data[d].train).log_loss;
+    } else {
+      plot.x_label = options.epochs > 0 ? "epochs" : "seconds of training";
+    }
+    for (std::size_t c = 0; c < options.contenders.size(); ++c) {
+      PlotLine line{options.contenders[c].entry, {}};
+      if (command.by_step) {
+        for (const CompareRun* run : runs_of(d, c))
+          if (const auto figure = run->figure(options.by)) line.points.push_back({run->step, *figure});
+      } else if (const CompareRun* best = result.best(d, c, options.by)) {
+        for (const CurvePoint& p : best->result.curve)
+          line.points.push_back({options.epochs > 0 ? p.epochs : p.seconds, loss_of(p)});
+      }
+      plot.lines.push_back(std::move(line));
+    }
+    return plot;
+  }
+
+  void print() const {
+    for (std::size_t d = 0; d < data.size(); ++d) say(stdout, "{}", budget_line(d));
+    if (command.by_step)
+      for (std::size_t d = 0; d < data.size(); ++d)
+        say(stdout, "\n{}: {} by step, * the best of a method\n{}", data[d].name, loss_name(), step_table(d));
+    else
+      say(stdout, "\n{} of each method at its best step of {:g} to {:g}\n{}", loss_name(),
+          options.steps.front(), options.steps.back(), table());
+    if (command.plot == "-" || (command.plot.empty() && isatty(STDOUT_FILENO) == 1))
+      for (std::size_t d = 0; d < data.size(); ++d) say(stdout, "\n{}", plot_text(plot(d)));
+  }
+};
+
+int run_compare(CompareCommand& command) {
+  check(command);
+  CompareOptions options;
+  options.contenders = parse_contenders(command.methods, command.common);
+  options.steps = parse_grid(command.grid);
+  options.seconds = command.seconds;
+  options.epochs = command.epochs;
+  options.points = command.by_step ? 1 : command.points;
+  options.memory_limit = command.read.memory_limit;
+  options.by = command.by;
+  options.threads = resolve_threads(command.common.threads);
+  const std::vector<PreparedRun> runs = read_all(command);
+  const std::vector<std::string> names = short_names(command.paths);
+  std::vector<CompareData> data;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    data.push_back({printable(names[i]), &runs[i].data, runs[i].test ? &*runs[i].test : nullptr});
+
+  const StopOnSignal signals;
+  ProgressLine line;
+  const bool talks = ProgressLine::wanted();
+  const CompareResult result = compare(data, options, StopOnSignal::flag(), [&](const CompareProgress& now) {
+    if (!talks || !line.due()) return;
+    line.show(fmt::format("{}: {} step {:g}: {}/{} runs, {:.0f} s left", now.data->name,
+                          now.contender == nullptr ? "time of implicit" : now.contender->entry, now.step,
+                          now.done, now.of, now.seconds_left));
+  });
+  line.clear();
+
+  const Report report{command, options, data, result};
+  report.print();
+  if (!command.plot.empty() && command.plot != "-") {
+    std::vector<Plot> panels;
+    for (std::size_t d = 0; d < data.size(); ++d) panels.push_back(report.plot(d));
+    write_file(command.plot, plot_svg(panels), "plot");
+    say(stdout, "\nplot    {}\n", command.plot);
+  }
+  if (!command.json.empty()) {
+    write_file(
+        command.json,
+        compare_json(data, options, result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
+            "\n",
+        "json");
+    say(stdout, "{}json    {}\n", command.plot.empty() || command.plot == "-" ? "\n" : "", command.json);
+  }
+  if (result.interrupted) {
+    say(stderr, "truemax: stopped after {}; what is shown is of these\n", counted(result.runs.size(), "run"));
+    return StopOnSignal::exit_code();
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+OptionTable add_compare(CLI::App& program, int& exit_code) {
+  CLI::App* app = program.add_subcommand(
+      "compare", "Methods beside each other at equal training time, each at its best step");
+  auto command = std::make_shared<CompareCommand>();
+  app->add_option("DATA", command->paths, "Training data: one file or more, in one format")->required();
+  OptionTable table;
+  command->describe(table);
+  bind_options(*app, table, &command->given);
+  app->footer(
+      "Example:\n  truemax generate train.txt --rows 2000 --classes 100\n"
+      "  truemax compare train.txt --methods implicit,umax:classes-per-step=5,exact --grid=-1:2 --seconds "
+      "0.2 "
+      "--normalize l2 --plot -\n"
+      "The curves as a picture, all runs as JSON:\n"
+      "  truemax compare train.txt --methods implicit,exact --grid 0:1 --seconds 0.2 --plot curves.svg "
+      "--json runs.json");
+  app->callback([command, &exit_code] { exit_code = run_compare(*command); });
+  return table;
+}
+
+}  // namespace truemax

@@ -1,0 +1,243 @@
+// truemax tune
+#include "train/automatic.hpp"
+#include "train/tune.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "core/files.hpp"
+#include "core/parallel.hpp"
+#include "core/text.hpp"
+#include "data/hold_out.hpp"
+#include "evaluate/evaluate.hpp"
+#include "report/table.hpp"
+#include "train/run.hpp"
+#include "train/tried.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr double kLeastRows = 1000;
+
+struct TuneCommand {
+  RunOptions run;
+  std::vector<std::string> tries;
+  std::uint64_t random = 0;
+  double subset = 0.25, valid_share = 0.1;
+  std::string valid, json;
+  std::vector<std::string> given;
+
+  void describe(OptionTable& table);
+  bool was_given(std::string_view name) const {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  }
+};
+
+void TuneCommand::describe(OptionTable& table) {
+  table.list("try", "OPTION=A,B,...", &tries,
+             "Values to try of an option of 'truemax train'; several --try: all combinations.");
+  table.count("random", &random, {0, 1e4}, "Try only so many of the combinations, drawn at random; 0: all.");
+  table.number("subset", &subset, {0, 1, true},
+               "Share of the rows to try on, at least 1000 rows or all. Ridge is scaled to it, so that it "
+               "means the same for all rows.");
+  table.number("valid-share", &valid_share, {0, 0.9, true},
+               "Share of these rows that the trials are judged by; they are not trained on.");
+  table.text("valid", "FILE", &valid, "Judge by this file instead, in the format of the training data.");
+  table.text("json", "FILE", &json, "Write all trials to this file.");
+  run.read.describe(table);
+  describe_row_weights(table, &run.read.row_weights);
+  describe_class_weights(table, &run.class_weights);
+  run.preprocess.describe(table);
+  describe_max_rows(table, &run.max_rows);
+  OptionTable training;
+  run.train.describe(training);
+  for (const Option& option : training.options())
+    if (!is_of_whole_run(option.name)) table.take(training, {option.name});
+  table.count("epochs", &run.train.epochs, {1, 1e9}, "Epochs of the trials that go furthest.");
+  table.count(
+      "threads", &run.train.threads, {0, 4096},
+      "Trials at once, each trained on one thread; 0: as many as there are cores. Never changes a result.");
+  describe_memory_limit(table, &run.memory_limit);
+}
+
+bool tried(const std::vector<TryList>& tries, std::string_view option) {
+  return std::any_of(tries.begin(), tries.end(), [&](const TryList& list) { return list.option == option; });
+}
+
+// A word as a shell wants it.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "_./:=,+-@%";
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// A value as it is typed; numbers in as few digits as give the same number back.
+std::string typed_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
+}
+
+// What to type next: the options of the winner, and those that were typed here and that training has too.
+std::string next_command(TuneCommand& command, const Trial& winner, const std::vector<TryList>& tries) {
+  std::string line = "truemax train " + shell_word(command.run.train_path);
+  if (!command.valid.empty()) line += " --valid " + shell_word(command.valid);
+  TrainOptions best = winner.options;
+  OptionTable all, of_winner;
+  command.run.describe(all);  // what training takes
+  best.describe(of_winner);
+  for (const Option& option : all.options()) {
+    if (option.name == "valid") continue;  // said above
+    const Option* chosen = of_winner.find(option.name);
+    const bool always = option.name == "method" || option.name == "step";
+    const bool typed =
+        command.was_given(option.name) && (option.name == "epochs" || !is_of_whole_run(option.name));
+    if (!always && !typed && !tried(tries, option.name)) continue;
+    const nlohmann::json value = chosen == nullptr ? option.to_json() : chosen->to_json();
+    if (option.is_switch)
+      line += fmt::format(" --{}{}", value.get<bool>() ? "" : "no-", option.name);
+    else
+      line += fmt::format(" --{} {}", option.name, shell_word(typed_text(value)));
+  }
+  return line;
+}
+
+void print_result(TuneCommand& command, const TuneResult& result, const std::vector<TryList>& tries) {
+  std::vector<std::string> header;
+  header.reserve(tries.size() + 4);
+  for (const TryList& list : tries) header.push_back(list.option);
+  header.insert(header.end(), {"epochs", "valid log-loss", "seconds", "state"});
+  Table table(header, {header.size() - 1});
+  for (const Trial& trial : result.trials) {
+    std::vector<std::string> row;
+    for (const auto& setting : trial.settings) row.push_back(setting.second);
+    const bool lost = trial.state == Trial::State::diverged || trial.marks.empty();
+    row.push_back(trial.marks.empty() ? "-" : fmt::format("{}", trial.epochs()));
+    row.push_back(lost ? "-" : fmt::format("{:.4f}", trial.marks.back().valid_loss));
+    row.push_back(fmt::format("{:.2f}", trial.seconds));
+    row.emplace_back(state_name(trial.state));
+    table.add(std::move(row));
+  }
+  say(stdout, "\n{}", table.to_text());
+  const Trial* best = result.best();
+  if (best == nullptr) return;
+  for (const Trial::Mark& mark : best->marks)
+    if (mark.valid_loss < best->marks.back().valid_loss) {
+      say(stdout,
+          "\nthe best was better still after {} ({:.4f}): fewer --epochs, more --ridge or a smaller step may "
+          "help\n",
+          counted(mark.epochs, "epoch"), mark.valid_loss);
+      break;
+    }
+  say(stdout, "\nnext    {}\n", printable(next_command(command, *best, tries)));
+}
+
+void check(const TuneCommand& command) {
+  if (!command.valid.empty() && command.was_given("valid-share"))
+    throw UserError("--valid and --valid-share: the trials are judged by one of them; give one");
+  if (command.json.empty()) return;
+  if (command.json == "-") throw UserError("--json takes the name of a file, not '-'; give a name");
+  if (!is_stream(command.json)) require_writable(command.json, 0, "json");
+  for (const std::string& input : {command.run.train_path, command.valid})
+    if (!input.empty() && input != "-" && same_file(command.json, input))
+      throw UserError(fmt::format("--json {}: this is an input; give another name", command.json));
+}
+
+int run_tune(TuneCommand& command) {
+  check(command);
+  const std::vector<TryList> tries = parse_tries(command.tries);
+  TuneOptions options;
+  options.trials = make_trials(command.run.train, tries, command.random);
+  RunOptions read = command.run;
+  read.valid_path = command.valid;
+  read.model = read.log = "none";
+  read.train.rows_per_step = read.train.classes_per_step =
+      1;  // each trial has its own, checked with the data
+  PreparedRun run = prepare_run(std::move(read));
+  print_notes(run.notes);
+  // Without --method: what 'truemax train' would start its own search from.
+  for (Trial& trial : options.trials) {
+    if (!trial.options.automatic()) continue;
+    trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
+    choose_shape(run.data, trial.options);
+    if (trial.options.open.step) trial.options.step = first_step(run.data);
+    if (trial.options.open.ridge) trial.options.ridge = 0;
+    trial.options.open = {};
+    trial.options.valid_share = 0;
+  }
+
+  const std::size_t all_rows = run.data.rows.rows();
+  const auto rows = static_cast<double>(all_rows);
+  const double share = std::max(command.subset, kLeastRows / rows);
+  const std::uint64_t seed = command.run.train.seed;
+  const bool all = std::llround(std::min(share, 1.0) * rows) >= std::llround(rows);
+  Dataset part = all ? std::move(run.data) : hold_out(run.data, share, seed);
+  const Dataset valid = run.valid ? std::move(*run.valid) : hold_out(part, command.valid_share, seed + 1);
+  options.epochs = command.run.train.epochs;
+  options.threads = resolve_threads(command.run.train.threads);
+  options.ridge_share = static_cast<double>(part.rows.rows()) / rows;
+  options.memory_limit = command.run.memory_limit;
+  say(stdout, "trials  {} of up to {} on {} of {}, judged by {}\n", options.trials.size(),
+      counted(options.epochs, "epoch"), part.rows.rows(), counted(all_rows, "row"),
+      counted(valid.rows.rows(), "other row"));
+  std::fflush(stdout);
+
+  const StopOnSignal signals;
+  ProgressLine line;
+  const bool talks = ProgressLine::wanted();
+  const auto start = std::chrono::steady_clock::now();
+  const TuneResult result =
+      tune(part, valid, std::move(options), StopOnSignal::flag(), [&](double done, double of) {
+        if (!talks || !line.due()) return;
+        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        line.show(
+            fmt::format("{:.0f} of {:.0f} epochs, {:.0f} s left", done, of, spent / done * (of - done)));
+      });
+  line.clear();
+  if (result.started_again)
+    print_notes({"the memory does not hold all trials: those that went on started again"});
+  print_result(command, result, tries);
+  if (!command.json.empty()) {
+    write_file(command.json,
+               tune_json(result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+               "json");
+    say(stdout, "json    {}\n", command.json);
+  }
+  if (result.interrupted) {
+    say(stderr, "truemax: stopped; what is shown was done until then\n");
+    return StopOnSignal::exit_code();
+  }
+  if (result.best() == nullptr) {
+    say(stderr, "truemax: error: all trials diverged; try smaller steps, as in --try step=0.001,0.01,0.1\n");
+    return kDiverged;
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+OptionTable add_tune(CLI::App& program, int& exit_code) {
+  CLI::App* app = program.add_subcommand("tune", "Try values of options on a part of the data");
+  auto command = std::make_shared<TuneCommand>();
+  app->add_option("DATA", command->run.train_path,
+                  "Training data: a file, '-' for standard input; gzip and zstd are recognised")
+      ->required();
+  OptionTable table;
+  command->describe(table);
+  bind_options(*app, table, &command->given);
+  app->footer(
+      "Example:\n  truemax generate train.txt --rows 4000 --classes 100\n"
+      "  truemax tune train.txt --try step=0.1,1,10 --try ridge=0,0.1,1 --epochs 16 --normalize l2\n"
+      "All start with an eighth of --epochs; the better half goes on with twice as many, and so on.");
+  app->callback([command, &exit_code] { exit_code = run_tune(*command); });
+  return table;
+}
+
+}  // namespace truemax

@@ -1,0 +1,316 @@
+#include "train/tune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <numeric>
+
+#include "core/files.hpp"
+#include "core/parallel.hpp"
+#include "core/random.hpp"
+#include "core/text.hpp"
+#include "evaluate/evaluate.hpp"
+#include "train/epoch.hpp"
+#include "train/run.hpp"
+#include "train/trainer.hpp"
+#include "train/tried.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::uint64_t kMostTrials = 10000;
+
+TryList parse_try(const std::string& text) {
+  const auto refuse = [&](std::string_view found, std::string_view advice) {
+    return UserError(fmt::format("--try {}: {}; {}", in_quotes(text), found, advice));
+  };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) throw refuse("there is no '='", "write for example --try step=0.1,1,10");
+  TryList list{text.substr(0, equals), {}};
+  TrainOptions options;
+  OptionTable table;
+  options.describe(table);
+  const Option* option = table.find(list.option);
+  if (option == nullptr || is_of_whole_run(list.option))
+    throw refuse(fmt::format("{} {}", in_quotes(list.option),
+                             option == nullptr ? "is no option of training" : "is the same for all trials"),
+                 "take one such as step, ridge, decay, method or classes-per-step ('truemax train --help')");
+  for (std::size_t at = equals + 1;;) {
+    const std::size_t end = text.find(',', at);
+    const std::string value = text.substr(at, end == std::string::npos ? end : end - at);
+    try {
+      option->parse(value);
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("--try: {}", error.what()));
+    }
+    if (std::find(list.values.begin(), list.values.end(), value) != list.values.end())
+      throw refuse(fmt::format("{} stands there twice", in_quotes(value)), "name it once");
+    list.values.push_back(value);
+    if (end == std::string::npos) return list;
+    at = end + 1;
+  }
+}
+
+Trial make_trial(const TrainOptions& base, const std::vector<TryList>& tries, std::uint64_t number) {
+  Trial trial;
+  trial.options = base;
+  OptionTable table;
+  trial.options.describe(table);
+  std::vector<std::size_t> at(tries.size());
+  for (std::size_t i = tries.size(); i-- > 0;) {
+    at[i] = number % tries[i].values.size();
+    number /= tries[i].values.size();
+  }
+  std::string words;
+  for (std::size_t i = 0; i < tries.size(); ++i) {
+    const std::string& value = tries[i].values[at[i]];
+    table.find(tries[i].option)->parse(value);
+    trial.settings.emplace_back(tries[i].option, value);
+    words += fmt::format("{}{}={}", words.empty() ? "" : " ", tries[i].option, value);
+  }
+  try {
+    trial.options.check();
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("with {}: {}", words, error.what()));
+  }
+  return trial;
+}
+
+// The better first: who came further, then who has the lower log-loss. Diverged trials are last; where all is
+// equal the order of the grid decides.
+bool better(const Trial& a, const Trial& b) {
+  const auto lost = [](const Trial& t) { return t.state == Trial::State::diverged || t.marks.empty(); };
+  if (lost(a) != lost(b)) return lost(b);
+  if (lost(a)) return false;
+  if (a.epochs() != b.epochs()) return a.epochs() > b.epochs();
+  return a.marks.back().valid_loss < b.marks.back().valid_loss;
+}
+
+class Tuner {
+ public:
+  Tuner(const Dataset& train, const Dataset& valid, TuneOptions&& options, const std::atomic<bool>& stop,
+        const TuneProgress& progress)
+      : train_(train), valid_(valid), options_(std::move(options)), stop_(stop), progress_(progress) {
+    plan();
+  }
+
+  TuneResult run() {
+    std::vector<Trial>& trials = options_.trials;
+    std::vector<std::size_t> alive(trials.size());
+    std::iota(alive.begin(), alive.end(), std::size_t{0});
+    const std::vector<std::uint64_t> rounds = tune_rounds(options_.epochs);
+    for (std::size_t r = 0; r < rounds.size() && !stop_.load(); ++r) {
+      if (alive.size() == 1 && r + 1 < rounds.size()) continue;  // nobody to be compared with
+      parallel_for(alive.size(), at_once_, [&](std::size_t i) { advance(alive[i], rounds[r]); });
+      if (stop_.load()) break;
+      std::erase_if(alive, [&](std::size_t t) { return trials[t].state == Trial::State::diverged; });
+      std::stable_sort(alive.begin(), alive.end(),
+                       [&](std::size_t a, std::size_t b) { return better(trials[a], trials[b]); });
+      if (r + 1 == rounds.size()) {
+        for (const std::size_t t : alive) trials[t].state = Trial::State::kept;
+        break;
+      }
+      const std::size_t stay = (alive.size() + 1) / 2;
+      for (std::size_t i = stay; i < alive.size(); ++i) {
+        trials[alive[i]].state = Trial::State::stopped;
+        runs_[alive[i]].reset();
+      }
+      alive.resize(stay);
+      std::sort(alive.begin(), alive.end());
+    }
+    TuneResult result;
+    result.interrupted = stop_.load();
+    result.started_again = !keep_;
+    result.trials = std::move(trials);
+    std::stable_sort(result.trials.begin(), result.trials.end(), better);
+    return result;
+  }
+
+ private:
+  struct Run {
+    std::unique_ptr<EpochRunner> runner;
+    TrainState state;
+  };
+
+  void plan() {
+    std::uint64_t largest = 0, sum = 0, there = 0;
+    for (const Trial& trial : options_.trials) {
+      require_step_shape(trial.options, train_);
+      const MemoryPlan plan = plan_memory({train_, nullptr, &valid_}, trial.options, options_.memory_limit);
+      plan.require();
+      there = plan.there - std::min(plan.there, plan.data + plan.evaluation);
+      const std::uint64_t bytes = plan.weights + plan.rows;
+      largest = std::max(largest, bytes);
+      sum += bytes;
+    }
+    keep_ = sum <= there / 2;
+    const std::uint64_t fit =
+        std::max<std::uint64_t>(1, keep_ ? options_.threads : there / std::max<std::uint64_t>(largest, 1));
+    at_once_ = static_cast<std::size_t>(std::min<std::uint64_t>(options_.threads, fit));
+    runs_.resize(options_.trials.size());
+    std::size_t alive = options_.trials.size();
+    std::uint64_t before = 0;
+    for (const std::uint64_t epochs : tune_rounds(options_.epochs)) {
+      of_ += static_cast<double>(alive) * static_cast<double>(epochs - (keep_ ? before : 0));
+      before = epochs;
+      alive = (alive + 1) / 2;
+    }
+  }
+
+  // Trains a trial up to so many epochs and evaluates it.
+  void advance(std::size_t t, std::uint64_t epochs) {
+    Trial& trial = options_.trials[t];
+    TrainOptions options = trial.options;
+    options.threads = 1;
+    options.epochs = options_.epochs;  // what a linear schedule falls over
+    options.ridge *= options_.ridge_share;
+    Stopwatch watch;
+    try {
+      watch.resume();
+      if (!runs_[t])
+        runs_[t] =
+            std::make_unique<Run>(Run{make_epoch_runner(train_, options), make_state(train_, options)});
+      Run& run = *runs_[t];
+      while (run.state.epoch < epochs) {
+        if (!run.runner->run(train_, run.state, stop_, {})) return;  // stopped
+        count_epoch();
+      }
+      watch.pause();
+      trial.seconds += watch.seconds();
+      const auto metrics = evaluate(run.state.weights, valid_, 1, &stop_);
+      if (!metrics) return;
+      if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is no finite number");
+      trial.marks.push_back({epochs, metrics->log_loss});
+      if (!keep_) runs_[t].reset();
+    } catch (const DivergenceError& error) {
+      trial.state = Trial::State::diverged;
+      trial.divergence = error.what();
+      runs_[t].reset();
+    }
+  }
+
+  void count_epoch() {
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    if (progress_) progress_(done_, std::max(of_, done_));
+  }
+
+  const Dataset& train_;
+  const Dataset& valid_;
+  TuneOptions options_;
+  const std::atomic<bool>& stop_;
+  const TuneProgress& progress_;
+  std::vector<std::unique_ptr<Run>> runs_;
+  std::size_t at_once_ = 1;
+  bool keep_ = true;  // weights of trials between rounds
+  std::mutex mutex_;
+  double done_ = 0, of_ = 0;
+};
+
+}  // namespace
+
+std::vector<TryList> parse_tries(const std::vector<std::string>& texts) {
+  if (texts.empty()) throw UserError("there is nothing to try; add for example --try step=0.1,1,10");
+  std::vector<TryList> lists;
+  for (const std::string& text : texts) {
+    lists.push_back(parse_try(text));
+    for (std::size_t i = 0; i + 1 < lists.size(); ++i)
+      if (lists[i].option == lists.back().option)
+        throw UserError(
+            fmt::format("--try {0}=... is given twice; name all values of {0} in one", lists.back().option));
+  }
+  return lists;
+}
+
+const char* state_name(Trial::State state) {
+  switch (state) {
+    case Trial::State::waiting:
+      return "not finished";
+    case Trial::State::kept:
+      return "kept";
+    case Trial::State::stopped:
+      return "stopped";
+    case Trial::State::diverged:
+      return "diverged";
+  }
+  return "unknown";
+}
+
+std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryList>& tries,
+                               std::uint64_t random) {
+  constexpr std::uint64_t kMostCombinations = std::uint64_t{1} << 32;  // as many as can be drawn from
+  std::uint64_t all = 1;
+  for (const TryList& list : tries) {
+    if (all > kMostCombinations / list.values.size())
+      throw UserError(
+          fmt::format("--try: there are more than {} combinations; try fewer values", kMostCombinations));
+    all *= list.values.size();
+  }
+  const std::uint64_t count = random == 0 ? all : std::min(random, all);
+  if (count > kMostTrials)
+    throw UserError(
+        fmt::format("--try: {} trials are too many, at most {}; try fewer values, or give --random "
+                    "100 to draw some of them",
+                    count, kMostTrials));
+  std::vector<std::uint32_t> numbers(count);
+  if (count == all) {
+    std::iota(numbers.begin(), numbers.end(), 0U);
+  } else {
+    const CounterRandom stream(base.seed, Stream::tune, 0);
+    RandomWords words(stream, 0);
+    draw_distinct(words, all, numbers);
+    std::sort(numbers.begin(), numbers.end());
+  }
+  std::vector<Trial> trials;
+  trials.reserve(count);
+  for (const std::uint32_t number : numbers) trials.push_back(make_trial(base, tries, number));
+  return trials;
+}
+
+std::vector<std::uint64_t> tune_rounds(std::uint64_t epochs) {
+  std::vector<std::uint64_t> rounds;
+  for (const std::uint64_t share : {8, 4, 2, 1}) {
+    const std::uint64_t at = std::max<std::uint64_t>(1, epochs / share);
+    if (rounds.empty() || at > rounds.back()) rounds.push_back(at);
+  }
+  return rounds;
+}
+
+const Trial* TuneResult::best() const {
+  if (trials.empty() || trials.front().state != Trial::State::kept) return nullptr;
+  return &trials.front();
+}
+
+TuneResult tune(const Dataset& train, const Dataset& valid, TuneOptions options,
+                const std::atomic<bool>& stop, const TuneProgress& progress) {
+  return Tuner(train, valid, std::move(options), stop, progress).run();
+}
+
+nlohmann::ordered_json tune_json(const TuneResult& result) {
+  using Json = nlohmann::ordered_json;
+  Json json{{"interrupted", result.interrupted}, {"trials", Json::array()}};
+  for (const Trial& trial : result.trials) {
+    TrainOptions options = trial.options;
+    OptionTable table;
+    options.describe(table);
+    Json tried = Json::object(), marks = Json::array();
+    for (const auto& [name, value] : trial.settings) tried[name] = table.find(name)->to_json();
+    for (const Trial::Mark& mark : trial.marks)
+      marks.push_back({{"epochs", mark.epochs}, {"valid_log_loss", mark.valid_loss}});
+    Json one{{"tried", tried}, {"state", state_name(trial.state)}, {"epochs", trial.epochs()}};
+    if (!trial.marks.empty()) one["valid_log_loss"] = trial.marks.back().valid_loss;
+    one["seconds"] = trial.seconds;
+    one["rounds"] = marks;
+    if (!trial.divergence.empty()) one["diverged"] = trial.divergence;
+    one["options"] = table.to_json();
+    for (const Option& option : table.options())
+      if (is_of_whole_run(option.name)) one["options"].erase(option.name);
+    json["trials"].push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace truemax

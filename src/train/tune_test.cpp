@@ -1,0 +1,211 @@
+#include "train/tune.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.hpp"
+#include "data/hold_out.hpp"
+#include "evaluate/evaluate.hpp"
+#include "train/run.hpp"
+#include "train/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+const std::atomic<bool> kGoOn{false};
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Parts {
+  Dataset train, valid;
+};
+
+Parts parts() {
+  Parts parts{random_data({.rows = 400}), {}};
+  parts.valid = hold_out(parts.train, 0.2, 1);
+  return parts;
+}
+
+TuneOptions options_of_tries(const std::vector<std::string>& tries, std::uint64_t epochs) {
+  TuneOptions options;
+  options.trials = make_trials(TrainOptions(), parse_tries(tries), 0);
+  options.epochs = epochs;
+  return options;
+}
+
+// Everything but the clock.
+std::string without_clock(const TuneResult& result) {
+  nlohmann::ordered_json json = tune_json(result);
+  for (auto& trial : json["trials"]) trial.erase("seconds");
+  return json.dump();
+}
+
+TEST(Tries, AreOptionsOfTrainingWithValues) {
+  const auto lists = parse_tries({"step=0.1,1,1e1", "method=implicit,umax"});
+  ASSERT_EQ(lists.size(), 2U);
+  EXPECT_EQ(lists[0].option, "step");
+  EXPECT_EQ(lists[0].values, (std::vector<std::string>{"0.1", "1", "1e1"}));
+  const auto refused = [](const std::vector<std::string>& texts) {
+    return error_of([&] { parse_tries(texts); });
+  };
+  EXPECT_NE(refused({}).find("nothing to try"), std::string::npos);
+  EXPECT_NE(refused({"step"}).find("no '='"), std::string::npos);
+  EXPECT_NE(refused({"stepp=1"}).find("'stepp' is no option"), std::string::npos);
+  EXPECT_NE(refused({"epochs=1,2"}).find("'epochs' is the same for all"), std::string::npos);
+  EXPECT_NE(refused({"step=1,-1"}).find("--step '-1'"), std::string::npos);
+  EXPECT_NE(refused({"step=1,,2"}).find("--step ''"), std::string::npos);
+  EXPECT_NE(refused({"step=1,1"}).find("twice"), std::string::npos);
+  EXPECT_NE(refused({"step=1", "step=2"}).find("twice"), std::string::npos);
+}
+
+TEST(Trials, AreAllCombinationsOrSomeOfThem) {
+  const auto lists = parse_tries({"step=1,2", "ridge=0,1,2"});
+  const auto all = make_trials(TrainOptions(), lists, 0);
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_EQ(all[1].options.step, 1);
+  EXPECT_EQ(all[1].options.ridge, 1);
+  EXPECT_EQ(all[5].options.step, 2);
+  EXPECT_EQ(all[5].options.ridge, 2);
+  std::set<std::pair<double, double>> seen;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    TrainOptions base;
+    base.seed = seed;
+    const auto some = make_trials(base, lists, 2);
+    ASSERT_EQ(some.size(), 2U);
+    EXPECT_NE(some[0].settings, some[1].settings);
+    for (const Trial& trial : some) seen.insert({trial.options.step, trial.options.ridge});
+  }
+  EXPECT_EQ(seen.size(), 6U);
+  EXPECT_EQ(make_trials(TrainOptions(), lists, 100).size(), 6U);
+}
+
+TEST(Trials, ThatAreTooManyOrImpossibleAreRefused) {
+  std::string many = "step=1";
+  for (int i = 2; i <= 200; ++i) many += "," + std::to_string(i);
+  std::string ridge = many;
+  ridge.replace(0, 4, "ridge");
+  const auto lists = parse_tries({many, ridge});
+  EXPECT_NE(error_of([&] { make_trials(TrainOptions(), lists, 0); }).find("--random"), std::string::npos);
+  EXPECT_EQ(make_trials(TrainOptions(), lists, 7).size(), 7U);
+  const auto impossible = parse_tries({"step=1", "method=umax,implicit", "rows-per-step=2000"});
+  const std::string error = error_of([&] { make_trials(TrainOptions(), impossible, 0); });
+  EXPECT_NE(error.find("with step=1 method=implicit rows-per-step=2000"), std::string::npos) << error;
+}
+
+TEST(Tune, RoundsAreAnEighthAQuarterHalfAndAll) {
+  EXPECT_EQ(tune_rounds(50), (std::vector<std::uint64_t>{6, 12, 25, 50}));
+  EXPECT_EQ(tune_rounds(3), (std::vector<std::uint64_t>{1, 3}));
+  EXPECT_EQ(tune_rounds(1), std::vector<std::uint64_t>{1});
+}
+
+// The slow way: every trial on its own from the beginning, for as many epochs as each round has.
+TEST(Tune, IsSuccessiveHalving) {
+  const Parts data = parts();
+  TuneOptions options = options_of_tries({"step=0.001,0.01,0.1,1,10,100", "ridge=0,1"}, 16);
+  options.ridge_share = 0.5;
+  std::vector<std::size_t> alive(options.trials.size());
+  for (std::size_t i = 0; i < alive.size(); ++i) alive[i] = i;
+  std::vector<std::vector<double>> expected(alive.size());
+  for (const std::uint64_t epochs : {2, 4, 8, 16}) {
+    std::vector<std::pair<double, std::size_t>> order;
+    for (const std::size_t t : alive) {
+      TrainOptions train = options.trials[t].options;
+      train.epochs = epochs, train.ridge *= 0.5;
+      const double loss = evaluate(run_epochs(data.train, train).weights, data.valid, 1)->log_loss;
+      expected[t].push_back(loss);
+      order.emplace_back(loss, t);
+    }
+    std::sort(order.begin(), order.end());
+    alive.clear();
+    for (std::size_t i = 0; i < (order.size() + 1) / 2; ++i) alive.push_back(order[i].second);
+  }
+  const std::vector<Trial> asked = options.trials;
+  const TuneResult result = tune(data.train, data.valid, options, kGoOn);
+  ASSERT_EQ(result.trials.size(), 12U);
+  std::size_t kept = 0, stopped = 0;
+  for (const Trial& trial : result.trials) {
+    const auto at = std::find_if(asked.begin(), asked.end(),
+                                 [&](const Trial& other) { return other.settings == trial.settings; });
+    const std::vector<double>& marks = expected[static_cast<std::size_t>(at - asked.begin())];
+    ASSERT_EQ(trial.marks.size(), marks.size());
+    for (std::size_t i = 0; i < marks.size(); ++i) EXPECT_EQ(trial.marks[i].valid_loss, marks[i]);
+    kept += trial.state == Trial::State::kept ? 1 : 0;
+    stopped += trial.state == Trial::State::stopped ? 1 : 0;
+  }
+  EXPECT_EQ(kept, 2U);  // 12, 6, 3, 2
+  EXPECT_EQ(stopped, 10U);
+  ASSERT_NE(result.best(), nullptr);
+  EXPECT_EQ(result.best()->epochs(), 16U);
+  for (std::size_t i = 1; i < result.trials.size(); ++i)
+    EXPECT_GE(result.trials[i - 1].epochs(), result.trials[i].epochs());
+}
+
+TEST(Tune, ComesToTheSameWithAnyThreadsAndWithLittleMemory) {
+  const Parts data = parts();
+  const TuneOptions options =
+      options_of_tries({"method=implicit,umax,vanilla", "step=0.1,1,1e10", "classes-per-step=1,5"}, 8);
+  const TuneResult one = tune(data.train, data.valid, options, kGoOn);
+  EXPECT_FALSE(one.started_again);
+  for (const std::size_t threads : {2, 5}) {
+    TuneOptions more = options;
+    more.threads = threads;
+    EXPECT_EQ(without_clock(tune(data.train, data.valid, more, kGoOn)), without_clock(one));
+  }
+  TuneOptions little = options;
+  little.threads = 3;
+  for (const Trial& trial : options.trials)  // enough for any one of them
+    little.memory_limit = std::max(little.memory_limit,
+                                   plan_memory({data.train, nullptr, &data.valid}, trial.options, 1).total());
+  const TuneResult again = tune(data.train, data.valid, little, kGoOn);
+  EXPECT_TRUE(again.started_again);
+  EXPECT_EQ(without_clock(again), without_clock(one));
+}
+
+TEST(Tune, PutsDivergedTrialsLastAndGoesOnWithout) {
+  const Parts data = parts();
+  const TuneResult result = tune(data.train, data.valid,
+                                 options_of_tries({"method=vanilla", "step=0.001,1e9,1e10,1e12"}, 4), kGoOn);
+  ASSERT_NE(result.best(), nullptr);
+  EXPECT_EQ(result.best()->options.step, 0.001);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(result.trials[i].state, Trial::State::diverged);
+    EXPECT_NE(result.trials[i].divergence, "");
+  }
+  const TuneResult none =
+      tune(data.train, data.valid, options_of_tries({"method=vanilla", "step=1e10,1e12"}, 4), kGoOn);
+  EXPECT_EQ(none.best(), nullptr);
+}
+
+TEST(Tune, OneTrialGoesStraightToItsEnd) {
+  const Parts data = parts();
+  const TuneResult result = tune(data.train, data.valid, options_of_tries({"step=1"}, 8), kGoOn);
+  ASSERT_NE(result.best(), nullptr);
+  EXPECT_EQ(result.best()->marks.size(), 1U);
+  EXPECT_EQ(result.best()->epochs(), 8U);
+}
+
+TEST(Tune, KeepsWhatWasDoneWhenItIsStopped) {
+  const Parts data = parts();
+  std::atomic<bool> stop{false};
+  const TuneResult result = tune(data.train, data.valid, options_of_tries({"step=0.1,1,10,100"}, 8), stop,
+                                 [&](double done, double of) {
+                                   EXPECT_EQ(of, 4 + 2 + 2 + 4);
+                                   if (done == 5) stop.store(true);
+                                 });
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.best(), nullptr);
+  EXPECT_EQ(result.trials.size(), 4U);
+  EXPECT_NO_THROW(tune_json(result));
+}
+
+}  // namespace
+}  // namespace truemax

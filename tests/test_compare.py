@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+"""truemax compare and truemax tune, through the command line, on generated data."""
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import time
+import unittest
+import xml.etree.ElementTree
+
+from support import PROGRAM, ProgramTest, RefusalTest, truemax
+
+
+def table_of(text, first):
+    """The rows of the table whose header begins with `first`: {first cell: other cells}."""
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(first))
+    rows = {}
+    for line in lines[at + 2:]:
+        if not line.strip():
+            break
+        cells = re.split(r"  +", line.strip())
+        rows[cells[0]] = cells[1:]
+    return rows
+
+
+class Compare(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.generate("a.txt", "--test", "t.txt", "--test-rows", 100)
+        self.generate("b.txt", rows=300, seed=2)
+
+    def test_methods_by_data_sets_at_equal_time(self):
+        result = self.fine("compare", "a.txt", "b.txt", "--methods", "implicit,umax:classes-per-step=5,exact", "--grid",
+                           "-1:1", "--seconds", 0.05, "--normalize", "l2", "--json", "r.json", "--plot", "p.svg")
+        self.assertIn("a.txt: 400 rows, 60 features, 12 classes; T = 0.05 s of training a run", result.stdout)
+        rows = table_of(result.stdout, "method")
+        self.assertEqual(list(rows), ["class frequencies", "implicit", "umax:classes-per-step=5", "exact"])
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            found = json.load(file)
+        self.assertEqual(len(found["runs"]), 2 * 3 * 3)
+        for run in found["runs"]:
+            self.assertTrue(0.049 <= run["seconds"] < 0.8, run["seconds"])
+            self.assertGreaterEqual(len(run["curve"]), 3)
+            times = [point["seconds"] for point in run["curve"]]
+            self.assertEqual(times, sorted(times))
+        for d, data in enumerate(("a.txt", "b.txt")):
+            for entry in ("implicit", "umax:classes-per-step=5", "exact"):
+                runs = [run for run in found["runs"] if run["data"] == data and run["method"] == entry]
+                best = min(runs, key=lambda run: run["curve"][-1]["train_log_loss"])
+                self.assertEqual([run["best"] for run in runs], [run is best for run in runs])
+                loss, step = rows[entry][3 * d:3 * d + 2]
+                self.assertAlmostEqual(float(loss), best["curve"][-1]["train_log_loss"], delta=6e-5)
+                self.assertEqual(float(step), best["step"])
+                self.assertLess(float(loss), float(rows["class frequencies"][3 * d]))
+        svg = xml.etree.ElementTree.parse(self.path("p.svg")).getroot()
+        self.assertEqual(len(svg.findall(".//{*}rect")), 2, "a panel for each data set")
+        self.assertEqual(len(svg.findall(".//{*}polyline")), 6)
+        self.assertNotIn("+---", result.stdout, "no plot in a pipe unless asked for")
+
+    def test_equal_epochs_is_training_for_so_many_epochs(self):
+        self.fine("compare", "a.txt", "--test", "t.txt", "--methods", "implicit,umax:classes-per-step=5:delta=2", "--grid",
+                  "0:1", "--epochs", 7, "--seed", 3, "--json", "r.json")
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            runs = json.load(file)["runs"]
+        for run, options in ((runs[0], ("--method", "implicit", "--step", 1)),
+                             (runs[3], ("--method", "umax", "--classes-per-step", 5, "--delta", 2, "--step", 10))):
+            self.fine("train", "a.txt", *options, "--epochs", 7, "--seed", 3, "--model", "m.safetensors")
+            for data, key in (("a.txt", "train_log_loss"), ("t.txt", "test_log_loss")):
+                self.assertEqual(self.metrics("m.safetensors", data)["log_loss"], run["curve"][-1][key])
+
+    def test_by_step_shows_every_step_and_what_diverged(self):
+        result = self.fine("compare", "a.txt", "--methods", "implicit,vanilla:classes-per-step=5", "--grid=-2:4", "--epochs",
+                           3, "--by-step", "--plot", "-")
+        rows = table_of(result.stdout, "method \\ step")
+        self.assertEqual(len(rows["implicit"]), 7)
+        self.assertEqual(rows["vanilla:classes-per-step=5"][-1], "diverged")
+        self.assertEqual(sum(cell.endswith("*") for cell in rows["implicit"]), 1)
+        best = min(float(cell.rstrip("*")) for cell in rows["implicit"])
+        self.assertIn(f"{best:.4f}*", rows["implicit"])
+        self.assertRegex(result.stdout, r"(?m)^ +\+-{50,}$")
+        self.assertLessEqual(max(map(len, result.stdout.split("+---")[1].splitlines())), 80)
+
+    def test_the_time_is_that_of_implicit_where_none_is_given(self):
+        result = self.fine("compare", "a.txt", "--methods", "ove", "--grid", "0:0", "--points", 1)
+        self.assertRegex(result.stdout, r"T = 0\.\d+ s of training a run \(Implicit SGD 1 x 1, 50 epochs, step 1\)")
+
+    def test_the_usual_list_runs(self):
+        rows = table_of(self.fine("compare", "a.txt", "--grid", "0:0", "--seconds", 0.02).stdout, "method")
+        for entry in ("implicit", "umax:classes-per-step=5", "exact"):
+            self.assertIn(entry, rows)
+
+    def test_a_plot_comes_by_itself_on_a_terminal(self):
+        terminal, inside = pty.openpty()
+        try:
+            process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit", "--grid", "0:0", "--epochs",
+                                        "4"], cwd=self.folder, stdout=inside, stderr=subprocess.PIPE)
+            os.close(inside)
+            seen = b""
+            try:
+                while chunk := os.read(terminal, 4096):
+                    seen += chunk
+            except OSError:  # the other end was closed
+                pass
+            process.communicate(timeout=60)
+        finally:
+            os.close(terminal)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(b"+----------", seen)
+        self.assertIn(b"A implicit", seen)
+
+    def test_ctrl_c_prints_what_is_there(self):
+        process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit,umax", "--grid", "0:5", "--seconds",
+                                    "0.3", "--json", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertIn("stopped after", err.decode())
+        self.assertIn("implicit", table_of(out.decode(), "method"))
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            self.assertTrue(json.load(file)["interrupted"])
+
+
+class Tune(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.generate("a.txt", "--test", "t.txt", "--test-rows", 200, rows=1500)
+
+    def tune(self, *more, name="r.json"):
+        result = self.fine("tune", "a.txt", "--try", "step=0.001,1,10,1e6", "--try", "ridge=0,0.1", "--epochs", 8, "--json",
+                           name, *more)
+        with open(self.path(name), encoding="utf-8") as file:
+            return result, json.load(file)
+
+    def test_the_better_half_goes_on_and_the_best_stands_first(self):
+        result, found = self.tune("--normalize", "l2")
+        trials = found["trials"]
+        self.assertEqual(len(trials), 8)
+        self.assertEqual(sorted(trial["epochs"] for trial in trials), [1, 1, 1, 1, 2, 2, 4, 8])
+        self.assertEqual(trials[0]["state"], "kept")
+        rows = table_of(result.stdout, "step ")
+        self.assertGreaterEqual(len(rows), 4)
+        self.assertRegex(result.stdout, r"trials  8 of up to 8 epochs on 900 of 1500 rows, judged by 100 other rows")
+        next_line = re.search(r"(?m)^next    truemax (.*)$", result.stdout)[1]
+        self.assertIn("--normalize l2", next_line)
+        self.assertIn(f"--step {trials[0]['tried']['step']:g}", next_line)
+        self.fine(*shlex.split(next_line))
+
+    def test_the_number_of_threads_changes_nothing(self):
+        def without_clock(found):
+            for trial in found["trials"]:
+                del trial["seconds"]
+            return found
+        one = without_clock(self.tune("--threads", 1)[1])
+        self.assertEqual(without_clock(self.tune("--threads", 4)[1]), one)
+        self.assertNotEqual(without_clock(self.tune("--threads", 1, "--seed", 2)[1]), one)
+
+    def test_random_combinations_and_a_file_to_judge_by(self):
+        result, found = self.tune("--random", 3, "--valid", "t.txt", "--subset", 1)
+        self.assertEqual(len(found["trials"]), 3)
+        self.assertIn("on 1500 of 1500 rows, judged by 200 other rows", result.stdout)
+
+    def test_all_diverged_is_exit_code_three(self):
+        result = truemax("tune", "a.txt", "--try", "step=1e10,1e12", "--method", "vanilla", "--epochs", 4, cwd=self.folder)
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+        self.assertIn("all trials diverged; try smaller steps", result.stderr)
+
+
+class Help(ProgramTest):
+    def test_the_examples_work(self):
+        for command in ("compare", "tune"):
+            examples = re.findall(r"(?m)^  truemax (.*)$", self.fine(command, "--help").stdout.split("Example:")[1])
+            self.assertIn(command, [example.split()[0] for example in examples])
+            for example in examples:
+                with self.subTest(example):
+                    self.fine(*shlex.split(example))
+
+
+class Refusals(RefusalTest):
+    def setUp(self):
+        super().setUp()
+        self.generate("a.txt")
+
+    def test_of_compare(self):
+        def no(*more, words):
+            self.refused(["compare", "a.txt", *more], *words)
+        no("--methods", "implicit,nosuch", words=["'nosuch' is no method", "truemax methods"])
+        no("--methods", "umax:delta=-1", words=["umax:delta=-1", "--delta"])
+        no("--methods", "umax:nosuch=1", words=["'nosuch' is no option"])
+        no("--methods", "umax:epochs=1", words=["'epochs' is not for --methods"])
+        no("--grid", "3:1", words=["--grid '3:1'"])
+        no("--by", "test", words=["--by test", "add --test"])
+        no("--seconds", 1, "--epochs", 1, words=["--seconds and --epochs"])
+        no("--test", "a.txt", "--test", "a.txt", words=["--test was given 2 times"])
+        no("a.txt", words=["named twice"])
+        no("--plot", "no/such/p.svg", words=["--plot"])
+        no("--plot", "a.txt", words=["--plot a.txt: this is an input"])
+        no("--json", "-", words=["--json"])
+        no("nosuch.txt", words=["nosuch.txt"])
+
+    def test_of_tune(self):
+        def no(*more, words):
+            self.refused(["tune", "a.txt", *more], *words)
+        no(words=["nothing to try", "--try step="])
+        no("--try", "step", words=["no '='"])
+        no("--try", "nosuch=1", words=["'nosuch' is no option of training"])
+        no("--try", "step=1,x", words=["--step 'x'"])
+        no("--try", "step=1", "--epochs", 0, words=["--epochs '0'"])
+        no("--try", "step=1", "--valid", "a.txt", "--valid-share", 0.2, words=["--valid and --valid-share"])
+        no("--try", "step=1", "--json", "a.txt", words=["--json a.txt: this is an input"])
+
+
+if __name__ == "__main__":
+    unittest.main()
