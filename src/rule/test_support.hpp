@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "rule/rule.hpp"
@@ -63,6 +64,24 @@ inline StepInput one_row(std::vector<double> score, std::vector<double> weight, 
   in.u = {u};
   in.step = step;
   return in;
+}
+
+// The options of a method that its contract is tested with.
+inline std::vector<RuleOptions> options_to_try(const MethodInfo& info) {
+  std::vector<RuleOptions> list(1);
+  RuleOptions other;
+  for (const std::string_view user : RuleOptions::users_of("double-sum-alpha"))
+    if (user == info.name)
+      for (const double alpha : {0.5, 1.0}) other.double_sum_alpha = alpha, list.push_back(other);
+  other = {};
+  other.log_q = false;
+  for (const std::string_view user : RuleOptions::users_of("log-q"))
+    if (user == info.name) list.push_back(other);
+  other = {};
+  other.softplus_bend = 0.1;
+  for (const std::string_view user : RuleOptions::users_of("softplus-bend"))
+    if (user == info.name) list.push_back(other);
+  return list;
 }
 
 inline ProblemInfo no_ridge() {
