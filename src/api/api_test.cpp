@@ -71,8 +71,8 @@ TEST_F(Api, WritesTheModelOfTheCommandLine) {
     run.train_path = path("train.txt");
     run.read.format = Format::libsvm;
     run.train.epochs = 3;
-    run.fit_step = options.count("step") == 0;
-    if (!run.fit_step) run.train.step = 2;
+    if (options.count("step") > 0) run.train.step = 2;
+    run.train.complete([&](const char* name) { return options.count(name) > 0; });
     run.model = path("run.safetensors");
     run.log = "none";
     PreparedRun prepared = prepare_run(run);
@@ -173,7 +173,7 @@ TEST_F(Api, TakesTheWeightsOfTheCommandLine) {
   run.read.row_weights = weights;
   run.class_weights = "balanced";
   run.train.epochs = 3;
-  run.fit_step = true;
+  run.train.complete([](const char* name) { return std::string(name) == "epochs"; });
   run.model = path("run.safetensors");
   run.log = "none";
   PreparedRun prepared = prepare_run(run);

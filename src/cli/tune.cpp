@@ -1,6 +1,6 @@
 // truemax tune
-#include "train/automatic.hpp"
 #include "train/tune.hpp"
+#include "train/automatic.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -63,7 +63,7 @@ class Search {
       for_validation();
     options_.open = {};
     options_.target = Target::valid;  // that of a named method
-    options_.valid_share = 0;  // all rows are for the fit
+    options_.valid_share = 0;         // all rows are for the fit
     return !stop_.load(std::memory_order_relaxed);
   }
 
@@ -72,8 +72,7 @@ class Search {
   bool timed() const { return options_.seconds > 0; }
   double blocks() const { return std::ceil(static_cast<double>(sets_.data.classes->size()) / kLanes); }
   double weight_bytes() const {
-    return static_cast<double>(
-        Weights::bytes_needed(sets_.data.classes->size(), sets_.data.space->features));
+    return static_cast<double>(Weights::bytes_needed(sets_.data.classes->size(), sets_.data.space->features));
   }
   double blocks_of_step() const {
     return std::min(blocks(), std::ceil(static_cast<double>(options_.draws.head) / kLanes) + 1 +
@@ -108,7 +107,8 @@ class Search {
       while (state.epoch < o.epochs && !plan.used_up(state.epoch, state.step) && !over())
         runner->run(data, state, stop_, {}, &plan);
       if (by_clock) *steps = std::max<std::uint64_t>(1, state.epoch * epoch_steps + state.step);
-      if (const auto metrics = evaluate(state.weights, judge, o.thread_count(), &stop_)) loss = metrics->log_loss;
+      if (const auto metrics = evaluate(state.weights, judge, o.thread_count(), &stop_))
+        loss = metrics->log_loss;
     } catch (const DivergenceError&) {  // its loss is what a lost trial has
     }
     if (over()) return kInfinity;
@@ -148,7 +148,7 @@ class Search {
     if (!options_.open.step) return;
     const auto rows = static_cast<double>(sets_.data.size());
     auto steps = static_cast<std::uint64_t>(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
-    const double clearing = weight_bytes() / kClearing;
+    const double clearing = weight_bytes() / kClearing;  // seconds
     const bool dear = timed() ? clearing > 0.01 * options_.seconds
                               : weight_bytes() / 64 > 0.5 * rows * cost_.step(blocks_of_step());
     if (dear) {
@@ -158,19 +158,18 @@ class Search {
     if (timed()) steps = 0;
     const Dataset judge = judges(sets_.data, timed() ? 3000 : static_cast<double>(steps));
     double least = 0;
-    options_.step = walk(clamped(kTrainStep * step_unit_), kStepFactor, 2, kInfinity,
-                         [&](double step) {
-                           TrainOptions o = options_;
-                           o.step = clamped(step);
-                           return trial("step", sets_.data, judge, o, &steps);
-                         },
-                         &least);
+    const auto loss = [&](double step) {
+      TrainOptions o = options_;
+      o.step = clamped(step);
+      return trial("step", sets_.data, judge, o, &steps);
+    };
+    options_.step = clamped(walk(kTrainStep * step_unit_, kStepFactor, 2, kInfinity, loss, &least));
   }
 
   void for_validation() {
     TrainOptions& o = options_;
     const bool ridge = o.open.ridge, step = o.open.step, epochs = o.open.epochs;
-    if (ridge) o.ridge = std::min(kFirstRidge * norm_, 1e15);
+    if (ridge) o.ridge = std::min(rounded(kFirstRidge * norm_), 1e15);
     if (step) o.step = clamped(kValidStep * step_unit_);
     if (!ridge && !step && !epochs) return;
 
@@ -209,17 +208,20 @@ class Search {
     double least = kInfinity;
     const auto try_with = [&](const char* about, double step_size, double mu) {
       TrainOptions with = o;
-      with.step = clamped(step_size), with.ridge = std::min(mu, 1e15);
+      with.step = clamped(step_size), with.ridge = std::min(rounded(mu), 1e15);
       return trial(about, small, judge, with, &steps);
     };
     if (ridge && most > 0) {
       const double unit = o.ridge;
-      o.ridge = walk(unit, kRidgeFactor, most - 3, kInfinity,
-                     [&](double mu) { return try_with("ridge", o.step, mu); }, &least);
+      o.ridge = std::min(rounded(walk(
+                             unit, kRidgeFactor, most - 3, kInfinity,
+                             [&](double mu) { return try_with("ridge", o.step, mu); }, &least)),
+                         1e15);
     }
     if (step && most >= 5 && !over())
-      o.step = clamped(walk(o.step, kValidStepFactor, 2, least,
-                            [&](double size) { return try_with("step", size, o.ridge); }, &least));
+      o.step = clamped(walk(
+          o.step, kValidStepFactor, 2, least, [&](double size) { return try_with("step", size, o.ridge); },
+          &least));
     if (!epochs || over()) return;
     // Epochs: longer and longer runs from the beginning, until one is no better.
     std::uint64_t e = n > 1e6 ? 1 : n > 1e5 ? 2 : 4;
@@ -228,8 +230,8 @@ class Search {
     o.epochs = e;
     const Dataset& final_judge = judge;
     std::uint64_t waited = 0;
-    for (e = known ? 2 * e : e; e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits);
-         e *= 2) {
+    for (e = known ? 2 * e : e;
+         e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
       TrainOptions with = o;
       with.epochs = e, with.steps = 0;
       const double found = trial("epochs", data, final_judge, with, nullptr);
@@ -242,7 +244,12 @@ class Search {
     }
   }
 
-  static double clamped(double step) { return std::clamp(step, 1e-15, kLargestStep); }
+  // Four digits: what is chosen can be typed.
+  static double rounded(double v) {
+    const double unit = std::pow(10, std::floor(std::log10(v)) - 3);
+    return std::round(v / unit) * unit;
+  }
+  static double clamped(double step) { return std::clamp(rounded(step), 1e-15, kLargestStep); }
 
   const TrainSets& sets_;
   TrainOptions& options_;

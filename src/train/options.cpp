@@ -30,7 +30,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.named_choice(
       "method", &method, method_names,
       fmt::format(
-          "How W is trained ('truemax methods' tells more). auto: prox, with the draw fitted to the data, and "
+          "How W is trained ('truemax methods' tells more). auto: prox, with the draw fitted to the data, "
+          "and "
           "step, ridge and epochs found by trials on rows set aside; then a fit on all rows. What is given "
           "is not searched. Naming a method means exactly that method, on all rows, for exactly --epochs. "
           "Biased, with an optimum that is not that of softmax: {}.",
@@ -38,8 +39,9 @@ void TrainOptions::describe(OptionTable& table) {
   table.choice("target", &target, {{"valid", Target::valid}, {"train", Target::train}},
                "What auto aims at: the log-loss of rows it has not seen, or the training likelihood (no "
                "validation, no ridge, no intercept unless asked for), to compare with other methods.");
-  table.number("step", &step, {0, kLargestStep, true},
-               "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e. auto finds it.");
+  table.number(
+      "step", &step, {0, kLargestStep, true},
+      "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e. auto finds it.");
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
                "How the step falls: by the factor --decay after each epoch, or evenly over the whole run, "
                "whatever ends it, to a hundredth, as auto does.");
@@ -71,9 +73,10 @@ void TrainOptions::describe(OptionTable& table) {
   table.count("eval-every", &eval_every, {0, 1e9},
               "Evaluate after every so many epochs; the last epoch always is. 0: only the last. "
               "Where it is not given: 0 with --seconds, 1 with --patience.");
-  table.number("valid-share", &valid_share, {0, 0.9},
-               "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
-               "features still come from all rows. auto: 0.1 unless --valid is given, and all rows for the fit.");
+  table.number(
+      "valid-share", &valid_share, {0, 0.9},
+      "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
+      "features still come from all rows. auto: 0.1 unless --valid is given, and all rows for the fit.");
   table.count("patience", &patience, {0, 1e9},
               "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
               "best model; the other rows are evaluated at the end only. 0: off.");
@@ -112,13 +115,16 @@ void TrainOptions::check() const {
   const MethodInfo& info = find_method(automatic() ? "prox" : method);
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(
-        "--ridge auto: only --method auto chooses the ridge; give {} a number, or leave --method out", method));
+        "--ridge auto: only --method auto chooses the ridge; give {} a number, or leave --method out",
+        method));
   if (ridge == kAutomaticRidge && target == Target::train)
     throw UserError(
-        "--ridge auto: --target train has no validation rows to choose it by; give a number, or leave it out");
+        "--ridge auto: --target train has no validation rows to choose it by; give a number, or leave it "
+        "out");
   if (target == Target::train && !automatic())
     throw UserError(fmt::format(
-        "--target train: the method {} always aims at its objective; leave --target or --method out", method));
+        "--target train: the method {} always aims at its objective; leave --target or --method out",
+        method));
   if (warm_start && !intercept)
     throw UserError("--warm-start: there is no intercept to start; add --intercept, or leave it out");
   check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "row", "rows");

@@ -31,7 +31,7 @@ struct OpenChoices {
 struct TrainOptions {
   std::string method = kAutomatic;
   Target target = Target::valid;  // of auto
-  double step = 0.1;  // eta N
+  double step = 0.1;              // eta N
   Schedule schedule = Schedule::decay;
   double decay = 0.9;  // epoch e uses step * decay^e, unless the schedule is linear
   std::uint64_t epochs = 50;

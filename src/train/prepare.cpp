@@ -11,8 +11,8 @@
 #include "data/load.hpp"
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
-#include "train/replay.hpp"
 #include "train/automatic.hpp"
+#include "train/replay.hpp"
 #include "train/run.hpp"
 
 namespace truemax {

@@ -205,8 +205,11 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
     observers.pop_back();
     finished.trials = counter.count, finished.trial_seconds = run.watch.seconds_running();
   }
-  if (log && run.automatic) log->write({{"event", "chosen"}, {"config", options.to_json()},
-                                        {"trials", finished.trials}, {"seconds", finished.trial_seconds}});
+  if (log && run.automatic)
+    log->write({{"event", "chosen"},
+                {"config", options.to_json()},
+                {"trials", finished.trials},
+                {"seconds", finished.trial_seconds}});
   TrainState state = make_state(run.data, options.train);
   TrainExtras extras;
   if (run.recording) extras.recording = &*run.recording;

@@ -71,7 +71,7 @@ struct PreparedRun {
   MemoryPlan memory;
   std::vector<std::string> notes;  // for the user
   double read_seconds = 0;
-  Stopwatch watch;  // runs since the data were read
+  Stopwatch watch;               // runs since the data were read
   bool automatic = false;        // --method auto
   nlohmann::ordered_json asked;  // the options before anything was chosen
 

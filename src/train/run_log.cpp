@@ -25,8 +25,15 @@ void RunLog::require_whole() const {
 }
 
 void RunLog::tried(const SearchTrial& t) {
-  write({{"event", "trial"}, {"about", t.about}, {"number", t.number}, {"step", t.step}, {"ridge", t.ridge},
-         {"rows", t.rows}, {"steps", t.steps}, {"judged_on", t.judged_on}, {"log_loss", t.log_loss},
+  write({{"event", "trial"},
+         {"about", t.about},
+         {"number", t.number},
+         {"step", t.step},
+         {"ridge", t.ridge},
+         {"rows", t.rows},
+         {"steps", t.steps},
+         {"judged_on", t.judged_on},
+         {"log_loss", t.log_loss},
          {"seconds", t.seconds}});
 }
 

@@ -46,6 +46,7 @@ class WholeRun : public testing::Test {
     o.test_path = folder_.path("test.txt");
     o.model = folder_.path(name + ".safetensors");
     o.log = folder_.path(name + ".jsonl");
+    o.train.method = "implicit";
     o.train.epochs = 5;
     o.train.eval_every = 2;
     o.train.threads = 1;
@@ -100,20 +101,6 @@ TEST_F(WholeRun, LogsItsStartEveryEvaluationAndItsEnd) {
   EXPECT_EQ(end["interrupted"], false);
   EXPECT_EQ(end["model"], folder_.path("m.safetensors"));
   EXPECT_FALSE(end.contains("diverged"));
-}
-
-TEST_F(WholeRun, TheFittedStepDoesNotDependOnTheUnitOfTheWeights) {
-  RunOptions plain = options();
-  plain.fit_step = true;
-  const double step = prepare_run(plain).options.train.step;
-  std::string weights;
-  for (int i = 0; i < 400; ++i) weights += "8\n";
-  RunOptions weighted = plain;
-  weighted.read.row_weights = folder_.write("w.txt", weights);
-  EXPECT_DOUBLE_EQ(prepare_run(weighted).options.train.step, step / 8);
-  RunOptions balanced = plain;  // weights of mean 1
-  balanced.class_weights = "balanced";
-  EXPECT_NEAR(prepare_run(balanced).options.train.step, step, 1e-6 * step);
 }
 
 TEST_F(WholeRun, OutputsDoNotFallOnWeights) {
@@ -173,29 +160,6 @@ TEST_F(WholeRun, PreparingWritesNothing) {
   EXPECT_EQ(run.test->size() + run.test->statistics.unseen, 100U);
   EXPECT_EQ(run.memory.weights, Weights::bytes_needed(12, 60));
   EXPECT_GE(run.memory.total(), run.memory.weights + run.data.bytes());
-}
-
-TEST_F(WholeRun, FitsTheStepToTheLengthOfTheRowsWhenAsked) {
-  for (const bool intercept : {false, true}) {
-    RunOptions o = options();
-    o.fit_step = true;
-    o.train.intercept = intercept;
-    PreparedRun run = prepare_run(o);
-    double sum = 0;
-    for (std::size_t i = 0; i < run.data.size(); ++i) {
-      for (const float v : run.data.x(i).value) sum += static_cast<double>(v) * static_cast<double>(v);
-      sum += intercept ? 1 : 0;
-    }
-    const std::atomic<bool> stop{false};
-    execute_run(run, {}, stop);
-    const Json start = read_log(folder_.path("m.jsonl")).front();
-    // 0.1 for rows of unit length
-    EXPECT_NEAR(start["chosen"]["step"].get<double>() * sum / static_cast<double>(run.data.size()), 0.1,
-                1e-12);
-    EXPECT_EQ(start["config"]["step"], start["chosen"]["step"]);
-    EXPECT_EQ(load_model(folder_.path("m.safetensors"), ~0ULL).options["step"].get<double>(),
-              start["chosen"]["step"].get<double>());
-  }
 }
 
 TEST_F(WholeRun, ARunStoppedBeforeItsFirstStepLeavesAnOldModelAsItWas) {

@@ -47,7 +47,7 @@ class Weights {
   void settle(ClassId k) {
     if (scale(k) < kLeastScale) fold(k);
   }
-  void scale_class(ClassId k, double factor);       // w_k *= factor, 0 <= factor <= 1
+  void scale_class(ClassId k, double factor);  // w_k *= factor, 0 <= factor <= 1
   // All classes of a block at once; the least of their scales.
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;

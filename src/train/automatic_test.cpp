@@ -1,0 +1,201 @@
+// --method auto: what it chooses, that it is told and can be repeated, and that it is near what a search by
+// hand finds.
+#include "train/automatic.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "train/epoch.hpp"
+#include "train/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+const std::atomic<bool> kGo{false};
+
+// What `truemax train` with only these options begins with.
+TrainOptions asked(const std::vector<std::string>& given = {}, Target target = Target::valid) {
+  TrainOptions options;
+  options.target = target;
+  options.threads = 1;
+  options.complete(
+      [&](const char* name) { return std::find(given.begin(), given.end(), name) != given.end(); });
+  return options;
+}
+
+struct Seen final : TrainObserver {
+  std::vector<SearchTrial> trials;
+  void tried(const SearchTrial& trial) override { trials.push_back(trial); }
+};
+
+TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen, const Dataset* valid = nullptr) {
+  choose_shape(data, options);
+  TrainObserver* const observers[] = {&seen};
+  Stopwatch watch;
+  watch.resume();
+  EXPECT_TRUE(choose_by_trials({data, nullptr, valid}, options, watch, observers, kGo));
+  return options;
+}
+
+TEST(Automatic, TakesAllClassesWhereThatCostsLittleAndBlocksWhereThereAreMany) {
+  TrainOptions few = asked();
+  choose_shape(random_data({.rows = 400, .classes = 30}), few);
+  EXPECT_EQ(few.method, "prox");
+  EXPECT_EQ(few.draw, "head-blocks");
+  EXPECT_GE(few.draws.head, 30U);
+  TrainOptions many = asked();
+  choose_shape(random_data({.rows = 4000, .classes = 2000, .features = 3000}), many);
+  EXPECT_LT(many.draws.head + many.classes_per_step, 500U);
+  TrainOptions told = asked({"draw"});
+  told.draw = "uniform", told.classes_per_step = 7;
+  choose_shape(random_data({.rows = 400, .classes = 30}), told);
+  EXPECT_EQ(told.draw, "uniform");
+  EXPECT_EQ(told.classes_per_step, 7U);
+}
+
+TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
+  const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
+  Seen one, three;
+  TrainOptions options = asked();
+  const TrainOptions first = choose(data, options, one);
+  options.threads = 3;
+  const TrainOptions second = choose(data, options, three);
+  EXPECT_EQ(first.step, second.step);
+  EXPECT_EQ(first.ridge, second.ridge);
+  EXPECT_EQ(first.epochs, second.epochs);
+  EXPECT_GT(first.ridge, 0);
+  EXPECT_FALSE(first.open.any());
+  ASSERT_GE(one.trials.size(), 4U);
+  ASSERT_EQ(one.trials.size(), three.trials.size());
+  bool has[3] = {};
+  for (std::size_t i = 0; i < one.trials.size(); ++i) {
+    const SearchTrial& t = one.trials[i];
+    EXPECT_EQ(t.log_loss, three.trials[i].log_loss);
+    EXPECT_EQ(t.number, i + 1);
+    EXPECT_TRUE(std::isfinite(t.log_loss));
+    EXPECT_EQ(t.judged_on, 150U) << "a tenth of the rows was set aside";
+    EXPECT_EQ(t.rows, 1350U);
+    has[0] |= t.about == "ridge", has[1] |= t.about == "step", has[2] |= t.about == "epochs";
+  }
+  EXPECT_TRUE(has[0] && has[1] && has[2]);
+  // What it took is the best of what it tried.
+  const auto best = std::min_element(one.trials.begin(), one.trials.end(),
+                                     [](const auto& a, const auto& b) { return a.log_loss < b.log_loss; });
+  EXPECT_EQ(first.ridge, best->ridge);
+  EXPECT_EQ(first.step, best->step);
+}
+
+TEST(Automatic, DoesNotSearchWhatIsGiven) {
+  const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
+  Seen none;
+  TrainOptions all = asked({"step", "ridge", "epochs"});
+  all.step = 0.7, all.ridge = 0.25, all.epochs = 3;
+  const TrainOptions chosen = choose(data, all, none);
+  EXPECT_TRUE(none.trials.empty());
+  EXPECT_EQ(chosen.step, 0.7);
+  EXPECT_EQ(chosen.ridge, 0.25);
+  EXPECT_EQ(chosen.epochs, 3U);
+  Seen some;
+  TrainOptions no_ridge = asked({"ridge"});
+  no_ridge.ridge = 0;
+  EXPECT_EQ(choose(data, no_ridge, some).ridge, 0) << "off on request";
+  for (const SearchTrial& t : some.trials) EXPECT_EQ(t.ridge, 0);
+}
+
+TEST(Automatic, JudgesByTheRowsThatAreGiven) {
+  const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
+  const Dataset valid = random_data({.rows = 300, .classes = 12, .features = 40, .seed = 2});
+  Seen seen;
+  choose(data, asked(), seen, &valid);
+  for (const SearchTrial& t : seen.trials) {
+    EXPECT_EQ(t.judged_on, 300U);
+    EXPECT_EQ(t.rows, 800U);
+  }
+}
+
+TEST(Automatic, DoesNotDependOnTheUnitOfTheWeightsOrOfTheFeatures) {
+  const Dataset plain = random_data({.rows = 800, .classes = 12, .features = 40});
+  Seen seen;
+  const TrainOptions chosen = choose(plain, asked({}, Target::train), seen);
+  Dataset weighted = plain;
+  weighted.row_weight.assign(plain.rows.rows(), 8.0);
+  weighted.weight.assign(plain.size(), 8.0);
+  EXPECT_NEAR(choose(weighted, asked({}, Target::train), seen).step * 8 / chosen.step, 1, 1e-3);
+  Dataset longer = plain;
+  for (float& v : longer.rows.value) v *= 16;
+  EXPECT_NEAR(choose(longer, asked({}, Target::train), seen).step * 256 / chosen.step, 1, 1e-3);
+}
+
+TEST(Automatic, TargetTrainHasNeitherRidgeNorInterceptNorRowsSetAside) {
+  const TrainOptions options = asked({}, Target::train);
+  EXPECT_EQ(options.ridge, 0);
+  EXPECT_FALSE(options.intercept);
+  EXPECT_EQ(options.valid_share, 0);
+  const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
+  Seen seen;
+  const TrainOptions chosen = choose(data, options, seen);
+  EXPECT_GE(seen.trials.size(), 2U);
+  for (const SearchTrial& t : seen.trials) EXPECT_EQ(t.rows, 800U);
+  // Near the best fixed step of the same run: within 10% of its log-loss.
+  const auto loss_at = [&](double step) {
+    TrainOptions o = chosen;
+    o.step = step, o.epochs = 20;
+    return evaluate(run_epochs(data, o).weights, data, 1)->log_loss;
+  };
+  double best = 1e300;
+  for (const double factor : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0})
+    best = std::min(best, loss_at(chosen.step * factor));
+  EXPECT_LE(loss_at(chosen.step), 1.1 * best);
+}
+
+TEST(Automatic, FindsItsWayWithFewRows) {
+  for (const std::size_t rows : {2U, 9U, 30U, 60U}) {
+    const Dataset data = random_data({.rows = rows, .classes = 5, .features = 8});
+    Seen seen;
+    const TrainOptions chosen = choose(data, asked(), seen);
+    EXPECT_GT(chosen.step, 0);
+    EXPECT_GE(chosen.ridge, 0);
+    EXPECT_GT(chosen.epochs, 0U);
+    EXPECT_TRUE(std::isfinite(evaluate(run_epochs(data, chosen).weights, data, 1)->log_loss));
+  }
+}
+
+TEST(Automatic, StopsWhenAsked) {
+  const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
+  TrainOptions options = asked();
+  choose_shape(data, options);
+  const std::atomic<bool> stop{true};
+  Stopwatch watch;
+  watch.resume();
+  EXPECT_FALSE(choose_by_trials({data, nullptr, nullptr}, options, watch, {}, stop));
+}
+
+// With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.
+TEST(WarmStart, BeginsWithTheModelOfTheClassFrequencies) {
+  Dataset data = random_data({.rows = 500, .classes = 12, .features = 40});
+  std::vector<std::string> names;
+  std::vector<double> counts;
+  for (int k = 0; k < 12; ++k) names.push_back(std::to_string(k)), counts.push_back(1 + k * k);
+  data.classes = std::make_shared<ClassList>(names, counts);
+  TrainOptions options = options_of("prox", 5);
+  options.intercept = options.warm_start = true;
+  const TrainState state = make_state(data, options);
+  double total = 0, loss = 0;
+  for (ClassId k = 0; k < 12; ++k) total += data.classes->count(k);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    const double expected = -std::log(data.classes->count(data.label[i]) / total);
+    EXPECT_NEAR(state.rows[i].u, expected, 1e-6);
+    loss += expected / static_cast<double>(data.size());
+  }
+  EXPECT_NEAR(evaluate(state.weights, data, 1)->log_loss, loss, 1e-6);
+  options.intercept = false;
+  EXPECT_THROW(options.check(), UserError);
+}
+
+}  // namespace
+}  // namespace truemax
