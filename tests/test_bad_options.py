@@ -115,7 +115,7 @@ class BadOption(RefusalTest):
                      "1000000", "at most")
 
     def test_a_draw_that_does_not_take_several_rows(self):
-        self.refused(["train", self.good, "--draw", "active", "--rows-per-step", 2, *OUTPUT], "--rows-per-step 2",
+        self.refused(["train", self.good, "--method", "umax", "--draw", "active", "--rows-per-step", 2, *OUTPUT], "--rows-per-step 2",
                      "the draw active is for --rows-per-step 1")
 
     def test_options_without_effect_are_said(self):

@@ -81,9 +81,10 @@ class Replays(ProgramTest):
         return self.read(name + ".safetensors"), events(self.path(name + ".jsonl"))
 
     def test_a_replay_makes_the_same_model_file_without_a_clock(self):
-        runs = ((), ("--schedule", "linear"), ("--method", "umax", "--step", 0.1, "--classes-per-step", 5),
+        implicit = ("--method", "implicit")
+        runs = ((), ("--target", "train"), implicit, (*implicit, "--schedule", "linear"), ("--method", "umax", "--step", 0.1, "--classes-per-step", 5),
                 ("--method", "exact", "--step", 0.1, "--schedule", "linear", "--normalize", "l2"),
-                ("--schedule", "linear", "--valid-share", 0.2, "--patience", 2, "--test", "test.txt"))
+                (*implicit, "--schedule", "linear", "--valid-share", 0.2, "--patience", 2, "--test", "test.txt"))
         for options in runs:
             with self.subTest(options=options):
                 model, log = self.run_it("--seconds", 0.15, *options)
@@ -124,7 +125,7 @@ class Replays(ProgramTest):
         self.refused("test.txt", "--replay", "m.jsonl", words="its run had other data: 2000 rows there, 200 here")
 
     def test_what_is_no_log_of_a_whole_run_is_refused(self):
-        _, log = self.run_it("--seconds", 0.05, "--schedule", "linear")
+        _, log = self.run_it("--method", "implicit", "--seconds", 0.05, "--schedule", "linear")
         lines = self.read("m.jsonl").decode().splitlines()
 
         def changed(**end):
@@ -231,7 +232,7 @@ class Validation(ProgramTest):
 
     def test_validation_that_makes_no_sense_is_refused(self):
         for options, words in (
-                (("--patience", 3), "add --valid FILE, or --valid-share"),
+                (("--method", "implicit", "--patience", 3), "add --valid FILE, or --valid-share"),
                 (("--valid", "valid.txt", "--valid-share", 0.1), "leave one of the two out"),
                 (("--valid-label-file", "x"), "add --valid FILE"),
                 (("--valid-share", 0.95), "--valid-share"),

@@ -45,7 +45,7 @@ class Weights(ProgramTest):
         self.random = np.random.default_rng(1)
 
     def fit(self, name, *more, data="train.txt", visit="file", step=1):
-        return self.fine("train", data, "--epochs", 3, "--step", step, "--visit", visit, "--threads", 1, "--model",
+        return self.fine("train", data, *([] if "--method" in options else ["--method", "implicit"]), "--epochs", 3, "--step", step, "--visit", visit, "--threads", 1, "--model",
                          f"{name}.safetensors", "--log", f"{name}.jsonl", *more)
 
     def model(self, name):
@@ -135,7 +135,7 @@ class Weights(ProgramTest):
         self.assertEqual(rows["class_counts"][at], 2 * first.count(name), "counts of classes count row weights")
         self.assertEqual(classes["class_counts"][at], first.count(name), "and not class weights")
 
-    def test_the_fitted_step_does_not_depend_on_the_unit_of_the_weights(self):
+    def test_what_auto_finds_does_not_depend_on_the_unit_of_the_weights(self):
         self.write("many.txt", "1024\n" * len(self.rows))
         for name, more in (("one", ()), ("many", ("--row-weights", "many.txt"))):
             self.fine("train", "train.txt", "--epochs", 2, "--visit", "file", "--model", f"{name}.safetensors", *more)
@@ -228,7 +228,7 @@ class Weights(ProgramTest):
         for name in ("w.npy", "w.npy.gz"):
             self.fit("array", "--row-weights", name)
             self.same_tensors("text", "array")
-        self.fine("train", "train.txt", "--epochs", 3, "--step", 1, "--visit", "file", "--row-weights", "-", "--model",
+        self.fine("train", "train.txt", "--method", "implicit", "--epochs", 3, "--step", 1, "--visit", "file", "--row-weights", "-", "--model",
                   "array.safetensors", stdin=self.read("w.txt"))
         self.same_tensors("text", "array")
 
@@ -293,7 +293,7 @@ class Weights(ProgramTest):
     def test_the_largest_weights_and_the_least_leave_every_number_finite(self):
         self.write("w.txt", "".join(("1e15\n", "1e-15\n", "1\n")[i % 3] for i in range(len(self.rows))))
         for step in ("1e15", "1e-15"):
-            result = truemax("train", "train.txt", "--epochs", 2, "--step", step, "--row-weights", "w.txt", "--model",
+            result = truemax("train", "train.txt", "--method", "implicit", "--epochs", 2, "--step", step, "--row-weights", "w.txt", "--model",
                              "m.safetensors", "--log", "m.jsonl", cwd=self.folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertTrue(np.isfinite(self.model("m")[1]["weight"]).all())

@@ -108,7 +108,8 @@ TEST_F(Api, ValidatesAndStopsEarlyAsTheCommandLineDoes) {
   model.save(path("api.safetensors"));
   RunOptions run;
   run.train_path = path("g.txt");
-  run.train.step = 5, run.train.decay = 1, run.train.epochs = 100, run.train.eval_every = 1;
+  run.train.method = "implicit", run.train.step = 5, run.train.decay = 1, run.train.epochs = 100,
+  run.train.eval_every = 1;
   run.train.patience = 2, run.train.valid_share = 0.3;
   run.model = path("run.safetensors");
   run.log = "none";
@@ -118,7 +119,10 @@ TEST_F(Api, ValidatesAndStopsEarlyAsTheCommandLineDoes) {
   EXPECT_EQ(finished.outcome.last->epoch, seen.back().epoch);
   EXPECT_EQ(finished.outcome.last->train->log_loss, seen.back().train->log_loss);
   EXPECT_EQ(read_model_metadata(path("api.safetensors")), read_model_metadata(path("run.safetensors")));
-  EXPECT_THAT(message_of([&] { Model::train(data, {{"patience", "2"}}); }), HasSubstr("--valid-share"));
+  EXPECT_THAT(message_of([&] {
+                Model::train(data, {{"method", "implicit"}, {"patience", "2"}});
+              }),
+              HasSubstr("--valid-share"));
 }
 
 TEST_F(Api, ValidatesOnAFileBesideTheTrainingData) {
@@ -128,7 +132,8 @@ TEST_F(Api, ValidatesOnAFileBesideTheTrainingData) {
   generate_file(generate, Part::test, 1, path("v.txt"));
   const Data data = Data::read(path("g.txt"), {{"normalize", "l2"}});
   const Data valid = Data::read_beside(data, path("v.txt"));
-  const Options options{{"step", "30"}, {"decay", "1"}, {"epochs", "100"}, {"patience", "2"}};
+  const Options options{
+      {"method", "implicit"}, {"step", "30"}, {"decay", "1"}, {"epochs", "100"}, {"patience", "2"}};
   double best = 1e9, final = 0;
   const Model model = Model::train(data, valid, options, [&](const Evaluation& e) {
     best = std::min(best, e.valid->log_loss);
@@ -152,10 +157,13 @@ TEST_F(Api, TrainsForSecondsAndRepeatsByItsSteps) {
     steps = e.steps;
     return true;
   };
-  Model::train(data, {{"seconds", "0.05"}, {"threads", "1"}}, count).save(path("a.safetensors"));
+  Model::train(data, {{"method", "implicit"}, {"seconds", "0.05"}, {"threads", "1"}}, count)
+      .save(path("a.safetensors"));
   ASSERT_GT(steps, 10U);
   const double loss = Model::load(path("a.safetensors")).evaluate(data).log_loss;
-  EXPECT_EQ(Model::train(data, {{"steps", std::to_string(steps)}}).evaluate(data).log_loss, loss);
+  EXPECT_EQ(
+      Model::train(data, {{"method", "implicit"}, {"steps", std::to_string(steps)}}).evaluate(data).log_loss,
+      loss);
 }
 
 TEST_F(Api, TakesTheWeightsOfTheCommandLine) {

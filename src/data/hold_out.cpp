@@ -102,13 +102,23 @@ Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed) 
   return chosen_rows(data, choose(data.rows.rows(), count, seed));
 }
 
-Dataset hold_out(Dataset& data, double share, std::uint64_t seed) {
-  const std::size_t rows = data.rows.rows();
-  const auto count = static_cast<std::size_t>(std::llround(share * static_cast<double>(rows)));
+namespace {
+std::size_t rows_to_hold(std::size_t rows, double share) {
+  return static_cast<std::size_t>(std::llround(share * static_cast<double>(rows)));
+}
+}  // namespace
+
+void require_share(std::size_t rows, double share) {
+  const std::size_t count = rows_to_hold(rows, share);
   if (count == 0 || count >= rows)
     throw UserError(fmt::format(
         "--valid-share {:g}: of {} rows this leaves none to {}; give another share, or --valid FILE", share,
         rows, count == 0 ? "validate on" : "train on"));
+}
+
+Dataset hold_out(Dataset& data, double share, std::uint64_t seed) {
+  const std::size_t rows = data.rows.rows(), count = rows_to_hold(rows, share);
+  require_share(rows, share);
   const std::vector<bool> held = choose(rows, count, seed);
   Dataset valid = chosen_rows(data, held);
   valid.statistics.rows_in_file = count;

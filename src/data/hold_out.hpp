@@ -12,6 +12,9 @@ namespace truemax {
 // would be empty.
 Dataset hold_out(Dataset& data, double share, std::uint64_t seed);
 
+// Throws the UserError of hold_out, where it would.
+void require_share(std::size_t rows, double share);
+
 // A copy of so many rows of `data`, chosen by the seed; of all where there are no more.
 Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed);
 

@@ -54,7 +54,8 @@ class Search {
         stop_(stop),
         cost_(step_cost(sets.data)),
         norm_(mean_squared_norm(sets.data)),
-        step_unit_(1 / (norm_ * mean_weight(sets.data))) {}
+        weight_(mean_weight(sets.data)),
+        step_unit_(1 / (norm_ * weight_)) {}
 
   bool run() {
     if (options_.target == Target::train)
@@ -169,7 +170,7 @@ class Search {
   void for_validation() {
     TrainOptions& o = options_;
     const bool ridge = o.open.ridge, step = o.open.step, epochs = o.open.epochs;
-    if (ridge) o.ridge = std::min(rounded(kFirstRidge * norm_), 1e15);
+    if (ridge) o.ridge = std::min(kFirstRidge * norm_ * weight_, 1e15);
     if (step) o.step = clamped(kValidStep * step_unit_);
     if (!ridge && !step && !epochs) return;
 
@@ -177,7 +178,7 @@ class Search {
     std::optional<Dataset> own_valid;
     const std::size_t rows_there = sets_.data.rows.rows();
     if (sets_.valid == nullptr) {
-      if (static_cast<double>(rows_there) * o.valid_share < 5) {  // too few to learn anything from
+      if (rows_there < kFewestRows) {  // too few to learn anything from
         if (epochs) o.epochs = 10;
         return;
       }
@@ -208,15 +209,15 @@ class Search {
     double least = kInfinity;
     const auto try_with = [&](const char* about, double step_size, double mu) {
       TrainOptions with = o;
-      with.step = clamped(step_size), with.ridge = std::min(rounded(mu), 1e15);
+      with.step = clamped(step_size), with.ridge = std::min(mu, 1e15);
       return trial(about, small, judge, with, &steps);
     };
     if (ridge && most > 0) {
       const double unit = o.ridge;
-      o.ridge = std::min(rounded(walk(
-                             unit, kRidgeFactor, most - 3, kInfinity,
-                             [&](double mu) { return try_with("ridge", o.step, mu); }, &least)),
-                         1e15);
+      const double mu = walk(
+          unit, kRidgeFactor, most - 3, kInfinity, [&](double at) { return try_with("ridge", o.step, at); },
+          &least);
+      o.ridge = std::min(mu, 1e15);
     }
     if (step && most >= 5 && !over())
       o.step = clamped(walk(
@@ -244,12 +245,7 @@ class Search {
     }
   }
 
-  // Four digits: what is chosen can be typed.
-  static double rounded(double v) {
-    const double unit = std::pow(10, std::floor(std::log10(v)) - 3);
-    return std::round(v / unit) * unit;
-  }
-  static double clamped(double step) { return std::clamp(rounded(step), 1e-15, kLargestStep); }
+  static double clamped(double step) { return std::clamp(step, 1e-15, kLargestStep); }
 
   const TrainSets& sets_;
   TrainOptions& options_;
@@ -257,7 +253,7 @@ class Search {
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
   StepCost cost_;
-  double norm_, step_unit_;
+  double norm_, weight_, step_unit_;
   std::uint64_t trials_ = 0;
 };
 

@@ -20,6 +20,9 @@ struct StepCost {
 };
 StepCost step_cost(const Dataset& data);
 
+// With fewer rows nothing is searched.
+inline constexpr std::size_t kFewestRows = 50;
+
 // The step that the search for validation begins with: from the length and the weights of the rows.
 double first_step(const Dataset& data);
 

@@ -22,9 +22,9 @@ class BlockSteps {
   // What a step is told besides its row and blocks.
   struct Terms {
     double step = 0, decayed = 1;
-    bool complete = false;              // every step has all classes
-    const double* beta = nullptr;       // by class, equal inside a block; null: no ridge
-    double ridge_factor = 0;            // eta mu: r_k = 1 + ridge_factor beta_k
+    bool complete = false;         // every step has all classes
+    const double* beta = nullptr;  // by class, equal inside a block; null: no ridge
+    double ridge_factor = 0;       // eta mu: r_k = 1 + ridge_factor beta_k
     bool ridge_intercept = false;
   };
 
@@ -46,7 +46,8 @@ class BlockSteps {
     else
       std::fill_n(norm_.begin(), blocks.size(), s);
 
-    const auto own = static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), y / kLanes) - blocks.begin());
+    const auto own =
+        static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), y / kLanes) - blocks.begin());
     const std::size_t label = own * kLanes + y % kLanes;
     ProxBlocks problem;
     problem.e = terms.step * static_cast<double>(data.example_weight(row));

@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
+#include "train/automatic.hpp"
 #include "train/run.hpp"
 #include "train/tried.hpp"
 
@@ -237,8 +238,10 @@ CompareResult compare(const std::vector<CompareData>& data, const CompareOptions
                       const std::function<void(const CompareProgress&)>& progress) {
   for (const CompareData& d : data)
     for (const Contender& c : options.contenders) {
-      require_step_shape(c.options, *d.train);
-      plan_memory({*d.train, d.test}, c.options, options.memory_limit).require();
+      TrainOptions train = c.options;
+      if (train.automatic()) choose_shape(*d.train, train);
+      require_step_shape(train, *d.train);
+      plan_memory({*d.train, d.test}, train, options.memory_limit).require();
     }
   return Comparison(data, options, stop, progress).run();
 }

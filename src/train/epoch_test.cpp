@@ -262,7 +262,7 @@ TEST(StepLoop, DoesNothingWhereItIsStoppedBeforeItBegins) {
 TEST(MakeState, IsZeroWithTheNormsOfTheRows) {
   const Dataset data = random_data({.weights = true});
   for (const bool intercept : {false, true}) {
-    TrainOptions options;
+    TrainOptions options = options_of("implicit", 1);
     options.intercept = intercept;
     const TrainState state = make_state(data, options);
     EXPECT_EQ(state.weights.largest(), 0);

@@ -62,7 +62,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.choice(
       "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
       "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.");
-  table.toggle("intercept", &intercept, "Give every class an intercept. auto does, unless --target train.");
+  table.toggle("intercept", &intercept,
+               "Give every class an intercept. auto does, except where it aims at the training rows.");
   table.toggle("warm-start", &warm_start,
                "Start the intercept at the logarithms of the class frequencies. auto does.");
   table.number_or("ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,

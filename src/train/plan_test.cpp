@@ -233,6 +233,7 @@ TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
 
 TEST(TrainOptions, WithABudgetHaveNoLimitOfEpochsUnlessItIsGiven) {
   const auto completed = [](TrainOptions options, bool given) {
+    options.method = "implicit";
     options.complete([given](const char*) { return given; });
     return options;
   };

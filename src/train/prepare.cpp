@@ -146,6 +146,9 @@ PreparedRun prepare_run(RunOptions options) {
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
   if (run.automatic) choose_shape(run.data, options.train);
+  const std::size_t rows = run.data.rows.rows();
+  if (options.train.valid_share > 0 && options.train.open.any() && rows >= kFewestRows)
+    require_share(rows, options.train.valid_share);
   if (options.train.valid_share > 0 && !options.train.open.any())
     run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
   if (logged) require_same_data(*logged, run.data);

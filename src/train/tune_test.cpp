@@ -35,9 +35,15 @@ Parts parts() {
   return parts;
 }
 
+TrainOptions implicit_options() {
+  TrainOptions options;
+  options.method = "implicit";
+  return options;
+}
+
 TuneOptions options_of_tries(const std::vector<std::string>& tries, std::uint64_t epochs) {
   TuneOptions options;
-  options.trials = make_trials(TrainOptions(), parse_tries(tries), 0);
+  options.trials = make_trials(implicit_options(), parse_tries(tries), 0);
   options.epochs = epochs;
   return options;
 }
@@ -69,7 +75,7 @@ TEST(Tries, AreOptionsOfTrainingWithValues) {
 
 TEST(Trials, AreAllCombinationsOrSomeOfThem) {
   const auto lists = parse_tries({"step=1,2", "ridge=0,1,2"});
-  const auto all = make_trials(TrainOptions(), lists, 0);
+  const auto all = make_trials(implicit_options(), lists, 0);
   ASSERT_EQ(all.size(), 6U);
   EXPECT_EQ(all[1].options.step, 1);
   EXPECT_EQ(all[1].options.ridge, 1);
@@ -77,7 +83,7 @@ TEST(Trials, AreAllCombinationsOrSomeOfThem) {
   EXPECT_EQ(all[5].options.ridge, 2);
   std::set<std::pair<double, double>> seen;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    TrainOptions base;
+    TrainOptions base = implicit_options();
     base.seed = seed;
     const auto some = make_trials(base, lists, 2);
     ASSERT_EQ(some.size(), 2U);
@@ -85,7 +91,7 @@ TEST(Trials, AreAllCombinationsOrSomeOfThem) {
     for (const Trial& trial : some) seen.insert({trial.options.step, trial.options.ridge});
   }
   EXPECT_EQ(seen.size(), 6U);
-  EXPECT_EQ(make_trials(TrainOptions(), lists, 100).size(), 6U);
+  EXPECT_EQ(make_trials(implicit_options(), lists, 100).size(), 6U);
 }
 
 TEST(Trials, ThatAreTooManyOrImpossibleAreRefused) {
@@ -94,10 +100,10 @@ TEST(Trials, ThatAreTooManyOrImpossibleAreRefused) {
   std::string ridge = many;
   ridge.replace(0, 4, "ridge");
   const auto lists = parse_tries({many, ridge});
-  EXPECT_NE(error_of([&] { make_trials(TrainOptions(), lists, 0); }).find("--random"), std::string::npos);
-  EXPECT_EQ(make_trials(TrainOptions(), lists, 7).size(), 7U);
+  EXPECT_NE(error_of([&] { make_trials(implicit_options(), lists, 0); }).find("--random"), std::string::npos);
+  EXPECT_EQ(make_trials(implicit_options(), lists, 7).size(), 7U);
   const auto impossible = parse_tries({"step=1", "method=umax,implicit", "rows-per-step=2000"});
-  const std::string error = error_of([&] { make_trials(TrainOptions(), impossible, 0); });
+  const std::string error = error_of([&] { make_trials(implicit_options(), impossible, 0); });
   EXPECT_NE(error.find("with step=1 method=implicit rows-per-step=2000"), std::string::npos) << error;
 }
 
