@@ -45,8 +45,9 @@ class Weights(ProgramTest):
         self.random = np.random.default_rng(1)
 
     def fit(self, name, *more, data="train.txt", visit="file", step=1):
-        return self.fine("train", data, *([] if "--method" in options else ["--method", "implicit"]), "--epochs", 3, "--step", step, "--visit", visit, "--threads", 1, "--model",
-                         f"{name}.safetensors", "--log", f"{name}.jsonl", *more)
+        method = () if "--method" in more else ("--method", "implicit")
+        return self.fine("train", data, *method, "--epochs", 3, "--step", step, "--visit", visit, "--threads", 1,
+                         "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *more)
 
     def model(self, name):
         return read_model(self.path(f"{name}.safetensors"))
