@@ -26,8 +26,12 @@ constexpr double kUntriedTrainStep = 30;
 constexpr double kFirstRidge = 0.1, kRidgeFactor = 3.1622776601683795;
 constexpr std::uint64_t kTrainEpochs = 50, kMostEpochs = 64;
 constexpr double kMostVisits = 4.2e6;  // rows that the longest trial of epochs may visit
-constexpr double kSlice = 0.04;        // of --seconds for one trial
-constexpr double kClearing = 8e9;      // bytes of fresh memory a second
+// A trial may take about so much of --seconds, at so many seconds a line; and all of them together no more
+// than this.
+constexpr double kSlice = 0.025, kSecondsPerLine = 4e-9, kMostSearching = 0.4;
+// A larger step looks better in a short trial than it is in the long run: it must win by this share.
+constexpr double kGainUp = 0.05, kGain = 1e-4;
+constexpr double kClearing = 8e9;  // bytes of fresh memory a second
 
 double mean_squared_norm(const Dataset& data) {
   double sum = 0;
@@ -80,34 +84,48 @@ class Search {
                                   std::ceil(static_cast<double>(options_.classes_per_step) / kLanes));
   }
 
-  // Rows of `from` to judge trials of so many steps by: evaluating them must not cost more than the trial.
+  // Rows to judge trials of so many steps by: evaluating them must cost little beside the trial.
+  double judged_rows(double steps) const {
+    const double share = 0.25 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks());
+    return std::clamp(share, 250.0, 20000.0);
+  }
   Dataset judges(const Dataset& from, double steps) const {
-    const double share = steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks());
-    const double most = std::clamp(share, 250.0, 20000.0);
-    return sample_rows(from, static_cast<std::size_t>(most), options_.seed);
+    return sample_rows(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed);
+  }
+  // Whether a trial would take much more of --seconds than it may.
+  bool too_dear(double steps) const {
+    if (!timed()) return false;
+    const double lines =
+        steps * cost_.step(blocks_of_step()) + judged_rows(steps) * cost_.evaluation(blocks());
+    return kSecondsPerLine * lines + weight_bytes() / kClearing > 3 * kSlice * options_.seconds;
   }
 
-  // Trains from the beginning and returns the log-loss on `judge`. `steps`: 0 for a first timed trial, which
-  // says how many steps the others get.
+  // Steps of a trial: as many as wanted, but under --seconds no more than fit into its slice.
+  std::uint64_t trial_steps(double wanted) const {
+    if (!timed()) return static_cast<std::uint64_t>(wanted);
+    const double fit = kSlice * options_.seconds / (kSecondsPerLine * cost_.step(blocks_of_step()));
+    return static_cast<std::uint64_t>(std::clamp(fit, std::min(500.0, wanted), wanted));
+  }
+  bool out_of_time() const { return timed() && watch_.seconds_running() > kMostSearching * options_.seconds; }
+
+  // Trains from the beginning, for so many steps (0: for o.epochs), and returns the log-loss on `judge`.
   double trial(const char* about, const Dataset& data, const Dataset& judge, TrainOptions o,
-               std::uint64_t* steps) {
+               std::uint64_t steps) {
+    if (out_of_time()) return kInfinity;
     o.open = {};
     o.target = Target::valid;
-    o.eval_every = 0, o.patience = 0, o.valid_share = 0;
+    o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
+    if (steps > 0) o.epochs = kUnlimitedEpochs;
     Stopwatch own;
     own.resume();
     const std::uint64_t epoch_steps = steps_per_epoch(data.size(), o);
-    const bool by_clock = steps != nullptr && *steps == 0;
-    if (steps != nullptr) o.epochs = kUnlimitedEpochs, o.steps = *steps;
-    o.seconds = by_clock ? kSlice * options_.seconds : 0;
     TrainState state = make_state(data, o);
-    StepPlan plan(o, epoch_steps, &own);
+    StepPlan plan(o, epoch_steps);
     double loss = kInfinity;
     try {
       const auto runner = make_epoch_runner(data, o);
       while (state.epoch < o.epochs && !plan.used_up(state.epoch, state.step) && !over())
         runner->run(data, state, stop_, {}, &plan);
-      if (by_clock) *steps = std::max<std::uint64_t>(1, state.epoch * epoch_steps + state.step);
       if (const auto metrics = evaluate(state.weights, judge, o.thread_count(), &stop_))
         loss = metrics->log_loss;
     } catch (const DivergenceError&) {  // its loss is what a lost trial has
@@ -125,16 +143,16 @@ class Search {
   }
 
   // Walks from `start` by `factor` while it gets better, first up, else down. Returns the best place.
-  double walk(double start, double factor, int most, double known, const std::function<double(double)>& loss,
-              double* least) const {
+  double walk(double start, double factor, double gain_up, int most, double known,
+              const std::function<double(double)>& loss, double* least) const {
     double best = start, best_loss = known < kInfinity ? known : loss(start);
     for (const double by : {factor, 1 / factor}) {
       bool moved = false;
       for (double at = best * by; most > 0 && !over(); at *= by) {
         --most;
         const double found = loss(at);
-        // A tie is no reason to go on.
-        if (!(found < best_loss - 1e-4 * std::abs(best_loss))) break;
+        const double gain = by > 1 ? gain_up : kGain;  // a tie is no reason to go on
+        if (!(found < best_loss - gain * std::abs(best_loss))) break;
         best = at, best_loss = found, moved = true;
       }
       if (moved) break;
@@ -148,23 +166,22 @@ class Search {
     if (options_.open.epochs) options_.epochs = kTrainEpochs;
     if (!options_.open.step) return;
     const auto rows = static_cast<double>(sets_.data.size());
-    auto steps = static_cast<std::uint64_t>(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
+    const std::uint64_t steps = trial_steps(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
     const double clearing = weight_bytes() / kClearing;  // seconds
-    const bool dear = timed() ? clearing > 0.01 * options_.seconds
+    const bool dear = timed() ? clearing > 0.01 * options_.seconds || too_dear(static_cast<double>(steps))
                               : weight_bytes() / 64 > 0.5 * rows * cost_.step(blocks_of_step());
     if (dear) {
       options_.step = clamped(kUntriedTrainStep * step_unit_);
       return;
     }
-    if (timed()) steps = 0;
-    const Dataset judge = judges(sets_.data, timed() ? 3000 : static_cast<double>(steps));
+    const Dataset judge = judges(sets_.data, static_cast<double>(steps));
     double least = 0;
     const auto loss = [&](double step) {
       TrainOptions o = options_;
       o.step = clamped(step);
-      return trial("step", sets_.data, judge, o, &steps);
+      return trial("step", sets_.data, judge, o, steps);
     };
-    options_.step = clamped(walk(kTrainStep * step_unit_, kStepFactor, 2, kInfinity, loss, &least));
+    options_.step = clamped(walk(kTrainStep * step_unit_, kStepFactor, kGainUp, 2, kInfinity, loss, &least));
   }
 
   void for_validation() {
@@ -197,45 +214,41 @@ class Search {
       some = sample_rows(data, static_cast<std::size_t>(part / n * static_cast<double>(data.rows.rows())),
                          o.seed + 1);
     const Dataset& small = part < n ? some : data;
-    auto steps = static_cast<std::uint64_t>(passes * static_cast<double>(small.size()));
+    const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
     const double one_trial = static_cast<double>(steps) * cost_.step(blocks_of_step()) + weight_bytes() / 32;
     int most = 8;  // trials; fewer where each is dear
     while (most > 3 && most * one_trial > 3 * n * cost_.step(blocks_of_step()) + 4e7) --most;
-    if (timed()) {
-      steps = 0;
-      if (weight_bytes() / kClearing > 0.01 * o.seconds) most = 0;
-    }
-    const Dataset judge = judges(valid, timed() ? 3000 : static_cast<double>(steps));
+    if (too_dear(static_cast<double>(steps))) most = 0;
+    const Dataset judge = judges(valid, static_cast<double>(steps));
     double least = kInfinity;
     const auto try_with = [&](const char* about, double step_size, double mu) {
       TrainOptions with = o;
       with.step = clamped(step_size), with.ridge = std::min(mu, 1e15);
-      return trial(about, small, judge, with, &steps);
+      return trial(about, small, judge, with, steps);
     };
     if (ridge && most > 0) {
       const double unit = o.ridge;
       const double mu = walk(
-          unit, kRidgeFactor, most - 3, kInfinity, [&](double at) { return try_with("ridge", o.step, at); },
-          &least);
+          unit, kRidgeFactor, kGain, most - 3, kInfinity,
+          [&](double at) { return try_with("ridge", o.step, at); }, &least);
       o.ridge = std::min(mu, 1e15);
     }
     if (step && most >= 5 && !over())
       o.step = clamped(walk(
-          o.step, kValidStepFactor, 2, least, [&](double size) { return try_with("step", size, o.ridge); },
-          &least));
+          o.step, kValidStepFactor, kGain, 2, least,
+          [&](double size) { return try_with("step", size, o.ridge); }, &least));
     if (!epochs || over()) return;
     // Epochs: longer and longer runs from the beginning, until one is no better.
     std::uint64_t e = n > 1e6 ? 1 : n > 1e5 ? 2 : 4;
     const bool known = part >= n && least < kInfinity && !timed();
     double best = known ? least : kInfinity;
     o.epochs = e;
-    const Dataset& final_judge = judge;
     std::uint64_t waited = 0;
     for (e = known ? 2 * e : e;
          e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
       TrainOptions with = o;
       with.epochs = e, with.steps = 0;
-      const double found = trial("epochs", data, final_judge, with, nullptr);
+      const double found = trial("epochs", data, judge, with, 0);
       if (over()) return;
       if (found < best * (1 - 1e-3)) {
         best = found, o.epochs = e, waited = 0;

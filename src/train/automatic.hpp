@@ -16,7 +16,7 @@ namespace truemax {
 struct StepCost {
   double nonzeros = 1;  // of a row, in the mean
   double step(double blocks) const { return 24 + blocks * (nonzeros + 6); }
-  double evaluation(double all_blocks) const { return all_blocks * (0.35 * nonzeros + 4); }  // of one row
+  double evaluation(double all_blocks) const { return all_blocks * (0.5 * nonzeros + 6); }  // of one row
 };
 StepCost step_cost(const Dataset& data);
 
