@@ -143,7 +143,14 @@ int solve_prox_blocks_here(ProxBlocks& p) {
   const auto g_of_y = [&] { return (base - y) / keep; };
   const auto y_of_g = [&] { return base - g * keep; };
   g = g_of_y();
-  if (!(g >= low && g <= high)) g = std::sqrt(low * high), y = y_of_g();
+  // As if one class stood for all: its equation is log(y/(sum g)) + eta s e y = 0, and costs no vector.
+  for (int i = 0; i < 2 && g > low && g < high && y > 0; ++i) {
+    const double pull = eta * s * p.e * y;
+    const double delta = -(std::log(y / (sum * g)) + pull) / (1 + y / (keep * g) + pull);
+    y *= (2 + std::clamp(delta, -1.0, 1.0)) / (2 - std::clamp(delta, -1.0, 1.0));
+    g = g_of_y();
+  }
+  if (!(g >= low && g <= high && y > 0)) g = std::sqrt(low * high), y = y_of_g();
   int evaluations = 0;
   double move = 0;  // of log x
   while (evaluations < kMostProxEvaluations) {
