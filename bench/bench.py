@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import reference_implicit
+from tables import show
 
 ROOT = reference_implicit.ROOT
 DATA = os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data"))
@@ -34,15 +35,6 @@ TIMES_NUMPY, SHARE_OF_TOUCH, TIMES_SKLEARN, REFERENCE_STEPS = 50.0, 0.5, 10.0, 1
 
 def output_of(command):
     return subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True).stdout
-
-
-def show(title, head, rows):
-    """A table that lines up; the first column is text, the others stand right."""
-    widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
-    print(f"\n{title}")
-    for row in [head, *rows]:
-        cells = [str(cell).ljust(w) if i == 0 else str(cell).rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
-        print("  " + "  ".join(cells).rstrip())
 
 
 class Floors:

@@ -3,11 +3,12 @@
 //   memory
 //                                              accesses and does no arithmetic, interleaved, best of several
 //   truemax_bench read FILE [threads=N]        seconds to read a file
+//   truemax_bench classes [key=value ...]      steps/s of prox and of such a kernel with few and with many
+//                                              classes (class_cost.cpp); needs 5 GB of memory
 // Each prints one JSON object.
 #include <fmt/format.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,31 +16,18 @@
 #include <string>
 #include <vector>
 
+#include "class_cost.hpp"
 #include "core/random.hpp"
 #include "data/load.hpp"
 #include "draw/draw.hpp"
 #include "evaluate/evaluate.hpp"
+#include "timing.hpp"
 #include "train/epoch.hpp"
 #include "train/visit_order.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Keeps a value in a register as if it were used, without an instruction.
-inline void use(float v) {
-  asm volatile("" : : "x"(v));
-}
-inline void launder(float& v) {
-  asm volatile("" : "+x"(v));
-}
-inline void launder(double& v) {
-  asm volatile("" : "+x"(v));
-}
 
 struct Step {
   RowId row;
@@ -175,14 +163,17 @@ int bench_read(const std::string& path, const std::map<std::string, std::string>
 int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   std::map<std::string, std::string> settings;
-  for (int i = 3; i < argc; ++i) {
+  for (int i = what == "classes" ? 2 : 3; i < argc; ++i) {
     const std::string text = argv[i];
     const auto equals = text.find('=');
     if (equals != std::string::npos) settings[text.substr(0, equals)] = text.substr(equals + 1);
   }
   if (argc > 2 && what == "steps") return bench_steps(argv[2], settings);
   if (argc > 2 && what == "read") return bench_read(argv[2], settings);
-  fmt::print(stderr, "usage: truemax_bench steps|read FILE [key=value ...]\n");
+  if (what == "classes") return bench_classes(settings);
+  fmt::print(
+      stderr,
+      "usage: truemax_bench steps|read FILE [key=value ...], or truemax_bench classes [key=value ...]\n");
   return 2;
 }
 

@@ -36,10 +36,13 @@ def find_text(folder, part):
     return fail(f"no {plain}.gz; name the folder that holds wikitext2/, or set TRUEMAX_DATA")
 
 
+def open_text(path):
+    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+
+
 def words_of(path):
     """The words of a text, one after the other. Bytes: a blank of Unicode may be part of a word."""
-    opened = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
-    with opened as lines:
+    with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             words = line.split()
             if END_OF_LINE in words:

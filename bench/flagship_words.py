@@ -1,0 +1,102 @@
+"""The test log-loss of one epoch of exact softmax, and how soon the default solver has it.
+
+Next word on wikitext2 (experiments/next_word.py makes the rows) in a tenth of the time, fb15k-237 in a fifth. Exact softmax gets the best
+step of a short grid on a part of the epoch, and a step that falls to a hundredth over its epoch: the better of what it can do. With --quick
+only a part of the epoch is run and its time extrapolated; the log-loss of the epoch is then that of an earlier whole run, where
+there was one."""
+import json
+import os
+import sys
+
+from flagship_runs import DATA, ROOT, Missing, data_file, number
+from tables import show
+
+sys.path.insert(0, os.path.join(ROOT, "experiments"))
+import next_word  # noqa: E402
+
+STEPS = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Of the epoch: tried for each step, and timed with --quick.
+TRIED, TIMED = 0.01, 0.04
+# Name, how much sooner than exact softmax.
+SETS = (("wikitext2", 10), ("fb15k-237", 5))
+
+
+def rows_of(name):
+    """Training file, test file, options of preprocessing."""
+    if name == "fb15k-237":
+        return data_file(name), data_file(name, "test"), []
+    if not os.path.exists(os.path.join(DATA, name)):
+        raise Missing(f"no {name} at {DATA}; set TRUEMAX_DATA to the folder of the data sets")
+    folder = os.path.join(ROOT, "build/bench/next-word")
+    paths = [os.path.join(folder, f"{part}.txt") for part in ("train", "test")]
+    if not all(map(os.path.exists, paths)):
+        next_word.make(DATA, folder)
+    return *paths, ["--intercept"]
+
+
+def count_rows(path):
+    """The header's."""
+    with next_word.open_text(path) as file:
+        return int(file.readline().split()[0])
+
+
+def exact_epoch(options, program, name, train, test, more):
+    """One epoch of exact softmax: {step, seconds, loss, extrapolated}."""
+    rows = count_rows(train)
+    exact = [*more, "--method", "exact", "--visit", "shuffle", "--epochs", 1, "--eval-every", 0]
+
+    def part(share, step):
+        # The training rows are evaluated at the end: a cut file keeps that short.
+        return program.train(f"words-{name}-exact-{step:g}-{share:g}", train, *exact, "--step", step, "--max-rows",
+                             max(1, int(share * rows)))
+
+    step = options.exact_step
+    if step is None:
+        tried = {s: part(TRIED, s).loss("train") for s in STEPS}
+        step = min((s for s in tried if tried[s] is not None), key=lambda s: tried[s])
+    kept = os.path.join(program.logs, f"words-{name}-exact-epoch.jsonl")
+    if options.quick:
+        loss = None
+        if os.path.exists(kept):
+            with open(kept, encoding="utf-8") as lines:
+                found = [event for event in map(json.loads, lines) if event["event"] == "evaluate"]
+            loss = found[-1]["test"]["log_loss"] if found else None
+        run = program.train(f"words-{name}-exact-timed", train, *exact, "--step", step, "--steps", int(TIMED * rows))
+        return {"step": step, "seconds": run.train_seconds / TIMED, "loss": loss, "extrapolated": True}
+    run = program.train(f"words-{name}-exact-epoch", train, *exact, "--test", test, "--step", step, "--schedule", "linear")
+    return {"step": step, "seconds": run.train_seconds, "loss": run.loss("test"), "extrapolated": False}
+
+
+def part(options, program, verdicts):
+    results, rows = [], []
+    for name, sooner in SETS:
+        if options.data and name not in options.data:
+            continue
+        try:
+            train, test, more = rows_of(name)
+        except Missing as why:
+            verdicts.skipped(2, str(why))
+            continue
+        exact = exact_epoch(options, program, name, train, test, more)
+        result = {"data": name, "exact": exact, "flagship": []}
+        flagship = options.instead or []
+        for share in (1 / sooner, 3 / sooner):
+            run = program.train(f"words-{name}-flagship-{share:.2g}", train, "--test", test, *more, *flagship, "--seconds",
+                                f"{share * exact['seconds']:.3f}")
+            result["flagship"].append({"budget": share * exact["seconds"], "seconds": run.train_seconds,
+                                       "loss": run.loss("test")})
+        results.append(result)
+        soon, later = result["flagship"]
+        rows.append((f"{name}, exact, one epoch{', extrapolated' if exact['extrapolated'] else ''}", f"{exact['step']:g}",
+                     f"{exact['seconds']:.2f}", number(exact["loss"]) if exact["loss"] is not None else "not run"))
+        rows += [(f"{name}, default", "-", f"{run['seconds']:.2f}", number(run["loss"])) for run in (soon, later)]
+        if exact["loss"] is None:
+            verdicts.skipped(2, f"{name}: no log-loss of a whole epoch of exact softmax; run without --quick once")
+            continue
+        what = f"test log-loss, {name}"
+        verdicts.at_most(2, f"{what}, in 1/{sooner} of exact's time", soon["loss"], exact["loss"])
+        verdicts.below(2, f"{what}, and lower in 3/{sooner}", later["loss"], min(exact["loss"], soon["loss"] or 0))
+        verdicts.at_most(2, f"seconds, {name}", soon["seconds"], 1.05 * exact["seconds"] / sooner)
+    if rows:
+        show("Test log-loss against training time", ("", "step", "seconds", "test log-loss"), rows)
+    return results
