@@ -80,7 +80,7 @@ def part(options, program, verdicts):
                 best["seconds"] = min(best["seconds"], again["seconds"])
             run = program.train(f"lbfgs-{name}-{round_}", data_file(name), "--test", data_file(name, "test"), *PAPER,
                                 *(options.instead or []))
-            runs.append({"seconds": run.without_reading, "fit_seconds": final_fit(run), "loss": run.loss("test")})
+            runs.append({"seconds": run.without_reading, "fit_seconds": run.fit_seconds, "loss": run.loss("test")})
         results.append({"data": name, "lbfgs": fits, "runs": runs})
         rows += [(f"{name}, L-BFGS, C = {f['C']:g}", f"{f['seconds']:.2f}", "", number(f["loss"])) for f in fits]
         mine = {"loss": max((run["loss"] for run in runs), key=lambda loss: float("inf") if loss is None else loss),
@@ -93,8 +93,3 @@ def part(options, program, verdicts):
         show(f"Test log-loss beside scikit-learn's L-BFGS (its best C counts, truemax's worst of {options.rounds} runs)",
              ("", "seconds", "final fit", "test log-loss"), rows)
     return results
-
-
-def final_fit(run):
-    """Seconds of the final fit: what the log says of it, else all training."""
-    return run.end.get("fit_seconds", run.train_seconds)

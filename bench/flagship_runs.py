@@ -41,8 +41,10 @@ class Outcome:
             self.events = [json.loads(line) for line in lines]
         evaluations = [event for event in self.events if event["event"] == "evaluate"]
         self.last = evaluations[-1] if evaluations else {}
-        self.config = self.events[0]["config"] if self.events else {}
-        self.end = self.events[-1] if self.events and self.events[-1]["event"] == "end" else {}
+        # An automatic run says what it chose, and how long that took.
+        chosen = [event for event in self.events if event["event"] == "chosen"]
+        self.config = (chosen or self.events)[-1 if chosen else 0]["config"]
+        self.trial_seconds = chosen[-1].get("seconds", 0.0) if chosen else 0.0
 
     def loss(self, part):
         """The last log-loss, None where the run diverged."""
@@ -54,9 +56,14 @@ class Outcome:
         return self.last.get("train_seconds", 0.0)
 
     @property
+    def fit_seconds(self):
+        """Of the final fit alone."""
+        return self.train_seconds - self.trial_seconds
+
+    @property
     def without_reading(self):
         """All seconds of the process but those of reading the files."""
-        return self.wall_seconds - (self.events[0].get("read_seconds", 0.0) if self.events else 0.0)
+        return self.wall_seconds - self.events[0].get("read_seconds", 0.0)
 
 
 class Program:

@@ -3,7 +3,7 @@ import json
 import math
 import os
 
-WIDTH, HEIGHT, LEFT, TOP, GAP = 400, 300, 56, 74, 60
+WIDTH, HEIGHT, LEFT, TOP, GAP = 400, 300, 56, 82, 76
 # Line, light and dark colour, the mark of a point: told apart without colours too.
 LINES = {"prox": ("#2a78d6", "#3987e5", "circle"), "implicit": ("#eb6834", "#d95926", "square"),
          "umax": ("#1baf7a", "#199e70", "triangle"), "scent": ("#4a3aa7", "#9085e9", "diamond"),
@@ -55,10 +55,12 @@ class Panel:
 
     def axes(self, title):
         out = [f'<text x="{self.left}" y="{TOP - 12}" font-weight="600">{title}</text>']
-        for exponent in range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1):
-            y = self.y(10.0**exponent)
+        exponents = range(round(math.log10(self.low)), round(math.log10(self.high)) + 1)
+        ticks = [d * 10.0**e for e in exponents for d in ((1, 2, 5) if len(exponents) < 3 else (1,))]
+        for tick in (tick for tick in ticks if tick <= self.high):
+            y = self.y(tick)
             out.append(f'<path class="grid" d="M{self.left} {y:.1f}h{WIDTH}"/>'
-                       f'<text class="soft" x="{self.left - 8}" y="{y + 4:.1f}" text-anchor="end">{power(10.0**exponent)}</text>')
+                       f'<text class="soft" x="{self.left - 8}" y="{y + 4:.1f}" text-anchor="end">{power(tick)}</text>')
         for step in self.steps:
             out.append(f'<text class="soft" x="{self.x(step):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{power(step)}</text>')
         out.append(f'<text class="soft" x="{self.left + WIDTH / 2}" y="{TOP + HEIGHT + 38}" text-anchor="middle">step</text>')
@@ -67,14 +69,14 @@ class Panel:
     def line(self, name, points):
         """`points`: (step, loss or None). What lies above the panel or diverged is an open cross at the upper edge."""
         color, kind = f"var(--{name})", LINES[name][2]
-        inside = [(self.x(step), self.y(loss)) for step, loss in points if loss is not None and loss <= self.high]
-        out = []
-        if inside:
-            out.append(f'<path class="line" stroke="{color}" d="M' + "L".join(f"{x:.1f} {y:.1f}" for x, y in inside) + '"/>')
-        out += [mark(kind, x, y, color) for x, y in inside]
-        for step, loss in points:
-            if loss is None or loss > self.high:
-                out.append(f'<path class="off" stroke="{color}" d="M{self.x(step) - 4:.1f} {TOP - 4}l8 8m0 -8l-8 8"/>')
+        places = [(self.x(step), TOP, True) if loss is None or loss > self.high else (self.x(step), self.y(loss), False)
+                  for step, loss in points]
+        # Lines lead to the upper edge and come back from it, but do not run along it.
+        pieces = [f"M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" for a, b in zip(places, places[1:]) if not (a[2] and b[2])]
+        out = [f'<path class="line" stroke="{color}" d="{"".join(pieces)}"/>']
+        for x, y, off in places:
+            cross = f'<path class="off" stroke="{color}" d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"/>'
+            out.append(cross if off else mark(kind, x, y, color))
         return out
 
 
@@ -86,8 +88,6 @@ def draw(logs, path, title):
         raise ValueError(f"no line for {', '.join(sorted(unknown))}; add it to LINES of bench/step_plot.py")
     sets = list(dict.fromkeys(data for _, data, _, _ in runs))
     steps = sorted({step for _, _, step, _ in runs})
-    seen = [loss for *_, loss in runs if loss is not None]
-    low, high = 10 ** math.floor(math.log10(min(seen))), 10.0
     width = LEFT + len(sets) * (WIDTH + GAP)
     colors = ["; ".join(f"--{name}: {shades[dark]}" for name, shades in LINES.items()) for dark in (0, 1)]
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {TOP + HEIGHT + 52}" role="img">',
@@ -103,9 +103,10 @@ def draw(logs, path, title):
     out.append(f'<path class="off" stroke="var(--soft)" d="M{x + 4} 34l8 8m0 -8l-8 8"/>'
                f'<text class="soft" x="{x + 18}" y="42">above 10, or diverged</text>')
     for i, data in enumerate(sets):
-        panel = Panel(LEFT + i * (WIDTH + GAP), steps, low, high)
+        least = min(loss for _, of, _, loss in runs if of == data and loss is not None)
+        panel = Panel(LEFT + i * (WIDTH + GAP), steps, 10 ** math.floor(math.log10(least)), 10.0)
         out += panel.axes(data)
-        for name in LINES:
+        for name in reversed(LINES):  # the first lies on top
             out += panel.line(name, sorted((step, loss) for method, of, step, loss in runs if (method, of) == (name, data)))
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join([*out, "</svg>", ""]))
