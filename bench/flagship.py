@@ -1,16 +1,19 @@
 #!/usr/bin/python3
 """Does the default solver keep its promises? One part for each of them:
 
-  train     1. train log-loss in the training time of the paper's own best: Implicit SGD, 50 epochs, best step of 10^-3 ... 10^3
-  words     2. next word on wikitext2, and fb15k-237: the test log-loss of one epoch of exact softmax, in a part of its time
+  train     1. train log-loss in the training time of the paper's own best: Implicit SGD, 50 epochs, best step of
+               10^-3 ... 10^3
+  words     2. next word on wikitext2, and fb15k-237: the test log-loss of one epoch of exact softmax, in a part of its
+               time
   lbfgs     3. test log-loss and time beside scikit-learn's L-BFGS
   robust    4. log-loss against the step, 50 epochs; draws docs/step-robustness.svg from the run logs
   classes   5. steps/s with 10^4 and with 10^6 classes, beside a kernel that only touches the memory
 
 usage: bench/flagship.py PART ... [--json FILE]          (all parts: all)
 
-One thread, on one core. Contestants take turns, the best of --rounds counts. Prints tables and verdicts, writes JSON with the load of
-the machine in it. The exit code is 1 where a promise is not kept; parts whose data are missing are skipped and say so.
+One thread, on one core. Contestants take turns, the best of --rounds counts. Prints tables and verdicts, writes JSON
+with the load of the machine in it. The exit code is 1 where a promise is not kept; parts whose data are missing are
+skipped and say so.
 """
 import argparse
 import json
@@ -93,7 +96,8 @@ def part_classes(options, program, verdicts):
         rows = [(f"K = {r[size]['classes']:,}", f"{r[size]['prox_steps_per_second']:,.0f}",
                  f"{r[size]['touch_steps_per_second']:,.0f}") for size in ("few", "many")]
         rows.append(("ratio", f"{r['prox_ratio']:.3f}", f"{r['touch_ratio']:.3f}"))
-        show(f"Steps/s against the number of classes, {r['blocks_per_step']} blocks a step: {words}", ("", "prox", "touch only"), rows)
+        show(f"Steps/s against the number of classes, {r['blocks_per_step']} blocks a step: {words}",
+             ("", "prox", "touch only"), rows)
         verdicts.at_most(5, f"ratio of prox over ratio of touching, {setting}", r["quotient"], TIMES_TOUCH)
     return result
 
@@ -114,6 +118,7 @@ def main():
     parser.add_argument("--instead", type=str.split, metavar="'OPTIONS'",
                         help="options to train with instead of the default solver's, to try others")
     parser.add_argument("--exact-step", type=float, help="words: the step of exact softmax (default: the best on a part)")
+    parser.add_argument("--words-rows", type=int, default=0, help="words: only the first so many rows of wikitext2 (default: all)")
     parser.add_argument("--auto-step", type=float, help="robust: the automatic step (default: as the solver chooses it)")
     parser.add_argument("--core", type=int, help="the core to run on (default: the first allowed one)")
     parser.add_argument("--json", default=os.path.join(ROOT, "build/bench/flagship.json"))

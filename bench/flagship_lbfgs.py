@@ -1,8 +1,10 @@
 """Test log-loss with all defaults beside scikit-learn's L-BFGS, and the time of both.
 
-scikit-learn: LogisticRegression (multinomial, lbfgs) on the same rows, of unit length, first label only, for C of 3, 10, 30 and 100; its best
-test log-loss is the mark, the time is that of one fit at that C. truemax: `train TRAIN --test TEST` with nothing but the preprocessing. Its
-time is that of the whole process but reading: search, validation, the final fit and evaluation."""
+scikit-learn: LogisticRegression (multinomial, lbfgs) on the same rows, of unit length, first label only, for C of 3,
+10, 30 and 100; its best test log-loss is the mark, the time is that of one fit at that C. truemax: `train TRAIN
+--test TEST` with nothing but the preprocessing. Its time is that of the whole process but reading: search,
+validation, the final fit and evaluation.
+"""
 import os
 import sys
 import time

@@ -1,7 +1,8 @@
 """Log-loss against the step: the paper's Figure 2 over more methods and larger steps, 50 epochs, decay 0.9.
 
-`scent` and `importance` have the draw of `prox`, so that only the step differs; `implicit` and `umax` those of the paper, one class and
-five. The automatic step is the one that the default solver chooses for the training likelihood."""
+`scent` and `importance` have the draw of `prox`, so that only the step differs; `implicit` and `umax` those of the
+paper, one class and five. The automatic step is the one that the default solver chooses for the training likelihood.
+"""
 import os
 
 import step_plot

@@ -75,9 +75,12 @@ class Program:
         self.path, self.logs, self.seed = path, logs, seed
         os.makedirs(logs, exist_ok=True)
 
+    def log_of(self, name):
+        return os.path.join(self.logs, re.sub(r"[^\w.+-]", "_", name) + ".jsonl")
+
     def train(self, name, data, *options):
         """`name`: of the log."""
-        log = os.path.join(self.logs, re.sub(r"[^\w.+-]", "_", name) + ".jsonl")
+        log = self.log_of(name)
         command = [self.path, "train", data, *map(str, options), "--threads", "1", "--seed", str(self.seed), "--model", "none",
                    "--log", log, "--quiet"]
         begin = time.monotonic()

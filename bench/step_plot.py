@@ -62,7 +62,8 @@ class Panel:
             out.append(f'<path class="grid" d="M{self.left} {y:.1f}h{WIDTH}"/>'
                        f'<text class="soft" x="{self.left - 8}" y="{y + 4:.1f}" text-anchor="end">{power(tick)}</text>')
         for step in self.steps:
-            out.append(f'<text class="soft" x="{self.x(step):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{power(step)}</text>')
+            out.append(f'<text class="soft" x="{self.x(step):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">'
+                       f"{power(step)}</text>")
         out.append(f'<text class="soft" x="{self.left + WIDTH / 2}" y="{TOP + HEIGHT + 38}" text-anchor="middle">step</text>')
         return out
 
@@ -97,8 +98,8 @@ def draw(logs, path, title):
            f'<text x="{LEFT}" y="20" font-weight="600">{title}</text>']
     x = LEFT
     for name in (name for name in LINES if any(method == name for method, *_ in runs)):
-        out.append(f'<path class="line" stroke="var(--{name})" d="M{x} 38h24"/>' + mark(LINES[name][2], x + 12, 38, f"var(--{name})")
-                   + f'<text x="{x + 30}" y="42">{name}</text>')
+        out.append(f'<path class="line" stroke="var(--{name})" d="M{x} 38h24"/>'
+                   + mark(LINES[name][2], x + 12, 38, f"var(--{name})") + f'<text x="{x + 30}" y="42">{name}</text>')
         x += 50 + 7 * len(name)
     out.append(f'<path class="off" stroke="var(--soft)" d="M{x + 4} 34l8 8m0 -8l-8 8"/>'
                f'<text class="soft" x="{x + 18}" y="42">above 10, or diverged</text>')
