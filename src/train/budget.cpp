@@ -110,6 +110,7 @@ class Trainee {
   double seconds() const { return watch_.seconds(); }
   double epochs() const { return epochs_of(state_, steps_); }
   std::uint64_t steps() const { return state_.epoch * steps_ + state_.step; }
+  double step() const { return options_.step; }
 
  private:
   // The watch runs while this lives, also where a divergence ends it.
@@ -164,6 +165,7 @@ class Note {
   ~Note() {
     run_.seconds = trainee_.seconds();
     run_.steps = trainee_.steps();
+    run_.step = trainee_.step();
   }
   Note(const Note&) = delete;
   Note& operator=(const Note&) = delete;

@@ -34,6 +34,7 @@ struct BudgetedRun {
   bool interrupted = false;  // `stop` was raised
   double seconds = 0;        // of training
   std::uint64_t steps = 0;
+  double step = 0;  // size of the first one: given, or found by auto
 
   bool whole() const { return !interrupted && divergence.empty(); }
 };

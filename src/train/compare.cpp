@@ -103,6 +103,7 @@ class Comparison {
           if (contender.grid) train.step = options_.steps[s];
           CompareRun one{d, c, train.step, false, once(d, &contender, train, budget)};
           one.done = !one.result.interrupted;
+          if (train.automatic()) one.step = one.result.step;
           result_.runs.push_back(std::move(one));
         }
     }
@@ -134,6 +135,7 @@ class Comparison {
     result_.budget_step.push_back(0);
     if (!measures()) return budget;
     TrainOptions train;
+    train.method = "implicit";
     if (!options_.contenders.empty()) {  // what is common to all of them
       const TrainOptions& common = options_.contenders[0].options;
       train.seed = common.seed, train.decay = common.decay, train.visit = common.visit;

@@ -224,6 +224,17 @@ TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
   EXPECT_GE(result.runs[0].result.seconds, 0.149);
 }
 
+TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {
+  const Dataset data = random_data({.rows = 300});
+  CompareOptions options = options_of_list("auto,prox", {0.1, 1});
+  options.epochs = 2;
+  const CompareResult result = compare({{"a", &data, nullptr}}, options, kGoOn);
+  ASSERT_EQ(result.runs.size(), 3U);
+  EXPECT_EQ(result.runs[0].contender, 0U);
+  EXPECT_TRUE(result.runs[0].figure(CompareBy::train).has_value());
+  EXPECT_NE(result.runs[0].step, TrainOptions().step);
+}
+
 TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
   const Dataset data = random_data({});
   CompareOptions options = options_of_list("implicit,umax,ove", {0.1, 1});
