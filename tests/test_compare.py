@@ -148,7 +148,12 @@ class Tune(ProgramTest):
         next_line = re.search(r"(?m)^next    truemax (.*)$", result.stdout)[1]
         self.assertIn("--normalize l2", next_line)
         self.assertIn(f"--step {trials[0]['tried']['step']:g}", next_line)
-        self.fine(*shlex.split(next_line))
+        # It trains what was tried: auto, with nothing left to search.
+        self.assertNotIn("--method", next_line)
+        trained = self.fine(*shlex.split(next_line)).stdout
+        self.assertIn("draw head-blocks", trained)
+        self.assertIn("8 epochs", trained)
+        self.assertNotIn("to be found", trained)
 
     def test_the_number_of_threads_changes_nothing(self):
         def without_clock(found):

@@ -90,13 +90,20 @@ std::string next_command(TuneCommand& command, const Trial& winner, const std::v
   std::string line = "truemax train " + shell_word(command.run.train_path);
   if (!command.valid.empty()) line += " --valid " + shell_word(command.valid);
   TrainOptions best = winner.options;
+  // What auto chose follows from auto again, as long as nothing is left for it to search.
+  best.method = command.run.train.method;
+  for (const auto& [name, value] : winner.settings)
+    if (name == "method") best.method = value;
+  const bool automatic = best.automatic();
   OptionTable all, of_winner;
   command.run.describe(all);  // what training takes
   best.describe(of_winner);
   for (const Option& option : all.options()) {
     if (option.name == "valid") continue;  // said above
     const Option* chosen = of_winner.find(option.name);
-    const bool always = option.name == "method" || option.name == "step";
+    const bool always =
+        option.name == "step" ||
+        (automatic ? option.name == "ridge" || option.name == "epochs" : option.name == "method");
     const bool typed =
         command.was_given(option.name) && (option.name == "epochs" || !is_of_whole_run(option.name));
     if (!always && !typed && !tried(tries, option.name)) continue;
