@@ -171,6 +171,14 @@ class Validation(ProgramTest):
         self.assertAlmostEqual(self.metrics("m.safetensors", "valid.txt")["log_loss"],
                                evaluations[-1]["valid"]["log_loss"], places=12)
 
+    def test_without_a_method_trials_are_judged_by_the_validation_file(self):
+        self.fine("train", self.train, "--valid", "valid.txt", "--model", "m.safetensors", "--log", "m.jsonl")
+        log = events(self.path("m.jsonl"))
+        trials = [e for e in log if e["event"] == "trial"]
+        self.assertGreater(len(trials), 2)
+        self.assertEqual({(e["rows"], e["judged_on"]) for e in trials}, {(300, 300)})
+        self.assertIn("valid", [e for e in log if e["event"] == "evaluate"][-1])
+
     def test_a_share_is_set_aside_and_its_classes_and_features_stay(self):
         _, whole = self.log_of("--epochs", 1)
         _, log = self.log_of("--epochs", 1, "--valid-share", 0.1)

@@ -94,8 +94,7 @@ class TRUEMAX_API Model {
   using Callback = std::function<bool(const Evaluation& evaluation)>;
 
   // Options: those of `truemax train` that concern training (method, step, decay, epochs, seconds, steps,
-  // valid-share, patience, seed, ...), and memory-limit. Without method and step the step is fitted to the
-  // rows, as there.
+  // valid-share, patience, seed, ...), and memory-limit. Without method: auto, as there.
   static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
   // With validation rows of their own (Data::read_beside) in place of valid-share.
   static Model train(const Data& data, const Data& valid, const Options& options = {},

@@ -177,7 +177,9 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
     train_options.describe(table);
     describe_memory_limit(table, &memory_limit);
     set_options(table, options);
-    train_options.complete([&](const char* name) { return options.count(name) > 0; });
+    train_options.complete([&](const char* name) {
+      return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
+    });
     train_options.check();
     if (given_valid != nullptr && train_options.valid_share > 0)
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");

@@ -103,7 +103,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("eval-every")) eval_every = 0;
     if (!given("draw") && !open.shape) draw = "head-blocks";
     const bool searches = open.step || open.ridge || open.epochs;
-    if (!given("valid-share")) valid_share = searches && !aims_at_train ? 0.1 : 0;
+    if (!given("valid-share")) valid_share = searches && !aims_at_train && !given("valid") ? 0.1 : 0;
   }
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
   // Evaluations take no training time, but the user's: thousands of epochs may fit into a second.
