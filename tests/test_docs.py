@@ -55,6 +55,26 @@ class Documents(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(os.listdir(folder), ["train.txt"])
 
+    def test_the_page_of_methods_has_every_method_with_its_bias_and_cost(self):
+        page, seen = document("docs", "methods.md"), 0
+        for line in truemax("methods").stdout.split("\n\n")[0].splitlines()[2:]:
+            name, biased, _, _, cost = re.split(r"  +", line, maxsplit=4)
+            seen += 1
+            with self.subTest(name):
+                self.assertIn(f"\n| `{name}` | {biased} | {cost} |", page)
+                section = re.search(rf"(?ms)^### {name}$(.*?)(?=^##|\Z)", page)
+                self.assertIsNotNone(section, "no section")
+                self.assertEqual(section[1].strip().startswith("Biased"), biased == "yes")
+        self.assertGreater(seen, 10)
+
+    def test_the_page_of_methods_has_every_draw_with_its_memory(self):
+        page, seen = document("docs", "methods.md"), 0
+        for line in truemax("methods").stdout.split("\n\n")[2].splitlines()[2:]:
+            name, memory, _ = re.split(r"  +", line, maxsplit=2)
+            seen += 1
+            self.assertRegex(page, rf"(?m)^\| `{name}` \|.*\| {memory} \|$")
+        self.assertGreater(seen, 4)
+
     def test_paths_in_the_documents_exist(self):
         seen = 0
         for folder, name in documents():
