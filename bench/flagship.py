@@ -121,12 +121,15 @@ def main():
     parser.add_argument("--words-rows", type=int, default=0, help="words: only the first so many rows of wikitext2 (default: all)")
     parser.add_argument("--auto-step", type=float, help="robust: the automatic step (default: as the solver chooses it)")
     parser.add_argument("--core", type=int, help="the core to run on (default: the first allowed one)")
+    parser.add_argument("--logs", default=os.path.join(ROOT, "build/bench/flagship-logs"), help="where the run logs go")
     parser.add_argument("--json", default=os.path.join(ROOT, "build/bench/flagship.json"))
     options = parser.parse_args()
+    if options.rounds < 1 or options.words_rows < 0:
+        fail("--rounds takes a whole number from 1 up, --words-rows one from 0 up")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0)) if options.core is None else options.core})
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # must be set before NumPy is there
         os.environ[name] = "1"
-    program = Program(options.program, os.path.join(ROOT, "build/bench/flagship-logs"))
+    program = Program(options.program, options.logs)
     verdicts, results = Verdicts(), {"load_before": os.getloadavg()}
     for name in PARTS if "all" in options.parts else options.parts:
         results[name] = PARTS[name](options, program, verdicts)

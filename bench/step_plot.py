@@ -1,4 +1,5 @@
 """Log-loss against the step, one panel a data set, drawn as SVG from run logs. Light or dark as the reader has it."""
+import html
 import json
 import math
 import os
@@ -87,6 +88,7 @@ def draw(logs, path, title):
     unknown = {method for method, *_ in runs} - set(LINES)
     if unknown:
         raise ValueError(f"no line for {', '.join(sorted(unknown))}; add it to LINES of bench/step_plot.py")
+    title = html.escape(title)
     sets = list(dict.fromkeys(data for _, data, _, _ in runs))
     steps = sorted({step for _, _, step, _ in runs})
     width = LEFT + len(sets) * (WIDTH + GAP)
@@ -106,7 +108,7 @@ def draw(logs, path, title):
     for i, data in enumerate(sets):
         least = min(loss for _, of, _, loss in runs if of == data and loss is not None)
         panel = Panel(LEFT + i * (WIDTH + GAP), steps, 10 ** math.floor(math.log10(least)), 10.0)
-        out += panel.axes(data)
+        out += panel.axes(html.escape(data))
         for name in reversed(LINES):  # the first lies on top
             out += panel.line(name, sorted((step, loss) for method, of, step, loss in runs if (method, of) == (name, data)))
     with open(path, "w", encoding="utf-8") as file:
