@@ -201,8 +201,9 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
     std::atomic<bool> stop{false};
     CallbackObserver observer(callback, stop);
     TrainObserver* const observers[] = {&observer};
-    if (train_options.open.any()) choose_by_trials(sets, train_options, watch, observers, stop);
-    TrainState state = make_state(rows, train_options);
+    Weights spare;  // the memory of the trials
+    if (train_options.open.any()) choose_by_trials(sets, train_options, watch, observers, stop, &spare);
+    TrainState state = make_state(rows, train_options, &spare);
     TrainExtras extras;
     if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
     const TrainOutcome outcome = truemax::train(sets, train_options, state, watch, observers, stop, extras);

@@ -50,12 +50,13 @@ double mean_weight(const Dataset& data) {
 class Search {
  public:
   Search(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop)
+         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare)
       : sets_(sets),
         options_(options),
         watch_(watch),
         observers_(observers),
         stop_(stop),
+        spare_(spare),
         cost_(step_cost(sets.data)),
         norm_(mean_squared_norm(sets.data)),
         weight_(mean_weight(sets.data)),
@@ -119,7 +120,7 @@ class Search {
     Stopwatch own;
     own.resume();
     const std::uint64_t epoch_steps = steps_per_epoch(data.size(), o);
-    TrainState state = make_state(data, o);
+    TrainState state = make_state(data, o, &spare_);
     StepPlan plan(o, epoch_steps);
     double loss = kInfinity;
     try {
@@ -130,6 +131,7 @@ class Search {
         loss = metrics->log_loss;
     } catch (const DivergenceError&) {  // its loss is what a lost trial has
     }
+    spare_ = std::move(state.weights);
     if (over()) return kInfinity;
     ++trials_;
     SearchTrial tried;
@@ -216,7 +218,7 @@ class Search {
     const Dataset& small = part < n ? some : data;
     const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
     const double one_trial = static_cast<double>(steps) * cost_.step(blocks_of_step()) + weight_bytes() / 32;
-    int most = 8;  // trials; fewer where each is dear
+    int most = 10;  // trials; fewer where each is dear
     while (most > 3 && most * one_trial > 3 * n * cost_.step(blocks_of_step()) + 4e7) --most;
     if (too_dear(static_cast<double>(steps))) most = 0;
     const Dataset judge = judges(valid, static_cast<double>(steps));
@@ -229,13 +231,13 @@ class Search {
     if (ridge && most > 0) {
       const double unit = o.ridge;
       const double mu = walk(
-          unit, kRidgeFactor, kGain, most - 3, kInfinity,
+          unit, kRidgeFactor, kGain, std::max(1, most - 5), kInfinity,
           [&](double at) { return try_with("ridge", o.step, at); }, &least);
       o.ridge = std::min(mu, 1e15);
     }
     if (step && most >= 5 && !over())
       o.step = clamped(walk(
-          o.step, kValidStepFactor, kGain, 2, least,
+          o.step, kValidStepFactor, kGain, 3, least,
           [&](double size) { return try_with("step", size, o.ridge); }, &least));
     if (!epochs || over()) return;
     // Epochs: longer and longer runs from the beginning, until one is no better.
@@ -265,6 +267,7 @@ class Search {
   const Stopwatch& watch_;
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
+  Weights& spare_;
   StepCost cost_;
   double norm_, weight_, step_unit_;
   std::uint64_t trials_ = 0;
@@ -305,8 +308,10 @@ void choose_shape(const Dataset& data, TrainOptions& options) {
 }
 
 bool choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop) {
-  return Search(sets, options, watch, observers, stop).run();
+                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                      Weights* spare) {
+  Weights own;
+  return Search(sets, options, watch, observers, stop, spare != nullptr ? *spare : own).run();
 }
 
 }  // namespace truemax

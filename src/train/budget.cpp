@@ -81,7 +81,7 @@ class Trainee {
         plan_(options_, steps_, &watch_) {
     const Running running(watch_);  // W and the tables of a method are part of what it costs
     runner_ = make_epoch_runner(data, options_);
-    state_ = make_state(data, options_);
+    state_ = make_state(data, options_, &spare_);
   }
 
   // The end of the budget is kept by the plan; a moment before it is when the alarm says so.
@@ -127,7 +127,7 @@ class Trainee {
     if (!options.automatic()) return options;
     const Running running(watch_);
     choose_shape(data_, options);
-    if (options.open.any()) choose_by_trials({data_, nullptr, nullptr}, options, watch_, {}, stop_);
+    if (options.open.any()) choose_by_trials({data_, nullptr, nullptr}, options, watch_, {}, stop_, &spare_);
     return options;
   }
 
@@ -135,6 +135,7 @@ class Trainee {
   const std::function<void()>& tick_;
   const std::atomic<bool>& stop_;
   Stopwatch watch_;
+  Weights spare_;  // the memory of trials
   TrainOptions options_;
   std::uint64_t steps_;
   std::unique_ptr<EpochRunner> runner_;

@@ -507,11 +507,18 @@ double start_intercept(const ClassList& classes, Weights& weights) {
 
 }  // namespace
 
-TrainState make_state(const Dataset& data, const TrainOptions& options) {
+TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare) {
   const MethodInfo& info = find_method(options.method);
   TrainState state;
   const std::size_t classes = data.classes->size(), features = data.space->features;
-  state.weights = Weights(classes, features, options.intercept);
+  if (spare != nullptr && spare->classes() == classes && spare->features() == features &&
+      spare->has_intercept() == options.intercept) {
+    state.weights = std::move(*spare);
+    *spare = Weights();
+    state.weights.clear();
+  } else {
+    state.weights = Weights(classes, features, options.intercept);
+  }
   if (options.ridge > 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, classes, features, options.intercept);
   double log_total = std::log(static_cast<double>(classes));  // of exp(intercept)

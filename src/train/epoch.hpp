@@ -35,7 +35,8 @@ std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options);
 std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options);
 
 // W = 0; u = 0, or its exact value there for methods that want it.
-TrainState make_state(const Dataset& data, const TrainOptions& options);
+// `spare`: weights of a run before, whose memory is used again where its shape is right; may be null.
+TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare = nullptr);
 
 // Asks for the memory of a row that a later step will use.
 inline void prefetch_row(const Dataset& data, const TrainState& state, std::size_t i) {

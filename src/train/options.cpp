@@ -74,6 +74,9 @@ void TrainOptions::describe(OptionTable& table) {
   table.count("eval-every", &eval_every, {0, 1e9},
               "Evaluate after every so many epochs; the last epoch always is. 0: only the last. "
               "Where it is not given: 0 with --seconds, 1 with --patience.");
+  table.toggle("eval-train", &eval_train,
+               "Evaluate the training rows too. Without them (--no-eval-train) a run on very many rows and "
+               "classes ends sooner; there must be other rows to evaluate.");
   table.number(
       "valid-share", &valid_share, {0, 0.9},
       "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "

@@ -50,6 +50,7 @@ struct TrainOptions {
   std::uint64_t eval_every = 10;  // 0: only after the last epoch
   double valid_share = 0;         // of the rows, set aside for validation
   std::uint64_t patience = 0;     // evaluations without a better validation log-loss before the end; 0: off
+  bool eval_train = true;         // evaluate the training rows too
   std::uint64_t threads = 0;      // 0: all cores
   RuleOptions rule;
   OpenChoices open;  // set by complete()

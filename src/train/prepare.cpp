@@ -101,6 +101,9 @@ PreparedRun prepare_run(RunOptions options) {
         "standard input can be read once only; name files for all but one of the training data, --test and "
         "--valid");
   require_valid_options(options);
+  if (!options.train.eval_train && options.test_path.empty() && options.test_split.empty() &&
+      options.valid_path.empty() && (options.train.valid_share == 0 || options.train.automatic()))
+    throw UserError("--no-eval-train: there are no other rows to evaluate; add --test FILE, or leave it out");
   if (!options.test_label_file.empty() && options.test_path.empty())
     throw UserError("--test-label-file: there is no --test whose labels these could be; add --test FILE");
   if (!options.test_row_weights.empty() && options.test_path.empty())

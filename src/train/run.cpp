@@ -199,9 +199,10 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
 
   FinishedRun finished;
   TrialCounter counter;
+  Weights spare;  // the memory of the trials
   if (options.train.open.any()) {
     observers.push_back(&counter);
-    choose_by_trials(run.sets(), options.train, run.watch, observers, stop);
+    choose_by_trials(run.sets(), options.train, run.watch, observers, stop, &spare);
     observers.pop_back();
     finished.trials = counter.count, finished.trial_seconds = run.watch.seconds_running();
   }
@@ -210,7 +211,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                 {"config", options.to_json()},
                 {"trials", finished.trials},
                 {"seconds", finished.trial_seconds}});
-  TrainState state = make_state(run.data, options.train);
+  TrainState state = make_state(run.data, options.train, &spare);
   TrainExtras extras;
   if (run.recording) extras.recording = &*run.recording;
   if (run.memory.best_on_disk) extras.best_folder = best_folder(options);

@@ -12,19 +12,22 @@ namespace {
 // Evaluates the sets of a run one after the other; false where `stop` was raised.
 class Evaluator {
  public:
-  Evaluator(const TrainSets& sets, std::size_t threads, std::span<TrainObserver* const> observers,
+  Evaluator(const TrainSets& sets, const TrainOptions& options, std::span<TrainObserver* const> observers,
             const std::atomic<bool>& stop)
-      : sets_(sets), threads_(threads), observers_(observers), stop_(stop) {}
+      : sets_(sets),
+        with_train_(options.eval_train),
+        threads_(options.thread_count()),
+        observers_(observers),
+        stop_(stop) {}
 
   bool all(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights,
-               {{&sets_.data, &record.train}, {sets_.valid, &record.valid}, {sets_.test, &record.test}});
+    return run(weights, {{train(), &record.train}, {sets_.valid, &record.valid}, {sets_.test, &record.test}});
   }
   bool valid(const Weights& weights, EvaluationRecord& record) const {
     return run(weights, {{sets_.valid, &record.valid}});
   }
   bool all_but_valid(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{&sets_.data, &record.train}, {sets_.test, &record.test}});
+    return run(weights, {{train(), &record.train}, {sets_.test, &record.test}});
   }
   void tell(const EvaluationRecord& record) const {
     for (TrainObserver* o : observers_) o->evaluated(record);
@@ -32,6 +35,8 @@ class Evaluator {
 
  private:
   using Task = std::pair<const Dataset*, std::optional<Metrics>*>;
+
+  const Dataset* train() const { return with_train_ ? &sets_.data : nullptr; }
 
   bool run(const Weights& weights, std::initializer_list<Task> tasks) const {
     std::size_t of = 0, before = 0;
@@ -48,6 +53,7 @@ class Evaluator {
   }
 
   const TrainSets& sets_;
+  bool with_train_;
   std::size_t threads_;
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
@@ -90,7 +96,7 @@ TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainStat
   const auto runner = make_epoch_runner(data, options);
   const std::uint64_t epoch_steps = steps_per_epoch(data.size(), options);
   StepPlan plan(options, epoch_steps, &watch, extras.recording);
-  const Evaluator evaluator(sets, options.thread_count(), observers, stop);
+  const Evaluator evaluator(sets, options, observers, stop);
   EarlyStop early(sets.valid != nullptr ? options.patience : 0, extras.best_folder);
   const auto steps_done = [&] { return state.epoch * epoch_steps + state.step; };
   const auto step_watch = [&](std::uint64_t steps) {

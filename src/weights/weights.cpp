@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace truemax {
@@ -50,6 +51,13 @@ void Weights::scale_all(double factor) {
   for (ClassId k = 0; k < classes_; ++k) fold(k);
   common_scale_ = 1;
   std::fill(scale_.begin(), scale_.end(), 1.0);
+}
+
+void Weights::clear() {
+  std::memset(buffer_.data(), 0, blocks() * features_ * kLanes * sizeof(float));
+  std::fill(intercept_.begin(), intercept_.end(), 0.0F);
+  scale_.clear();
+  common_scale_ = 1;
 }
 
 void Weights::clear_class(ClassId k) {

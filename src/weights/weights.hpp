@@ -59,6 +59,8 @@ class Weights {
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
   }
   void scale_all(double factor);                                  // W *= factor, 0 < factor <= 1
+  // W = 0, as made, in the memory that is there: fresh memory costs more than clearing it.
+  void clear();
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
 
