@@ -26,6 +26,7 @@ constexpr double kUntriedTrainStep = 30;
 constexpr double kFirstRidge = 0.1, kRidgeFactor = 3.1622776601683795;
 constexpr std::uint64_t kTrainEpochs = 50, kMostEpochs = 64;
 constexpr double kMostVisits = 4.2e6;  // rows that the longest trial of epochs may visit
+constexpr double kMostRefining = 5e5;  // and those of the last, which are worth less
 // A trial may take about so much of --seconds, at so many seconds a line; and all of them together no more
 // than this.
 constexpr double kSlice = 0.025, kSecondsPerLine = 4e-9, kMostSearching = 0.4;
@@ -87,8 +88,8 @@ class Search {
 
   // Rows to judge trials of so many steps by: evaluating them must cost little beside the trial.
   double judged_rows(double steps) const {
-    const double share = 0.25 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks());
-    return std::clamp(share, 250.0, 20000.0);
+    const double share = 0.3 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks());
+    return std::clamp(share, timed() ? 250.0 : 1000.0, 20000.0);
   }
   Dataset judges(const Dataset& from, double steps) const {
     return sample_rows(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed);
@@ -209,7 +210,7 @@ class Search {
 
     // Trials on all rows where they are few, else on a part of them.
     const auto n = static_cast<double>(data.size());
-    const double part = std::min(n, std::max(25000.0, n / 16));
+    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 4 : n / 2));
     const double passes = part < n ? 2 : 4;
     Dataset some;
     if (part < n)
@@ -217,9 +218,9 @@ class Search {
                          o.seed + 1);
     const Dataset& small = part < n ? some : data;
     const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
-    const double one_trial = static_cast<double>(steps) * cost_.step(blocks_of_step()) + weight_bytes() / 32;
+    const double one_trial = static_cast<double>(steps) * cost_.step(blocks_of_step()) + weight_bytes() / 64;
     int most = 10;  // trials; fewer where each is dear
-    while (most > 3 && most * one_trial > 3 * n * cost_.step(blocks_of_step()) + 4e7) --most;
+    while (most > 4 && most * one_trial > 8 * n * cost_.step(blocks_of_step()) + 4e7) --most;
     if (too_dear(static_cast<double>(steps))) most = 0;
     const Dataset judge = judges(valid, static_cast<double>(steps));
     double least = kInfinity;
@@ -231,18 +232,18 @@ class Search {
     if (ridge && most > 0) {
       const double unit = o.ridge;
       const double mu = walk(
-          unit, kRidgeFactor, kGain, std::max(1, most - 5), kInfinity,
+          unit, kRidgeFactor, kGain, std::max(2, most - 5), kInfinity,
           [&](double at) { return try_with("ridge", o.step, at); }, &least);
       o.ridge = std::min(mu, 1e15);
     }
-    if (step && most >= 5 && !over())
+    if (step && most > 4 && !over())
       o.step = clamped(walk(
-          o.step, kValidStepFactor, kGain, 3, least,
+          o.step, kValidStepFactor, kGain, most > 7 ? 3 : 2, least,
           [&](double size) { return try_with("step", size, o.ridge); }, &least));
     if (!epochs || over()) return;
     // Epochs: longer and longer runs from the beginning, until one is no better.
     std::uint64_t e = n > 1e6 ? 1 : n > 1e5 ? 2 : 4;
-    const bool known = part >= n && least < kInfinity && !timed();
+    const bool known = part >= n && least < kInfinity && steps == 4 * data.size();
     double best = known ? least : kInfinity;
     o.epochs = e;
     std::uint64_t waited = 0;
@@ -252,11 +253,43 @@ class Search {
       with.epochs = e, with.steps = 0;
       const double found = trial("epochs", data, judge, with, 0);
       if (over()) return;
+      if (out_of_time()) {  // no room to look for the best number: all that fit
+        o.epochs = kUnlimitedEpochs;
+        break;
+      }
       if (found < best * (1 - 1e-3)) {
         best = found, o.epochs = e, waited = 0;
       } else if (++waited >= std::max<std::uint64_t>(1, o.patience)) {
         break;
       }
+    }
+    if (best < kInfinity && o.epochs < kUnlimitedEpochs) refine(data, judge, ridge, step, best);
+  }
+
+  // Stopping early and ridge do the same work. Short runs have found the first; longer ones with more ridge
+  // or smaller steps may be better still.
+  void refine(const Dataset& data, const Dataset& judge, bool ridge, bool step, double best) {
+    TrainOptions& o = options_;
+    const auto n = static_cast<double>(data.size());
+    constexpr std::uint64_t kLongerWithRidge = 4, kLongerWithStep = 2;
+    const auto better = [&](const TrainOptions& with) {
+      if (static_cast<double>(with.epochs) * n > kMostRefining || with.epochs > kMostEpochs || over())
+        return false;
+      const double found = trial("both", data, judge, with, 0);
+      if (over() || !(found < best * (1 - 1e-3))) return false;
+      best = found;
+      o = with;
+      return true;
+    };
+    if (ridge) {
+      TrainOptions with = o;
+      with.ridge = std::min(o.ridge * kRidgeFactor, 1e15), with.epochs = o.epochs * kLongerWithRidge;
+      better(with);
+    }
+    if (step) {
+      TrainOptions with = o;
+      with.step = clamped(o.step / kValidStepFactor), with.epochs = o.epochs * kLongerWithStep;
+      better(with);
     }
   }
 
@@ -299,7 +332,7 @@ void choose_shape(const Dataset& data, TrainOptions& options) {
   std::size_t head = 0;
   while (head < blocks && mass[head] >= kHeadShare * total) ++head;
   const StepCost cost = step_cost(data);
-  const double draws = std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 4.0);
+  const double draws = std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const bool all = drawn > kWorthDrawing * cost.step(static_cast<double>(blocks));
   options.draw = "head-blocks";

@@ -96,7 +96,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     const bool aims_at_train = target == Target::train;
     open.shape = !given("draw") && !given("head") && !given("classes-per-step");
     open.step = !given("step");
-    open.epochs = !given("epochs") && seconds == 0 && steps == 0;
+    open.epochs = !given("epochs") && steps == 0 && (seconds == 0 || !aims_at_train);
     if (!given("ridge") && !aims_at_train) ridge = kAutomaticRidge;
     open.ridge = ridge == kAutomaticRidge;
     if (!given("schedule")) schedule = Schedule::linear;
