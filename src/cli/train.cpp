@@ -138,7 +138,8 @@ std::vector<std::string> notes_of_unused(const TrainCommand& command) {
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
     const auto users = RuleOptions::users_of(name), draw_users = DrawOptions::users_of(name);
-    const std::string_view draw = command.run.train.draw;
+    const bool chosen = command.run.train.automatic() && !command.was_given("draw");
+    const std::string_view draw = chosen ? "head-blocks" : command.run.train.draw.c_str();
     if (!users.empty() && std::find(users.begin(), users.end(), info.name) == users.end())
       notes.push_back(
           fmt::format("--{} has no effect on {}; it is for {}", name, info.name, fmt::join(users, ", ")));
@@ -153,6 +154,8 @@ std::vector<std::string> notes_of_unused(const TrainCommand& command) {
   if (info.whole_set && command.run.train.classes_per_step > 1)
     notes.push_back(
         fmt::format("--classes-per-step has no effect on {}, which takes all classes", info.name));
+  if (command.was_given("decay") && command.run.train.schedule == Schedule::linear)
+    notes.emplace_back("--decay has no effect on --schedule linear");
   if (command.run.train.ridge_intercept && !command.run.train.intercept)
     notes.emplace_back("--ridge-intercept has no effect without --intercept");
   return notes;
@@ -190,7 +193,7 @@ int run_train(TrainCommand& command) {
   progress.reset();
   const TrainOutcome& outcome = finished.outcome;
   if (!command.quiet) {
-    if (run.automatic) say(stdout, "{}", chosen_text(run.options.train, finished));
+    if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run.options.train, finished));
     print_table(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are of epoch {}; the model has {} and {} steps in all\n",

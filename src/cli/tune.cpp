@@ -175,7 +175,10 @@ int run_tune(TuneCommand& command) {
     trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
     choose_shape(run.data, trial.options);
     if (trial.options.open.step) trial.options.step = first_step(run.data);
-    if (trial.options.open.ridge) trial.options.ridge = 0;
+    if (trial.options.open.ridge && tried(tries, "ridge"))
+      throw UserError(
+          "--try ridge=auto: a trial has one ridge; give numbers, or leave it to 'truemax train'");
+    if (trial.options.open.ridge) trial.options.ridge = first_ridge(run.data);
     trial.options.open = {};
     trial.options.valid_share = 0;
   }

@@ -16,6 +16,7 @@
 namespace truemax {
 namespace {
 
+constexpr double kLeastStep = 1e-300;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // In units of 1/mean |x|^2. Of the steps that come out well on all data sets we have, the middle.
@@ -24,12 +25,12 @@ constexpr double kTrainStep = 10, kValidStep = 3, kStepFactor = 6, kValidStepFac
 constexpr double kUntriedTrainStep = 30;
 // In units of mean |x|^2.
 constexpr double kFirstRidge = 0.1, kRidgeFactor = 3.1622776601683795;
-constexpr std::uint64_t kTrainEpochs = 50, kMostEpochs = 64;
+constexpr std::uint64_t kMostEpochs = 64;
 constexpr double kMostVisits = 4.2e6;  // rows that the longest trial of epochs may visit
 constexpr double kMostRefining = 5e5;  // and those of the last, which are worth less
 // A trial may take about so much of --seconds, at so many seconds a line; and all of them together no more
 // than this.
-constexpr double kSlice = 0.025, kSecondsPerLine = 4e-9, kMostSearching = 0.4;
+constexpr double kSlice = 0.025, kSecondsPerLine = 4e-9, kMostSearching = 0.4, kLongestTrial = 0.15;
 // A larger step looks better in a short trial than it is in the long run: it must win by this share.
 constexpr double kGainUp = 0.05, kGain = 1e-4;
 constexpr double kClearing = 8e9;  // bytes of fresh memory a second
@@ -48,6 +49,12 @@ double mean_weight(const Dataset& data) {
   return std::max(sum / static_cast<double>(data.size()), 1e-300);
 }
 
+// A step moves the intercept too, which is a feature of size 1: where the others are tiny, their size must
+// not decide.
+double unit_of_step(double norm, double weight, bool intercept) {
+  return 1 / ((intercept ? std::max(norm, 0.1) : norm) * weight);
+}
+
 class Search {
  public:
   Search(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
@@ -61,7 +68,7 @@ class Search {
         cost_(step_cost(sets.data)),
         norm_(mean_squared_norm(sets.data)),
         weight_(mean_weight(sets.data)),
-        step_unit_(1 / (norm_ * weight_)) {}
+        step_unit_(unit_of_step(norm_, weight_, options.intercept)) {}
 
   bool run() {
     if (options_.target == Target::train)
@@ -113,7 +120,7 @@ class Search {
   // Trains from the beginning, for so many steps (0: for o.epochs), and returns the log-loss on `judge`.
   double trial(const char* about, const Dataset& data, const Dataset& judge, TrainOptions o,
                std::uint64_t steps) {
-    if (out_of_time()) return kInfinity;
+    if (out_of_time() || cut_) return kInfinity;
     o.open = {};
     o.target = Target::valid;
     o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
@@ -123,11 +130,18 @@ class Search {
     const std::uint64_t epoch_steps = steps_per_epoch(data.size(), o);
     TrainState state = make_state(data, o, &spare_);
     StepPlan plan(o, epoch_steps);
+    if (timed()) plan.cut_at(kLongestTrial * options_.seconds, own);
     double loss = kInfinity;
     try {
       const auto runner = make_epoch_runner(data, o);
       while (state.epoch < o.epochs && !plan.used_up(state.epoch, state.step) && !over())
         runner->run(data, state, stop_, {}, &plan);
+      // Fresh memory can be far slower than any count of costs says: then there is no search.
+      cut_ = timed() && plan.cut();
+      if (cut_) {
+        spare_ = std::move(state.weights);
+        return kInfinity;
+      }
       if (const auto metrics = evaluate(state.weights, judge, o.thread_count(), &stop_))
         loss = metrics->log_loss;
     } catch (const DivergenceError&) {  // its loss is what a lost trial has
@@ -166,7 +180,6 @@ class Search {
 
   void for_training() {
     if (options_.open.ridge) options_.ridge = 0;
-    if (options_.open.epochs) options_.epochs = kTrainEpochs;
     if (!options_.open.step) return;
     const auto rows = static_cast<double>(sets_.data.size());
     const std::uint64_t steps = trial_steps(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
@@ -210,7 +223,7 @@ class Search {
 
     // Trials on all rows where they are few, else on a part of them.
     const auto n = static_cast<double>(data.size());
-    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 4 : n / 2));
+    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 8 : n / 2));
     const double passes = part < n ? 2 : 4;
     Dataset some;
     if (part < n)
@@ -221,7 +234,9 @@ class Search {
     const double one_trial = static_cast<double>(steps) * cost_.step(blocks_of_step()) + weight_bytes() / 64;
     int most = 10;  // trials; fewer where each is dear
     while (most > 4 && most * one_trial > 8 * n * cost_.step(blocks_of_step()) + 4e7) --most;
-    if (too_dear(static_cast<double>(steps))) most = 0;
+    if (too_dear(static_cast<double>(steps)) ||
+        (timed() && weight_bytes() / kClearing > 0.01 * options_.seconds))
+      most = 0;
     const Dataset judge = judges(valid, static_cast<double>(steps));
     double least = kInfinity;
     const auto try_with = [&](const char* about, double step_size, double mu) {
@@ -230,10 +245,10 @@ class Search {
       return trial(about, small, judge, with, steps);
     };
     if (ridge && most > 0) {
-      const double unit = o.ridge;
-      const double mu = walk(
-          unit, kRidgeFactor, kGain, std::max(2, most - 5), kInfinity,
-          [&](double at) { return try_with("ridge", o.step, at); }, &least);
+      const auto loss = [&](double at) { return try_with("ridge", o.step, at); };
+      double mu =
+          walk(o.ridge, kRidgeFactor * kRidgeFactor, kGain, std::max(2, most - 6), kInfinity, loss, &least);
+      if (least < kInfinity) mu = walk(mu, kRidgeFactor, kGain, 2, least, loss, &least);
       o.ridge = std::min(mu, 1e15);
     }
     if (step && most > 4 && !over())
@@ -293,7 +308,7 @@ class Search {
     }
   }
 
-  static double clamped(double step) { return std::clamp(step, 1e-15, kLargestStep); }
+  static double clamped(double step) { return std::clamp(step, kLeastStep, kLargestStep); }
 
   const TrainSets& sets_;
   TrainOptions& options_;
@@ -304,12 +319,18 @@ class Search {
   StepCost cost_;
   double norm_, weight_, step_unit_;
   std::uint64_t trials_ = 0;
+  bool cut_ = false;  // a trial took too long
 };
 
 }  // namespace
 
 double first_step(const Dataset& data) {
-  return std::clamp(kValidStep / (mean_squared_norm(data) * mean_weight(data)), 1e-15, kLargestStep);
+  return std::clamp(kValidStep * unit_of_step(mean_squared_norm(data), mean_weight(data), true), kLeastStep,
+                    kLargestStep);
+}
+
+double first_ridge(const Dataset& data) {
+  return std::min(kFirstRidge * mean_squared_norm(data) * mean_weight(data), 1e15);
 }
 
 StepCost step_cost(const Dataset& data) {
@@ -321,8 +342,10 @@ StepCost step_cost(const Dataset& data) {
 // seldom miss it. The tail gets as many draws as cost about as much as the rest of a step.
 void choose_shape(const Dataset& data, TrainOptions& options) {
   options.method = "prox";
-  if (!options.open.shape) return;
+  const bool chooses = options.open.shape;
   options.open.shape = false;
+  if (!options.open.any()) options.target = Target::valid;  // that of a named method
+  if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
   const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
   std::vector<double> mass(blocks, 0.0);

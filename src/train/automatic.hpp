@@ -25,6 +25,8 @@ inline constexpr std::size_t kFewestRows = 50;
 
 // The step that the search for validation begins with: from the length and the weights of the rows.
 double first_step(const Dataset& data);
+// And the ridge.
+double first_ridge(const Dataset& data);
 
 // The method, and where they are open the draw, the head and the classes of a step. `options.method` is no
 // longer "auto" then.

@@ -96,7 +96,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     const bool aims_at_train = target == Target::train;
     open.shape = !given("draw") && !given("head") && !given("classes-per-step");
     open.step = !given("step");
-    open.epochs = !given("epochs") && steps == 0 && (seconds == 0 || !aims_at_train);
+    open.epochs = !given("epochs") && steps == 0 && !aims_at_train;
     if (!given("ridge") && !aims_at_train) ridge = kAutomaticRidge;
     open.ridge = ridge == kAutomaticRidge;
     if (!given("schedule")) schedule = Schedule::linear;
@@ -105,6 +105,9 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("warm-start")) warm_start = intercept;
     if (!given("eval-every")) eval_every = 0;
     if (!given("draw") && !open.shape) draw = "head-blocks";
+    if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
+    if (epochs == 0 && given("epochs"))
+      open.step = open.ridge = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;
     const bool searches = open.step || open.ridge || open.epochs;
     if (!given("valid-share")) valid_share = searches && !aims_at_train && !given("valid") ? 0.1 : 0;
   }
@@ -125,6 +128,8 @@ void TrainOptions::check() const {
     throw UserError(
         "--ridge auto: --target train has no validation rows to choose it by; give a number, or leave it "
         "out");
+  if (target == Target::train && valid_share > 0)
+    throw UserError("--valid-share: --target train sets no rows aside; leave one of the two out");
   if (target == Target::train && !automatic())
     throw UserError(fmt::format(
         "--target train: the method {} always aims at its objective; leave --target or --method out",

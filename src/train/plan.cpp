@@ -33,12 +33,12 @@ StepPlan::StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const
 }
 
 bool StepPlan::used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const {
-  return epoch * epoch_steps_ + step_in_epoch >= limit_ || out_of_time();
+  return epoch * epoch_steps_ + step_in_epoch >= limit_ || out_of_time() || cut();
 }
 
 StepPlan::Leg StepPlan::next(std::uint64_t epoch, std::uint64_t step_in_epoch) {
   const std::uint64_t done = epoch * epoch_steps_ + step_in_epoch;
-  if (done >= limit_) return {};
+  if (done >= limit_ || cut()) return {};
   const double seconds = has_clock() ? watch_->seconds_running() : 0;
   if (has_clock() && seconds >= options_.seconds) return {};
   const std::uint64_t left = limit_ - done;

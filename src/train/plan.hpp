@@ -38,6 +38,10 @@ class StepPlan {
   };
   Leg next(std::uint64_t epoch, std::uint64_t step_in_epoch);
 
+  // Ends the run when the watch shows so many seconds; step sizes do not depend on it.
+  void cut_at(double seconds, const Stopwatch& watch) { cut_ = seconds, cut_watch_ = &watch; }
+  bool cut() const { return cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
+
   bool used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const;
   bool has_clock() const { return watch_ != nullptr; }
   bool out_of_time() const { return has_clock() && watch_->seconds_running() >= options_.seconds; }
@@ -57,7 +61,9 @@ class StepPlan {
   std::uint64_t
       total_;  // what a linear schedule takes for the whole run; the largest number: only time ends it
   const Stopwatch* watch_;  // null: no clock
-  bool repeats_;            // the segments are those of a recording
+  const Stopwatch* cut_watch_ = nullptr;
+  double cut_ = 0;
+  bool repeats_;  // the segments are those of a recording
   std::vector<Segment> segments_;
   std::size_t at_ = 0;                       // the segment under way
   std::uint64_t epoch_ = ~std::uint64_t{0};  // whose step size is decayed_step_
