@@ -26,14 +26,15 @@ constexpr double kUntriedTrainStep = 30;
 // In units of mean |x|^2.
 constexpr double kFirstRidge = 0.1, kRidgeFactor = 3.1622776601683795;
 constexpr std::uint64_t kMostEpochs = 64;
-constexpr double kMostVisits = 4.2e6;  // rows that the longest trial of epochs may visit
+constexpr double kMostVisits = 8e6;    // rows that the longest trial of epochs may visit
 constexpr double kMostRefining = 5e5;  // and those of the last, which are worth less
 // A trial may take about so much of --seconds, at so many seconds a line; and all of them together no more
 // than this.
 constexpr double kSlice = 0.025, kSecondsPerLine = 4e-9, kMostSearching = 0.4, kLongestTrial = 0.15;
 // A larger step looks better in a short trial than it is in the long run: it must win by this share.
 constexpr double kGainUp = 0.05, kGain = 1e-4;
-constexpr double kClearing = 8e9;  // bytes of fresh memory a second
+constexpr double kGainEpochs = 0.005;  // longer runs must pay: less is noise of the rows that judge
+constexpr double kClearing = 8e9;      // bytes of fresh memory a second
 
 double mean_squared_norm(const Dataset& data) {
   double sum = 0;
@@ -223,7 +224,7 @@ class Search {
 
     // Trials on all rows where they are few, else on a part of them.
     const auto n = static_cast<double>(data.size());
-    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 8 : n / 2));
+    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 8 : n / 4));
     const double passes = part < n ? 2 : 4;
     Dataset some;
     if (part < n)
@@ -246,9 +247,11 @@ class Search {
     };
     if (ridge && most > 0) {
       const auto loss = [&](double at) { return try_with("ridge", o.step, at); };
-      double mu =
-          walk(o.ridge, kRidgeFactor * kRidgeFactor, kGain, std::max(2, most - 6), kInfinity, loss, &least);
-      if (least < kInfinity) mu = walk(mu, kRidgeFactor, kGain, 2, least, loss, &least);
+      // A part of the rows says little of large changes: the fewer the passes, the less ridge looks good.
+      double mu = o.ridge;
+      if (part >= n)
+        mu = walk(mu, kRidgeFactor * kRidgeFactor, kGain, std::max(2, most - 6), kInfinity, loss, &least);
+      mu = walk(mu, kRidgeFactor, kGain, 2, least, loss, &least);
       o.ridge = std::min(mu, 1e15);
     }
     if (step && most > 4 && !over())
@@ -272,7 +275,7 @@ class Search {
         o.epochs = kUnlimitedEpochs;
         break;
       }
-      if (found < best * (1 - 1e-3)) {
+      if (found < best * (1 - kGainEpochs)) {
         best = found, o.epochs = e, waited = 0;
       } else if (++waited >= std::max<std::uint64_t>(1, o.patience)) {
         break;
@@ -291,7 +294,7 @@ class Search {
       if (static_cast<double>(with.epochs) * n > kMostRefining || with.epochs > kMostEpochs || over())
         return false;
       const double found = trial("both", data, judge, with, 0);
-      if (over() || !(found < best * (1 - 1e-3))) return false;
+      if (over() || !(found < best * (1 - kGainEpochs))) return false;
       best = found;
       o = with;
       return true;
