@@ -290,8 +290,11 @@ class Search {
     TrainOptions& o = options_;
     const auto n = static_cast<double>(data.size());
     constexpr std::uint64_t kLongerWithRidge = 4, kLongerWithStep = 2;
+    // Very many rows: ridge was walked on an eighth of them, where little looks best.
+    const bool many = n > 1e6;
     const auto better = [&](const TrainOptions& with) {
-      if (static_cast<double>(with.epochs) * n > kMostRefining || with.epochs > kMostEpochs || over())
+      if (static_cast<double>(with.epochs) * n > (many ? kMostVisits : kMostRefining) ||
+          with.epochs > kMostEpochs || over())
         return false;
       const double found = trial("both", data, judge, with, 0);
       if (over() || !(found < best * (1 - kGainEpochs))) return false;
@@ -299,6 +302,14 @@ class Search {
       o = with;
       return true;
     };
+    if (many) {
+      TrainOptions with = o;
+      if (ridge) with.ridge = std::min(o.ridge * kRidgeFactor * kRidgeFactor, 1e15);
+      if (step) with.step = clamped(o.step / 2);
+      with.epochs = o.epochs * kLongerWithStep;
+      if (ridge || step) better(with);
+      return;
+    }
     if (ridge) {
       TrainOptions with = o;
       with.ridge = std::min(o.ridge * kRidgeFactor, 1e15), with.epochs = o.epochs * kLongerWithRidge;
