@@ -297,7 +297,9 @@ class Search {
           with.epochs > kMostEpochs || over())
         return false;
       const double found = trial("both", data, judge, with, 0);
-      if (over() || !(found < best * (1 - kGainEpochs))) return false;
+      // Of two that the judges cannot tell apart, many rows get the one with more ridge.
+      const double gain = many ? -kGainEpochs : kGainEpochs;
+      if (over() || !(found < best * (1 - gain))) return false;
       best = found;
       o = with;
       return true;
