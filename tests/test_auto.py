@@ -66,8 +66,19 @@ class Auto(ProgramTest):
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):
-                    self.fine("train", self.train, "--seconds", seconds, "--target", target, "--model", "s.safetensors")
-                    self.assertLess(self.log("s")[-1]["train_seconds"], max(1.05 * seconds, seconds + 0.05))
+                    taken = []
+                    for _ in range(3):  # a busy machine can only add to what a run takes: the least counts
+                        self.fine("train", self.train, "--seconds", seconds, "--target", target, "--model",
+                                  "s.safetensors")
+                        taken.append(self.log("s")[-1]["train_seconds"])
+                    self.assertLessEqual(min(taken), max(1.05 * seconds, seconds + 0.01), taken)
+
+    def test_patience_is_that_of_the_search_and_the_run_can_be_repeated(self):
+        self.fine("train", self.train, "--patience", 2, "--model", "a.safetensors")
+        doubled = [e for e in self.log("a") if e["event"] == "trial" and e["about"] == "epochs"]
+        self.assertGreaterEqual(len(doubled), 2)
+        self.fine("train", self.train, "--replay", "a.jsonl", "--model", "b.safetensors")
+        self.assertEqual(self.read("a.safetensors"), self.read("b.safetensors"))
 
     def test_what_cannot_be_is_refused_before_any_work(self):
         for options, words in ((("--method", "umax", "--ridge", "auto"), "only --method auto chooses the ridge"),

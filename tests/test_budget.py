@@ -246,7 +246,8 @@ class Validation(ProgramTest):
                 (("--valid-share", 0.95), "--valid-share"),
                 (("--valid-share", 0.001), "leaves none to validate on"),
                 (("--valid", "missing.txt"), "missing.txt"),
-                (("--valid", "valid.txt", "--patience", 3, "--eval-every", 0), "give --eval-every 1"),
+                (("--method", "implicit", "--valid", "valid.txt", "--patience", 3, "--eval-every", 0),
+                 "give --eval-every 1"),
                 (("--valid", "valid.txt", "--model", "valid.txt"), "this is an input of the run")):
             with self.subTest(options=options):
                 before = sorted(os.listdir(self.folder))

@@ -43,7 +43,7 @@ class Compare(ProgramTest):
             found = json.load(file)
         self.assertEqual(len(found["runs"]), 2 * 3 * 3)
         for run in found["runs"]:
-            self.assertTrue(0.049 <= run["seconds"] < 0.8, run["seconds"])
+            self.assertTrue(0.05 <= run["seconds"] < 0.8, run["seconds"])
             self.assertGreaterEqual(len(run["curve"]), 3)
             times = [point["seconds"] for point in run["curve"]]
             self.assertEqual(times, sorted(times))

@@ -174,7 +174,7 @@ int run_tune(TuneCommand& command) {
     if (!trial.options.automatic()) continue;
     trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
     choose_shape(run.data, trial.options);
-    if (trial.options.open.step) trial.options.step = first_step(run.data);
+    if (trial.options.open.step) trial.options.step = first_step(run.data, trial.options.intercept);
     if (trial.options.open.ridge && tried(tries, "ridge"))
       throw UserError(
           "--try ridge=auto: a trial has one ridge; give numbers, or leave it to 'truemax train'");

@@ -75,6 +75,10 @@ std::vector<std::uint32_t> ClassList::name_ranks() const {
   return rank;
 }
 
+double Dataset::nonzeros_per_row() const {
+  return static_cast<double>(rows.nonzeros()) / static_cast<double>(std::max<std::size_t>(rows.rows(), 1));
+}
+
 std::size_t Dataset::bytes() const {
   return rows.bytes() + example_row.capacity() * sizeof(RowId) + label.capacity() * sizeof(ClassId) +
          weight.capacity() * sizeof(double) + label_begin.capacity() * sizeof(std::uint64_t) +

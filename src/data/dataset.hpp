@@ -88,6 +88,7 @@ struct Dataset {
   double weight_of_row(std::size_t row) const { return row_weight.empty() ? 1.0 : row_weight[row]; }
   double weight_of_class(ClassId k) const { return class_weight.empty() ? 1.0 : class_weight[k]; }
   bool has_weights() const { return !row_weight.empty() || !class_weight.empty(); }  // of rows or classes
+  double nonzeros_per_row() const;                                                   // in the mean
   std::size_t bytes() const;
 };
 

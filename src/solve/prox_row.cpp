@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "solve/mirror.hpp"
+#include "solve/row_memory.hpp"
 #include "solve/row_sums_vector.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -163,17 +164,9 @@ namespace truemax {
 HWY_EXPORT(solve_prox_row_here);
 
 int solve_prox_row(ProxRow& row) {
-  constexpr std::size_t kLanes = 8;          // arrays are padded to a multiple of this
-  constexpr std::size_t kFixedClasses = 64;  // up to so many live on the stack
-  const std::size_t padded = (row.classes + kLanes - 1) / kLanes * kLanes;
-  if (padded <= kFixedClasses) {
-    alignas(64) double fixed[3 * kFixedClasses];
-    return HWY_DYNAMIC_DISPATCH(solve_prox_row_here)(row, fixed, padded);
-  }
-  thread_local std::vector<double> large;
-  if (large.size() < 3 * padded + kLanes) large.resize(3 * padded + kLanes);
-  const std::size_t off = reinterpret_cast<std::uintptr_t>(large.data()) / sizeof(double) % kLanes;
-  return HWY_DYNAMIC_DISPATCH(solve_prox_row_here)(row, large.data() + (kLanes - off) % kLanes, padded);
+  return with_row_memory(row.classes, [&](double* memory, std::size_t padded) {
+    return HWY_DYNAMIC_DISPATCH(solve_prox_row_here)(row, memory, padded);
+  });
 }
 
 }  // namespace truemax

@@ -1,7 +1,5 @@
 #include "train/automatic.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,6 +9,7 @@
 #include "core/error.hpp"
 #include "data/hold_out.hpp"
 #include "train/epoch.hpp"
+#include "train/problem.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -52,8 +51,13 @@ double mean_weight(const Dataset& data) {
 
 // A step moves the intercept too, which is a feature of size 1: where the others are tiny, their size must
 // not decide.
-double unit_of_step(double norm, double weight, bool intercept) {
-  return 1 / ((intercept ? std::max(norm, 0.1) : norm) * weight);
+double unit_of_step(const Dataset& data, bool intercept) {
+  const double norm = mean_squared_norm(data);
+  return 1 / ((intercept ? std::max(norm, 0.1) : norm) * mean_weight(data));
+}
+
+double clamped(double step) {
+  return std::clamp(step, kLeastStep, kLargestStep);
 }
 
 class Search {
@@ -67,9 +71,7 @@ class Search {
         stop_(stop),
         spare_(spare),
         cost_(step_cost(sets.data)),
-        norm_(mean_squared_norm(sets.data)),
-        weight_(mean_weight(sets.data)),
-        step_unit_(unit_of_step(norm_, weight_, options.intercept)) {}
+        step_unit_(unit_of_step(sets.data, options.intercept)) {}
 
   bool run() {
     if (options_.target == Target::train)
@@ -79,6 +81,7 @@ class Search {
     options_.open = {};
     options_.target = Target::valid;  // that of a named method
     options_.valid_share = 0;         // all rows are for the fit
+    options_.patience = 0;            // and it has its number of epochs
     return !stop_.load(std::memory_order_relaxed);
   }
 
@@ -204,8 +207,8 @@ class Search {
   void for_validation() {
     TrainOptions& o = options_;
     const bool ridge = o.open.ridge, step = o.open.step, epochs = o.open.epochs;
-    if (ridge) o.ridge = std::min(kFirstRidge * norm_ * weight_, 1e15);
-    if (step) o.step = clamped(kValidStep * step_unit_);
+    if (ridge) o.ridge = first_ridge(sets_.data);
+    if (step) o.step = first_step(sets_.data, o.intercept);
     if (!ridge && !step && !epochs) return;
 
     Dataset rest;
@@ -324,8 +327,6 @@ class Search {
     }
   }
 
-  static double clamped(double step) { return std::clamp(step, kLeastStep, kLargestStep); }
-
   const TrainSets& sets_;
   TrainOptions& options_;
   const Stopwatch& watch_;
@@ -333,16 +334,15 @@ class Search {
   const std::atomic<bool>& stop_;
   Weights& spare_;
   StepCost cost_;
-  double norm_, weight_, step_unit_;
+  double step_unit_;
   std::uint64_t trials_ = 0;
   bool cut_ = false;  // a trial took too long
 };
 
 }  // namespace
 
-double first_step(const Dataset& data) {
-  return std::clamp(kValidStep * unit_of_step(mean_squared_norm(data), mean_weight(data), true), kLeastStep,
-                    kLargestStep);
+double first_step(const Dataset& data, bool intercept) {
+  return clamped(kValidStep * unit_of_step(data, intercept));
 }
 
 double first_ridge(const Dataset& data) {
@@ -350,8 +350,7 @@ double first_ridge(const Dataset& data) {
 }
 
 StepCost step_cost(const Dataset& data) {
-  return {static_cast<double>(data.rows.nonzeros()) /
-          static_cast<double>(std::max<std::size_t>(1, data.rows.rows()))};
+  return {data.nonzeros_per_row()};
 }
 
 // A block belongs to the head where so large a share of the rows has its label there that drawing it would
@@ -364,10 +363,10 @@ void choose_shape(const Dataset& data, TrainOptions& options) {
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
   const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
+  const std::vector<double> of_class = label_mass(data);
   std::vector<double> mass(blocks, 0.0);
   double total = 0;
-  for (std::size_t i = 0; i < data.size(); ++i)
-    mass[data.label[i] / kLanes] += data.example_weight(i), total += data.example_weight(i);
+  for (std::size_t k = 0; k < classes; ++k) mass[k / kLanes] += of_class[k], total += of_class[k];
   std::size_t head = 0;
   while (head < blocks && mass[head] >= kHeadShare * total) ++head;
   const StepCost cost = step_cost(data);

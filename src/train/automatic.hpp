@@ -24,7 +24,7 @@ StepCost step_cost(const Dataset& data);
 inline constexpr std::size_t kFewestRows = 50;
 
 // The step that the search for validation begins with: from the length and the weights of the rows.
-double first_step(const Dataset& data);
+double first_step(const Dataset& data, bool intercept);
 // And the ridge.
 double first_ridge(const Dataset& data);
 

@@ -37,8 +37,7 @@ constexpr double kWeightLimit = 1e38, kWeightDiverged = 1e37;
 std::size_t steps_ahead(const Dataset& data, bool gram, std::size_t rows, std::size_t classes) {
   constexpr double kAhead = 1 << 16, kWork = 1 << 19;
   const auto n = static_cast<double>(rows), m = static_cast<double>(classes);
-  const double nonzeros = static_cast<double>(data.rows.nonzeros()) /
-                          static_cast<double>(std::max<std::size_t>(data.rows.rows(), 1));
+  const double nonzeros = data.nonzeros_per_row();
   const double work = n * (m + 1) * (nonzeros + 1) + (gram ? n * n * (nonzeros + n * m) : 0.0);
   return static_cast<std::size_t>(
       std::clamp(std::min(kAhead / (n + m), kWork / work), 1.0, static_cast<double>(kStepsAhead)));

@@ -108,14 +108,13 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
     if (epochs == 0 && given("epochs"))
       open.step = open.ridge = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;
-    const bool searches = open.step || open.ridge || open.epochs;
-    if (!given("valid-share")) valid_share = searches && !aims_at_train && !given("valid") ? 0.1 : 0;
+    if (!given("valid-share")) valid_share = open.searches() && !aims_at_train && !given("valid") ? 0.1 : 0;
   }
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
   // Evaluations take no training time, but the user's: thousands of epochs may fit into a second.
   if (given("eval-every")) return;
   if (seconds > 0) eval_every = 0;
-  if (patience > 0) eval_every = 1;
+  if (patience > 0 && !open.searches()) eval_every = 1;
 }
 
 void TrainOptions::check() const {
@@ -142,7 +141,7 @@ void TrainOptions::check() const {
     throw UserError(
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
-  if (patience > 0 && eval_every == 0)
+  if (patience > 0 && eval_every == 0 && !open.searches())
     throw UserError(fmt::format(
         "--patience {}: with --eval-every 0 there is no evaluation to wait for; give --eval-every 1",
         patience));

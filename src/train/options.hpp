@@ -25,7 +25,8 @@ inline constexpr double kAutomaticRidge = -1;
 // What --method auto may still choose.
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
-  bool any() const { return shape || step || ridge || epochs; }
+  bool any() const { return shape || searches(); }
+  bool searches() const { return step || ridge || epochs; }
 };
 
 struct TrainOptions {

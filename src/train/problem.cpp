@@ -9,11 +9,15 @@
 
 namespace truemax {
 
+std::vector<double> label_mass(const Dataset& data) {
+  std::vector<double> mass(data.classes->size(), 0.0);
+  for (std::size_t i = 0; i < data.size(); ++i) mass[data.label[i]] += data.example_weight(i);
+  return mass;
+}
+
 std::unique_ptr<Draw> draw_for(const Dataset& data, const TrainOptions& options) {
   if (find_method(options.method).whole_set) return nullptr;
-  std::vector<double> mass(data.classes->size(), 0.0);
-  for (std::size_t i = 0; i < data.size(); ++i)
-    mass[data.label[i]] += static_cast<double>(data.example_weight(i));
+  const std::vector<double> mass = label_mass(data);
   return make_draw({.name = options.draw,
                     .classes = mass.size(),
                     .classes_per_step = options.classes_per_step,

@@ -11,6 +11,9 @@
 
 namespace truemax {
 
+// Weight of the training rows by label.
+std::vector<double> label_mass(const Dataset& data);
+
 ProblemInfo problem_of(const Dataset& data, const TrainOptions& options);
 
 // The draw that the options name, for these data; null for a method that takes all classes.

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "data/hold_out.hpp"
+#include "data/test_support.hpp"
 #include "evaluate/evaluate.hpp"
 #include "train/run.hpp"
 #include "train/test_support.hpp"
@@ -15,15 +16,6 @@ namespace truemax {
 namespace {
 
 const std::atomic<bool> kGoOn{false};
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 struct Parts {
   Dataset train, valid;
