@@ -110,7 +110,7 @@ void touch_epoch(const Dataset& data, const Visits& visits, TrainState& state) {
   const std::size_t steps = visits.rows.size();
   for (std::size_t t = 0; t < steps; ++t) {
     if (t + kPrefetch < steps) prefetch_row(data, state, visits.rows[t + kPrefetch]);
-    if (t + 1 < steps) prefetch_blocks(state.weights, data.x(visits.rows[t + 1]), visits.blocks(t + 1));
+    if (t + 1 < steps) LinesAhead(state.weights, data.x(visits.rows[t + 1]), visits.blocks(t + 1)).ask(1);
     const RowId i = visits.rows[t];
     const RowView x = data.x(i);
     for (const std::uint32_t b : visits.blocks(t)) {  // the scores

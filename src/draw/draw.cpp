@@ -28,9 +28,9 @@ constexpr std::array<DrawInfo, 6> kDraws{{
     {"blocks",
      "m/16 whole blocks of 16 classes with replacement, by the label mass of a block to the power "
      "--draw-power mixed with uniform ones; for one row the label's block always",
-     "2 bytes a class", true, true},
+     "2 bytes a class", true, true, true},
     {"head-blocks", "the --head most frequent classes always, and of the rest blocks as above",
-     "2 bytes a class", true, true},
+     "2 bytes a class", true, true, true},
     {"active",
      "for one row: the --active classes that scored highest with it so far always, and m others uniformly",
      "4 bytes a row and remembered class", true, false},

@@ -116,6 +116,7 @@ struct DrawInfo {
   std::string_view memory;  // in words
   bool takes_count;         // --classes-per-step has an effect
   bool takes_rows;          // several rows can share it
+  bool whole_blocks = false;
 };
 
 // The table of draws.

@@ -49,6 +49,7 @@ class ImplicitRule {
     out.coefficient[y] = c;
   }
 
+  static constexpr bool takes_pairs() noexcept { return true; }
   void step_pairs(PairSteps& pairs, std::size_t count, double step) const noexcept {
     ImplicitProblems p = kNoProblems;
     for (std::size_t i = 0; i < count; ++i) {

@@ -142,9 +142,12 @@ concept Rule = requires(R& rule, const StepView& view, StepResult& result) {
 }
 &&std::constructible_from<R, const RuleOptions&, const ProblemInfo&>;
 
-// A rule that solves independent steps side by side. Each must come out with the bits that step() gives it.
+// A rule that solves independent steps side by side, where its options let it (takes_pairs). Each must come
+// out with the bits that step() gives it.
 template <class R>
 concept PairRule = Rule<R> && requires(R& rule, PairSteps& pairs, std::size_t count, double step) {
+  { rule.takes_pairs() }
+  noexcept->std::same_as<bool>;
   { rule.step_pairs(pairs, count, step) }
   noexcept;
 };

@@ -39,14 +39,31 @@ class UmaxRule {
       const double z_y = z[view.label[i]];
       const double bound =
           log_one_plus_sum_exp(z, view.weight + i * view.columns, view.columns, z_y) + alpha_ * z_y;
-      double u = out.u[i];
-      if (u < bound - delta_) u = bound;  // "increase u_i"; no exponent is above delta from here on
-      u += descend_double_sum(view, out, i, alpha_, u, delta_);
-      out.u[i] = std::clamp(u, lowest_, highest_);
+      const double u = raised(out.u[i], bound);
+      out.u[i] = std::clamp(u + descend_double_sum(view, out, i, alpha_, u, delta_), lowest_, highest_);
+    }
+  }
+
+  // The same for one row and one class.
+  bool takes_pairs() const noexcept { return alpha_ == 0; }
+  void step_pairs(PairSteps& pairs, std::size_t count, double step) const noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+      const double e = step * pairs.row_weight[i];
+      constexpr double kCounts = 1;
+      const double u =
+          raised(pairs.u[i], log_one_plus_sum_exp(&pairs.score_drawn[i], &kCounts, 1, pairs.score_label[i]));
+      const double gap = pairs.score_drawn[i] - (pairs.score_label[i] + u);
+      const double c = e * pairs.weight[i] * std::exp(std::min(gap, delta_));
+      const double rest = -e * std::expm1(std::min(-u, delta_));
+      pairs.coefficient[i] = c;
+      pairs.u[i] = std::clamp(u + (c - rest), lowest_, highest_);
     }
   }
 
  private:
+  // "increase u_i"; no exponent is above delta from here on.
+  double raised(double u, double bound) const noexcept { return u < bound - delta_ ? bound : u; }
+
   double delta_, alpha_;
   double lowest_, highest_;
 };

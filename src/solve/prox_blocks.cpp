@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solve/quick_math.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace truemax {
 namespace HWY_NAMESPACE {
@@ -66,69 +68,76 @@ struct ProxSums {
   double value, slope;  // of c_y, and minus its derivative by log x
 };
 
-// c_y and its slope at x_j = factor_b * E_j; leaves s c_j in `coefficient`.
-ProxSums evaluate_prox(const ProxBlocks& p, double common) {
+// c_y and its slope at x_j = factor_b * E_j; leaves s c_j in `coefficient`. Sums stay in their lanes until
+// the end: what follows waits for them.
+HWY_INLINE ProxSums evaluate_prox(const ProxBlocks& p, double common) {
   const ProxTag d;
   const ProxV one = hn::Set(d, 1.0F);
-  double value = 0, slope = 0;
+  ProxV sum = hn::Zero(d), first = hn::Zero(d);
   for (std::size_t b = 0; b < p.blocks; ++b) {
-    const ProxV factor = hn::Set(d, static_cast<float>(common * p.norm[b] * p.weight[b]));
-    ProxV sum = hn::Zero(d), first = hn::Zero(d);
+    const ProxV factor = hn::Set(d, static_cast<float>(common * (p.norm[b] * p.weight[b])));
+    const ProxV over_norm = hn::Set(d, static_cast<float>(1 / p.norm[b]));
     for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
       const ProxV w = lambert_of(hn::Mul(factor, hn::LoadU(d, p.score + v)));
       hn::StoreU(w, d, p.coefficient + v);
-      sum = hn::Add(sum, w);
-      first = hn::Add(first, hn::Div(w, hn::Add(one, w)));
+      sum = hn::MulAdd(w, over_norm, sum);
+      first = hn::MulAdd(hn::Div(w, hn::Add(one, w)), over_norm, first);
     }
-    value += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum))) / p.norm[b];
-    slope += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first))) / p.norm[b];
   }
-  return {value, slope};
-}
-
-// log(a), cheap near 1.
-HWY_INLINE double near_log(double a) {
-  if (!(a > 0.8 && a < 1.25)) return std::log(a);
-  const double q = (a - 1) / (a + 1), square = q * q;
-  return 2 * q * (1 + square * (1.0 / 3 + square * (0.2 + square * (1.0 / 7))));
+  return {static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum))),
+          static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first)))};
 }
 
 // W(y), to a few percent.
 HWY_INLINE double rough_lambert(double y) {
   if (y < 2.5) return y * (1 + 4.0 / 3 * y) / (1 + y * (7.0 / 3 + 5.0 / 6 * y));
-  const double log_y = std::log(y);
-  return log_y - std::log(log_y) + std::log(log_y) / log_y;
+  const double log_y = quick_log(y), log_log_y = quick_log(log_y);
+  return log_y - log_log_y + log_log_y / log_y;
+}
+
+// exp(delta) near 0; never 0 or infinite for |delta| < 2.
+HWY_INLINE double grown(double delta) {
+  if (std::abs(delta) < 0.1) return 1 + delta * (1 + delta * (0.5 + delta * (1.0 / 6)));
+  return (2 + delta) / (2 - delta);
+}
+
+// log(1 + moved/old).
+HWY_INLINE double log_moved(double moved, double old) {
+  const double r = moved / old;
+  return std::abs(r) < 0.125 ? quick_log1p(r) : std::log1p(r);
 }
 
 int solve_prox_blocks_here(ProxBlocks& p) {
   const ProxTag d;
+  const double over_rho = p.inverse_rho, keep = 1 + over_rho;
+  const double base = 1 + quick_exp(-p.u) * over_rho;  // c_y/e = y = base - g keep
   // E_j = exp(z_j - z_y), 0 where no class is; S = sum o E and the sum of squares.
   const ProxV zero_at = hn::Set(d, static_cast<float>(p.label_score));
   const ProxV lowest = hn::Set(d, kLowestGap);
-  ProxV highest = lowest;
-  double sum = 0, squares = 0, least = 1e300, most = 0;
+  ProxV highest = lowest, once = hn::Zero(d), squared = hn::Zero(d);
+  double least = 1e300, most = 0;
   for (std::size_t b = 0; b < p.blocks; ++b) {
-    ProxV once = hn::Zero(d), squared = hn::Zero(d);
+    const ProxV o = hn::Set(d, static_cast<float>(p.weight[b]));
     for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
       const ProxV gap = hn::Sub(hn::LoadU(d, p.score + v), zero_at);
       highest = hn::Max(highest, gap);
       const ProxV part = hn::IfThenElseZero(
           hn::Gt(gap, lowest), hn::Exp(d, hn::Max(lowest, hn::Min(gap, hn::Set(d, kHighestGap)))));
       hn::StoreU(part, d, p.score + v);
-      once = hn::Add(once, part);
-      squared = hn::MulAdd(part, part, squared);
+      const ProxV weighted = hn::Mul(o, part);
+      once = hn::Add(once, weighted);
+      squared = hn::MulAdd(weighted, weighted, squared);
     }
-    const double o = p.weight[b], factor = p.e * p.norm[b] * o;
-    sum += o * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, once)));
-    squares += o * o * static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squared)));
+    const double factor = p.e * p.norm[b] * p.weight[b];
     least = std::min(least, factor), most = std::max(most, factor);
   }
-  if (!(hn::GetLane(hn::MaxOfLanes(d, highest)) < kHighestGap) || !(least >= kSmallestFactor) ||
+  if (!hn::AllTrue(d, hn::Lt(highest, hn::Set(d, kHighestGap))) || !(least >= kSmallestFactor) ||
       !(most <= kLargestFactor) || !(std::abs(p.u) < 300) || !(p.inverse_rho < 1e15))
     return 0;
+  const double sum = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, once)));
+  const double squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squared)));
+  if (!(squares < 1e38)) return 0;  // and with it the sum
 
-  const double over_rho = p.inverse_rho, keep = 1 + over_rho;
-  const double base = 1 + std::exp(-p.u) * over_rho;  // c_y/e = y = base - g keep
   p.label_coefficient = 0;
   if (!(sum > 1e-30)) {
     std::fill_n(p.coefficient, p.blocks * kProxLanes, 0.0F);
@@ -137,41 +146,41 @@ int solve_prox_blocks_here(ProxBlocks& p) {
   }
   // Both ends: the step that is explicit in W, and the one of no class at all.
   double low = base / (keep + sum), high = base / keep;
-  const double s = p.label_norm;
+  const double s = p.label_norm, s_e = s * p.e, over_keep = 1 / keep;
   const double eta = 1 + squares / (sum * sum);  // 2 where one class has it all, 1 where very many share
-  double y = rough_lambert(eta * p.e * s * sum * low) / (eta * p.e * s), g = 0;
-  const auto g_of_y = [&] { return (base - y) / keep; };
+  double y = rough_lambert(eta * s_e * sum * low) / (eta * s_e), g = 0;
+  const auto g_of_y = [&] { return (base - y) * over_keep; };
   const auto y_of_g = [&] { return base - g * keep; };
   g = g_of_y();
   // As if one class stood for all: its equation is log(y/(sum g)) + eta s e y = 0, and costs no vector.
   for (int i = 0; i < 2 && g > low && g < high && y > 0; ++i) {
-    const double pull = eta * s * p.e * y;
-    const double delta = -(std::log(y / (sum * g)) + pull) / (1 + y / (keep * g) + pull);
-    y *= (2 + std::clamp(delta, -1.0, 1.0)) / (2 - std::clamp(delta, -1.0, 1.0));
+    const double pull = eta * s_e * y;
+    const double delta = -(quick_log(y / (sum * g)) + pull) * (keep * g) / (y + (1 + pull) * (keep * g));
+    y *= grown(std::clamp(delta, -1.0, 1.0));
     g = g_of_y();
+    if (std::abs(delta) < 0.05) break;
   }
   if (!(g >= low && g <= high && y > 0)) g = std::sqrt(low * high), y = y_of_g();
   int evaluations = 0;
   double move = 0;  // of log x
   while (evaluations < kMostProxEvaluations) {
-    const double decline = std::exp(-s * p.e * y);
-    const ProxSums at = evaluate_prox(p, p.e * g * decline);
+    const ProxSums at = evaluate_prox(p, p.e * g * quick_exp(-s_e * y));
     ++evaluations;
     const double old_g = g, old_y = y;
-    const double error = near_log(p.e * y / at.value), share = at.slope / at.value;
+    const double error = quick_log(p.e * y / at.value), share = at.slope / at.value;
     if (error > 0)
       low = std::max(low, g);
     else
       high = std::min(high, g);
     if (y < 0.5 * base) {
-      const double slope = 1 + share * y * (1 / (keep * g) + s * p.e);
-      const double delta = std::clamp(-error / slope, -1.5, 1.5);
-      y *= (2 + delta) / (2 - delta);
+      const double weight = keep * g;
+      const double delta = std::clamp(-error * weight / (weight + share * y * (1 + s_e * weight)), -1.5, 1.5);
+      y *= grown(delta);
       g = g_of_y();
     } else {
-      const double slope = g * keep / y + share * (1 + s * p.e * g * keep);
+      const double slope = g * keep / y + share * (1 + s_e * g * keep);
       const double delta = std::clamp(error / slope, -1.5, 1.5);
-      g *= (2 + delta) / (2 - delta);
+      g *= grown(delta);
       y = y_of_g();
     }
     const bool inside = g >= low && g <= high && y > 0;
@@ -179,25 +188,23 @@ int solve_prox_blocks_here(ProxBlocks& p) {
       g = std::sqrt(low * high), y = y_of_g();
       if (!(y > 0)) return 0;
     }
-    move = near_log(g / old_g) - s * p.e * (y - old_y);
+    move = log_moved(g - old_g, old_g) - s_e * (y - old_y);
     if ((inside && std::abs(move) < 0.01) || high <= low * (1 + 1e-12)) break;
   }
   // The move is so short that its fourth power is nothing.
   const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(std::clamp(move, -0.5, 0.5)));
-  double total = 0;
+  ProxV all = hn::Zero(d);
   for (std::size_t b = 0; b < p.blocks; ++b) {
     const ProxV scale = hn::Set(d, static_cast<float>(-1 / p.norm[b]));
-    ProxV all = hn::Zero(d);
     for (std::size_t v = b * kProxLanes; v < (b + 1) * kProxLanes; v += kProxWidth) {
       const ProxV w = hn::LoadU(d, p.coefficient + v);
       const ProxV c = hn::Mul(scale, moved(w, last, hn::Div(one, hn::Add(one, w))));
       hn::StoreU(c, d, p.coefficient + v);
       all = hn::Add(all, c);
     }
-    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
   }
-  p.label_coefficient = -total;
-  p.u = -std::log(g);
+  p.label_coefficient = -static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
+  p.u = -quick_log(g);
   return evaluations;
 }
 

@@ -8,12 +8,28 @@
 #include <span>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "core/csr.hpp"
 #include "rule/rule.hpp"
+#include "train/commuting.hpp"
 #include "train/state.hpp"
 #include "weights/blocks.hpp"
 
 namespace truemax {
+
+// Weights at the beginning of a batch and growth of one of its steps, such that no weight passes
+// kPairWeightHigh before it ends.
+inline constexpr double kBatchWeightHigh = kPairWeightHigh / 2;
+inline constexpr double kStepGrowthHigh = kPairWeightHigh / 2 / static_cast<double>(kStepsAhead);
+
+// A row and its blocks.
+struct BlockStep {
+  RowId row = 0;
+  RowView x;
+  ClassId label = 0;
+  double row_weight = 1;
+  std::span<const std::uint32_t> blocks;
+  const double* weights = nullptr;  // of the blocks
+};
 
 class BlockSteps {
  public:
@@ -26,20 +42,26 @@ class BlockSteps {
     const double* beta = nullptr;  // by class, equal inside a block; null: no ridge
     double ridge_factor = 0;       // eta mu: r_k = 1 + ridge_factor beta_k
     bool ridge_intercept = false;
+    double largest_weight = 0;  // TrainState's, at the beginning of the batch
+  };
+  struct Outcome {
+    bool taken = false;  // false, and nothing done, where float32 cannot be trusted with the step
+    double growth = 0;   // no number in memory has grown by more
   };
 
-  // False, and nothing done, where float32 cannot be trusted with the step.
   template <BlockRule R>
-  bool run(const Dataset& data, TrainState& state, RowId row, std::span<const std::uint32_t> blocks,
-           const double* weights, const R& rule, const Terms& terms) {
+  Outcome run(const BlockStep& in, TrainState& state, const R& rule, const Terms& terms, LinesAhead& ahead) {
+    const std::span<const std::uint32_t> blocks = in.blocks;
     Weights& w = state.weights;
-    RowState& of_row = state.rows[row];
+    RowState& of_row = state.rows[in.row];
     const double s = of_row.squared_norm;
-    if (state.largest_weight > kPairWeightHigh || !pairs_are_safe(s)) return false;
-    const RowView x = data.x(row);
-    const ClassId y = data.label[row];
+    if (terms.largest_weight > kBatchWeightHigh || !pairs_are_safe(s)) return {};
+    const RowView x = in.x;
+    const ClassId y = in.label;
     shape(blocks.size());
+    ahead.ask(3);
     score_blocks(w, x, blocks, score_);
+    ahead.ask(2);
     add_intercept(w, blocks, score_);
     if (terms.beta != nullptr)
       shrink(w, blocks, s, terms);
@@ -50,27 +72,27 @@ class BlockSteps {
         static_cast<std::size_t>(std::find(blocks.begin(), blocks.end(), y / kLanes) - blocks.begin());
     const std::size_t label = own * kLanes + y % kLanes;
     ProxBlocks problem;
-    problem.e = terms.step * static_cast<double>(data.example_weight(row));
+    problem.e = terms.step * in.row_weight;
     problem.u = of_row.u;
     problem.label_score = static_cast<double>(score_[label]);
     problem.label_norm = norm_[own];
     problem.blocks = blocks.size();
     problem.score = score_;
     problem.norm = norm_.data();
-    problem.weight = weights;
+    problem.weight = in.weights;
     problem.coefficient = coefficient_;
     score_[label] = kNoClass;
     for (std::size_t i = 0; i < blocks.size(); ++i)
       for (std::size_t k = (blocks[i] + 1) * kLanes; k > w.classes(); --k)
         score_[i * kLanes + k - 1 - blocks[i] * kLanes] = kNoClass;
-    if (!rule.step_blocks(problem, terms.decayed, terms.complete)) return false;
+    if (!rule.step_blocks(problem, terms.decayed, terms.complete)) return {};
 
+    ahead.ask(1);
     double least_scale = 1;
     if (w.scaled())
       for (const std::uint32_t b : blocks) least_scale = std::min(least_scale, w.least_scale(b));
     const double growth = problem.label_coefficient * std::max(1.0, std::sqrt(s)) / least_scale;
-    if (!(state.largest_weight + growth <= kPairWeightHigh)) return false;  // also where it is no number
-    state.largest_weight += growth;
+    if (!(growth <= kStepGrowthHigh)) return {};  // also where it is no number
     coefficient_[label] = static_cast<float>(problem.label_coefficient);
     add_to_blocks(w, x, blocks, coefficient_);
     if (w.has_intercept())
@@ -84,8 +106,7 @@ class BlockSteps {
         if (terms.ridge_intercept) w.scale_block_intercept(b, factor);
       }
     of_row.u = problem.u;
-    ++state.step;
-    return true;
+    return {true, growth};
   }
 
  private:

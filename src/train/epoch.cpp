@@ -12,7 +12,7 @@
 #include "core/huge_pages.hpp"
 #include "core/random.hpp"
 #include "rule/methods.hpp"
-#include "train/block_steps.hpp"
+#include "train/block_loop.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
 #include "train/norms.hpp"
@@ -59,9 +59,9 @@ class Runner final : public EpochRunner {
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
         gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
-    constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
-    far_ = Weights::bytes_needed(data.classes->size(), data.space->features) > kNear;
     if (options.ridge > 0 && !learns()) beta_ = ridge_weights(data, options, draw_.get());
+    if (BlockRule<R> && together_ == 1 && draw_ && draw_->whole_blocks())
+      block_loop_ = std::make_unique<BlockLoop<R>>(data, options, *draw_, ahead_);
   }
 
   bool run(const Dataset& data, TrainState& state, const std::atomic<bool>& stop, const StepWatch& watch,
@@ -84,6 +84,13 @@ class Runner final : public EpochRunner {
       step_ = leg.step;
       const auto count =
           static_cast<std::size_t>(std::min<std::uint64_t>({ahead(state), steps - state.step, leg.steps}));
+      if constexpr (BlockRule<R>) {
+        if (block_loop_) {
+          run_blocks(data, state, random, count);
+          continue_watch(state, watch, watched);
+          continue;
+        }
+      }
       const std::uint64_t first = state.step * together_;
       const std::size_t visited = std::min<std::uint64_t>(count * together_, data.size() - first);
       order_.fill(first, {rows_.data(), visited});
@@ -91,17 +98,11 @@ class Runner final : public EpochRunner {
         labels_[t] = data.label[rows_[t]];
         __builtin_prefetch(&data.rows.begin[data.row_of(rows_[t])]);
       }
-      if constexpr (BlockRule<R>) {
-        if (takes_blocks()) {
-          run_blocks(data, state, random, count);
-          continue_watch(state, watch, watched);
-          continue;
-        }
-      }
       if (draw_)
         draw_->fill(random, state.step, count, {labels_.data(), visited}, {rows_.data(), visited}, buffer_);
       if constexpr (PairRule<R>) {
-        if (together_ == 1 && buffer_.capacity == 1 && draw_->always_full() && options_.ridge == 0) {
+        if (together_ == 1 && buffer_.capacity == 1 && draw_->always_full() && options_.ridge == 0 &&
+            rule_.takes_pairs()) {
           run_groups(data, state, {rows_.data(), count}, labels_.data(), step_);
           continue_watch(state, watch, watched);
           continue;
@@ -111,6 +112,7 @@ class Runner final : public EpochRunner {
         for (std::size_t p = from + kPrefetch; p < std::min(from + kPrefetch + together_, visited); ++p)
           prefetch_row(data, state, rows_[p]);
         one_step(data, state, {&rows_[from], std::min(together_, visited - from)}, t);
+        ++state.step;
       }
       continue_watch(state, watch, watched);
     }
@@ -126,7 +128,6 @@ class Runner final : public EpochRunner {
     watch(state.step);
   }
 
-  bool takes_blocks() const { return together_ == 1 && draw_ && draw_->whole_blocks(); }
   bool learns() const { return draw_ && draw_->learns(); }
   // The first touch of a huge page clears it, which takes as long as a hundred steps.
   std::size_t ahead(const TrainState& state) const {
@@ -170,26 +171,18 @@ class Runner final : public EpochRunner {
 
   // Steps over whole blocks; those that float32 cannot hold go the general way.
   void run_blocks(const Dataset& data, TrainState& state, const CounterRandom& random, std::size_t count) {
-    draw_->fill_blocks(random, state.step, count, {labels_.data(), count}, block_buffer_);
     const BlockSteps::Terms terms{.step = step_,
                                   .decayed = step_ / options_.step_at(0),
                                   .complete = draw_->complete(),
                                   .beta = beta_.empty() ? nullptr : beta_.data(),
                                   .ridge_factor = step_ * options_.ridge / problem_.rows,
                                   .ridge_intercept = options_.ridge_intercept};
-    const auto blocks_of = [&](std::size_t t) {
-      return std::span<const std::uint32_t>(&block_buffer_.blocks[t * block_buffer_.capacity],
-                                            block_buffer_.count[t]);
-    };
-    for (std::size_t t = 0; t < count; ++t) {
-      if (t + kPrefetch < count) prefetch_row(data, state, rows_[t + kPrefetch]);
-      if (far_ && t + 1 < count) prefetch_blocks(state.weights, data.x(rows_[t + 1]), blocks_of(t + 1));
-      if (block_steps_.run(data, state, rows_[t], blocks_of(t),
-                           &block_buffer_.weights[t * block_buffer_.capacity], rule_, terms))
-        continue;
-      draw_->fill(random, state.step, 1, {&labels_[t], 1}, {&rows_[t], 1}, buffer_);
-      one_step(data, state, {&rows_[t], 1}, 0);
-    }
+    block_loop_->run(data, state, order_, random, state.step, count, rule_, terms,
+                     [&](std::uint64_t step, RowId row) {
+                       const ClassId label = data.label[row];
+                       draw_->fill(random, step, 1, {&label, 1}, {&row, 1}, buffer_);
+                       one_step(data, state, {&row, 1}, 0);
+                     });
   }
 
   // Steps of one class each, in groups that can be solved side by side.
@@ -203,7 +196,8 @@ class Runner final : public EpochRunner {
       const std::size_t then_count = groups_.next(rows.data(), labels, drawn, then);
       for (std::size_t g = 0; g < then_count; ++g) prefetch_row(data, state, rows[then[g]]);
       if (!pair_steps(data, state, rows, labels, {now.data(), now_count}, step))
-        for (std::size_t g = 0; g < now_count; ++g) one_step(data, state, {&rows[now[g]], 1}, now[g]);
+        for (std::size_t g = 0; g < now_count; ++g, ++state.step)
+          one_step(data, state, {&rows[now[g]], 1}, now[g]);
       std::swap(now, then);
       now_count = then_count;
     }
@@ -279,7 +273,6 @@ class Runner final : public EpochRunner {
     if (tracks_norms()) Norms::project(state.norms, state.weights, problem_.weight_bound());
     if constexpr (R::kInfo.has_companion) Companion::decay(state.companion, rule_.smoothing(view));
     if (learns()) draw_->learn(rows[0], {a.classes.data(), a.drawn}, a.score.data());
-    ++state.step;
   }
 
   // The columns of step t, and the scores that the rule may look at: of the drawn classes and of each row's
@@ -456,9 +449,7 @@ class Runner final : public EpochRunner {
   std::vector<RowId> rows_;
   std::vector<ClassId> labels_;
   DrawBuffer buffer_;
-  BlockBuffer block_buffer_;
-  BlockSteps block_steps_;
-  bool far_ = false;  // W does not fit into the nearest caches: its lines are asked for a step ahead
+  std::unique_ptr<BlockLoop<R>> block_loop_;  // null: steps do not go over whole blocks
   CommutingGroups groups_;
   StepArrays arrays_;
   GramKernel gram_;

@@ -39,14 +39,16 @@ std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options);
 TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare = nullptr);
 
 // Asks for the memory of a row that a later step will use.
-inline void prefetch_row(const Dataset& data, const TrainState& state, std::size_t i) {
-  const RowView x = data.x(i);
+inline void prefetch_row(const RowView& x, const TrainState& state, std::size_t i) {
   constexpr std::size_t kPerLine = 16;
   for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
     __builtin_prefetch(&x.index[j]);
     __builtin_prefetch(&x.value[j]);
   }
   __builtin_prefetch(&state.rows[i], 1);
+}
+inline void prefetch_row(const Dataset& data, const TrainState& state, std::size_t i) {
+  prefetch_row(data.x(i), state, i);
 }
 
 std::unique_ptr<EpochRunner> make_epoch_runner(const Dataset& data, const TrainOptions& options);

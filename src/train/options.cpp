@@ -84,10 +84,13 @@ void TrainOptions::describe(OptionTable& table) {
   table.count("patience", &patience, {0, 1e9},
               "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
               "best model; the other rows are evaluated at the end only. 0: off.");
-  table.count("threads", &threads, {0, 4096},
-              "Threads for reading, evaluation and prediction (training is sequential); 0: all cores. Never "
-              "changes a "
-              "result.");
+  table.count(
+      "threads", &threads, {0, 4096},
+      "Threads for reading, evaluation, prediction and, with --draw blocks, the steps of prox; 0: all "
+      "cores. Never changes a result, unless --lock-free is given.");
+  table.toggle("lock-free", &lock_free,
+               "Steps on several threads do not wait for each other (Hogwild): faster, but no run can be "
+               "repeated bit for bit. For prox without ridge.");
   rule.describe(table);
 }
 
@@ -141,6 +144,12 @@ void TrainOptions::check() const {
     throw UserError(
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
+  if (lock_free && (ridge != 0 || rows_per_step > 1 || info.name != "prox" ||
+                    !(open.shape || find_draw(draw).whole_blocks)))
+    throw UserError(
+        "--lock-free: only steps of prox over whole blocks without ridge are taken so; give --method prox "
+        "with "
+        "--draw blocks or --draw head-blocks and --ridge 0, or leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())
     throw UserError(fmt::format(
         "--patience {}: with --eval-every 0 there is no evaluation to wait for; give --eval-every 1",

@@ -53,6 +53,7 @@ struct TrainOptions {
   std::uint64_t patience = 0;     // evaluations without a better validation log-loss before the end; 0: off
   bool eval_train = true;         // evaluate the training rows too
   std::uint64_t threads = 0;      // 0: all cores
+  bool lock_free = false;         // steps on several threads do not wait for each other
   RuleOptions rule;
   OpenChoices open;  // set by complete()
 

@@ -20,57 +20,111 @@ using BlockV = hn::Vec<BlockTag>;
 constexpr std::size_t kBlockWidth = hn::MaxLanes(BlockTag());
 constexpr std::size_t kBlockVectors = kLanes / kBlockWidth;
 
-// Two or more sums side by side, so that additions do not wait for each other.
-constexpr std::size_t kChains = kBlockVectors >= 4 ? 1 : 4 / kBlockVectors;
+// Blocks that go side by side: the row's numbers are read once for all of them, and additions do not wait for
+// each other.
+constexpr std::size_t kSideBySide = 4;
+// Sums of a block, for the same reason: so many that few blocks keep the adders busy, but no more than there
+// are registers.
+template <std::size_t kBlocks>
+constexpr std::size_t kSums = kBlockVectors* kBlocks >= 8   ? 1
+                              : kBlockVectors* kBlocks >= 3 ? 2
+                                                            : 4;
 
-void score_block_here(const float* HWY_RESTRICT block, RowView x, float* HWY_RESTRICT z) {
+template <std::size_t kBlocks>
+void score_some(const float* const* block, RowView x, float* HWY_RESTRICT z) {
   const BlockTag d;
-  BlockV sum[kChains][kBlockVectors];
+  constexpr std::size_t kChains = kSums<kBlocks>;
+  BlockV sum[kChains][kBlocks][kBlockVectors];
   for (auto& chain : sum)
-    for (BlockV& v : chain) v = hn::Zero(d);
-  const FeatureId* index = x.index.data();
-  const float* value = x.value.data();
+    for (auto& of_block : chain)
+      for (BlockV& v : of_block) v = hn::Zero(d);
+  const FeatureId* HWY_RESTRICT index = x.index.data();
+  const float* HWY_RESTRICT value = x.value.data();
   const std::size_t length = x.index.size();
+  const auto add = [&](std::size_t chain, std::size_t j) HWY_ATTR {
+    const BlockV factor = hn::Set(d, value[j]);
+    const std::size_t line = std::size_t{index[j]} * kLanes;
+    for (std::size_t b = 0; b < kBlocks; ++b)
+      for (std::size_t v = 0; v < kBlockVectors; ++v)
+        sum[chain][b][v] =
+            hn::MulAdd(factor, hn::Load(d, block[b] + line + v * kBlockWidth), sum[chain][b][v]);
+  };
   std::size_t j = 0;
   for (; j + kChains <= length; j += kChains)
-    for (std::size_t c = 0; c < kChains; ++c) {
-      const BlockV factor = hn::Set(d, value[j + c]);
-      const float* line = block + std::size_t{index[j + c]} * kLanes;
-      for (std::size_t v = 0; v < kBlockVectors; ++v)
-        sum[c][v] = hn::MulAdd(factor, hn::Load(d, line + v * kBlockWidth), sum[c][v]);
-    }
-  for (; j < length; ++j) {
-    const BlockV factor = hn::Set(d, value[j]);
-    const float* line = block + std::size_t{index[j]} * kLanes;
-    for (std::size_t v = 0; v < kBlockVectors; ++v)
-      sum[0][v] = hn::MulAdd(factor, hn::Load(d, line + v * kBlockWidth), sum[0][v]);
-  }
+    for (std::size_t c = 0; c < kChains; ++c) add(c, j + c);
+  for (; j < length; ++j) add(0, j);
   for (std::size_t step = kChains / 2; step > 0; step /= 2)
     for (std::size_t c = 0; c < step; ++c)
-      for (std::size_t v = 0; v < kBlockVectors; ++v) sum[c][v] = hn::Add(sum[c][v], sum[c + step][v]);
-  for (std::size_t v = 0; v < kBlockVectors; ++v) hn::StoreU(sum[0][v], d, z + v * kBlockWidth);
+      for (std::size_t b = 0; b < kBlocks; ++b)
+        for (std::size_t v = 0; v < kBlockVectors; ++v)
+          sum[c][b][v] = hn::Add(sum[c][b][v], sum[c + step][b][v]);
+  for (std::size_t b = 0; b < kBlocks; ++b)
+    for (std::size_t v = 0; v < kBlockVectors; ++v)
+      hn::StoreU(sum[0][b][v], d, z + b * kLanes + v * kBlockWidth);
 }
 
-void add_block_here(float* HWY_RESTRICT block, RowView x, const float* HWY_RESTRICT c) {
+template <std::size_t kBlocks>
+void add_some(float* const* block, RowView x, const float* HWY_RESTRICT c) {
   const BlockTag d;
-  BlockV factor[kBlockVectors];
-  for (std::size_t v = 0; v < kBlockVectors; ++v) factor[v] = hn::LoadU(d, c + v * kBlockWidth);
+  BlockV factor[kBlocks][kBlockVectors];
+  for (std::size_t b = 0; b < kBlocks; ++b)
+    for (std::size_t v = 0; v < kBlockVectors; ++v)
+      factor[b][v] = hn::LoadU(d, c + b * kLanes + v * kBlockWidth);
   for (std::size_t j = 0; j < x.index.size(); ++j) {
     const BlockV value = hn::Set(d, x.value[j]);
-    float* line = block + std::size_t{x.index[j]} * kLanes;
-    for (std::size_t v = 0; v < kBlockVectors; ++v)
-      hn::Store(hn::MulAdd(value, factor[v], hn::Load(d, line + v * kBlockWidth)), d, line + v * kBlockWidth);
+    const std::size_t line = std::size_t{x.index[j]} * kLanes;
+    for (std::size_t b = 0; b < kBlocks; ++b)
+      for (std::size_t v = 0; v < kBlockVectors; ++v) {
+        float* HWY_RESTRICT at = block[b] + line + v * kBlockWidth;
+        hn::Store(hn::MulAdd(value, factor[b][v], hn::Load(d, at)), d, at);
+      }
   }
 }
 
 void score_blocks_here(const Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
                        float* HWY_RESTRICT z) {
-  for (std::size_t i = 0; i < count; ++i) score_block_here(w.block(blocks[i]), x, z + i * kLanes);
+  while (count > 0) {
+    const float* block[kSideBySide];
+    const std::size_t now = count < kSideBySide ? count : kSideBySide;
+    for (std::size_t i = 0; i < now; ++i) block[i] = w.block(blocks[i]);
+    switch (now) {
+      case 1:
+        score_some<1>(block, x, z);
+        break;
+      case 2:
+        score_some<2>(block, x, z);
+        break;
+      case 3:
+        score_some<3>(block, x, z);
+        break;
+      default:
+        score_some<4>(block, x, z);
+    }
+    blocks += now, z += now * kLanes, count -= now;
+  }
 }
 
 void add_to_blocks_here(Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
                         const float* HWY_RESTRICT c) {
-  for (std::size_t i = 0; i < count; ++i) add_block_here(w.block(blocks[i]), x, c + i * kLanes);
+  while (count > 0) {
+    float* block[kSideBySide];
+    const std::size_t now = count < kSideBySide ? count : kSideBySide;
+    for (std::size_t i = 0; i < now; ++i) block[i] = w.block(blocks[i]);
+    switch (now) {
+      case 1:
+        add_some<1>(block, x, c);
+        break;
+      case 2:
+        add_some<2>(block, x, c);
+        break;
+      case 3:
+        add_some<3>(block, x, c);
+        break;
+      default:
+        add_some<4>(block, x, c);
+    }
+    blocks += now, c += now * kLanes, count -= now;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

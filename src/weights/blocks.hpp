@@ -7,6 +7,7 @@
 // it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,12 +25,34 @@ void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> bl
 // lane must have c = 0.
 void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c);
 
-// Asks for the lines that a later step over these blocks will use.
-inline void prefetch_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks) {
-  for (const std::uint32_t b : blocks) {
-    const float* from = w.block(b);
-    for (const FeatureId f : x.index) __builtin_prefetch(from + std::size_t{f} * kLanes, 1);
+// Asks for the lines that a later step over some blocks will use, a share at a time: the memory takes so many
+// requests at once and no more, and what asks for all of them waits.
+class LinesAhead {
+ public:
+  LinesAhead() = default;
+  LinesAhead(const Weights& w, RowView x, std::span<const std::uint32_t> blocks)
+      : w_(&w), x_(x), blocks_(blocks), left_(blocks.size() * x.index.size()) {}
+
+  // One of `parts` equal parts of what is left.
+  void ask(std::size_t parts) {
+    std::size_t count = (left_ + parts - 1) / parts;
+    left_ -= count;
+    while (count > 0) {
+      const std::size_t here = std::min(count, x_.index.size() - feature_);
+      const float* from = w_->block(blocks_[block_]);
+      for (std::size_t j = feature_; j < feature_ + here; ++j)
+        __builtin_prefetch(from + std::size_t{x_.index[j]} * kLanes, 0, 2);
+      count -= here;
+      feature_ += here;
+      if (feature_ == x_.index.size()) feature_ = 0, ++block_;
+    }
   }
-}
+
+ private:
+  const Weights* w_ = nullptr;
+  RowView x_;
+  std::span<const std::uint32_t> blocks_;
+  std::size_t left_ = 0, block_ = 0, feature_ = 0;
+};
 
 }  // namespace truemax

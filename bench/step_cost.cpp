@@ -1,0 +1,149 @@
+#include "step_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "data/load.hpp"
+#include "evaluate/evaluate.hpp"
+#include "made_data.hpp"
+#include "rule/methods.hpp"
+#include "timing.hpp"
+#include "touch.hpp"
+#include "train/automatic.hpp"
+#include "train/epoch.hpp"
+#include "train/problem.hpp"
+
+namespace truemax {
+namespace {
+
+class Settings {
+ public:
+  explicit Settings(const std::map<std::string, std::string>& given) : given_(given) {}
+  std::string text(const char* key, const std::string& missing) const {
+    const auto found = given_.find(key);
+    return found == given_.end() ? missing : found->second;
+  }
+  double number(const char* key, double missing) const {
+    const auto found = given_.find(key);
+    return found == given_.end() ? missing : std::stod(found->second);
+  }
+  std::size_t count(const char* key, std::size_t missing) const {
+    const auto found = given_.find(key);
+    return found == given_.end() ? missing : std::stoul(found->second);
+  }
+
+ private:
+  const std::map<std::string, std::string>& given_;
+};
+
+Dataset load(const std::string& path, const Settings& settings) {
+  if (path.empty())
+    return make_data({.rows = settings.count("rows", 100000),
+                      .features = settings.count("features", 1000),
+                      .nonzeros = settings.count("nonzeros", 20)},
+                     settings.count("classes", 1000000), settings.number("skew", 1));
+  std::vector<std::string> notes;
+  PreprocessOptions preprocess;
+  preprocess.normalize = Normalize::l2;
+  preprocess.max_features = 10000;
+  return make_training_set(read_rows(path, {}, settings.count("rows", 100000), 1, notes), preprocess);
+}
+
+TrainOptions options_of(const Dataset& data, const Settings& settings) {
+  TrainOptions options;
+  options.method = settings.text("method", "implicit");
+  options.step = settings.number("step", 10);
+  options.classes_per_step = settings.count("classes_per_step", 1);
+  options.draw = settings.text("draw", "uniform");
+  options.threads = 1;
+  if (options.method == "prox") {  // as --method auto runs it
+    options.method = "auto";
+    options.open.shape = settings.text("draw", "").empty();
+    if (options.open.shape)
+      choose_shape(data, options);
+    else
+      options.method = "prox", options.classes_per_step = settings.count("classes_per_step", kBlockClasses);
+    options.draws.head = settings.count("head", options.draws.head);
+    options.visit = Visit::shuffle;
+  }
+  options.epochs = settings.count("epochs", std::clamp<std::size_t>(1000000 / data.size(), 1, 50));
+  return options;
+}
+
+}  // namespace
+
+int bench_steps(const std::string& path, const std::map<std::string, std::string>& given) {
+  const Settings settings(given);
+  const Dataset data = load(path, settings);
+  const TrainOptions options = options_of(data, settings);
+  const auto rounds = settings.count("rounds", 5);
+  const std::atomic<bool> stop{false};
+  TrainState state = make_state(data, options);
+  // The first write to a page costs far more than a step.
+  constexpr std::size_t kPageFloats = 1024;
+  const std::span<float> memory = state.weights.memory();
+  for (std::size_t at = 0; at < memory.size(); at += kPageFloats) {
+    launder(memory[at]);
+    memory[at] = 0;
+  }
+  const auto runner = make_epoch_runner(data, options);
+  const std::unique_ptr<Draw> draw = draw_for(data, options);
+  const auto train = [&] {
+    for (std::size_t e = 0; e < options.epochs; ++e) runner->run(data, state, stop, nullptr);
+  };
+
+  // Correctness first: the run that is timed is a run that learns. Not asked of generated rows, whose labels
+  // have nothing to do with their features.
+  train();
+  double loss = 0;
+  if (!path.empty() && settings.count("check", 1) != 0) {
+    loss = evaluate(state.weights, data, 2)->log_loss;
+    const double baseline = evaluate_class_frequencies(data).log_loss;
+    if (!(loss < baseline)) {
+      fmt::print(stderr, "{} reached log-loss {}, class frequencies {}: nothing to time\n", options.method,
+                 loss, baseline);
+      return 1;
+    }
+  }
+
+  const Trace trace = trace_of(data, options, draw.get(), 0);
+  double seconds = 1e300, in_order = 1e300, together = 1e300;
+  const auto timed = [&](double& best, const auto& work) {
+    const double start = thread_seconds();
+    work();
+    best = std::min(best, thread_seconds() - start);
+  };
+  for (std::size_t round = 0; round < rounds; ++round) {
+    timed(seconds, train);
+    for (const TouchWay& way : kInOrder) timed(in_order, [&] { touch_epoch(data, trace, state, way); });
+    for (const TouchWay& way : kTogether) timed(together, [&] { touch_epoch(data, trace, state, way); });
+  }
+  seconds /= static_cast<double>(options.epochs);
+  const double n = static_cast<double>(data.size());
+  const double lines = trace.begin.size() == 1 ? static_cast<double>(trace.places.size())
+                                               : static_cast<double>(trace.places.size()) / n;
+  nlohmann::ordered_json out{{"data", path.empty() ? "generated" : path},
+                             {"method", options.method},
+                             {"draw", find_method(options.method).whole_set ? "all" : options.draw},
+                             {"rows", data.size()},
+                             {"features", data.space->features},
+                             {"classes", data.classes->size()},
+                             {"nonzeros_per_row", data.nonzeros_per_row()},
+                             {"lines_per_step", lines * data.nonzeros_per_row()},
+                             {"log_loss", loss},
+                             {"steps_per_second", n / seconds},
+                             {"touch_steps_per_second", n / in_order},
+                             {"share", in_order / seconds},
+                             {"touch_together_steps_per_second", n / together},
+                             {"share_of_together", together / seconds}};
+  fmt::print("{}\n", out.dump());
+  return 0;
+}
+
+}  // namespace truemax

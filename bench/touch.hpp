@@ -1,0 +1,43 @@
+// The bound that step loops are held against: a kernel that reads and writes the cache lines of the same
+// steps in the same order and does no arithmetic.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "draw/draw.hpp"
+#include "timing.hpp"
+#include "train/epoch.hpp"
+#include "train/options.hpp"
+
+namespace truemax {
+
+// The rows and places of an epoch, drawn beforehand: the kernel pays for no random number. A step touches,
+// for every feature of its row, one line at each of its places: a place is a class, or the first class of a
+// block.
+struct Trace {
+  std::vector<RowId> rows;
+  std::vector<std::size_t> begin{0};
+  std::vector<ClassId> places;
+
+  std::span<const ClassId> of(std::size_t t) const {
+    return {places.data() + begin[t], begin[t + 1] - begin[t]};
+  }
+};
+
+// `draw`: null where every step takes all classes.
+Trace trace_of(const Dataset& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch);
+
+// How many steps ahead lines are asked for (0: not at all), and how many steps are read before they are
+// written. A method that takes its steps one after the other has `together` = 1, and its bound is the best of
+// the ways to ask; more is what only steps that have nothing in common may do.
+struct TouchWay {
+  std::size_t ahead = 0, together = 1;
+};
+inline constexpr TouchWay kInOrder[] = {{0, 1}, {1, 1}, {2, 1}, {4, 1}, {8, 1}};
+inline constexpr TouchWay kTogether[] = {{0, 8}, {8, 8}};
+
+void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, const TouchWay& way);
+
+}  // namespace truemax

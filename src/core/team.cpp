@@ -1,0 +1,73 @@
+#include "core/team.hpp"
+
+#include <system_error>
+#include <utility>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace truemax {
+
+void pause_a_little(std::size_t looks) {
+  constexpr std::size_t kPatient = 256;  // about ten microseconds; then a core may be missing
+  if (looks >= kPatient) {
+    std::this_thread::yield();
+    return;
+  }
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#endif
+}
+
+Team::Team(std::size_t members) {
+  helpers_.reserve(members > 0 ? members - 1 : 0);
+  try {
+    for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
+  } catch (const std::system_error&) {  // those that there are do all the work
+  }
+}
+
+Team::~Team() {
+  ends_ = true;
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+}
+
+void Team::call(std::size_t member) {
+  try {
+    (*work_)(member);
+  } catch (...) {
+    const std::lock_guard lock(failing_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+void Team::serve(std::size_t member) {
+  constexpr std::size_t kLooks = 4000;  // some hundred microseconds: batches follow each other closely
+  for (std::uint32_t seen = 0;;) {
+    std::size_t looks = 0;
+    while (round_.load(std::memory_order_acquire) == seen) {
+      if (++looks < kLooks)
+        pause_a_little(looks);
+      else
+        round_.wait(seen, std::memory_order_acquire);
+    }
+    ++seen;
+    if (ends_) return;
+    call(member);
+    working_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void Team::run(const std::function<void(std::size_t)>& work) {
+  work_ = &work;
+  working_.store(static_cast<std::uint32_t>(helpers_.size()), std::memory_order_relaxed);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  call(0);
+  for (std::size_t looks = 0; working_.load(std::memory_order_acquire) != 0; ++looks) pause_a_little(looks);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+}  // namespace truemax

@@ -1,0 +1,47 @@
+// Threads that stay: work in pieces of some microseconds, for which starting threads would cost more than the
+// work. The caller is member 0.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace truemax {
+
+// Between two looks at what another thread is to write.
+void pause_a_little(std::size_t looks);
+
+class Team {
+ public:
+  // As many members as the system gives, at least one.
+  explicit Team(std::size_t members);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  std::size_t size() const { return helpers_.size() + 1; }
+
+  // Every member calls work(its number); returns when all have. The first exception is thrown here.
+  void run(const std::function<void(std::size_t member)>& work);
+
+ private:
+  void serve(std::size_t member);
+  void call(std::size_t member);
+
+  // Each on a cache line of its own: helpers look at the first, the caller at the second.
+  static constexpr std::size_t kLine = 64;
+  alignas(kLine) std::atomic<std::uint32_t> round_{0};
+  alignas(kLine) std::atomic<std::uint32_t> working_{0};
+  alignas(kLine) const std::function<void(std::size_t)>* work_ = nullptr;
+  bool ends_ = false;
+  std::mutex failing_;
+  std::exception_ptr failure_;
+  std::vector<std::jthread> helpers_;
+};
+
+}  // namespace truemax
