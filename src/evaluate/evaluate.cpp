@@ -13,7 +13,10 @@ namespace truemax {
 namespace {
 
 constexpr std::size_t kCalibrationBins = 15;
-constexpr std::size_t kSliceRows = 1 << 16;  // rows whose results are held at once
+// Rows whose results are held at once. Many where W does not stay in the caches, because the pass reads all
+// of it for each of its groups; else few, which stay in the caches themselves.
+constexpr std::size_t kSliceRows = 1 << 17, kNearSliceRows = 1 << 14;
+constexpr std::size_t kNearBytes = std::size_t{2} << 20;
 
 // Sums over examples and rows, finished into Metrics.
 class Tally {
@@ -31,12 +34,12 @@ class Tally {
 
   void add_row(double weight, std::span<const ClassId> labels, std::span<const ClassId> best) {
     rows_ += weight;
+    double hits = 0;
+    std::size_t looked = 0;
     for (std::size_t i = 0; i < kPrecisionAt.size(); ++i) {
-      const std::size_t k = std::min(kPrecisionAt[i], best.size());
-      const auto hits = std::count_if(
-          best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k),
-          [&](ClassId c) { return std::find(labels.begin(), labels.end(), c) != labels.end(); });
-      hits_[i] += weight * static_cast<double>(hits);
+      for (const std::size_t k = std::min(kPrecisionAt[i], best.size()); looked < k; ++looked)
+        if (std::find(labels.begin(), labels.end(), best[looked]) != labels.end()) ++hits;
+      hits_[i] += weight * hits;
     }
   }
 
@@ -79,8 +82,9 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
   const CsrView all = data.rows.view();
   Tally tally;
   std::size_t example = 0;
-  for (std::size_t first = 0; first < all.rows(); first += kSliceRows) {
-    const std::size_t count = std::min(kSliceRows, all.rows() - first);
+  const std::size_t slice = weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
+  for (std::size_t first = 0; first < all.rows(); first += slice) {
+    const std::size_t count = std::min(slice, all.rows() - first);
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
     const PassResult pass = softmax_pass(weights, all.slice(first, count), options);
     if (!pass.complete) return std::nullopt;
@@ -91,8 +95,10 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
       const double confidence = pass.probability(r, pass.best_score[r * pass.top]);
       for (; example < data.size() && data.row_of(example) == row; ++example) {
         const ClassId y = data.label[example];
-        tally.add_example(data.example_weight(example), pass.loss(r, score(weights, data.rows.row(row), y)),
-                          best[0] == y, confidence);
+        const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
+        const double z = place < best.size() ? pass.best_score[r * pass.top + place]
+                                             : score(weights, data.rows.row(row), y);
+        tally.add_example(data.example_weight(example), pass.loss(r, z), best[0] == y, confidence);
       }
     }
   }

@@ -10,8 +10,9 @@ Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads)
     : model_(model), top_(top), threads_(threads), rank_(model.classes->name_ranks()) {}
 
 Predictions Predictor::predict(CsrView rows) const {
-  PassResult pass = softmax_pass(model_.weights, rows,
-                                 {.top = top_, .threads = threads_, .tie_rank = rank_, .stop = nullptr});
+  PassResult pass =
+      softmax_pass(model_.weights, rows,
+                   {.top = top_, .threads = threads_, .tie_rank = rank_, .stop = nullptr, .refine = true});
   Predictions out;
   out.top = pass.top;
   out.classes = std::move(pass.best);

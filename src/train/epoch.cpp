@@ -153,7 +153,11 @@ class Runner final : public EpochRunner {
     // A slice in which the clock can wait.
     const std::size_t slice =
         plan.has_clock() ? steps_ahead(data, false, 1, data.classes->size()) * kLanes : std::size_t{1} << 16;
-    const PassOptions pass{.top = 0, .threads = options_.thread_count(), .tie_rank = {}, .stop = &stop};
+    const PassOptions pass{.top = 0,
+                           .threads = options_.thread_count(),
+                           .tie_rank = {},
+                           .stop = &stop,
+                           .numbers = PassNumbers::doubles};
     const CsrView all = data.rows.view();
     std::size_t example = 0;
     for (std::size_t first = 0; first < all.rows(); first += slice) {

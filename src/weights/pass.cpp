@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/parallel.hpp"
+#include "weights/fast_pass.hpp"
 #include "weights/tile.hpp"
 
 namespace truemax {
@@ -15,6 +16,8 @@ namespace {
 // A group of rows stays with a thread while all blocks pass by; a tile of it stays in the first-level cache.
 constexpr std::size_t kGroupRows = 1024;
 constexpr std::size_t kTileRows = 64;
+// Lines times non-zeros below which double takes a few milliseconds at most: nothing is gained by float32.
+constexpr std::size_t kFastLines = std::size_t{1} << 20;
 
 struct Entry {
   double score;
@@ -86,30 +89,93 @@ void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::si
   }
 }
 
+PassResult empty_result(std::size_t rows, std::size_t top) {
+  PassResult result;
+  result.top = top;
+  result.highest.assign(rows, std::numeric_limits<double>::lowest());
+  result.excess.assign(rows, 0.0);
+  result.best.resize(rows * top);
+  result.best_score.resize(rows * top);
+  return result;
+}
+
+bool stopped(const PassOptions& options) {
+  return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+}
+
+void copy_row(const PassResult& from, std::size_t i, PassResult& to, std::size_t row) {
+  const auto copy = [](const auto& source, auto& target, std::size_t at, std::size_t place,
+                       std::size_t width) {
+    for (std::size_t t = 0; t < width; ++t) target[place * width + t] = source[at * width + t];
+  };
+  copy(from.highest, to.highest, i, row, 1);
+  copy(from.excess, to.excess, i, row, 1);
+  copy(from.best, to.best, i, row, to.top);
+  copy(from.best_score, to.best_score, i, row, to.top);
+}
+
+// Depends on the whole input and never on the threads.
+bool in_floats(const Weights& weights, CsrView rows, const PassOptions& options, std::size_t top) {
+  if (rows.rows() == 0 || top == 0 || top > kFastTop || options.numbers == PassNumbers::doubles) return false;
+  const std::size_t nonzeros = rows.begin.back() - rows.begin.front() + rows.rows();
+  return options.numbers == PassNumbers::floats ||
+         (top < weights.classes() && nonzeros >= kFastLines / weights.blocks());
+}
+
+// A group in float32; what that declines in double, as a group of its own.
+void pass_in_floats(const Weights& weights, CsrView rows, std::size_t first, std::size_t count,
+                    const PassOptions& options, const FastBounds& bounds, PassResult& result,
+                    std::vector<std::size_t>& alike) {
+  std::vector<std::size_t> declined;
+  fast_group(weights, rows, first, count, options, bounds, result, declined, alike);
+  for (std::size_t begin = 0; begin < declined.size() && !stopped(options); begin += kGroupRows) {
+    const std::size_t size = std::min(kGroupRows, declined.size() - begin);
+    Csr again;
+    for (std::size_t i = 0; i < size; ++i) {
+      const RowView x = rows.row(declined[begin + i]);
+      again.index.insert(again.index.end(), x.index.begin(), x.index.end());
+      again.value.insert(again.value.end(), x.value.begin(), x.value.end());
+      again.begin.push_back(again.index.size());
+    }
+    PassResult of_declined = empty_result(size, result.top);
+    pass_group(weights, again.view(), 0, size, options, of_declined);
+    for (std::size_t i = 0; i < size; ++i) copy_row(of_declined, i, result, declined[begin + i]);
+  }
+}
+
 }  // namespace
 
 PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions& options) {
-  PassResult result;
   const std::size_t count = rows.rows();
-  result.top = std::min(options.top, weights.classes());
-  result.highest.assign(count, std::numeric_limits<double>::lowest());
-  result.excess.assign(count, 0.0);
-  result.best.resize(count * result.top);
-  result.best_score.resize(count * result.top);
+  PassResult result = empty_result(count, std::min(options.top, weights.classes()));
+  const bool floats = in_floats(weights, rows, options, result.top);
+  FastBounds bounds;
+  if (floats) bounds = fast_bounds(weights, options.threads);
   // Small inputs are cut finer, so that every thread has work; the cut never shows in the result.
   const std::size_t group =
-      std::clamp((count + 4 * options.threads - 1) / (4 * options.threads), kTileRows, kGroupRows);
+      floats ? fast_group_rows(weights, count, options.threads)
+             : std::clamp((count + 4 * options.threads - 1) / (4 * options.threads), kTileRows, kGroupRows);
   std::mutex watching;
   std::size_t done = 0;
+  std::vector<std::size_t> alike;  // rows whose scores are the intercepts
   parallel_for((count + group - 1) / group, options.threads, [&](std::size_t g) {
     const std::size_t first = g * group, size = std::min(group, count - first);
-    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
-    pass_group(weights, rows, first, size, options, result);
-    if (!options.watch) return;
+    if (stopped(options)) return;
+    std::vector<std::size_t> alike_here;
+    if (floats)
+      pass_in_floats(weights, rows, first, size, options, bounds, result, alike_here);
+    else
+      pass_group(weights, rows, first, size, options, result);
     const std::lock_guard lock(watching);
-    options.watch(done += size);
+    alike.insert(alike.end(), alike_here.begin(), alike_here.end());
+    done += size;
+    if (options.watch) options.watch(done);
   });
-  result.complete = options.stop == nullptr || !options.stop->load();
+  if (!alike.empty() && !stopped(options)) {
+    pass_group(weights, rows, alike.front(), 1, options, result);
+    for (const std::size_t row : alike) copy_row(result, alike.front(), result, row);
+  }
+  result.complete = !stopped(options);
   return result;
 }
 

@@ -25,11 +25,18 @@ struct PassResult {
 
   // Probability of a class of row r with this score, in [0, 1].
   double probability(std::size_t r, double score) const { return std::exp(score - highest[r]) / excess[r]; }
-  // -log of that probability: not negative, and exact where scores are large and close.
+  // -log of that probability: not negative, and exact where scores are large and close. The score is that of
+  // best_score for a class that is among the best, else score().
   double loss(std::size_t r, double score) const { return (highest[r] - score) + std::log(excess[r]); }
 
   bool complete = true;  // false: `stop` was raised and the result is not to be used
 };
+
+// What the scores of a pass are added up in. `automatic`: float32 where there is much to do and top is at
+// least one and not above 256, else double. With float32 a row's loss is off by a bound that is known
+// (weights/fast_pass.hpp), usually below 1e-6; the best classes and their order are those of double; rows
+// that float32 cannot hold are done in double.
+enum class PassNumbers { automatic, floats, doubles };
 
 struct PassOptions {
   std::size_t top = 1;
@@ -39,6 +46,10 @@ struct PassOptions {
   std::span<const std::uint32_t> tie_rank;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(std::size_t rows_done)> watch = {};  // called now and then, by one thread at a time
+  PassNumbers numbers = PassNumbers::automatic;
+  // In float32: score the best of every row again in double, and put them so into the sum. For probabilities,
+  // which then keep more digits; a mean of losses has them without.
+  bool refine = false;
 };
 
 // Rows are independent: the result has the same bits for any number of threads.

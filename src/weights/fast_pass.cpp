@@ -1,0 +1,278 @@
+#include "weights/fast_pass.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/parallel.hpp"
+#include "weights/fast_tile.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr std::size_t kTileRows = 32, kNearRows = 512, kFarRows = 32768;
+// Candidates beyond the best that were asked for: so many may be too close to tell apart in float32.
+constexpr std::size_t kSpare = 3;
+// Sums in float32 below this are far from its end, whatever their order.
+constexpr double kFastSumHigh = 0x1p100;
+constexpr std::size_t kFastNonzeros = std::size_t{1} << 17;  // of a row, so that |x|_1 is known well enough
+// W larger than this does not stay in the caches: lines of the next blocks are asked for ahead.
+constexpr std::size_t kFarBytes = std::size_t{2} << 20;
+
+// The best scores seen so far of the rows of a group, in falling order.
+class Candidates {
+ public:
+  Candidates(std::size_t rows, std::size_t most)
+      : most_(most), size_(rows, 0), score_(rows * most), of_class_(rows * most) {}
+
+  // One score of row r that may be among its best.
+  void offer(std::size_t r, float score, ClassId k) {
+    float* scores = &score_[r * most_];
+    ClassId* classes = &of_class_[r * most_];
+    std::size_t at = size_[r];
+    if (at == most_) {
+      if (!(score > scores[most_ - 1])) return;
+      --at;
+    } else {
+      ++size_[r];
+    }
+    for (; at > 0 && scores[at - 1] < score; --at) scores[at] = scores[at - 1], classes[at] = classes[at - 1];
+    scores[at] = score, classes[at] = k;
+  }
+  // The first scores of row r: of the classes 0 ... lanes - 1.
+  void begin(std::size_t r, const float* score, std::size_t lanes) {
+    std::array<std::uint8_t, kLanes> order;
+    order_lanes(score, lanes, order.data());
+    size_[r] = static_cast<std::uint32_t>(std::min(lanes, most_));
+    for (std::size_t i = 0; i < size_[r]; ++i)
+      score_[r * most_ + i] = score[order[i]], of_class_[r * most_ + i] = order[i];
+  }
+  // A score must be above this to be among them.
+  float threshold(std::size_t r) const { return size_[r] < most_ ? kLowest : score_[r * most_ + most_ - 1]; }
+  std::size_t size(std::size_t r) const { return size_[r]; }
+  const float* scores(std::size_t r) const { return &score_[r * most_]; }
+  const ClassId* classes(std::size_t r) const { return &of_class_[r * most_]; }
+
+ private:
+  std::size_t most_;
+  std::vector<std::uint32_t> size_;
+  std::vector<float> score_;
+  std::vector<ClassId> of_class_;
+};
+
+bool is_far(const Weights& weights) {
+  return weights.memory().size_bytes() > kFarBytes;
+}
+
+struct Entry {
+  double score;
+  ClassId k;
+};
+
+// The result of a row from its candidates and the sum of its exps relative to its highest score, both in
+// float32; false where the best cannot be told from the rest.
+bool write_row(const Weights& weights, RowView x, const PassOptions& options, const Candidates& candidates,
+               std::size_t r, double sum, double error, std::size_t row, PassResult& result) {
+  const float* scores = candidates.scores(r);
+  const ClassId* classes = candidates.classes(r);
+  const std::size_t size = candidates.size(r), top = result.top;
+  ClassId* best = &result.best[row * top];
+  double* best_score = &result.best_score[row * top];
+  double closest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < std::min(top, size - 1); ++i)
+    closest = std::min(closest, static_cast<double>(scores[i]) - static_cast<double>(scores[i + 1]));
+  if (closest > 2 * error && !options.refine) {
+    for (std::size_t i = 0; i < top; ++i)
+      best[i] = classes[i], best_score[i] = static_cast<double>(scores[i]);
+  } else {
+    std::array<Entry, kFastTop + kSpare> entries;
+    for (std::size_t i = 0; i < size; ++i) entries[i] = {score(weights, x, classes[i]), classes[i]};
+    const auto rank = [&](ClassId k) { return options.tie_rank.empty() ? k : options.tie_rank[k]; };
+    std::sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size),
+              [&](const Entry& a, const Entry& b) {
+                return a.score > b.score || (a.score == b.score && rank(a.k) < rank(b.k));
+              });
+    // Classes that are no candidates score at most what the last candidate does, in float32.
+    if (size < weights.classes() && !(entries[top - 1].score > static_cast<double>(scores[size - 1]) + error))
+      return false;
+    for (std::size_t i = 0; i < top; ++i) best[i] = entries[i].k, best_score[i] = entries[i].score;
+    if (options.refine) {  // what float32 says of the candidates is taken out and put in again in double
+      const auto highest = static_cast<double>(scores[0]);
+      double exact = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        sum -= std::exp(static_cast<double>(scores[i]) - highest);
+        exact += std::exp(entries[i].score - entries[0].score);
+      }
+      sum = exact + std::max(sum, 0.0) * std::exp(highest - entries[0].score);
+    }
+  }
+  // Sums are relative to the highest score in float32: its own term is 1 exactly, and a small loss keeps its
+  // digits.
+  result.highest[row] = best_score[0];
+  result.excess[row] = std::max(sum, 1.0);
+  return true;
+}
+
+}  // namespace
+
+FastBounds fast_bounds(const Weights& weights, std::size_t threads) {
+  std::vector<FastBounds> of_block(weights.blocks());
+  parallel_for(weights.blocks(), threads, [&](std::size_t b) {
+    double scale = 1;
+    if (weights.scaled()) {
+      scale = 0;
+      for (std::size_t k = b * kLanes; k < std::min(weights.classes(), (b + 1) * kLanes); ++k)
+        scale = std::max(scale, weights.scale(static_cast<ClassId>(k)));
+    }
+    const double memory =
+        static_cast<double>(largest_absolute(weights.block(b), weights.features() * kLanes));
+    of_block[b] = {.weight = scale * memory, .memory = memory};
+  });
+  FastBounds out;
+  // The last blocks are taken by twos and ones, with more partial sums than the others.
+  out.chains = fast_chains(fast_together(weights.blocks()));
+  for (const FastBounds& b : of_block) {
+    out.weight = std::max(out.weight, b.weight);
+    out.memory = std::max(out.memory, b.memory);
+  }
+  out.intercept =
+      static_cast<double>(largest_absolute(weights.intercept().data(), weights.intercept().size()));
+  return out;
+}
+
+double fast_error(const FastBounds& bounds, std::size_t nonzeros, double absolute_sum) {
+  // Roundings on the way of one product: those of its partial sum, which may hold what is left over of the
+  // row.
+  const double n = static_cast<double>(nonzeros / bounds.chains + bounds.chains);
+  if (nonzeros > kFastNonzeros || !(absolute_sum * bounds.memory < kFastSumHigh) ||
+      !(bounds.intercept < kFastSumHigh))
+    return std::numeric_limits<double>::infinity();
+  // The last term: products that are too small for float32.
+  return 1.01 * (n + 8) * 0x1p-24 * (absolute_sum * bounds.weight + bounds.intercept) +
+         static_cast<double>(nonzeros) * 0x1p-140;
+}
+
+FastAhead fast_ahead(const Weights& weights, const FastRows& rows, std::size_t next, std::size_t count) {
+  if (rows.features.empty()) return {};
+  return {.block = weights.block(next),
+          .blocks = fast_together(weights.blocks() - next),
+          .features = rows.features.data(),
+          .count = rows.features.size(),
+          .per_row = (rows.features.size() + count - 1) / count};
+}
+
+std::size_t fast_group_rows(const Weights& weights, std::size_t rows, std::size_t threads) {
+  const std::size_t share = (rows + 2 * threads - 1) / (2 * threads);
+  return std::clamp(threads == 1 ? rows : share, kTileRows, is_far(weights) ? kFarRows : kNearRows);
+}
+
+FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::size_t count)
+    : given(all.slice(first, count)) {
+  if (!is_far(weights)) return;
+  std::vector<std::uint32_t> uses(weights.features());
+  for (std::size_t j = given.begin.front(); j < given.begin.back(); ++j) ++uses[given.index[j]];
+  for (std::size_t f = 0; f < uses.size(); ++f)
+    if (uses[f] > 0) features.push_back(static_cast<FeatureId>(f));
+  // Places of the features, the rarest first.
+  std::vector<FeatureId> by_uses = features;
+  std::stable_sort(by_uses.begin(), by_uses.end(),
+                   [&](FeatureId a, FeatureId b) { return uses[a] < uses[b]; });
+  for (std::uint32_t i = 0; i < by_uses.size(); ++i) uses[by_uses[i]] = i;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> keys(count);  // the two rarest features of a row
+  for (std::uint32_t r = 0; r < count; ++r) {
+    std::uint64_t rarest = ~std::uint32_t{0}, second = rarest;
+    for (const FeatureId f : given.row(r).index) {
+      const std::uint64_t at = uses[f];
+      second = std::min(second, std::max(rarest, at));
+      rarest = std::min(rarest, at);
+    }
+    keys[r] = {rarest << 32 | second, r};
+  }
+  std::sort(keys.begin(), keys.end());
+  order.reserve(count);
+  const std::size_t nonzeros = given.begin.back() - given.begin.front();
+  own.begin.reserve(count + 1);
+  own.index.reserve(nonzeros);
+  own.value.reserve(nonzeros);
+  for (const auto& [key, r] : keys) {
+    const RowView x = given.row(r);
+    order.push_back(r);
+    own.index.insert(own.index.end(), x.index.begin(), x.index.end());
+    own.value.insert(own.value.end(), x.value.begin(), x.value.end());
+    own.begin.push_back(own.index.size());
+  }
+}
+
+void fast_group(const Weights& weights, CsrView all, std::size_t first, std::size_t count,
+                const PassOptions& options, const FastBounds& bounds, PassResult& result,
+                std::vector<std::size_t>& declined, std::vector<std::size_t>& alike) {
+  const FastRows arranged(weights, all, first, count);
+  const CsrView rows = arranged.view();
+  const std::size_t blocks = weights.blocks();
+  std::vector<float> highest(count, kLowest), threshold(count, kLowest);
+  std::vector<double> sum(count, 0.0), error(count);
+  // A row that is declined anyway has no hits: its scores may be anything.
+  constexpr float kNever = std::numeric_limits<float>::infinity();
+  std::array<float, kTileRows> absolute;
+  const auto look_at = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      const double size = static_cast<double>(absolute[r - begin]) * 1.001;
+      const bool intercepts_alone = size == 0 || bounds.memory == 0;
+      error[r] = fast_error(bounds, rows.begin[r + 1] - rows.begin[r], size);
+      if (!intercepts_alone && error[r] <= kFastError) continue;
+      threshold[r] = kNever;
+      (intercepts_alone ? alike : declined).push_back(first + arranged.place(r));
+    }
+  };
+  Candidates candidates(count, std::min(result.top + kSpare, weights.classes()));
+  std::array<std::uint32_t, kTileRows> hit_rows;
+  std::array<std::uint64_t, kTileRows> hit_lanes;
+  alignas(64) std::array<float, kTileRows * kFastBlocks * kLanes> z;
+
+  for (std::size_t b = 0, next = 0; b < blocks; b = next) {
+    const std::size_t here = fast_together(blocks - b);
+    next = b + here;
+    const std::size_t lanes = std::min(here * kLanes, weights.classes() - b * kLanes);
+    const FastStart start(weights, b, here);
+    FastAhead ahead;
+    if (next < blocks) ahead = fast_ahead(weights, arranged, next, count);
+    for (std::size_t r = 0; r < count; r += kTileRows) {
+      const std::size_t tile = std::min(kTileRows, count - r);
+      FastHits hits{.count = 0, .row = hit_rows.data(), .lanes = hit_lanes.data()};
+      fast_tile(rows, r, tile, weights.block(b), here, weights.features(), start, z.data(),
+                b == 0 ? absolute.data() : nullptr, &highest[r], &sum[r], &threshold[r], hits, ahead);
+      for (std::size_t h = 0; h < hits.count; ++h) {
+        const std::size_t row = r + hits.row[h];
+        const float* score = &z[hits.row[h] * here * kLanes];
+        std::uint64_t left = hits.lanes[h];
+        if (b == 0) {
+          const std::size_t of_first = std::min(lanes, kLanes);
+          candidates.begin(row, score, of_first);
+          left &= ~((std::uint64_t{1} << of_first) - 1);
+        }
+        float worst = candidates.threshold(row);
+        for (; left != 0; left &= left - 1) {
+          const auto lane = static_cast<std::size_t>(std::countr_zero(left));
+          if (!(score[lane] > worst)) continue;
+          candidates.offer(row, score[lane], static_cast<ClassId>(b * kLanes + lane));
+          worst = candidates.threshold(row);
+        }
+        threshold[row] = worst;
+      }
+      if (b == 0) look_at(r, r + tile);
+    }
+    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
+  }
+  for (std::size_t r = 0; r < count; ++r) {
+    if (threshold[r] == kNever) continue;
+    const std::size_t row = first + arranged.place(r);
+    if (!write_row(weights, rows.row(r), options, candidates, r, sum[r], error[r], row, result))
+      declined.push_back(row);
+  }
+}
+
+}  // namespace truemax

@@ -1,0 +1,261 @@
+// Sizeless vectors (SVE, RVV) cannot stand in arrays; those machines use NEON or the scalar path here.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "weights/fast_tile.cpp"
+#include <hwy/foreach_target.h>
+// after foreach_target
+#include <hwy/highway.h>
+
+#include "weights/exp_vector.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "weights/fast_tile.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace truemax {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FastTag = hn::CappedTag<float, kLanes>;
+using FastV = hn::Vec<FastTag>;
+constexpr std::size_t kFastWidth = hn::MaxLanes(FastTag());
+constexpr std::size_t kFastVectors = kLanes / kFastWidth;
+
+// The numbers of later rows: dense rows against one block are read as fast as memory gives them.
+HWY_INLINE void prefetch_numbers(CsrView rows, std::size_t begin, std::size_t end) {
+  constexpr std::size_t kAhead = 1024;
+  for (std::size_t j = begin; j < end; j += kLanes) {
+    __builtin_prefetch(rows.index + j + kAhead, 0, 3);
+    __builtin_prefetch(rows.value + j + kAhead, 0, 3);
+  }
+}
+
+// Scores of rows, [row][kBlocks * kLanes].
+template <std::size_t kBlocks, bool kAbsolute>
+HWY_INLINE void fast_scores(CsrView rows, std::size_t first, std::size_t count,
+                            const float* HWY_RESTRICT block, std::size_t features, const FastStart& start,
+                            float* HWY_RESTRICT z, float* HWY_RESTRICT absolute, FastAhead& ahead) {
+  const FastTag d;
+  constexpr std::size_t kVectors = kBlocks * kFastVectors;
+  constexpr std::size_t kChains = fast_chains(kBlocks);
+  const std::size_t stride = features * kLanes;
+  const FeatureId* HWY_RESTRICT index = rows.index;
+  const float* HWY_RESTRICT values = rows.value;
+  for (std::size_t r = 0; r < count; ++r, z += kBlocks * kLanes) {
+    for (std::size_t a = 0; a < ahead.per_row && ahead.count > 0; ++a, ++ahead.features, --ahead.count)
+      for (std::size_t b = 0; b < ahead.blocks; ++b)
+        __builtin_prefetch(ahead.block + b * stride + std::size_t{*ahead.features} * kLanes, 0, 2);
+    const std::size_t begin = rows.begin[first + r], end = rows.begin[first + r + 1];
+    if (kBlocks == 1) prefetch_numbers(rows, begin, end);
+    FastV sum[kChains][kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      sum[0][v] = start.scaled ? hn::Zero(d) : hn::Load(d, start.intercept.data() + v * kFastWidth);
+      for (std::size_t c = 1; c < kChains; ++c) sum[c][v] = hn::Zero(d);
+    }
+    FastV size[kChains];
+    for (FastV& of_chain : size) of_chain = hn::Zero(d);
+    const auto add = [&](std::size_t j, std::size_t c) HWY_ATTR {
+      const FastV value = hn::Set(d, values[j]);
+      if (kAbsolute) size[c] = hn::Add(size[c], hn::Abs(value));
+      const float* line = block + std::size_t{index[j]} * kLanes;
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        const float* at = line + v / kFastVectors * stride + v % kFastVectors * kFastWidth;
+        sum[c][v] = hn::MulAdd(value, hn::Load(d, at), sum[c][v]);
+      }
+    };
+    std::size_t j = begin;
+    for (; j + kChains <= end; j += kChains)
+      for (std::size_t c = 0; c < kChains; ++c) add(j + c, c);
+    for (; j < end; ++j) add(j, 0);
+    for (std::size_t step = kChains / 2; step > 0; step /= 2)
+      for (std::size_t c = 0; c < step; ++c)
+        for (std::size_t v = 0; v < kVectors; ++v) sum[c][v] = hn::Add(sum[c][v], sum[c + step][v]);
+    if (start.scaled)
+      for (std::size_t v = 0; v < kVectors; ++v)
+        sum[0][v] = hn::MulAdd(hn::Load(d, start.scale.data() + v * kFastWidth), sum[0][v],
+                               hn::Load(d, start.intercept.data() + v * kFastWidth));
+    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sum[0][v], d, z + v * kFastWidth);
+    if (kAbsolute) {
+      for (std::size_t c = 1; c < kChains; ++c) size[0] = hn::Add(size[0], size[c]);
+      absolute[r] = hn::GetLane(size[0]);
+    }
+  }
+}
+
+// The scores of a row wait for each other, those of the next row do not: rows are short here, so that several
+// are under way at once.
+template <std::size_t kBlocks>
+HWY_INLINE void fast_sums(const float* HWY_RESTRICT z, std::size_t count, float* highest,
+                          double* HWY_RESTRICT sum, const float* threshold, FastHits& hits) {
+  const FastTag d;
+  constexpr std::size_t kVectors = kBlocks * kFastVectors;
+  for (std::size_t r = 0; r < count; ++r, z += kBlocks * kLanes) {
+    FastV most = hn::Load(d, z);
+    for (std::size_t v = 1; v < kVectors; ++v) most = hn::Max(most, hn::Load(d, z + v * kFastWidth));
+    const FastV above = hn::Set(d, threshold[r]);
+    if (!hn::AllFalse(d, hn::Gt(most, above))) {
+      const float top = hn::GetLane(hn::MaxOfLanes(d, most));
+      if (top > highest[r]) {
+        if (sum[r] > 0) sum[r] *= std::exp(static_cast<double>(highest[r]) - static_cast<double>(top));
+        highest[r] = top;
+      }
+      if (hits.row != nullptr) {
+        std::uint64_t lanes = 0;
+        for (std::size_t v = 0; v < kVectors; ++v) {
+          std::uint8_t bits[8] = {};
+          hn::StoreMaskBits(d, hn::Gt(hn::Load(d, z + v * kFastWidth), above), bits);
+          std::uint64_t part = 0;
+          std::memcpy(&part, bits, sizeof part);
+          lanes |= part << (v * kFastWidth);
+        }
+        hits.lanes[hits.count] = lanes;
+        hits.row[hits.count++] = static_cast<std::uint32_t>(r);
+      }
+    }
+    const FastV base = hn::Set(d, highest[r]);
+    FastV total = exp_of_falling(d, hn::Sub(hn::Load(d, z), base));
+    for (std::size_t v = 1; v < kVectors; ++v)
+      total = hn::Add(total, exp_of_falling(d, hn::Sub(hn::Load(d, z + v * kFastWidth), base)));
+    sum[r] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, total)));
+  }
+}
+
+template <std::size_t kBlocks>
+void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                  std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
+                  double* sum, const float* threshold, FastHits& hits, FastAhead& ahead) {
+  if (absolute != nullptr)
+    fast_scores<kBlocks, true>(rows, first, count, block, features, start, z, absolute, ahead);
+  else
+    fast_scores<kBlocks, false>(rows, first, count, block, features, start, z, absolute, ahead);
+  fast_sums<kBlocks>(z, count, highest, sum, threshold, hits);
+}
+
+void fast_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                    std::size_t blocks, std::size_t features, const FastStart& start, float* z,
+                    float* absolute, float* highest, double* sum, const float* threshold, FastHits& hits,
+                    FastAhead& ahead) {
+  if (blocks == kFastBlocks)
+    fast_tile_of<kFastBlocks>(rows, first, count, block, features, start, z, absolute, highest, sum,
+                              threshold, hits, ahead);
+  else if (blocks == 2)
+    fast_tile_of<2>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits,
+                    ahead);
+  else
+    fast_tile_of<1>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits,
+                    ahead);
+}
+
+// The place of a lane is the number of those with a higher score: no branch depends on the scores. Equal ones
+// share a place; then 2^place does not add up to all ones.
+void order_lanes_here(const float* HWY_RESTRICT score, std::size_t real, std::uint8_t* HWY_RESTRICT lanes) {
+  const FastTag d;
+  const hn::RebindToSigned<FastTag> i;
+  alignas(64) std::int32_t place[kLanes];
+  auto bits = hn::Zero(i);
+  for (std::size_t v = 0; v < kFastVectors; ++v) {
+    const auto mine = hn::LoadU(d, score + v * kFastWidth);
+    auto even = hn::Zero(i), odd = hn::Zero(i);
+    for (std::size_t other = 0; other < kLanes; other += 2) {
+      const auto higher = hn::Gt(hn::Set(d, score[other]), mine);
+      const auto next = hn::Gt(hn::Set(d, score[other + 1]), mine);
+      even = hn::Sub(even, hn::VecFromMask(i, hn::RebindMask(i, higher)));
+      odd = hn::Sub(odd, hn::VecFromMask(i, hn::RebindMask(i, next)));
+    }
+    const auto before = hn::Add(even, odd);
+    hn::Store(before, i, place + v * kFastWidth);
+    const auto counts = hn::Lt(hn::Iota(i, static_cast<std::int32_t>(v * kFastWidth)),
+                               hn::Set(i, static_cast<std::int32_t>(real)));
+    bits = hn::Add(bits, hn::IfThenElseZero(counts, hn::Shl(hn::Set(i, 1), before)));
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[place[lane]] = static_cast<std::uint8_t>(lane);
+  if (HWY_LIKELY(hn::GetLane(hn::SumOfLanes(i, bits)) == (1 << real) - 1)) return;
+  for (std::size_t lane = 0; lane < real; ++lane) lanes[lane] = static_cast<std::uint8_t>(lane);
+  for (std::size_t k = 1; k < real; ++k)
+    for (std::size_t at = k; at > 0 && score[lanes[at - 1]] < score[lanes[at]]; --at)
+      std::swap(lanes[at - 1], lanes[at]);
+}
+
+float largest_absolute_here(const float* HWY_RESTRICT numbers, std::size_t count) {
+  const FastTag d;
+  const hn::RebindToUnsigned<FastTag> u;
+  // As unsigned integers absolute floats stand in their order, infinities and what is no number at the end.
+  const auto sign = hn::Set(u, 0x80000000U);
+  auto most = hn::Zero(u), most2 = hn::Zero(u);
+  std::size_t i = 0;
+  for (; i + 2 * kFastWidth <= count; i += 2 * kFastWidth) {
+    most = hn::Max(most, hn::AndNot(sign, hn::BitCast(u, hn::LoadU(d, numbers + i))));
+    most2 = hn::Max(most2, hn::AndNot(sign, hn::BitCast(u, hn::LoadU(d, numbers + i + kFastWidth))));
+  }
+  alignas(64) float lanes[kFastWidth];
+  hn::Store(hn::BitCast(d, hn::Max(most, most2)), d, lanes);
+  float out = 0;
+  const auto look = [&](float v) {
+    if (!(std::abs(v) <= std::numeric_limits<float>::max())) v = std::numeric_limits<float>::infinity();
+    if (std::abs(v) > out) out = std::abs(v);
+  };
+  for (const float v : lanes) look(v);
+  for (; i < count; ++i) look(numbers[i]);
+  return out;
+}
+
+void fast_exp_here(const float* HWY_RESTRICT x, std::size_t count, float* HWY_RESTRICT out) {
+  const FastTag d;
+  alignas(64) float in[kFastWidth], result[kFastWidth];
+  for (std::size_t i = 0; i < count; i += kFastWidth) {
+    for (std::size_t k = 0; k < kFastWidth; ++k) in[k] = i + k < count ? x[i + k] : 0.0F;
+    hn::Store(exp_of_falling(FastTag(), hn::Load(d, in)), d, result);
+    for (std::size_t k = 0; k < kFastWidth && i + k < count; ++k) out[i + k] = result[k];
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace truemax
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace truemax {
+
+HWY_EXPORT(fast_tile_here);
+HWY_EXPORT(order_lanes_here);
+HWY_EXPORT(largest_absolute_here);
+HWY_EXPORT(fast_exp_here);
+
+FastStart::FastStart(const Weights& w, std::size_t first_block, std::size_t blocks) : scaled(w.scaled()) {
+  for (std::size_t i = 0; i < blocks * kLanes; ++i) {
+    const std::size_t k = first_block * kLanes + i;
+    const bool real = k < w.classes();
+    intercept[i] = !real               ? -std::numeric_limits<float>::infinity()
+                   : w.has_intercept() ? w.intercept()[k]
+                                       : 0.0F;
+    scale[i] = real ? static_cast<float>(w.scale(static_cast<ClassId>(k))) : 1.0F;
+  }
+}
+
+void fast_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t blocks,
+               std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
+               double* sum, const float* threshold, FastHits& hits, FastAhead& ahead) {
+  HWY_DYNAMIC_DISPATCH(fast_tile_here)
+  (rows, first, count, block, blocks, features, start, z, absolute, highest, sum, threshold, hits, ahead);
+}
+
+void order_lanes(const float* score, std::size_t real, std::uint8_t* lanes) {
+  HWY_DYNAMIC_DISPATCH(order_lanes_here)(score, real, lanes);
+}
+
+float largest_absolute(const float* numbers, std::size_t count) {
+  return HWY_DYNAMIC_DISPATCH(largest_absolute_here)(numbers, count);
+}
+
+void fast_exp(const float* x, std::size_t count, float* out) {
+  HWY_DYNAMIC_DISPATCH(fast_exp_here)(x, count, out);
+}
+
+}  // namespace truemax
+#endif  // HWY_ONCE

@@ -1,0 +1,143 @@
+// The vectorised pieces of the pass in float32, on every instruction set of this machine.
+#include "weights/fast_tile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "weights/kernels.hpp"
+#include "weights/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
+  constexpr std::size_t kClasses = 120, kFeatures = 50, kRows = 40;
+  for (const int kind : {0, 1, 2, 3}) {
+    Engine random(1);
+    Weights w = random_weights(random, kClasses, kFeatures, kind % 2 == 1, 0.3);
+    if (kind >= 2) {
+      w.allow_scaling();
+      for (ClassId k = 0; k < kClasses; ++k) w.scale_class(k, 1.0 / (1 + k % 3));
+    }
+    const Csr rows = random_rows(random, kRows, kFeatures, 30, 0.3);
+    for (const std::int64_t target : instruction_sets()) {
+      const OnInstructionSet here(target);
+      SCOPED_TRACE(instruction_set_name(target));
+      std::vector<float> highest(kRows, kLowest), threshold(kRows, kLowest), absolute(kRows);
+      std::vector<double> sum(kRows);
+      std::vector<long double> total(kRows);
+      std::vector<double> most(kRows, -1e300);
+      // Blocks 0-3 together, 4 and 5, 6, and 7, half of which is padding.
+      for (const auto& [first, count] :
+           {std::pair(0U, 4U), std::pair(4U, 2U), std::pair(6U, 1U), std::pair(7U, 1U)}) {
+        alignas(64) std::array<float, kRows * kFastBlocks * kLanes> z;
+        std::array<std::uint32_t, kRows> hit{};
+        std::array<std::uint64_t, kRows> lanes{};
+        FastHits hits{.count = 0, .row = hit.data(), .lanes = lanes.data()};
+        FastAhead ahead;
+        const std::vector<float> before = threshold;
+        fast_tile(rows.view(), 0, kRows, w.block(first), count, kFeatures, FastStart(w, first, count),
+                  z.data(), absolute.data(), highest.data(), sum.data(), threshold.data(), hits, ahead);
+        std::size_t expected_hits = 0;
+        for (std::size_t r = 0; r < kRows; ++r) {
+          double size = 0, best = -1e300;
+          std::uint64_t above = 0;
+          for (const float v : rows.row(r).value) size += std::abs(static_cast<double>(v));
+          EXPECT_NEAR(static_cast<double>(absolute[r]), size, 1e-5 * size);
+          for (std::size_t lane = 0; lane < count * kLanes; ++lane) {
+            const std::size_t k = first * kLanes + lane;
+            const float found = z[r * count * kLanes + lane];
+            if (k >= kClasses) {
+              EXPECT_EQ(found, -kInfinity);
+              continue;
+            }
+            const double exact = score(w, rows.row(r), static_cast<ClassId>(k));
+            EXPECT_NEAR(static_cast<double>(found), exact, 1e-6 * (2 + 2 * size));
+            best = std::max(best, static_cast<double>(found));
+            if (found > before[r]) above |= std::uint64_t{1} << lane;
+            total[r] += std::exp(static_cast<long double>(exact));
+          }
+          most[r] = std::max(most[r], best);
+          EXPECT_EQ(static_cast<double>(highest[r]), most[r]);
+          const auto all = static_cast<double>(std::log(total[r]));
+          EXPECT_NEAR(most[r] + std::log(sum[r]), all, 1e-6 * (2 + 2 * size));
+          if (above == 0) continue;
+          ASSERT_LT(expected_hits, hits.count);
+          EXPECT_EQ(hit[expected_hits], r);
+          EXPECT_EQ(lanes[expected_hits++], above);
+        }
+        EXPECT_EQ(expected_hits, hits.count);
+        for (std::size_t r = 0; r < kRows; ++r) threshold[r] = highest[r] - (r % 2 == 0 ? 0.5F : 0.0F);
+      }
+    }
+  }
+}
+
+TEST(FastTile, ExpIsWithinItsStatedError) {
+  std::vector<float> x{0.0F, -0.0F, -1e-30F, -86.0F, -86.59F, -87.0F, -1e3F, -1e30F, -kInfinity};
+  for (float v = -1e-7F; v > -86; v = v * 1.0003F - 1e-4F) x.push_back(v);
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet here(target);
+    std::vector<float> e(x.size());
+    fast_exp(x.data(), x.size(), e.data());
+    EXPECT_EQ(e[0], 1.0F);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double exact = std::exp(static_cast<double>(x[i])), found = static_cast<double>(e[i]);
+      if (x[i] >= -86)
+        EXPECT_NEAR(found / exact, 1, 3e-7 + 8e-8 * std::abs(static_cast<double>(x[i])))
+            << instruction_set_name(target) << " exp(" << x[i] << ")";
+      else
+        EXPECT_TRUE(found >= 0 && found <= 1e-37) << instruction_set_name(target) << " exp(" << x[i] << ")";
+    }
+  }
+}
+
+TEST(FastTile, LanesAreOrderedByFallingScore) {
+  Engine random(2);
+  std::uniform_int_distribution<int> few(-3, 3);
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet here(target);
+    for (const std::size_t real : {1U, 2U, 9U, 15U, 16U})
+      for (int round = 0; round < 200; ++round) {
+        std::array<float, kLanes> z;
+        z.fill(-kInfinity);
+        for (std::size_t i = 0; i < real; ++i)  // every other round has equal ones
+          z[i] = round % 2 == 0 ? wide(random, 3) : static_cast<float>(few(random));
+        std::array<std::uint8_t, kLanes> found{};
+        order_lanes(z.data(), real, found.data());
+        std::vector<std::uint8_t> wanted(real);
+        std::iota(wanted.begin(), wanted.end(), std::uint8_t{0});
+        std::stable_sort(wanted.begin(), wanted.end(),
+                         [&](std::uint8_t a, std::uint8_t b) { return z[a] > z[b]; });
+        ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), found.begin())) << instruction_set_name(target);
+      }
+  }
+}
+
+TEST(FastTile, LargestAbsoluteSeesEveryPlaceAndWhatIsNotFinite) {
+  Engine random(3);
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet here(target);
+    EXPECT_EQ(largest_absolute(nullptr, 0), 0.0F);
+    for (const std::size_t count : {1U, 15U, 16U, 40U, 77U})
+      for (std::size_t at = 0; at < count; ++at)
+        for (const float v : {-7.0F, 3e38F, -1e-40F, kInfinity, -std::numeric_limits<float>::quiet_NaN()}) {
+          std::vector<float> numbers(count, std::abs(v) < 1 ? 0.0F : -1.0F);
+          numbers[at] = v;
+          EXPECT_EQ(largest_absolute(numbers.data(), count), std::isfinite(v) ? std::abs(v) : kInfinity)
+              << instruction_set_name(target) << " " << v;
+        }
+  }
+}
+
+}  // namespace
+}  // namespace truemax
