@@ -6,6 +6,9 @@
 //   truemax_bench read FILE [threads=N]        seconds to read a file
 //   truemax_bench classes [key=value ...]      steps/s of prox and of such a kernel with few and with many
 //                                              classes (class_cost.cpp); needs 5 GB of memory
+//   truemax_bench evaluate FILE [key=value ...]  rows/s of the exact evaluation and of a kernel that does its
+//                                              loads and exps alone, the FMA peak, prediction
+//                                              (evaluation.cpp)
 // Each prints one JSON object.
 #include <fmt/format.h>
 
@@ -18,6 +21,7 @@
 
 #include "class_cost.hpp"
 #include "data/load.hpp"
+#include "evaluation.hpp"
 #include "step_cost.hpp"
 #include "timing.hpp"
 
@@ -64,9 +68,10 @@ int run(int argc, char** argv) {
   }
   if (what == "steps") return bench_steps(path, settings);
   if (!path.empty() && what == "read") return bench_read(path, settings);
+  if (!path.empty() && what == "evaluate") return bench_evaluate(path, settings);
   if (what == "classes") return bench_classes(settings);
   fmt::print(stderr,
-             "usage: truemax_bench steps|read FILE [key=value ...], or truemax_bench steps|classes "
+             "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench steps|classes "
              "[key=value ...]\n");
   return 2;
 }
