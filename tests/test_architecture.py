@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The arrows between the rooms: a file of src/ includes only headers of its own room and of the rooms that CMakeLists.txt
-lets it link, and every folder of src/ is a room that ARCHITECTURE.md explains."""
+lets it link, and every folder of src/ is a room that ARCHITECTURE.md explains. Kernels have tests on every instruction
+set."""
 import os
 import re
 import unittest
@@ -41,6 +42,21 @@ class Architecture(unittest.TestCase):
         words = text_of("ARCHITECTURE.md")
         for folder in folders:
             self.assertIn(f"src/{folder}/", words)
+
+    def test_every_kernel_that_is_dispatched_is_tested_on_every_instruction_set(self):
+        seen = 0
+        for room in allowed_rooms():
+            names = sorted(os.listdir(os.path.join(ROOT, "src", room)))
+            tests = [text_of("src", room, name) for name in names if name.endswith("_test.cpp")]
+            tests = [text for text in tests if "OnInstructionSet" in text]
+            for name in names:
+                if name.endswith("_test.cpp"):
+                    continue
+                for kernel in re.findall(r"HWY_EXPORT\((\w+)_here\)", text_of("src", room, name)):
+                    seen += 1
+                    called = re.compile(rf"\b{kernel}\(")
+                    self.assertTrue(any(called.search(text) for text in tests), f"src/{room}/{name}: {kernel}")
+        self.assertGreater(seen, 10)
 
 
 if __name__ == "__main__":

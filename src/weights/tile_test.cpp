@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -205,6 +206,32 @@ TEST_F(AccumulateTile, RowsOfATileAreIndependentAndOthersUntouched) {
     EXPECT_EQ(sum[count], 0.0);
     EXPECT_EQ(tile_highest[count], kUntouched);
   });
+}
+
+TEST(AddTile, HasTheBitsOfTheScalarSumAndTouchesNothingElseOnEveryInstructionSet) {
+  for (const double decades : {0.5, 8.0}) {
+    Engine random(9);
+    const Weights before = random_weights(random, 32, 40, false, decades);
+    const Csr rows = random_rows(random, 20, 40, 25, decades);
+    std::array<double, kLanes> c;
+    for (double& v : c) v = static_cast<double>(wide(random, decades)) / 3;
+    for (const std::int64_t target : instruction_sets()) {
+      const OnInstructionSet here(target);
+      for (std::size_t r = 0; r < rows.rows(); ++r) {
+        const RowView x = rows.row(r);
+        std::vector<float> cells = all_cells(before), wanted = cells;
+        Weights w = random_weights(random, 32, 40, false, 0);
+        std::copy(cells.begin(), cells.end(), w.block(0));
+        for (std::size_t j = 0; j < x.index.size(); ++j)
+          for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            float& cell = wanted[(40 + x.index[j]) * kLanes + lane];  // of block 1
+            cell = static_cast<float>(static_cast<double>(cell) + c[lane] * static_cast<double>(x.value[j]));
+          }
+        add_tile(x, c.data(), w.block(1));
+        ASSERT_EQ(all_cells(w), wanted) << instruction_set_name(target) << " row " << r;
+      }
+    }
+  }
 }
 
 TEST(TileTarget, ForcingOneLeavesItAloneInTheListUntilItIsLetGo) {
