@@ -237,7 +237,7 @@ Model Model::load(const std::string& path, const Options& options) {
     describe_memory_limit(table, &use.memory_limit);
     set_options(table, options);
     auto inside = std::make_shared<Inside>();
-    inside->model = load_model(path, use.memory());
+    inside->model = load_model(path, use.memory(), use.thread_count());
     return Model(std::move(inside));
   });
 }

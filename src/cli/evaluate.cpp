@@ -23,7 +23,7 @@ int run_evaluate(const EvaluateCommand& command) {
   const UseOptions& use = command.use;
   require_standard_input_once({use.data_path},
                               {use.read.row_weights, class_weight_file(command.class_weights)});
-  const Model model = load_model(use.model_path, use.memory());
+  const Model model = load_model(use.model_path, use.memory(), use.thread_count());
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes);
   std::vector<std::string> notes;
   RawRows rows = read_rows(use.data_path, use.read_for(model), use.max_rows, use.thread_count(), notes);

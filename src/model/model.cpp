@@ -6,13 +6,17 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <mutex>
+#include <span>
 #include <unordered_set>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "model/safetensors.hpp"
 #include "truemax/version.hpp"
+#include "weights/fast_tile.hpp"
 
 namespace truemax {
 namespace {
@@ -149,14 +153,50 @@ CheckedHeader read_checked_header(const std::string& path) {
   return h;
 }
 
-void read_floats(std::ifstream& in, const std::string& path, std::uint64_t at, std::vector<float>& out,
-                 const std::string& what) {
+enum class Floats { good, cut_off, not_finite };
+
+Floats read_floats(std::ifstream& in, std::uint64_t at, std::span<float> out) {
   in.seekg(static_cast<std::streamoff>(at));
   if (!in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float))))
+    return Floats::cut_off;
+  return std::isfinite(largest_absolute(out.data(), out.size())) ? Floats::good : Floats::not_finite;
+}
+
+void check_floats(const std::string& path, Floats found, const std::string& what) {
+  if (found == Floats::cut_off)
     throw file_error(path, 0, fmt::format("{} is cut off", what), "copy the file anew");
-  for (const float v : out)
-    if (!std::isfinite(v))
-      throw file_error(path, 0, fmt::format("{} holds a number that is not finite", what), "train again");
+  if (found == Floats::not_finite)
+    throw file_error(path, 0, fmt::format("{} holds a number that is not finite", what), "train again");
+}
+
+// Block after block, so that a cache line of W is written once and not once for each of its classes.
+void read_weights(const std::string& path, CheckedHeader& h, std::span<const ClassId> order,
+                  std::size_t threads, Weights& weights) {
+  const std::uint64_t first = h.tensors.tensors["weight"].begin, features = h.features;
+  std::vector<std::uint64_t> row_of(h.classes);
+  for (std::uint64_t r = 0; r < h.classes; ++r) row_of[order[r]] = r;
+  std::mutex mutex;
+  std::uint64_t bad_row = h.classes;  // the first in the file, whichever thread meets it
+  Floats bad = Floats::good;
+  constexpr std::size_t kBlocks = 8;  // of a chunk
+  parallel_for((weights.blocks() + kBlocks - 1) / kBlocks, threads, [&](std::size_t chunk) {
+    std::ifstream in(path, std::ios::binary);
+    std::vector<float> rows(kLanes * features);
+    for (std::size_t b = chunk * kBlocks; b < std::min(weights.blocks(), (chunk + 1) * kBlocks); ++b) {
+      const std::size_t lanes = std::min(kLanes, weights.classes() - b * kLanes);
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::uint64_t r = row_of[b * kLanes + lane];
+        const Floats found = read_floats(in, first + r * features * sizeof(float),
+                                         std::span(rows).subspan(lane * features, features));
+        if (found == Floats::good) continue;
+        in.clear();
+        const std::lock_guard lock(mutex);
+        if (r < bad_row) bad_row = r, bad = found;
+      }
+      weights.set_block(b, rows);
+    }
+  });
+  if (bad != Floats::good) check_floats(path, bad, "the weight of class " + in_quotes(h.names[bad_row]));
 }
 
 }  // namespace
@@ -194,7 +234,7 @@ void save_model(const Model& model, const std::string& path) {
   file.commit();
 }
 
-Model load_model(const std::string& path, std::uint64_t memory_limit) {
+Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
   CheckedHeader h = read_checked_header(path);
   const std::uint64_t needed = Weights::bytes_needed(h.classes, h.features);
   if (needed > memory_limit)
@@ -218,19 +258,14 @@ Model load_model(const std::string& path, std::uint64_t memory_limit) {
   model.data = h.metadata.value("data", nlohmann::json::object());
 
   model.weights = Weights(h.classes, h.features, h.intercept);
-  std::ifstream in(path, std::ios::binary);
-  std::vector<float> row(h.features);
-  const std::uint64_t first = h.tensors.tensors["weight"].begin;
-  for (std::uint64_t r = 0; r < h.classes; ++r) {
-    read_floats(in, path, first + r * h.features * sizeof(float), row,
-                "the weight of class " + in_quotes(h.names[r]));
-    model.weights.set_class(model.classes->find(h.names[r]), row);
-  }
+  std::vector<ClassId> order(h.classes);  // the class of each row of the file
+  for (std::uint64_t r = 0; r < h.classes; ++r) order[r] = model.classes->find(h.names[r]);
+  read_weights(path, h, order, threads, model.weights);
   if (h.intercept) {
     std::vector<float> intercept(h.classes);
-    read_floats(in, path, h.tensors.tensors["intercept"].begin, intercept, "the intercept");
-    for (std::uint64_t r = 0; r < h.classes; ++r)
-      model.weights.intercept()[model.classes->find(h.names[r])] = intercept[r];
+    std::ifstream in(path, std::ios::binary);
+    check_floats(path, read_floats(in, h.tensors.tensors["intercept"].begin, intercept), "the intercept");
+    for (std::uint64_t r = 0; r < h.classes; ++r) model.weights.intercept()[order[r]] = intercept[r];
   }
   return model;
 }

@@ -30,7 +30,7 @@ std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool wi
 void save_model(const Model& model, const std::string& path);
 
 // Reads and checks everything: sizes, offsets, names, version, that all weights are finite. Throws UserError.
-Model load_model(const std::string& path, std::uint64_t memory_limit);
+Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads = 1);
 
 // The metadata alone, for inspection; same checks but for the weights.
 nlohmann::json read_model_metadata(const std::string& path);

@@ -81,6 +81,13 @@ void Weights::set_class(ClassId k, std::span<const float> in) {
   if (scaled()) scale_[k] = 1 / common_scale_;
 }
 
+void Weights::set_block(std::size_t b, std::span<const float> in) {
+  const std::size_t lanes = std::min(kLanes, classes_ - b * kLanes);
+  float* to = block(b);
+  for (std::size_t f = 0; f < features_; ++f)
+    for (std::size_t lane = 0; lane < lanes; ++lane) to[f * kLanes + lane] = in[lane * features_ + f];
+}
+
 double Weights::largest_weight() const {
   double most = 0;
   for (ClassId k = 0; k < classes_; ++k) {

@@ -58,7 +58,7 @@ class Weights {
   void scale_intercept(ClassId k, double factor) {  // at once; nothing without one
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
   }
-  void scale_all(double factor);                                  // W *= factor, 0 < factor <= 1
+  void scale_all(double factor);  // W *= factor, 0 < factor <= 1
   // W = 0, as made, in the memory that is there: fresh memory costs more than clearing it.
   void clear();
   void clear_class(ClassId k);                                    // w_k = 0
@@ -79,6 +79,8 @@ class Weights {
 
   void copy_class(ClassId k, std::span<float> out) const;  // out: D
   void set_class(ClassId k, std::span<const float> in);    // in: D
+  // All classes of a block that was not scaled; in: [kLanes][D], of which those of classes count.
+  void set_block(std::size_t b, std::span<const float> in);
   // The largest absolute number in memory, intercepts included; infinite if any is not finite. A weight is at
   // most that.
   double largest() const;

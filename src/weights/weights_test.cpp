@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,21 @@ Weights marked(std::size_t classes, std::size_t features) {
     w.set_class(k, row);
   }
   return w;
+}
+
+TEST(Weights, SettingABlockIsSettingItsClasses) {
+  Engine random(11);
+  for (const std::size_t classes : {1U, 16U, 21U}) {
+    const Weights wanted = random_weights(random, classes, 7, false, 2);
+    Weights w(classes, 7, false);
+    for (std::size_t b = 0; b < w.blocks(); ++b) {
+      std::vector<float> rows(kLanes * 7, 99.0F);  // what belongs to no class must not be seen
+      for (std::size_t lane = 0; lane < kLanes && b * kLanes + lane < classes; ++lane)
+        wanted.copy_class(static_cast<ClassId>(b * kLanes + lane), std::span(rows).subspan(lane * 7, 7));
+      w.set_block(b, rows);
+    }
+    EXPECT_EQ(all_cells(w), all_cells(wanted));
+  }
 }
 
 TEST(Weights, StartAtZero) {
