@@ -168,9 +168,10 @@ class BadModelFile(RefusalTest):
                 self.model_refused(safetensors(self.about(classes=names), self.payload), "class")
 
     def test_preprocessing(self):
-        for key, value in (("normalize", "l7"), ("labels", "some"), ("max-features", -1), ("max-features", "all")):
+        for key, value in (("normalize", "l7"), ("labels", "some"), ("max-features", -1), ("max-features", "all"),
+                           ("hash-features", 0), ("hash-features", -1), ("hash-features", "all")):
             with self.subTest(key=key, value=value):
-                steps = {"labels": "first", "max-features": 0, "normalize": "l2", key: value}
+                steps = {"labels": "first", "max-features": 0, "hash-features": "none", "normalize": "l2", key: value}
                 self.model_refused(safetensors(self.about(preprocessing=steps), self.payload), key)
 
     def test_weights_that_are_not_finite(self):

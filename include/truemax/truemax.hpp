@@ -43,7 +43,7 @@ class Model;
 class TRUEMAX_API Data {
  public:
   // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, row-weights,
-  // class-weights, labels, max-features, max-rows, normalize, threads.
+  // class-weights, labels, max-features, hash-features, max-rows, normalize, threads.
   static Data read(const std::string& path, const Options& options = {});
   // A file to evaluate a model on: the model's classes, features and preprocessing are used.
   // Options: format, label-file, split, split-column, row-weights, class-weights, max-rows,

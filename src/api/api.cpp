@@ -124,6 +124,7 @@ Data Data::read(const std::string& path, const Options& options) {
     set_options(table, options);
     require_standard_input_once({path}, {read.row_weights, class_weight_file(inside->class_weights)});
     inside->row_weights = read.row_weights;
+    inside->preprocess.check();
     RawRows rows = read_rows(path, read, max_rows, resolve_threads(threads), inside->notes);
     inside->data = make_training_set(std::move(rows), inside->preprocess, 0, inside->class_weights);
     return Data(std::move(inside));

@@ -147,6 +147,32 @@ void OptionTable::count(std::string name, std::uint64_t* field, Range range, std
   };
 }
 
+void OptionTable::count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
+                           std::uint64_t value, std::string help) {
+  count(std::move(name), field, range, std::move(help));
+  Option& o = options_.back();
+  o.value_name = fmt::format("COUNT|{}", word);
+  o.range += fmt::format(" or '{}'", word);
+  if (*field == value) o.default_value = word;
+  Option named;
+  named.name = o.name, named.range = o.range;
+  o.parse = [field, range, word, value, named](std::string_view text) {
+    std::uint64_t count = value;
+    if (text != word && (!parse_count(text, &count) || !range.contains(static_cast<double>(count))))
+      throw bad_value(named, text);
+    *field = count;
+  };
+  o.to_json = [field, word, value] {
+    return *field == value ? nlohmann::json(word) : nlohmann::json(*field);
+  };
+  o.from_json = [field, range, word, value, named](const nlohmann::json& j) {
+    const bool is_word = j.is_string() && j.get<std::string>() == word;
+    if (!is_word && (!j.is_number_unsigned() || !range.contains(j.get<double>())))
+      throw bad_value(named, j.dump());
+    *field = is_word ? value : j.get<std::uint64_t>();
+  };
+}
+
 void OptionTable::text(std::string name, std::string value_name, std::string* field, std::string help) {
   Option& o = add(std::move(name), std::move(value_name), std::move(help));
   o.default_value = *field;

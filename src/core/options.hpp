@@ -47,6 +47,9 @@ class OptionTable {
   void number_or(std::string name, double* field, Range range, const std::string& word, double value,
                  std::string help);
   void count(std::string name, std::uint64_t* field, Range range, std::string help);
+  // A count, or `word`, which stands for `value` outside the range.
+  void count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
+                std::uint64_t value, std::string help);
   void text(std::string name, std::string value_name, std::string* field, std::string help);
   // May be given more than once.
   void list(std::string name, std::string value_name, std::vector<std::string>* field, std::string help);

@@ -46,10 +46,12 @@ bool name_less(std::string_view a, std::string_view b);
 
 // What the features of a model are: their number, and for text formats their names.
 struct FeatureSpace {
-  std::uint64_t file_features = 0;  // D as the file has it, before --max-features
+  std::uint64_t file_features = 0;  // D as the file has it, before --max-features or --hash-features
   FeatureId features = 0;           // D of the weights
   bool declared = false;           // the format states D (header, dense shape): other data must agree exactly
   std::vector<std::string> words;  // fastText: the word of each feature, by falling count; else empty
+  bool hashed_words = false;       // --hash-features of words: they are not kept
+  bool of_words() const { return hashed_words || !words.empty(); }
 };
 
 struct DataStatistics {

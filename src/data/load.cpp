@@ -40,18 +40,25 @@ void number_words_by_count(RawRows& raw) {
   renumber_features(raw.rows, rank);
 }
 
-std::shared_ptr<FeatureSpace> make_space(RawRows& raw, std::uint64_t max_features,
+std::shared_ptr<FeatureSpace> make_space(RawRows& raw, const PreprocessOptions& options,
                                          std::uint64_t least_features) {
   auto space = std::make_shared<FeatureSpace>();
   space->declared = raw.declared;
   space->file_features = raw.features;
+  if (options.hash_features > 0) {
+    space->hashed_words = raw.format == Format::fasttext;
+    space->features = static_cast<FeatureId>(options.hash_features);
+    hash_features(raw, options.hash_features);
+    raw.words = {};
+    return space;
+  }
   if (raw.format == Format::fasttext) {
     number_words_by_count(raw);
     space->words = std::move(raw.words);
   } else if (!raw.declared) {
     space->file_features = std::max(raw.features, least_features);
   }
-  space->features = static_cast<FeatureId>(limited(space->file_features, max_features));
+  space->features = static_cast<FeatureId>(limited(space->file_features, options.max_features));
   if (!space->words.empty()) space->words.resize(space->features);
   return space;
 }
@@ -124,11 +131,12 @@ RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint
 
 Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features,
                           const std::string& class_weights) {
+  options.check();
   Dataset data;
   data.format = raw.format;
   data.statistics.rows_in_file = raw.size();
   drop_weightless_rows(raw, data.statistics);
-  const auto space = make_space(raw, options.max_features, least_features);
+  const auto space = make_space(raw, options, least_features);
   filter_rows(raw, {space->features, true, options.normalize}, data.statistics);
   require_rows(raw, options, data.statistics);
   data.space = space;
@@ -178,7 +186,9 @@ Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
   data.class_weight = class_weight_;
   check_kind(raw);
   if (drop_rows) drop_weightless_rows(raw, data.statistics);
-  if (raw.format == Format::fasttext)
+  if (options_.hash_features > 0)
+    hash_features(raw, options_.hash_features);
+  else if (raw.format == Format::fasttext)
     look_up_words(raw, data.statistics);
   else
     check_features(raw, data.statistics);
@@ -189,7 +199,7 @@ Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
 }
 
 void RowPreparer::check_kind(const RawRows& raw) const {
-  const bool words_here = raw.format == Format::fasttext, words_there = !space_->words.empty();
+  const bool words_here = raw.format == Format::fasttext, words_there = space_->of_words();
   if (words_here && !words_there)
     throw file_error(raw.path, 0, "is fastText text, but the model was trained on numbered features",
                      "give data in the format of the training data");

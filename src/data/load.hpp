@@ -20,10 +20,10 @@ RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint
                   std::size_t threads, std::vector<std::string>& notes);
 
 // Preprocessing of training data, in this order: rows of weight 0 are dropped; features from max_features on
-// are dropped; each row gets its examples by the label rule; rows without label or without features are
-// dropped; rows are scaled. The classes are the labels of the examples. `least_features` widens D where the
-// format does not state it, so that it covers the test data too. `class_weights` as --class-weights takes it.
-// Throws UserError where no row is left, or one class only.
+// are dropped, or all are hashed; each row gets its examples by the label rule; rows without label or without
+// features are dropped; rows are scaled. The classes are the labels of the examples. `least_features` widens
+// D where the format does not state it, so that it covers the test data too. `class_weights` as
+// --class-weights takes it. Throws UserError where no row is left, or one class only.
 Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features = 0,
                           const std::string& class_weights = "");
 

@@ -1,6 +1,11 @@
 #include "data/options.hpp"
 
+#include <fmt/format.h>
+
 namespace truemax {
+namespace {
+constexpr double kMostBuckets = 1e9;  // more is no saving: it is near the largest feature number
+}
 
 const char* format_name(Format format) {
   switch (format) {
@@ -53,8 +58,20 @@ void PreprocessOptions::describe(OptionTable& table) {
       "max-features", &max_features, {.low = 0},
       "Keep only the features numbered below this (from 0), the commonest words in fastText data; 0 keeps "
       "all.");
+  table.count_or(
+      "hash-features", &hash_features, {1, kMostBuckets}, "none", 0,
+      "Hash the features into so many buckets; values of a row that fall into one are added. W then "
+      "has that many columns whatever the data have, and no words are kept with the model.");
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.");
+}
+
+void PreprocessOptions::check() const {
+  if (max_features > 0 && hash_features > 0)
+    throw UserError(
+        fmt::format("--max-features {} and --hash-features {}: a feature is cut or hashed, not both; leave "
+                    "one of the two out",
+                    max_features, hash_features));
 }
 
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows) {

@@ -33,10 +33,12 @@ struct ReadOptions {
 // What is done to the rows; kept in the model, so that test data gets the same.
 struct PreprocessOptions {
   LabelRule labels = LabelRule::first;
-  std::uint64_t max_features = 0;  // keep features numbered below this (0-based); 0: all
+  std::uint64_t max_features = 0;   // keep features numbered below this (0-based); 0: all
+  std::uint64_t hash_features = 0;  // hash the features into so many buckets; 0: keep them as they are
   Normalize normalize = Normalize::none;
 
   void describe(OptionTable& table);
+  void check() const;  // throws UserError where options contradict each other
   bool operator==(const PreprocessOptions&) const = default;
 };
 

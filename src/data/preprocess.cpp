@@ -118,6 +118,65 @@ void renumber_features(Csr& rows, const std::vector<FeatureId>& to) {
   rows.value.resize(used);
 }
 
+namespace {
+// Every bit of the result depends on every bit of z: the finaliser of splitmix64.
+std::uint64_t mixed(std::uint64_t z) {
+  z += 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+}  // namespace
+
+std::uint64_t bucket_of(std::uint64_t feature, std::uint64_t buckets) {
+  return mixed(feature) % buckets;
+}
+
+std::uint64_t bucket_of(std::string_view word, std::uint64_t buckets) {
+  std::uint64_t h = 0xCBF29CE484222325ULL;  // FNV-1a: bytes in their order, the same on every machine
+  for (const char c : word) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return mixed(h) % buckets;
+}
+
+void hash_features(RawRows& raw, std::uint64_t buckets) {
+  Csr& rows = raw.rows;
+  const bool words = raw.format == Format::fasttext;
+  std::vector<FeatureId> of_word(raw.words.size());
+  for (std::size_t w = 0; w < of_word.size(); ++w)
+    of_word[w] = static_cast<FeatureId>(bucket_of(raw.words[w], buckets));
+  std::vector<std::pair<FeatureId, float>> row;
+  std::uint64_t used = 0, begin = 0;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    row.clear();
+    for (std::uint64_t j = begin; j < rows.begin[i + 1]; ++j)
+      row.emplace_back(words ? of_word[rows.index[j]]
+                             : static_cast<FeatureId>(bucket_of(std::uint64_t{rows.index[j]}, buckets)),
+                       rows.value[j]);
+    // By value within a bucket, so that a sum does not depend on how words were numbered.
+    std::sort(row.begin(), row.end());
+    begin = rows.begin[i + 1];
+    for (std::size_t at = 0; at < row.size();) {
+      const FeatureId bucket = row[at].first;
+      double sum = 0;
+      for (; at < row.size() && row[at].first == bucket; ++at) sum += static_cast<double>(row[at].second);
+      const auto value = static_cast<float>(sum);
+      if (!std::isfinite(value))
+        throw raw.error(i,
+                        fmt::format("values that --hash-features {} adds come to {:g}, too much for a "
+                                    "32-bit float",
+                                    buckets, sum),
+                        "scale the values down, or give more buckets");
+      if (value == 0.0F) continue;
+      rows.index[used] = bucket;
+      rows.value[used] = value;
+      ++used;
+    }
+    rows.begin[i + 1] = used;
+  }
+  rows.index.resize(used);
+  rows.value.resize(used);
+}
+
 std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts) {
   std::vector<FeatureId> order(counts.size());
   std::iota(order.begin(), order.end(), FeatureId{0});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset.hpp"
@@ -24,6 +25,15 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
 // Renumbers the features: feature f becomes to[f], or goes where that is kDropFeature. Rows stay ascending.
 inline constexpr FeatureId kDropFeature = 0xFFFFFFFFU;
 void renumber_features(Csr& rows, const std::vector<FeatureId>& to);
+
+// Where --hash-features puts a feature: its number (from 0), or the bytes of its word. Part of the model
+// format, described in docs/formats.md: it must never change.
+std::uint64_t bucket_of(std::uint64_t feature, std::uint64_t buckets);
+std::uint64_t bucket_of(std::string_view word, std::uint64_t buckets);
+
+// Puts all features into their buckets. Values of a row that fall together are added in double; a sum of zero
+// is left out. Throws UserError where a sum is too large for float32.
+void hash_features(RawRows& raw, std::uint64_t buckets);
 
 // The numbers that `count` things with these counts get by falling count, ties by their old number.
 std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);

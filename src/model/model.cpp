@@ -32,18 +32,15 @@ nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order
   PreprocessOptions preprocess = model.preprocess;
   OptionTable table;
   preprocess.describe(table);
-  return {{"format_version", kModelVersion},
-          {"truemax_version", kVersion},
-          {"classes", std::move(classes)},
-          {"class_counts", std::move(counts)},
-          {"preprocessing", table.to_json()},
-          {"method", model.method},
-          {"options", model.options},
-          {"data", model.data},
-          {"features",
-           {{"file_features", model.space->file_features},
-            {"declared", model.space->declared},
-            {"words", model.space->words}}}};
+  nlohmann::json features{{"file_features", model.space->file_features},
+                          {"declared", model.space->declared},
+                          {"words", model.space->words}};
+  if (model.space->hashed_words) features["hashed_words"] = true;
+  return {{"format_version", kModelVersion},  {"truemax_version", kVersion},
+          {"classes", std::move(classes)},    {"class_counts", std::move(counts)},
+          {"preprocessing", table.to_json()}, {"method", model.method},
+          {"options", model.options},         {"data", model.data},
+          {"features", std::move(features)}};
 }
 
 const nlohmann::json& field(const std::string& path, const nlohmann::json& json, const char* name,
@@ -135,6 +132,7 @@ CheckedHeader read_checked_header(const std::string& path) {
   h.preprocess.describe(table);
   try {
     table.from_json(field(path, h.metadata, "preprocessing", Type::object));
+    h.preprocess.check();
   } catch (const UserError& error) {
     throw file_error(path, 0, fmt::format("its preprocessing is wrong ({})", error.what()), kNotOurs);
   }
@@ -150,6 +148,15 @@ CheckedHeader read_checked_header(const std::string& path) {
   if (!h.words.empty() && h.words.size() != h.features)
     throw file_error(path, 0, fmt::format("it names {} words for {} features", h.words.size(), h.features),
                      kNotOurs);
+  check_optional(path, features, "hashed_words", Type::boolean);
+  const std::uint64_t buckets = h.preprocess.hash_features;
+  if (buckets > 0 && (buckets != h.features || !h.words.empty()))
+    throw file_error(path, 0,
+                     fmt::format("it hashes features into {} buckets, but has {} features and {} words",
+                                 buckets, h.features, h.words.size()),
+                     kNotOurs);
+  if (buckets == 0 && features.value("hashed_words", false))
+    throw file_error(path, 0, "it says that words are hashed, but not into how many buckets", kNotOurs);
   return h;
 }
 
@@ -251,6 +258,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   space->features = static_cast<FeatureId>(h.features);
   space->declared = features["declared"].get<bool>();
   space->words = std::move(h.words);
+  space->hashed_words = features.value("hashed_words", false);
   model.space = space;
   model.preprocess = h.preprocess;
   model.method = h.metadata["method"].get<std::string>();

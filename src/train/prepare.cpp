@@ -82,6 +82,7 @@ void require_valid_options(const RunOptions& options) {
 
 PreparedRun prepare_run(RunOptions options) {
   options.train.check();
+  options.preprocess.check();
   name_outputs(options);
   for (const std::string& output : {options.model, options.log})
     if (output == "-")
