@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/huge_pages.hpp"
 #include "core/options.hpp"
 #include "core/parallel.hpp"
 #include "core/random.hpp"
@@ -304,6 +305,22 @@ TEST(SizeText, IsReadable) {
 TEST(FileError, HasFileLineFindingAndAdvice) {
   EXPECT_STREQ(file_error("a.txt", 7, "found x", "do y").what(), "a.txt:7: found x; do y");
   EXPECT_STREQ(file_error("a.txt", 0, "found x", "do y").what(), "a.txt: found x; do y");
+}
+
+TEST(HugeVector, GrowsAndGivesBackWithoutLosingAnything) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1000}, std::size_t{5000001}}) {
+    HugeVector<std::uint32_t> v(size);
+    for (std::size_t i = 0; i < size; ++i) v[i] = static_cast<std::uint32_t>(7 * i);
+    reserve_in_place(v, 2 * size + 3);
+    EXPECT_GE(v.capacity(), 2 * size + 3);
+    ASSERT_EQ(v.size(), size);
+    v.push_back(5);
+    v.resize(size / 2);
+    release_room(v);
+    for (std::size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], static_cast<std::uint32_t>(7 * i));
+    v.resize(size);
+    for (std::size_t i = size / 2; i < size; ++i) ASSERT_EQ(v[i], 0U);
+  }
 }
 
 }  // namespace

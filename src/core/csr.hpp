@@ -35,14 +35,20 @@ struct Csr {
   std::vector<std::uint64_t> begin{0};
   HugeVector<FeatureId> index;
   HugeVector<float> value;
+  const Csr* borrowed = nullptr;  // all rows are those of another, which outlives this; nothing stands above
 
-  std::size_t rows() const { return begin.size() - 1; }
-  std::size_t nonzeros() const { return index.size(); }
-  CsrView view() const { return {begin, index.data(), value.data()}; }
+  const Csr& store() const { return borrowed == nullptr ? *this : *borrowed; }
+  std::size_t rows() const { return store().begin.size() - 1; }
+  std::size_t nonzeros() const { return store().index.size(); }
+  CsrView view() const {
+    const Csr& s = store();
+    return {s.begin, s.index.data(), s.value.data()};
+  }
   RowView row(std::size_t i) const { return view().row(i); }
+  // What is used: room behind the end was never touched, or has been given back.
   std::size_t bytes() const {
-    return begin.capacity() * sizeof(begin[0]) + index.capacity() * sizeof(index[0]) +
-           value.capacity() * sizeof(value[0]);
+    return begin.size() * sizeof(begin[0]) + index.size() * sizeof(index[0]) +
+           value.size() * sizeof(value[0]);
   }
 };
 

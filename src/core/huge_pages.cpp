@@ -12,6 +12,14 @@ void detail::advise_huge_pages(void* start, std::size_t bytes) {
   madvise(start, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
+void detail::release_pages(void* start, std::size_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;  // where pages are larger, the advice is refused and nothing is lost
+  const auto at = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t first = (at + kPage - 1) / kPage * kPage, last = (at + bytes) / kPage * kPage;
+  if (bytes >= kHugePage && first < last)
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 HugeBuffer::HugeBuffer(std::size_t bytes) {
   if (bytes == 0) return;
   const std::size_t slack = bytes >= detail::kHugePage ? detail::kHugePage : 0;

@@ -2,8 +2,10 @@
 // it is read at random.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
+#include <type_traits>
 #include <vector>
 
 namespace truemax {
@@ -31,6 +33,8 @@ class HugeBuffer {
 namespace detail {
 inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
 void advise_huge_pages(void* start, std::size_t bytes);
+// Gives the whole pages of this memory back to the system; they read as zeros afterwards.
+void release_pages(void* start, std::size_t bytes);
 }  // namespace detail
 
 // For std::vector: what is large stands on huge pages of its own, what is small comes from the heap.
@@ -57,5 +61,28 @@ struct HugeAllocator {
 
 template <class T>
 using HugeVector = std::vector<T, HugeAllocator<T>>;
+
+// reserve(), but what was moved is given back piece by piece: a large array is never in memory twice.
+template <class T>
+void reserve_in_place(HugeVector<T>& v, std::size_t capacity) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (capacity <= v.capacity()) return;
+  constexpr std::size_t kPiece = 4 * detail::kHugePage / sizeof(T);
+  HugeVector<T> larger;
+  larger.reserve(capacity);
+  for (std::size_t at = 0; at < v.size(); at += kPiece) {
+    const std::size_t count = std::min(kPiece, v.size() - at);
+    larger.insert(larger.end(), v.data() + at, v.data() + at + count);
+    if (count == kPiece) detail::release_pages(v.data() + at, count * sizeof(T));
+  }
+  v.swap(larger);
+}
+
+// Gives back the memory behind the end, without a copy. The capacity stays.
+template <class T>
+void release_room(HugeVector<T>& v) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  detail::release_pages(v.data() + v.size(), (v.capacity() - v.size()) * sizeof(T));
+}
 
 }  // namespace truemax

@@ -32,6 +32,16 @@ Dataset chosen_rows(const Dataset& data, const std::vector<bool>& held) {
   out.class_weight = data.class_weight;
   out.classes = data.classes, out.space = data.space, out.format = data.format;
   std::vector<RowId> new_row(data.rows.rows());
+  std::uint64_t rows = 0, nonzeros = 0, labels = 0;
+  for (std::size_t r = 0; r < data.rows.rows(); ++r) {
+    if (!held[r]) continue;
+    ++rows, nonzeros += data.rows.row(r).index.size(), labels += data.labels_of_row(r).size();
+  }
+  out.rows.begin.reserve(rows + 1);
+  out.rows.index.reserve(nonzeros);
+  out.rows.value.reserve(nonzeros);
+  out.label_begin.reserve(rows + 1);
+  out.label_set.reserve(labels);
   for (std::size_t r = 0; r < data.rows.rows(); ++r) {
     if (!held[r]) continue;
     new_row[r] = static_cast<RowId>(out.rows.rows());
@@ -54,27 +64,61 @@ Dataset chosen_rows(const Dataset& data, const std::vector<bool>& held) {
   return out;
 }
 
+// The rows with held[place] == side, as a part of the set that `data` is, or is a part of.
+Dataset part_of(const Dataset& data, const std::vector<bool>& held, bool side) {
+  Dataset out;
+  out.whole = data.whole == nullptr ? &data : data.whole;
+  out.rows.borrowed = &out.whole->rows;
+  out.class_weight = data.class_weight;
+  out.classes = data.classes, out.space = data.space, out.format = data.format;
+  const auto rows = static_cast<std::size_t>(std::count(held.begin(), held.end(), side));
+  out.part.reserve(rows);
+  for (std::size_t place = 0; place < held.size(); ++place)
+    if (held[place] == side) out.part.push_back(static_cast<RowId>(data.row_at(place)));
+  // Examples stand in the order of their rows.
+  std::size_t examples = 0;
+  for (const bool counting : {true, false}) {
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      const std::size_t row = data.row_of(i);
+      while (data.row_at(place) < row) ++place;
+      if (held[place] != side) continue;
+      if (counting) {
+        ++examples;
+        continue;
+      }
+      out.label.push_back(data.label[i]);
+      out.example_row.push_back(static_cast<RowId>(row));
+      if (!data.weight.empty()) out.weight.push_back(data.weight[i]);
+    }
+    out.label.reserve(examples);
+    out.example_row.reserve(examples);
+    if (!data.weight.empty()) out.weight.reserve(examples);
+  }
+  return out;
+}
+
 // The others move together where they are: a second copy of large data may not fit. A
 // place is written after it was read.
 void drop_rows(Dataset& data, const std::vector<bool>& held) {
   std::vector<RowId> new_row(data.rows.rows());
-  std::vector<std::uint64_t> ends{0}, label_ends{0};
   std::size_t row = 0, example = 0;
-  std::uint64_t at = 0, label_at = 0;
+  std::uint64_t at = 0, label_at = 0, begin = 0, label_begin = 0;
   for (std::size_t r = 0; r < held.size(); ++r) {
+    const std::uint64_t end = data.rows.begin[r + 1], label_end = data.label_begin[r + 1];
+    const std::uint64_t first = std::exchange(begin, end),
+                        first_label = std::exchange(label_begin, label_end);
     if (held[r]) continue;
     new_row[r] = static_cast<RowId>(row);
-    const std::uint64_t end = data.rows.begin[r + 1], label_end = data.label_begin[r + 1];
-    for (std::uint64_t j = data.rows.begin[r]; j < end; ++j, ++at) {
+    for (std::uint64_t j = first; j < end; ++j, ++at) {
       data.rows.index[at] = data.rows.index[j];
       data.rows.value[at] = data.rows.value[j];
     }
-    for (std::uint64_t j = data.label_begin[r]; j < label_end; ++j)
-      data.label_set[label_at++] = data.label_set[j];
+    for (std::uint64_t j = first_label; j < label_end; ++j) data.label_set[label_at++] = data.label_set[j];
     if (!data.row_weight.empty()) data.row_weight[row] = data.row_weight[r];
     ++row;
-    ends.push_back(at);
-    label_ends.push_back(label_at);
+    data.rows.begin[row] = at;  // never beyond the row that was read last
+    data.label_begin[row] = label_at;
   }
   for (std::size_t i = 0; i < data.label.size(); ++i) {
     const std::size_t r = data.row_of(i);
@@ -84,10 +128,12 @@ void drop_rows(Dataset& data, const std::vector<bool>& held) {
     if (!data.example_row.empty()) data.example_row[example] = new_row[r];
     ++example;
   }
-  data.rows.begin = std::move(ends);
-  data.label_begin = std::move(label_ends);
+  data.rows.begin.resize(row + 1);
+  data.label_begin.resize(row + 1);
   data.rows.index.resize(at);
   data.rows.value.resize(at);
+  release_room(data.rows.index);
+  release_room(data.rows.value);
   data.label_set.resize(label_at);
   data.label.resize(example);
   if (!data.row_weight.empty()) data.row_weight.resize(row);
@@ -124,6 +170,20 @@ Dataset hold_out(Dataset& data, double share, std::uint64_t seed) {
   valid.statistics.rows_in_file = count;
   drop_rows(data, held);
   return valid;
+}
+
+RowSplit set_aside(const Dataset& data, double share, std::uint64_t seed) {
+  const std::size_t rows = data.row_count(), count = rows_to_hold(rows, share);
+  require_share(rows, share);
+  const std::vector<bool> held = choose(rows, count, seed);
+  RowSplit split{part_of(data, held, false), part_of(data, held, true)};
+  split.valid.statistics.rows_in_file = count;
+  return split;
+}
+
+Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed) {
+  const std::size_t rows = data.row_count();
+  return part_of(data, choose(rows, std::min(count, rows), seed), true);
 }
 
 }  // namespace truemax

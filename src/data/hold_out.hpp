@@ -15,6 +15,15 @@ Dataset hold_out(Dataset& data, double share, std::uint64_t seed);
 // Throws the UserError of hold_out, where it would.
 void require_share(std::size_t rows, double share);
 
+// The same two sides as parts of `data`, which stays as it is and outlives them: nothing large is copied.
+struct RowSplit {
+  Dataset rest, valid;
+};
+RowSplit set_aside(const Dataset& data, double share, std::uint64_t seed);
+
+// The rows of sample_rows() as a part of `data`.
+Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed);
+
 // A copy of so many rows of `data`, chosen by the seed; of all where there are no more.
 Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed);
 

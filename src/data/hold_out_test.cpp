@@ -36,12 +36,43 @@ std::multiset<std::tuple<FeatureId, ClassId, double, double, std::vector<ClassId
   std::multiset<std::tuple<FeatureId, ClassId, double, double, std::vector<ClassId>>> all;
   for (std::size_t i = 0; i < data.size(); ++i) {
     const std::size_t r = data.row_of(i);
-    const auto first = data.label_set.begin();
+    const auto labels = data.labels_of_row(r);
     all.insert({data.x(i).index[0], data.label[i], data.example_weight(i), data.weight_of_row(r),
-                std::vector<ClassId>(first + static_cast<std::ptrdiff_t>(data.label_begin[r]),
-                                     first + static_cast<std::ptrdiff_t>(data.label_begin[r + 1]))});
+                std::vector<ClassId>(labels.begin(), labels.end())});
   }
   return all;
+}
+
+// The same in the order of the data, which the visits of a run follow.
+std::vector<std::tuple<FeatureId, ClassId, double, double>> in_order(const Dataset& data) {
+  std::vector<std::tuple<FeatureId, ClassId, double, double>> all;
+  for (std::size_t i = 0; i < data.size(); ++i)
+    all.emplace_back(data.x(i).index[0], data.label[i], data.example_weight(i),
+                     data.weight_of_row(data.row_of(i)));
+  return all;
+}
+
+TEST(HoldOut, PartsAreWhatCopiesAre) {
+  for (const LabelRule labels : {LabelRule::first, LabelRule::all})
+    for (const bool weights : {false, true}) {
+      const Dataset data = many_rows(300, labels, weights);
+      Dataset rest = data;
+      const Dataset valid = hold_out(rest, 0.2, 3);
+      const RowSplit split = set_aside(data, 0.2, 3);
+      const auto same = [](const Dataset& part, const Dataset& copy) {
+        EXPECT_EQ(in_order(part), in_order(copy));
+        EXPECT_EQ(examples(part), examples(copy));
+        EXPECT_EQ(part.row_count(), copy.row_count());
+        EXPECT_EQ(part.nonzeros_per_row(), copy.nonzeros_per_row());
+        EXPECT_EQ(part.has_weights(), copy.has_weights());
+        EXPECT_EQ(part.statistics.rows_in_file, copy.statistics.rows_in_file);
+        EXPECT_EQ(part.rows.bytes(), sizeof(std::uint64_t)) << "nothing large is copied";
+      };
+      same(split.rest, rest);
+      same(split.valid, valid);
+      same(sample_part(split.rest, 50, 4), sample_rows(rest, 50, 4));  // a part of a part
+      same(sample_part(split.valid, 1000, 4), sample_rows(valid, 60, 4));
+    }
 }
 
 TEST(HoldOut, EveryExampleIsOnOneSideAndARowsExamplesStayTogether) {

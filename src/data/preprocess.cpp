@@ -26,11 +26,6 @@ void scale_to_unit(float* value, std::size_t count) {
     value[j] = static_cast<float>(static_cast<double>(value[j]) / length);
 }
 
-template <class Vector>
-void give_back_memory(Vector& v) {
-  if (v.capacity() > v.size() + v.size() / 2) v.shrink_to_fit();
-}
-
 }  // namespace
 
 void drop_weightless_rows(RawRows& raw, DataStatistics& statistics) {
@@ -93,9 +88,9 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
   raw.label_begin.resize(rows_used + 1);
   raw.label.resize(labels_used);
   if (!raw.weight.empty()) raw.weight.resize(rows_used);
-  give_back_memory(rows.begin);
-  give_back_memory(rows.index);
-  give_back_memory(rows.value);
+  if (rows.begin.capacity() > rows.begin.size() + rows.begin.size() / 2) rows.begin.shrink_to_fit();
+  release_room(rows.index);
+  release_room(rows.value);
 }
 
 void renumber_features(Csr& rows, const std::vector<FeatureId>& to) {

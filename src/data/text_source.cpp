@@ -152,8 +152,12 @@ class TextSource : public RowSource {
         return static_cast<std::size_t>(static_cast<double>(size) * by) + 2;
       };
       if (scaled(std::min(times, 1.0)) <= v.capacity()) return;
-      v.reserve(
-          std::max(scaled(times), v.capacity() + v.capacity() / 4));  // where it fell short, not bit by bit
+      // Where it fell short, not bit by bit.
+      const std::size_t room = std::max(scaled(times), v.capacity() + v.capacity() / 4);
+      if constexpr (requires { reserve_in_place(v, room); })
+        reserve_in_place(v, room);
+      else
+        v.reserve(room);
     };
     reserve(batch.rows.begin, rows);
     reserve(batch.rows.index, nonzeros);

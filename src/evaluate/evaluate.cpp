@@ -68,10 +68,38 @@ class Tally {
   std::uint64_t examples_ = 0;
 };
 
-std::span<const ClassId> labels_of(const Dataset& data, std::size_t row) {
-  return std::span(data.label_set)
-      .subspan(data.label_begin[row], data.label_begin[row + 1] - data.label_begin[row]);
-}
+// The rows of a data set a slice at a time. Those of a part are copied together, few enough to cost nothing.
+class RowSlices {
+ public:
+  RowSlices(const Dataset& data, std::size_t most_rows) : data_(data), most_rows_(most_rows) {}
+
+  std::size_t first() const { return first_; }  // of the slice, as a place in the data set
+  // The next slice; no rows: the end.
+  CsrView next() {
+    constexpr std::uint64_t kCopied = 1 << 19;  // non-zeros
+    first_ = end_;
+    const std::size_t most = std::min(most_rows_, data_.row_count() - first_);
+    if (data_.whole == nullptr) {
+      end_ += most;
+      return data_.rows.view().slice(first_, most);
+    }
+    copy_.begin.assign(1, 0);
+    copy_.index.clear();
+    copy_.value.clear();
+    for (; end_ < first_ + most && copy_.index.size() < kCopied; ++end_) {
+      const RowView x = data_.rows.row(data_.row_at(end_));
+      copy_.index.insert(copy_.index.end(), x.index.begin(), x.index.end());
+      copy_.value.insert(copy_.value.end(), x.value.begin(), x.value.end());
+      copy_.begin.push_back(copy_.index.size());
+    }
+    return copy_.view();
+  }
+
+ private:
+  const Dataset& data_;
+  std::size_t most_rows_, first_ = 0, end_ = 0;
+  Csr copy_;
+};
 
 }  // namespace
 
@@ -79,19 +107,18 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
                                 const std::atomic<bool>* stop, const RowWatch& watch) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
-  const CsrView all = data.rows.view();
+  RowSlices slices(data, weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows);
   Tally tally;
   std::size_t example = 0;
-  const std::size_t slice = weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
-  for (std::size_t first = 0; first < all.rows(); first += slice) {
-    const std::size_t count = std::min(slice, all.rows() - first);
+  for (CsrView rows = slices.next(); rows.rows() > 0; rows = slices.next()) {
+    const std::size_t first = slices.first();
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
-    const PassResult pass = softmax_pass(weights, all.slice(first, count), options);
+    const PassResult pass = softmax_pass(weights, rows, options);
     if (!pass.complete) return std::nullopt;
-    for (std::size_t r = 0; r < count; ++r) {
-      const std::size_t row = first + r;
+    for (std::size_t r = 0; r < rows.rows(); ++r) {
+      const std::size_t row = data.row_at(first + r);
       const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
-      tally.add_row(data.weight_of_row(row), labels_of(data, row), best);
+      tally.add_row(data.weight_of_row(row), data.labels_of_row(row), best);
       const double confidence = pass.probability(r, pass.best_score[r * pass.top]);
       for (; example < data.size() && data.row_of(example) == row; ++example) {
         const ClassId y = data.label[example];
@@ -125,8 +152,8 @@ Metrics evaluate_class_frequencies(const Dataset& data) {
       [&](ClassId a, ClassId b) { return rounded(a) != rounded(b) ? rounded(a) > rounded(b) : a < b; });
   const std::span<const ClassId> best(order.data(), top);
   Tally tally;
-  for (std::size_t row = 0; row < data.rows.rows(); ++row)
-    tally.add_row(data.weight_of_row(row), labels_of(data, row), best);
+  for (std::size_t place = 0; place < data.row_count(); ++place)
+    tally.add_row(data.weight_of_row(data.row_at(place)), data.labels_of_row(data.row_at(place)), best);
   for (std::size_t i = 0; i < data.size(); ++i)
     tally.add_example(data.example_weight(i), std::log(total / share[data.label[i]]),
                       data.label[i] == best[0], share[best[0]] / total);

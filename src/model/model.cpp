@@ -244,11 +244,17 @@ void save_model(const Model& model, const std::string& path) {
 Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
   CheckedHeader h = read_checked_header(path);
   const std::uint64_t needed = Weights::bytes_needed(h.classes, h.features);
-  if (needed > memory_limit)
-    throw file_error(path, 0,
-                     fmt::format("the model takes {} of memory and {} are there", size_text(needed),
-                                 size_text(memory_limit)),
-                     "use a larger machine, or raise --memory-limit to try all the same");
+  if (needed > memory_limit) {
+    const std::uint64_t buckets = Weights::features_that_fit(h.classes, memory_limit);
+    const std::string fits = buckets > 0 ? fmt::format(" (--hash-features {} would fit)", buckets) : "";
+    throw file_error(
+        path, 0,
+        fmt::format("the model takes {} of memory, {} classes x {} features x 4 bytes, and {} are there",
+                    size_text(needed), h.classes, h.features, size_text(memory_limit)),
+        fmt::format("use a larger machine, train a model of fewer features{} or fewer classes, or raise "
+                    "--memory-limit to try all the same",
+                    fits));
+  }
   Model model;
   const auto counts = h.metadata["class_counts"].get<std::vector<double>>();
   model.classes = std::make_shared<ClassList>(h.names, counts);

@@ -103,7 +103,7 @@ class Search {
     return std::clamp(share, timed() ? 250.0 : 1000.0, 20000.0);
   }
   Dataset judges(const Dataset& from, double steps) const {
-    return sample_rows(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed);
+    return sample_part(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed);
   }
   // Whether a trial would take much more of --seconds than it may.
   bool too_dear(double steps) const {
@@ -211,19 +211,17 @@ class Search {
     if (step) o.step = first_step(sets_.data, o.intercept);
     if (!ridge && !step && !epochs) return;
 
-    Dataset rest;
-    std::optional<Dataset> own_valid;
+    std::optional<RowSplit> own;
     const std::size_t rows_there = sets_.data.rows.rows();
     if (sets_.valid == nullptr) {
       if (rows_there < kFewestRows) {  // too few to learn anything from
         if (epochs) o.epochs = 10;
         return;
       }
-      rest = sets_.data;
-      own_valid = hold_out(rest, o.valid_share, o.seed);
+      own = set_aside(sets_.data, o.valid_share, o.seed);
     }
-    const Dataset& data = own_valid ? rest : sets_.data;
-    const Dataset& valid = own_valid ? *own_valid : *sets_.valid;
+    const Dataset& data = own ? own->rest : sets_.data;
+    const Dataset& valid = own ? own->valid : *sets_.valid;
 
     // Trials on all rows where they are few, else on a part of them.
     const auto n = static_cast<double>(data.size());
@@ -231,7 +229,7 @@ class Search {
     const double passes = part < n ? 2 : 4;
     Dataset some;
     if (part < n)
-      some = sample_rows(data, static_cast<std::size_t>(part / n * static_cast<double>(data.rows.rows())),
+      some = sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
                          o.seed + 1);
     const Dataset& small = part < n ? some : data;
     const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));

@@ -33,8 +33,9 @@ double first_ridge(const Dataset& data);
 void choose_shape(const Dataset& data, TrainOptions& options);
 
 // Step, ridge and epochs, where they are open. `sets.valid`: rows to judge by; without them a share of the
-// training rows is set aside in a copy. Observers are told of every trial. False where `stop` was raised. The
-// time counts as training time: `watch` runs on. `spare`: gets the memory of the trials, for the fit to use.
+// training rows is set aside (parts of it, no copy). Observers are told of every trial. False where `stop`
+// was raised. The time counts as training time: `watch` runs on. `spare`: gets the memory of the trials, for
+// the fit to use.
 bool choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                       std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                       Weights* spare = nullptr);

@@ -96,7 +96,7 @@ class Runner final : public EpochRunner {
       order_.fill(first, {rows_.data(), visited});
       for (std::size_t t = 0; t < visited; ++t) {
         labels_[t] = data.label[rows_[t]];
-        __builtin_prefetch(&data.rows.begin[data.row_of(rows_[t])]);
+        __builtin_prefetch(&data.rows.store().begin[data.row_of(rows_[t])]);
       }
       if (draw_)
         draw_->fill(random, state.step, count, {labels_.data(), visited}, {rows_.data(), visited}, buffer_);

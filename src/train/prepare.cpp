@@ -141,15 +141,17 @@ PreparedRun prepare_run(RunOptions options) {
   }
   run.data =
       make_training_set(std::move(train_rows), options.preprocess, other_features, options.class_weights);
+  run.asked = options.to_json();
+  run.automatic = options.train.automatic();
+  if (run.automatic) choose_shape(run.data, options.train);
+  // What the training data alone need, before more is done with data that can never be trained on.
+  plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
                          run.data.class_weight);
   };
   if (test_rows) run.test = prepared(std::move(*test_rows));
   if (valid_rows) run.valid = prepared(std::move(*valid_rows));
-  run.asked = options.to_json();
-  run.automatic = options.train.automatic();
-  if (run.automatic) choose_shape(run.data, options.train);
   const std::size_t rows = run.data.rows.rows();
   if (options.train.valid_share > 0 && options.train.open.any() && rows >= kFewestRows)
     require_share(rows, options.train.valid_share);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "core/files.hpp"
 #include "data/weight_files.hpp"
@@ -70,14 +71,21 @@ void require_validation(const TrainOptions& options, bool has_valid) {
 MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
   const Dataset& data = sets.data;
   MemoryPlan plan;
-  plan.weights = Weights::bytes_needed(data.classes->size(), data.space->features);
+  plan.classes = data.classes->size(), plan.features = data.space->features;
+  plan.weights = Weights::bytes_needed(plan.classes, plan.features);
   plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(RowId) : 0));
   plan.data = data.bytes();
   for (const Dataset* other : {sets.test, sets.valid})
     if (other != nullptr) plan.data += other->bytes();
   plan.rows += step_bytes(data, options);
-  if (options.open.any() && options.valid_share > 0) plan.data += sets.data.bytes();  // a copy for trials
-  if (find_method(options.method).has_companion) plan.weights = 2 * plan.weights;
+  // Trials see parts of the rows: row numbers, labels and weights, of all rows once and of a sample.
+  if (options.open.any() && options.valid_share > 0)
+    plan.data += (3 * sizeof(RowId) + (data.weight.empty() ? 0 : sizeof(double))) * data.size() * 5 / 4;
+  if (find_method(options.method).has_companion) {
+    plan.copies = 2;
+    if (__builtin_mul_overflow(plan.weights, plan.copies, &plan.weights))
+      plan.weights = std::numeric_limits<std::uint64_t>::max();
+  }
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are in memory already: what is there for the run is what is free now, plus them.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
@@ -171,11 +179,17 @@ std::string MemoryPlan::to_text() const {
 
 void MemoryPlan::require() const {
   if (total() <= there) return;
-  throw UserError(
-      fmt::format("this run needs {}, more than is there; keep fewer features (--max-features), read fewer "
-                  "rows (--max-rows), or "
-                  "raise --memory-limit to try all the same",
-                  to_text()));
+  MemoryPlan others = *this;
+  others.weights = others.best = 0;
+  const std::uint64_t left = others.total() < there ? there - others.total() : 0;
+  const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
+  const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
+                                       : "though with so many classes and rows not even one fits";
+  throw UserError(fmt::format(
+      "this run needs {}, more than is there: {} classes x {} features are {} weights of 4 bytes{}; "
+      "keep fewer features (--max-features), hash them ({}), train on fewer classes or rows "
+      "(--max-rows), or raise --memory-limit to try all the same",
+      to_text(), classes, features, classes * features, copies > 1 ? ", twice" : "", fits));
 }
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,

@@ -43,6 +43,8 @@ struct MemoryPlan {
   std::uint64_t there = 0;
   std::uint64_t best = 0;     // the best weights so far, where --patience keeps them
   bool best_on_disk = false;  // there is no memory for them
+  std::uint64_t classes = 0, features = 0;
+  std::uint64_t copies = 1;  // of weights, without the best
 
   std::uint64_t total() const;
   std::string to_text() const;

@@ -40,14 +40,14 @@ class Evaluator {
 
   bool run(const Weights& weights, std::initializer_list<Task> tasks) const {
     std::size_t of = 0, before = 0;
-    for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : set->rows.rows();
+    for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : set->row_count();
     for (const auto& [set, metrics] : tasks) {
       if (set == nullptr) continue;
       *metrics = evaluate(weights, *set, threads_, &stop_, [&](std::size_t done) {
         for (TrainObserver* o : observers_) o->evaluating(before + done, of);
       });
       if (!*metrics) return false;
-      before += set->rows.rows();
+      before += set->row_count();
     }
     return true;
   }

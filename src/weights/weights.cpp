@@ -1,6 +1,7 @@
 #include "weights/weights.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -120,6 +121,10 @@ double Weights::largest() const {
   look(buffer_.data(), blocks() * features_ * kLanes);
   look(intercept_.data(), intercept_.size());
   return finite ? most : std::numeric_limits<double>::infinity();
+}
+
+std::uint64_t Weights::features_that_fit(std::uint64_t classes, std::uint64_t bytes) {
+  return std::bit_floor(bytes / std::max<std::uint64_t>(bytes_needed(classes, 1), 1));
 }
 
 std::uint64_t Weights::bytes_needed(std::uint64_t classes, std::uint64_t features) {

@@ -88,6 +88,8 @@ class Weights {
   double squared_norm(ClassId k) const;  // |w_k|^2, without the intercept
 
   static std::uint64_t bytes_needed(std::uint64_t classes, std::uint64_t features);  // saturates
+  // The largest power of two of features that so many bytes hold; 0: not even one.
+  static std::uint64_t features_that_fit(std::uint64_t classes, std::uint64_t bytes);
 
  private:
   std::size_t classes_ = 0, features_ = 0;

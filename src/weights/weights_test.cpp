@@ -213,5 +213,18 @@ TEST(Weights, MoveWithTheirCellsAndLeaveNothingBehind) {
   EXPECT_NE(second.data(), nullptr);
 }
 
+TEST(Weights, FeaturesThatFitAreTheLargestPowerOfTwoThatDoes) {
+  for (const std::uint64_t classes : {2ULL, 16ULL, 17ULL, 100000ULL})
+    for (const std::uint64_t bytes : {0ULL, 63ULL, 64ULL, 1000000ULL, 12345678901ULL}) {
+      const std::uint64_t fit = Weights::features_that_fit(classes, bytes);
+      if (fit == 0)
+        EXPECT_GT(Weights::bytes_needed(classes, 1), bytes);
+      else
+        EXPECT_LE(Weights::bytes_needed(classes, fit), bytes);
+      EXPECT_GT(Weights::bytes_needed(classes, fit == 0 ? 1 : 2 * fit), bytes);
+      EXPECT_EQ(fit & (fit - 1), 0U);
+    }
+}
+
 }  // namespace
 }  // namespace truemax
