@@ -72,6 +72,7 @@ struct Metrics {
   double log_loss, error, calibration_error;
   double precision_at_1, precision_at_3, precision_at_5;
   std::uint64_t rows, unseen;
+  double log_loss_error_bar;  // 95%, where the log-loss is an estimate (option eval=sampled); 0: it is exact
 };
 
 struct Prediction {

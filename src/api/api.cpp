@@ -60,8 +60,15 @@ void set_options(const OptionTable& table, const Options& options) {
 }
 
 Metrics public_metrics(const truemax::Metrics& m) {
-  return {m.log_loss,     m.error,        m.calibration_error, m.precision[0],
-          m.precision[1], m.precision[2], m.examples,          m.statistics.unseen};
+  return {m.log_loss,
+          m.error,
+          m.calibration_error,
+          m.precision[0],
+          m.precision[1],
+          m.precision[2],
+          m.examples,
+          m.statistics.unseen,
+          m.estimate ? m.estimate->error_bar : 0.0};
 }
 
 // Turns evaluations into calls of the user's function.
@@ -182,6 +189,8 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
       return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
     });
     train_options.check();
+    if (train_options.evaluation.classes > 0)
+      throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
     if (given_valid != nullptr && train_options.valid_share > 0)
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_validation(train_options, given_valid != nullptr || train_options.valid_share > 0);

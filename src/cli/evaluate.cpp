@@ -7,6 +7,7 @@
 #include "cli/progress.hpp"
 #include "data/load.hpp"
 #include "data/weight_files.hpp"
+#include "evaluate/sampled.hpp"
 #include "model/model.hpp"
 #include "model/use.hpp"
 
@@ -16,11 +17,14 @@ namespace {
 struct EvaluateCommand {
   UseOptions use;
   std::string class_weights;
+  EvaluateOptions evaluation;
+  std::uint64_t seed = 1;
   bool json = false;
 };
 
 int run_evaluate(const EvaluateCommand& command) {
   const UseOptions& use = command.use;
+  command.evaluation.check();
   require_standard_input_once({use.data_path},
                               {use.read.row_weights, class_weight_file(command.class_weights)});
   const Model model = load_model(use.model_path, use.memory(), use.thread_count());
@@ -33,8 +37,11 @@ int run_evaluate(const EvaluateCommand& command) {
   ProgressLine line;
   RowProgress progress;
   RowWatch watch;
-  if (ProgressLine::wanted()) watch = [&](std::size_t done) { progress.show(line, done, data.rows.rows()); };
-  const Metrics metrics = evaluate(model.weights, data, use.thread_count(), nullptr, watch).value();
+  if (ProgressLine::wanted())
+    watch = [&](std::size_t done) { progress.show(line, done, rows_to_evaluate(command.evaluation, data)); };
+  const Metrics metrics =
+      evaluate(command.evaluation, command.seed, model.weights, data, use.thread_count(), nullptr, watch)
+          .value();
   line.clear();
   if (command.json)
     say(stdout, "{}\n", metrics.to_json().dump());
@@ -46,8 +53,8 @@ int run_evaluate(const EvaluateCommand& command) {
 }  // namespace
 
 OptionTable add_evaluate(CLI::App& program, int& exit_code) {
-  CLI::App* app =
-      program.add_subcommand("evaluate", "Exact log-loss, error and precision of a model on a data file");
+  CLI::App* app = program.add_subcommand(
+      "evaluate", "Log-loss, error and precision of a model on a data file, exact or estimated");
   auto command = std::make_shared<EvaluateCommand>();
   app->add_option("MODEL", command->use.model_path, "Model file")->required();
   app->add_option("DATA", command->use.data_path, "Data file; '-' for standard input")->required();
@@ -55,6 +62,8 @@ OptionTable add_evaluate(CLI::App& program, int& exit_code) {
   command->use.describe(table);
   describe_row_weights(table, &command->use.read.row_weights);
   describe_class_weights(table, &command->class_weights);
+  command->evaluation.describe(table);
+  table.count("seed", &command->seed, {}, "Of the rows and classes that --eval sampled draws.");
   table.toggle("json", &command->json, "Print one JSON object.");
   bind_options(*app, table);
   app->footer("Example:\n  truemax evaluate model.safetensors test.txt");

@@ -78,9 +78,14 @@ void TrainProgress::evaluating(std::size_t rows, std::size_t of) {
 
 void TrainProgress::evaluated(const EvaluationRecord& record) {
   loss_ = "  log-loss";
-  if (record.train) loss_ += fmt::format("  train {:.4f}", record.train->log_loss);
-  if (record.valid) loss_ += fmt::format("  valid {:.4f}", record.valid->log_loss);
-  if (record.test) loss_ += fmt::format("  test {:.4f}", record.test->log_loss);
+  const auto add = [this](const char* name, const std::optional<Metrics>& m) {
+    if (!m) return;
+    loss_ += fmt::format("  {} {:.4f}", name, m->log_loss);
+    if (m->estimate) loss_ += fmt::format(" +- {:.2g} (estimate)", m->estimate->error_bar);
+  };
+  add("train", record.train);
+  add("valid", record.valid);
+  add("test", record.test);
   line_.clear();
   rows_.restart();
   say(stderr, "epoch {:>4}  {:>8.2f} s{}\n", record.epoch, record.train_seconds, loss_);

@@ -91,7 +91,10 @@ std::string loss_text(double loss) {
 // One line of the table; `record` has the sets that were evaluated. Without epochs: not trained.
 std::vector<std::string> table_row(const std::string& name, bool trained, const PreparedRun& run,
                                    const EvaluationRecord& record) {
-  const auto loss = [](const std::optional<Metrics>& m) { return m ? loss_text(m->log_loss) : "-"; };
+  const auto loss = [](const std::optional<Metrics>& m) {
+    if (!m) return std::string("-");
+    return loss_text(m->log_loss) + (m->estimate ? fmt::format(" +- {:.2g}", m->estimate->error_bar) : "");
+  };
   std::vector<std::string> row{name, trained ? fmt::format("{}", record.epoch) : "-",
                                trained ? fmt::format("{:.2f}", record.train_seconds) : "-",
                                loss(record.train)};
@@ -99,7 +102,7 @@ std::vector<std::string> table_row(const std::string& name, bool trained, const 
   row.push_back(loss(record.test));
   const std::optional<Metrics>& shown = run.test ? record.test : record.train;
   for (const int place : {-1, 0, 2}) {
-    if (!shown)
+    if (!shown || !shown->has_top)
       row.emplace_back("-");
     else
       row.push_back(fmt::format("{:.4f}", place < 0 ? shown->error : shown->precision[place]));
@@ -123,6 +126,16 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
                       *outcome.last));
   say(stdout, "\n{}", table.to_text());
   say(stdout, "error and precision are on the {} rows\n", run.test ? "test" : "training");
+  const auto said = [&](const char* name, const std::optional<Metrics>& m) {
+    if (m && m->estimate)
+      say(stdout, "the {} log-loss is an estimate with its 95% error bar, from {}{}\n", name,
+          m->estimate->to_text(),
+          m->has_top ? "; error and precision are those of these rows"
+                     : "; error and precision need all classes");
+  };
+  said("train", outcome.last->train);
+  said("valid", outcome.last->valid);
+  said("test", outcome.last->test);
   if (outcome.last->test && outcome.last->test->statistics.unseen > 0)
     say(stdout, "{} with a label unseen in training: left out of log-loss and error, not of precision\n",
         counted(outcome.last->test->statistics.unseen,

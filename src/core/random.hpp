@@ -20,7 +20,8 @@ enum class Stream : std::uint32_t {
   generate_label = 3,
   generate_row = 4,
   hold_out = 5,
-  tune = 6
+  tune = 6,
+  evaluate = 7
 };
 
 // Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit

@@ -15,8 +15,9 @@ namespace {
 
 // The rows with the smallest random numbers: exactly so many, and a row's number does not depend on the
 // share, so that a larger share holds out the rows of a smaller one too.
-std::vector<bool> choose(std::size_t rows, std::size_t count, std::uint64_t seed) {
-  const CounterRandom random(seed, Stream::hold_out, 0);
+std::vector<bool> choose(std::size_t rows, std::size_t count, std::uint64_t seed,
+                         Stream stream = Stream::hold_out) {
+  const CounterRandom random(seed, stream, 0);
   std::vector<std::pair<std::uint64_t, std::size_t>> order(rows);
   for (std::size_t i = 0; i < rows; ++i) order[i] = {random.at(i).first, i};
   const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
@@ -181,9 +182,9 @@ RowSplit set_aside(const Dataset& data, double share, std::uint64_t seed) {
   return split;
 }
 
-Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed) {
+Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed, Stream stream) {
   const std::size_t rows = data.row_count();
-  return part_of(data, choose(rows, std::min(count, rows), seed), true);
+  return part_of(data, choose(rows, std::min(count, rows), seed, stream), true);
 }
 
 }  // namespace truemax

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/random.hpp"
 #include "data/dataset.hpp"
 
 namespace truemax {
@@ -22,7 +23,8 @@ struct RowSplit {
 RowSplit set_aside(const Dataset& data, double share, std::uint64_t seed);
 
 // The rows of sample_rows() as a part of `data`.
-Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed);
+Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed,
+                    Stream stream = Stream::hold_out);
 
 // A copy of so many rows of `data`, chosen by the seed; of all where there are no more.
 Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "evaluate/evaluate_rows.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pass.hpp"
 
@@ -105,6 +106,12 @@ class RowSlices {
 
 std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
                                 const std::atomic<bool>* stop, const RowWatch& watch) {
+  return evaluate_rows(weights, data, threads, stop, watch, nullptr);
+}
+
+std::optional<Metrics> evaluate_rows(const Weights& weights, const Dataset& data, std::size_t threads,
+                                     const std::atomic<bool>* stop, const RowWatch& watch,
+                                     std::vector<double>* row_loss) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
   RowSlices slices(data, weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows);
@@ -125,7 +132,9 @@ std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std
         const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
         const double z = place < best.size() ? pass.best_score[r * pass.top + place]
                                              : score(weights, data.rows.row(row), y);
-        tally.add_example(data.example_weight(example), pass.loss(r, z), best[0] == y, confidence);
+        const double loss = pass.loss(r, z);
+        tally.add_example(data.example_weight(example), loss, best[0] == y, confidence);
+        if (row_loss != nullptr) (*row_loss)[first + r] += data.example_weight(example) * loss;
       }
     }
   }
@@ -166,14 +175,14 @@ std::optional<double> Metrics::perplexity() const {
   return value;
 }
 
+std::string Estimate::to_text() const {
+  return fmt::format(
+      "{} of {} rows, {}", rows, of_rows,
+      classes == 0 ? "all classes" : fmt::format("about {} of {} classes", classes, of_classes));
+}
+
 nlohmann::json Metrics::to_json() const {
-  nlohmann::json precision_at;
-  for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
-    precision_at[std::to_string(kPrecisionAt[i])] = precision[i];
   nlohmann::json json{{"log_loss", log_loss},
-                      {"error", error},
-                      {"calibration_error", calibration_error},
-                      {"precision_at", precision_at},
                       {"rows", examples},
                       {"unseen", statistics.unseen},
                       {"rows_of_weight_zero", statistics.rows_of_weight_zero},
@@ -181,6 +190,21 @@ nlohmann::json Metrics::to_json() const {
                       {"rows_without_features", statistics.rows_without_features},
                       {"unknown_words", statistics.unknown_words},
                       {"unknown_features", statistics.unknown_features}};
+  if (has_top) {
+    json["error"] = error;
+    json["calibration_error"] = calibration_error;
+    for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
+      json["precision_at"][std::to_string(kPrecisionAt[i])] = precision[i];
+  }
+  if (estimate) {
+    json["estimate"] = {{"log_loss_error_bar_95", estimate->error_bar},
+                        {"rows", estimate->rows},
+                        {"of_rows", estimate->of_rows}};
+    if (estimate->classes > 0) {
+      json["estimate"]["classes"] = estimate->classes;
+      json["estimate"]["of_classes"] = estimate->of_classes;
+    }
+  }
   if (const auto p = perplexity())
     json["perplexity"] = *p;
   else
@@ -194,12 +218,15 @@ std::string Metrics::to_text() const {
   const auto line = [&](const std::string& name, const std::string& value) {
     text += fmt::format("{:<26}{:>14}\n", name, value);
   };
-  line("log-loss", fmt::format("{:.6g}", log_loss));
+  line(estimate ? "log-loss, estimated" : "log-loss", fmt::format("{:.6g}", log_loss));
+  if (estimate) line("  95% error bar +-", fmt::format("{:.3g}", estimate->error_bar));
   line("perplexity", p ? fmt::format("{:.6g}", *p) : "over 1e308");
-  line("error", fmt::format("{:.6f}", error));
-  for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
-    line(fmt::format("precision at {}", kPrecisionAt[i]), fmt::format("{:.6f}", precision[i]));
-  line("calibration error", fmt::format("{:.6f}", calibration_error));
+  if (has_top) {
+    line("error", fmt::format("{:.6f}", error));
+    for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
+      line(fmt::format("precision at {}", kPrecisionAt[i]), fmt::format("{:.6f}", precision[i]));
+    line("calibration error", fmt::format("{:.6f}", calibration_error));
+  }
   line("rows counted", fmt::format("{}", examples));
   line("left out: unseen label", fmt::format("{}", statistics.unseen));
   if (statistics.rows_of_weight_zero > 0)
@@ -210,6 +237,10 @@ std::string Metrics::to_text() const {
     line("unknown words dropped", fmt::format("{}", statistics.unknown_words));
   if (statistics.unknown_features > 0)
     line("unknown features dropped", fmt::format("{}", statistics.unknown_features));
+  if (estimate)
+    text += fmt::format("an estimate from {}; {}\n", estimate->to_text(),
+                        has_top ? "the other figures are those of these rows"
+                                : "error and precision need all classes and are left out");
   return text;
 }
 

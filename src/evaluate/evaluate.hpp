@@ -1,4 +1,4 @@
-// Exact evaluation over all K classes.
+// Exact evaluation over all K classes; estimates are in sampled.hpp.
 #pragma once
 
 #include <array>
@@ -17,6 +17,15 @@ namespace truemax {
 
 inline constexpr std::array<std::size_t, 3> kPrecisionAt{1, 3, 5};
 
+// What an estimate was made from.
+struct Estimate {
+  double error_bar = 0;  // of the log-loss: half of its 95% interval
+  std::uint64_t rows = 0, of_rows = 0;
+  std::uint64_t classes = 0, of_classes = 0;  // about so many classes of each row; 0: all
+
+  std::string to_text() const;  // "1000 of 60000 rows, all classes"
+};
+
 // Means over the examples (weighted by their weights), natural logarithm, sums in double.
 struct Metrics {
   double log_loss = 0;
@@ -25,8 +34,10 @@ struct Metrics {
   // Share of the top k classes that are labels of the row, over all rows that have a label (also an unseen
   // one), weighted by the rows' weights.
   std::array<double, kPrecisionAt.size()> precision{};
+  bool has_top = true;  // false: error, calibration and precision are not known
   std::uint64_t examples = 0;
-  DataStatistics statistics;  // rows left out, and why
+  std::optional<Estimate> estimate;  // where the log-loss is one; the other figures are those of its rows
+  DataStatistics statistics;         // rows left out, and why
 
   // exp(log_loss); nothing where that is no finite number.
   std::optional<double> perplexity() const;

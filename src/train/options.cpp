@@ -77,6 +77,7 @@ void TrainOptions::describe(OptionTable& table) {
   table.toggle("eval-train", &eval_train,
                "Evaluate the training rows too. Without them (--no-eval-train) a run on very many rows and "
                "classes ends sooner; there must be other rows to evaluate.");
+  evaluation.describe(table);
   table.number(
       "valid-share", &valid_share, {0, 0.9},
       "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
@@ -121,6 +122,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
 }
 
 void TrainOptions::check() const {
+  evaluation.check();
   const MethodInfo& info = find_method(automatic() ? "prox" : method);
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(

@@ -7,6 +7,7 @@
 
 #include "core/options.hpp"
 #include "draw/draw.hpp"
+#include "evaluate/sampled.hpp"
 #include "rule/rule.hpp"
 
 namespace truemax {
@@ -52,6 +53,7 @@ struct TrainOptions {
   double valid_share = 0;         // of the rows, set aside for validation
   std::uint64_t patience = 0;     // evaluations without a better validation log-loss before the end; 0: off
   bool eval_train = true;         // evaluate the training rows too
+  EvaluateOptions evaluation;     // exact, or an estimate
   std::uint64_t threads = 0;      // 0: all cores
   bool lock_free = false;         // steps on several threads do not wait for each other
   RuleOptions rule;

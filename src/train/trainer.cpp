@@ -16,6 +16,8 @@ class Evaluator {
             const std::atomic<bool>& stop)
       : sets_(sets),
         with_train_(options.eval_train),
+        evaluation_(options.evaluation),
+        seed_(options.seed),
         threads_(options.thread_count()),
         observers_(observers),
         stop_(stop) {}
@@ -40,20 +42,22 @@ class Evaluator {
 
   bool run(const Weights& weights, std::initializer_list<Task> tasks) const {
     std::size_t of = 0, before = 0;
-    for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : set->row_count();
+    for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : rows_to_evaluate(evaluation_, *set);
     for (const auto& [set, metrics] : tasks) {
       if (set == nullptr) continue;
-      *metrics = evaluate(weights, *set, threads_, &stop_, [&](std::size_t done) {
+      *metrics = evaluate(evaluation_, seed_, weights, *set, threads_, &stop_, [&](std::size_t done) {
         for (TrainObserver* o : observers_) o->evaluating(before + done, of);
       });
       if (!*metrics) return false;
-      before += set->row_count();
+      before += rows_to_evaluate(evaluation_, *set);
     }
     return true;
   }
 
   const TrainSets& sets_;
   bool with_train_;
+  EvaluateOptions evaluation_;
+  std::uint64_t seed_;
   std::size_t threads_;
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
