@@ -145,6 +145,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.automatic = options.train.automatic();
   if (run.automatic) choose_shape(run.data, options.train);
   // What the training data alone need, before more is done with data that can never be trained on.
+  require_step_shape(options.train, run.data);
   plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
