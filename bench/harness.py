@@ -1,0 +1,108 @@
+"""What the parts of bench/bench.py share: where things are, running programs, turns, floors, the clock."""
+import json
+import os
+import subprocess
+import sys
+import time
+
+from tables import show
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DATA = os.path.abspath(os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
+
+
+def fail(message):
+    print(f"bench: error: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def output_of(command):
+    done = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(f"{' '.join(map(str, command))} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+    return done.stdout
+
+
+def best_of_turns(contestants, rounds):
+    """{name: best seconds}: all contestants take a turn in every round, so that a busy moment of the machine hits all
+    alike. A contestant is a function that returns the seconds it took."""
+    best = {name: float("inf") for name in contestants}
+    for _ in range(rounds):
+        for name, turn in contestants.items():
+            best[name] = min(best[name], turn())
+    return best
+
+
+class Floors:
+    """The ratios that are promised, each met or missed, and what could not be measured."""
+
+    def __init__(self):
+        self.results = []
+
+    def require(self, what, value, floor):
+        self.results.append({"what": what, "value": value, "floor": floor, "ok": value is not None and value >= floor})
+
+    def skip(self, what, why):
+        print(f"skipped: {what}: {why}", flush=True)
+        self.results.append({"what": what, "why": why, "ok": None})
+
+    def show(self):
+        """Prints them; true where none is missed."""
+        words = {True: "ok", False: "MISSED", None: "NOT MEASURED"}
+        rows = [(r["what"], "-" if r.get("value") is None else f"{r['value']:,.2f}",
+                 f"{r['floor']:,g}" if "floor" in r else r["why"], words[r["ok"]]) for r in self.results]
+        if rows:
+            show("Floors", ("", "measured", "floor", ""), rows)
+        return all(r["ok"] is not False for r in self.results)
+
+
+class Bench:
+    """One run of the benchmark: its options, its folder for files, what it has found so far."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.floors, self.ratios = Floors(), []
+        self.begin = time.monotonic()
+
+    @property
+    def seconds(self):
+        return time.monotonic() - self.begin
+
+    def ratio(self, item, what, value, note=""):
+        """A line of the last table."""
+        self.ratios.append({"item": item, "what": what, "ratio": value, "note": note})
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def bench_json(self, *words):
+        """What `truemax_bench WORDS` prints, or None with the reason where it knows no such command."""
+        done = subprocess.run([self.options.bench, *map(str, words)], check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return json.loads(done.stdout), ""
+
+
+class OneCore:
+    """Everything started inside runs on one core, and libraries start no threads of their own there."""
+
+    NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+    def __init__(self, core=None):
+        self.core = core
+
+    def __enter__(self):
+        self.before = os.sched_getaffinity(0)
+        self.environment = {name: os.environ.get(name) for name in self.NAMES}
+        os.sched_setaffinity(0, {min(self.before) if self.core is None else self.core})
+        for name in self.NAMES:
+            os.environ[name] = "1"
+        return self
+
+    def __exit__(self, *_):
+        os.sched_setaffinity(0, self.before)
+        for name, value in self.environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,177 @@
+"""Items 4 and 5: time to a train log-loss, and test log-loss against time, beside other programs.
+
+Every peer runs its grid (peers/*.py) on the same rows, in a process of its own with at most 120 s and 16 GiB. Its
+points are judged by one function (losses.py). Item 4 takes, for each peer, its lowest train log-loss and the seconds
+of the run that reached it, and asks how long `truemax train --target train --seconds T` takes to the same log-loss.
+Item 5 takes its lowest test log-loss beside that of `truemax train` with all defaults.
+"""
+import math
+import os
+
+import numpy as np
+
+import contest
+import sets
+from harness import fail
+from tables import show
+
+SETS = ("bibtex", "delicious", "mnist", "yso-finna-en")
+# Item 4: times faster than the best peer.
+TIMES = {"bibtex": 10.0, "delicious": 10.0, "mnist": 3.0, "yso-finna-en": 50.0}
+# Seconds of training after which a peer starts no further run of its grid on a data set.
+CAPS = {"bibtex": 12.0, "delicious": 14.0, "mnist": 16.0, "yso-finna-en": contest.SECONDS}
+AGREE = 1e-4
+
+
+def check_rows(program, problem):
+    """truemax trains on the same rows and is judged alike: the one function finds in its model file the log-losses that
+    it reports itself."""
+    from losses import linear, log_loss
+    from reference_implicit import model_reader
+    path = os.path.join(problem.folder, "model.safetensors")
+    judged = problem.about["judged"]
+    runner = contest.Truemax(program, problem)
+    run = runner.train("--target", "train", "--seconds", 0.1, "--test", judged["test" if runner.judges_all else "seen"],
+                       *([] if runner.judges_all else ["--no-eval-train"]), model=path)
+    about, tensors = model_reader.read_model(path)
+    place = {label: k for k, label in enumerate(about["classes"])}
+    weights = np.ascontiguousarray(tensors["weight"][[place[label] for label in problem.about["labels"]]].T)
+    scores = linear(weights, tensors.get("intercept"))
+    parts = ({"train": "seen", "test": "test"} if runner.judges_all else {"test": "seen"})
+    for said, part in parts.items():
+        found, _ = log_loss(getattr(problem, f"{part}_x"), getattr(problem, f"{part}_y"), scores, problem.K)
+        if not abs(found - run[said]) <= AGREE * max(1.0, found):
+            fail(f"{problem.name}: truemax says log-loss {run[said]} on the {part} rows, its model file {found}")
+    os.remove(path)
+
+
+def words_of(settings):
+    return " ".join(f"{name}={value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool)
+                    else name if value is True else f"{name}={value}" for name, value in settings.items() if name != "at")
+
+
+def curves_of(bench, problem):
+    """{peer: its runs} on a data set; a peer whose package is missing is left out, out loud."""
+    name, curves = problem.about["set"], {}
+    cap = bench.options.quick_cap or CAPS[name]
+    for peer in bench.options.peers:
+        module = contest.module_of(peer)
+        missing = module.needs()
+        if missing:
+            bench.floors.skip(f"item 4, {problem.name}: {module.WHAT}", f"install {missing}")
+            continue
+        runs, spent = [], 0.0
+        for settings in module.runs(name):
+            if spent >= cap or bench.seconds > bench.options.minutes * 60:
+                break
+            if bench.options.quick_cap and "at" in settings:
+                settings = {**settings, "at": [bench.options.quick_cap]}
+            run = contest.run_peer(peer, problem.folder, settings, contest.SECONDS - spent)
+            spent += run["seconds"]
+            runs.append(run)
+        curves[peer] = runs
+    return curves
+
+
+def points_of(runs):
+    return [{**point, "settings": run["settings"]} for run in runs for point in run["points"]
+            if math.isfinite(point["train"]) and math.isfinite(point["test"])]
+
+
+def why_not(runs):
+    return "; ".join(sorted({run["ended"] for run in runs if run["ended"]})) or "not run: out of time"
+
+
+def item_4(bench, problem, curves):
+    """Ratios to each peer's lowest train log-loss. A peer that has no model after its time counts as one that would
+    have reached the lowest log-loss of all, had it had longer: its ratio is a lower bound."""
+    truemax = contest.Truemax(bench.options.program, problem)
+    name, rows, results = problem.about["set"], [], []
+    reached = {peer: min(points_of(runs), key=lambda p: p["train"]) for peer, runs in curves.items() if points_of(runs)}
+    lowest = min((point["train"] for point in reached.values()), default=None)
+    seeds = 1 if bench.options.quick else 3
+    # Highest log-loss first: runs of lower ones are not needed for it, but its runs are for the lower ones.
+    for peer in sorted(curves, key=lambda peer: -reached[peer]["train"] if peer in reached else 0.0):
+        what, runs, point = contest.module_of(peer).WHAT, curves[peer], reached.get(peer)
+        bound = point is None
+        loss = lowest if bound else point["train"]
+        seconds = sum(run["seconds"] for run in runs) if bound else point["seconds"]
+        if bound and "out of memory" in why_not(runs):
+            seconds = contest.SECONDS  # no time is enough
+        ours = None if loss is None or not runs else truemax.time_to(loss, most=max(seconds, truemax.FIRST), seeds=seeds)
+        ratio = None if ours is None else seconds / ours["seconds"]
+        note = f"{why_not(runs)}; log-loss of the best peer, lower bound" if bound else words_of(point["settings"])
+        results.append({"peer": what, "loss": None if bound else point["train"], "seconds": seconds, "lower_bound": bound,
+                        "truemax": ours, "ratio": ratio, "memory": None if bound else point["memory"], "note": note,
+                        "runs": runs})
+        rows.append((what, "-" if bound else f"{point['train']:.4f}", f"{'> ' if bound else ''}{seconds:.2f}",
+                     "-" if ours is None else f"{ours['seconds']:.3f}", "-" if ours is None else f"{ours['loss']:.4f}",
+                     "slower" if ours is None and loss is not None else "-" if ours is None
+                     else f"{'>= ' if bound else ''}{ratio:.1f}",
+                     "-" if bound else f"{point['memory'] / 1e6:,.0f}",
+                     "-" if ours is None else f"{ours['memory'] / 1e6:,.0f}", note))
+    some = "" if truemax.judges_all else f"; log-loss on the first {len(problem.seen_y):,} rows, for all alike"
+    show(f"Item 4: {problem.name} (N {problem.N:,}, D {problem.D:,}, K {problem.K:,}), seconds of training to a train "
+         f"log-loss{some}",
+         ("", "log-loss", "seconds", "truemax s", "its loss", "times faster", "MB", "truemax MB", "  settings"), rows)
+    told = [r for r in results if r["runs"]]
+    if not told:
+        bench.floors.skip(f"item 4, {problem.name}", "no peer ran")
+        return results
+    # One that truemax does not catch up with is no ratio at all: below any floor.
+    worst = min(told, key=lambda r: 0.0 if r["ratio"] is None else r["ratio"])
+    value = worst["ratio"] if worst["ratio"] is not None else 0.0
+    if not bench.options.quick:
+        bench.floors.require(f"item 4, {problem.name}: times faster than the best peer ({worst['peer']})", value, TIMES[name])
+    for r in results:
+        bench.ratio(4, f"{problem.name}: seconds to the train log-loss of {r['peer']}", r["ratio"],
+                    "lower bound" if r["lower_bound"] else "")
+    return results
+
+
+def item_5(bench, problem, curves):
+    """Test log-loss against time: each peer's best, the curve of it, and truemax with all defaults."""
+    rounds = [contest.Truemax(bench.options.program, problem).train(
+        "--test", problem.about["judged"]["test"], "--no-eval-train", *(["--seconds", 1] if bench.options.quick else []))
+        for _ in range(1 if bench.options.quick else 2)]
+    ours = {"seconds": min(run["seconds"] for run in rounds), "test": max(run["test"] for run in rounds),
+            "memory": max(run["memory"] for run in rounds),
+            "all_seconds": min(run["wall"] - run["read_seconds"] for run in rounds)}
+    rows, results = [], []
+    for peer, runs in curves.items():
+        what, points = contest.module_of(peer).WHAT, points_of(runs)
+        curve = sorted(((p["seconds"], p["test"]) for p in points))
+        best = min(points, key=lambda p: p["test"], default=None)
+        results.append({"peer": what, "best": best, "curve": curve, "ended": "" if points else why_not(runs)})
+        if best is None:
+            rows.append((what, "-", "-", "-", "-", why_not(runs)))
+            continue
+        rows.append((what, f"{best['test']:.4f}", f"{best['seconds']:.2f}", f"{best['seconds'] / ours['seconds']:.2f}",
+                     f"{best['test'] - ours['test']:+.4f}", words_of(best["settings"])))
+        bench.ratio(5, f"{problem.name}: seconds at the best test log-loss, {what}", best["seconds"] / ours["seconds"],
+                    f"log-loss {best['test'] - ours['test']:+.4f}")
+    rows.append(("truemax, all defaults", f"{ours['test']:.4f}", f"{ours['seconds']:.2f}", "1.00", "", "search and fit; "
+                 f"whole process without reading {ours['all_seconds']:.2f} s"))
+    show(f"Item 5: {problem.name}, best test log-loss of the grid and the seconds of that one fit",
+         ("", "log-loss", "seconds", "times truemax", "above truemax", "  settings"), rows)
+    show("  the curves (seconds: test log-loss)", ("", ""),
+         [(r["peer"], "  ".join(f"{s:.2f}: {loss:.3f}" for s, loss in r["curve"]) or r["ended"]) for r in results])
+    return {"truemax": ours, "peers": results}
+
+
+def run(bench):
+    results = []
+    for name in bench.options.sets:
+        problem = sets.make(name, bench.options.program, bench.path(name), bench.options.size)
+        check_rows(bench.options.program, problem)
+        curves = curves_of(bench, problem)
+        result = {"data": problem.name}
+        if 4 in bench.options.only:
+            result["item_4"] = item_4(bench, problem, curves)
+        if 5 in bench.options.only:
+            result["item_5"] = item_5(bench, problem, curves)
+        results.append(result)
+    print("fastText cannot take values: it trains on the list of a row's features. LIBLINEAR's one-vs-rest and fastText's ns "
+          "probabilities do not sum to 1 and are normalised; hs sums to 1. A peer has 120 s and 16 GiB on a data set and "
+          f"starts no further run of its grid after {', '.join(f'{CAPS[n]:g} s on {n}' for n in SETS)}.")
+    return results

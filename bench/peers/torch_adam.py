@@ -1,0 +1,16 @@
+"""PyTorch with Adam (SparseAdam where there are many weights): see torch_sgd.py."""
+from peers import torch_sgd
+from peers.torch_sgd import needs  # noqa: F401
+
+WHAT = "PyTorch Adam"
+
+
+def runs(name):
+    if name == "yso-finna-en":
+        return [{"lr": 0.1, "batch": 128, "at": [20, 45]}]
+    rates = {"bibtex": (0.03, 0.3), "delicious": (0.01, 0.1), "mnist": (0.003, 0.03)}[name]
+    return [{"lr": lr, "batch": 64 if name == "bibtex" else 128, "at": [1, 3, 6]} for lr in rates]
+
+
+def fit(problem, settings, marks):
+    torch_sgd.fit(problem, settings, marks, "adam")

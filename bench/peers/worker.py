@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""One run of one peer in a process of its own, with a limit on its memory:
+
+    worker.py PEER PROBLEM-FOLDER SETTINGS-JSON MEMORY-BYTES
+
+Prints lines of JSON: {"clock": "on"} and {"clock": "off"} around training, for the one who waits and ends it
+when its time is up, and after each stretch of training a point of its curve: {"seconds", "train", "test", "memory",
+"mass"}, seconds of training alone, log-losses by losses.log_loss, peak memory in bytes before anything was judged.
+"""
+import importlib
+import json
+import os
+import resource
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class OutOfMemory(Exception):
+    """A program that a peer started ran out of memory."""
+
+
+class Marks:
+    """The clock of a run."""
+
+    def __init__(self, problem):
+        self.problem, self.seconds, self.memory, self.started = problem, 0.0, 0, None
+
+    def say(self, **what):
+        print(json.dumps(what), flush=True)
+
+    def begin(self):
+        self.say(clock="on")
+        self.started = time.perf_counter()
+
+    def running(self):
+        """Seconds of training so far."""
+        return self.seconds + (time.perf_counter() - self.started if self.started is not None else 0.0)
+
+    def stop(self):
+        self.seconds, self.started = self.running(), None
+        self.say(clock="off")
+
+    def point(self, scores, memory=None, note=None, seconds=None):
+        """Stops the clock and judges. scores: as losses.log_loss wants them. memory: of a program that was started;
+        without it, of this process. seconds: where they were taken otherwise."""
+        from losses import log_loss
+        if self.started is not None:
+            self.stop()
+        if memory is None and self.memory == 0:  # later points would count what judging needed
+            self.memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        p = self.problem
+        train, mass = log_loss(p.seen_x, p.seen_y, scores, p.K)
+        test, _ = log_loss(p.test_x, p.test_y, scores, p.K)
+        self.say(seconds=self.seconds if seconds is None else seconds, train=train, test=test, mass=mass,
+                 memory=memory or self.memory, **({"note": note} if note else {}))
+
+
+def started_program(command, stderr=None):
+    """Runs a program; returns (seconds, peak bytes)."""
+    import subprocess
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr or subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise OutOfMemory(f"{command[0]} ended with {process.returncode}")
+    return time.perf_counter() - begin, 1024 * usage.ru_maxrss
+
+
+def main():
+    peer, folder, settings, memory = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+    from sets import Problem
+    problem = Problem(folder)
+    marks = Marks(problem)
+    module = importlib.import_module(f"peers.{peer}")
+    try:
+        module.fit(problem, json.loads(settings), marks)
+    except MemoryError:
+        marks.say(failed="out of memory")
+    except OutOfMemory as why:
+        marks.say(failed=f"out of memory: {why}")
+    except RuntimeError as why:  # PyTorch's way to say it
+        if "memory" not in str(why):
+            raise
+        marks.say(failed="out of memory")
+
+
+if __name__ == "__main__":
+    sys.modules["peers.worker"] = sys.modules["__main__"]  # one OutOfMemory for both names
+    main()
