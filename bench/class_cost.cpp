@@ -6,6 +6,7 @@
 //
 // Two settings. `spread`: labels and blocks uniform over all classes, the worst case for the caches.
 // `skewed`: labels by Zipf's law, 64 classes always, one block of the tail by label mass, as on real text.
+// sweep=1: K = 10^3 ... 10^6 in both, and N = 10^4 ... 10^7 rows, short ones, at K = 10,000.
 #include "class_cost.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,8 @@ struct Shape {
   std::size_t rows = 20000, features = 1000, nonzeros = 20;
   std::size_t few = 10000, many = 1000000;  // classes
   std::size_t rounds = 5, epochs = 5;       // epochs of a round
+  std::size_t sweep = 0;                    // 1: more numbers of classes, and of rows
+  std::size_t most_rows = 10000000, few_nonzeros = 5;
 };
 
 Dataset make_data(const Shape& shape, std::size_t classes, bool skewed) {
@@ -47,8 +50,11 @@ Dataset make_data(const Shape& shape, std::size_t classes, bool skewed) {
   data.space = space;
   RandomWords words(of_row, 0);
   const float value = 1.0F / std::sqrt(static_cast<float>(shape.nonzeros));
+  data.rows.index.reserve(shape.rows * shape.nonzeros);
+  data.rows.value.reserve(shape.rows * shape.nonzeros);
+  std::vector<FeatureId> index;
   for (std::size_t i = 0; i < shape.rows; ++i) {
-    std::vector<FeatureId> index;
+    index.clear();
     while (index.size() < shape.nonzeros) {
       const auto f = static_cast<FeatureId>(uniform_below(words.next(), shape.features));
       if (std::find(index.begin(), index.end(), f) == index.end()) index.push_back(f);
@@ -196,44 +202,99 @@ struct Contest {
   double prox = 0, touch = 0;  // steps a second, the best of the rounds
 };
 
+nlohmann::ordered_json about(const Contest& contest) {
+  return {{"classes", contest.data.classes->size()},
+          {"rows", contest.data.size()},
+          {"prox_steps_per_second", contest.prox},
+          {"touch_steps_per_second", contest.touch}};
+}
+
+bool check(Contest& contest) {
+  if (contest.same_lines()) return true;
+  fmt::print(stderr, "prox writes other lines than the touch-only kernel: nothing to compare\n");
+  return false;
+}
+
+using Contests = std::vector<std::unique_ptr<Contest>>;
+
+// Few and many classes, and with sweep all powers of ten between them and one below: {} where a check fails.
+nlohmann::ordered_json by_classes(const Shape& shape, bool skewed) {
+  Contests contests;
+  std::size_t few = 0;  // the place of shape.few
+  if (shape.sweep > 0) {
+    contests.push_back(std::make_unique<Contest>(shape, std::max<std::size_t>(2, shape.few / 10), skewed));
+    few = 1;
+    for (std::size_t classes = shape.few; classes < shape.many; classes *= 10)
+      contests.push_back(std::make_unique<Contest>(shape, classes, skewed));
+  } else {
+    contests.push_back(std::make_unique<Contest>(shape, shape.few, skewed));
+  }
+  if (!check(*contests[few])) return {};
+  contests.push_back(std::make_unique<Contest>(shape, shape.many, skewed));
+  for (const auto& contest : contests) contest->run_epoch();
+  for (std::size_t round = 0; round < shape.rounds; ++round)
+    for (const auto& contest : contests) contest->round(shape.epochs);
+  const Contest &first = *contests[few], &last = *contests.back();
+  const double prox = first.prox / last.prox, touch = first.touch / last.touch;
+  nlohmann::ordered_json out{{"blocks_per_step", first.draw->most_blocks()},
+                             {"few", about(first)},
+                             {"many", about(last)},
+                             {"prox_ratio", prox},
+                             {"touch_ratio", touch},
+                             {"quotient", prox / touch}};
+  if (shape.sweep > 0)
+    for (const auto& contest : contests) out["all"].push_back(about(*contest));
+  return out;
+}
+
+// Numbers of rows, powers of ten up to the most; rows are short, so that the most fit into memory. Empty
+// where a check fails.
+nlohmann::ordered_json by_rows(Shape shape) {
+  const std::size_t steps = 10 * shape.rows * shape.epochs;  // of a round
+  shape.nonzeros = shape.few_nonzeros;
+  Contests contests;
+  for (std::size_t rows = std::max<std::size_t>(10, shape.most_rows / 1000); rows <= shape.most_rows;
+       rows *= 10) {
+    shape.rows = rows;
+    contests.push_back(std::make_unique<Contest>(shape, shape.few, false));
+  }
+  if (!check(*contests.front())) return {};
+  for (const auto& contest : contests) contest->run_epoch();
+  for (std::size_t round = 0; round < shape.rounds; ++round)
+    for (const auto& contest : contests)
+      contest->round(std::max<std::size_t>(1, steps / contest->data.size()));
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const auto& contest : contests) out.push_back(about(*contest));
+  return out;
+}
+
 }  // namespace
 
 int bench_classes(const std::map<std::string, std::string>& settings) {
   Shape shape;
-  const std::array<std::pair<const char*, std::size_t*>, 7> numbers{{{"rows", &shape.rows},
+  const std::array<std::pair<const char*, std::size_t*>, 9> numbers{{{"rows", &shape.rows},
                                                                      {"features", &shape.features},
                                                                      {"nonzeros", &shape.nonzeros},
                                                                      {"few", &shape.few},
                                                                      {"many", &shape.many},
                                                                      {"rounds", &shape.rounds},
-                                                                     {"epochs", &shape.epochs}}};
+                                                                     {"epochs", &shape.epochs},
+                                                                     {"sweep", &shape.sweep},
+                                                                     {"most-rows", &shape.most_rows}}};
   for (const auto& [name, to] : numbers)
     if (const auto found = settings.find(name); found != settings.end()) *to = std::stoul(found->second);
 
   nlohmann::ordered_json out{
       {"rows", shape.rows}, {"features", shape.features}, {"nonzeros", shape.nonzeros}};
   for (const bool skewed : {false, true}) {
-    Contest few(shape, shape.few, skewed);
-    if (!few.same_lines()) {
-      fmt::print(stderr, "prox writes other lines than the touch-only kernel: nothing to compare\n");
-      return 1;
-    }
-    Contest many(shape, shape.many, skewed);
-    many.run_epoch();
-    for (std::size_t round = 0; round < shape.rounds; ++round)
-      for (Contest* contest : {&few, &many}) contest->round(shape.epochs);
-    const double prox = few.prox / many.prox, touch = few.touch / many.touch;
-    const auto about = [](const Contest& contest) {
-      return nlohmann::ordered_json{{"classes", contest.data.classes->size()},
-                                    {"prox_steps_per_second", contest.prox},
-                                    {"touch_steps_per_second", contest.touch}};
-    };
-    out[skewed ? "skewed" : "spread"] = {{"blocks_per_step", few.draw->most_blocks()},
-                                         {"few", about(few)},
-                                         {"many", about(many)},
-                                         {"prox_ratio", prox},
-                                         {"touch_ratio", touch},
-                                         {"quotient", prox / touch}};
+    const auto found = by_classes(shape, skewed);
+    if (found.empty()) return 1;
+    out[skewed ? "skewed" : "spread"] = found;
+  }
+  if (shape.sweep > 0) {
+    const auto found = by_rows(shape);
+    if (found.empty()) return 1;
+    out["by_rows"] = found;
   }
   fmt::print("{}\n", out.dump());
   return 0;

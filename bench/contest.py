@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from harness import ROOT, fail
+from harness import ROOT, Watched, fail
 from sets import PREPARE
 
 PEERS = ("sklearn_lbfgs", "sklearn_saga", "liblinear", "fasttext", "fasttext_hs", "fasttext_ns", "torch_sgd",
@@ -75,7 +75,7 @@ def run_peer(peer, folder, settings, seconds):
 class Truemax:
     """`truemax train` on a problem; how long it takes to a log-loss. `--target train --seconds T` once for each T."""
 
-    FIRST, GROWTH, BISECTIONS = 0.04, 2.0, 2
+    FIRST, GROWTH, BISECTIONS = 0.02, 2.0, 2
 
     def __init__(self, program, problem):
         self.program, self.problem, self.runs = program, problem, {}
@@ -86,17 +86,18 @@ class Truemax:
         log = os.path.join(self.problem.folder, "run.jsonl")
         command = [self.program, "train", self.problem.about["train"], *PREPARE, *map(str, words), "--seed", str(seed),
                    "--model", model, "--log", log, "--quiet"]
-        begin = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        errors = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            fail(f"{' '.join(command)} ended with {process.returncode}: {errors.strip()}")
+        errors = os.path.join(self.problem.folder, "truemax.err")
+        with open(errors, "w+", encoding="utf-8") as file:
+            begin = time.monotonic()
+            watched = Watched(command, stdout=subprocess.DEVNULL, stderr=file)
+            if watched.wait() != 0:
+                file.seek(0)
+                fail(f"{' '.join(command)} ended with {watched.process.returncode}: {file.read().strip()}")
+        wall = time.monotonic() - begin
         with open(log, encoding="utf-8") as lines:
             events = [json.loads(line) for line in lines]
         last = [event for event in events if event["event"] == "evaluate"][-1]
-        return {"seconds": last["train_seconds"], "wall": time.monotonic() - begin, "memory": 1024 * usage.ru_maxrss,
+        return {"seconds": last["train_seconds"], "wall": wall, "memory": watched.memory,
                 "read_seconds": events[0]["read_seconds"], "steps": last.get("steps"),
                 **{part: last[part]["log_loss"] for part in ("train", "test") if part in last}}
 

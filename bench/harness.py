@@ -9,6 +9,7 @@ from tables import show
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.path.abspath(os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
+USAGE = 2  # exit code: asked for what it does not know
 
 
 def fail(message):
@@ -36,15 +37,20 @@ def best_of_turns(contestants, rounds):
 class Floors:
     """The ratios that are promised, each met or missed, and what could not be measured."""
 
-    def __init__(self):
-        self.results = []
+    def __init__(self, judged=True):
+        self.results, self.judged = [], judged
 
     def require(self, what, value, floor):
-        self.results.append({"what": what, "value": value, "floor": floor, "ok": value is not None and value >= floor})
+        if self.judged:
+            self.results.append({"what": what, "value": value, "floor": floor, "ok": value is not None and value >= floor})
 
     def skip(self, what, why):
         print(f"skipped: {what}: {why}", flush=True)
         self.results.append({"what": what, "why": why, "ok": None})
+
+    def broken(self, what, why):
+        print(f"failed: {what}: {why}", flush=True)
+        self.results.append({"what": what, "why": why, "ok": False})
 
     def show(self):
         """Prints them; true where none is missed."""
@@ -61,7 +67,8 @@ class Bench:
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
-        self.floors, self.ratios = Floors(), []
+        self.floors, self.ratios = Floors(not options.quick), []
+        self.evaluations = {}  # what truemax_bench said of evaluation, by data set: two items ask
         self.begin = time.monotonic()
 
     @property
@@ -75,12 +82,49 @@ class Bench:
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
-    def bench_json(self, *words):
-        """What `truemax_bench WORDS` prints, or None with the reason where it knows no such command."""
+    def bench_json(self, what, *words):
+        """What `truemax_bench WORDS` prints; None where it does not run: it then stands among the floors as missed, or as
+        not measured where this truemax_bench has no such command."""
         done = subprocess.run([self.options.bench, *map(str, words)], check=False, capture_output=True, text=True)
-        if done.returncode != 0:
-            return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return json.loads(done.stdout), ""
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        if done.returncode == USAGE:
+            self.floors.skip(what, f"this truemax_bench cannot {words[0]}")
+        else:
+            self.floors.broken(what, why)
+        return None
+
+
+class Watched:
+    """A program that runs, and the most memory it had. What wait4 says would not do: it counts what the process that
+    started the program had."""
+
+    EVERY = 0.01  # seconds
+
+    def __init__(self, command, **streams):
+        self.process = subprocess.Popen([str(word) for word in command], **streams)
+        self.memory = 0
+
+    def look(self):
+        try:
+            with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
+                self.memory = max([self.memory] + [1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM")])
+        except OSError:
+            pass  # it has ended
+
+    def wait(self):
+        """Its exit code."""
+        while self.process.poll() is None:
+            self.look()
+            time.sleep(self.EVERY)
+        return self.process.returncode
+
+
+def own_memory():
+    """The most memory this process has had, in bytes."""
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
 
 class OneCore:

@@ -100,9 +100,10 @@ def make(name, program, folder, size=1.0):
             print(f"no {name} at {train_path}: generated rows of its size stand in for it (set TRUEMAX_DATA)")
         shown = f"{name}-size (generated)" if size >= 1 else f"{name} x {size:g} (generated)"
         train_path, test_path = os.path.join(folder, "rows.txt"), os.path.join(folder, "more.txt")
-        rows, test_rows, classes = (max(50, int(n * size)) if n > 50 else n for n in (rows, test_rows, classes))
+        rows, test_rows, features, classes = (max(50, int(n * size)) if n > 50 else n
+                                              for n in (rows, test_rows, features, classes))
         output_of([program, "generate", train_path, "--rows", rows, "--features", features, "--classes", classes,
-                   "--nonzeros", nonzeros, "--seed", 1, "--format", "xmlrepository", "--test", test_path, "--test-rows",
+                   "--nonzeros", min(nonzeros, features // 4), "--seed", 1, "--format", "xmlrepository", "--test", test_path, "--test-rows",
                    test_rows])
     read = read_idx if train_path.endswith("ubyte.gz") else lambda path: read_text(path, MAX_ROWS)
     parts = {}

@@ -1,14 +1,15 @@
 // Timings that need the inside of truemax; bench/bench.py runs them beside the alternatives.
-//   truemax_bench steps [FILE] method=M [key=value ...]   steps/s of a method and of a kernel that makes the
-//   same
-//                                              memory accesses and does no arithmetic, interleaved, best of
-//                                              several; without FILE on generated rows (step_cost.cpp)
-//   truemax_bench read FILE [threads=N]        seconds to read a file
-//   truemax_bench classes [key=value ...]      steps/s of prox and of such a kernel with few and with many
-//                                              classes (class_cost.cpp); needs 5 GB of memory
-//   truemax_bench evaluate FILE [key=value ...]  rows/s of the exact evaluation and of a kernel that does its
-//                                              loads and exps alone, the FMA peak, prediction
-//                                              (evaluation.cpp)
+//   truemax_bench steps [FILE] method=M [key=value ...]
+//     steps/s of a method and of a kernel that makes the same memory accesses and does no arithmetic,
+//     interleaved, best of several; without FILE on generated rows (step_cost.cpp)
+//   truemax_bench read FILE [threads=N]
+//     seconds to read a file
+//   truemax_bench classes [key=value ...]
+//     steps/s of prox and of such a kernel with few and with many classes, sweep=1: and with more numbers of
+//     classes and of rows (class_cost.cpp); needs 5 GB of memory
+//   truemax_bench evaluate FILE [key=value ...]
+//     rows/s of the exact evaluation and of a kernel that does its loads and exps alone, the FMA peak,
+//     prediction (evaluation.cpp)
 // Each prints one JSON object.
 #include <fmt/format.h>
 

@@ -12,6 +12,7 @@ import time
 import numpy as np
 from scipy import sparse
 
+from harness import Watched
 from losses import log_sigmoid
 from peers.worker import OutOfMemory
 
@@ -135,23 +136,22 @@ def write_rows(x, labels, path):
 
 def train(command):
     """Seconds between the dictionary and the end of training, and peak bytes; by what it prints on the way."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    watched = Watched(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     begin = end = None
     said = b""
     while True:
-        part = os.read(process.stderr.fileno(), 65536)
+        part = os.read(watched.process.stderr.fileno(), 65536)
         if not part:
             break
+        watched.look()
         said = said[-200:] + part
         if begin is None and b"Number of labels" in said:
             begin = time.perf_counter()
         if b"100.0%" in said:
             end = time.perf_counter()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise OutOfMemory(f"fasttext ended with {process.returncode}: {said[-200:].decode(errors='replace')}")
-    return end - begin, 1024 * usage.ru_maxrss
+    if watched.wait() != 0:
+        raise OutOfMemory(f"fasttext ended with {watched.process.returncode}: {said[-200:].decode(errors='replace')}")
+    return end - begin, watched.memory
 
 
 def check(model, path, problem):

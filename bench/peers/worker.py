@@ -11,10 +11,14 @@ import importlib
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import Watched, own_memory  # noqa: E402
+from losses import log_loss  # noqa: E402
+from sets import Problem  # noqa: E402
 
 
 class OutOfMemory(Exception):
@@ -45,11 +49,10 @@ class Marks:
     def point(self, scores, memory=None, note=None, seconds=None):
         """Stops the clock and judges. scores: as losses.log_loss wants them. memory: of a program that was started;
         without it, of this process. seconds: where they were taken otherwise."""
-        from losses import log_loss
         if self.started is not None:
             self.stop()
         if memory is None and self.memory == 0:  # later points would count what judging needed
-            self.memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            self.memory = own_memory()
         p = self.problem
         train, mass = log_loss(p.seen_x, p.seen_y, scores, p.K)
         test, _ = log_loss(p.test_x, p.test_y, scores, p.K)
@@ -57,22 +60,18 @@ class Marks:
                  memory=memory or self.memory, **({"note": note} if note else {}))
 
 
-def started_program(command, stderr=None):
+def started_program(command):
     """Runs a program; returns (seconds, peak bytes)."""
-    import subprocess
     begin = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr or subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise OutOfMemory(f"{command[0]} ended with {process.returncode}")
-    return time.perf_counter() - begin, 1024 * usage.ru_maxrss
+    watched = Watched(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if watched.wait() != 0:
+        raise OutOfMemory(f"{command[0]} ended with {watched.process.returncode}")
+    return time.perf_counter() - begin, watched.memory
 
 
 def main():
     peer, folder, settings, memory = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-    from sets import Problem
     problem = Problem(folder)
     marks = Marks(problem)
     module = importlib.import_module(f"peers.{peer}")

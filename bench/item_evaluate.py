@@ -1,0 +1,40 @@
+"""Item 2: evaluation beside a kernel that does the same loads and exponentials and nothing else, and its fraction of the
+multiply-add peak of the same run (`truemax_bench evaluate`)."""
+import os
+
+import sets
+from tables import show
+
+SETS = ("yso-finna-en", "mnist")
+SHARE = 0.7
+
+
+def said_of(bench, name):
+    """What `truemax_bench evaluate` says of a data set, asked once; None where it or the data are not there."""
+    if name not in bench.evaluations:
+        path, said = sets.file_of(name, "train"), None
+        if bench.options.size < 1:
+            path = sets.make(name, bench.options.program, bench.path(name), bench.options.size).about["train"]
+        if not os.path.exists(path):
+            bench.floors.skip(f"evaluation, {name}", f"not at {path}; set TRUEMAX_DATA")
+        else:
+            said = bench.bench_json(f"evaluation, {name}", "evaluate", path, f"rounds={bench.options.rounds}")
+        bench.evaluations[name] = said
+    return bench.evaluations[name]
+
+
+def run(bench):
+    found, rows = {}, []
+    for name in SETS:
+        said = said_of(bench, name)
+        if said is None:
+            continue
+        found[name] = said
+        rows.append((name, f"{said['seconds']:.4f}", f"{said['bound_seconds']:.4f}", f"{said['share']:.3f}",
+                     f"{said['fma_fraction']:.3f}", f"{said['fma_peak_gflops']:.1f}"))
+        bench.floors.require(f"item 2, {name}: share of loads and exponentials alone", said["share"], SHARE)
+        bench.ratio(2, f"evaluation of {name}, share of loads and exponentials alone", said["share"],
+                    f"{said['fma_fraction']:.3f} of the multiply-add peak")
+    if rows:
+        show("Item 2: evaluation, one thread", ("", "seconds", "loads and exp only", "share", "of FMA peak", "peak GFLOP/s"), rows)
+    return found
