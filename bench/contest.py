@@ -62,6 +62,7 @@ def run_peer(peer, folder, settings, seconds):
                 os.killpg(process.pid, signal.SIGKILL)
                 break
         code = process.wait()
+        process.stdout.close()
         if on_since is not None:
             trained += time.monotonic() - on_since
         if not ended and code == -signal.SIGKILL:
@@ -113,6 +114,10 @@ class Truemax:
             run = self.train("--target", "train", "--seconds", f"{seconds:.4f}", *few, seed=seed)
             self.runs[key] = (run["seconds"], run["train" if self.judges_all else "test"], run["memory"])
         return self.runs[key]
+
+    def known_time_to(self, loss):
+        """An upper bound of that time from the runs that were made: None where none got there."""
+        return min((run[0] for run in self.runs.values() if run[1] <= loss), default=None)
 
     def median_of(self, seconds, seeds):
         runs = sorted((self.for_seconds(seconds, seed) for seed in range(1, seeds + 1)), key=lambda run: run[1])

@@ -2,7 +2,8 @@
 
 Every peer runs its grid (peers/*.py) on the same rows, in a process of its own with at most 120 s and 16 GiB. Its
 points are judged by one function (losses.py). Item 4 takes, for each peer, its lowest train log-loss and the seconds
-of the run that reached it, and asks how long `truemax train --target train --seconds T` takes to the same log-loss.
+of the run that reached it, and asks how long `truemax train --target train --seconds T` takes to the same log-loss;
+"least on its way" is the least such ratio along the peer's curve (a lower bound, from the runs of truemax at hand).
 Item 5 takes its lowest test log-loss beside that of `truemax train` with all defaults.
 """
 import math
@@ -78,6 +79,15 @@ def points_of(runs):
             if math.isfinite(point["train"]) and math.isfinite(point["test"])]
 
 
+def front(points):
+    """The points of a curve that have a lower train log-loss than all that took no longer."""
+    out = []
+    for point in sorted(points, key=lambda p: (p["seconds"], p["train"])):
+        if not out or point["train"] < out[-1]["train"]:
+            out.append(point)
+    return out
+
+
 def why_not(runs):
     return "; ".join(sorted({run["ended"] for run in runs if run["ended"]})) or "not run: out of time"
 
@@ -101,19 +111,20 @@ def item_4(bench, problem, curves):
         ours = None if loss is None or not runs else truemax.time_to(loss, most=max(seconds, truemax.FIRST), seeds=seeds)
         ratio = None if ours is None else seconds / ours["seconds"]
         note = f"{why_not(runs)}; log-loss of the best peer, lower bound" if bound else words_of(point["settings"])
-        results.append({"peer": what, "loss": None if bound else point["train"], "seconds": seconds, "lower_bound": bound,
+        on_the_way = [p["seconds"] / t for p in front(points_of(runs)) if (t := truemax.known_time_to(p["train"]))]
+        results.append({"peer": what, "least_on_the_way": min(on_the_way, default=None), "loss": None if bound else point["train"], "seconds": seconds, "lower_bound": bound,
                         "truemax": ours, "ratio": ratio, "memory": None if bound else point["memory"], "note": note,
                         "runs": runs})
         rows.append((what, "-" if bound else f"{point['train']:.4f}", f"{'> ' if bound else ''}{seconds:.2f}",
                      "-" if ours is None else f"{ours['seconds']:.3f}", "-" if ours is None else f"{ours['loss']:.4f}",
                      "slower" if ours is None and loss is not None else "-" if ours is None
-                     else f"{'>= ' if bound else ''}{ratio:.1f}",
+                     else f"{'>= ' if bound else ''}{ratio:.1f}", "-" if not on_the_way else f"{min(on_the_way):.1f}",
                      "-" if bound else f"{point['memory'] / 1e6:,.0f}",
                      "-" if ours is None else f"{ours['memory'] / 1e6:,.0f}", note))
     some = "" if truemax.judges_all else f"; log-loss on the first {len(problem.seen_y):,} rows, for all alike"
     show(f"Item 4: {problem.name} (N {problem.N:,}, D {problem.D:,}, K {problem.K:,}), seconds of training to a train "
          f"log-loss{some}",
-         ("", "log-loss", "seconds", "truemax s", "its loss", "times faster", "MB", "truemax MB", "  settings"), rows)
+         ("", "log-loss", "seconds", "truemax s", "its loss", "times faster", "least on its way", "MB", "truemax MB", "  settings"), rows)
     told = [r for r in results if r["runs"]]
     if not told:
         bench.floors.skip(f"item 4, {problem.name}", "no peer ran")

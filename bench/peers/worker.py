@@ -74,7 +74,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     problem = Problem(folder)
     marks = Marks(problem)
-    module = importlib.import_module(f"peers.{peer}")
+    module = importlib.import_module(peer if "." in peer else f"peers.{peer}")
     try:
         module.fit(problem, json.loads(settings), marks)
     except MemoryError:
