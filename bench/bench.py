@@ -73,7 +73,7 @@ def show_ratios(bench):
     rows = [(f"{r['item']}  {r['what']}", "not reached" if r["ratio"] is None else f"{r['ratio']:,.2f}", r["note"])
             for r in bench.ratios]
     if rows:
-        show("All ratios (above 1: truemax is faster; shares: of the bound)", ("", "ratio", ""), rows)
+        show("All ratios (above 1: truemax is faster; shares: of the bound)", ("", "ratio", ""), rows, text=(0, -1))
 
 
 def main(arguments=None):
@@ -85,6 +85,7 @@ def main(arguments=None):
             if not set(items) & set(options.only):
                 continue
             name, before = "item_" + "_".join(map(str, items)), bench.seconds
+            bench.say(f"item {' and '.join(map(str, items))}")
             results[name] = module.run(bench)
             results["seconds"][name] = bench.seconds - before
     results["seconds"]["all"] = bench.seconds

@@ -79,6 +79,10 @@ class Bench:
         """A line of the last table."""
         self.ratios.append({"item": item, "what": what, "ratio": value, "note": note})
 
+    def say(self, what):
+        """What happens now, for the one who waits."""
+        print(f"[{self.seconds:5.0f} s] {what}", file=sys.stderr, flush=True)
+
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 

@@ -9,6 +9,17 @@ SETS = ("yso-finna-en", "mnist")
 SHARE = 0.7
 
 
+def with_seconds(said):
+    """The fields that the items use; where rates and fractions were printed, from them."""
+    if said is None or "bound_seconds" in said:
+        return said
+    rows = said["rows"]
+    return {**said, "seconds": rows / said["evaluate_rows_per_second"], "bound_seconds": rows / said["bound_rows_per_second"],
+            "share": said["fraction_of_bound"], "fma_fraction": said["fraction_of_peak"], "fma_peak_gflops": said["peak_gflops"],
+            "threads": {"1": rows / said["evaluate_rows_per_second"],
+                        "2": rows / said["evaluate_rows_per_second"] / said["threads_ratio"]}}
+
+
 def said_of(bench, name):
     """What `truemax_bench evaluate` says of a data set, asked once; None where it or the data are not there."""
     if name not in bench.evaluations:
@@ -18,7 +29,7 @@ def said_of(bench, name):
         if not os.path.exists(path):
             bench.floors.skip(f"evaluation, {name}", f"not at {path}; set TRUEMAX_DATA")
         else:
-            said = bench.bench_json(f"evaluation, {name}", "evaluate", path, f"rounds={bench.options.rounds}")
+            said = with_seconds(bench.bench_json(f"evaluation, {name}", "evaluate", path, f"rounds={bench.options.rounds}"))
         bench.evaluations[name] = said
     return bench.evaluations[name]
 

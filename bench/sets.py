@@ -16,7 +16,7 @@ from harness import DATA, output_of
 PREPARE = ["--labels", "first", "--max-features", "10000", "--max-rows", "100000", "--normalize", "l2"]
 MAX_ROWS, MAX_FEATURES = 100000, 10000
 # Rows judged, of training and test; 0: all.
-JUDGED = {"yso-finna-en": (10000, 10000)}
+JUDGED = {"yso-finna-en": (5000, 5000)}
 # Where a real data set is not there: generated rows of its size.
 STAND_INS = {
     "bibtex": (4880, 2515, 1836, 146, 68),

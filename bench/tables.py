@@ -1,10 +1,11 @@
 """Tables in plain text."""
 
 
-def show(title, head, rows):
-    """A table that lines up; the first column is text, the others stand right."""
+def show(title, head, rows, text=(0,)):
+    """A table that lines up; the columns of `text` stand left (-1: the last), the others right."""
+    left = {column % len(head) for column in text}
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")
     for row in [head, *rows]:
-        cells = [str(cell).ljust(w) if i == 0 else str(cell).rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
+        cells = [str(cell).ljust(w) if i in left else str(cell).rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
         print("  " + "  ".join(cells).rstrip(), flush=True)

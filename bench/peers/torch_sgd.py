@@ -21,7 +21,7 @@ def needs():
 
 def runs(name):
     if name == "yso-finna-en":
-        return [{"lr": 1000, "batch": 128, "at": [20, 45]}]
+        return [{"lr": 1000, "batch": 128, "at": [10, 30]}]
     rates = {"bibtex": (30, 300), "delicious": (3, 30), "mnist": (3, 30)}[name]
     return [{"lr": lr, "batch": 64 if name == "bibtex" else 128, "at": [1, 3, 6]} for lr in rates]
 
