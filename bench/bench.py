@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 """What `./dev bench` runs: truemax beside its bounds and beside other programs, in one run.
 
-  1  steps/s of the methods beside a kernel that touches the same cache lines and does nothing; Implicit SGD beside NumPy
+  1  steps/s of the methods beside a kernel that only touches the same cache lines; Implicit SGD beside NumPy
   2  evaluation beside a kernel that does the same loads and exponentials
   3  steps/s against the number of classes and of rows
   4  time to a train log-loss beside scikit-learn, LIBLINEAR, fastText, PyTorch and NumPy; peak memory
   5  test log-loss against time, the same programs at the best of their grids
   6  one thread and two, prediction, reading
 
-Correctness is checked first; contestants take turns and the best of several counts. Prints tables, at the end one of all
-ratios and one of the floors, and writes JSON. The exit code is 1 when a floor is missed or a check fails. What is not
-there (data sets: TRUEMAX_DATA; packages) is named; generated rows of its size, marked, stand in for a missing set.
+Correctness is checked first; contestants take turns and the best of several counts. Prints tables, at the end one of
+all ratios and one of the floors, and writes JSON. The exit code is 1 when a floor is missed or a check fails. What is
+not there (data sets: TRUEMAX_DATA; packages) is named; generated rows of its size, marked, stand in for a missing set.
 --quick runs every part on little data within about a minute, to see that it works: no floors.
 """
 import argparse
@@ -45,12 +45,14 @@ def options_of(arguments):
     parser.add_argument("--program", default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build/release/truemax")))
     parser.add_argument("--bench", default=os.path.join(ROOT, "build/bench/truemax_bench"))
     parser.add_argument("--only", default="1,2,3,4,5,6", help="the items to run, such as 1,4 (default: all)")
-    parser.add_argument("--data", default=",".join(item_peers.SETS), help="the data sets, such as bibtex,mnist (default: all)")
+    parser.add_argument("--data", default=",".join(item_peers.SETS),
+                        help="the data sets, such as bibtex,mnist (default: all)")
     parser.add_argument("--peers", default=",".join(contest.PEERS), help="the peers of items 4 and 5 (default: all)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="length of a turn of the NumPy reference")
     parser.add_argument("--read-rows", type=int, default=60000, help="rows of the file to read (default 60000)")
-    parser.add_argument("--minutes", type=float, default=19.0, help="after so many no further run of a peer starts (default 19)")
+    parser.add_argument("--minutes", type=float, default=19.0,
+                        help="after so many no further run of a peer starts (default 19)")
     parser.add_argument("--quick", action="store_true", help="little data, no floors: does it all work?")
     parser.add_argument("--core", type=int, help="the core of what runs on one core (default: the first allowed one)")
     parser.add_argument("--json", default=os.path.join(ROOT, "build/bench/bench.json"))

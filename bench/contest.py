@@ -82,8 +82,8 @@ class Truemax:
         self.program, self.problem, self.runs = program, problem, {}
 
     def train(self, *words, model="none", seed=1):
-        """One run: {"seconds": of training, the search too, "train", "test": log-losses on the rows judged, "wall", "memory",
-        "read_seconds"}. The training rows that are judged are evaluated as a test file where they are not all."""
+        """One run: {"seconds": of training, the search too, "train", "test": log-losses on the rows judged, "wall",
+        "memory", "read_seconds"}. Training rows that are judged are evaluated as a test file where they are not all."""
         log = os.path.join(self.problem.folder, "run.jsonl")
         command = [self.program, "train", self.problem.about["train"], *PREPARE, *map(str, words), "--seed", str(seed),
                    "--model", model, "--log", log, "--quiet"]

@@ -42,7 +42,8 @@ class Floors:
 
     def require(self, what, value, floor):
         if self.judged:
-            self.results.append({"what": what, "value": value, "floor": floor, "ok": value is not None and value >= floor})
+            ok = value is not None and value >= floor
+            self.results.append({"what": what, "value": value, "floor": floor, "ok": ok})
 
     def skip(self, what, why):
         print(f"skipped: {what}: {why}", flush=True)
@@ -87,8 +88,8 @@ class Bench:
         return os.path.join(self.folder, *parts)
 
     def bench_json(self, what, *words):
-        """What `truemax_bench WORDS` prints; None where it does not run: it then stands among the floors as missed, or as
-        not measured where this truemax_bench has no such command."""
+        """What `truemax_bench WORDS` prints; None where it does not run: it then stands among the floors as missed, or
+        as not measured where this truemax_bench has no such command."""
         done = subprocess.run([self.options.bench, *map(str, words)], check=False, capture_output=True, text=True)
         if done.returncode == 0:
             return json.loads(done.stdout)
@@ -113,7 +114,8 @@ class Watched:
     def look(self):
         try:
             with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
-                self.memory = max([self.memory] + [1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM")])
+                peaks = [1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM")]
+            self.memory = max(self.memory, *peaks, 0)
         except OSError:
             pass  # it has ended
 

@@ -1,5 +1,5 @@
-"""Item 2: evaluation beside a kernel that does the same loads and exponentials and nothing else, and its fraction of the
-multiply-add peak of the same run (`truemax_bench evaluate`)."""
+"""Item 2: evaluation beside a kernel that does the same loads and exponentials and nothing else, and its fraction of
+the multiply-add peak of the same run (`truemax_bench evaluate`)."""
 import os
 
 import sets
@@ -13,11 +13,10 @@ def with_seconds(said):
     """The fields that the items use; where rates and fractions were printed, from them."""
     if said is None or "bound_seconds" in said:
         return said
-    rows = said["rows"]
-    return {**said, "seconds": rows / said["evaluate_rows_per_second"], "bound_seconds": rows / said["bound_rows_per_second"],
-            "share": said["fraction_of_bound"], "fma_fraction": said["fraction_of_peak"], "fma_peak_gflops": said["peak_gflops"],
-            "threads": {"1": rows / said["evaluate_rows_per_second"],
-                        "2": rows / said["evaluate_rows_per_second"] / said["threads_ratio"]}}
+    seconds = said["rows"] / said["evaluate_rows_per_second"]
+    return {**said, "seconds": seconds, "bound_seconds": said["rows"] / said["bound_rows_per_second"],
+            "share": said["fraction_of_bound"], "fma_fraction": said["fraction_of_peak"],
+            "fma_peak_gflops": said["peak_gflops"], "threads": {"1": seconds, "2": seconds / said["threads_ratio"]}}
 
 
 def said_of(bench, name):
@@ -29,7 +28,8 @@ def said_of(bench, name):
         if not os.path.exists(path):
             bench.floors.skip(f"evaluation, {name}", f"not at {path}; set TRUEMAX_DATA")
         else:
-            said = with_seconds(bench.bench_json(f"evaluation, {name}", "evaluate", path, f"rounds={bench.options.rounds}"))
+            said = with_seconds(bench.bench_json(f"evaluation, {name}", "evaluate", path,
+                                                 f"rounds={bench.options.rounds}"))
         bench.evaluations[name] = said
     return bench.evaluations[name]
 
@@ -47,5 +47,6 @@ def run(bench):
         bench.ratio(2, f"evaluation of {name}, share of loads and exponentials alone", said["share"],
                     f"{said['fma_fraction']:.3f} of the multiply-add peak")
     if rows:
-        show("Item 2: evaluation, one thread", ("", "seconds", "loads and exp only", "share", "of FMA peak", "peak GFLOP/s"), rows)
+        show("Item 2: evaluation, one thread",
+             ("", "seconds", "loads and exp only", "share", "of FMA peak", "peak GFLOP/s"), rows)
     return found

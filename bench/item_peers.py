@@ -50,8 +50,7 @@ def check_rows(program, problem):
 
 
 def words_of(settings):
-    return " ".join(f"{name}={value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool)
-                    else name if value is True else f"{name}={value}" for name, value in settings.items() if name != "at")
+    return " ".join(name if value is True else f"{name}={value:g}" for name, value in settings.items() if name != "at")
 
 
 def runs_of(bench, problem, peer):
@@ -71,7 +70,7 @@ def runs_of(bench, problem, peer):
 
 
 def curves_of(bench, problem):
-    """{peer: its runs} on a data set, one peer after the other; a peer whose package is missing is left out, out loud."""
+    """{peer: its runs} on a data set, one peer after the other; one whose package is missing is left out, out loud."""
     there = []
     for peer in bench.options.peers:
         missing = contest.module_of(peer).needs()
@@ -121,13 +120,16 @@ def item_4(bench, problem, curves):
         seconds = sum(run["seconds"] for run in runs) if bound else point["seconds"]
         if bound and "out of memory" in why_not(runs):
             seconds = contest.SECONDS  # no time is enough
-        ours = None if loss is None or not runs else truemax.time_to(loss, most=max(seconds, truemax.FIRST), seeds=seeds)
+        ours = None
+        if loss is not None and runs:
+            ours = truemax.time_to(loss, most=max(seconds, truemax.FIRST), seeds=seeds)
         ratio = None if ours is None else seconds / ours["seconds"]
         note = f"{why_not(runs)}; log-loss of the best peer, lower bound" if bound else words_of(point["settings"])
         on_the_way = [p["seconds"] / t for p in front(points_of(runs)) if (t := truemax.known_time_to(p["train"]))]
-        results.append({"peer": what, "least_on_the_way": min(on_the_way, default=None), "loss": None if bound else point["train"], "seconds": seconds, "lower_bound": bound,
-                        "truemax": ours, "ratio": ratio, "memory": None if bound else point["memory"], "note": note,
-                        "runs": runs})
+        results.append({"peer": what, "loss": None if bound else point["train"], "seconds": seconds,
+                        "lower_bound": bound, "truemax": ours, "ratio": ratio, "note": note,
+                        "least_on_the_way": min(on_the_way, default=None),
+                        "memory": None if bound else point["memory"], "runs": runs})
         rows.append((what, "-" if bound else f"{point['train']:.4f}", f"{'> ' if bound else ''}{seconds:.2f}",
                      "-" if ours is None else f"{ours['seconds']:.3f}", "-" if ours is None else f"{ours['loss']:.4f}",
                      "slower" if ours is None and loss is not None else "-" if ours is None
@@ -137,8 +139,8 @@ def item_4(bench, problem, curves):
     some = "" if truemax.judges_all else f"; log-loss on the first {len(problem.seen_y):,} rows, for all alike"
     show(f"Item 4: {problem.name} (N {problem.N:,}, D {problem.D:,}, K {problem.K:,}), seconds of training to a train "
          f"log-loss{some}",
-         ("", "log-loss", "seconds", "truemax s", "its loss", "times faster", "least on its way", "MB", "truemax MB", "settings"), rows,
-         text=(0, -1))
+         ("", "log-loss", "seconds", "truemax s", "its loss", "times faster", "least on its way", "MB", "truemax MB",
+          "settings"), rows, text=(0, -1))
     told = [r for r in results if r["runs"]]
     if not told:
         bench.floors.skip(f"item 4, {problem.name}", "no peer ran")
@@ -146,7 +148,8 @@ def item_4(bench, problem, curves):
     # One that truemax does not catch up with is no ratio at all: below any floor.
     worst = min(told, key=lambda r: 0.0 if r["ratio"] is None else r["ratio"])
     value = worst["ratio"] if worst["ratio"] is not None else 0.0
-    bench.floors.require(f"item 4, {problem.name}: times faster than the best peer ({worst['peer']})", value, TIMES[name])
+    bench.floors.require(f"item 4, {problem.name}: times faster than the best peer ({worst['peer']})", value,
+                         TIMES[name])
     for r in results:
         bench.ratio(4, f"{problem.name}: seconds to the train log-loss of {r['peer']}", r["ratio"],
                     "lower bound" if r["lower_bound"] else "")
@@ -156,7 +159,8 @@ def item_4(bench, problem, curves):
 def item_5(bench, problem, curves):
     """Test log-loss against time: each peer's best, the curve of it, and truemax with all defaults."""
     rounds = [contest.Truemax(bench.options.program, problem).train(
-        "--test", problem.about["judged"]["test"], "--no-eval-train", *(["--seconds", 1] if bench.options.quick else []))
+        "--test", problem.about["judged"]["test"], "--no-eval-train",
+        *(["--seconds", 1] if bench.options.quick else []))
         for _ in range(1 if bench.options.quick else 2)]
     ours = {"seconds": min(run["seconds"] for run in rounds), "test": max(run["test"] for run in rounds),
             "memory": max(run["memory"] for run in rounds),
@@ -174,12 +178,13 @@ def item_5(bench, problem, curves):
                      f"{best['test'] - ours['test']:+.4f}", words_of(best["settings"])))
         bench.ratio(5, f"{problem.name}: seconds at the best test log-loss, {what}", best["seconds"] / ours["seconds"],
                     f"log-loss {best['test'] - ours['test']:+.4f}")
-    rows.append(("truemax, all defaults", f"{ours['test']:.4f}", f"{ours['seconds']:.2f}", "1.00", "", "search and fit; "
-                 f"whole process without reading {ours['all_seconds']:.2f} s"))
+    rows.append(("truemax, all defaults", f"{ours['test']:.4f}", f"{ours['seconds']:.2f}", "1.00", "",
+                 f"search and fit; whole process without reading {ours['all_seconds']:.2f} s"))
     show(f"Item 5: {problem.name}, best test log-loss of the grid and the seconds of that one fit",
          ("", "log-loss", "seconds", "times truemax", "above truemax", "settings"), rows, text=(0, -1))
     show("  the curves (seconds: test log-loss)", ("", ""),
-         [(r["peer"], "  ".join(f"{s:.2f}: {loss:.3f}" for s, loss in r["curve"]) or r["ended"]) for r in results], text=(0, 1))
+         [(r["peer"], "  ".join(f"{s:.2f}: {loss:.3f}" for s, loss in r["curve"]) or r["ended"]) for r in results],
+         text=(0, 1))
     return {"truemax": ours, "peers": results}
 
 
@@ -195,8 +200,8 @@ def run(bench):
         if 5 in bench.options.only:
             result["item_5"] = item_5(bench, problem, curves)
         results.append(result)
-    print("fastText cannot take values: it trains on the list of a row's features. LIBLINEAR's one-vs-rest and fastText's ns "
-          "probabilities do not sum to 1 and are normalised; hs sums to 1. A peer has 120 s and 16 GiB on a data set and "
-          f"starts no further run of its grid after {', '.join(f'{CAPS[n]:g} s on {n}' for n in SETS)}. On yso-finna-en SAGA and "
-          "LIBLINEAR, of one thread each, run at once.")
+    print("fastText cannot take values: it trains on the list of a row's features. LIBLINEAR's one-vs-rest and "
+          "fastText's ns probabilities do not sum to 1 and are normalised; hs sums to 1. A peer has 120 s and 16 GiB on "
+          f"a data set and starts no further run of its grid after {', '.join(f'{CAPS[n]:g} s on {n}' for n in SETS)}. On "
+          "yso-finna-en SAGA and LIBLINEAR, of one thread each, run at once.")
     return results

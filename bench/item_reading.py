@@ -29,8 +29,8 @@ def run(bench):
         bench.floors.skip("reading: times sklearn", "install python3-sklearn")
         return None
     path = bench.path("read.libsvm")
-    output_of([bench.options.program, "generate", path, "--rows", bench.options.read_rows, "--features", 100000, "--classes",
-               1000, "--nonzeros", 60, "--seed", 1, "--format", "libsvm"])
+    output_of([bench.options.program, "generate", path, "--rows", bench.options.read_rows, "--features", 100000,
+               "--classes", 1000, "--nonzeros", 60, "--seed", 1, "--format", "libsvm"])
     size = os.path.getsize(path)
 
     def timed(action):

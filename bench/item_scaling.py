@@ -33,7 +33,8 @@ def run(bench):
     first, last = by_rows[0], by_rows[-1]
     show(f"Item 3: steps/s against the number of rows, K = {first['classes']:,}", head,
          [line(f"N = {one['rows']:,}", one, first) for one in by_rows])
-    lost, lost_touch = (first[f"{kind}_steps_per_second"] / last[f"{kind}_steps_per_second"] for kind in ("prox", "touch"))
+    lost, lost_touch = (first[f"{kind}_steps_per_second"] / last[f"{kind}_steps_per_second"]
+                        for kind in ("prox", "touch"))
     what = f"N {first['rows']:,} -> {last['rows']:,}: loss of touch-only over loss of prox"
     bench.floors.require(f"item 3, {what}", lost_touch / lost, 1 / TIMES_TOUCH)
     bench.ratio(3, what, lost_touch / lost, f"prox {lost:.2f} times slower")

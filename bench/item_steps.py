@@ -25,7 +25,8 @@ def shares(bench):
     contests = []
     real = sets.file_of("yso-finna-en", "train")
     if bench.options.size < 1:
-        contests += [("generated, 1,000 classes", ["generated=1000", "classes=1000", "rows=2000"], m) for m in GENERATED_METHODS]
+        contests += [("generated, 1,000 classes", ["generated=1000", "classes=1000", "rows=2000"], m)
+                     for m in GENERATED_METHODS]
     else:
         if os.path.exists(real):
             contests += [("yso-finna-en", [real], m) for m in METHODS]
@@ -36,7 +37,8 @@ def shares(bench):
     found, rows = [], []
     for shown, where, method in contests:
         what = f"{shown}: {method}, share of touch-only"
-        said = bench.bench_json(f"item 1, {what}", "steps", *where, f"method={method}", f"rounds={bench.options.rounds}")
+        said = bench.bench_json(f"item 1, {what}", "steps", *where, f"method={method}",
+                                f"rounds={bench.options.rounds}")
         if said is None:
             continue
         if said.get("method") != method:
@@ -49,7 +51,8 @@ def shares(bench):
             bench.floors.require(f"item 1, {what}", said["share"], SHARES[method])
         bench.ratio(1, what, said["share"])
     if rows:
-        show(f"Item 1: steps/s beside a kernel that only touches the same cache lines, one core, best of {bench.options.rounds}",
+        show("Item 1: steps/s beside a kernel that only touches the same cache lines, one core, best of "
+             f"{bench.options.rounds}",
              ("", "steps/s", "touch only", "share"), rows)
     return found
 
@@ -84,11 +87,13 @@ def numpy_beside(bench, name):
            f"{best[key] / best['touch']:.3f}")
           for key, label in (("line by line", "NumPy/SciPy, line by line"), ("tuned", "NumPy/SciPy, tuned"),
                              ("implicit", "truemax"), ("touch", "touch the same lines only"))])
-    bench.floors.require(f"item 1, {shown}: times NumPy, {FLOOR_AGAINST}", best["implicit"] / best[FLOOR_AGAINST], TIMES_NUMPY)
+    times = best["implicit"] / best[FLOOR_AGAINST]
+    bench.floors.require(f"item 1, {shown}: times NumPy, {FLOOR_AGAINST}", times, TIMES_NUMPY)
     bench.floors.require(f"item 1, {shown}: share of touch-only", best["implicit"] / best["touch"], SHARE_OF_TOUCH)
     if name == "bibtex":
-        bench.floors.require(f"item 1, {shown}: NumPy, {FLOOR_AGAINST}, itself: steps/s", best[FLOOR_AGAINST], REFERENCE_STEPS)
-    bench.ratio(1, f"{shown}: steps/s of Implicit SGD, times NumPy", best["implicit"] / best[FLOOR_AGAINST])
+        bench.floors.require(f"item 1, {shown}: NumPy, {FLOOR_AGAINST}, itself: steps/s", best[FLOOR_AGAINST],
+                             REFERENCE_STEPS)
+    bench.ratio(1, f"{shown}: steps/s of Implicit SGD, times NumPy", times)
     return {"data": shown, "steps_per_second": best, "agreement": agreement}
 
 

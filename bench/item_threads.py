@@ -38,8 +38,8 @@ def train(bench, path, few, draw, threads, lock_free):
     log = bench.path("threads.jsonl")
     command = [bench.options.program, "train", path, "--normalize", "l2", "--method", "prox", "--draw", draw,
                "--classes-per-step", 16, "--step", 3, "--schedule", "linear", "--visit", "shuffle", "--epochs",
-               1 if bench.options.quick else EPOCHS, "--eval-every", 0, "--test", few, "--no-eval-train", "--threads", threads,
-               "--model", "none", "--log", log, "--quiet", *(["--lock-free"] if lock_free else [])]
+               1 if bench.options.quick else EPOCHS, "--eval-every", 0, "--test", few, "--no-eval-train", "--threads",
+               threads, "--model", "none", "--log", log, "--quiet", *(["--lock-free"] if lock_free else [])]
     done = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True)
     if done.returncode != 0:
         return (done.stderr.strip().splitlines() or ["?"])[0]
@@ -80,8 +80,9 @@ def training(bench):
             bench.floors.require(f"item 6, {what}: times one thread", ratio, LOCK_FREE if lock_free else REPRODUCIBLE)
             bench.floors.require(f"item 6, {what}: log-loss of one thread over this", one["loss"] / run["loss"], EQUAL)
     if rows:
-        show(f"Item 6: training with prox, equal steps, generated rows (N {ROWS * min(1, bench.options.size):,.0f}, D {FEATURES:,}, "
-             f"K {CLASSES:,}: weights of {FEATURES * CLASSES * 4 / 1e6:,.0f} MB), log-loss on the first {JUDGED:,}",
+        show(f"Item 6: training with prox, equal steps, generated rows (N {ROWS * min(1, bench.options.size):,.0f}, "
+             f"D {FEATURES:,}, K {CLASSES:,}: weights of {FEATURES * CLASSES * 4 / 1e6:,.0f} MB), log-loss on the "
+             f"first {JUDGED:,}",
              ("", "steps/s", "times one thread", "log-loss"), rows)
     return found
 
@@ -116,11 +117,11 @@ def prediction(bench):
         seconds = {}
         for _ in range(min(3, bench.options.rounds)):
             for threads in (1, 2):
-                with open(os.devnull, "wb") as nowhere:
-                    begin = bench.seconds
-                    done = subprocess.run([bench.options.program, "predict", model, problem.about["train"], "--top", "5", "--max-rows",
-                                           "100000", "--threads", str(threads)], check=False, stdout=nowhere, stderr=subprocess.PIPE)
-                    took = bench.seconds - begin
+                begin = bench.seconds
+                done = subprocess.run([bench.options.program, "predict", model, problem.about["train"], "--top", "5",
+                                       "--max-rows", "100000", "--threads", str(threads)], check=False,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                took = bench.seconds - begin
                 if done.returncode != 0:
                     bench.floors.skip(f"item 6, prediction, {name}", done.stderr.decode().strip())
                     return found

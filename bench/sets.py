@@ -103,8 +103,8 @@ def make(name, program, folder, size=1.0):
         rows, test_rows, features, classes = (max(50, int(n * size)) if n > 50 else n
                                               for n in (rows, test_rows, features, classes))
         output_of([program, "generate", train_path, "--rows", rows, "--features", features, "--classes", classes,
-                   "--nonzeros", min(nonzeros, features // 4), "--seed", 1, "--format", "xmlrepository", "--test", test_path, "--test-rows",
-                   test_rows])
+                   "--nonzeros", min(nonzeros, features // 4), "--seed", 1, "--format", "xmlrepository", "--test",
+                   test_path, "--test-rows", test_rows])
     read = read_idx if train_path.endswith("ubyte.gz") else lambda path: read_text(path, MAX_ROWS)
     parts = {}
     for part, path in (("train", train_path), ("test", test_path)):

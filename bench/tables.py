@@ -7,5 +7,6 @@ def show(title, head, rows, text=(0,)):
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")
     for row in [head, *rows]:
-        cells = [str(cell).ljust(w) if i in left else str(cell).rjust(w) for i, (cell, w) in enumerate(zip(row, widths))]
+        cells = [str(cell).ljust(w) if i in left else str(cell).rjust(w)
+                 for i, (cell, w) in enumerate(zip(row, widths))]
         print("  " + "  ".join(cells).rstrip(), flush=True)

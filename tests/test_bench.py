@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What judges the contestants of ./dev bench is right: losses, limits, the search for a time, the reader of fastText's models."""
+"""What judges the contestants of ./dev bench is right: losses, limits, the search for a time, fastText's models."""
 import contextlib
 import io
 import math
@@ -227,7 +227,8 @@ class FastText(ProgramTest):
         words = [("</s>", 20), ("f2", 7), ("f0", 3)]
         labels = [(f"__label__{k}", c) for k, c in enumerate(self.COUNTS)]
         self.input, self.output = (random.normal(size=shape).astype(np.float32) for shape in ((3, 2), (4, 2)))
-        data = struct.pack("<2i12id", 793712314, 12, 2, 5, 1, 1, 5, 1, {"hs": 1, "ns": 2, "softmax": 3}[loss], 3, 0, 0, 0, 100, 1e-4)
+        kinds = {"hs": 1, "ns": 2, "softmax": 3}
+        data = struct.pack("<2i12id", 793712314, 12, 2, 5, 1, 1, 5, 1, kinds[loss], 3, 0, 0, 0, 100, 1e-4)
         data += struct.pack("<3i2q", 7, 3, 4, 50, -1)
         for kind, entries in ((0, words), (1, labels)):
             for word, count in entries:
@@ -265,8 +266,9 @@ class FastText(ProgramTest):
 class Options(ProgramTest):
     def test_what_is_not_there_is_refused_before_any_work(self):
         import bench
-        for words, said in ((["--only", "7"], "item '7'"), (["--data", "x"], "data set 'x'"), (["--peers", "y"], "peer 'y'"),
-                            (["--bench", self.path("no")], "no program"), (["--rounds", "0"], "--rounds")):
+        for words, said in ((["--only", "7"], "item '7'"), (["--data", "x"], "data set 'x'"),
+                            (["--peers", "y"], "peer 'y'"), (["--bench", self.path("no")], "no program"),
+                            (["--rounds", "0"], "--rounds")):
             with self.subTest(words):
                 errors = io.StringIO()
                 with contextlib.redirect_stderr(errors), self.assertRaises(SystemExit) as ended:

@@ -31,7 +31,8 @@ def runs(name, loss="softmax"):
         return [{"dim": 64, "lr": 0.5, "epoch": 5}, {"dim": 64, "lr": 0.5, "epoch": 25}]
     if name == "mnist":
         return [{"dim": 16, "lr": 0.1, "epoch": 2}, {"dim": 16, "lr": 0.1, "epoch": 5}]
-    return [{"dim": 64, "lr": 0.5, "epoch": 5}, {"dim": 64, "lr": 0.5, "epoch": 25}, {"dim": 64, "lr": 1.0, "epoch": 100}]
+    return [{"dim": 64, "lr": 0.5, "epoch": 5}, {"dim": 64, "lr": 0.5, "epoch": 25},
+            {"dim": 64, "lr": 1.0, "epoch": 100}]
 
 
 class Model:
@@ -161,7 +162,8 @@ def check(model, path, problem):
     rows = os.path.join(problem.folder, "fasttext-few.txt")
     x = problem.test_x[:20]
     write_rows(x, problem.test_y[:20], rows)
-    said = subprocess.run(["fasttext", "predict-prob", path, rows, "1"], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(["fasttext", "predict-prob", path, rows, "1"], check=True, capture_output=True,
+                          text=True).stdout
     z = model.scores(x, problem.K).astype(float)
     if model.loss == "softmax":
         z -= np.logaddexp.reduce(z, axis=1)[:, None]

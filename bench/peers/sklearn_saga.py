@@ -10,7 +10,8 @@ WHAT = "scikit-learn saga"
 def runs(name):
     if name == "yso-finna-en":
         return [{"C": 1e6, "max_iter": 1}]
-    return [{"C": 1e6, "max_iter": 5}, {"C": 10, "max_iter": 20}, {"C": 1e6, "max_iter": 20}, {"C": 1e6, "max_iter": 80}]
+    return [{"C": 1e6, "max_iter": 5}, {"C": 10, "max_iter": 20}, {"C": 1e6, "max_iter": 20},
+            {"C": 1e6, "max_iter": 80}]
 
 
 def fit(problem, settings, marks):
