@@ -28,7 +28,11 @@ def run_peer(peer, folder, settings, seconds):
     command = [sys.executable, os.path.join(ROOT, "bench", "peers", "worker.py"), peer, folder, json.dumps(settings),
                str(MEMORY)]
     with open(os.path.join(folder, f"{peer}.err"), "w+", encoding="utf-8") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True)
+        # Libraries for matrices would start threads for work too small for them; those of a peer that gains by
+        # threads are started by itself.
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
+                                   env={**os.environ, **one})
         points, ended, trained, on_since = [], "", 0.0, None
         begin, waiting = time.monotonic(), b""
         while True:

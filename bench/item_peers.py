@@ -201,7 +201,7 @@ def run(bench):
             result["item_5"] = item_5(bench, problem, curves)
         results.append(result)
     print("fastText cannot take values: it trains on the list of a row's features. LIBLINEAR's one-vs-rest and "
-          "fastText's ns probabilities do not sum to 1 and are normalised; hs sums to 1. A peer has 120 s and 16 GiB on "
-          f"a data set and starts no further run of its grid after {', '.join(f'{CAPS[n]:g} s on {n}' for n in SETS)}. On "
-          "yso-finna-en SAGA and LIBLINEAR, of one thread each, run at once.")
+          "fastText's ns probabilities do not sum to 1 and are normalised; hs sums to 1. A peer has 120 s and 16 GiB "
+          f"on a data set and starts no further run of its grid after {', '.join(f'{CAPS[n]:g} s on {n}' for n in SETS)}."
+          " On yso-finna-en SAGA and LIBLINEAR, of one thread each, run at once.")
     return results

@@ -33,4 +33,4 @@ def linear(weights, intercept=None):
 
 
 def log_sigmoid(z):
-    return -np.logaddexp(0, -z)
+    return np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z)))

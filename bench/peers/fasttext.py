@@ -27,7 +27,7 @@ def needs():
 def runs(name, loss="softmax"):
     if name == "yso-finna-en":
         if loss == "softmax":
-            return [{"dim": 32, "lr": 0.5, "epoch": 2}]
+            return [{"dim": 16, "lr": 0.5, "epoch": 2}]
         return [{"dim": 64, "lr": 0.5, "epoch": 5}, {"dim": 64, "lr": 0.5, "epoch": 25}]
     if name == "mnist":
         return [{"dim": 16, "lr": 0.1, "epoch": 2}, {"dim": 16, "lr": 0.1, "epoch": 5}]
@@ -64,6 +64,8 @@ class Model:
         self.input = self.matrix()
         self.output = self.matrix()
         del self.data
+        # Parents stand above their children.
+        self.from_root = list(enumerate(self.tree()))[::-1] if self.loss == "hs" else []
 
     def take(self, layout):
         values = struct.unpack_from(layout, self.data, self.at)
@@ -115,9 +117,10 @@ class Model:
         z = self.hidden(x) @ self.output.T
         if self.loss == "hs":
             leaves = len(self.labels)
-            left, right = log_sigmoid(-z).T, log_sigmoid(z).T
+            right = np.ascontiguousarray(log_sigmoid(z).T)
+            left = right - z.T  # log(1 - sigmoid)
             of_node = np.zeros((2 * leaves - 1, x.shape[0]), np.float32)
-            for i, (a, b) in reversed(list(enumerate(self.tree()))):  # parents stand above their children
+            for i, (a, b) in self.from_root:
                 of_node[a] = of_node[leaves + i] + left[i]
                 of_node[b] = of_node[leaves + i] + right[i]
             z = of_node[:leaves].T
