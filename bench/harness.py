@@ -133,6 +133,15 @@ def own_memory():
         return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
 
+def warm_memory(size):
+    """Touches so many bytes, at most half of what is free, and gives them back. On a virtual machine the first touch of
+    memory that its host has not given yet can take seconds a gigabyte, for whoever comes first; no contestant shall
+    pay for that."""
+    import numpy as np
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    np.empty(min(size, free // 2), np.uint8)[::4096] = 1
+
+
 class OneCore:
     """Everything started inside runs on one core, and libraries start no threads of their own there."""
 

@@ -63,6 +63,7 @@ def runs_of(bench, problem, peer):
         if bench.options.quick_cap and "at" in settings:
             settings = {**settings, "at": [bench.options.quick_cap]}
         bench.say(f"{problem.name}: {contest.module_of(peer).WHAT} {words_of(settings)}")
+        contest.warm_for(problem)
         run = contest.run_peer(peer, problem.folder, settings, contest.SECONDS - spent)
         spent += run["seconds"]
         runs.append(run)
@@ -158,6 +159,7 @@ def item_4(bench, problem, curves):
 
 def item_5(bench, problem, curves):
     """Test log-loss against time: each peer's best, the curve of it, and truemax with all defaults."""
+    contest.warm_for(problem)
     rounds = [contest.Truemax(bench.options.program, problem).train(
         "--test", problem.about["judged"]["test"], "--no-eval-train",
         *(["--seconds", 1] if bench.options.quick else []))

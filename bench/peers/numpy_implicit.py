@@ -13,7 +13,7 @@ def needs():
 
 def runs(name):
     return {"bibtex": [{"step": 10, "epochs": 3}, {"step": 10, "epochs": 20}],
-            "delicious": [{"step": 1, "epochs": 2}, {"step": 1, "epochs": 8}],
+            "delicious": [{"step": 0.01, "epochs": 2}, {"step": 0.01, "epochs": 8}],
             "mnist": [{"step": 1, "epochs": 1}, {"step": 1, "epochs": 2}],
             "yso-finna-en": [{"step": 100, "epochs": 4}]}[name]
 

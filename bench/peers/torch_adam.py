@@ -8,7 +8,7 @@ WHAT = "PyTorch Adam"
 def runs(name):
     if name == "yso-finna-en":
         return [{"lr": 0.1, "batch": 128, "at": [10, 30]}]
-    rates = {"bibtex": (0.03, 0.3), "delicious": (0.01, 0.1), "mnist": (0.003, 0.03)}[name]
+    rates = {"bibtex": (0.03, 0.3), "delicious": (0.03, 0.1), "mnist": (0.03, 0.1)}[name]
     return [{"lr": lr, "batch": 64 if name == "bibtex" else 128, "at": [1, 3, 6]} for lr in rates]
 
 

@@ -21,8 +21,8 @@ def needs():
 
 def runs(name):
     if name == "yso-finna-en":
-        return [{"lr": 1000, "batch": 128, "at": [10, 30]}]
-    rates = {"bibtex": (30, 300), "delicious": (3, 30), "mnist": (3, 30)}[name]
+        return [{"lr": 3000, "batch": 128, "at": [10, 30]}]
+    rates = {"bibtex": (30, 300), "delicious": (30, 100), "mnist": (30, 100)}[name]
     return [{"lr": lr, "batch": 64 if name == "bibtex" else 128, "at": [1, 3, 6]} for lr in rates]
 
 
@@ -46,12 +46,12 @@ def fit(problem, settings, marks, method="sgd"):
     import torch
     is_sparse = problem.D * problem.K > SPARSE_ABOVE
     torch.set_num_threads(len(os.sched_getaffinity(0)) if is_sparse else 1)
+    marks.begin()
     bag = torch.nn.EmbeddingBag.from_pretrained(torch.zeros(problem.D, problem.K), freeze=False, mode="sum",
                                                 sparse=is_sparse)
     optimizer = {"sgd": torch.optim.SGD, "adam": torch.optim.SparseAdam if is_sparse else torch.optim.Adam}[method](
         list(bag.parameters()), lr=settings["lr"])
     order = np.random.default_rng(1)
-    marks.begin()
     epoch, begin = None, problem.N  # the first batch opens an epoch
     for until in settings["at"]:
         while marks.running() < until:
