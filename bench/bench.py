@@ -99,7 +99,9 @@ def main(arguments=None):
         json.dump(results, file, indent=1)
         file.write("\n")
     print(f"\n{bench.seconds / 60:.1f} minutes; load of the machine {results['load_before'][0]:.1f} before, "
-          f"{results['load_after'][0]:.1f} after\nwritten to {options.json}")
+          f"{results['load_after'][0]:.1f} after"
+          + (" (other programs were running: times are for shape only)" if results["load_before"][0] > 0.5 else "")
+          + f"\nwritten to {options.json}")
     return 0 if met else 1
 
 

@@ -45,6 +45,13 @@ class Floors:
             ok = value is not None and value >= floor
             self.results.append({"what": what, "value": value, "floor": floor, "ok": ok})
 
+    def require_of_threads(self, what, value, floor, threads=2):
+        """Of a ratio to one thread: more than threads can give is a busy machine, not a measurement."""
+        if value > 1.1 * threads:
+            self.skip(what, f"measured {value:.2f}: more than {threads} threads can give, the machine is busy")
+        else:
+            self.require(what, value, floor)
+
     def skip(self, what, why):
         print(f"skipped: {what}: {why}", flush=True)
         self.results.append({"what": what, "why": why, "ok": None})
@@ -57,9 +64,9 @@ class Floors:
         """Prints them; true where none is missed."""
         words = {True: "ok", False: "MISSED", None: "NOT MEASURED"}
         rows = [(r["what"], "-" if r.get("value") is None else f"{r['value']:,.2f}",
-                 f"{r['floor']:,g}" if "floor" in r else r["why"], words[r["ok"]]) for r in self.results]
+                 f"{r['floor']:,g}" if "floor" in r else "-", words[r["ok"]], r.get("why", "")) for r in self.results]
         if rows:
-            show("Floors", ("", "measured", "floor", ""), rows)
+            show("Floors", ("", "measured", "floor", "", ""), rows, text=(0, 3, 4))
         return all(r["ok"] is not False for r in self.results)
 
 

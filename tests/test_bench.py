@@ -74,6 +74,10 @@ class Judging(unittest.TestCase):
         floors = Floors()
         floors.skip("x", "not there")
         self.assertTrue(floors.show())
+        floors.require_of_threads("x", 1.9, 1.6)
+        floors.require_of_threads("x", 5.0, 1.6)
+        self.assertEqual([r["ok"] for r in floors.results], [None, True, None])
+        self.assertTrue(floors.show())
         floors.broken("x", "a check failed")
         self.assertFalse(floors.show())
 
