@@ -14,7 +14,7 @@ from scipy import sparse
 
 from harness import Watched
 from losses import log_sigmoid
-from peers.worker import OutOfMemory
+from peers.worker import Failed
 
 WHAT = "fastText softmax"
 LOSS = "softmax"
@@ -32,7 +32,7 @@ def runs(name, loss="softmax"):
     if name == "mnist":
         return [{"dim": 16, "lr": 0.1, "epoch": 2}, {"dim": 16, "lr": 0.1, "epoch": 5}]
     return [{"dim": 64, "lr": 0.5, "epoch": 5}, {"dim": 64, "lr": 0.5, "epoch": 25},
-            {"dim": 64, "lr": 1.0, "epoch": 100}]
+            {"dim": 64, "lr": 0.5, "epoch": 100}]
 
 
 class Model:
@@ -154,7 +154,9 @@ def train(command):
         if b"100.0%" in said:
             end = time.perf_counter()
     if watched.wait() != 0:
-        raise OutOfMemory(f"fasttext ended with {watched.process.returncode}: {said[-200:].decode(errors='replace')}")
+        last = said[-200:].decode(errors="replace")
+        raise Failed("diverged" if "NaN" in last else f"out of memory: {last}" if "alloc" in last
+                     else f"fasttext ended with {watched.process.returncode}: {last}")
     return end - begin, watched.memory
 
 

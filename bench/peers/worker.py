@@ -21,8 +21,8 @@ from losses import log_loss  # noqa: E402
 from sets import Problem  # noqa: E402
 
 
-class OutOfMemory(Exception):
-    """A program that a peer started ran out of memory."""
+class Failed(Exception):
+    """A program that a peer started did not come to an end: why."""
 
 
 class Marks:
@@ -65,7 +65,7 @@ def started_program(command):
     begin = time.perf_counter()
     watched = Watched(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if watched.wait() != 0:
-        raise OutOfMemory(f"{command[0]} ended with {watched.process.returncode}")
+        raise Failed(f"out of memory: {command[0]} ended with {watched.process.returncode}")
     return time.perf_counter() - begin, watched.memory
 
 
@@ -79,8 +79,8 @@ def main():
         module.fit(problem, json.loads(settings), marks)
     except MemoryError:
         marks.say(failed="out of memory")
-    except OutOfMemory as why:
-        marks.say(failed=f"out of memory: {why}")
+    except Failed as why:
+        marks.say(failed=str(why))
     except RuntimeError as why:  # PyTorch's way to say it
         if "memory" not in str(why):
             raise
@@ -88,5 +88,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.modules["peers.worker"] = sys.modules["__main__"]  # one OutOfMemory for both names
+    sys.modules["peers.worker"] = sys.modules["__main__"]  # one Failed for both names
     main()
