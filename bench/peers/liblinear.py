@@ -19,6 +19,8 @@ def needs():
 def runs(name):
     if name == "yso-finna-en":
         return [{"c": 1000, "e": 0.01}]
+    if name != "bibtex":  # the usual tolerance of 0.01 takes minutes there
+        return [{"c": 10, "e": 0.1}, {"c": 1000, "e": 0.1}]
     return [{"c": 10, "e": 0.01}, {"c": 1000, "e": 0.01}, {"c": 1, "e": 0.01}, {"c": 100000, "e": 0.001}]
 
 
