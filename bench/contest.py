@@ -14,7 +14,7 @@ from sets import PREPARE
 PEERS = ("sklearn_lbfgs", "sklearn_saga", "liblinear", "fasttext", "fasttext_hs", "fasttext_ns", "torch_sgd",
          "torch_adam", "numpy_implicit")
 SECONDS, MEMORY = 120.0, 16 << 30  # of a peer on a data set
-MANY_WEIGHTS, WARM_BYTES = 1e7, 4 << 30
+MANY_WEIGHTS, WARM_COPIES = 1e7, 6
 # Work around training that is not limited (reading, judging), so that nothing can hang.
 AROUND_SECONDS = 240.0
 
@@ -23,10 +23,11 @@ def module_of(peer):
     return importlib.import_module(f"peers.{peer}")
 
 
-def warm_for(problem):
-    """Before every timed run on a problem with many weights, of peers and of truemax alike."""
+def warm_for(problem, copies=WARM_COPIES):
+    """Before every timed run on a problem with many weights, of peers and of truemax alike: memory for so many copies
+    of the weights in float32."""
     if problem.D * problem.K > MANY_WEIGHTS:
-        warm_memory(WARM_BYTES)
+        warm_memory(copies * 4 * problem.D * problem.K)
 
 
 def run_peer(peer, folder, settings, seconds):
@@ -121,7 +122,7 @@ class Truemax:
         """(seconds, train log-loss, memory) of a run for so many seconds; each is run once."""
         key = (seconds, seed)
         if key not in self.runs:
-            warm_for(self.problem)
+            warm_for(self.problem, copies=2)  # it has one
             few = [] if self.judges_all else ["--test", self.problem.about["judged"]["seen"], "--no-eval-train"]
             run = self.train("--target", "train", "--seconds", f"{seconds:.4f}", *few, seed=seed)
             self.runs[key] = (run["seconds"], run["train" if self.judges_all else "test"], run["memory"])
