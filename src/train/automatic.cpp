@@ -370,7 +370,13 @@ void choose_shape(const Dataset& data, TrainOptions& options) {
   const StepCost cost = step_cost(data);
   const double draws = std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
-  const bool all = drawn > kWorthDrawing * cost.step(static_cast<double>(blocks));
+  const double complete = cost.step(static_cast<double>(blocks));
+  bool all = drawn > kWorthDrawing * complete;
+  // Drawing pays while rows are new. Where the time is enough to see all of them several times with all
+  // classes, what keeps a run from the optimum of its training rows is the noise of drawing.
+  constexpr double kSeenOften = 6;
+  if (options.target == Target::train && options.seconds > 0)
+    all |= options.seconds > kSeenOften * static_cast<double>(data.size()) * complete * kSecondsPerLine;
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;

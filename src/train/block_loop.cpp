@@ -18,7 +18,7 @@ std::size_t useful_threads(const Dataset& data, const TrainOptions& options, con
     const double there = label + (1 - label) * drawn;
     common += there * there;
   }
-  constexpr double kMost = 0.7;  // of the steps under way may have to wait for one of the others
+  constexpr double kMost = 0.3;  // of the steps may have to wait for another that is under way
   return std::clamp<std::size_t>(1 + static_cast<std::size_t>(kMost / common), 1, threads);
 }
 

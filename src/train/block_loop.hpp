@@ -34,16 +34,17 @@ class BlockLoop {
   using General = std::function<void(std::uint64_t step, RowId row)>;
 
   BlockLoop(const Dataset& data, const TrainOptions& options, const Draw& draw, std::size_t most_steps)
-      : draw_(draw), rows_(most_steps), labels_(most_steps), views_(most_steps), growth_(most_steps) {
+      : draw_(draw), lock_free_(options.lock_free) {
     constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
     far_ = Weights::bytes_needed(data.classes->size(), data.space->features) > kNear;
     const std::size_t threads =
         options.lock_free ? options.thread_count() : useful_threads(data, options, draw);
     if (threads > 1) team_ = std::make_unique<Team>(threads);
-    members_ = team_ ? team_->size() : 1;
-    lanes_.resize(members_);
-    ordered_ = members_ > 1 && !options.lock_free;
-    if (ordered_) turns_ = std::make_unique<Turns>(members_, (data.classes->size() + kLanes - 1) / kLanes);
+    const std::size_t members = team_ ? team_->size() : 1;
+    const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+    progress_ = std::make_unique<Progress>(members);
+    for (std::size_t m = 0; m < members; ++m)
+      lanes_.push_back(std::make_unique<Lane>(most_steps, m, members, lock_free_ ? 0 : blocks));
   }
 
   // Steps first ... first + count - 1 of the epoch.
@@ -53,61 +54,16 @@ class BlockLoop {
     // What a step may do depends on the bound at the beginning of its batch and on itself, so that it does
     // not depend on what other threads have done since.
     terms.largest_weight = state.largest_weight;
-    const std::size_t members = state.largest_weight > kBatchWeightHigh ? 1 : members_;
-    const bool ordered = ordered_ && members > 1;
-    const std::size_t chunk = (count + members - 1) / members;
-    const auto blocks_of = [&](std::size_t t) {
-      const BlockBuffer& drawn = lanes_[t / chunk].drawn;
-      return std::span<const std::uint32_t>(&drawn.blocks[t % chunk * drawn.capacity],
-                                            drawn.count[t % chunk]);
-    };
-    const auto draw_chunk = [&](std::size_t member) {
-      const std::size_t from = std::min(count, member * chunk), size = std::min(count, from + chunk) - from;
-      if (size > 0) draw_steps(data, order, random, first, from, size, lanes_[member].drawn);
-    };
-    const auto take_steps = [&](std::size_t member) {
-      BlockSteps& steps = lanes_[member].steps;
-      for (std::size_t t = member, i = 0; i < kRowsAhead && t < count; t += members, ++i)
-        prefetch_row(views_[t], state, rows_[t]);
-      for (std::size_t t = member; t < count; t += members) {
-        if (const std::size_t p = t + kRowsAhead * members; p < count)
-          prefetch_row(views_[p], state, rows_[p]);
-        LinesAhead ahead;
-        if (const std::size_t p = t + kLinesAhead * members; far_ && p < count)
-          ahead = LinesAhead(state.weights, views_[p], blocks_of(p));
-        const BlockBuffer& drawn = lanes_[t / chunk].drawn;
-        const BlockStep step{.row = rows_[t],
-                             .x = views_[t],
-                             .label = labels_[t],
-                             .row_weight = data.example_weight(rows_[t]),
-                             .blocks = blocks_of(t),
-                             .weights = &drawn.weights[t % chunk * drawn.capacity]};
-        if (ordered) turns_->wait(t);
-        const BlockSteps::Outcome outcome = steps.run(step, state, rule, terms, ahead);
-        growth_[t] = outcome.growth;
-        if (!outcome.taken) {
-          const std::lock_guard lock(general_);
-          general(first + t, rows_[t]);
-        }
-        if (ordered) turns_->done(t);
-      }
-    };
-    if (members == 1) {
-      draw_chunk(0);
-      take_steps(0);
+    const Batch batch{data, state, order, random, first, count, rule, terms, general};
+    if (lanes_.size() == 1 || state.largest_weight > kBatchWeightHigh) {
+      draw_steps(batch, *lanes_[0], 0, count);
+      take_steps(batch, *lanes_[0], 0, count, 1, false);
+      for (std::size_t t = 0; t < count; ++t) state.largest_weight += lanes_[0]->growth[t];
+    } else if (lock_free_) {
+      run_lock_free(batch);
     } else {
-      team_->run(draw_chunk);
-      if (ordered) plan(count, blocks_of);
-      team_->run([&](std::size_t member) {
-        try {
-          take_steps(member);
-        } catch (...) {
-          if (ordered) turns_->give_up(member);
-          throw;
-        }
-      });
+      run_in_order(batch);
     }
-    for (std::size_t t = 0; t < count; ++t) state.largest_weight += growth_[t];
     state.step += count;
   }
 
@@ -115,39 +71,118 @@ class BlockLoop {
   // Steps between asking for a row, and for its lines of W, and using them.
   static constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
 
-  struct alignas(64) Lane {
-    BlockSteps steps;
-    BlockBuffer drawn;  // of a share of the steps
+  struct Batch {
+    const Dataset& data;
+    TrainState& state;
+    const VisitOrder& order;
+    const CounterRandom& random;
+    std::uint64_t first;
+    std::size_t count;
+    const R& rule;
+    const BlockSteps::Terms& terms;
+    const General& general;
   };
 
-  void draw_steps(const Dataset& data, const VisitOrder& order, const CounterRandom& random,
-                  std::uint64_t first, std::size_t from, std::size_t size, BlockBuffer& drawn) {
-    order.fill(first + from, {&rows_[from], size});
-    for (std::size_t t = from; t < from + size; ++t) {
-      labels_[t] = data.label[rows_[t]];
-      __builtin_prefetch(&data.rows.begin[data.row_of(rows_[t])]);
+  // What one member writes; nothing of it is read by another while steps are taken.
+  struct Lane {
+    Lane(std::size_t most_steps, std::size_t member, std::size_t members, std::size_t blocks)
+        : rows(most_steps),
+          labels(most_steps),
+          views(most_steps),
+          growth(most_steps),
+          turns(member, members, blocks) {}
+    std::size_t from = 0;  // step of the batch that stands at place 0 of what follows
+    std::vector<RowId> rows;
+    std::vector<ClassId> labels;
+    std::vector<RowView> views;
+    BlockBuffer drawn;
+    std::vector<double> growth;
+    BlockSteps steps;
+    Turns turns;
+
+    std::span<const std::uint32_t> blocks(std::size_t i) const {
+      return {&drawn.blocks[i * drawn.capacity], drawn.count[i]};
     }
-    draw_.fill_blocks(random, first + from, size, {&labels_[from], size}, drawn);
-    for (std::size_t t = from; t < from + size; ++t) views_[t] = data.x(rows_[t]);
+  };
+
+  // Each member draws all steps and plans for itself: that costs less than fetching what others wrote.
+  void run_in_order(const Batch& batch) {
+    const std::size_t members = lanes_.size();
+    progress_->start();
+    team_->run([&](std::size_t member) {
+      Lane& lane = *lanes_[member];
+      try {
+        draw_steps(batch, lane, 0, batch.count);
+        lane.turns.start();
+        for (std::size_t t = 0; t < batch.count; ++t) lane.turns.add(lane.rows[t], lane.blocks(t));
+        take_steps(batch, lane, member, batch.count, members, true);
+      } catch (...) {
+        progress_->give_up(member);
+        throw;
+      }
+    });
+    for (std::size_t t = 0; t < batch.count; ++t)
+      batch.state.largest_weight += lanes_[t % members]->growth[t];
   }
 
-  template <class BlocksOf>
-  void plan(std::size_t count, const BlocksOf& blocks_of) {
-    turns_->start();
-    for (std::size_t t = 0; t < count; ++t) turns_->add(rows_[t], blocks_of(t));
+  void run_lock_free(const Batch& batch) {
+    const std::size_t share = (batch.count + lanes_.size() - 1) / lanes_.size();
+    team_->run([&](std::size_t member) {
+      const std::size_t from = std::min(batch.count, member * share);
+      const std::size_t size = std::min(batch.count, from + share) - from;
+      if (size == 0) return;
+      draw_steps(batch, *lanes_[member], from, size);
+      take_steps(batch, *lanes_[member], 0, size, 1, false);
+    });
+    for (std::size_t t = 0; t < batch.count; ++t)
+      batch.state.largest_weight += lanes_[t / share]->growth[t % share];
+  }
+
+  void draw_steps(const Batch& batch, Lane& lane, std::size_t from, std::size_t size) const {
+    lane.from = from;
+    batch.order.fill(batch.first + from, {lane.rows.data(), size});
+    for (std::size_t i = 0; i < size; ++i) {
+      lane.labels[i] = batch.data.label[lane.rows[i]];
+      __builtin_prefetch(&batch.data.rows.begin[batch.data.row_of(lane.rows[i])]);
+    }
+    draw_.fill_blocks(batch.random, batch.first + from, size, {lane.labels.data(), size}, lane.drawn);
+    for (std::size_t i = 0; i < size; ++i) lane.views[i] = batch.data.x(lane.rows[i]);
+  }
+
+  // Places start, start + stride, ... below `end` of a lane.
+  void take_steps(const Batch& batch, Lane& lane, std::size_t start, std::size_t end, std::size_t stride,
+                  bool in_order) {
+    for (std::size_t i = start, n = 0; n < kRowsAhead && i < end; i += stride, ++n)
+      prefetch_row(lane.views[i], batch.state, lane.rows[i]);
+    for (std::size_t i = start; i < end; i += stride) {
+      if (const std::size_t p = i + kRowsAhead * stride; p < end)
+        prefetch_row(lane.views[p], batch.state, lane.rows[p]);
+      LinesAhead ahead;
+      if (const std::size_t p = i + kLinesAhead * stride; far_ && p < end)
+        ahead = LinesAhead(batch.state.weights, lane.views[p], lane.blocks(p));
+      const BlockStep step{.row = lane.rows[i],
+                           .x = lane.views[i],
+                           .label = lane.labels[i],
+                           .row_weight = batch.data.example_weight(lane.rows[i]),
+                           .blocks = lane.blocks(i),
+                           .weights = &lane.drawn.weights[i * lane.drawn.capacity]};
+      if (in_order) lane.turns.wait(i, *progress_);
+      const BlockSteps::Outcome outcome = lane.steps.run(step, batch.state, batch.rule, batch.terms, ahead);
+      lane.growth[i] = outcome.growth;
+      if (!outcome.taken) {
+        const std::lock_guard lock(general_);
+        batch.general(batch.first + lane.from + i, lane.rows[i]);
+      }
+      if (in_order) progress_->done(i);
+    }
   }
 
   const Draw& draw_;
-  std::vector<RowId> rows_;
-  std::vector<ClassId> labels_;
-  std::vector<RowView> views_;
-  std::vector<double> growth_;
+  bool lock_free_;
   bool far_ = false;  // W does not fit into the nearest caches: its lines are asked for some steps ahead
   std::unique_ptr<Team> team_;
-  std::size_t members_ = 1;
-  std::vector<Lane> lanes_;
-  bool ordered_ = false;
-  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<Progress> progress_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
   std::mutex general_;
 };
 

@@ -1,0 +1,140 @@
+// Steps on several threads: the order that turns keep, and whole runs with the bits of one thread.
+#include "train/block_loop.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "core/team.hpp"
+#include "evaluate/evaluate.hpp"
+#include "train/problem.hpp"
+#include "train/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+// Every block and every row sees its steps in their order, whatever the threads do.
+TEST(Turns, KeepTheOrderOfStepsThatShareABlockOrARow) {
+  std::mt19937_64 random(1);
+  for (const std::size_t members : {2U, 3U, 5U}) {
+    constexpr std::size_t kBlocks = 12, kRows = 40, kSteps = 128;
+    Team team(members);
+    Progress progress(members);
+    std::vector<Turns> turns;
+    for (std::size_t m = 0; m < members; ++m) turns.emplace_back(m, members, kBlocks);
+    for (int batch = 0; batch < 300; ++batch) {
+      std::vector<std::vector<std::uint32_t>> blocks(kSteps);
+      std::vector<RowId> rows(kSteps);
+      progress.start();
+      for (Turns& of_member : turns) of_member.start();
+      for (std::size_t t = 0; t < kSteps; ++t) {
+        rows[t] = static_cast<RowId>(random() % kRows);
+        for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
+          const auto b = static_cast<std::uint32_t>(random() % kBlocks);
+          if (std::find(blocks[t].begin(), blocks[t].end(), b) == blocks[t].end()) blocks[t].push_back(b);
+        }
+        for (Turns& of_member : turns) of_member.add(rows[t], blocks[t]);
+      }
+      // Not atomic: only the turns keep two threads from writing one of them at once.
+      std::vector<std::vector<std::size_t>> of_block(kBlocks), of_row(kRows);
+      team.run([&](std::size_t member) {
+        for (std::size_t t = member; t < kSteps; t += members) {
+          turns[member].wait(t, progress);
+          for (const std::uint32_t b : blocks[t]) of_block[b].push_back(t);
+          of_row[rows[t]].push_back(t);
+          progress.done(t);
+        }
+      });
+      std::size_t seen = 0;
+      for (const auto* lists : {&of_block, &of_row})
+        for (const auto& list : *lists) {
+          EXPECT_TRUE(std::is_sorted(list.begin(), list.end()));
+          seen += list.size();
+        }
+      std::size_t there = kSteps;
+      for (const auto& list : blocks) there += list.size();
+      ASSERT_EQ(seen, there);
+    }
+  }
+}
+
+Dataset data_of(std::size_t rows, std::size_t classes) {
+  return random_data({.rows = rows, .classes = classes, .features = 900});
+}
+
+TrainOptions block_options(const char* draw, std::size_t threads) {
+  TrainOptions options = options_of("prox", 32);
+  options.step = 5;
+  options.draw = draw;
+  options.draws.head = 16;
+  options.threads = threads;
+  return options;
+}
+
+TEST(BlockLoop, GivesTheBitsOfOneThreadOnSeveral) {
+  const Dataset data = data_of(3000, 700);
+  for (const Visit visit : {Visit::random, Visit::shuffle})
+    for (const double ridge : {0.0, 2.0})
+      for (const bool intercept : {false, true}) {
+        TrainOptions options = block_options("blocks", 1);
+        options.visit = visit, options.ridge = ridge, options.intercept = intercept;
+        const TrainState one = run_epochs(data, options);
+        for (const std::size_t threads : {2U, 3U, 8U}) {
+          options.threads = threads;
+          const TrainState several = run_epochs(data, options);
+          EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
+          EXPECT_EQ(one.largest_weight, several.largest_weight);
+        }
+      }
+}
+
+TEST(BlockLoop, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
+  const Dataset many = data_of(3000, 700), few = data_of(300, 20);
+  const auto useful = [](const Dataset& data, const char* draw) {
+    const TrainOptions options = block_options(draw, 2);
+    return useful_threads(data, options, *draw_for(data, options));
+  };
+  EXPECT_EQ(useful(many, "blocks"), 2U);
+  EXPECT_EQ(useful(many, "head-blocks"), 1U);
+  EXPECT_EQ(useful(few, "blocks"), 1U);
+}
+
+// A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn.
+TEST(BlockLoop, GivesTheSameBitsWhereStepsAreDeclined) {
+  Dataset data = data_of(1500, 700);
+  for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;
+  TrainOptions options = block_options("blocks", 1);
+  const TrainState one = run_epochs(data, options);
+  options.threads = 2;
+  EXPECT_EQ(bits_of(one), bits_of(run_epochs(data, options)));
+}
+
+#if defined(__SANITIZE_THREAD__)
+TEST(LockFree, DISABLED_RacesByNature) {}
+#else
+// Over seeds the log-loss is that of runs in order, within their own spread.
+TEST(LockFree, EndsWhereRunsInOrderEnd) {
+  const Dataset data = data_of(4000, 600);
+  double ordered = 0, free = 0, least = 1e300, most = 0;
+  constexpr int kSeeds = 5;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    TrainOptions options = block_options("blocks", 2);
+    options.epochs = 10;
+    options.decay = 0.8;
+    options.seed = static_cast<std::uint64_t>(seed);
+    const double in_order = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
+    least = std::min(least, in_order), most = std::max(most, in_order);
+    ordered += in_order / kSeeds;
+    options.lock_free = true;
+    free += evaluate(run_epochs(data, options).weights, data, 1)->log_loss / kSeeds;
+  }
+  RecordProperty("ordered", std::to_string(ordered));
+  RecordProperty("lock_free", std::to_string(free));
+  EXPECT_LT(std::abs(free - ordered), std::max(0.02 * ordered, 3 * (most - least)));
+}
+#endif
+
+}  // namespace
+}  // namespace truemax
