@@ -141,7 +141,7 @@ int solve_prox_blocks_here(ProxBlocks& p) {
   p.label_coefficient = 0;
   if (!(sum > 1e-30)) {
     std::fill_n(p.coefficient, p.blocks * kProxLanes, 0.0F);
-    p.u = std::log(keep / base);
+    p.u = std::log(keep / (1 + std::exp(-p.u) * over_rho));  // all there is: to the last digit
     return 1;
   }
   // Both ends: the step that is explicit in W, and the one of no class at all.

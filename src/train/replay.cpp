@@ -119,6 +119,11 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
   } catch (const UserError& error) {
     throw UserError(fmt::format("--replay {}: {}", beside.replay, error.what()));
   }
+  if (options.train.lock_free)
+    throw UserError(
+        fmt::format("--replay {}: that run was lock-free, so that no other comes out like it; train with its "
+                    "options instead",
+                    beside.replay));
   for (const std::string& name : given)
     if (const Option* option = beside_table.find(name)) table.find(name)->from_json(option->to_json());
   options.train_path = beside.train_path;

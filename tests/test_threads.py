@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""Training on several threads: the same bytes for any number, lock-free runs that say what they are."""
+import unittest
+
+from support import ProgramTest, events, truemax
+
+
+class Threads(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.generate("a.txt", "--skew", 0.3, rows=6000, features=400, classes=900)
+
+    def run_with(self, name, *options):
+        self.fine("train", "a.txt", "--method", "prox", "--draw", "blocks", "--classes-per-step", 16, "--epochs", 3,
+                  "--step", 10, "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *options)
+        return self.read(f"{name}.safetensors")
+
+    def loss(self, name):
+        return [e for e in events(self.path(f"{name}.jsonl")) if e["event"] == "evaluate"][-1]["train"]["log_loss"]
+
+    def test_the_model_is_the_same_file_for_any_number(self):
+        for number, options in enumerate(((), ("--ridge", 1), ("--intercept", "--visit", "shuffle"))):
+            with self.subTest(options=options):
+                one = self.run_with(f"one{number}", "--threads", 1, *options)
+                for threads in (2, 5):
+                    self.assertEqual(one, self.run_with(f"{threads}{number}", "--threads", threads, *options), threads)
+
+    def test_lock_free_ends_near_and_cannot_be_replayed(self):
+        self.run_with("ordered", "--threads", 2)
+        self.run_with("free", "--threads", 2, "--lock-free")
+        self.assertAlmostEqual(self.loss("free") / self.loss("ordered"), 1, delta=0.03)
+        result = truemax("train", "a.txt", "--replay", "free.jsonl", "--model", "none", cwd=self.folder)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("lock-free", result.stderr)
+
+    def test_lock_free_where_it_cannot_be_is_refused(self):
+        for options in ((), ("--method", "implicit"), ("--method", "prox", "--draw", "blocks", "--ridge", 1),
+                        ("--method", "prox", "--draw", "uniform"),
+                        ("--method", "umax", "--draw", "blocks", "--rows-per-step", 4)):
+            with self.subTest(options=options):
+                result = truemax("train", "a.txt", "--lock-free", "--model", "none", "--log", "none", *options,
+                                 cwd=self.folder)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn("--draw blocks", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
