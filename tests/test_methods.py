@@ -64,7 +64,7 @@ class Methods(ProgramTest):
         self.generate("train.txt", rows=2000, classes=100)
         lines = self.fine("methods").stdout.split("\n\n")[2].splitlines()[2:]
         names = [line.split()[0] for line in lines]
-        self.assertEqual(names, ["uniform", "all", "frequency", "blocks", "head-blocks", "active"])
+        self.assertEqual(names, ["uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active"])
         for draw in names:
             for n in (1, 10):
                 if draw == "active" and n > 1:

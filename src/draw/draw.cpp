@@ -15,10 +15,14 @@
 namespace truemax {
 namespace {
 
-constexpr std::array<DrawInfo, 6> kDraws{{
+constexpr std::array<DrawInfo, 7> kDraws{{
     {"uniform",
      "m classes uniformly without replacement; for one row from all but its label, for several rows, which "
      "share them, from all",
+     "none", true, true},
+    {"uniform-skip",
+     "m classes uniformly without replacement from all, also for one row, whose label is left out where it "
+     "was drawn: as in the paper's own runs",
      "none", true, true},
     {"all", "every class but the label, in every step", "none", false, true},
     {"frequency",
@@ -113,6 +117,8 @@ std::unique_ptr<Draw> make_draw(const DrawRequest& r) {
     throw UserError(fmt::format(
         "--draw {}: this draw is for one row a step; give --rows-per-step 1 or another --draw", r.name));
   if (r.name == "uniform") return std::make_unique<UniformDraw>(r.classes, r.classes_per_step, r.shared);
+  if (r.name == "uniform-skip")
+    return std::make_unique<UniformSkipDraw>(r.classes, r.classes_per_step, r.shared);
   if (r.name == "all") return std::make_unique<AllDraw>(r.classes, r.shared);
   if (r.name == "frequency") return std::make_unique<FrequencyDraw>(r);
   if (r.name == "active") return std::make_unique<ActiveDraw>(r);

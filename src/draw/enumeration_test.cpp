@@ -49,8 +49,10 @@ std::vector<Meanings> meanings_of(const Draw& draw, std::string_view name, std::
                                   const DrawOptions& options, std::size_t kept) {
   std::vector<Meanings> list;
   const std::size_t words = draw.words();
-  if (name == "uniform" || name == "active") {  // Floyd: word j is below n - m + j + 1
-    const std::size_t among = classes - (shared ? 0 : 1) - kept, m = std::min(words, among);
+  // Floyd: word j is below n - m + j + 1
+  if (name == "uniform" || name == "uniform-skip" || name == "active") {
+    const std::size_t among = classes - (shared || name == "uniform-skip" ? 0 : 1) - kept,
+                      m = std::min(words, among);
     for (std::size_t j = 0; j < words; ++j) list.push_back(equal_cells(j < m ? among - m + j + 1 : 1));
     return list;
   }

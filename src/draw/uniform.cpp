@@ -37,4 +37,11 @@ double UniformDraw::inclusion(ClassId /*k*/) const {
   return static_cast<double>(per_step_) / static_cast<double>(among_);
 }
 
+std::size_t UniformSkipDraw::step(std::span<std::uint64_t> words, ClassId label, RowId example,
+                                  ClassId* classes, double* weights) const {
+  const std::size_t count = from_all_.step(words, kUnseenClass, example, classes, weights);
+  ClassId* end = std::remove(classes, classes + count, label);  // the weights are all alike
+  return static_cast<std::size_t>(end - classes);
+}
+
 }  // namespace truemax

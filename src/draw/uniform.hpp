@@ -24,4 +24,21 @@ class UniformDraw final : public Draw {
   std::size_t among_, per_step_;  // classes to draw from, and how many
 };
 
+// The draws of the paper's own runs: from all classes for one row too, where the label, if drawn, is left
+// out. The others keep the weight K/m, so that its mean stays 1; with m = 1 one step in K is without a class.
+class UniformSkipDraw final : public Draw {
+ public:
+  UniformSkipDraw(std::size_t classes, std::size_t classes_per_step, bool shared)
+      : Draw(shared), from_all_(classes, classes_per_step, true) {}
+  std::size_t most_classes() const override { return from_all_.most_classes(); }
+  std::size_t words() const override { return from_all_.words(); }
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+                   double* weights) const override;
+  double inclusion(ClassId k) const override { return from_all_.inclusion(k); }
+  double mean_count(ClassId k) const override { return from_all_.mean_count(k); }
+
+ private:
+  UniformDraw from_all_;
+};
+
 }  // namespace truemax

@@ -135,7 +135,7 @@ Real objective_value(Objective objective, const RuleOptions& options, const Scen
       const Real shift = options.log_q ? log(Real(scene.mean_count)) : Real(0);
       Real sum = log1p_exp(-(z[y] - shift));
       for (std::size_t k = 0; k < z.size(); ++k)
-        if (k != y) sum += Real(scene.mean_count) * log1p_exp(z[k] - shift);
+        if (k != y || options.label_noise) sum += Real(scene.mean_count) * log1p_exp(z[k] - shift);
       return sum;
     }
     case Objective::sampled_softmax: {

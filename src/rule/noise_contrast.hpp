@@ -2,7 +2,8 @@
 // drawn classes,
 //     -log sigma(t_y) - sum_k count_k log sigma(-t_k),   t_k = z_k - log(mean number of draws of k)
 // (with --no-log-q: t_k = z_k), count_k how often k was drawn. A drawn class that is the row's own label is
-// left out. Biased: the optimum depends on m and on the draw.
+// left out, unless --label-noise has it count as noise like any other: then with the mean number of its draws
+// in place of count_y, as no draw of one row gives the label. Biased: the optimum depends on m and the draw.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,8 @@ class NoiseContrastRule {
       .objective = Objective::noise_contrast,
       .needs_log_q = true};
 
-  NoiseContrastRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : log_q_(options.log_q) {}
+  NoiseContrastRule(const RuleOptions& options, const ProblemInfo& /*problem*/)
+      : log_q_(options.log_q), label_noise_(options.label_noise) {}
 
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
@@ -37,12 +39,14 @@ class NoiseContrastRule {
         const double count = row.weight[k] * std::exp(view.log_q[k]);
         row.coefficient[k] = row.weight[k] == 0 ? 0.0 : -row.e * count * logistic(corrected(k));
       }
-      row.coefficient[row.label] = row.e * logistic(-corrected(row.label));
+      const double t = corrected(row.label);
+      const double pushed = label_noise_ ? std::exp(view.log_q[row.label]) * logistic(t) : 0.0;
+      row.coefficient[row.label] = row.e * (logistic(-t) - pushed);
     }
   }
 
  private:
-  bool log_q_;
+  bool log_q_, label_noise_;
 };
 
 }  // namespace truemax

@@ -10,12 +10,13 @@ namespace truemax {
 
 std::span<const std::string_view> RuleOptions::users_of(std::string_view option) {
   static constexpr std::string_view kDelta[] = {"umax"}, kAlpha[] = {"vanilla", "umax"},
-                                    kLogQ[] = {"nce", "importance"}, kRefresh[] = {"raman"},
-                                    kRate[] = {"composition"}, kRho[] = {"prox", "scent"}, kSox[] = {"sox"},
-                                    kBend[] = {"softplus"};
+                                    kLogQ[] = {"nce", "importance"}, kNoise[] = {"nce"},
+                                    kRefresh[] = {"raman"}, kRate[] = {"composition"},
+                                    kRho[] = {"prox", "scent"}, kSox[] = {"sox"}, kBend[] = {"softplus"};
   if (option == "delta") return kDelta;
   if (option == "double-sum-alpha") return kAlpha;
   if (option == "log-q") return kLogQ;
+  if (option == "label-noise") return kNoise;
   if (option == "refresh") return kRefresh;
   if (option == "running-rate") return kRate;
   if (option == "rho" || option == "rho-falls") return kRho;
@@ -37,6 +38,8 @@ void RuleOptions::describe(OptionTable& table) {
       help("double-sum-alpha", "which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's."));
   table.toggle("log-q", &log_q,
                help("log-q", "correct scores by the logarithm of how often a class is drawn."));
+  table.toggle("label-noise", &label_noise,
+               help("label-noise", "the label counts as noise too, as often as it is drawn in the mean."));
   table.count("refresh", &refresh, {1, 1e9},
               help("refresh", "epochs between two exact passes for the normalisers."));
   table.number("running-rate", &running_rate, {0, 1, true},

@@ -108,6 +108,7 @@ struct RuleOptions {
   double delta = 1;             // umax
   double double_sum_alpha = 0;  // vanilla, umax
   bool log_q = true;            // nce, importance
+  bool label_noise = false;     // nce
   std::uint64_t refresh = 1;    // raman: epochs
   double running_rate = 0.5;    // composition
   double rho = 1;               // prox, scent

@@ -78,6 +78,10 @@ inline std::vector<RuleOptions> options_to_try(const MethodInfo& info) {
   for (const std::string_view user : RuleOptions::users_of("log-q"))
     if (user == info.name) list.push_back(other);
   other = {};
+  other.label_noise = true;
+  for (const std::string_view user : RuleOptions::users_of("label-noise"))
+    if (user == info.name) list.push_back(other);
+  other = {};
   other.softplus_bend = 0.1;
   for (const std::string_view user : RuleOptions::users_of("softplus-bend"))
     if (user == info.name) list.push_back(other);
