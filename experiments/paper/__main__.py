@@ -1,0 +1,122 @@
+"""python3 -m experiments.paper: see `--help`. `./dev paper` and `./dev paper-quick` call this."""
+import argparse
+import json
+import os
+import sys
+import time
+
+from . import docs, figures, optimum, plan, protocol, registry, report, tables, timing
+from .runs import Runner
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="./dev paper", description="The paper's experiments with truemax.")
+    parser.add_argument("--data", help="folder of the data sets, one folder each (default: $TRUEMAX_DATA, ../shared/data)")
+    parser.add_argument("--out", default=os.path.join(ROOT, "build", "paper"))
+    parser.add_argument("--program", default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs at the same time")
+    parser.add_argument("--sets", help="only these, separated by commas")
+    parser.add_argument("--as-recorded", action="store_true", help="only the authors' own protocol")
+    parser.add_argument("--as-written", action="store_true", help="only the protocol that the paper describes")
+    parser.add_argument("--quick", action="store_true", help="a small part, in two minutes: bibtex, few steps, one seed")
+    parser.add_argument("--any-build", action="store_true", help="take runs of other builds of the program too")
+    parser.add_argument("--plan", action="store_true", help="print the plan and stop")
+    parser.add_argument("--docs", action="store_true", help="write the figures into docs/paper.md afterwards")
+    return parser.parse_args()
+
+
+def folders(told):
+    if told:
+        return [os.path.abspath(told)]
+    found = [os.environ.get("TRUEMAX_DATA"), os.path.join(os.path.dirname(ROOT), "shared", "data")]
+    return [os.path.abspath(folder) for folder in found if folder]
+
+
+def find_sets(told, program, data_folder, where, twins):
+    """What will be run, and notes on what is not there."""
+    founds, notes = [], []
+    for one in registry.SETS:
+        if told and one.name not in told:
+            continue
+        found, why = registry.find(one, where)
+        if found is None and one.has_twin and twins:
+            notes.append(f"{why}. A generated twin of the same N, D and K is run in its place and marked as such.")
+            found = registry.twin(one, program, data_folder)
+        elif found is None:
+            notes.append(f"{why}. Skipped.")
+        if found is not None:
+            founds.append(found)
+    return founds, notes
+
+
+def search_and_run(runner, made, jobs):
+    """As written: steps, then the runs, with lower steps where a method overflowed with every seed."""
+    outcomes = runner.all(made.searches(), jobs, "steps on a tenth of the rows")
+    chosen = plan.choose(made, outcomes)
+    outcomes.update(runner.all(made.finals(chosen), jobs, "as written"))
+    while lower := plan.lower_where_all_diverged(made, chosen, outcomes):
+        chosen.update(lower)
+        outcomes.update(runner.all(made.finals(chosen), jobs, "as written, lower steps"))
+    outcomes.update(runner.all(made.sensitivity(), jobs, "every step on all rows"))
+    return outcomes, chosen
+
+
+def main():
+    told = options()
+    begin = time.monotonic()
+    if not os.access(told.program, os.X_OK):
+        sys.exit(f"no program at {told.program}; build it with ./dev build")
+    data_folder = plan.folder_of(told.out, "data")
+    sets = told.sets.split(",") if told.sets else ["bibtex"] if told.quick else None
+    for name in sets or []:
+        if name not in registry.BY_NAME:
+            sys.exit(f"--sets {name}: there is no such set; known are {', '.join(registry.BY_NAME)}")
+    founds, notes = find_sets(sets, told.program, data_folder, folders(told.data), not told.as_recorded)
+    for note in notes:
+        print(note, file=sys.stderr)
+    if not founds:
+        sys.exit("no data set is there; see above")
+    quick = {"seeds": (1,), "powers": (-2, 0, 1, 2)} if told.quick else {}
+    made = plan.Plan(founds, data_folder, **quick)
+    runner = Runner(told.program, told.out, told.any_build)
+    both = told.as_recorded == told.as_written
+    recorded = made.as_recorded() if both or told.as_recorded else []
+    searches = made.searches() if both or told.as_written else []
+    rough = made.finals({(f.name, m.name): 1.0 for f in founds for m in made.methods_of(f)}) if searches else []
+    everything = [*recorded, *searches, *rough, *(made.sensitivity() if searches else [])]
+    print(f"plan: {len(everything)} runs, about {sum(s.cost for s in everything) / told.jobs / 60:.0f} min on {told.jobs} cores",
+          file=sys.stderr)
+    for found in founds:
+        own = [spec for spec in everything if spec.set == found.name]
+        print(f"  {found.title:<24} {len(own):>4} runs {sum(s.cost for s in own) / told.jobs / 60:>6.1f} min", file=sys.stderr)
+    for (name, method), why in made.skipped.items():
+        print(f"  {name} {method}: {why}", file=sys.stderr)
+    if told.plan:
+        return 0
+    outcomes = runner.all(recorded, told.jobs, "as recorded")
+    chosen = {}
+    if searches:
+        more, chosen = search_and_run(runner, made, told.jobs)
+        outcomes.update(more)
+    times = timing.all_sets(told.program, founds, told.out) if searches else {}
+    results = tables.Results(made, outcomes, chosen, times, optimum.load())
+    written = tables.all_tables(results)
+    tables.write_csv(written, os.path.join(told.out, "tables"))
+    with open(os.path.join(told.out, "tables.json"), "w", encoding="utf-8") as file:
+        json.dump({table["id"]: table for table in written}, file, indent=1)
+    shown = report.write(os.path.join(told.out, "report.html"), results, written, notes)
+    figures.write_files(shown, os.path.join(told.out, "figures"))
+    if told.docs:
+        docs.refresh(written, os.path.join(told.out, "figures"))
+    for table in written:
+        if table["id"] in ("recorded", "table-3"):
+            print(f"\n{table['title']}\n{tables.markdown(table)}")
+    print(f"\n{os.path.join(told.out, 'report.html')}: {len(written)} tables, {len(shown)} figures; "
+          f"{(time.monotonic() - begin) / 60:.1f} min", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

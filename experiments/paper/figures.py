@@ -1,0 +1,173 @@
+"""The paper's figures from what was run: as data for the page, and as SVG and PNG files.
+
+A plot is {"id", "title", "x", "y", "log_x", "log_y", "lines"}; a line {"name", "group", "dashed", "points"}. Dashed lines
+are the authors' records.
+"""
+import os
+
+from . import authors, protocol
+
+COLOURS = ("#4269d0", "#e0701a", "#2f9e5f", "#c93a3a", "#8a58c9", "#9c6b4e", "#c2569b", "#7d8590", "#a5951d", "#1d99b5",
+           "#5b7f2b", "#b36a00")
+
+
+def plot(name, title, x, y, lines, log_x=False, log_y=False):
+    lines = [line for line in lines if line["points"]]
+    return {"id": name, "title": title, "x": x, "y": y, "log_x": log_x, "log_y": log_y, "lines": lines}
+
+
+def line(method, points, dashed=False, words=""):
+    title = method.title + words
+    return {"name": title + (", authors" if dashed else ""), "group": method.title, "dashed": dashed, "points": points}
+
+
+def curve(run, value, x="epoch"):
+    """[[x, value]] of a run's recordings; value: log_loss or error."""
+    if run is None:
+        return []
+    return [[event[x], event["train"][value]] for event in run["evaluations"]]
+
+
+def doubled(run):
+    return [] if run is None else [[int(epoch), one["double_softmax"]]
+                                   for epoch, one in sorted(run["double_softmax"].items(), key=lambda item: int(item[0]))]
+
+
+def figure_1(results):
+    """Log-loss, and error, against epochs: as recorded beside the records, then as written."""
+    made, errors, written, written_errors = [], [], [], []
+    seed = results.plan.seeds[0]
+    by_name = {found.set.name: found for found in results.plan.founds if results.has_records(found)}
+    for name in authors.ORDER:
+        records, found = results.authors["tuned"][name], by_name.get(name)
+        losses, wrong = [], []
+        for method in protocol.PAPER_METHODS:
+            theirs = records[method.name]["train"]
+            losses.append(line(method, [[epoch, loss] for epoch, _, loss in theirs], True))
+            wrong.append(line(method, [[epoch, error] for epoch, error, _ in theirs], True))
+            if found:
+                run = results.recorded_run(found, method, seed)
+                losses.append(line(method, doubled(run) if method.biased_of_paper else curve(run, "log_loss")))
+                wrong.append(line(method, curve(run, "error")))
+        words = found.title if found else f"{name}, authors' records only"
+        made.append(plot(f"figure-1-{name}", f"{words}: train log-loss as the authors measured it", "epoch", "log-loss", losses))
+        errors.append(plot(f"figure-1-error-{name}", f"{words}: train error", "epoch", "error", wrong))
+    for found in results.plan.founds:
+        runs = [(method, results.run(found, method, seed)) for method in results.plan.methods]
+        written.append(plot(f"figure-1-written-{found.name}", f"{found.title}: true train log-loss", "epoch", "log-loss",
+                            [line(method, curve(run, "log_loss")) for method, run in runs], log_y=True))
+        written_errors.append(plot(f"figure-1-written-error-{found.name}", f"{found.title}: train error", "epoch", "error",
+                                   [line(method, curve(run, "error")) for method, run in runs]))
+    return made, errors, written, written_errors
+
+
+def figure_2(results):
+    """Log-loss against time."""
+    made, seed = [], results.plan.seeds[0]
+    for found in results.plan.founds:
+        lines = []
+        for method in results.plan.methods:
+            lines.append(line(method, curve(results.run(found, method, seed), "log_loss", "train_seconds")))
+            if method.of_paper and not method.biased_of_paper and found.set.of_paper and not found.twin:
+                seconds = authors.TABLE_4[found.set.name][0 if method.name == "implicit" else 1] / protocol.EPOCHS
+                theirs = results.authors["tuned"][found.set.name][method.name]["train"]
+                lines.append(line(method, [[epoch * seconds, loss] for epoch, _, loss in theirs], True))
+        made.append(plot(f"figure-2-{found.name}", f"{found.title}: true train log-loss against seconds of training", "seconds",
+                         "log-loss", lines, log_x=True, log_y=True))
+    return made
+
+
+def figure_3(results):
+    """Sensitivity to the step: the end of every run by step, and the curves of each method."""
+    ends, curves, searches, theirs = [], [], [], []
+    seed = results.plan.seeds[0]
+    from .plan import SENSITIVITY, end_loss
+    for found in results.plan.founds:
+        tenth = []
+        for method in results.plan.methods:
+            points = [[step, end_loss(results.run(found, method, 1, step, "tenth"))] for step in results.plan.steps(method)]
+            tenth.append(line(method, [point for point in points if point[1] is not None]))
+            records = results.authors["search"].get(found.set.name, {}).get(method.name, {}) if not found.twin else {}
+            if not method.biased_of_paper:
+                tenth.append(line(method, sorted([float(step), loss] for step, loss in records.items() if loss is not None), True))
+        searches.append(plot(f"figure-3-tenth-{found.name}", f"{found.title}, a tenth of the rows: end by step", "step", "log-loss",
+                             tenth, log_x=True, log_y=True))
+        if found.name not in SENSITIVITY:
+            continue
+        whole = []
+        for method in results.plan.methods:
+            runs = [(step, results.run(found, method, seed, step)) for step in results.plan.steps(method)]
+            whole.append(line(method, [[step, end_loss(run)] for step, run in runs if end_loss(run) is not None]))
+            curves.append(plot(f"figure-3-{found.name}-{method.name}", f"{found.title}, {method.title}: train log-loss by step", "epoch",
+                               "log-loss", [by_step(step, curve(run, "log_loss")) for step, run in runs], log_y=True))
+        ends.append(plot(f"figure-3-{found.name}", f"{found.title}, all rows: end by step", "step", "log-loss", whole, log_x=True, log_y=True))
+    for method in protocol.PAPER_METHODS:
+        steps = sorted(results.authors["eurlex_steps"].get(method.name, {}).items(), key=lambda item: float(item[0]))
+        if steps:
+            theirs.append(plot(f"figure-3-authors-{method.name}", f"Eurlex, {method.title}: authors' records by step", "epoch", "log-loss",
+                               [by_step(float(step), [[epoch, loss] for epoch, _, loss in points], True) for step, points in steps],
+                               log_y=True))
+    return ends, searches, curves, theirs
+
+
+def by_step(step, points, dashed=False, words=""):
+    return {"name": f"step {step:g}{words}{', authors' if dashed else ''}", "group": f"step {step:g}", "dashed": dashed, "points": points}
+
+
+def figure_4(results):
+    """The two double sums: U-max on the paper's and on Raman's, by step."""
+    made = []
+    from .plan import SENSITIVITY, end_loss
+    sums = ((protocol.BY_NAME["umax"], "the paper's sum"), (protocol.UMAX_RAMAN, "Raman's sum"))
+    for found in results.plan.founds:
+        if found.name not in SENSITIVITY:
+            continue
+        ends = []
+        for method, words in sums:
+            runs = [(step, results.run(found, method, results.plan.seeds[0], step)) for step in results.plan.steps(method)]
+            made.append(plot(f"figure-4-{found.name}-{method.name}", f"{found.title}: U-max on {words}, by step", "epoch", "log-loss",
+                             [by_step(step, curve(run, "log_loss")) for step, run in runs], log_y=True))
+            ends.append({"name": words, "group": words, "dashed": False,
+                         "points": [[step, end_loss(run)] for step, run in runs if end_loss(run) is not None]})
+        made.append(plot(f"figure-4-{found.name}", f"{found.title}: U-max on the two double sums, end by step", "step", "log-loss", ends,
+                         log_x=True, log_y=True))
+    ends = []
+    for name, words in (("umax", "the paper's sum"), ("umax_raman", "Raman's sum")):
+        steps = sorted(results.authors["eurlex_steps"][name].items(), key=lambda item: float(item[0]))
+        ends.append({"name": words + ", authors", "group": words, "dashed": True,
+                     "points": [[float(step), points[-1][2]] for step, points in steps]})
+    made.append(plot("figure-4-authors", "Eurlex: the two double sums, end by step, authors' records", "step", "log-loss", ends,
+                     log_x=True, log_y=True))
+    return made
+
+
+def write_files(plots, folder):
+    """Every plot as SVG and PNG."""
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "truemax"  # the same bytes from the same numbers
+    from matplotlib import pyplot
+    os.makedirs(folder, exist_ok=True)
+    groups = []
+    for one in plots:
+        for each in one["lines"]:
+            if each["group"] not in groups:
+                groups.append(each["group"])
+    for one in plots:
+        figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
+        for each in one["lines"]:
+            axes.plot(*zip(*each["points"]), color=COLOURS[groups.index(each["group"]) % len(COLOURS)], label=each["name"],
+                      linestyle="--" if each["dashed"] else "-", marker=None if each["dashed"] else "o", markersize=3, linewidth=1.3)
+        axes.set(title=one["title"], xlabel=one["x"], ylabel=one["y"])
+        axes.title.set_fontsize(9)
+        if one["log_x"]:
+            axes.set_xscale("log")
+        if one["log_y"]:
+            axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+        if one["lines"]:
+            axes.legend(fontsize=6, ncol=2)
+        figure.tight_layout()
+        figure.savefig(os.path.join(folder, one["id"] + ".svg"), metadata={"Date": None})
+        figure.savefig(os.path.join(folder, one["id"] + ".png"), dpi=110)
+        pyplot.close(figure)

@@ -1,0 +1,155 @@
+"""All runs of an experiment, in the order in which one needs the other: steps on a tenth of the rows, then the runs.
+
+Costs are rough: they order the runs and make the plan that is printed; what is shown as time left follows the clock.
+"""
+import os
+
+from . import authors, protocol, registry
+from .runs import Spec
+
+EXACT_SECONDS = 600      # of exact with the choice of its step; where it would take longer it is marked, not run
+MANY_CELLS = 1e9         # rows x classes above which only the first seed is recorded along the way
+SENSITIVITY = ("bibtex", "delicious")  # every step on all rows
+
+
+class Plan:
+    def __init__(self, founds, data_folder, methods=protocol.METHODS, seeds=protocol.SEEDS, powers=None, epochs=None):
+        self.founds, self.folder, self.methods, self.seeds = founds, data_folder, methods, seeds
+        self.powers, self.epochs = powers, epochs or protocol.EPOCHS
+        self.shapes, self.skipped = {}, {}
+        for found in founds:
+            files = self.tenth_files(found)
+            self.shapes[found.name, "train"] = registry.shape(found, [found.train], data_folder)
+            self.shapes[found.name, "tenth"] = registry.shape(found, files, data_folder)
+
+    def tenth_files(self, found):
+        return registry.tenth(found, self.folder)
+
+    def recorded(self, found):
+        return registry.recorded(found, self.folder)
+
+    def seconds(self, shape, method, epochs, evaluations):
+        """About, on one core."""
+        rows, classes, nonzeros = shape["rows"], shape["classes"], shape["nonzeros"]
+        if method.method == "exact":
+            step = classes * (0.6 * nonzeros + 2)
+        else:
+            seen = 96 if method.name == "prox-blocks" else method.classes + 1
+            step = 150 + seen * (2.5 * nonzeros + 20) + (600 if rows * classes > MANY_CELLS / 10 else 0)
+        return 1e-9 * rows * (epochs * step + evaluations * classes * (0.15 * nonzeros + 1.5)) + 0.1
+
+    def runs_exact(self, found):
+        """Whether exact is run on a set; where it is not, `skipped` says why."""
+        method = protocol.BY_NAME["exact"]
+        seconds = (self.seconds(self.shapes[found.name, "train"], method, protocol.EPOCHS, 10)
+                   + 7 * self.seconds(self.shapes[found.name, "tenth"], method, protocol.EPOCHS, 1))
+        if seconds > EXACT_SECONDS:
+            self.skipped[found.name, "exact"] = f"not run: about {seconds / 60:.0f} min"
+        return seconds <= EXACT_SECONDS
+
+    def methods_of(self, found):
+        return [one for one in self.methods if one.method != "exact" or self.runs_exact(found)]
+
+    def spec(self, found, part, which, method, step, seed, every=0, test=None, doubled=()):
+        if part == "tenth":
+            files = self.tenth_files(found)
+        else:
+            files = [found.train]
+        shape = self.shapes.get((found.name, part)) or self.shapes[found.name, "train"]
+        options = protocol.arguments(method, which, step, seed, shape["classes"]) + registry.cut(found)
+        evaluations = (self.epochs // every if every else 1) * (2 if test else 1)
+        cost = self.seconds(shape, method, self.epochs * (1 + len(doubled) / 2), evaluations)
+        return Spec(found.name, part, which, method.name, step, seed, tuple(files), tuple(options), self.epochs, every,
+                    test, tuple(doubled), registry.MAX_FEATURES if found.set.cut_features else 1 << 60, cost)
+
+    def steps(self, method):
+        steps = protocol.steps_to_try(method)
+        return steps if self.powers is None else [step for step in steps if step in [10.0**p for p in self.powers]]
+
+    def searches(self):
+        """Every method at every step on a tenth of the rows."""
+        return [self.spec(found, "tenth", protocol.WRITTEN, method, step, 1) for found in self.founds
+                for method in self.methods_of(found) for step in self.steps(method)]
+
+    def final(self, found, method, step, seed):
+        shape = self.shapes[found.name, "train"]
+        many = shape["rows"] * shape["classes"] > MANY_CELLS
+        every = 0 if many and seed != self.seeds[0] else self.epochs // protocol.RECORDINGS
+        test = found.test if not many else None
+        doubled = (self.epochs,) if method.biased_of_paper and not many else ()
+        return self.spec(found, "train", protocol.WRITTEN, method, step, seed, every, test, doubled)
+
+    def finals(self, chosen):
+        return [self.final(found, method, chosen[found.name, method.name], seed) for found in self.founds
+                for method in self.methods_of(found) for seed in self.seeds
+                if chosen.get((found.name, method.name)) is not None]
+
+    def as_recorded(self):
+        """The six methods of the paper with the steps of the authors' records, where real data are there."""
+        records = authors.load()["tuned"]
+        every = self.epochs // protocol.RECORDINGS
+        specs = []
+        for found in self.founds:
+            if found.twin or not found.set.of_paper:
+                continue
+            split = self.recorded(found)
+            for method in protocol.PAPER_METHODS:
+                if method not in self.methods:
+                    continue
+                for seed in self.seeds:
+                    doubled = ()
+                    if method.biased_of_paper:  # the last first: its model is the one of the run itself
+                        doubled = (self.epochs,)
+                        if seed == self.seeds[0]:
+                            doubled += tuple(range(every, self.epochs, every))
+                    specs.append(self.spec(split, "recorded", protocol.RECORDED, method,
+                                           records[found.name][method.name]["step"], seed, every, split.test, doubled))
+        return specs
+
+    def sensitivity(self):
+        """Figures 3 and 4: every step on all rows, one seed."""
+        specs = []
+        for found in self.founds:
+            if found.name not in SENSITIVITY:
+                continue
+            for method in (*self.methods_of(found), protocol.UMAX_RAMAN):
+                for step in self.steps(method):
+                    specs.append(self.final(found, method, step, self.seeds[0]))
+        return specs
+
+
+def end_loss(outcome):
+    """The train log-loss of a run's last epoch; None where it diverged."""
+    if outcome is None or outcome["diverged"] or not outcome["evaluations"]:
+        return None
+    return outcome["evaluations"][-1]["train"]["log_loss"]
+
+
+def choose(plan, outcomes):
+    """{(set, method): step}: lowest true log-loss on the tenth; None where every step diverged."""
+    chosen = {}
+    for found in plan.founds:
+        for method in plan.methods_of(found):
+            losses = {step: end_loss(outcomes[found.name, "tenth", protocol.WRITTEN, method.name, step, 1])
+                      for step in plan.steps(method)}
+            losses = {step: loss for step, loss in losses.items() if loss is not None}
+            chosen[found.name, method.name] = min(losses, key=losses.get) if losses else None
+    return chosen
+
+
+def lower_where_all_diverged(plan, chosen, outcomes):
+    """Steps a tenth as large for methods none of whose seeds came through: as the paper did for vanilla. {} when done."""
+    lower = {}
+    for (name, method), step in chosen.items():
+        if step is None:
+            continue
+        ends = [end_loss(outcomes[name, "train", protocol.WRITTEN, method, step, seed]) for seed in plan.seeds]
+        if all(end is None for end in ends) and step > 1e-8:
+            lower[name, method] = float(f"{step / 10:.0e}")
+    return lower
+
+
+def folder_of(out, name):
+    path = os.path.join(out, name)
+    os.makedirs(path, exist_ok=True)
+    return path

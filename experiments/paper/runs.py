@@ -1,0 +1,174 @@
+"""Runs of truemax, kept: one that is there is not run again.
+
+A run is known by the program that made it (the hash of its file), its arguments and the hash of its data. What it gave
+lies in build/paper/runs as one JSON file, which says everything that is needed to run it again.
+"""
+import concurrent.futures
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from . import measure, protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """A run to make. `files`: the data in place of TRAIN; `options`: all others of `truemax train`."""
+    set: str
+    part: str                  # train, tenth or recorded
+    protocol: str
+    method: str
+    step: float                # as the paper counts it
+    seed: int
+    files: tuple
+    options: tuple
+    epochs: int = protocol.EPOCHS
+    every: int = 0             # epochs between recordings; 0: only the last
+    test: str = None
+    double_softmax: tuple = ()  # epochs after which the double softmax is measured
+    features: int = 10000
+    cost: float = 1.0          # seconds, about
+
+    @property
+    def key(self):
+        return (self.set, self.part, self.protocol, self.method, self.step, self.seed)
+
+
+@functools.lru_cache(maxsize=None)
+def file_hash(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class Runner:
+    def __init__(self, program, folder, any_build=False):
+        self.program, self.folder = program, os.path.join(folder, "runs")
+        self.any_build = any_build
+        os.makedirs(self.folder, exist_ok=True)
+        self.build = "any" if any_build else file_hash(program)
+
+    def path(self, spec):
+        told = {**dataclasses.asdict(spec), "build": self.build,
+                "files": [file_hash(name) if os.path.exists(name) else name for name in spec.files]}
+        for name in ("cost", "test"):
+            told.pop(name)
+        told["test"] = file_hash(spec.test) if spec.test else None
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+        folder = os.path.join(self.folder, f"{spec.set}-{spec.part}")
+        return os.path.join(folder, f"{spec.protocol}-{spec.method}-{spec.step:g}-seed{spec.seed}-{digest}.json")
+
+    def found(self, spec):
+        """What the run gave, where it was made before."""
+        path = self.path(spec)
+        if not os.path.exists(path):
+            return None
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+    def train(self, spec, epochs, stem, every, model):
+        """One call of the program: its events, and why it stopped early."""
+        log = stem + ".jsonl"
+        command = [self.program, "train", *spec.files, *spec.options, "--epochs", str(epochs), "--eval-every",
+                   str(every), "--threads", "1", "--quiet", "--model", model, "--log", log]
+        if spec.test:
+            command += ["--test", spec.test]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode not in (0, 3):
+            raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+        with open(log, encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        os.unlink(log)
+        why = done.stderr.strip().splitlines()[-1] if done.returncode == 3 else ""
+        return events, why, command
+
+    def make(self, spec):
+        """Runs it, measures what is to be measured, and keeps the outcome."""
+        path = self.path(spec)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        stem = f"{path[:-5]}.part{os.getpid()}"
+        model = stem + ".safetensors"
+        begin = time.monotonic()
+        try:
+            events, diverged, command = self.train(spec, spec.epochs, stem, spec.every,
+                                                   model if spec.double_softmax else "none")
+            doubled = {}
+            for epoch in spec.double_softmax if not diverged else ():
+                if epoch != spec.epochs:  # the same seed: the same bits up to there
+                    os.unlink(model)
+                    self.train(spec, epoch, stem, 0, model)
+                doubled[epoch] = measure.measure(model, spec.files[0], spec.features)
+        finally:
+            if os.path.exists(model):
+                os.unlink(model)
+        evaluations = [event for event in events if event["event"] == "evaluate"]
+        start = next(event for event in events if event["event"] == "start")
+        outcome = {"set": spec.set, "part": spec.part, "protocol": spec.protocol, "method": spec.method,
+                   "step": spec.step, "seed": spec.seed, "build": file_hash(self.program), "diverged": diverged,
+                   "data": start["data"], "evaluations": evaluations,
+                   "double_softmax": {str(epoch): value for epoch, value in sorted(doubled.items())},
+                   "seconds": time.monotonic() - begin, "command": ["truemax", *command[1:]]}
+        with open(stem, "w", encoding="utf-8") as file:
+            json.dump(outcome, file, indent=1)
+        os.replace(stem, path)
+        return outcome
+
+    def all(self, specs, jobs, title):
+        """{key: outcome} of all; what is there is taken from there."""
+        outcomes, missing = {}, []
+        for spec in specs:
+            found = self.found(spec)
+            if found is None:
+                missing.append(spec)
+            else:
+                outcomes[spec.key] = found
+        progress = Progress(title, len(specs), missing, jobs)
+        missing.sort(key=lambda spec: -spec.cost)  # the long ones first, so that no core waits for the last
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            waiting = {pool.submit(self.make, spec): spec for spec in missing}
+            try:
+                for future in concurrent.futures.as_completed(waiting):
+                    spec = waiting[future]
+                    outcomes[spec.key] = future.result()
+                    progress.done(spec, outcomes[spec.key])
+            except BaseException:
+                for future in waiting:
+                    future.cancel()
+                raise
+        return outcomes
+
+
+class Progress:
+    """Lines on standard error with the time left, judged by what the planned costs have turned out to be."""
+
+    def __init__(self, title, count, missing, jobs):
+        self.title, self.jobs = title, jobs
+        self.left = sum(spec.cost for spec in missing)
+        self.todo, self.planned, self.begin = len(missing), 0.0, time.monotonic()
+        self.shown = self.begin
+        self.lock = threading.Lock()
+        print(f"{title}: {count} runs, {count - len(missing)} there already"
+              + (f", about {self.left / jobs / 60:.1f} min" if missing else ""), file=sys.stderr, flush=True)
+
+    def done(self, spec, outcome):
+        with self.lock:
+            self.todo -= 1
+            self.left -= spec.cost
+            self.planned += spec.cost
+            now = time.monotonic()
+            if now - self.shown < 5 and self.todo > 0:
+                return
+            self.shown = now
+            pace = (now - self.begin) / max(self.planned, 1e-9)
+            last = outcome["evaluations"][-1]["train"]["log_loss"] if outcome["evaluations"] else None
+            said = outcome["diverged"] and "diverged" or (f"log-loss {last:.4f}" if last is not None else "")
+            print(f"  {self.title}: {self.todo} left, {self.left * pace / 60:.1f} min; last {spec.set} {spec.method} step "
+                  f"{spec.step:g} seed {spec.seed}: {said}", file=sys.stderr, flush=True)
