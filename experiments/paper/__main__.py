@@ -40,7 +40,7 @@ def find_sets(told, program, data_folder, where, twins):
     for one in registry.SETS:
         if told and one.name not in told:
             continue
-        found, why = registry.find(one, where)
+        found, why = registry.find(one, where, data_folder)
         if found is None and one.has_twin and twins:
             notes.append(f"{why}. A generated twin of the same N, D and K is run in its place and marked as such.")
             found = registry.twin(one, program, data_folder)

@@ -5,7 +5,7 @@ are the authors' records.
 """
 import os
 
-from . import authors, protocol
+from . import authors, protocol, registry
 
 COLOURS = ("#4269d0", "#e0701a", "#2f9e5f", "#c93a3a", "#8a58c9", "#9c6b4e", "#c2569b", "#7d8590", "#a5951d", "#1d99b5",
            "#5b7f2b", "#b36a00")
@@ -49,7 +49,7 @@ def figure_1(results):
                 run = results.recorded_run(found, method, seed)
                 losses.append(line(method, doubled(run) if method.biased_of_paper else curve(run, "log_loss")))
                 wrong.append(line(method, curve(run, "error")))
-        words = found.title if found else f"{name}, authors' records only"
+        words = found.title if found else f"{registry.BY_NAME[name].title}, authors' records only"
         made.append(plot(f"figure-1-{name}", f"{words}: train log-loss as the authors measured it", "epoch", "log-loss", losses))
         errors.append(plot(f"figure-1-error-{name}", f"{words}: train error", "epoch", "error", wrong))
     for found in results.plan.founds:

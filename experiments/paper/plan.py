@@ -8,6 +8,7 @@ from . import authors, protocol, registry
 from .runs import Spec
 
 EXACT_SECONDS = 600      # of exact with the choice of its step; where it would take longer it is marked, not run
+LONG_SECONDS = 60        # of a run, above which it is run with one seed
 MANY_CELLS = 1e9         # rows x classes above which only the first seed is recorded along the way
 SENSITIVITY = ("bibtex", "delicious")  # every step on all rows
 
@@ -79,9 +80,14 @@ class Plan:
         doubled = (self.epochs,) if method.biased_of_paper and not many else ()
         return self.spec(found, "train", protocol.WRITTEN, method, step, seed, every, test, doubled)
 
+    def seeds_of(self, found, method):
+        """One for runs of minutes."""
+        long = self.seconds(self.shapes[found.name, "train"], method, self.epochs, 1) > LONG_SECONDS
+        return self.seeds[:1] if long else self.seeds
+
     def finals(self, chosen):
         return [self.final(found, method, chosen[found.name, method.name], seed) for found in self.founds
-                for method in self.methods_of(found) for seed in self.seeds
+                for method in self.methods_of(found) for seed in self.seeds_of(found, method)
                 if chosen.get((found.name, method.name)) is not None]
 
     def as_recorded(self):
@@ -143,7 +149,7 @@ def lower_where_all_diverged(plan, chosen, outcomes):
     for (name, method), step in chosen.items():
         if step is None:
             continue
-        ends = [end_loss(outcomes[name, "train", protocol.WRITTEN, method, step, seed]) for seed in plan.seeds]
+        ends = [end_loss(outcomes.get((name, "train", protocol.WRITTEN, method, step, seed))) for seed in plan.seeds]
         if all(end is None for end in ends) and step > 1e-8:
             lower[name, method] = float(f"{step / 10:.0e}")
     return lower

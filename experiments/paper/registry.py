@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import random
+import re
 import subprocess
 
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
@@ -21,6 +22,7 @@ class DataSet:
     name: str
     title: str
     source: str
+    downloaded: tuple = ()   # file names as downloaded: train and test, or all rows and the two split files
     train: str = "train.txt.gz"
     test: str = "test.txt.gz"
     paper: tuple = None      # K, D, N of Table 1
@@ -42,19 +44,21 @@ class DataSet:
 
 
 SETS = (
-    DataSet("mnist", "MNIST", "http://yann.lecun.com/exdb/mnist/", "train-images-idx3-ubyte.gz",
+    DataSet("mnist", "MNIST", "http://yann.lecun.com/exdb/mnist/",
+            ("train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"), "train-images-idx3-ubyte.gz",
             "t10k-images-idx3-ubyte.gz", (10, 780, 60000), recorded_rows=60000),
-    DataSet("bibtex", "Bibtex", REPOSITORY, paper=(147, 1836, 4880), uncut=(159, None, None), recorded_rows=5546,
+    DataSet("bibtex", "Bibtex", REPOSITORY, ("Bibtex_data.txt", "bibtex_trSplit.txt", "bibtex_tstSplit.txt"), paper=(147, 1836, 4880), uncut=(159, None, None), recorded_rows=5546,
             three_quarters=True),
-    DataSet("delicious", "Delicious", REPOSITORY, paper=(350, 500, 12920), uncut=(983, None, None),
+    DataSet("delicious", "Delicious", REPOSITORY,
+            ("Delicious_data.txt", "delicious_trSplit.txt", "delicious_tstSplit.txt"), paper=(350, 500, 12920), uncut=(983, None, None),
             recorded_rows=12068, three_quarters=True),
-    DataSet("eurlex", "Eurlex", REPOSITORY, paper=(838, 5000, 15539), uncut=(3993, None, None), recorded_rows=11633,
-            nonzeros=237),
-    DataSet("amazoncat", "AmazonCat-13K", REPOSITORY, paper=(2709, 10000, 100000), uncut=(2919, 203882, 1186239),
-            recorded_rows=100000, nonzeros=40),
-    DataSet("wiki10", "Wiki10", REPOSITORY, paper=(4021, 10000, 14146), uncut=(30938, 101938, None),
-            recorded_rows=14141, nonzeros=66),
-    DataSet("wikismall", "WikiSmall", "http://lshtc.iit.demokritos.gr/", paper=(18207, 10000, 90737),
+    DataSet("eurlex", "Eurlex", REPOSITORY, ("eurlex_train.txt", "eurlex_test.txt"), paper=(838, 5000, 15539),
+            uncut=(3993, None, None), recorded_rows=11633, nonzeros=237),
+    DataSet("amazoncat", "AmazonCat-13K", REPOSITORY, ("amazonCat_train.txt", "amazonCat_test.txt"),
+            paper=(2709, 10000, 100000), uncut=(2919, 203882, 1186239), recorded_rows=100000, nonzeros=40),
+    DataSet("wiki10", "Wiki10", REPOSITORY, ("wiki10_train.txt", "wiki10_test.txt"), paper=(4021, 10000, 14146),
+            uncut=(30938, 101938, None), recorded_rows=14141, nonzeros=66),
+    DataSet("wikismall", "WikiSmall", "http://lshtc.iit.demokritos.gr/", ("train.txt", "test.txt"), paper=(18207, 10000, 90737),
             uncut=(28955, 2085164, 342664), recorded_rows=90737, nonzeros=5),
     DataSet("yso-finna-en", "YSO-Finna", "https://github.com/NatLibFi/Annif-corpora (subjects/yso-finna-en)"),
     DataSet("fb15k-237", "FB15k-237", "https://github.com/thunlp/OpenKE (benchmarks/FB15K237)", cut_features=False),
@@ -79,15 +83,43 @@ class Found:
         return self.set.title + (" (twin)" if self.twin else "")
 
 
-def find(one, folders):
-    """The set's files in the first folder that has them; None and where to put them."""
+def find(one, folders, made=None):
+    """The set's files in the first folder that has them; None and where to put them. Files as downloaded that are no
+    XMLRepository text of train rows become one in `made`."""
     for folder in folders:
-        train = os.path.join(folder, one.name, one.train)
+        at = os.path.join(folder, one.name)
+        train, test = os.path.join(at, one.train), os.path.join(at, one.test)
         if os.path.exists(train):
-            test = os.path.join(folder, one.name, one.test)
             return Found(one, train, test if os.path.exists(test) else None), ""
-    return None, (f"{one.title} is not there: get it from {one.source} and put {one.train} and {one.test} into "
-                  f"{os.path.join(folders[0], one.name)}")
+        names = [os.path.join(at, name) for name in one.downloaded]
+        if names and made and all(os.path.exists(name) for name in names):
+            return as_text(one, names, os.path.join(made, one.name)), ""
+    names = ", ".join(dict.fromkeys(one.downloaded or (one.train, one.test)))
+    return None, (f"{one.title} is not there: get it from {one.source} and put {names} (or {one.train} and {one.test}, "
+                  f"XMLRepository text) into {os.path.join(folders[0], one.name)}")
+
+
+def as_text(one, names, folder):
+    """Train and test rows as XMLRepository text with a header, whether they are files of their own (the header may be
+    missing, and a comma be followed by a blank: LSHTC's text) or one file with the first column of two split files."""
+    def read(path):
+        with open(path, encoding="utf-8") as file:
+            lines = [re.sub(r",\s+", ",", line) for line in file]
+        if len(lines[0].split()) == 3 and ":" not in lines[0]:
+            return lines[0].split(), lines[1:]
+        features = 1 + max(int(pair.split(":")[0]) for line in lines for pair in line.split()[1:])
+        return [str(len(lines)), str(features), "0"], lines
+
+    def chosen(rows, split):
+        with open(split, encoding="utf-8") as file:
+            return [rows[int(line.split()[0]) - 1] for line in file]
+    paths = []
+    for part, name in zip(("train", "test"), names[-2:]):
+        def write(path, name=name):
+            header, rows = read(name if len(names) == 2 else names[0])
+            write_rows(path, header, rows if len(names) == 2 else chosen(rows, name))
+        paths.append(whole_write(os.path.join(folder, f"downloaded-{part}.txt"), write))
+    return Found(one, *paths)
 
 
 def cut(found):

@@ -30,7 +30,9 @@ def sections(results, tables, notes):
         {"title": "Figure 4: the two double sums", "text": ["U-max on the paper's double sum and on Raman's."], "plots": fourth},
         {"title": "Beyond the paper: distance to the optimum", "tables": some("optimum")},
     ]
-    return [section for section in made if section.get("tables") or section.get("plots")]
+    for section in made:
+        section["plots"] = [plot for plot in section.get("plots", []) if plot["lines"]]  # none where nothing was run
+    return [section for section in made if section.get("tables") or section["plots"]]
 
 
 def write(path, results, tables, notes, title="The paper's experiments, reproduced and corrected"):

@@ -1,7 +1,7 @@
 """Runs of truemax, kept: one that is there is not run again.
 
-A run is known by the program that made it (the hash of its file), its arguments and the hash of its data. What it gave
-lies in build/paper/runs as one JSON file, which says everything that is needed to run it again.
+A run is known by its arguments and the hash of its data, and counts only where the same program made it (the hash of its
+file). What it gave lies in build/paper/runs as one JSON file, which says everything that is needed to run it again.
 """
 import concurrent.futures
 import dataclasses
@@ -54,10 +54,10 @@ class Runner:
         self.program, self.folder = program, os.path.join(folder, "runs")
         self.any_build = any_build
         os.makedirs(self.folder, exist_ok=True)
-        self.build = "any" if any_build else file_hash(program)
+        self.build = file_hash(program)
 
     def path(self, spec):
-        told = {**dataclasses.asdict(spec), "build": self.build,
+        told = {**dataclasses.asdict(spec),
                 "files": [file_hash(name) if os.path.exists(name) else name for name in spec.files]}
         for name in ("cost", "test"):
             told.pop(name)
@@ -72,7 +72,8 @@ class Runner:
         if not os.path.exists(path):
             return None
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
+            outcome = json.load(file)
+        return outcome if self.any_build or outcome["build"] == self.build else None
 
     def train(self, spec, epochs, stem, every, model):
         """One call of the program: its events, and why it stopped early."""
@@ -112,7 +113,7 @@ class Runner:
         evaluations = [event for event in events if event["event"] == "evaluate"]
         start = next(event for event in events if event["event"] == "start")
         outcome = {"set": spec.set, "part": spec.part, "protocol": spec.protocol, "method": spec.method,
-                   "step": spec.step, "seed": spec.seed, "build": file_hash(self.program), "diverged": diverged,
+                   "step": spec.step, "seed": spec.seed, "build": self.build, "diverged": diverged,
                    "data": start["data"], "evaluations": evaluations,
                    "double_softmax": {str(epoch): value for epoch, value in sorted(doubled.items())},
                    "seconds": time.monotonic() - begin, "command": ["truemax", *command[1:]]}

@@ -32,6 +32,7 @@ OptionTable add_inspect(CLI::App& program, int& exit_code);
 OptionTable add_generate(CLI::App& program, int& exit_code);
 OptionTable add_compare(CLI::App& program, int& exit_code);
 OptionTable add_tune(CLI::App& program, int& exit_code);
+OptionTable add_report(CLI::App& program, int& exit_code);
 void add_methods(CLI::App& program, int& exit_code);
 
 // A section of docs/options.md.

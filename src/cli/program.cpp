@@ -100,7 +100,8 @@ int run_commands(int argc, const char* const* argv) {
                                       {"truemax inspect MODEL", add_inspect(program, exit_code)},
                                       {"truemax generate OUT", add_generate(program, exit_code)},
                                       {"truemax compare DATA...", add_compare(program, exit_code)},
-                                      {"truemax tune DATA", add_tune(program, exit_code)}};
+                                      {"truemax tune DATA", add_tune(program, exit_code)},
+                                      {"truemax report RUN...", add_report(program, exit_code)}};
   add_methods(program, exit_code);
   add_options(program, exit_code, pages);
   try {

@@ -1,0 +1,60 @@
+// truemax report
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "report/page.hpp"
+#include "report/run_page.hpp"
+
+namespace truemax {
+namespace {
+
+struct ReportCommand {
+  std::vector<std::string> logs;
+  std::string out;
+};
+
+// report.html, or the first of report-2, report-3, ... that is free: nothing is overwritten unasked.
+std::string free_name() {
+  std::string name = "report.html";
+  std::error_code error;
+  for (int i = 2; std::filesystem::exists(name, error); ++i) name = fmt::format("report-{}.html", i);
+  return name;
+}
+
+int run_report(ReportCommand& command) {
+  if (command.out.empty()) command.out = free_name();
+  for (const std::string& log : command.logs)
+    if (same_file(log, command.out))
+      throw UserError(fmt::format("--out {}: this is one of the logs; give another name", command.out));
+  require_writable(command.out, 0, "out");
+  std::vector<ReportedRun> runs;
+  for (const std::string& log : command.logs) runs.push_back(read_reported_run(log));
+  write_file(command.out, page_html(run_page(runs)), "out");
+  say(stdout, "{}: {} {}\n", command.out, runs.size(), runs.size() == 1 ? "run" : "runs");
+  return kSuccess;
+}
+
+}  // namespace
+
+OptionTable add_report(CLI::App& program, int& exit_code) {
+  CLI::App* app = program.add_subcommand("report", "A page with tables and curves of runs, from their logs");
+  auto command = std::make_shared<ReportCommand>();
+  app->add_option("RUN", command->logs, "Run logs (JSON lines): one or more")->required();
+  OptionTable table;
+  table.text(
+      "out", "FILE", &command->out,
+      "Where the page goes: one HTML file that needs nothing else. Without it: report.html, or report-2 "
+      "and so on where that exists.");
+  bind_options(*app, table);
+  app->footer(
+      "Example:\n  truemax train train.txt --method implicit --model none --log implicit.jsonl\n"
+      "  truemax train train.txt --method umax --classes-per-step 5 --model none --log umax.jsonl\n"
+      "  truemax report implicit.jsonl umax.jsonl --out report.html");
+  app->callback([command, &exit_code] { exit_code = run_report(*command); });
+  return table;
+}
+
+}  // namespace truemax

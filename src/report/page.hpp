@@ -1,0 +1,15 @@
+// A page of tables that sort and curves that can be switched on and off: one HTML file that stands on its
+// own. What it shows is JSON, described at the top of the script in page.html.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace truemax {
+
+extern const std::string_view kPageTemplate;
+
+std::string page_html(const nlohmann::ordered_json& data);
+
+}  // namespace truemax

@@ -1,0 +1,253 @@
+#!/usr/bin/python3
+"""experiments/paper: the authors' measurement, the cuts and splits, runs that are kept, the authors' records reproduced on the
+small sets, and the report in a browser. The whole of it is `./dev paper`."""
+import dataclasses
+import gzip
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+import browser
+from support import DATA, PROGRAM, ROOT, ProgramTest, data_file
+
+sys.path.insert(0, ROOT)
+from experiments.paper import authors, docs, measure, plan, protocol, registry, runs, tables  # noqa: E402
+
+
+def open_lines(path):
+    with open(path, encoding="utf-8") as file:
+        return file.readlines()
+
+
+class Measure(ProgramTest):
+    def test_the_double_softmax_is_that_of_plain_loops(self):
+        random_ = np.random.default_rng(4)
+        for scale in (0, 1, 30, 1e4):  # from all alike to one-hot
+            weights = (scale * random_.normal(size=(7, 5))).astype(np.float32)
+            rows = measure.sparse.csr_matrix(random_.normal(size=(40, 5)).astype(np.float32).astype(np.float64))
+            classes = [str(k) for k in range(7)]
+            labels = [str(k) for k in random_.integers(0, 8, 40)]  # "7" is no class of the model
+            double, single, wrong, count = 0.0, 0.0, 0, 0
+            for x, label in zip(rows.toarray(), labels):
+                if label == "7":
+                    continue
+                z = [math.fsum(float(w) * v for w, v in zip(row, x)) for row in weights]
+                top, y = max(z), int(label)
+                total = math.fsum(math.exp(v - top) for v in z)
+                p = [math.exp(v - top) / total for v in z]
+                single += math.log(total) - (z[y] - top)
+                double += math.log(math.fsum(math.exp(v) for v in p)) - p[y]
+                wrong += z[y] < top
+                count += 1
+            got = measure.losses(weights, classes, rows, labels)
+            self.assertAlmostEqual(got["double_softmax"], double / count, 9)
+            self.assertAlmostEqual(got["log_loss"] / (single / count), 1, 6)
+            self.assertAlmostEqual(got["error"], wrong / count, 12)
+
+    def test_the_true_log_loss_is_the_program_s(self):
+        data = self.generate("data.txt", rows=300)
+        self.fine("train", data, "--normalize", "l2", "--method", "implicit", "--step", 5, "--epochs", 5, "--model", "m.safetensors",
+                  "--log", "none")
+        got = measure.measure(self.path("m.safetensors"), data)
+        wanted = self.metrics("m.safetensors", data)
+        self.assertAlmostEqual(got["log_loss"], wanted["log_loss"], 5)
+        self.assertAlmostEqual(got["error"], wanted["error"], 12)
+
+
+class Registry(ProgramTest):
+    def set_of(self, rows, name="bibtex", part="train"):
+        folder = self.path(os.path.join("data", name))
+        os.makedirs(folder, exist_ok=True)
+        with gzip.open(os.path.join(folder, f"{part}.txt.gz"), "wt") as file:
+            file.write(f"{len(rows)} 40 9\n" + "".join(row + "\n" for row in rows))
+        return registry.find(registry.BY_NAME[name], [self.path("data")])[0]
+
+    def test_the_recorded_split_has_three_quarters_of_the_rows_that_count(self):
+        rows = [f"{i % 5} {i % 40}:1" for i in range(45)] + [" 3:1", "2 "]
+        self.set_of([f"1 {i}:2" for i in range(15)], part="test")
+        found = self.set_of(rows)
+        split = registry.recorded(found, self.path("made"))
+        (_, train), (_, test) = registry.lines_of(split.train), registry.lines_of(split.test)
+        self.assertEqual((len(train), len(test)), (45, 15))
+        self.assertEqual(sorted(train + test), sorted(line + "\n" for line in rows[:45] + [f"1 {i}:2" for i in range(15)]))
+
+    def test_every_tenth_row_is_for_the_steps_and_shapes_are_counted(self):
+        found = self.set_of([f"{i % 3},8 {i % 40}:1 39:2" for i in range(35)])
+        files = registry.tenth(found, self.path("made"))
+        self.assertEqual([row.split(" ")[1] for row in registry.lines_of(files[0])[1]], ["0:1", "10:1", "20:1", "30:1"])
+        self.assertEqual(registry.shape(found, files, self.path("made")), {"rows": 4, "classes": 3, "nonzeros": 2.0})
+
+    def test_a_set_that_is_not_there_is_named_with_where_to_put_it(self):
+        for one in registry.SETS:
+            found, why = registry.find(one, [self.path("nowhere")])
+            self.assertIsNone(found)
+            for word in (one.title, one.source, one.train, *one.downloaded, self.path(os.path.join("nowhere", one.name))):
+                self.assertIn(word, why)
+
+    def test_files_as_downloaded_become_train_and_test_rows(self):
+        os.makedirs(self.path("data/bibtex"))
+        self.write("data/bibtex/Bibtex_data.txt", "4 9 5\n1,2 0:1\n2 1:1\n3 2:1\n4 3:1\n")
+        self.write("data/bibtex/bibtex_trSplit.txt", "4 1\n2 3\n1 1\n")
+        self.write("data/bibtex/bibtex_tstSplit.txt", "3 2\n")
+        os.makedirs(self.path("data/wikismall"))
+        self.write("data/wikismall/train.txt", "5, 6 3:1 8:2\n7 1:1\n")
+        self.write("data/wikismall/test.txt", "5 2:1\n")
+        texts = {}
+        for name in ("bibtex", "wikismall"):
+            found, _ = registry.find(registry.BY_NAME[name], [self.path("data")], self.path("made"))
+            texts[name] = ["".join(open_lines(path)) for path in (found.train, found.test)]
+        self.assertEqual(texts["bibtex"], ["3 9 5\n4 3:1\n2 1:1\n1,2 0:1\n", "1 9 5\n3 2:1\n"])
+        self.assertEqual(texts["wikismall"], ["2 9 0\n5,6 3:1 8:2\n7 1:1\n", "1 3 0\n5 2:1\n"])
+
+    def test_differences_from_table_1_are_told(self):
+        found = registry.Found(registry.BY_NAME["bibtex"], "x")
+        self.assertEqual(registry.difference(found, {"classes": 146, "features": 1836, "rows": 4880}), "K is 146, not 147")
+        self.assertEqual(registry.difference(found, {"classes": 147, "features": 1836, "rows": 4880}), "as in Table 1")
+
+    def test_a_twin_has_the_rows_features_and_classes_of_its_set(self):
+        one = dataclasses.replace(registry.BY_NAME["eurlex"], paper=(30, 50, 400), recorded_rows=400, nonzeros=6)
+        twin = registry.twin(one, PROGRAM, self.path("made"))
+        header, rows = registry.lines_of(twin.train)
+        self.assertEqual((header[0], header[1], len({row.split(" ")[0] for row in rows})), ("400", "50", 30))
+        self.assertIn("twin", twin.name + twin.title)
+
+
+class Records(unittest.TestCase):
+    def test_the_transcription_agrees_with_the_tables_of_the_paper(self):
+        """Table 3 is the records' last values divided by Implicit's, so either shows a slip in the other. Two are the
+        paper's: NCE on Bibtex repeats OVE's 12.65, and a step of WikiSmall."""
+        tuned = authors.load()["tuned"]
+        for name in authors.ORDER:
+            base = tuned[name]["implicit"]["train"][-1][2]
+            for method, printed, step in zip(authors.METHODS, authors.TABLE_3[name], authors.TABLE_2[name]):
+                found = tuned[name][method]["train"][-1]
+                self.assertEqual(found[0], protocol.EPOCHS)
+                wanted = 12.42 if (name, method) == ("bibtex", "nce") else printed
+                self.assertAlmostEqual(found[2] / base, wanted, delta=0.0055, msg=f"{name} {method}")
+                if (name, method) != ("wikismall", "vanilla"):  # 1e-5 in the records, 1e-4 in the table
+                    self.assertEqual(tuned[name][method]["step"], step)
+
+
+class AsRecorded(ProgramTest):
+    """The authors' final train log-loss, one seed: within 10% for the double-sum methods, the double softmax of the
+    others within 5%."""
+
+    def check(self, name, methods=protocol.PAPER_METHODS):
+        data_file(name)
+        found, _ = registry.find(registry.BY_NAME[name], [DATA])
+        made = plan.Plan([found], self.path("data"), methods=methods, seeds=(1,))
+        runner = runs.Runner(PROGRAM, self.path("out"))
+        outcomes = runner.all([dataclasses.replace(spec, every=0, double_softmax=spec.double_softmax[:1])
+                               for spec in made.as_recorded()], 2, name)
+        self.assertEqual(len(outcomes), len(methods))
+        for key, outcome in outcomes.items():
+            method = protocol.BY_NAME[key[3]]
+            theirs = authors.load()["tuned"][name][method.name]["train"][-1][2]
+            self.assertEqual(outcome["diverged"], "", f"{name} {method.name}")
+            ours = outcome["double_softmax"]["50"]["double_softmax"] if method.biased_of_paper else plan.end_loss(outcome)
+            print(f"{name} {method.title}: {ours:.4f}, authors {theirs:.4f} ({100 * (ours / theirs - 1):+.1f}%)")
+            self.assertLess(abs(ours / theirs - 1), 0.05 if method.biased_of_paper else 0.10, f"{name} {method.name}")
+
+    def test_bibtex(self):
+        self.check("bibtex")
+
+    def test_delicious(self):
+        self.check("delicious")
+
+    def test_mnist(self):
+        self.check("mnist", tuple(protocol.BY_NAME[name] for name in ("implicit", "umax", "vanilla")))
+
+
+class Whole(ProgramTest):
+    """`./dev paper-quick` on a generated set that lies where Bibtex would."""
+
+    def paper(self, *more, program=PROGRAM):
+        return subprocess.run(["/usr/bin/python3", "-m", "experiments.paper", "--quick", "--data", self.path("data"), "--out",
+                               self.path("out"), "--program", program, *more], cwd=ROOT, capture_output=True, text=True)
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.path("data/bibtex"))
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 100, rows=300)
+        for part in ("train", "test"):
+            with gzip.open(self.path(f"data/bibtex/{part}.txt.gz"), "wb") as file:
+                file.write(self.read(f"{part}.txt"))
+
+    def test_it_runs_once_and_the_page_works_in_a_browser(self):
+        done = self.paper()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kept = {}
+        for at, _, files in os.walk(self.path("out/runs")):
+            kept.update({os.path.join(at, name): os.stat(os.path.join(at, name)).st_mtime_ns for name in files})
+        self.assertGreater(len(kept), 50)
+        self.assertTrue(all(name.endswith(".json") for name in kept), "no half-made file is left")
+        again = self.paper()
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual({name: os.stat(name).st_mtime_ns for name in kept}, kept)
+        self.assertIn("K is 12, not 147", self.read("out/tables/table-1.csv").decode())
+
+        with open(self.path("out/report.html"), encoding="utf-8") as file:
+            data = json.loads(re.search(r'id="data">(.*?)</script>', file.read(), re.S)[1])
+        plots = [plot for section in data["sections"] for plot in section["plots"]]
+        made = [table["id"] for section in data["sections"] for table in section.get("tables", [])]
+        for table in ("table-1", "table-2", "recorded", "table-3-recorded", "table-3", "table-4"):
+            self.assertIn(table, made)
+        for figure in ("figure-1-bibtex", "figure-1-wikismall", "figure-1-written-bibtex", "figure-2-bibtex", "figure-3-bibtex",
+                       "figure-3-tenth-bibtex", "figure-4-bibtex", "figure-4-authors"):
+            self.assertIn(figure, [plot["id"] for plot in plots])
+        for plot in plots:
+            for kind in ("svg", "png"):
+                self.assertTrue(os.path.exists(self.path(f"out/figures/{plot['id']}.{kind}")), plot["id"])
+        for dark in (False, True):
+            html, console = browser.open_page(self.path("out/report.html"), dark=dark, picture=f"paper{'-dark' * dark}.png")
+            self.assertEqual(console, [])
+            self.assertIn('data-ready="yes"', html)
+            for plot in plots:
+                self.assertRegex(html, rf'<figure id="{re.escape(plot["id"])}">.*?<svg.*?<path')
+
+    def test_another_program_does_not_take_the_runs_of_this_one(self):
+        runner = runs.Runner(PROGRAM, self.path("out"))
+        found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
+        made = plan.Plan([found], self.path("made"), seeds=(1,), epochs=2)
+        spec = made.final(found, protocol.BY_NAME["implicit"], 1.0, 1)
+        runner.make(spec)
+        self.assertIsNotNone(runner.found(spec))
+        self.assertIsNone(runner.found(dataclasses.replace(spec, seed=2)))
+        other = self.write("other", "another program")
+        self.assertIsNone(runs.Runner(other, self.path("out")).found(spec))
+        self.assertIsNotNone(runs.Runner(other, self.path("out"), any_build=True).found(spec))
+
+    def test_a_run_that_diverges_is_kept_as_such(self):
+        runner = runs.Runner(PROGRAM, self.path("out"))
+        found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
+        made = plan.Plan([found], self.path("made"), seeds=(1,))
+        outcome = runner.make(made.final(found, protocol.BY_NAME["vanilla"], 1000.0, 1))
+        self.assertIn("diverged", outcome["diverged"])
+        self.assertIsNone(plan.end_loss(outcome))
+        self.assertEqual(tables.spread([None, None])["text"], "diverged")
+
+
+class Docs(ProgramTest):
+    def test_the_page_of_the_paper_gets_its_tables_from_the_runs(self):
+        page = self.write("paper.md", "words\n<!-- table: one -->\nold\n<!-- end -->\n<!-- table: other -->\nstays\n<!-- end -->\n")
+        docs.refresh([{"id": "one", "columns": ["a", "b"], "rows": [["x", {"text": "1.0", "value": 1}]]}], self.folder, page)
+        self.assertEqual(self.read("paper.md").decode(), "words\n<!-- table: one -->\n| a | b |\n| --- | --- |\n| x | 1.0 |\n"
+                         "<!-- end -->\n<!-- table: other -->\nstays\n<!-- end -->\n")
+
+    def test_every_table_and_picture_of_the_page_is_there(self):
+        with open(docs.PAGE, encoding="utf-8") as file:
+            text = file.read()
+        blocks = docs.BLOCK.findall(text)
+        self.assertGreater(len(blocks), 4)
+        for name in docs.PICTURE.findall(text):
+            self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", "paper", name + ".svg")), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
