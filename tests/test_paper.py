@@ -174,7 +174,7 @@ class Whole(ProgramTest):
     def setUp(self):
         super().setUp()
         os.makedirs(self.path("data/bibtex"))
-        self.generate("train.txt", "--test", "test.txt", "--test-rows", 100, rows=300)
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 100, rows=1200)  # a tenth holds a batch of 100
         for part in ("train", "test"):
             with gzip.open(self.path(f"data/bibtex/{part}.txt.gz"), "wb") as file:
                 file.write(self.read(f"{part}.txt"))
