@@ -223,6 +223,13 @@ class Whole(ProgramTest):
         self.assertIsNone(runs.Runner(other, self.path("out")).found(spec))
         self.assertIsNotNone(runs.Runner(other, self.path("out"), any_build=True).found(spec))
 
+    def test_what_an_end_in_the_middle_left_is_cleared(self):
+        os.makedirs(self.path("out/runs/x"))
+        dead = self.write(f"out/runs/x/a.part{2**22 + 1}.jsonl", "half")  # above the largest process id
+        alive = self.write(f"out/runs/x/a.part{os.getpid()}.jsonl", "half")
+        runs.Runner(PROGRAM, self.path("out"))
+        self.assertEqual((os.path.exists(dead), os.path.exists(alive)), (False, True))
+
     def test_a_run_that_diverges_is_kept_as_such(self):
         runner = runs.Runner(PROGRAM, self.path("out"))
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])

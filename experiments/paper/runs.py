@@ -6,9 +6,11 @@ file). What it gave lies in build/paper/runs as one JSON file, which says everyt
 import concurrent.futures
 import dataclasses
 import functools
+import glob
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -55,6 +57,14 @@ class Runner:
         self.any_build = any_build
         os.makedirs(self.folder, exist_ok=True)
         self.build = file_hash(program)
+        self.clear_leftovers()
+
+    def clear_leftovers(self):
+        """Half-made files of processes that are no more."""
+        for path in glob.glob(os.path.join(self.folder, "*", "*.part*")):
+            owner = re.search(r"\.part(\d+)", path)
+            if owner and not os.path.exists(f"/proc/{owner[1]}"):
+                os.unlink(path)
 
     def path(self, spec):
         told = {**dataclasses.asdict(spec),
