@@ -46,7 +46,10 @@ METHODS = (
     Method("vanilla", "Vanilla", "vanilla", 1, 5),
     Method("umax", "U-max", "umax", 1, 5, ("--delta", "1"), ("--delta", "1")),
     Method("implicit", "Implicit", "implicit", 1, 1),
-    Method("is-corrected", "IS corrected", "importance", BATCH, 5, of_paper=False),
+    Method("ove-row", "OVE 1x5", "ove", 1, 5, of_paper=False),
+    Method("nce-row", "NCE 1x5", "nce", 1, 5, of_paper=False),
+    Method("is-row", "IS 1x5", "importance", 1, 5, ("--no-log-q",), of_paper=False),
+    Method("is-corrected", "IS 1x5 corrected", "importance", 1, 5, of_paper=False),
     Method("scent", "SCENT", "scent", 1, 5, of_paper=False),
     Method("prox", "prox", "prox", 1, 5, of_paper=False),
     Method("prox-blocks", "prox, blocks", "prox", 1, 16, ("--draw", "head-blocks"), of_paper=False),
@@ -73,7 +76,7 @@ def arguments(method, protocol, step, seed, classes=None):
         step = step * method.rows
         more = ["--visit", "file", "--draw", "uniform-skip", *method.recorded_options]
     else:
-        if method.name == "ove" and classes:
+        if method.method == "ove" and method.rows > 1 and classes:
             step = step * (classes - 1) / classes  # (K-1)/m: the draw of a batch weighs K/m, and the step is linear in it
         more = ["--visit", "random", *method.options]
     if method.method == "exact":
