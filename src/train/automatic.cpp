@@ -272,7 +272,8 @@ class Search {
       with.epochs = e, with.steps = 0;
       const double found = trial("epochs", data, judge, with, 0);
       if (over()) return;
-      if (out_of_time()) {  // no room to look for the best number: all that fit
+      // No room to look for the best number: all that fit.
+      if (out_of_time() || (cut_ && best == kInfinity)) {
         o.epochs = kUnlimitedEpochs;
         break;
       }
