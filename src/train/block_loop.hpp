@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "core/parallel.hpp"
 #include "core/team.hpp"
 #include "data/dataset.hpp"
 #include "draw/draw.hpp"
@@ -37,8 +38,10 @@ class BlockLoop {
       : draw_(draw), lock_free_(options.lock_free) {
     constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
     far_ = Weights::bytes_needed(data.classes->size(), data.space->features) > kNear;
+    // Members wait for each other: more of them than cores would wait for the system.
     const std::size_t threads =
-        options.lock_free ? options.thread_count() : useful_threads(data, options, draw);
+        std::min(available_threads(),
+                 options.lock_free ? options.thread_count() : useful_threads(data, options, draw));
     if (threads > 1) team_ = std::make_unique<Team>(threads);
     const std::size_t members = team_ ? team_->size() : 1;
     const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
