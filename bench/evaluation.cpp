@@ -37,7 +37,7 @@ HWY_INLINE void launder_vector(LineV& v) {
 #endif
 }
 
-template <std::size_t kBlocks>
+template <std::size_t kBlocks, bool kSoon>
 void touch_rows(CsrView rows, std::size_t first, std::size_t count, const float* HWY_RESTRICT block,
                 std::size_t features, FastAhead& ahead) {
   const LineTag d;
@@ -55,6 +55,9 @@ void touch_rows(CsrView rows, std::size_t first, std::size_t count, const float*
     for (std::size_t j = begin; j < end; ++j) {
       const float* line = block + std::size_t{rows.index[j]} * kLanes;
       use(rows.value[j]);
+      if (kSoon)
+        for (std::size_t b = 0; b < kBlocks; ++b)
+          __builtin_prefetch(block + b * stride + std::size_t{rows.index[j + kFastSoon]} * kLanes, 0, 2);
       for (std::size_t b = 0; b < kBlocks; ++b)
         for (std::size_t v = 0; v < kLineVectors; ++v) {
           LineV w = hn::Load(d, line + b * stride + v * kLineWidth);
@@ -72,12 +75,14 @@ void touch_rows(CsrView rows, std::size_t first, std::size_t count, const float*
 
 void touch_rows_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
                      std::size_t blocks, std::size_t features, FastAhead& ahead) {
-  if (blocks == kFastBlocks)
-    touch_rows<kFastBlocks>(rows, first, count, block, features, ahead);
+  if (blocks == kFastBlocks && ahead.soon)
+    touch_rows<kFastBlocks, true>(rows, first, count, block, features, ahead);
+  else if (blocks == kFastBlocks)
+    touch_rows<kFastBlocks, false>(rows, first, count, block, features, ahead);
   else if (blocks == 2)
-    touch_rows<2>(rows, first, count, block, features, ahead);
+    touch_rows<2, false>(rows, first, count, block, features, ahead);
   else
-    touch_rows<1>(rows, first, count, block, features, ahead);
+    touch_rows<1, false>(rows, first, count, block, features, ahead);
 }
 
 // Multiply-adds of whole vectors: twelve sums that do not wait for each other. Returns the operations done.
@@ -141,8 +146,9 @@ Dataset first_rows(const Dataset& data, std::size_t count) {
   return out;
 }
 
-// All lines and exps of an evaluation, in the order of the pass in float32.
-void touch(const Weights& weights, CsrView rows) {
+// All lines and exps of an evaluation, in the order of the pass in float32. `soon`: the lines of the rows to
+// come are asked for as there.
+void touch(const Weights& weights, CsrView rows, bool soon) {
   const std::size_t blocks = weights.blocks(), count = rows.rows();
   const std::size_t group = fast_group_rows(weights, count, 1);
   for (std::size_t first = 0; first < count; first += group) {
@@ -150,8 +156,8 @@ void touch(const Weights& weights, CsrView rows) {
     const FastRows arranged(weights, rows, first, size);
     for (std::size_t b = 0, next = 0; b < blocks; b = next) {
       next = b + fast_together(blocks - b);
-      FastAhead ahead;
-      if (next < blocks) ahead = fast_ahead(weights, arranged, next, size);
+      FastAhead ahead = fast_ahead(weights, arranged, next, size);
+      ahead.soon = ahead.soon && soon;
       HWY_DYNAMIC_DISPATCH(touch_rows_here)
       (arranged.view(), 0, size, weights.block(b), next - b, weights.features(), ahead);
     }
@@ -218,7 +224,7 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   }
 
   double evaluation = 1e300, evaluation_wall = 1e300, evaluation_many = 1e300, bound = 1e300,
-         prediction = 1e300, peak = 0;
+         bound_soon = 1e300, prediction = 1e300, peak = 0;
   double wall = 1e300;
   const auto time = [&wall](double& best, const auto& work) {
     const double begin = thread_seconds(), begin_wall = now();
@@ -231,7 +237,8 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   for (std::size_t round = 0; round < rounds; ++round) {
     time(evaluation, [&] { evaluate(weights, part, 1); });
     evaluation_wall = std::min(evaluation_wall, wall);
-    time(bound, [&] { touch(weights, rows); });
+    time(bound, [&] { touch(weights, rows, false); });
+    time(bound_soon, [&] { touch(weights, rows, true); });
     double unused = 1e300;
     time(unused, [&] { evaluate(weights, part, threads); });
     evaluation_many = std::min(evaluation_many, wall);
@@ -240,6 +247,7 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
     const double operations = HWY_DYNAMIC_DISPATCH(multiply_add_here)(5000000);
     peak = std::max(peak, operations / (thread_seconds() - start));
   }
+  bound = std::min(bound, bound_soon);  // the better of two ways to do the least
   const double lines = static_cast<double>(part.rows.nonzeros()) * static_cast<double>(weights.blocks());
   const double operations = 2 * lines * static_cast<double>(kLanes);
   nlohmann::ordered_json out{{"file", path},

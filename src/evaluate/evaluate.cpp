@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/parallel.hpp"
 #include "evaluate/evaluate_rows.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pass.hpp"
@@ -22,6 +23,8 @@ constexpr std::size_t kNearBytes = std::size_t{2} << 20;
 // Sums over examples and rows, finished into Metrics.
 class Tally {
  public:
+  using Hits = std::array<std::uint8_t, kPrecisionAt.size()>;
+
   void add_example(double weight, double loss, bool correct, double confidence) {
     weight_ += weight;
     loss_ += weight * loss;
@@ -33,15 +36,25 @@ class Tally {
     ++examples_;
   }
 
-  void add_row(double weight, std::span<const ClassId> labels, std::span<const ClassId> best) {
+  void add_row(double weight, const Hits& hits) {
     rows_ += weight;
-    double hits = 0;
+    for (std::size_t i = 0; i < hits.size(); ++i) hits_[i] += weight * static_cast<double>(hits[i]);
+  }
+
+  // How many of the first k best classes are labels, for each k of kPrecisionAt.
+  static Hits count_hits(std::span<const ClassId> labels, std::span<const ClassId> best) {
+    Hits out{};
+    std::uint8_t hits = 0;
     std::size_t looked = 0;
     for (std::size_t i = 0; i < kPrecisionAt.size(); ++i) {
       for (const std::size_t k = std::min(kPrecisionAt[i], best.size()); looked < k; ++looked)
-        if (std::find(labels.begin(), labels.end(), best[looked]) != labels.end()) ++hits;
-      hits_[i] += weight * hits;
+        if (labels.size() == 1)
+          hits += static_cast<std::uint8_t>(labels[0] == best[looked]);  // the usual case, without a branch
+        else if (std::find(labels.begin(), labels.end(), best[looked]) != labels.end())
+          ++hits;
+      out[i] = hits;
     }
+    return out;
   }
 
   Metrics finish(const DataStatistics& statistics) const {
@@ -67,6 +80,72 @@ class Tally {
   std::array<double, kPrecisionAt.size()> hits_{};
   double rows_ = 0;  // the sum of their weights
   std::uint64_t examples_ = 0;
+};
+
+// The first example of `row` or of a later one: examples stand in the order of their rows.
+std::size_t first_example(const Dataset& data, std::size_t row) {
+  if (data.example_row.empty()) return std::min(row, data.size());
+  return static_cast<std::size_t>(std::lower_bound(data.example_row.begin(), data.example_row.end(), row) -
+                                  data.example_row.begin());
+}
+
+// What the tally needs of the rows of a slice. Found on all threads; the sums are then taken in the order of
+// the rows, by one.
+class Figures {
+ public:
+  void find(const Weights& weights, const Dataset& data, const PassResult& pass, std::size_t first,
+            std::size_t threads) {
+    constexpr std::size_t kChunk = 1024;
+    const std::size_t rows = pass.highest.size();
+    first_example_ = first_example(data, data.row_at(first));
+    const std::size_t end = first_example(data, data.row_at(first + rows - 1) + 1);
+    of_row_.resize(rows);
+    loss_.resize(end - first_example_);
+    correct_.resize(end - first_example_);
+    parallel_for((rows + kChunk - 1) / kChunk, threads, [&](std::size_t chunk) {
+      std::size_t r = chunk * kChunk;
+      std::size_t example = first_example(data, data.row_at(first + r));
+      for (const std::size_t stop = std::min(rows, r + kChunk); r < stop; ++r) {
+        const std::size_t row = data.row_at(first + r);
+        const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
+        const double highest = pass.best_score[r * pass.top];
+        of_row_[r] = {.confidence = highest == pass.highest[r] ? 1 / pass.excess[r]  // exp(0) is 1
+                                                               : pass.probability(r, highest),
+                      .hits = Tally::count_hits(data.labels_of_row(row), best)};
+        for (; example < data.size() && data.row_of(example) == row; ++example) {
+          const ClassId y = data.label[example];
+          const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
+          const double z = place < best.size() ? pass.best_score[r * pass.top + place]
+                                               : score(weights, data.rows.row(row), y);
+          loss_[example - first_example_] = pass.loss(r, z);
+          correct_[example - first_example_] = place == 0;
+        }
+      }
+    });
+  }
+
+  void add_to(Tally& tally, const Dataset& data, std::size_t first, std::vector<double>* row_loss) const {
+    std::size_t example = first_example_;
+    for (std::size_t r = 0; r < of_row_.size(); ++r) {
+      const std::size_t row = data.row_at(first + r);
+      tally.add_row(data.weight_of_row(row), of_row_[r].hits);
+      for (; example < data.size() && data.row_of(example) == row; ++example) {
+        const double weight = data.example_weight(example), loss = loss_[example - first_example_];
+        tally.add_example(weight, loss, correct_[example - first_example_] != 0, of_row_[r].confidence);
+        if (row_loss != nullptr) (*row_loss)[first + r] += weight * loss;
+      }
+    }
+  }
+
+ private:
+  struct OfRow {
+    double confidence;
+    Tally::Hits hits;
+  };
+  std::size_t first_example_ = 0;
+  std::vector<OfRow> of_row_;
+  std::vector<double> loss_;           // of each example
+  std::vector<std::uint8_t> correct_;  // of each example: its label is the best class
 };
 
 // The rows of a data set a slice at a time. Those of a part are copied together, few enough to cost nothing.
@@ -116,27 +195,15 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const Dataset& data
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
   RowSlices slices(data, weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows);
   Tally tally;
-  std::size_t example = 0;
+  Figures figures;
+  PassResult pass;
   for (CsrView rows = slices.next(); rows.rows() > 0; rows = slices.next()) {
     const std::size_t first = slices.first();
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
-    const PassResult pass = softmax_pass(weights, rows, options);
+    softmax_pass(weights, rows, options, pass);
     if (!pass.complete) return std::nullopt;
-    for (std::size_t r = 0; r < rows.rows(); ++r) {
-      const std::size_t row = data.row_at(first + r);
-      const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
-      tally.add_row(data.weight_of_row(row), data.labels_of_row(row), best);
-      const double confidence = pass.probability(r, pass.best_score[r * pass.top]);
-      for (; example < data.size() && data.row_of(example) == row; ++example) {
-        const ClassId y = data.label[example];
-        const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
-        const double z = place < best.size() ? pass.best_score[r * pass.top + place]
-                                             : score(weights, data.rows.row(row), y);
-        const double loss = pass.loss(r, z);
-        tally.add_example(data.example_weight(example), loss, best[0] == y, confidence);
-        if (row_loss != nullptr) (*row_loss)[first + r] += data.example_weight(example) * loss;
-      }
-    }
+    figures.find(weights, data, pass, first, threads);
+    figures.add_to(tally, data, first, row_loss);
   }
   return tally.finish(data.statistics);
 }
@@ -162,7 +229,8 @@ Metrics evaluate_class_frequencies(const Dataset& data) {
   const std::span<const ClassId> best(order.data(), top);
   Tally tally;
   for (std::size_t place = 0; place < data.row_count(); ++place)
-    tally.add_row(data.weight_of_row(data.row_at(place)), data.labels_of_row(data.row_at(place)), best);
+    tally.add_row(data.weight_of_row(data.row_at(place)),
+                  Tally::count_hits(data.labels_of_row(data.row_at(place)), best));
   for (std::size_t i = 0; i < data.size(); ++i)
     tally.add_example(data.example_weight(i), std::log(total / share[data.label[i]]),
                       data.label[i] == best[0], share[best[0]] / total);

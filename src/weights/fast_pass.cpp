@@ -9,6 +9,7 @@
 #include "core/parallel.hpp"
 #include "weights/fast_tile.hpp"
 #include "weights/kernels.hpp"
+#include "weights/tile.hpp"
 
 namespace truemax {
 namespace {
@@ -74,9 +75,11 @@ struct Entry {
 };
 
 // The result of a row from its candidates and the sum of its exps relative to its highest score, both in
-// float32; false where the best cannot be told from the rest.
+// float32; false where the best cannot be told from the rest. `exact_scores`: those of all classes in
+// double, where they are known.
 bool write_row(const Weights& weights, RowView x, const PassOptions& options, const Candidates& candidates,
-               std::size_t r, double sum, double error, std::size_t row, PassResult& result) {
+               std::size_t r, double sum, double error, std::size_t row, PassResult& result,
+               const double* exact_scores = nullptr) {
   const float* scores = candidates.scores(r);
   const ClassId* classes = candidates.classes(r);
   const std::size_t size = candidates.size(r), top = result.top;
@@ -90,7 +93,10 @@ bool write_row(const Weights& weights, RowView x, const PassOptions& options, co
       best[i] = classes[i], best_score[i] = static_cast<double>(scores[i]);
   } else {
     std::array<Entry, kFastTop + kSpare> entries;
-    for (std::size_t i = 0; i < size; ++i) entries[i] = {score(weights, x, classes[i]), classes[i]};
+    for (std::size_t i = 0; i < size; ++i) {
+      const ClassId k = classes[i];
+      entries[i] = {exact_scores != nullptr ? exact_scores[k] : score(weights, x, k), k};
+    }
     const auto rank = [&](ClassId k) { return options.tie_rank.empty() ? k : options.tie_rank[k]; };
     std::sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size),
               [&](const Entry& a, const Entry& b) {
@@ -115,6 +121,52 @@ bool write_row(const Weights& weights, RowView x, const PassOptions& options, co
   result.highest[row] = best_score[0];
   result.excess[row] = std::max(sum, 1.0);
   return true;
+}
+
+// fast_group where one block holds all classes: no candidates are kept, and rows are done as soon as they are
+// passed.
+void fast_group_of_few(const Weights& weights, CsrView rows, std::size_t first, std::size_t count,
+                       const PassOptions& options, const FastBounds& bounds, PassResult& result,
+                       std::vector<std::size_t>& declined, std::vector<std::size_t>& alike) {
+  const std::size_t classes = weights.classes(), top = result.top;
+  const FastStart start(weights, 0, 1);
+  const TileStart start_in_double(weights, 0);
+  FastFew few;
+  alignas(64) std::array<double, kFastFewRows * kLanes> exact;
+  Candidates close(1, std::min(top + kSpare, classes));
+  for (std::size_t begin = first; begin < first + count; begin += kFastFewRows) {
+    const std::size_t size = std::min(kFastFewRows, first + count - begin);
+    fast_few(rows, begin, size, weights.block(0), weights.features(), start, classes, top, few);
+    if (options.refine) score_tile(rows, begin, size, weights.block(0), start_in_double, exact.data());
+    for (std::size_t r = 0; r < size; ++r) {
+      const std::size_t row = begin + r;
+      const double absolute = static_cast<double>(few.absolute[r]) * 1.001;
+      const double error = fast_error(bounds, rows.begin[row + 1] - rows.begin[row], absolute);
+      const bool intercepts_alone = absolute == 0 || bounds.memory == 0;
+      if (intercepts_alone || !(error <= kFastError)) {
+        (intercepts_alone ? alike : declined).push_back(row);
+        continue;
+      }
+      const double cut = kFastFewCut * (absolute * bounds.weight + bounds.intercept);
+      const float* z = &few.z[r * kLanes];
+      if (static_cast<double>(few.gap[r]) > 2 * error + cut && !options.refine) {
+        for (std::size_t i = 0; i < top; ++i) {
+          const std::int32_t k = few.best[i * kFastFewRows + r];
+          result.best[row * top + i] = static_cast<ClassId>(k);
+          result.best_score[row * top + i] = static_cast<double>(z[k]);
+        }
+        result.highest[row] = result.best_score[row * top];
+        result.excess[row] = std::max(static_cast<double>(few.sum[r]), 1.0);
+      } else {
+        double* scores = &exact[r * kLanes];
+        if (!options.refine) score_tile(rows, row, 1, weights.block(0), start_in_double, scores);
+        close.begin(0, z, classes);
+        if (!write_row(weights, rows.row(row), options, close, 0, static_cast<double>(few.sum[r]), error, row,
+                       result, scores))
+          declined.push_back(row);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -146,8 +198,8 @@ FastBounds fast_bounds(const Weights& weights, std::size_t threads) {
 
 double fast_error(const FastBounds& bounds, std::size_t nonzeros, double absolute_sum) {
   // Roundings on the way of one product: those of its partial sum, which may hold what is left over of the
-  // row.
-  const double n = static_cast<double>(nonzeros / bounds.chains + bounds.chains);
+  // row. Their number is a power of two.
+  const double n = static_cast<double>((nonzeros >> std::countr_zero(bounds.chains)) + bounds.chains);
   if (nonzeros > kFastNonzeros || !(absolute_sum * bounds.memory < kFastSumHigh) ||
       !(bounds.intercept < kFastSumHigh))
     return std::numeric_limits<double>::infinity();
@@ -158,11 +210,15 @@ double fast_error(const FastBounds& bounds, std::size_t nonzeros, double absolut
 
 FastAhead fast_ahead(const Weights& weights, const FastRows& rows, std::size_t next, std::size_t count) {
   if (rows.features.empty()) return {};
-  return {.block = weights.block(next),
-          .blocks = fast_together(weights.blocks() - next),
-          .features = rows.features.data(),
-          .count = rows.features.size(),
-          .per_row = (rows.features.size() + count - 1) / count};
+  FastAhead ahead{.soon = true};
+  if (next < weights.blocks()) {
+    ahead.block = weights.block(next);
+    ahead.blocks = fast_together(weights.blocks() - next);
+    ahead.features = rows.features.data();
+    ahead.count = rows.features.size();
+    ahead.per_row = (rows.features.size() + count - 1) / count;
+  }
+  return ahead;
 }
 
 std::size_t fast_group_rows(const Weights& weights, std::size_t rows, std::size_t threads) {
@@ -196,7 +252,7 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
   order.reserve(count);
   const std::size_t nonzeros = given.begin.back() - given.begin.front();
   own.begin.reserve(count + 1);
-  own.index.reserve(nonzeros);
+  own.index.reserve(nonzeros + kFastSoon);
   own.value.reserve(nonzeros);
   for (const auto& [key, r] : keys) {
     const RowView x = given.row(r);
@@ -205,11 +261,16 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
     own.value.insert(own.value.end(), x.value.begin(), x.value.end());
     own.begin.push_back(own.index.size());
   }
+  own.index.insert(own.index.end(), kFastSoon, 0);  // for FastAhead::soon
 }
 
 void fast_group(const Weights& weights, CsrView all, std::size_t first, std::size_t count,
                 const PassOptions& options, const FastBounds& bounds, PassResult& result,
                 std::vector<std::size_t>& declined, std::vector<std::size_t>& alike) {
+  if (weights.classes() <= kLanes && result.top <= kFastFewTop) {
+    fast_group_of_few(weights, all, first, count, options, bounds, result, declined, alike);
+    return;
+  }
   const FastRows arranged(weights, all, first, count);
   const CsrView rows = arranged.view();
   const std::size_t blocks = weights.blocks();
@@ -238,8 +299,7 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
     next = b + here;
     const std::size_t lanes = std::min(here * kLanes, weights.classes() - b * kLanes);
     const FastStart start(weights, b, here);
-    FastAhead ahead;
-    if (next < blocks) ahead = fast_ahead(weights, arranged, next, count);
+    FastAhead ahead = fast_ahead(weights, arranged, next, count);
     for (std::size_t r = 0; r < count; r += kTileRows) {
       const std::size_t tile = std::min(kTileRows, count - r);
       FastHits hits{.count = 0, .row = hit_rows.data(), .lanes = hit_lanes.data()};

@@ -56,7 +56,8 @@ struct FastRows {
 constexpr std::size_t fast_together(std::size_t left) {
   return left >= kFastBlocks ? kFastBlocks : left >= 2 ? 2 : 1;
 }
-// The lines of the tile from block `next` on, to be asked for by `count` rows.
+// The lines of the tile from block `next` on, if there is one, to be asked for by `count` rows, and those of
+// the rows to come.
 FastAhead fast_ahead(const Weights& weights, const FastRows& rows, std::size_t next, std::size_t count);
 
 // Rows [first, first + count) of `rows` against all blocks, into the same places of `result`. Rows that it

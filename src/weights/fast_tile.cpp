@@ -36,105 +36,187 @@ HWY_INLINE void prefetch_numbers(CsrView rows, std::size_t begin, std::size_t en
   }
 }
 
-// Scores of rows, [row][kBlocks * kLanes].
-template <std::size_t kBlocks, bool kAbsolute>
-HWY_INLINE void fast_scores(CsrView rows, std::size_t first, std::size_t count,
-                            const float* HWY_RESTRICT block, std::size_t features, const FastStart& start,
-                            float* HWY_RESTRICT z, float* HWY_RESTRICT absolute, FastAhead& ahead) {
+// Scores of a row, [kBlocks * kLanes].
+template <std::size_t kBlocks, bool kAbsolute, bool kSoon>
+HWY_INLINE void fast_scores(CsrView rows, std::size_t row, const float* HWY_RESTRICT block,
+                            std::size_t stride, const FastStart& start, float* HWY_RESTRICT z,
+                            float* HWY_RESTRICT absolute) {
   const FastTag d;
   constexpr std::size_t kVectors = kBlocks * kFastVectors;
   constexpr std::size_t kChains = fast_chains(kBlocks);
-  const std::size_t stride = features * kLanes;
   const FeatureId* HWY_RESTRICT index = rows.index;
   const float* HWY_RESTRICT values = rows.value;
-  for (std::size_t r = 0; r < count; ++r, z += kBlocks * kLanes) {
-    for (std::size_t a = 0; a < ahead.per_row && ahead.count > 0; ++a, ++ahead.features, --ahead.count)
-      for (std::size_t b = 0; b < ahead.blocks; ++b)
-        __builtin_prefetch(ahead.block + b * stride + std::size_t{*ahead.features} * kLanes, 0, 2);
-    const std::size_t begin = rows.begin[first + r], end = rows.begin[first + r + 1];
-    if (kBlocks == 1) prefetch_numbers(rows, begin, end);
-    FastV sum[kChains][kVectors];
-    for (std::size_t v = 0; v < kVectors; ++v) {
-      sum[0][v] = start.scaled ? hn::Zero(d) : hn::Load(d, start.intercept.data() + v * kFastWidth);
-      for (std::size_t c = 1; c < kChains; ++c) sum[c][v] = hn::Zero(d);
-    }
-    FastV size[kChains];
-    for (FastV& of_chain : size) of_chain = hn::Zero(d);
-    const auto add = [&](std::size_t j, std::size_t c) HWY_ATTR {
-      const FastV value = hn::Set(d, values[j]);
-      if (kAbsolute) size[c] = hn::Add(size[c], hn::Abs(value));
-      const float* line = block + std::size_t{index[j]} * kLanes;
-      for (std::size_t v = 0; v < kVectors; ++v) {
-        const float* at = line + v / kFastVectors * stride + v % kFastVectors * kFastWidth;
-        sum[c][v] = hn::MulAdd(value, hn::Load(d, at), sum[c][v]);
-      }
-    };
-    std::size_t j = begin;
-    for (; j + kChains <= end; j += kChains)
-      for (std::size_t c = 0; c < kChains; ++c) add(j + c, c);
-    for (; j < end; ++j) add(j, 0);
-    for (std::size_t step = kChains / 2; step > 0; step /= 2)
-      for (std::size_t c = 0; c < step; ++c)
-        for (std::size_t v = 0; v < kVectors; ++v) sum[c][v] = hn::Add(sum[c][v], sum[c + step][v]);
-    if (start.scaled)
-      for (std::size_t v = 0; v < kVectors; ++v)
-        sum[0][v] = hn::MulAdd(hn::Load(d, start.scale.data() + v * kFastWidth), sum[0][v],
-                               hn::Load(d, start.intercept.data() + v * kFastWidth));
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sum[0][v], d, z + v * kFastWidth);
-    if (kAbsolute) {
-      for (std::size_t c = 1; c < kChains; ++c) size[0] = hn::Add(size[0], size[c]);
-      absolute[r] = hn::GetLane(size[0]);
-    }
+  const std::size_t begin = rows.begin[row], end = rows.begin[row + 1];
+  if (kBlocks == 1) prefetch_numbers(rows, begin, end);
+  FastV sum[kChains][kVectors];
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    sum[0][v] = start.scaled ? hn::Zero(d) : hn::Load(d, start.intercept.data() + v * kFastWidth);
+    for (std::size_t c = 1; c < kChains; ++c) sum[c][v] = hn::Zero(d);
   }
+  const hn::CappedTag<float, kChains> few;  // |x|_1 of as many numbers at once
+  auto size = hn::Zero(few);
+  float size_left = 0;
+  const auto add = [&](std::size_t j, std::size_t c) HWY_ATTR {
+    const FastV value = hn::Set(d, values[j]);
+    const float* line = block + std::size_t{index[j]} * kLanes;
+    if (kSoon) {
+      const float* soon = block + std::size_t{index[j + kFastSoon]} * kLanes;
+      for (std::size_t b = 0; b < kBlocks; ++b) __builtin_prefetch(soon + b * stride, 0, 2);
+    }
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const float* at = line + v / kFastVectors * stride + v % kFastVectors * kFastWidth;
+      sum[c][v] = hn::MulAdd(value, hn::Load(d, at), sum[c][v]);
+    }
+  };
+  std::size_t j = begin;
+  for (; j + kChains <= end; j += kChains) {
+    if (kAbsolute)
+      for (std::size_t c = 0; c < kChains; c += hn::MaxLanes(few))
+        size = hn::Add(size, hn::Abs(hn::LoadU(few, values + j + c)));
+    for (std::size_t c = 0; c < kChains; ++c) add(j + c, c);
+  }
+  for (; j < end; ++j) {
+    if (kAbsolute) size_left += std::abs(values[j]);
+    add(j, 0);
+  }
+  for (std::size_t step = kChains / 2; step > 0; step /= 2)
+    for (std::size_t c = 0; c < step; ++c)
+      for (std::size_t v = 0; v < kVectors; ++v) sum[c][v] = hn::Add(sum[c][v], sum[c + step][v]);
+  if (start.scaled)
+    for (std::size_t v = 0; v < kVectors; ++v)
+      sum[0][v] = hn::MulAdd(hn::Load(d, start.scale.data() + v * kFastWidth), sum[0][v],
+                             hn::Load(d, start.intercept.data() + v * kFastWidth));
+  for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sum[0][v], d, z + v * kFastWidth);
+  if (kAbsolute) *absolute = hn::GetLane(hn::SumOfLanes(few, size)) + size_left;
 }
 
-// The scores of a row wait for each other, those of the next row do not: rows are short here, so that several
-// are under way at once.
+// The scores z of row r of a tile into its running sum, and the row into the hits where it is one.
 template <std::size_t kBlocks>
-HWY_INLINE void fast_sums(const float* HWY_RESTRICT z, std::size_t count, float* highest,
-                          double* HWY_RESTRICT sum, const float* threshold, FastHits& hits) {
+HWY_INLINE void fast_sum(const float* HWY_RESTRICT z, std::size_t r, float& highest, double& sum,
+                         float threshold, FastHits& hits) {
   const FastTag d;
   constexpr std::size_t kVectors = kBlocks * kFastVectors;
-  for (std::size_t r = 0; r < count; ++r, z += kBlocks * kLanes) {
-    FastV most = hn::Load(d, z);
-    for (std::size_t v = 1; v < kVectors; ++v) most = hn::Max(most, hn::Load(d, z + v * kFastWidth));
-    const FastV above = hn::Set(d, threshold[r]);
-    if (!hn::AllFalse(d, hn::Gt(most, above))) {
-      const float top = hn::GetLane(hn::MaxOfLanes(d, most));
-      if (top > highest[r]) {
-        if (sum[r] > 0) sum[r] *= std::exp(static_cast<double>(highest[r]) - static_cast<double>(top));
-        highest[r] = top;
-      }
-      if (hits.row != nullptr) {
-        std::uint64_t lanes = 0;
-        for (std::size_t v = 0; v < kVectors; ++v) {
-          std::uint8_t bits[8] = {};
-          hn::StoreMaskBits(d, hn::Gt(hn::Load(d, z + v * kFastWidth), above), bits);
-          std::uint64_t part = 0;
-          std::memcpy(&part, bits, sizeof part);
-          lanes |= part << (v * kFastWidth);
-        }
-        hits.lanes[hits.count] = lanes;
-        hits.row[hits.count++] = static_cast<std::uint32_t>(r);
-      }
+  FastV most = hn::Load(d, z);
+  for (std::size_t v = 1; v < kVectors; ++v) most = hn::Max(most, hn::Load(d, z + v * kFastWidth));
+  const FastV above = hn::Set(d, threshold);
+  if (!hn::AllFalse(d, hn::Gt(most, above))) {
+    const float top = hn::GetLane(hn::MaxOfLanes(d, most));
+    if (top > highest) {
+      if (sum > 0) sum *= std::exp(static_cast<double>(highest) - static_cast<double>(top));
+      highest = top;
     }
-    const FastV base = hn::Set(d, highest[r]);
-    FastV total = exp_of_falling(d, hn::Sub(hn::Load(d, z), base));
-    for (std::size_t v = 1; v < kVectors; ++v)
-      total = hn::Add(total, exp_of_falling(d, hn::Sub(hn::Load(d, z + v * kFastWidth), base)));
-    sum[r] += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, total)));
+    if (hits.row != nullptr) {
+      std::uint64_t lanes = 0;
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        std::uint8_t bits[8] = {};
+        hn::StoreMaskBits(d, hn::Gt(hn::Load(d, z + v * kFastWidth), above), bits);
+        std::uint64_t part = 0;
+        std::memcpy(&part, bits, sizeof part);
+        lanes |= part << (v * kFastWidth);
+      }
+      hits.lanes[hits.count] = lanes;
+      hits.row[hits.count++] = static_cast<std::uint32_t>(r);
+    }
   }
+  const FastV base = hn::Set(d, highest);
+  FastV total = exp_of_falling(d, hn::Sub(hn::Load(d, z), base));
+  for (std::size_t v = 1; v < kVectors; ++v)
+    total = hn::Add(total, exp_of_falling(d, hn::Sub(hn::Load(d, z + v * kFastWidth), base)));
+  sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, total)));
 }
 
-template <std::size_t kBlocks>
+// The exps of a row stand between the lines of the next rows, so that lines are under way all the time. They
+// are two rows behind, because scores that were just written would be waited for.
+template <std::size_t kBlocks, bool kAbsolute, bool kSoon>
 void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const float* block,
                   std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
                   double* sum, const float* threshold, FastHits& hits, FastAhead& ahead) {
+  constexpr std::size_t kBehind = 2;
+  const std::size_t stride = features * kLanes;
+  for (std::size_t r = 0; r < count + kBehind; ++r) {
+    if (r < count) {
+      for (std::size_t a = 0; a < ahead.per_row && ahead.count > 0; ++a, ++ahead.features, --ahead.count)
+        for (std::size_t b = 0; b < ahead.blocks; ++b)
+          __builtin_prefetch(ahead.block + b * stride + std::size_t{*ahead.features} * kLanes, 0, 2);
+      fast_scores<kBlocks, kAbsolute, kSoon>(rows, first + r, block, stride, start, z + r * kBlocks * kLanes,
+                                             absolute + r);
+    }
+    if (r >= kBehind) {
+      const std::size_t at = r - kBehind;
+      fast_sum<kBlocks>(z + at * kBlocks * kLanes, at, highest[at], sum[at], threshold[at], hits);
+    }
+  }
+}
+
+template <std::size_t kBlocks>
+HWY_INLINE void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                             std::size_t features, const FastStart& start, float* z, float* absolute,
+                             float* highest, double* sum, const float* threshold, FastHits& hits,
+                             FastAhead& ahead) {
   if (absolute != nullptr)
-    fast_scores<kBlocks, true>(rows, first, count, block, features, start, z, absolute, ahead);
+    fast_tile_of<kBlocks, true, false>(rows, first, count, block, features, start, z, absolute, highest, sum,
+                                       threshold, hits, ahead);
+  else if (ahead.soon)
+    fast_tile_of<kBlocks, false, true>(rows, first, count, block, features, start, z, absolute, highest, sum,
+                                       threshold, hits, ahead);
   else
-    fast_scores<kBlocks, false>(rows, first, count, block, features, start, z, absolute, ahead);
-  fast_sums<kBlocks>(z, count, highest, sum, threshold, hits);
+    fast_tile_of<kBlocks, false, false>(rows, first, count, block, features, start, z, absolute, highest, sum,
+                                        threshold, hits, ahead);
+}
+
+// Lanes of a vector are rows here: nothing is added or compared across a vector.
+void fast_few_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                   std::size_t features, const FastStart& start, std::size_t classes, std::size_t top,
+                   FastFew& few) {
+  const FastTag d;
+  const hn::RebindToSigned<FastTag> i;
+  for (std::size_t r = 0; r < count; ++r)
+    fast_scores<1, true, false>(rows, first + r, block, features * kLanes, start, &few.z[r * kLanes],
+                                &few.absolute[r]);
+  alignas(64) float by_class[kLanes * kFastFewRows];
+  for (std::size_t r = 0; r < count; ++r)
+    for (std::size_t k = 0; k < classes; ++k) by_class[k * kFastFewRows + r] = few.z[r * kLanes + k];
+  for (std::size_t k = 0; k < classes; ++k)
+    for (std::size_t r = count; r < kFastFewRows; ++r) by_class[k * kFastFewRows + r] = 0;
+
+  const auto places = hn::Set(i, static_cast<std::int32_t>(kLanes - 1));
+  const auto flip = hn::Set(i, 0x7fffffff);
+  for (std::size_t r = 0; r < count; r += kFastWidth) {
+    // Scores as integers in the same order; the last four bits make way for the class.
+    hn::Vec<decltype(i)> best[kFastFewTop + 1];
+    for (auto& b : best) b = hn::Set(i, std::numeric_limits<std::int32_t>::min());
+    FastV most = hn::Load(d, by_class + r);
+    for (std::size_t k = 0; k < classes; ++k) {
+      const FastV z = hn::Load(d, by_class + k * kFastFewRows + r);
+      most = hn::Max(most, z);
+      const auto bits = hn::BitCast(i, z);
+      auto key = hn::Xor(bits, hn::And(hn::ShiftRight<31>(bits), flip));
+      key = hn::Or(hn::AndNot(places, key), hn::Set(i, static_cast<std::int32_t>(kLanes - 1 - k)));
+      for (auto& b : best) {
+        const auto higher = hn::Max(b, key);
+        key = hn::Min(b, key);
+        b = higher;
+      }
+    }
+    FastV even = hn::Zero(d), odd = hn::Zero(d);
+    for (std::size_t k = 0; k < classes; k += 2) {
+      even = hn::Add(even, exp_of_falling(d, hn::Sub(hn::Load(d, by_class + k * kFastFewRows + r), most)));
+      if (k + 1 == classes) break;
+      odd =
+          hn::Add(odd, exp_of_falling(d, hn::Sub(hn::Load(d, by_class + (k + 1) * kFastFewRows + r), most)));
+    }
+    hn::Store(hn::Add(even, odd), d, few.sum.data() + r);
+    const auto score_of = [&](const auto& key) HWY_ATTR {
+      const auto cut = hn::AndNot(places, key);
+      return hn::BitCast(d, hn::Xor(cut, hn::And(hn::ShiftRight<31>(cut), flip)));
+    };
+    FastV gap = hn::Set(d, std::numeric_limits<float>::max());
+    for (std::size_t t = 0; t < kFastFewTop; ++t) {
+      hn::Store(hn::Sub(places, hn::And(best[t], places)), i, &few.best[t * kFastFewRows + r]);
+      if (t < top && t + 1 < classes) gap = hn::Min(gap, hn::Sub(score_of(best[t]), score_of(best[t + 1])));
+    }
+    hn::Store(gap, d, few.gap.data() + r);
+  }
 }
 
 void fast_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
@@ -223,6 +305,7 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(fast_tile_here);
+HWY_EXPORT(fast_few_here);
 HWY_EXPORT(order_lanes_here);
 HWY_EXPORT(largest_absolute_here);
 HWY_EXPORT(fast_exp_here);
@@ -243,6 +326,11 @@ void fast_tile(CsrView rows, std::size_t first, std::size_t count, const float* 
                double* sum, const float* threshold, FastHits& hits, FastAhead& ahead) {
   HWY_DYNAMIC_DISPATCH(fast_tile_here)
   (rows, first, count, block, blocks, features, start, z, absolute, highest, sum, threshold, hits, ahead);
+}
+
+void fast_few(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t features,
+              const FastStart& start, std::size_t classes, std::size_t top, FastFew& few) {
+  HWY_DYNAMIC_DISPATCH(fast_few_here)(rows, first, count, block, features, start, classes, top, few);
 }
 
 void order_lanes(const float* score, std::size_t real, std::uint8_t* lanes) {

@@ -29,12 +29,17 @@ struct FastStart {
   bool scaled;  // else every scale is 1
 };
 
+// So many non-zeros before a line is read it is asked for, where FastAhead::soon says so.
+inline constexpr std::size_t kFastSoon = 16;
 // Lines that will be read soon: a few are asked for at every row.
 struct FastAhead {
   const float* block = nullptr;  // the first of the next blocks; none: nothing is asked for
   std::size_t blocks = 0;
   const FeatureId* features = nullptr;
   std::size_t count = 0, per_row = 0;
+  // Lines of the rows that come next are asked for too: kFastSoon numbers can be read beyond the last index
+  // of the rows, all of them features.
+  bool soon = false;
 };
 
 // Rows that have a score above their threshold.
@@ -52,6 +57,24 @@ static_assert(kFastBlocks * kLanes <= 64);
 void fast_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t blocks,
                std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
                double* sum, const float* threshold, FastHits& hits, FastAhead& ahead);
+
+// Rows against one block that holds all classes. Nothing is kept for later blocks, so that the best classes
+// and the sums are those of the whole row.
+inline constexpr std::size_t kFastFewRows = 32, kFastFewTop = 5;
+struct FastFew {
+  alignas(64) std::array<float, kFastFewRows * kLanes> z;  // scores, [row][kLanes]
+  alignas(64) std::array<float, kFastFewRows> absolute;    // |x|_1
+  alignas(64) std::array<float, kFastFewRows> sum;         // of exp(z - the highest z)
+  // Classes by falling score, [place][row]. The order is right where the smallest of the gaps between the
+  // first top + 1 is above kFastFewCut times a bound on |z|: it is that of scores without their last bits.
+  alignas(64) std::array<std::int32_t, kFastFewTop * kFastFewRows> best;
+  alignas(64) std::array<float, kFastFewRows> gap;  // of the scores without those bits
+};
+// 15 units of the last place are less than 2^-19 of a number; the rest is for the rounding of the gap.
+inline constexpr double kFastFewCut = 0x1.2p-19;
+// `count` is at most kFastFewRows, `top` at most kFastFewTop and `classes`, `classes` at most kLanes.
+void fast_few(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t features,
+              const FastStart& start, std::size_t classes, std::size_t top, FastFew& few);
 
 // The first `real` of 16 lanes by falling score, of equal ones the first first; the others score less. Writes
 // 16 numbers, of which `real` count.

@@ -82,6 +82,52 @@ TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
   }
 }
 
+TEST(FastTile, FewClassesAreSummedAndOrderedWhereTheGapSaysSo) {
+  constexpr std::size_t kFeatures = 50;
+  Engine random(4);
+  for (const std::size_t classes : {1U, 2U, 5U, 6U, 10U, 16U})
+    for (const std::size_t count : {1U, 17U, 32U}) {
+      const Weights w = random_weights(random, classes, kFeatures, true, 0.3);
+      const Csr rows = random_rows(random, count + 1, kFeatures, 30, 0.3);
+      const std::size_t top = std::min(classes, kFastFewTop);
+      for (const std::int64_t target : instruction_sets()) {
+        const OnInstructionSet here(target);
+        SCOPED_TRACE(instruction_set_name(target));
+        FastFew few;
+        fast_few(rows.view(), 1, count, w.block(0), kFeatures, FastStart(w, 0, 1), classes, top, few);
+        std::size_t sure = 0;
+        for (std::size_t r = 0; r < count; ++r) {
+          double size = 0, sum = 0, gap = 1e300;
+          for (const float v : rows.row(r + 1).value) size += std::abs(static_cast<double>(v));
+          EXPECT_NEAR(static_cast<double>(few.absolute[r]), size, 1e-5 * size);
+          std::vector<double> z(classes);
+          for (std::size_t k = 0; k < classes; ++k) {
+            z[k] = static_cast<double>(few.z[r * kLanes + k]);
+            EXPECT_NEAR(z[k], score(w, rows.row(r + 1), static_cast<ClassId>(k)), 1e-6 * (2 + 2 * size));
+          }
+          std::vector<std::size_t> order(classes);
+          std::iota(order.begin(), order.end(), std::size_t{0});
+          std::stable_sort(order.begin(), order.end(),
+                           [&](std::size_t a, std::size_t b) { return z[a] > z[b]; });
+          double bound = 0;
+          for (const double v : z) sum += std::exp(v - z[order[0]]), bound = std::max(bound, std::abs(v));
+          EXPECT_NEAR(static_cast<double>(few.sum[r]), sum, 1e-6 * sum);
+          for (std::size_t t = 0; t < top && t + 1 < classes; ++t)
+            gap = std::min(gap, z[order[t]] - z[order[t + 1]]);
+          const double cut = kFastFewCut * bound;
+          if (gap < 1e300) {
+            EXPECT_NEAR(static_cast<double>(few.gap[r]), gap, 2 * cut);
+          }
+          if (!(static_cast<double>(few.gap[r]) > cut)) continue;
+          ++sure;
+          for (std::size_t t = 0; t < top; ++t)
+            EXPECT_EQ(static_cast<std::size_t>(few.best[t * kFastFewRows + r]), order[t]);
+        }
+        EXPECT_GT(2 * sure, count);  // the order is told of most rows
+      }
+    }
+}
+
 TEST(FastTile, ExpIsWithinItsStatedError) {
   std::vector<float> x{0.0F, -0.0F, -1e-30F, -86.0F, -86.59F, -87.0F, -1e3F, -1e30F, -kInfinity};
   for (float v = -1e-7F; v > -86; v = v * 1.0003F - 1e-4F) x.push_back(v);

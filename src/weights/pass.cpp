@@ -89,14 +89,12 @@ void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::si
   }
 }
 
-PassResult empty_result(std::size_t rows, std::size_t top) {
-  PassResult result;
+void make_empty(PassResult& result, std::size_t rows, std::size_t top) {
   result.top = top;
   result.highest.assign(rows, std::numeric_limits<double>::lowest());
   result.excess.assign(rows, 0.0);
   result.best.resize(rows * top);
   result.best_score.resize(rows * top);
-  return result;
 }
 
 bool stopped(const PassOptions& options) {
@@ -137,7 +135,8 @@ void pass_in_floats(const Weights& weights, CsrView rows, std::size_t first, std
       again.value.insert(again.value.end(), x.value.begin(), x.value.end());
       again.begin.push_back(again.index.size());
     }
-    PassResult of_declined = empty_result(size, result.top);
+    PassResult of_declined;
+    make_empty(of_declined, size, result.top);
     pass_group(weights, again.view(), 0, size, options, of_declined);
     for (std::size_t i = 0; i < size; ++i) copy_row(of_declined, i, result, declined[begin + i]);
   }
@@ -146,8 +145,14 @@ void pass_in_floats(const Weights& weights, CsrView rows, std::size_t first, std
 }  // namespace
 
 PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions& options) {
+  PassResult result;
+  softmax_pass(weights, rows, options, result);
+  return result;
+}
+
+void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& options, PassResult& result) {
   const std::size_t count = rows.rows();
-  PassResult result = empty_result(count, std::min(options.top, weights.classes()));
+  make_empty(result, count, std::min(options.top, weights.classes()));
   const bool floats = in_floats(weights, rows, options, result.top);
   FastBounds bounds;
   if (floats) bounds = fast_bounds(weights, options.threads);
@@ -176,7 +181,6 @@ PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions&
     for (const std::size_t row : alike) copy_row(result, alike.front(), result, row);
   }
   result.complete = !stopped(options);
-  return result;
 }
 
 }  // namespace truemax

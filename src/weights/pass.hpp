@@ -54,5 +54,8 @@ struct PassOptions {
 
 // Rows are independent: the result has the same bits for any number of threads.
 PassResult softmax_pass(const Weights& weights, CsrView rows, const PassOptions& options);
+// The same in the memory of an earlier result: where a row takes little time, fresh memory takes a part
+// of it.
+void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& options, PassResult& result);
 
 }  // namespace truemax
