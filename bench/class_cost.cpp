@@ -18,14 +18,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/random.hpp"
-#include "data/dataset.hpp"
-#include "data/zipf.hpp"
+#include "made_data.hpp"
 #include "timing.hpp"
+#include "touch.hpp"
 #include "train/epoch.hpp"
 #include "train/problem.hpp"
-#include "train/visit_order.hpp"
-#include "weights/blocks.hpp"
 
 namespace truemax {
 namespace {
@@ -37,41 +34,6 @@ struct Shape {
   std::size_t sweep = 0;                    // 1: more numbers of classes, and of rows
   std::size_t most_rows = 10000000, few_nonzeros = 5;
 };
-
-Dataset make_data(const Shape& shape, std::size_t classes, bool skewed) {
-  const CounterRandom of_label(1, Stream::generate_label, 0), of_row(1, Stream::generate_row, 0);
-  const ZipfTable zipf(classes, skewed ? 1.0 : 0.0);
-  Dataset data;
-  std::vector<std::string> names(classes);
-  for (std::size_t k = 0; k < classes; ++k) names[k] = std::to_string(k);
-  data.classes = std::make_shared<ClassList>(std::move(names), std::vector<double>(classes, 1.0));
-  auto space = std::make_shared<FeatureSpace>();
-  space->features = static_cast<FeatureId>(shape.features);
-  data.space = space;
-  RandomWords words(of_row, 0);
-  const float value = 1.0F / std::sqrt(static_cast<float>(shape.nonzeros));
-  data.rows.index.reserve(shape.rows * shape.nonzeros);
-  data.rows.value.reserve(shape.rows * shape.nonzeros);
-  std::vector<FeatureId> index;
-  for (std::size_t i = 0; i < shape.rows; ++i) {
-    index.clear();
-    while (index.size() < shape.nonzeros) {
-      const auto f = static_cast<FeatureId>(uniform_below(words.next(), shape.features));
-      if (std::find(index.begin(), index.end(), f) == index.end()) index.push_back(f);
-    }
-    std::sort(index.begin(), index.end());
-    for (const FeatureId f : index) {
-      data.rows.index.push_back(f);
-      data.rows.value.push_back(value);
-    }
-    data.rows.begin.push_back(data.rows.index.size());
-    const CounterRandom::Block b = of_label.at(i);
-    data.label.push_back(zipf.draw(b.first, b.second));
-    data.label_set.push_back(data.label.back());
-    data.label_begin.push_back(data.label_set.size());
-  }
-  return data;
-}
 
 TrainOptions options_of(bool skewed) {
   TrainOptions options;
@@ -87,73 +49,18 @@ TrainOptions options_of(bool skewed) {
   return options;
 }
 
-// The rows and blocks of an epoch, drawn beforehand: the touch-only kernel pays for no random number.
-struct Visits {
-  std::vector<RowId> rows;
-  BlockBuffer drawn;
-
-  std::span<const std::uint32_t> blocks(std::size_t t) const {
-    return {&drawn.blocks[t * drawn.capacity], drawn.count[t]};
-  }
-};
-
-Visits visits_of(const Dataset& data, const TrainOptions& options, const Draw& draw, std::uint64_t epoch) {
-  Visits out;
-  VisitOrder order(options.visit, options.seed, data.size());
-  order.start_epoch(epoch);
-  out.rows.resize(data.size());
-  order.fill(0, out.rows);
-  std::vector<ClassId> labels(data.size());
-  for (std::size_t t = 0; t < labels.size(); ++t) labels[t] = data.label[out.rows[t]];
-  draw.fill_blocks(CounterRandom(options.seed, Stream::draw, epoch), 0, data.size(), labels, out.drawn);
-  return out;
-}
-
-// Reads and writes back what the steps of an epoch read and write: the row, its u, a line for each feature of
-// each block; asks ahead as the step loop does.
-void touch_epoch(const Dataset& data, const Visits& visits, TrainState& state) {
-  constexpr std::size_t kPrefetch = 4;
-  const std::size_t steps = visits.rows.size();
-  for (std::size_t t = 0; t < steps; ++t) {
-    if (t + kPrefetch < steps) prefetch_row(data, state, visits.rows[t + kPrefetch]);
-    if (t + 1 < steps) LinesAhead(state.weights, data.x(visits.rows[t + 1]), visits.blocks(t + 1)).ask(1);
-    const RowId i = visits.rows[t];
-    const RowView x = data.x(i);
-    for (const std::uint32_t b : visits.blocks(t)) {  // the scores
-      const float* w = state.weights.block(b);
-      for (std::size_t j = 0; j < x.index.size(); ++j) {
-        use(x.value[j]);
-        use(w[std::size_t{x.index[j]} * kLanes]);
-      }
-    }
-    launder(state.rows[i].u);
-    for (const std::uint32_t b : visits.blocks(t)) {  // the updates
-      float* w = state.weights.block(b);
-      for (std::size_t j = 0; j < x.index.size(); ++j) {
-        use(x.value[j]);
-        float v = w[std::size_t{x.index[j]} * kLanes];
-        launder(v);
-        w[std::size_t{x.index[j]} * kLanes] = v;
-      }
-    }
-  }
-}
+// Lines are asked for as the step loop does.
+constexpr TouchWay kWay{.ahead = 4, .together = 1};
 
 // One number of classes: its data, its weights (all pages there), the loop and the draw.
 struct Contest {
   Contest(const Shape& shape, std::size_t classes, bool skewed)
-      : data(make_data(shape, classes, skewed)),
+      : data(make_data({shape.rows, shape.features, shape.nonzeros}, classes, skewed ? 1.0 : 0.0)),
         options(options_of(skewed)),
         state(make_state(data, options)),
         draw(draw_for(data, options)),
         runner(make_epoch_runner(data, options)) {
-    // The first write to a page costs far more than a step.
-    constexpr std::size_t kPageFloats = 1024;
-    const std::span<float> memory = state.weights.memory();
-    for (std::size_t at = 0; at < memory.size(); at += kPageFloats) {
-      launder(memory[at]);
-      memory[at] = 0;
-    }
+    touch_pages(state.weights);
   }
 
   void run_epoch() {
@@ -165,11 +72,11 @@ struct Contest {
   bool same_lines() {
     run_epoch();
     std::unordered_set<std::size_t> touched;
-    const Visits visits = visits_of(data, options, *draw, 0);
+    const Trace trace = trace_of(data, options, draw.get(), 0);
     const std::size_t features = state.weights.features();
-    for (std::size_t t = 0; t < visits.rows.size(); ++t)
-      for (const std::uint32_t b : visits.blocks(t))
-        for (const FeatureId f : data.x(visits.rows[t]).index) touched.insert(b * features + f);
+    for (std::size_t t = 0; t < trace.rows.size(); ++t)
+      for (const ClassId k : trace.of(t))
+        for (const FeatureId f : data.x(trace.rows[t]).index) touched.insert(k / kLanes * features + f);
     const std::span<const float> memory = state.weights.memory();
     std::size_t written = 0;
     for (std::size_t line = 0; line < memory.size() / kLanes; ++line) {
@@ -182,15 +89,15 @@ struct Contest {
   }
 
   void round(std::size_t epochs) {
-    std::vector<Visits> visits;
+    std::vector<Trace> traces;
     for (std::size_t e = 0; e < epochs; ++e)
-      visits.push_back(visits_of(data, options, *draw, state.epoch + e));
+      traces.push_back(trace_of(data, options, draw.get(), state.epoch + e));
     double start = now();
     for (std::size_t e = 0; e < epochs; ++e) run_epoch();
     const double steps = static_cast<double>(epochs * data.size());
     prox = std::max(prox, steps / (now() - start));
     start = now();
-    for (const Visits& of_epoch : visits) touch_epoch(data, of_epoch, state);
+    for (const Trace& of_epoch : traces) touch_epoch(data, of_epoch, state, kWay);
     touch = std::max(touch, steps / (now() - start));
   }
 

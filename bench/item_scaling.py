@@ -17,7 +17,7 @@ def line(what, one, first):
 def run(bench):
     small = ["rows=2000", "few=1000", "many=10000", "most-rows=20000", "epochs=1"] if bench.options.size < 1 else []
     with OneCore(bench.options.core):
-        said = bench.bench_json("item 3", "classes", "sweep=1", f"rounds={min(2, bench.options.rounds)}", *small)
+        said = bench.bench_json("item 3", "classes", "sweep=1", f"rounds={min(3, bench.options.rounds)}", *small)
     if said is None:
         return None
     head = ("", "prox", "touch only", "share", "times slower than the first", "touch only")

@@ -11,7 +11,7 @@ from tables import show
 METHODS = ("implicit", "umax", "prox", "exact")
 SHARES = {"implicit": 0.6, "umax": 0.7, "prox": 0.7}  # of touch-only
 # Steps at which the methods learn; of exact, whose step passes over all weights, a few rows are enough.
-SETTINGS = {"implicit": ["step=10"], "umax": ["step=0.1"], "prox": ["step=10"], "exact": ["step=1", "rows=1000", "epochs=1"]}
+SETTINGS = {"implicit": ["step=10"], "umax": ["step=0.001"], "prox": ["step=10"], "exact": ["step=1", "rows=1000", "epochs=1"]}
 GENERATED = 1000000  # classes; exact would touch them all
 GENERATED_METHODS = ("implicit", "umax", "prox")
 STEP = {"bibtex": 10.0, "delicious": 0.01}

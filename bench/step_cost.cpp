@@ -86,13 +86,7 @@ int bench_steps(const std::string& path, const std::map<std::string, std::string
   const auto rounds = settings.count("rounds", 5);
   const std::atomic<bool> stop{false};
   TrainState state = make_state(data, options);
-  // The first write to a page costs far more than a step.
-  constexpr std::size_t kPageFloats = 1024;
-  const std::span<float> memory = state.weights.memory();
-  for (std::size_t at = 0; at < memory.size(); at += kPageFloats) {
-    launder(memory[at]);
-    memory[at] = 0;
-  }
+  touch_pages(state.weights);
   const auto runner = make_epoch_runner(data, options);
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   const auto train = [&] {

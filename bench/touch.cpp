@@ -42,6 +42,15 @@ Trace trace_of(const Dataset& data, const TrainOptions& options, const Draw* dra
   return out;
 }
 
+void touch_pages(Weights& weights) {
+  constexpr std::size_t kPageFloats = 1024;
+  const std::span<float> memory = weights.memory();
+  for (std::size_t at = 0; at < memory.size(); at += kPageFloats) {
+    launder(memory[at]);
+    memory[at] = 0;
+  }
+}
+
 void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, const TouchWay& way) {
   constexpr std::size_t kRowsAhead = 8;
   const bool all = trace.begin.size() == 1;
@@ -51,6 +60,8 @@ void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, con
   for (std::size_t first = 0; first < steps; first += way.together) {
     const std::size_t end = std::min(steps, first + way.together);
     for (std::size_t t = first; t < end; ++t) {
+      if (t + way.ahead + 2 * kRowsAhead < steps)
+        __builtin_prefetch(&data.rows.begin[data.row_of(trace.rows[t + way.ahead + 2 * kRowsAhead])]);
       if (t + way.ahead + kRowsAhead < steps)
         prefetch_row(data, state, trace.rows[t + way.ahead + kRowsAhead]);
       if (way.ahead == 0 || t + way.ahead >= steps) continue;

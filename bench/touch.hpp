@@ -38,6 +38,9 @@ struct TouchWay {
 inline constexpr TouchWay kInOrder[] = {{0, 1}, {1, 1}, {2, 1}, {4, 1}, {8, 1}};
 inline constexpr TouchWay kTogether[] = {{0, 8}, {8, 8}};
 
+// Writes to every page: the first write to one costs far more than a step.
+void touch_pages(Weights& weights);
+
 void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, const TouchWay& way);
 
 }  // namespace truemax

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
-#include <vector>
+
+#include "core/team.hpp"
 
 namespace truemax {
 
@@ -48,14 +49,22 @@ void parallel_for(std::size_t chunks, std::size_t threads, const std::function<v
       }
     }
   };
-  {
-    std::vector<std::jthread> helpers;
-    helpers.reserve(threads - 1);
-    try {
-      for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(run);
-    } catch (const std::system_error&) {  // those that there are do all the work
+  // Threads stay from one call to the next: starting them takes as long as some of the work. A call from
+  // inside another, or beside it, has threads of its own.
+  static std::atomic<bool> in_use{false};
+  static std::unique_ptr<Team> kept;
+  constexpr std::size_t kMostKept = 256;
+  if (threads <= kMostKept && !in_use.exchange(true, std::memory_order_acquire)) {
+    if (!kept || kept->size() < threads) {
+      kept.reset();
+      kept = std::make_unique<Team>(threads);
     }
-    run();
+    kept->run([&](std::size_t member) {
+      if (member < threads) run();
+    });
+    in_use.store(false, std::memory_order_release);
+  } else {
+    Team(threads).run([&](std::size_t) { run(); });
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kCalibrationBins = 15;
 // Rows whose results are held at once. Many where W does not stay in the caches, because the pass reads all
 // of it for each of its groups; else few, which stay in the caches themselves.
-constexpr std::size_t kSliceRows = 1 << 17, kNearSliceRows = 1 << 14;
+constexpr std::size_t kSliceRows = 1 << 17, kNearSliceRows = 1 << 13;
 constexpr std::size_t kNearBytes = std::size_t{2} << 20;
 
 // Sums over examples and rows, finished into Metrics.
@@ -193,6 +193,9 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const Dataset& data
                                      std::vector<double>* row_loss) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
+  if (const std::uint64_t lines = data.rows.nonzeros() * weights.blocks();
+      lines >= kFastLines && options.top < weights.classes())
+    options.numbers = PassNumbers::floats;  // for all slices, also a short last one
   RowSlices slices(data, weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows);
   Tally tally;
   Figures figures;

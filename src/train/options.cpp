@@ -89,9 +89,11 @@ void TrainOptions::describe(OptionTable& table) {
       "threads", &threads, {0, 4096},
       "Threads for reading, evaluation, prediction and, with --draw blocks, the steps of prox; 0: all "
       "cores. Never changes a result, unless steps are lock-free.");
-  table.toggle("lock-free", &lock_free,
-               "Steps on several threads do not wait for each other (Hogwild): faster, but no run can be "
-               "repeated bit for bit. For prox without ridge.");
+  table.toggle(
+      "lock-free", &lock_free,
+      "Steps on several threads do not wait for each other (Hogwild): faster, but no run can be "
+      "repeated bit for bit. For prox with --draw blocks or head-blocks and no ridge, also as --target "
+      "train chooses it.");
   rule.describe(table);
 }
 

@@ -184,12 +184,15 @@ void MemoryPlan::require() const {
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;
   const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
   const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
-                                       : "though with so many classes and rows not even one fits";
+                           : left == 0 ? "though what a run needs beside its weights is too much already"
+                                       : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
-      "this run needs {}, more than is there: {} classes x {} features are {} weights of 4 bytes{}; "
-      "keep fewer features (--max-features), hash them ({}), train on fewer classes or rows "
+      "this run needs {}, more than is there: {} classes, in blocks of 16, x {} features are {} weights of 4 "
+      "bytes{}; keep fewer features (--max-features), hash them into fewer buckets ({}), train on fewer "
+      "classes or rows "
       "(--max-rows), or raise --memory-limit to try all the same",
-      to_text(), classes, features, classes * features, copies > 1 ? ", twice" : "", fits));
+      to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
+      copies > 1 ? ", twice" : "", fits));
 }
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,

@@ -171,29 +171,29 @@ void fast_group_of_few(const Weights& weights, CsrView rows, std::size_t first, 
 
 }  // namespace
 
-FastBounds fast_bounds(const Weights& weights, std::size_t threads) {
-  std::vector<FastBounds> of_block(weights.blocks());
-  parallel_for(weights.blocks(), threads, [&](std::size_t b) {
+FastBounds fast_bounds(const Weights& weights) {
+  FastBounds out;
+  if (!is_far(weights)) out.add_blocks(weights, 0, weights.blocks());
+  // The last blocks are taken by twos and ones, with more partial sums than the others.
+  out.chains = fast_chains(fast_together(weights.blocks()));
+  out.intercept =
+      static_cast<double>(largest_absolute(weights.intercept().data(), weights.intercept().size()));
+  return out;
+}
+
+void FastBounds::add_blocks(const Weights& weights, std::size_t first, std::size_t count) {
+  blocks = first + count;
+  for (std::size_t b = first; b < first + count; ++b) {
     double scale = 1;
     if (weights.scaled()) {
       scale = 0;
       for (std::size_t k = b * kLanes; k < std::min(weights.classes(), (b + 1) * kLanes); ++k)
         scale = std::max(scale, weights.scale(static_cast<ClassId>(k)));
     }
-    const double memory =
-        static_cast<double>(largest_absolute(weights.block(b), weights.features() * kLanes));
-    of_block[b] = {.weight = scale * memory, .memory = memory};
-  });
-  FastBounds out;
-  // The last blocks are taken by twos and ones, with more partial sums than the others.
-  out.chains = fast_chains(fast_together(weights.blocks()));
-  for (const FastBounds& b : of_block) {
-    out.weight = std::max(out.weight, b.weight);
-    out.memory = std::max(out.memory, b.memory);
+    const auto here = static_cast<double>(largest_absolute(weights.block(b), weights.features() * kLanes));
+    weight = std::max(weight, scale * here);
+    memory = std::max(memory, here);
   }
-  out.intercept =
-      static_cast<double>(largest_absolute(weights.intercept().data(), weights.intercept().size()));
-  return out;
 }
 
 double fast_error(const FastBounds& bounds, std::size_t nonzeros, double absolute_sum) {
@@ -265,9 +265,10 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
 }
 
 void fast_group(const Weights& weights, CsrView all, std::size_t first, std::size_t count,
-                const PassOptions& options, const FastBounds& bounds, PassResult& result,
+                const PassOptions& options, FastBounds bounds, PassResult& result,
                 std::vector<std::size_t>& declined, std::vector<std::size_t>& alike) {
   if (weights.classes() <= kLanes && result.top <= kFastFewTop) {
+    if (bounds.blocks == 0) bounds.add_blocks(weights, 0, 1);
     fast_group_of_few(weights, all, first, count, options, bounds, result, declined, alike);
     return;
   }
@@ -275,20 +276,8 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
   const CsrView rows = arranged.view();
   const std::size_t blocks = weights.blocks();
   std::vector<float> highest(count, kLowest), threshold(count, kLowest);
-  std::vector<double> sum(count, 0.0), error(count);
-  // A row that is declined anyway has no hits: its scores may be anything.
-  constexpr float kNever = std::numeric_limits<float>::infinity();
-  std::array<float, kTileRows> absolute;
-  const auto look_at = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r) {
-      const double size = static_cast<double>(absolute[r - begin]) * 1.001;
-      const bool intercepts_alone = size == 0 || bounds.memory == 0;
-      error[r] = fast_error(bounds, rows.begin[r + 1] - rows.begin[r], size);
-      if (!intercepts_alone && error[r] <= kFastError) continue;
-      threshold[r] = kNever;
-      (intercepts_alone ? alike : declined).push_back(first + arranged.place(r));
-    }
-  };
+  std::vector<double> sum(count, 0.0);
+  std::vector<float> absolute(count);
   Candidates candidates(count, std::min(result.top + kSpare, weights.classes()));
   std::array<std::uint32_t, kTileRows> hit_rows;
   std::array<std::uint64_t, kTileRows> hit_lanes;
@@ -299,12 +288,13 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
     next = b + here;
     const std::size_t lanes = std::min(here * kLanes, weights.classes() - b * kLanes);
     const FastStart start(weights, b, here);
+    if (bounds.blocks == b) bounds.add_blocks(weights, b, here);  // just before the rows need its lines
     FastAhead ahead = fast_ahead(weights, arranged, next, count);
     for (std::size_t r = 0; r < count; r += kTileRows) {
       const std::size_t tile = std::min(kTileRows, count - r);
       FastHits hits{.count = 0, .row = hit_rows.data(), .lanes = hit_lanes.data()};
       fast_tile(rows, r, tile, weights.block(b), here, weights.features(), start, z.data(),
-                b == 0 ? absolute.data() : nullptr, &highest[r], &sum[r], &threshold[r], hits, ahead);
+                b == 0 ? &absolute[r] : nullptr, &highest[r], &sum[r], &threshold[r], hits, ahead);
       for (std::size_t h = 0; h < hits.count; ++h) {
         const std::size_t row = r + hits.row[h];
         const float* score = &z[hits.row[h] * here * kLanes];
@@ -323,15 +313,18 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
         }
         threshold[row] = worst;
       }
-      if (b == 0) look_at(r, r + tile);
     }
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
   }
   for (std::size_t r = 0; r < count; ++r) {
-    if (threshold[r] == kNever) continue;
     const std::size_t row = first + arranged.place(r);
-    if (!write_row(weights, rows.row(r), options, candidates, r, sum[r], error[r], row, result))
-      declined.push_back(row);
+    const double size = static_cast<double>(absolute[r]) * 1.001;
+    const double error = fast_error(bounds, rows.begin[r + 1] - rows.begin[r], size);
+    if (size == 0 || bounds.memory == 0)
+      alike.push_back(row);  // the intercepts alone
+    else if (!(error <= kFastError) ||
+             !write_row(weights, rows.row(r), options, candidates, r, sum[r], error, row, result))
+      declined.push_back(row);  // its scores may be anything
   }
 }
 

@@ -24,8 +24,12 @@ namespace truemax {
 struct FastBounds {
   double weight = 0, memory = 0, intercept = 0;
   std::size_t chains = 1;  // partial sums of a score, at least
+  std::size_t blocks = 0;  // of so many: all, or none where W does not stay in the caches (reading it once
+                           // more would take a tenth of the time of a pass)
+
+  void add_blocks(const Weights& weights, std::size_t first, std::size_t count);
 };
-FastBounds fast_bounds(const Weights& weights, std::size_t threads);
+FastBounds fast_bounds(const Weights& weights);
 
 // Most `top` entries of a row that the pass in float32 offers.
 inline constexpr std::size_t kFastTop = 256;
@@ -64,7 +68,7 @@ FastAhead fast_ahead(const Weights& weights, const FastRows& rows, std::size_t n
 // declines are appended to `declined`; those among them whose scores are just the intercepts, all of them
 // alike, to `alike` instead.
 void fast_group(const Weights& weights, CsrView rows, std::size_t first, std::size_t count,
-                const PassOptions& options, const FastBounds& bounds, PassResult& result,
+                const PassOptions& options, FastBounds bounds, PassResult& result,
                 std::vector<std::size_t>& declined, std::vector<std::size_t>& alike);
 
 }  // namespace truemax

@@ -51,7 +51,8 @@ std::size_t expect_right(const Weights& w, const Csr& rows, std::size_t top, std
   const PassResult slow = pass(w, rows.view(), top, PassNumbers::doubles, rank);
   EXPECT_TRUE(fast.complete);
   EXPECT_EQ(fast.best, slow.best);
-  const FastBounds bounds = fast_bounds(w, threads);
+  FastBounds bounds = fast_bounds(w);
+  if (bounds.blocks == 0) bounds.add_blocks(w, 0, w.blocks());
   std::size_t in_floats = 0;
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const RowView x = rows.row(r);
@@ -173,7 +174,8 @@ TEST(FastPass, RefinedHasTheScoresOfDoubleBitForBitAndProbabilitiesToMatch) {
   EXPECT_EQ(fine.best_score, slow.best_score);
   EXPECT_EQ(fine.highest, slow.highest);
   EXPECT_NE(plain.best_score, slow.best_score);
-  const FastBounds bounds = fast_bounds(w, 1);
+  FastBounds bounds = fast_bounds(w);
+  if (bounds.blocks == 0) bounds.add_blocks(w, 0, w.blocks());
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const RowView x = rows.row(r);
     double rest = 1;  // what the best do not have

@@ -16,8 +16,6 @@ namespace {
 // A group of rows stays with a thread while all blocks pass by; a tile of it stays in the first-level cache.
 constexpr std::size_t kGroupRows = 1024;
 constexpr std::size_t kTileRows = 64;
-// Lines times non-zeros below which double takes a few milliseconds at most: nothing is gained by float32.
-constexpr std::size_t kFastLines = std::size_t{1} << 20;
 
 struct Entry {
   double score;
@@ -155,7 +153,7 @@ void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& optio
   make_empty(result, count, std::min(options.top, weights.classes()));
   const bool floats = in_floats(weights, rows, options, result.top);
   FastBounds bounds;
-  if (floats) bounds = fast_bounds(weights, options.threads);
+  if (floats) bounds = fast_bounds(weights);
   // Small inputs are cut finer, so that every thread has work; the cut never shows in the result.
   const std::size_t group =
       floats ? fast_group_rows(weights, count, options.threads)

@@ -37,6 +37,8 @@ struct PassResult {
 // (weights/fast_pass.hpp), usually below 1e-6; the best classes and their order are those of double; rows
 // that float32 cannot hold are done in double.
 enum class PassNumbers { automatic, floats, doubles };
+// Lines that a pass reads; below this double takes a few milliseconds at most: nothing is gained by float32.
+inline constexpr std::size_t kFastLines = std::size_t{1} << 20;
 
 struct PassOptions {
   std::size_t top = 1;
