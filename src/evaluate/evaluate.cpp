@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -10,6 +11,7 @@
 #include "evaluate/evaluate_rows.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pass.hpp"
+#include "weights/tile.hpp"
 
 namespace truemax {
 namespace {
@@ -39,6 +41,16 @@ class Tally {
   void add_row(double weight, const Hits& hits) {
     rows_ += weight;
     for (std::size_t i = 0; i < hits.size(); ++i) hits_[i] += weight * static_cast<double>(hits[i]);
+  }
+
+  void add(const Tally& other) {
+    weight_ += other.weight_, loss_ += other.loss_, wrong_ += other.wrong_, rows_ += other.rows_;
+    for (std::size_t i = 0; i < bins_.size(); ++i) {
+      bins_[i].confidence += other.bins_[i].confidence;
+      bins_[i].correct += other.bins_[i].correct;
+    }
+    for (std::size_t i = 0; i < hits_.size(); ++i) hits_[i] += other.hits_[i];
+    examples_ += other.examples_;
   }
 
   // How many of the first k best classes are labels, for each k of kPrecisionAt.
@@ -89,64 +101,44 @@ std::size_t first_example(const Dataset& data, std::size_t row) {
                                   data.example_row.begin());
 }
 
-// What the tally needs of the rows of a slice. Found on all threads; the sums are then taken in the order of
-// the rows, by one.
-class Figures {
- public:
-  void find(const Weights& weights, const Dataset& data, const PassResult& pass, std::size_t first,
-            std::size_t threads) {
-    constexpr std::size_t kChunk = 1024;
-    const std::size_t rows = pass.highest.size();
-    first_example_ = first_example(data, data.row_at(first));
-    const std::size_t end = first_example(data, data.row_at(first + rows - 1) + 1);
-    of_row_.resize(rows);
-    loss_.resize(end - first_example_);
-    correct_.resize(end - first_example_);
-    parallel_for((rows + kChunk - 1) / kChunk, threads, [&](std::size_t chunk) {
-      std::size_t r = chunk * kChunk;
-      std::size_t example = first_example(data, data.row_at(first + r));
-      for (const std::size_t stop = std::min(rows, r + kChunk); r < stop; ++r) {
-        const std::size_t row = data.row_at(first + r);
-        const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
-        const double highest = pass.best_score[r * pass.top];
-        of_row_[r] = {.confidence = highest == pass.highest[r] ? 1 / pass.excess[r]  // exp(0) is 1
-                                                               : pass.probability(r, highest),
-                      .hits = Tally::count_hits(data.labels_of_row(row), best)};
-        for (; example < data.size() && data.row_of(example) == row; ++example) {
-          const ClassId y = data.label[example];
-          const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
-          const double z = place < best.size() ? pass.best_score[r * pass.top + place]
-                                               : score(weights, data.rows.row(row), y);
-          loss_[example - first_example_] = pass.loss(r, z);
-          correct_[example - first_example_] = place == 0;
-        }
-      }
-    });
-  }
-
-  void add_to(Tally& tally, const Dataset& data, std::size_t first, std::vector<double>* row_loss) const {
-    std::size_t example = first_example_;
-    for (std::size_t r = 0; r < of_row_.size(); ++r) {
+// The rows of a slice, from place `first` of the data set on, counted on all threads. Chunks of a fixed size
+// are counted apart and added up in their order: the sums have the same bits for any number of threads.
+void count_slice(const Weights& weights, const Dataset& data, const PassResult& pass, std::size_t first,
+                 std::size_t threads, std::vector<Tally>& parts, std::vector<double>* row_loss,
+                 Tally& total) {
+  constexpr std::size_t kChunk = 1024;
+  const std::size_t rows = pass.highest.size(), chunks = (rows + kChunk - 1) / kChunk;
+  parts.assign(chunks, Tally());
+  parallel_for(chunks, threads, [&](std::size_t chunk) {
+    Tally tally;
+    const std::size_t begin = chunk * kChunk;
+    std::array<double, kChunk> log_excess;
+    logs_of(&pass.excess[begin], std::min(kChunk, rows - begin), log_excess.data());
+    std::size_t r = begin;
+    std::size_t example = first_example(data, data.row_at(first + r));
+    for (const std::size_t stop = std::min(rows, r + kChunk); r < stop; ++r) {
       const std::size_t row = data.row_at(first + r);
-      tally.add_row(data.weight_of_row(row), of_row_[r].hits);
+      const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
+      const double highest = pass.best_score[r * pass.top];
+      const double confidence = highest == pass.highest[r] ? 1 / pass.excess[r]  // exp(0) is 1
+                                                           : pass.probability(r, highest);
+      tally.add_row(data.weight_of_row(row), Tally::count_hits(data.labels_of_row(row), best));
       for (; example < data.size() && data.row_of(example) == row; ++example) {
-        const double weight = data.example_weight(example), loss = loss_[example - first_example_];
-        tally.add_example(weight, loss, correct_[example - first_example_] != 0, of_row_[r].confidence);
+        const ClassId y = data.label[example];
+        const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
+        const double z = place < best.size() ? pass.best_score[r * pass.top + place]
+                                             : score(weights, data.rows.row(row), y);
+        // As PassResult::loss has it.
+        const double weight = data.example_weight(example);
+        const double loss = (pass.highest[r] - z) + log_excess[r - begin];
+        tally.add_example(weight, loss, place == 0, confidence);
         if (row_loss != nullptr) (*row_loss)[first + r] += weight * loss;
       }
     }
-  }
-
- private:
-  struct OfRow {
-    double confidence;
-    Tally::Hits hits;
-  };
-  std::size_t first_example_ = 0;
-  std::vector<OfRow> of_row_;
-  std::vector<double> loss_;           // of each example
-  std::vector<std::uint8_t> correct_;  // of each example: its label is the best class
-};
+    parts[chunk] = tally;
+  });
+  for (const Tally& part : parts) total.add(part);
+}
 
 // The rows of a data set a slice at a time. Those of a part are copied together, few enough to cost nothing.
 class RowSlices {
@@ -198,15 +190,14 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const Dataset& data
     options.numbers = PassNumbers::floats;  // for all slices, also a short last one
   RowSlices slices(data, weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows);
   Tally tally;
-  Figures figures;
+  std::vector<Tally> parts;
   PassResult pass;
   for (CsrView rows = slices.next(); rows.rows() > 0; rows = slices.next()) {
     const std::size_t first = slices.first();
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
     softmax_pass(weights, rows, options, pass);
     if (!pass.complete) return std::nullopt;
-    figures.find(weights, data, pass, first, threads);
-    figures.add_to(tally, data, first, row_loss);
+    count_slice(weights, data, pass, first, threads, parts, row_loss, tally);
   }
   return tally.finish(data.statistics);
 }

@@ -87,6 +87,17 @@ void accumulate_tile_here(double* HWY_RESTRICT tile, std::size_t count, std::siz
   }
 }
 
+void logs_of_here(const double* HWY_RESTRICT x, std::size_t count, double* HWY_RESTRICT out) {
+  const Doubles d;
+  std::size_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) hn::StoreU(hn::Log(d, hn::LoadU(d, x + i)), d, out + i);
+  if (i == count) return;
+  double last[kWidth], logs[kWidth];
+  for (std::size_t k = 0; k < kWidth; ++k) last[k] = i + k < count ? x[i + k] : 1.0;
+  hn::StoreU(hn::Log(d, hn::LoadU(d, last)), d, logs);
+  for (std::size_t k = 0; i + k < count; ++k) out[i + k] = logs[k];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace truemax
 HWY_AFTER_NAMESPACE();
@@ -97,6 +108,7 @@ namespace truemax {
 HWY_EXPORT(score_tile_here);
 HWY_EXPORT(add_tile_here);
 HWY_EXPORT(accumulate_tile_here);
+HWY_EXPORT(logs_of_here);
 
 TileStart::TileStart(const Weights& w, std::size_t b) : scaled(w.scaled()) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
@@ -118,6 +130,10 @@ void add_tile(RowView x, const double* c, float* block) {
 void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,
                      double* tile_highest) {
   HWY_DYNAMIC_DISPATCH(accumulate_tile_here)(tile, count, lanes, highest, sum, tile_highest);
+}
+
+void logs_of(const double* x, std::size_t count, double* out) {
+  HWY_DYNAMIC_DISPATCH(logs_of_here)(x, count, out);
 }
 
 }  // namespace truemax

@@ -32,4 +32,7 @@ void add_tile(RowView x, const double* c, float* block);
 void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,
                      double* tile_highest);
 
+// log(x) of numbers from 1 on: within 1e-15 (1 + log(x)), 0 at 1.
+void logs_of(const double* x, std::size_t count, double* out);
+
 }  // namespace truemax

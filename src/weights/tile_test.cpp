@@ -243,5 +243,25 @@ TEST(TileTarget, ForcingOneLeavesItAloneInTheListUntilItIsLetGo) {
   EXPECT_EQ(instruction_sets(), all);
 }
 
+TEST(Tile, LogsAreWithinTheirStatedErrorOnEveryInstructionSet) {
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> exponent(0, 60), near(1, 1.01);
+  std::vector<double> x{1.0, std::nextafter(1.0, 2.0), 2.0, 1e300};
+  for (int i = 0; i < 5000; ++i) x.push_back(std::exp(exponent(random))), x.push_back(near(random));
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet here(target);
+    for (const std::size_t count : {x.size(), x.size() - 3, std::size_t{1}}) {
+      std::vector<double> found(count, -1.0);
+      logs_of(x.data(), count, found.data());
+      EXPECT_EQ(found[0], 0.0);
+      for (std::size_t i = 0; i < count; ++i) {
+        const double exact = std::log(x[i]);
+        EXPECT_GE(found[i], 0.0);
+        EXPECT_NEAR(found[i], exact, 1e-15 * (1 + exact)) << instruction_set_name(target) << ' ' << x[i];
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace truemax
