@@ -77,10 +77,19 @@ class Registry(ProgramTest):
         self.assertEqual((len(train), len(test)), (45, 15))
         self.assertEqual(sorted(train + test), sorted(line + "\n" for line in rows[:45] + [f"1 {i}:2" for i in range(15)]))
 
-    def test_every_tenth_row_is_for_the_steps_and_shapes_are_counted(self):
+    def test_steps_are_tried_on_every_tenth_row_and_judged_on_others(self):
         found = self.set_of([f"{i % 3},8 {i % 40}:1 39:2" for i in range(35)])
         files = registry.tenth(found, self.path("made"))
         self.assertEqual([row.split(" ")[1] for row in registry.lines_of(files[0])[1]], ["0:1", "10:1", "20:1", "30:1"])
+        self.assertEqual((files[1], files[3]), ("--test", "--no-eval-train"))
+        self.assertEqual([row.split(" ")[1] for row in registry.lines_of(files[2])[1]],
+                         [f"{i}:1" for i in range(35) if i % 10])
+        count = 10 * registry.JUDGES
+        tenth, judges = registry.tenth_and_judges(count)
+        self.assertEqual((len(tenth), len(set(judges))), (count // 10, registry.JUDGES))
+        self.assertFalse(set(tenth) & set(judges))
+        self.assertTrue(0 < judges[0] < 100 and count - 100 < judges[-1] < count, "from all over the file")
+        self.assertEqual(judges, registry.tenth_and_judges(count)[1])
         self.assertEqual(registry.shape(found, files, self.path("made")), {"rows": 4, "classes": 3, "nonzeros": 2.0})
 
     def test_a_set_that_is_not_there_is_named_with_where_to_put_it(self):
@@ -229,6 +238,19 @@ class Whole(ProgramTest):
         alive = self.write(f"out/runs/x/a.part{os.getpid()}.jsonl", "half")
         runs.Runner(PROGRAM, self.path("out"))
         self.assertEqual((os.path.exists(dead), os.path.exists(alive)), (False, True))
+
+    def test_the_chosen_step_is_the_best_on_rows_that_were_not_fitted(self):
+        found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
+        made = plan.Plan([found], self.path("made"), methods=(protocol.BY_NAME["exact"],), epochs=20)
+        outcomes = runs.Runner(PROGRAM, self.path("out")).all(made.searches(), 2, "steps")
+        (tenth, _, judges, _), best = made.tenth_files(found), {}
+        for step in made.steps(protocol.BY_NAME["exact"]):
+            self.fine("train", tenth, "--normalize", "l2", "--method", "exact", "--visit", "random", "--step", step,
+                      "--decay", 0.9, "--seed", 1, "--epochs", 20, "--model", f"{step}.safetensors", "--log", "none")
+            for rows in (tenth, judges):
+                best.setdefault(rows, []).append((self.metrics(f"{step}.safetensors", rows)["log_loss"], step))
+        self.assertEqual(plan.choose(made, outcomes), {("bibtex", "exact"): min(best[judges])[1]})
+        self.assertLess(min(best[judges])[1], min(best[tenth])[1])  # what was fitted likes larger steps
 
     def test_a_run_that_diverges_is_kept_as_such(self):
         runner = runs.Runner(PROGRAM, self.path("out"))

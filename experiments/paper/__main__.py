@@ -52,14 +52,18 @@ def find_sets(told, program, data_folder, where, twins):
 
 
 def search_and_run(runner, made, jobs):
-    """As written: steps, then the runs, with lower steps where a method overflowed with every seed."""
-    outcomes = runner.all(made.searches(), jobs, "steps on a tenth of the rows")
-    chosen = plan.choose(made, outcomes)
-    outcomes.update(runner.all(made.finals(chosen), jobs, "as written"))
-    while lower := plan.lower_where_all_diverged(made, chosen, outcomes):
-        chosen.update(lower)
-        outcomes.update(runner.all(made.finals(chosen), jobs, "as written, lower steps"))
-    outcomes.update(runner.all(made.sensitivity(), jobs, "every step on all rows"))
+    """As written, set by set: steps, then the runs, with lower steps where a method overflowed with every seed."""
+    outcomes, chosen = {}, {}
+    for found, one in made.by_set():
+        outcomes.update(runner.all(one.searches(), jobs, f"{found.title}, steps on a tenth of the rows"))
+        steps = plan.choose(one, outcomes)
+        outcomes.update(runner.all(one.finals(steps), jobs, f"{found.title}, as written"))
+        while lower := plan.lower_where_all_diverged(one, steps, outcomes):
+            steps.update(lower)
+            outcomes.update(runner.all(one.finals(steps), jobs, f"{found.title}, lower steps"))
+        if every := one.sensitivity():
+            outcomes.update(runner.all(every, jobs, f"{found.title}, every step on all rows"))
+        chosen.update(steps)
     return outcomes, chosen
 
 
@@ -95,6 +99,7 @@ def main():
         print(f"  {name} {method}: {why}", file=sys.stderr)
     if told.plan:
         return 0
+    runner.later = sum(spec.cost for spec in everything)
     outcomes = runner.all(recorded, told.jobs, "as recorded")
     chosen = {}
     if searches:

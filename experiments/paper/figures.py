@@ -81,16 +81,17 @@ def figure_3(results):
     """Sensitivity to the step: the end of every run by step, and the curves of each method."""
     ends, curves, searches, theirs = [], [], [], []
     seed = results.plan.seeds[0]
-    from .plan import SENSITIVITY, end_loss
+    from .plan import SENSITIVITY, end_loss, judged_loss
     for found in results.plan.founds:
         tenth = []
         for method in results.plan.methods:
-            points = [[step, end_loss(results.run(found, method, 1, step, "tenth"))] for step in results.plan.steps(method)]
+            points = [[step, judged_loss(results.run(found, method, 1, step, "tenth"))]
+                      for step in results.plan.steps(method)]
             tenth.append(line(method, [point for point in points if point[1] is not None]))
             records = results.authors["search"].get(found.set.name, {}).get(method.name, {}) if not found.twin else {}
             if not method.biased_of_paper:
                 tenth.append(line(method, sorted([float(step), loss] for step, loss in records.items() if loss is not None), True))
-        searches.append(plot(f"figure-3-tenth-{found.name}", f"{found.title}, a tenth of the rows: end by step", "step", "log-loss",
+        searches.append(plot(f"figure-3-tenth-{found.name}", f"{found.title}, a tenth of the rows, judged on others: end by step", "step", "log-loss",
                              tenth, log_x=True, log_y=True))
         if found.name not in SENSITIVITY:
             continue

@@ -6,6 +6,7 @@ the model, and is measured here so that our runs can be laid beside the records.
 check against the program's own.
 """
 import gzip
+import itertools
 import json
 
 import numpy as np
@@ -46,13 +47,14 @@ def read_idx(images_path):
     return sparse.csr_matrix(images.reshape(len(images), -1).astype(np.float64)), [str(y) for y in labels]
 
 
-def read_text(path, max_features):
-    """XMLRepository text: X [N, D] as CSR, first labels as text; rows without a label or a feature are left out."""
+def read_text(path, max_features, max_rows=None):
+    """XMLRepository text: X [N, D] as CSR, first labels as text; rows without a label or a feature are left out, and
+    those after the first `max_rows`."""
     labels, begin, number, value = [], [0], [], []
     opened = gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")
     with opened as file:
         features = min(int(next(file).split()[1]), max_features)
-        for line in file:
+        for line in itertools.islice(file, max_rows):
             names, _, rest = line.partition(" ")
             pairs = [pair.split(":") for pair in rest.split()]
             pairs = [(int(f), float(v)) for f, v in pairs if int(f) < features]
@@ -65,8 +67,8 @@ def read_text(path, max_features):
     return sparse.csr_matrix((value, number, begin), (len(labels), features)), labels
 
 
-def read_rows(path, max_features):
-    rows, labels = read_idx(path) if "idx3" in path else read_text(path, max_features)
+def read_rows(path, max_features, max_rows=None):
+    rows, labels = read_idx(path) if "idx3" in path else read_text(path, max_features, max_rows)
     return unit_rows(rows), labels
 
 

@@ -2,12 +2,14 @@
 
 Costs are rough: they order the runs and make the plan that is printed; what is shown as time left follows the clock.
 """
+import copy
 import os
 
 from . import authors, protocol, registry
 from .runs import Spec
 
-EXACT_SECONDS = 600      # of exact with the choice of its step; where it would take longer it is marked, not run
+EXACT_SECONDS = 180      # of exact with the choice of its step; where it would take longer it is marked, not run
+IN_CACHE = 500           # classes up to which the weights lie in the cache, about
 LONG_SECONDS = 60        # of a run, above which it is run with one seed
 MANY_CELLS = 1e9         # rows x classes above which only the first seed is recorded along the way
 SENSITIVITY = ("bibtex", "delicious")  # every step on all rows
@@ -23,27 +25,43 @@ class Plan:
             self.shapes[found.name, "train"] = registry.shape(found, [found.train], data_folder)
             self.shapes[found.name, "tenth"] = registry.shape(found, files, data_folder)
 
+    def by_set(self):
+        """The plan of each set alone."""
+        for found in self.founds:
+            one = copy.copy(self)
+            one.founds = [found]
+            yield found, one
+
     def tenth_files(self, found):
         return registry.tenth(found, self.folder)
 
     def recorded(self, found):
         return registry.recorded(found, self.folder)
 
-    def seconds(self, shape, method, epochs, evaluations):
-        """About, on one core."""
+    def seconds(self, shape, method, epochs, evaluated):
+        """About, on one core; `evaluated`: rows, counted each time that they are evaluated."""
         rows, classes, nonzeros = shape["rows"], shape["classes"], shape["nonzeros"]
         if method.method == "exact":
-            step = classes * (0.6 * nonzeros + 2)
+            step = classes * (0.8 * nonzeros + 3)
+        elif method.name == "prox-blocks":
+            step = 400 + 18 * nonzeros  # many classes, but side by side in memory
         else:
-            seen = 96 if method.name == "prox-blocks" else method.classes + 1
-            step = 150 + seen * (2.5 * nonzeros + 20) + (600 if rows * classes > MANY_CELLS / 10 else 0)
-        return 1e-9 * rows * (epochs * step + evaluations * classes * (0.15 * nonzeros + 1.5)) + 0.1
+            weight = 1.5 if classes < IN_CACHE else 8
+            step = 150 + (method.classes + 1) * (weight * nonzeros + 20)
+        load = 1000 + 100 * nonzeros
+        return 1e-9 * (rows * (epochs * step + load) + evaluated * classes * (0.07 * nonzeros + 0.5)) + 0.1
+
+    def judges(self, found):
+        """How many rows judge a step."""
+        return min(registry.JUDGES, 9 * self.shapes[found.name, "tenth"]["rows"])
 
     def runs_exact(self, found):
         """Whether exact is run on a set; where it is not, `skipped` says why."""
         method = protocol.BY_NAME["exact"]
-        seconds = (self.seconds(self.shapes[found.name, "train"], method, protocol.EPOCHS, 10)
-                   + 7 * self.seconds(self.shapes[found.name, "tenth"], method, protocol.EPOCHS, 1))
+        shape = self.shapes[found.name, "train"]
+        seconds = (self.seconds(shape, method, self.epochs, protocol.RECORDINGS * shape["rows"])
+                   + len(self.steps(method)) * self.seconds(self.shapes[found.name, "tenth"], method, self.epochs,
+                                                            self.judges(found)))
         if seconds > EXACT_SECONDS:
             self.skipped[found.name, "exact"] = f"not run: about {seconds / 60:.0f} min"
         return seconds <= EXACT_SECONDS
@@ -51,17 +69,14 @@ class Plan:
     def methods_of(self, found):
         return [one for one in self.methods if one.method != "exact" or self.runs_exact(found)]
 
-    def spec(self, found, part, which, method, step, seed, every=0, test=None, doubled=()):
-        if part == "tenth":
-            files = self.tenth_files(found)
-        else:
-            files = [found.train]
+    def spec(self, found, part, which, method, step, seed, every=0, doubled=()):
+        files = self.tenth_files(found) if part == "tenth" else [found.train]
         shape = self.shapes.get((found.name, part)) or self.shapes[found.name, "train"]
         options = protocol.arguments(method, which, step, seed, shape["classes"]) + registry.cut(found)
-        evaluations = (self.epochs // every if every else 1) * (2 if test else 1)
-        cost = self.seconds(shape, method, self.epochs * (1 + len(doubled) / 2), evaluations)
+        evaluated = self.judges(found) if part == "tenth" else shape["rows"] * (self.epochs // every if every else 1)
+        cost = self.seconds(shape, method, self.epochs * (1 + len(doubled) / 2), evaluated)
         return Spec(found.name, part, which, method.name, step, seed, tuple(files), tuple(options), self.epochs, every,
-                    test, tuple(doubled), registry.MAX_FEATURES if found.set.cut_features else 1 << 60, cost)
+                    tuple(doubled), registry.MAX_FEATURES if found.set.cut_features else 1 << 60, cost)
 
     def steps(self, method):
         steps = protocol.steps_to_try(method)
@@ -76,14 +91,12 @@ class Plan:
         shape = self.shapes[found.name, "train"]
         many = shape["rows"] * shape["classes"] > MANY_CELLS
         every = 0 if many and seed != self.seeds[0] else self.epochs // protocol.RECORDINGS
-        test = found.test if not many else None
-        doubled = (self.epochs,) if method.biased_of_paper and not many else ()
-        return self.spec(found, "train", protocol.WRITTEN, method, step, seed, every, test, doubled)
+        return self.spec(found, "train", protocol.WRITTEN, method, step, seed, every)
 
     def seeds_of(self, found, method):
-        """One for runs of minutes."""
-        long = self.seconds(self.shapes[found.name, "train"], method, self.epochs, 1) > LONG_SECONDS
-        return self.seeds[:1] if long else self.seeds
+        """One for runs of minutes, and on twins, which say nothing about the paper's numbers."""
+        long = self.seconds(self.shapes[found.name, "train"], method, self.epochs, 0) > LONG_SECONDS
+        return self.seeds[:1] if long or found.twin else self.seeds
 
     def finals(self, chosen):
         return [self.final(found, method, chosen[found.name, method.name], seed) for found in self.founds
@@ -109,7 +122,7 @@ class Plan:
                         if seed == self.seeds[0]:
                             doubled += tuple(range(every, self.epochs, every))
                     specs.append(self.spec(split, "recorded", protocol.RECORDED, method,
-                                           records[found.name][method.name]["step"], seed, every, split.test, doubled))
+                                           records[found.name][method.name]["step"], seed, every, doubled))
         return specs
 
     def sensitivity(self):
@@ -131,12 +144,19 @@ def end_loss(outcome):
     return outcome["evaluations"][-1]["train"]["log_loss"]
 
 
+def judged_loss(outcome):
+    """The log-loss of a run on a tenth of the rows, on the rows that judge it; None where it diverged."""
+    if outcome is None or outcome["diverged"] or not outcome["evaluations"]:
+        return None
+    return outcome["evaluations"][-1]["test"]["log_loss"]
+
+
 def choose(plan, outcomes):
-    """{(set, method): step}: lowest true log-loss on the tenth; None where every step diverged."""
+    """{(set, method): step}: lowest true log-loss on rows beyond the tenth; None where every step diverged."""
     chosen = {}
     for found in plan.founds:
         for method in plan.methods_of(found):
-            losses = {step: end_loss(outcomes[found.name, "tenth", protocol.WRITTEN, method.name, step, 1])
+            losses = {step: judged_loss(outcomes[found.name, "tenth", protocol.WRITTEN, method.name, step, 1])
                       for step in plan.steps(method)}
             losses = {step: loss for step, loss in losses.items() if loss is not None}
             chosen[found.name, method.name] = min(losses, key=losses.get) if losses else None

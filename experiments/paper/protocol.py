@@ -5,7 +5,7 @@ as recorded   as the authors' runs were: rows in file order, classes from all wi
               compared. NCE has the label among its noise (--label-noise), IS subtracts log q from the label and the drawn
               alike, which cancels for uniform draws (--no-log-q).
 as written    as the paper says: rows at random, classes from all but the label, gradients averaged, the step of
-              each method chosen on a tenth of the rows by its true log-loss after 50 epochs.
+              each method chosen by the true log-loss on other training rows of 50 epochs on a tenth of them.
 
 Both: 50 epochs, the step falls by 0.9 each, no ridge, u = 0 and W = 0 at the start, the log-loss recorded 10 times.
 """

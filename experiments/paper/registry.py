@@ -1,8 +1,9 @@
 """The data sets: where each is from, its file names, how it is cut, what the paper and the authors' runs had.
 
 The cut is the paper's: first label, features numbered below 10,000, the first 100,000 rows, rows without a feature left
-out, rows of unit length. It is done by truemax's own options (CUT); what is prepared here are files of rows: the tenth of
-the rows on which steps are chosen, the split of the authors' runs, and twins of sets that are not at hand.
+out, rows of unit length. It is done by truemax's own options (CUT); what is prepared here are files of rows: the tenth
+of the rows on which steps are tried, the other rows that judge them, the split of the authors' runs, and twins of sets
+that are not at hand.
 """
 import dataclasses
 import gzip
@@ -15,6 +16,7 @@ import subprocess
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 MAX_ROWS, MAX_FEATURES = 100_000, 10_000
 TENTH = 10  # every tenth row is for choosing steps
+JUDGES = 20_000  # of the other rows, at most, judge the steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,20 +153,37 @@ def write_rows(path, header, rows):
         file.writelines(rows)
 
 
-def tenth(found, folder):
-    """Every tenth row of what the cut takes, as arguments of truemax in place of the file."""
-    if "idx" in found.train:
-        def split(path):
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(f"{row}\n" for row in range(1, found.set.paper[2] + 1, TENTH))
-        return [found.train, "--split", whole_write(os.path.join(folder, found.name, "tenth-rows.txt"), split)]
+def tenth_and_judges(count):
+    """Numbers of the rows on which steps are tried, every tenth of `count`, and of those that judge them: others, in
+    file order. The same rows that were fitted would favour steps that are too large for all rows."""
+    others = [row for row in range(count) if row % TENTH]
+    if len(others) > JUDGES:
+        others = sorted(random.Random(1).sample(others, JUDGES))
+    return range(0, count, TENTH), others
 
-    def write(path):
-        header, rows = lines_of(found.train)
-        if found.set.cut_features:
-            rows = rows[:MAX_ROWS]
-        write_rows(path, header, rows[::TENTH])
-    return [whole_write(os.path.join(folder, found.name, "tenth.txt"), write)]
+
+def tenth(found, folder):
+    """A tenth of the rows that the cut takes, judged on others: arguments of truemax in place of the file."""
+    folder = os.path.join(folder, found.name)
+    judged = "--no-eval-train"
+    if "idx" in found.train:
+        def writer(which):
+            def write(path):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.writelines(f"{row + 1}\n" for row in tenth_and_judges(found.set.paper[2])[which])
+            return write
+        return [found.train, "--split", whole_write(os.path.join(folder, "tenth-rows.txt"), writer(0)), "--test-split",
+                whole_write(os.path.join(folder, "judge-rows.txt"), writer(1)), judged]
+
+    def writer(which):
+        def write(path):
+            header, rows = lines_of(found.train)
+            if found.set.cut_features:
+                rows = rows[:MAX_ROWS]
+            write_rows(path, header, [rows[row] for row in tenth_and_judges(len(rows))[which]])
+        return write
+    return [whole_write(os.path.join(folder, "tenth.txt"), writer(0)), "--test",
+            whole_write(os.path.join(folder, "judges.txt"), writer(1)), judged]
 
 
 def recorded(found, folder):

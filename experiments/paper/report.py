@@ -19,13 +19,14 @@ def sections(results, tables, notes):
          "tables": [by_id[name] for name in ("recorded", "table-3-recorded") if name in by_id], "plots": recorded + errors},
         {"title": "As written: steps", "tables": some("table-2")},
         {"title": "As written: log-loss after 50 epochs", "text": [
-            "Rows at random, every method at the step chosen by its true log-loss on a tenth of the rows. All log-losses here are true ones."],
+            "Rows at random, every method at the step chosen on a tenth of the rows by the true log-loss on other training rows. "
+            "All log-losses here are true ones."],
          "tables": [table for table in some("table-3", "best-steps") if table["id"] != "table-3-recorded"]},
         {"title": "Figure 1: log-loss and error against epochs", "plots": written + written_errors},
         {"title": "Figure 2: log-loss against time", "text": ["Seconds of training on one core; dashed: the authors' records at the pace of their Table 4."],
          "plots": figures.figure_2(results), "tables": some("table-4")},
         {"title": "Figure 3: sensitivity to the step", "text": [
-            "The paper shows Eurlex; here Bibtex and Delicious on all rows, and every set on a tenth of its rows. Runs that overflowed have no point."],
+            "The paper shows Eurlex; here Bibtex and Delicious on all rows, and every set on a tenth of its rows, judged on others. Runs that overflowed have no point."],
          "plots": ends + searches + curves + theirs},
         {"title": "Figure 4: the two double sums", "text": ["U-max on the paper's double sum and on Raman's."], "plots": fourth},
         {"title": "Beyond the paper: distance to the optimum", "tables": some("optimum")},

@@ -21,7 +21,7 @@ from . import measure, protocol
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A run to make. `files`: the data in place of TRAIN; `options`: all others of `truemax train`."""
+    """A run to make. `files`: TRAIN, or what stands in its place; `options`: all others of `truemax train`."""
     set: str
     part: str                  # train, tenth or recorded
     protocol: str
@@ -32,7 +32,6 @@ class Spec:
     options: tuple
     epochs: int = protocol.EPOCHS
     every: int = 0             # epochs between recordings; 0: only the last
-    test: str = None
     double_softmax: tuple = ()  # epochs after which the double softmax is measured
     features: int = 10000
     cost: float = 1.0          # seconds, about
@@ -55,6 +54,7 @@ class Runner:
     def __init__(self, program, folder, any_build=False):
         self.program, self.folder = program, os.path.join(folder, "runs")
         self.any_build = any_build
+        self.later = 0.0  # planned seconds of what is still to come, for the time left
         os.makedirs(self.folder, exist_ok=True)
         self.build = file_hash(program)
         self.clear_leftovers()
@@ -69,9 +69,7 @@ class Runner:
     def path(self, spec):
         told = {**dataclasses.asdict(spec),
                 "files": [file_hash(name) if os.path.exists(name) else name for name in spec.files]}
-        for name in ("cost", "test"):
-            told.pop(name)
-        told["test"] = file_hash(spec.test) if spec.test else None
+        told.pop("cost")
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
         folder = os.path.join(self.folder, f"{spec.set}-{spec.part}")
         return os.path.join(folder, f"{spec.protocol}-{spec.method}-{spec.step:g}-seed{spec.seed}-{digest}.json")
@@ -90,8 +88,6 @@ class Runner:
         log = stem + ".jsonl"
         command = [self.program, "train", *spec.files, *spec.options, "--epochs", str(epochs), "--eval-every",
                    str(every), "--threads", "1", "--quiet", "--model", model, "--log", log]
-        if spec.test:
-            command += ["--test", spec.test]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode not in (0, 3):
             raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
@@ -141,7 +137,8 @@ class Runner:
                 missing.append(spec)
             else:
                 outcomes[spec.key] = found
-        progress = Progress(title, len(specs), missing, jobs)
+        self.later = max(0.0, self.later - sum(spec.cost for spec in specs))
+        progress = Progress(title, len(specs), missing, jobs, self.later)
         missing.sort(key=lambda spec: -spec.cost)  # the long ones first, so that no core waits for the last
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(self.make, spec): spec for spec in missing}
@@ -160,8 +157,8 @@ class Runner:
 class Progress:
     """Lines on standard error with the time left, judged by what the planned costs have turned out to be."""
 
-    def __init__(self, title, count, missing, jobs):
-        self.title, self.jobs = title, jobs
+    def __init__(self, title, count, missing, jobs, later):
+        self.title, self.jobs, self.later = title, jobs, later
         self.left = sum(spec.cost for spec in missing)
         self.todo, self.planned, self.begin = len(missing), 0.0, time.monotonic()
         self.shown = self.begin
@@ -179,7 +176,10 @@ class Progress:
                 return
             self.shown = now
             pace = (now - self.begin) / max(self.planned, 1e-9)
-            last = outcome["evaluations"][-1]["train"]["log_loss"] if outcome["evaluations"] else None
-            said = outcome["diverged"] and "diverged" or (f"log-loss {last:.4f}" if last is not None else "")
-            print(f"  {self.title}: {self.todo} left, {self.left * pace / 60:.1f} min; last {spec.set} {spec.method} step "
+            said = "diverged" if outcome["diverged"] else ""
+            if not said and outcome["evaluations"]:
+                last = outcome["evaluations"][-1]
+                said = f"log-loss {last.get('train', last.get('test'))['log_loss']:.4f}"
+            print(f"  {self.title}: {self.todo} left, {max(0.0, self.left) * pace / 60:.1f} min, "
+                  f"in all {max(0.0, self.left + self.later) * pace / 60:.1f} min; last {spec.set} {spec.method} step "
                   f"{spec.step:g} seed {spec.seed}: {said}", file=sys.stderr, flush=True)

@@ -118,7 +118,8 @@ def table_2(results):
         if rows:
             made.append({"id": f"table-2{suffix}", "title": f"Table 2, chosen steps: {words}", "rows": rows,
                          "columns": ["data set", *(method.title for method in results.plan.methods)],
-                         "note": "Step eta*N with the lowest true log-loss after 50 epochs on a tenth of the rows"
+                         "note": "Step eta*N with the lowest true log-loss after 50 epochs on a tenth of the rows, judged on "
+                                 "other training rows"
                                  + ("; in brackets the paper's, which for OVE, NCE and IS was chosen by the double softmax "
                                     "and on sums over batches of 100 rows (multiply by 100 to compare)." if not suffix else ".")})
     return made
@@ -209,7 +210,8 @@ def table_3(results):
                      "note": "Train log-loss after 50 epochs, every method at the step chosen by its true log-loss"
                              + ("; in brackets the paper's table." if not suffix else ".")})
         made.append({"id": f"table-3-absolute{suffix}", "title": f"The same, train log-loss: {words}", "columns": columns,
-                     "rows": absolute, "note": "Mean over three seeds and half their range."})
+                     "rows": absolute, "note": "One seed." if suffix == "-twins" else
+                     "Mean over three seeds and half their range."})
     return made
 
 

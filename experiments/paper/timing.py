@@ -39,7 +39,8 @@ def truemax_seconds(program, found, method, steps, folder):
 
 def problem_of(found):
     """What reference_implicit.Problem is, of at most so many rows as there are steps."""
-    rows, labels = measure.read_rows(found.train, registry.MAX_FEATURES if found.set.cut_features else 1 << 60)
+    limits = (registry.MAX_FEATURES, registry.MAX_ROWS) if found.set.cut_features else (1 << 60,)
+    rows, labels = measure.read_rows(found.train, *limits)
     names = {name: k for k, name in enumerate(sorted(set(labels)))}
     rows = rows[:NUMPY_STEPS]
     pieces = [(rows.indices[a:b].astype(np.intp), rows.data[a:b]) for a, b in zip(rows.indptr, rows.indptr[1:])]
