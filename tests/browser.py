@@ -19,10 +19,10 @@ def chromium():
 
 def run(page, *options, home):
     """stdout and stderr of one call. It has a home of its own and no network."""
-    command = [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-               "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars",
-               f"--user-data-dir={home}", "--enable-logging=stderr", "--virtual-time-budget=10000", *options,
-               "file://" + os.path.abspath(page)]
+    command = [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+               "--no-first-run", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
+               "--hide-scrollbars", f"--user-data-dir={home}", "--enable-logging=stderr", "--virtual-time-budget=10000",
+               *options, "file://" + os.path.abspath(page)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": home})
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done

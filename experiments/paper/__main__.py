@@ -13,14 +13,17 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def options():
     parser = argparse.ArgumentParser(prog="./dev paper", description="The paper's experiments with truemax.")
-    parser.add_argument("--data", help="folder of the data sets, one folder each (default: $TRUEMAX_DATA, ../shared/data)")
+    parser.add_argument("--data",
+                        help="folder of the data sets, one folder each (default: $TRUEMAX_DATA, ../shared/data)")
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "paper"))
-    parser.add_argument("--program", default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
+    parser.add_argument("--program",
+                        default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs at the same time")
     parser.add_argument("--sets", help="only these, separated by commas")
     parser.add_argument("--as-recorded", action="store_true", help="only the authors' own protocol")
     parser.add_argument("--as-written", action="store_true", help="only the protocol that the paper describes")
-    parser.add_argument("--quick", action="store_true", help="a small part, in two minutes: bibtex, few steps, one seed")
+    parser.add_argument("--quick", action="store_true",
+                        help="a small part, in two minutes: bibtex, few steps, one seed")
     parser.add_argument("--any-build", action="store_true", help="take runs of other builds of the program too")
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
     parser.add_argument("--docs", action="store_true", help="write the figures into docs/paper.md afterwards")
@@ -90,11 +93,12 @@ def main():
     searches = made.searches() if both or told.as_written else []
     rough = made.finals({(f.name, m.name): 1.0 for f in founds for m in made.methods_of(f)}) if searches else []
     everything = [*recorded, *searches, *rough, *(made.sensitivity() if searches else [])]
-    print(f"plan: {len(everything)} runs, about {sum(s.cost for s in everything) / told.jobs / 60:.0f} min on {told.jobs} cores",
-          file=sys.stderr)
+    print(f"plan: {len(everything)} runs, about {sum(s.cost for s in everything) / told.jobs / 60:.0f} min "
+          f"on {told.jobs} cores", file=sys.stderr)
     for found in founds:
         own = [spec for spec in everything if spec.set == found.name]
-        print(f"  {found.title:<24} {len(own):>4} runs {sum(s.cost for s in own) / told.jobs / 60:>6.1f} min", file=sys.stderr)
+        print(f"  {found.title:<24} {len(own):>4} runs {sum(s.cost for s in own) / told.jobs / 60:>6.1f} min",
+              file=sys.stderr)
     for (name, method), why in made.skipped.items():
         print(f"  {name} {method}: {why}", file=sys.stderr)
     if told.plan:

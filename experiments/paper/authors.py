@@ -1,7 +1,8 @@
 """The paper's and the authors' values, from authors.json beside this file.
 
-authors.json holds what is shown beside our runs: Tables 2 to 4 as printed, and of the authors' published experiment records
-(absolute values) the curves of the tuned runs of 50 epochs and the ends of the learning-rate searches. It was written by
+authors.json holds what is shown beside our runs: Tables 2 to 4 as printed, and of the authors' published experiment
+records (absolute values) the curves of the tuned runs of 50 epochs and the ends of the learning-rate searches. It was
+written by
 
     python3 -m experiments.paper.authors RECORDS.json
 """
@@ -11,8 +12,8 @@ import sys
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "authors.json")
 SOURCE = ("F. Fagan and G. Iyengar, Unbiased scalable softmax optimization, Tables 2 to 4; curves: the authors' public "
-          "experiment records. train: [epoch counted from 1, error, log-loss]; for ove, nce and is the log-loss is that of "
-          "softmax(softmax(z)). Steps are eta*N.")
+          "experiment records. train: [epoch counted from 1, error, log-loss]; for ove, nce and is the log-loss is "
+          "that of softmax(softmax(z)). Steps are eta*N.")
 ORDER = ("mnist", "bibtex", "delicious", "eurlex", "amazoncat", "wiki10", "wikismall")
 METHODS = ("ove", "nce", "is", "vanilla", "umax", "implicit")
 TABLE_2 = {"mnist": (1e1, 1e1, 1e1, 1e-2, 1e1, 1e-1), "bibtex": (1e2, 1e2, 1e2, 1e-2, 1e-1, 1e1),
@@ -65,4 +66,5 @@ if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as file:
         found = transcribe(json.load(file))
     with open(PATH, "w", encoding="utf-8") as file:
-        file.write("{\n" + ",\n".join(f'"{key}": {json.dumps(value, separators=(",", ":"))}' for key, value in found.items()) + "\n}\n")
+        file.write("{\n" + ",\n".join(f'"{key}": {json.dumps(value, separators=(",", ":"))}'
+                                      for key, value in found.items()) + "\n}\n")

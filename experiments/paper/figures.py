@@ -1,7 +1,7 @@
 """The paper's figures from what was run: as data for the page, and as SVG and PNG files.
 
-A plot is {"id", "title", "x", "y", "log_x", "log_y", "lines"}; a line {"name", "group", "dashed", "points"}. Dashed lines
-are the authors' records.
+A plot is {"id", "title", "x", "y", "log_x", "log_y", "lines"}; a line {"name", "group", "dashed", "points"}. Dashed
+lines are the authors' records.
 """
 import os
 
@@ -29,8 +29,9 @@ def curve(run, value, x="epoch"):
 
 
 def doubled(run):
-    return [] if run is None else [[int(epoch), one["double_softmax"]]
-                                   for epoch, one in sorted(run["double_softmax"].items(), key=lambda item: int(item[0]))]
+    return [] if run is None else [
+        [int(epoch), one["double_softmax"]]
+        for epoch, one in sorted(run["double_softmax"].items(), key=lambda item: int(item[0]))]
 
 
 def figure_1(results):
@@ -50,14 +51,15 @@ def figure_1(results):
                 losses.append(line(method, doubled(run) if method.biased_of_paper else curve(run, "log_loss")))
                 wrong.append(line(method, curve(run, "error")))
         words = found.title if found else f"{registry.BY_NAME[name].title}, authors' records only"
-        made.append(plot(f"figure-1-{name}", f"{words}: train log-loss as the authors measured it", "epoch", "log-loss", losses))
+        made.append(plot(f"figure-1-{name}", f"{words}: train log-loss as the authors measured it", "epoch", "log-loss",
+                         losses))
         errors.append(plot(f"figure-1-error-{name}", f"{words}: train error", "epoch", "error", wrong))
     for found in results.plan.founds:
         runs = [(method, results.run(found, method, seed)) for method in results.plan.methods]
-        written.append(plot(f"figure-1-written-{found.name}", f"{found.title}: true train log-loss", "epoch", "log-loss",
-                            [line(method, curve(run, "log_loss")) for method, run in runs], log_y=True))
-        written_errors.append(plot(f"figure-1-written-error-{found.name}", f"{found.title}: train error", "epoch", "error",
-                                   [line(method, curve(run, "error")) for method, run in runs]))
+        written.append(plot(f"figure-1-written-{found.name}", f"{found.title}: true train log-loss", "epoch",
+                            "log-loss", [line(method, curve(run, "log_loss")) for method, run in runs], log_y=True))
+        written_errors.append(plot(f"figure-1-written-error-{found.name}", f"{found.title}: train error", "epoch",
+                                   "error", [line(method, curve(run, "error")) for method, run in runs]))
     return made, errors, written, written_errors
 
 
@@ -72,8 +74,8 @@ def figure_2(results):
                 seconds = authors.TABLE_4[found.set.name][0 if method.name == "implicit" else 1] / protocol.EPOCHS
                 theirs = results.authors["tuned"][found.set.name][method.name]["train"]
                 lines.append(line(method, [[epoch * seconds, loss] for epoch, _, loss in theirs], True))
-        made.append(plot(f"figure-2-{found.name}", f"{found.title}: true train log-loss against seconds of training", "seconds",
-                         "log-loss", lines, log_x=True, log_y=True))
+        made.append(plot(f"figure-2-{found.name}", f"{found.title}: true train log-loss against seconds of training",
+                         "seconds", "log-loss", lines, log_x=True, log_y=True))
     return made
 
 
@@ -90,8 +92,10 @@ def figure_3(results):
             tenth.append(line(method, [point for point in points if point[1] is not None]))
             records = results.authors["search"].get(found.set.name, {}).get(method.name, {}) if not found.twin else {}
             if not method.biased_of_paper:
-                tenth.append(line(method, sorted([float(step), loss] for step, loss in records.items() if loss is not None), True))
-        searches.append(plot(f"figure-3-tenth-{found.name}", f"{found.title}, a tenth of the rows, judged on others: end by step", "step", "log-loss",
+                theirs_here = [[float(step), loss] for step, loss in records.items() if loss is not None]
+                tenth.append(line(method, sorted(theirs_here), True))
+        searches.append(plot(f"figure-3-tenth-{found.name}",
+                             f"{found.title}, a tenth of the rows, judged on others: end by step", "step", "log-loss",
                              tenth, log_x=True, log_y=True))
         if found.name not in SENSITIVITY:
             continue
@@ -99,20 +103,24 @@ def figure_3(results):
         for method in results.plan.methods:
             runs = [(step, results.run(found, method, seed, step)) for step in results.plan.steps(method)]
             whole.append(line(method, [[step, end_loss(run)] for step, run in runs if end_loss(run) is not None]))
-            curves.append(plot(f"figure-3-{found.name}-{method.name}", f"{found.title}, {method.title}: train log-loss by step", "epoch",
-                               "log-loss", [by_step(step, curve(run, "log_loss")) for step, run in runs], log_y=True))
-        ends.append(plot(f"figure-3-{found.name}", f"{found.title}, all rows: end by step", "step", "log-loss", whole, log_x=True, log_y=True))
+            curves.append(plot(f"figure-3-{found.name}-{method.name}",
+                               f"{found.title}, {method.title}: train log-loss by step", "epoch", "log-loss",
+                               [by_step(step, curve(run, "log_loss")) for step, run in runs], log_y=True))
+        ends.append(plot(f"figure-3-{found.name}", f"{found.title}, all rows: end by step", "step", "log-loss", whole,
+                         log_x=True, log_y=True))
     for method in protocol.PAPER_METHODS:
         steps = sorted(results.authors["eurlex_steps"].get(method.name, {}).items(), key=lambda item: float(item[0]))
         if steps:
-            theirs.append(plot(f"figure-3-authors-{method.name}", f"Eurlex, {method.title}: authors' records by step", "epoch", "log-loss",
-                               [by_step(float(step), [[epoch, loss] for epoch, _, loss in points], True) for step, points in steps],
-                               log_y=True))
+            theirs.append(plot(f"figure-3-authors-{method.name}", f"Eurlex, {method.title}: authors' records by step",
+                               "epoch", "log-loss",
+                               [by_step(float(step), [[epoch, loss] for epoch, _, loss in points], True)
+                                for step, points in steps], log_y=True))
     return ends, searches, curves, theirs
 
 
 def by_step(step, points, dashed=False, words=""):
-    return {"name": f"step {step:g}{words}{', authors' if dashed else ''}", "group": f"step {step:g}", "dashed": dashed, "points": points}
+    return {"name": f"step {step:g}{words}{', authors' if dashed else ''}", "group": f"step {step:g}", "dashed": dashed,
+            "points": points}
 
 
 def figure_4(results):
@@ -125,20 +133,22 @@ def figure_4(results):
             continue
         ends = []
         for method, words in sums:
-            runs = [(step, results.run(found, method, results.plan.seeds[0], step)) for step in results.plan.steps(method)]
-            made.append(plot(f"figure-4-{found.name}-{method.name}", f"{found.title}: U-max on {words}, by step", "epoch", "log-loss",
-                             [by_step(step, curve(run, "log_loss")) for step, run in runs], log_y=True))
+            runs = [(step, results.run(found, method, results.plan.seeds[0], step))
+                    for step in results.plan.steps(method)]
+            made.append(plot(f"figure-4-{found.name}-{method.name}", f"{found.title}: U-max on {words}, by step",
+                             "epoch", "log-loss", [by_step(step, curve(run, "log_loss")) for step, run in runs],
+                             log_y=True))
             ends.append({"name": words, "group": words, "dashed": False,
                          "points": [[step, end_loss(run)] for step, run in runs if end_loss(run) is not None]})
-        made.append(plot(f"figure-4-{found.name}", f"{found.title}: U-max on the two double sums, end by step", "step", "log-loss", ends,
-                         log_x=True, log_y=True))
+        made.append(plot(f"figure-4-{found.name}", f"{found.title}: U-max on the two double sums, end by step", "step",
+                         "log-loss", ends, log_x=True, log_y=True))
     ends = []
     for name, words in (("umax", "the paper's sum"), ("umax_raman", "Raman's sum")):
         steps = sorted(results.authors["eurlex_steps"][name].items(), key=lambda item: float(item[0]))
         ends.append({"name": words + ", authors", "group": words, "dashed": True,
                      "points": [[float(step), points[-1][2]] for step, points in steps]})
-    made.append(plot("figure-4-authors", "Eurlex: the two double sums, end by step, authors' records", "step", "log-loss", ends,
-                     log_x=True, log_y=True))
+    made.append(plot("figure-4-authors", "Eurlex: the two double sums, end by step, authors' records", "step",
+                     "log-loss", ends, log_x=True, log_y=True))
     return made
 
 
@@ -157,8 +167,9 @@ def write_files(plots, folder):
     for one in plots:
         figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
         for each in one["lines"]:
-            axes.plot(*zip(*each["points"]), color=COLOURS[groups.index(each["group"]) % len(COLOURS)], label=each["name"],
-                      linestyle="--" if each["dashed"] else "-", marker=None if each["dashed"] else "o", markersize=3, linewidth=1.3)
+            axes.plot(*zip(*each["points"]), color=COLOURS[groups.index(each["group"]) % len(COLOURS)],
+                      label=each["name"], linestyle="--" if each["dashed"] else "-",
+                      marker=None if each["dashed"] else "o", markersize=3, linewidth=1.3)
         axes.set(title=one["title"], xlabel=one["x"], ylabel=one["y"])
         axes.title.set_fontsize(9)
         if one["log_x"]:

@@ -164,7 +164,7 @@ def choose(plan, outcomes):
 
 
 def lower_where_all_diverged(plan, chosen, outcomes):
-    """Steps a tenth as large for methods none of whose seeds came through: as the paper did for vanilla. {} when done."""
+    """Steps a tenth as large for methods none of whose seeds came through, as the paper did for vanilla; {}: none."""
     lower = {}
     for (name, method), step in chosen.items():
         if step is None:

@@ -1,9 +1,9 @@
 """What is run: the methods, the two protocols, and how a step is chosen.
 
-as recorded   as the authors' runs were: rows in file order, classes from all with the label skipped, steps of the paper's
-              Table 2, OVE/NCE/IS with 100 rows a step whose gradients are summed. Only on sets whose records can be
-              compared. NCE has the label among its noise (--label-noise), IS subtracts log q from the label and the drawn
-              alike, which cancels for uniform draws (--no-log-q).
+as recorded   as the authors' runs were: rows in file order, classes from all with the label skipped, steps of the
+              paper's Table 2, OVE/NCE/IS with 100 rows a step whose gradients are summed. Only on sets whose records
+              can be compared. NCE has the label among its noise (--label-noise), IS subtracts log q from the label and
+              the drawn alike, which cancels for uniform draws (--no-log-q).
 as written    as the paper says: rows at random, classes from all but the label, gradients averaged, the step of
               each method chosen by the true log-loss on other training rows of 50 epochs on a tenth of them.
 
@@ -71,13 +71,14 @@ def arguments(method, protocol, step, seed, classes=None):
     """The options of `truemax train` for a run. `step` is eta*N as the paper counts it; `classes` is K, where it
     is known."""
     if protocol == RECORDED:
-        # Gradients of a batch are summed: what --rows-per-step divides by is multiplied in again. A batch shares classes
-        # drawn from all, so OVE's scale is K/m here.
+        # Gradients of a batch are summed: what --rows-per-step divides by is multiplied in again. A batch shares
+        # classes drawn from all, so OVE's scale is K/m here.
         step = step * method.rows
         more = ["--visit", "file", "--draw", "uniform-skip", *method.recorded_options]
     else:
         if method.method == "ove" and method.rows > 1 and classes:
-            step = step * (classes - 1) / classes  # (K-1)/m: the draw of a batch weighs K/m, and the step is linear in it
+            # (K-1)/m: the draw of a batch weighs K/m, and the step is linear in it.
+            step = step * (classes - 1) / classes
         more = ["--visit", "random", *method.options]
     if method.method == "exact":
         more = ["--visit", "random"]

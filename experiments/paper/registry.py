@@ -49,19 +49,19 @@ SETS = (
     DataSet("mnist", "MNIST", "http://yann.lecun.com/exdb/mnist/",
             ("train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"), "train-images-idx3-ubyte.gz",
             "t10k-images-idx3-ubyte.gz", (10, 780, 60000), recorded_rows=60000),
-    DataSet("bibtex", "Bibtex", REPOSITORY, ("Bibtex_data.txt", "bibtex_trSplit.txt", "bibtex_tstSplit.txt"), paper=(147, 1836, 4880), uncut=(159, None, None), recorded_rows=5546,
-            three_quarters=True),
+    DataSet("bibtex", "Bibtex", REPOSITORY, ("Bibtex_data.txt", "bibtex_trSplit.txt", "bibtex_tstSplit.txt"),
+            paper=(147, 1836, 4880), uncut=(159, None, None), recorded_rows=5546, three_quarters=True),
     DataSet("delicious", "Delicious", REPOSITORY,
-            ("Delicious_data.txt", "delicious_trSplit.txt", "delicious_tstSplit.txt"), paper=(350, 500, 12920), uncut=(983, None, None),
-            recorded_rows=12068, three_quarters=True),
+            ("Delicious_data.txt", "delicious_trSplit.txt", "delicious_tstSplit.txt"),
+            paper=(350, 500, 12920), uncut=(983, None, None), recorded_rows=12068, three_quarters=True),
     DataSet("eurlex", "Eurlex", REPOSITORY, ("eurlex_train.txt", "eurlex_test.txt"), paper=(838, 5000, 15539),
             uncut=(3993, None, None), recorded_rows=11633, nonzeros=237),
     DataSet("amazoncat", "AmazonCat-13K", REPOSITORY, ("amazonCat_train.txt", "amazonCat_test.txt"),
             paper=(2709, 10000, 100000), uncut=(2919, 203882, 1186239), recorded_rows=100000, nonzeros=40),
     DataSet("wiki10", "Wiki10", REPOSITORY, ("wiki10_train.txt", "wiki10_test.txt"), paper=(4021, 10000, 14146),
             uncut=(30938, 101938, None), recorded_rows=14141, nonzeros=66),
-    DataSet("wikismall", "WikiSmall", "http://lshtc.iit.demokritos.gr/", ("train.txt", "test.txt"), paper=(18207, 10000, 90737),
-            uncut=(28955, 2085164, 342664), recorded_rows=90737, nonzeros=5),
+    DataSet("wikismall", "WikiSmall", "http://lshtc.iit.demokritos.gr/", ("train.txt", "test.txt"),
+            paper=(18207, 10000, 90737), uncut=(28955, 2085164, 342664), recorded_rows=90737, nonzeros=5),
     DataSet("yso-finna-en", "YSO-Finna", "https://github.com/NatLibFi/Annif-corpora (subjects/yso-finna-en)"),
     DataSet("fb15k-237", "FB15k-237", "https://github.com/thunlp/OpenKE (benchmarks/FB15K237)", cut_features=False),
 )
@@ -188,7 +188,7 @@ def tenth(found, folder):
 
 def recorded(found, folder):
     """The files of a run as the authors made it: their own split, 75% of the rows of both files that have a label
-    and a feature. Which rows they drew is not known; these are drawn by a fixed seed, and stay in file order shuffled."""
+    and a feature. Which rows they drew is not known; these are drawn, and put in order, by a fixed seed."""
     if not found.set.three_quarters:
         return found
     train = os.path.join(folder, found.name, "recorded-train.txt")

@@ -6,29 +6,34 @@ def sections(results, tables, notes):
     by_id = {table["id"]: table for table in tables}
 
     def some(*starts):
-        return [table for name, table in by_id.items() if any(name == start or name.startswith(start + "-") for start in starts)]
+        return [table for name, table in by_id.items()
+                if any(name == start or name.startswith(start + "-") for start in starts)]
     recorded, errors, written, written_errors = figures.figure_1(results)
     ends, searches, curves, theirs = figures.figure_3(results)
     fourth = figures.figure_4(results)
     made = [
         {"title": "Data", "text": notes, "tables": some("table-1")},
         {"title": "As recorded", "text": [
-            "The protocol of the authors' runs: rows in file order, the label skipped where it is drawn, their steps, batches of 100 rows for OVE, NCE and "
-            "IS. Solid: ours, dashed: their records. For OVE, NCE and IS both are the log-loss of softmax(softmax(z)), which cannot fall below "
-            "log(K - 1 + e) - 1."],
-         "tables": [by_id[name] for name in ("recorded", "table-3-recorded") if name in by_id], "plots": recorded + errors},
+            "The protocol of the authors' runs: rows in file order, the label skipped where it is drawn, their steps, "
+            "batches of 100 rows for OVE, NCE and IS. Solid: ours, dashed: their records. For OVE, NCE and IS both are "
+            "the log-loss of softmax(softmax(z)), which cannot fall below log(K - 1 + e) - 1."],
+         "tables": [by_id[name] for name in ("recorded", "table-3-recorded") if name in by_id],
+         "plots": recorded + errors},
         {"title": "As written: steps", "tables": some("table-2")},
         {"title": "As written: log-loss after 50 epochs", "text": [
-            "Rows at random, every method at the step chosen on a tenth of the rows by the true log-loss on other training rows. "
-            "All log-losses here are true ones."],
+            "Rows at random, every method at the step chosen on a tenth of the rows by the true log-loss on other "
+            "training rows. All log-losses here are true ones."],
          "tables": [table for table in some("table-3", "best-steps") if table["id"] != "table-3-recorded"]},
         {"title": "Figure 1: log-loss and error against epochs", "plots": written + written_errors},
-        {"title": "Figure 2: log-loss against time", "text": ["Seconds of training on one core; dashed: the authors' records at the pace of their Table 4."],
+        {"title": "Figure 2: log-loss against time", "text": [
+            "Seconds of training on one core; dashed: the authors' records at the pace of their Table 4."],
          "plots": figures.figure_2(results), "tables": some("table-4")},
         {"title": "Figure 3: sensitivity to the step", "text": [
-            "The paper shows Eurlex; here Bibtex and Delicious on all rows, and every set on a tenth of its rows, judged on others. Runs that overflowed have no point."],
+            "The paper shows Eurlex; here Bibtex and Delicious on all rows, and every set on a tenth of its rows, "
+            "judged on others. Runs that overflowed have no point."],
          "plots": ends + searches + curves + theirs},
-        {"title": "Figure 4: the two double sums", "text": ["U-max on the paper's double sum and on Raman's."], "plots": fourth},
+        {"title": "Figure 4: the two double sums", "text": ["U-max on the paper's double sum and on Raman's."],
+         "plots": fourth},
         {"title": "Beyond the paper: distance to the optimum", "tables": some("optimum")},
     ]
     for section in made:
@@ -39,6 +44,6 @@ def sections(results, tables, notes):
 def write(path, results, tables, notes, title="The paper's experiments, reproduced and corrected"):
     made = sections(results, tables, notes)
     page.write(path, {"title": title, "text": [
-        "Fagan and Iyengar, Unbiased scalable softmax optimization: every experiment with truemax, the authors' values beside ours. What it means is told in "
-        "docs/paper.md; how it is run in experiments/paper."], "sections": made})
+        "Fagan and Iyengar, Unbiased scalable softmax optimization: every experiment with truemax, the authors' values "
+        "beside ours. What it means is told in docs/paper.md; how it is run in experiments/paper."], "sections": made})
     return [plot for section in made for plot in section.get("plots", [])]

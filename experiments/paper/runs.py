@@ -1,7 +1,7 @@
 """Runs of truemax, kept: one that is there is not run again.
 
-A run is known by its arguments and the hash of its data, and counts only where the same program made it (the hash of its
-file). What it gave lies in build/paper/runs as one JSON file, which says everything that is needed to run it again.
+A run is known by its arguments and the hash of its data, and counts only where the same program made it (the hash of
+its file). What it gave lies in build/paper/runs as one JSON file, which says everything that is needed to run it again.
 """
 import concurrent.futures
 import dataclasses

@@ -97,8 +97,8 @@ def table_1(results):
             made.append({"id": f"table-1{suffix}", "title": f"Table 1, {words}", "rows": rows,
                          "columns": ["data set", "K paper", "D paper", "N paper", "K here", "D here", "N here",
                                      "non-zeros a row", "N in the authors' runs", "how it differs"],
-                         "note": "D here is that of the file (MNIST has 784 pixels, of which number 779, counted from 0, "
-                                 "is the last in use)." if not suffix else ""})
+                         "note": "D here is that of the file (MNIST has 784 pixels, of which number 779, counted from "
+                                 "0, is the last in use)." if not suffix else ""})
     return made
 
 
@@ -118,10 +118,11 @@ def table_2(results):
         if rows:
             made.append({"id": f"table-2{suffix}", "title": f"Table 2, chosen steps: {words}", "rows": rows,
                          "columns": ["data set", *(method.title for method in results.plan.methods)],
-                         "note": "Step eta*N with the lowest true log-loss after 50 epochs on a tenth of the rows, judged on "
-                                 "other training rows"
-                                 + ("; in brackets the paper's, which for OVE, NCE and IS was chosen by the double softmax "
-                                    "and on sums over batches of 100 rows (multiply by 100 to compare)." if not suffix else ".")})
+                         "note": "Step eta*N with the lowest true log-loss after 50 epochs on a tenth of the rows, "
+                                 "judged on other training rows"
+                                 + ("; in brackets the paper's, which for OVE, NCE and IS was chosen by the double "
+                                    "softmax and on sums over batches of 100 rows (multiply by 100 to compare)."
+                                    if not suffix else ".")})
     return made
 
 
@@ -148,8 +149,8 @@ def recorded(results):
     return [{"id": "recorded", "title": "As recorded: the end of every run beside the authors' record", "rows": rows,
              "columns": ["data set", "method", "step", "authors", "ours, measured as theirs", "difference",
                          "ours, true log-loss", "error, authors", "error, ours", "seeds that overflowed"],
-             "note": "Train log-loss after 50 epochs, mean over the seeds that finish and half their range. For OVE, NCE and IS "
-                     "the authors' number is the log-loss of softmax(softmax(z))."}] if rows else []
+             "note": "Train log-loss after 50 epochs, mean over the seeds that finish and half their range. For OVE, "
+                     "NCE and IS the authors' number is the log-loss of softmax(softmax(z))."}] if rows else []
 
 
 def table_3_recorded(results):
@@ -175,8 +176,9 @@ def table_3_recorded(results):
                                                   for value in authors.TABLE_3[name]])
     return [{"id": "table-3-recorded", "title": "Table 3 as recorded: log-loss after 50 epochs relative to Implicit",
              "columns": ["data set", "measured", *(method.title for method in protocol.PAPER_METHODS)], "rows": rows,
-             "note": "In brackets the paper's Table 3. 'As measured': OVE, NCE and IS by the log-loss of softmax(softmax(z)), as the "
-                     "authors recorded it; 'true log-loss': the same models, measured properly."}]
+             "note": "In brackets the paper's Table 3. 'As measured': OVE, NCE and IS by the log-loss of "
+                     "softmax(softmax(z)), as the authors recorded it; 'true log-loss': the same models, measured "
+                     "properly."}]
 
 
 def table_3(results):
@@ -196,21 +198,24 @@ def table_3(results):
                 theirs = ""
                 if method.of_paper and not suffix:
                     theirs = f" ({authors.TABLE_3[found.set.name][authors.METHODS.index(method.name)]:.2f})"
-                row.append({"text": skipped or ("overflow" if ratio is None else f"{ratio:.2f}") + theirs, "value": ratio})
+                row.append({"text": skipped or ("overflow" if ratio is None else f"{ratio:.2f}") + theirs,
+                            "value": ratio})
                 values.append({"text": skipped, "value": None} if skipped else spread(results.ends(found, method)))
             relative.append(row)
             absolute.append(values)
         if not founds:
             continue
-        relative.append(["average"] + [cell(statistics.mean(sums[m.name]) if len(sums.get(m.name, [])) == len(founds) else None, 2)
-                                       for m in results.plan.methods])
+        relative.append(["average"] + [
+            cell(statistics.mean(sums[m.name]) if len(sums.get(m.name, [])) == len(founds) else None, 2)
+            for m in results.plan.methods])
         columns = ["data set", *(method.title for method in results.plan.methods)]
-        made.append({"id": f"table-3{suffix}", "title": f"Table 3 as written: true log-loss relative to Implicit, {words}",
+        made.append({"id": f"table-3{suffix}",
+                     "title": f"Table 3 as written: true log-loss relative to Implicit, {words}",
                      "columns": columns, "rows": relative,
                      "note": "Train log-loss after 50 epochs, every method at the step chosen by its true log-loss"
                              + ("; in brackets the paper's table." if not suffix else ".")})
-        made.append({"id": f"table-3-absolute{suffix}", "title": f"The same, train log-loss: {words}", "columns": columns,
-                     "rows": absolute, "note": "One seed." if suffix == "-twins" else
+        made.append({"id": f"table-3-absolute{suffix}", "title": f"The same, train log-loss: {words}",
+                     "columns": columns, "rows": absolute, "note": "One seed." if suffix == "-twins" else
                      "Mean over three seeds and half their range."})
     return made
 
@@ -223,15 +228,16 @@ def best_steps(results):
             continue
         row = [found.title]
         for method in results.plan.methods:
-            ends = {step: end_loss(results.run(found, method, results.plan.seeds[0], step)) for step in results.plan.steps(method)}
+            ends = {step: end_loss(results.run(found, method, results.plan.seeds[0], step))
+                    for step in results.plan.steps(method)}
             ends = {step: end for step, end in ends.items() if end is not None}
             step = min(ends, key=ends.get) if ends else None
             row.append({"text": f"{ends[step]:.4f} ({power(step)})", "value": ends[step]} if ends else cell(None))
         rows.append(row)
     return [{"id": "best-steps", "title": "Every method at its best step on all rows", "rows": rows,
              "columns": ["data set", *(method.title for method in results.plan.methods)],
-             "note": "True train log-loss after 50 epochs, in brackets the step; one seed. A tenth of the rows is a poor guide to the step: "
-                     "50 epochs fit few rows well with steps that are too large for all of them."}] if rows else []
+             "note": "True train log-loss after 50 epochs, in brackets the step; one seed. Table 2 has the steps that "
+                     "were chosen on a tenth of the rows."}] if rows else []
 
 
 def table_4(results):
@@ -245,15 +251,18 @@ def table_4(results):
             theirs = authors.TABLE_4[found.set.name] if not suffix else (None, None)
             ours, numpy = times["truemax"], times["numpy"]
             rows.append([found.title, theirs[0], theirs[1], cell(theirs[1] / theirs[0], 2) if theirs[0] else None,
-                         cell(numpy["implicit"], 1), cell(numpy["vanilla"], 1), cell(numpy["vanilla"] / numpy["implicit"], 2),
-                         cell(ours["implicit"], 2), cell(ours["vanilla"], 2), cell(ours["vanilla"] / ours["implicit"], 2),
+                         cell(numpy["implicit"], 1), cell(numpy["vanilla"], 1),
+                         cell(numpy["vanilla"] / numpy["implicit"], 2), cell(ours["implicit"], 2),
+                         cell(ours["vanilla"], 2), cell(ours["vanilla"] / ours["implicit"], 2),
                          cell(numpy["implicit"] / ours["implicit"], 0)])
         if rows:
             made.append({"id": f"table-4{suffix}", "title": f"Table 4, seconds for 50 epochs: {words}", "rows": rows,
                          "columns": ["data set", "authors: Implicit 1x1", "authors: 1x5 methods", "ratio",
-                                     "NumPy here: Implicit 1x1", "NumPy here: vanilla 1x5", "ratio", "truemax: Implicit 1x1",
-                                     "truemax: vanilla 1x5", "ratio", "NumPy / truemax, Implicit"],
-                         "note": "One core. NumPy is timed on 20,000 steps, truemax on up to 400,000, and both are scaled to 50 epochs."})
+                                     "NumPy here: Implicit 1x1", "NumPy here: vanilla 1x5", "ratio",
+                                     "truemax: Implicit 1x1", "truemax: vanilla 1x5", "ratio",
+                                     "NumPy / truemax, Implicit"],
+                         "note": "One core. NumPy is timed on 20,000 steps, truemax on up to 400,000, and both are "
+                                 "scaled to 50 epochs."})
     return made
 
 
@@ -268,10 +277,11 @@ def distance(results):
             mean = results.mean_end(found, method)
             row.append(cell(None if mean is None else mean - best["log_loss"], 4))
         rows.append(row)
-    return [{"id": "optimum", "title": "Distance to the optimum: train log-loss after 50 epochs less the lowest that L-BFGS reached",
-             "columns": ["data set", "L-BFGS", "its gradient", *(method.title for method in results.plan.methods)], "rows": rows,
-             "note": "L-BFGS on the exact softmax likelihood without ridge (experiments/paper/optimum.json, written by python3 -m "
-                     "experiments.paper.optimum)."}] if rows else []
+    return [{"id": "optimum", "rows": rows,
+             "title": "Distance to the optimum: train log-loss after 50 epochs less the lowest that L-BFGS reached",
+             "columns": ["data set", "L-BFGS", "its gradient", *(method.title for method in results.plan.methods)],
+             "note": "L-BFGS on the exact softmax likelihood without ridge (experiments/paper/optimum.json, written by "
+                     "python3 -m experiments.paper.optimum)."}] if rows else []
 
 
 def all_tables(results):
@@ -279,7 +289,8 @@ def all_tables(results):
     first = [*recorded(results), *table_3_recorded(results)]
     if not results.chosen:
         return first
-    return [*table_1(results), *table_2(results), *first, *table_3(results), *best_steps(results), *table_4(results), *distance(results)]
+    return [*table_1(results), *table_2(results), *first, *table_3(results), *best_steps(results), *table_4(results),
+            *distance(results)]
 
 
 def text(value):

@@ -1,8 +1,8 @@
 """Table 4: the time of 50 epochs of Implicit SGD (1 x 1) and of vanilla SGD (1 x 5), in truemax and in NumPy.
 
 Both are timed on some steps and scaled to 50 epochs: the two methods in turn, nothing else running, the best of the
-repeats. The NumPy versions are those of the paper's setting: Algorithm 1 with Brent's method (bench/reference_implicit.py)
-and the gradient steps of the double sum, rows and classes gathered by index.
+repeats. The NumPy versions are those of the paper's setting: Algorithm 1 with Brent's method
+(bench/reference_implicit.py) and the gradient steps of the double sum, rows and classes gathered by index.
 """
 import json
 import math
@@ -95,7 +95,8 @@ def all_sets(program, founds, out):
     os.makedirs(folder, exist_ok=True)
     times = {}
     for found in founds:
-        path = os.path.join(folder, f"{found.name}-{runs.file_hash(program)[:8]}-{runs.file_hash(found.train)[:8]}.json")
+        known_by = f"{runs.file_hash(program)[:8]}-{runs.file_hash(found.train)[:8]}"
+        path = os.path.join(folder, f"{found.name}-{known_by}.json")
         if not os.path.exists(path):
             print(f"  timing {found.title}", file=sys.stderr, flush=True)
             made = time_set(program, found, folder)
