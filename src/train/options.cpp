@@ -85,10 +85,9 @@ void TrainOptions::describe(OptionTable& table) {
   table.count("patience", &patience, {0, 1e9},
               "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
               "best model; the other rows are evaluated at the end only. 0: off.");
-  table.count(
-      "threads", &threads, {0, 4096},
-      "Threads for reading, evaluation, prediction and, with --draw blocks, the steps of prox; 0: all "
-      "cores. Never changes a result, unless steps are lock-free.");
+  table.count("threads", &threads, {0, 4096},
+              "Threads for reading, evaluation, prediction and steps of prox over drawn blocks; 0: all "
+              "cores. Never changes a result, unless steps are lock-free.");
   table.toggle(
       "lock-free", &lock_free,
       "Steps on several threads do not wait for each other (Hogwild): faster, but no run can be "

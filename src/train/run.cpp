@@ -187,8 +187,9 @@ void MemoryPlan::require() const {
                            : left == 0 ? "though what a run needs beside its weights is too much already"
                                        : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
-      "this run needs {}, more than is there: {} classes, in blocks of 16, x {} features are {} weights of 4 "
-      "bytes{}; keep fewer features (--max-features), hash them into fewer buckets ({}), train on fewer "
+      "this run needs {}, more than is there: {} classes x {} features, in blocks of 16 classes, are {} "
+      "weights of 4 bytes{}; keep fewer features (--max-features), hash them into fewer buckets ({}), train "
+      "on fewer "
       "classes or rows "
       "(--max-rows), or raise --memory-limit to try all the same",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
