@@ -91,7 +91,8 @@ int run_commands(int argc, const char* const* argv) {
       "  truemax train train.txt --test test.txt --model model.safetensors\n"
       "  truemax predict model.safetensors test.txt --top 5\n"
       "'truemax COMMAND --help' tells all about a command.\n"
-      "Exit codes: 0 done, 2 bad input or option, 3 the method diverged, 130 stopped by Ctrl-C, 143 by SIGTERM.");
+      "Exit codes: 0 done, 2 bad input or option, 3 the method diverged, 130 stopped by Ctrl-C, 143 by "
+      "SIGTERM.");
   program.get_formatter()->column_width(34);
   int exit_code = kSuccess;
   const std::vector<OptionPage> pages{{"truemax train TRAIN", add_train(program, exit_code)},
