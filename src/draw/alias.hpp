@@ -13,6 +13,8 @@ namespace truemax {
 // A word falls into one of n equal cells; within it, below `keep` (in units of 2^-64 of the cell) it means
 // the cell's own number, else the other one.
 class AliasTable {
+  __extension__ using Wide = unsigned __int128;
+
  public:
   struct Cell {
     std::uint64_t keep = 0;
@@ -22,8 +24,12 @@ class AliasTable {
   AliasTable() = default;
   explicit AliasTable(std::span<const double> probability);  // of sum 1
 
+  std::size_t cell_of(std::uint64_t word) const {
+    return static_cast<std::size_t>((static_cast<Wide>(word) * cells_.size()) >> 64);
+  }
+  // Asks for the memory that pick() will look at.
+  void ask_for(std::uint64_t word) const { __builtin_prefetch(&cells_[cell_of(word)]); }
   std::uint32_t pick(std::uint64_t word) const {
-    __extension__ using Wide = unsigned __int128;
     const Wide place = static_cast<Wide>(word) * cells_.size();
     const auto cell = static_cast<std::uint32_t>(place >> 64);
     return static_cast<std::uint64_t>(place) < cells_[cell].keep ? cell : cells_[cell].other;
@@ -49,6 +55,11 @@ class WeightedDraws {
   double inclusion(std::size_t i) const;
   std::uint64_t memory_bytes() const { return outcomes() * (sizeof(AliasTable::Cell) + sizeof(double)); }
 
+  // Asks for the memory of a later draw: its cell, and the probability of the outcome that it most likely is.
+  void ask_for(std::uint64_t word) const {
+    table_.ask_for(word);
+    __builtin_prefetch(&probability_[table_.cell_of(word)]);
+  }
   // Calls take(outcome, weight) in rising order. One word a draw; the words become the outcomes.
   template <class Take>
   void each(std::span<std::uint64_t> words, Take&& take) const {

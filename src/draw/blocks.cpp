@@ -58,15 +58,21 @@ void BlockDraw::fill_blocks(const CounterRandom& random, std::uint64_t first_ste
                             std::span<const ClassId> labels, BlockBuffer& out) const {
   const std::size_t most = most_blocks();
   out.shape(steps, most);
-  out.words.resize(words());
-  RandomWords source(random, first_step * words());
+  // All words first, so that what the table says of them is on its way when it is needed.
+  const std::size_t each = words();
+  out.words.resize(steps * each);
+  RandomWords source(random, first_step * each);
+  for (std::uint64_t& word : out.words) {
+    word = source.next();
+    tail_.ask_for(word);
+  }
   for (std::size_t t = 0; t < steps; ++t) {
-    for (std::uint64_t& word : out.words) word = source.next();
     std::size_t at = t * most;
-    visit(out.words, shared() ? kUnseenClass : labels[t], [&](std::size_t b, double weight) {
-      out.blocks[at] = static_cast<std::uint32_t>(b);
-      out.weights[at++] = weight;
-    });
+    visit(std::span(out.words).subspan(t * each, each), shared() ? kUnseenClass : labels[t],
+          [&](std::size_t b, double weight) {
+            out.blocks[at] = static_cast<std::uint32_t>(b);
+            out.weights[at++] = weight;
+          });
     out.count[t] = static_cast<std::uint32_t>(at - t * most);
   }
 }

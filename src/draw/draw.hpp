@@ -37,7 +37,7 @@ struct BlockBuffer {
   std::vector<std::uint32_t> blocks;
   std::vector<double> weights;
   std::vector<std::uint32_t> count;
-  std::vector<std::uint64_t> words;  // of one step
+  std::vector<std::uint64_t> words;  // of all steps
 
   void shape(std::size_t steps, std::size_t most_blocks);
 };
