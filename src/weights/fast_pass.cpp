@@ -289,12 +289,12 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
     const std::size_t lanes = std::min(here * kLanes, weights.classes() - b * kLanes);
     const FastStart start(weights, b, here);
     if (bounds.blocks == b) bounds.add_blocks(weights, b, here);  // just before the rows need its lines
-    FastAhead ahead = fast_ahead(weights, arranged, next, count);
+    FastAhead none;  // lines are near since the bound was taken: asking for them would only cost
     for (std::size_t r = 0; r < count; r += kTileRows) {
       const std::size_t tile = std::min(kTileRows, count - r);
       FastHits hits{.count = 0, .row = hit_rows.data(), .lanes = hit_lanes.data()};
       fast_tile(rows, r, tile, weights.block(b), here, weights.features(), start, z.data(),
-                b == 0 ? &absolute[r] : nullptr, &highest[r], &sum[r], &threshold[r], hits, ahead);
+                b == 0 ? &absolute[r] : nullptr, &highest[r], &sum[r], &threshold[r], hits, none);
       for (std::size_t h = 0; h < hits.count; ++h) {
         const std::size_t row = r + hits.row[h];
         const float* score = &z[hits.row[h] * here * kLanes];
