@@ -1,5 +1,5 @@
 // How near does exact evaluation come to what the machine can do? Beside it stands a kernel that loads the
-// same lines in the same order, in the best of three ways to ask for them, and takes one float32 `exp` for
+// same lines in the same order, asked for ahead or not, whichever is faster,, and takes one float32 `exp` for
 // each class, and does nothing else: no product, no highest score, no best classes, no metrics. And the peak
 // of float32 fused multiply-adds, measured in the same run. Interleaved, best of several; work of one thread
 // by the time that the thread had a core, one thread against several by the clock. The pass in float32 is
@@ -37,15 +37,15 @@ HWY_INLINE void launder_vector(LineV& v) {
 #endif
 }
 
+// So many non-zeros before a line is read it is asked for.
+constexpr std::size_t kSoonNumbers = 16;
+
 template <std::size_t kBlocks, bool kSoon>
 void touch_rows(CsrView rows, std::size_t first, std::size_t count, const float* HWY_RESTRICT block,
-                std::size_t features, FastAhead& ahead) {
+                std::size_t features) {
   const LineTag d;
-  const std::size_t stride = features * kLanes;
+  const std::size_t stride = features * kLanes, last = rows.begin[first + count];
   for (std::size_t r = 0; r < count; ++r) {
-    for (std::size_t a = 0; a < ahead.per_row && ahead.count > 0; ++a, ++ahead.features, --ahead.count)
-      for (std::size_t b = 0; b < ahead.blocks; ++b)
-        __builtin_prefetch(ahead.block + b * stride + std::size_t{*ahead.features} * kLanes, 0, 2);
     const std::size_t begin = rows.begin[first + r], end = rows.begin[first + r + 1];
     if (kBlocks == 1)
       for (std::size_t j = begin; j < end; j += kLanes) {
@@ -55,9 +55,9 @@ void touch_rows(CsrView rows, std::size_t first, std::size_t count, const float*
     for (std::size_t j = begin; j < end; ++j) {
       const float* line = block + std::size_t{rows.index[j]} * kLanes;
       use(rows.value[j]);
-      if (kSoon)
+      if (kSoon && j + kSoonNumbers < last)
         for (std::size_t b = 0; b < kBlocks; ++b)
-          __builtin_prefetch(block + b * stride + std::size_t{rows.index[j + kFastSoon]} * kLanes, 0, 2);
+          __builtin_prefetch(block + b * stride + std::size_t{rows.index[j + kSoonNumbers]} * kLanes, 0, 2);
       for (std::size_t b = 0; b < kBlocks; ++b)
         for (std::size_t v = 0; v < kLineVectors; ++v) {
           LineV w = hn::Load(d, line + b * stride + v * kLineWidth);
@@ -74,15 +74,15 @@ void touch_rows(CsrView rows, std::size_t first, std::size_t count, const float*
 }
 
 void touch_rows_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
-                     std::size_t blocks, std::size_t features, FastAhead& ahead) {
-  if (blocks == kFastBlocks && ahead.soon)
-    touch_rows<kFastBlocks, true>(rows, first, count, block, features, ahead);
+                     std::size_t blocks, std::size_t features, bool soon) {
+  if (blocks == kFastBlocks && soon)
+    touch_rows<kFastBlocks, true>(rows, first, count, block, features);
   else if (blocks == kFastBlocks)
-    touch_rows<kFastBlocks, false>(rows, first, count, block, features, ahead);
+    touch_rows<kFastBlocks, false>(rows, first, count, block, features);
   else if (blocks == 2)
-    touch_rows<2, false>(rows, first, count, block, features, ahead);
+    touch_rows<2, false>(rows, first, count, block, features);
   else
-    touch_rows<1, false>(rows, first, count, block, features, ahead);
+    touch_rows<1, false>(rows, first, count, block, features);
 }
 
 // Multiply-adds of whole vectors: twelve sums that do not wait for each other. Returns the operations done.
@@ -146,10 +146,9 @@ Dataset first_rows(const Dataset& data, std::size_t count) {
   return out;
 }
 
-// All lines and exps of an evaluation, in the order of the pass in float32, with one of three ways to ask for
-// lines: not at all, those of the next blocks, those of the rows to come too.
-enum class Asking { none, blocks, rows };
-void touch(const Weights& weights, CsrView rows, Asking asking) {
+// All lines and exps of an evaluation, in the order of the pass in float32, with lines asked for `soon`
+// before they are read, or not.
+void touch(const Weights& weights, CsrView rows, bool soon) {
   const std::size_t blocks = weights.blocks(), count = rows.rows();
   const std::size_t group = fast_group_rows(weights, count, 1);
   for (std::size_t first = 0; first < count; first += group) {
@@ -157,11 +156,8 @@ void touch(const Weights& weights, CsrView rows, Asking asking) {
     const FastRows arranged(weights, rows, first, size);
     for (std::size_t b = 0, next = 0; b < blocks; b = next) {
       next = b + fast_together(blocks - b);
-      FastAhead ahead;
-      if (asking != Asking::none) ahead = fast_ahead(weights, arranged, next, size);
-      ahead.soon = ahead.soon && asking == Asking::rows;
       HWY_DYNAMIC_DISPATCH(touch_rows_here)
-      (arranged.view(), 0, size, weights.block(b), next - b, weights.features(), ahead);
+      (arranged.view(), 0, size, weights.block(b), next - b, weights.features(), soon);
     }
   }
 }
@@ -239,8 +235,8 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   for (std::size_t round = 0; round < rounds; ++round) {
     time(evaluation, [&] { evaluate(weights, part, 1); });
     evaluation_wall = std::min(evaluation_wall, wall);
-    for (const Asking asking : {Asking::none, Asking::blocks, Asking::rows})  // the best way to do the least
-      time(bound, [&] { touch(weights, rows, asking); });
+    for (const bool soon : {false, true})  // the best way to do the least
+      time(bound, [&] { touch(weights, rows, soon); });
     double unused = 1e300;
     time(unused, [&] { evaluate(weights, part, threads); });
     evaluation_many = std::min(evaluation_many, wall);

@@ -10,6 +10,8 @@
 //   truemax_bench evaluate FILE [key=value ...]
 //     rows/s of the exact evaluation and of a kernel that does its loads and exps alone, the FMA peak,
 //     prediction (evaluation.cpp)
+//   truemax_bench lines [megabytes=600]
+//     nanoseconds of a random cache line: loaded, asked for, one after the other (line_cost.cpp)
 // Each prints one JSON object.
 #include <fmt/format.h>
 
@@ -23,6 +25,7 @@
 #include "class_cost.hpp"
 #include "data/load.hpp"
 #include "evaluation.hpp"
+#include "line_cost.hpp"
 #include "step_cost.hpp"
 #include "timing.hpp"
 
@@ -70,10 +73,12 @@ int run(int argc, char** argv) {
   if (what == "steps") return bench_steps(path, settings);
   if (!path.empty() && what == "read") return bench_read(path, settings);
   if (!path.empty() && what == "evaluate") return bench_evaluate(path, settings);
+  if (what == "lines") return bench_lines(settings);
   if (what == "classes") return bench_classes(settings);
-  fmt::print(stderr,
-             "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench steps|classes "
-             "[key=value ...]\n");
+  fmt::print(
+      stderr,
+      "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench steps|classes|lines "
+      "[key=value ...]\n");
   return 2;
 }
 

@@ -21,7 +21,7 @@ constexpr std::size_t kSpare = 3;
 // Sums in float32 below this are far from its end, whatever their order.
 constexpr double kFastSumHigh = 0x1p100;
 constexpr std::size_t kFastNonzeros = std::size_t{1} << 17;  // of a row, so that |x|_1 is known well enough
-// W larger than this does not stay in the caches: lines of the next blocks are asked for ahead.
+// W larger than this does not stay in the caches.
 constexpr std::size_t kFarBytes = std::size_t{2} << 20;
 
 // The best scores seen so far of the rows of a group, in falling order.
@@ -208,19 +208,6 @@ double fast_error(const FastBounds& bounds, std::size_t nonzeros, double absolut
          static_cast<double>(nonzeros) * 0x1p-140;
 }
 
-FastAhead fast_ahead(const Weights& weights, const FastRows& rows, std::size_t next, std::size_t count) {
-  if (rows.features.empty()) return {};
-  FastAhead ahead{.soon = true};
-  if (next < weights.blocks()) {
-    ahead.block = weights.block(next);
-    ahead.blocks = fast_together(weights.blocks() - next);
-    ahead.features = rows.features.data();
-    ahead.count = rows.features.size();
-    ahead.per_row = (rows.features.size() + count - 1) / count;
-  }
-  return ahead;
-}
-
 std::size_t fast_group_rows(const Weights& weights, std::size_t rows, std::size_t threads) {
   const std::size_t share = (rows + 2 * threads - 1) / (2 * threads);
   return std::clamp(threads == 1 ? rows : share, kTileRows, is_far(weights) ? kFarRows : kNearRows);
@@ -231,6 +218,7 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
   if (!is_far(weights)) return;
   std::vector<std::uint32_t> uses(weights.features());
   for (std::size_t j = given.begin.front(); j < given.begin.back(); ++j) ++uses[given.index[j]];
+  std::vector<FeatureId> features;
   for (std::size_t f = 0; f < uses.size(); ++f)
     if (uses[f] > 0) features.push_back(static_cast<FeatureId>(f));
   // Places of the features, the rarest first.
@@ -252,7 +240,7 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
   order.reserve(count);
   const std::size_t nonzeros = given.begin.back() - given.begin.front();
   own.begin.reserve(count + 1);
-  own.index.reserve(nonzeros + kFastSoon);
+  own.index.reserve(nonzeros);
   own.value.reserve(nonzeros);
   for (const auto& [key, r] : keys) {
     const RowView x = given.row(r);
@@ -261,7 +249,6 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
     own.value.insert(own.value.end(), x.value.begin(), x.value.end());
     own.begin.push_back(own.index.size());
   }
-  own.index.insert(own.index.end(), kFastSoon, 0);  // for FastAhead::soon
 }
 
 void fast_group(const Weights& weights, CsrView all, std::size_t first, std::size_t count,
@@ -289,12 +276,11 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
     const std::size_t lanes = std::min(here * kLanes, weights.classes() - b * kLanes);
     const FastStart start(weights, b, here);
     if (bounds.blocks == b) bounds.add_blocks(weights, b, here);  // just before the rows need its lines
-    FastAhead none;  // lines are near since the bound was taken: asking for them would only cost
     for (std::size_t r = 0; r < count; r += kTileRows) {
       const std::size_t tile = std::min(kTileRows, count - r);
       FastHits hits{.count = 0, .row = hit_rows.data(), .lanes = hit_lanes.data()};
       fast_tile(rows, r, tile, weights.block(b), here, weights.features(), start, z.data(),
-                b == 0 ? &absolute[r] : nullptr, &highest[r], &sum[r], &threshold[r], hits, none);
+                b == 0 ? &absolute[r] : nullptr, &highest[r], &sum[r], &threshold[r], hits);
       for (std::size_t h = 0; h < hits.count; ++h) {
         const std::size_t row = r + hits.row[h];
         const float* score = &z[hits.row[h] * here * kLanes];

@@ -53,17 +53,12 @@ struct FastRows {
   CsrView given;
   Csr own;
   std::vector<std::uint32_t> order;  // empty: as they stand
-  std::vector<FeatureId> features;   // those of the rows whose lines are asked for ahead
 };
 
 // Blocks of the next tile, where so many are left.
 constexpr std::size_t fast_together(std::size_t left) {
   return left >= kFastBlocks ? kFastBlocks : left >= 2 ? 2 : 1;
 }
-// The lines of the tile from block `next` on, if there is one, to be asked for by `count` rows, and those of
-// the rows to come.
-FastAhead fast_ahead(const Weights& weights, const FastRows& rows, std::size_t next, std::size_t count);
-
 // Rows [first, first + count) of `rows` against all blocks, into the same places of `result`. Rows that it
 // declines are appended to `declined`; those among them whose scores are just the intercepts, all of them
 // alike, to `alike` instead.

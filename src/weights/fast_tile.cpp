@@ -37,7 +37,7 @@ HWY_INLINE void prefetch_numbers(CsrView rows, std::size_t begin, std::size_t en
 }
 
 // Scores of a row, [kBlocks * kLanes].
-template <std::size_t kBlocks, bool kAbsolute, bool kSoon>
+template <std::size_t kBlocks, bool kAbsolute>
 HWY_INLINE void fast_scores(CsrView rows, std::size_t row, const float* HWY_RESTRICT block,
                             std::size_t stride, const FastStart& start, float* HWY_RESTRICT z,
                             float* HWY_RESTRICT absolute) {
@@ -59,10 +59,6 @@ HWY_INLINE void fast_scores(CsrView rows, std::size_t row, const float* HWY_REST
   const auto add = [&](std::size_t j, std::size_t c) HWY_ATTR {
     const FastV value = hn::Set(d, values[j]);
     const float* line = block + std::size_t{index[j]} * kLanes;
-    if (kSoon) {
-      const float* soon = block + std::size_t{index[j + kFastSoon]} * kLanes;
-      for (std::size_t b = 0; b < kBlocks; ++b) __builtin_prefetch(soon + b * stride, 0, 2);
-    }
     for (std::size_t v = 0; v < kVectors; ++v) {
       const float* at = line + v / kFastVectors * stride + v % kFastVectors * kFastWidth;
       sum[c][v] = hn::MulAdd(value, hn::Load(d, at), sum[c][v]);
@@ -127,19 +123,16 @@ HWY_INLINE void fast_sum(const float* HWY_RESTRICT z, std::size_t r, float& high
 
 // The exps of a row stand between the lines of the next rows, so that lines are under way all the time. They
 // are two rows behind, because scores that were just written would be waited for.
-template <std::size_t kBlocks, bool kAbsolute, bool kSoon>
+template <std::size_t kBlocks, bool kAbsolute>
 void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const float* block,
                   std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
-                  double* sum, const float* threshold, FastHits& hits, FastAhead& ahead) {
+                  double* sum, const float* threshold, FastHits& hits) {
   constexpr std::size_t kBehind = 2;
   const std::size_t stride = features * kLanes;
   for (std::size_t r = 0; r < count + kBehind; ++r) {
     if (r < count) {
-      for (std::size_t a = 0; a < ahead.per_row && ahead.count > 0; ++a, ++ahead.features, --ahead.count)
-        for (std::size_t b = 0; b < ahead.blocks; ++b)
-          __builtin_prefetch(ahead.block + b * stride + std::size_t{*ahead.features} * kLanes, 0, 2);
-      fast_scores<kBlocks, kAbsolute, kSoon>(rows, first + r, block, stride, start, z + r * kBlocks * kLanes,
-                                             absolute + r);
+      fast_scores<kBlocks, kAbsolute>(rows, first + r, block, stride, start, z + r * kBlocks * kLanes,
+                                      absolute + r);
     }
     if (r >= kBehind) {
       const std::size_t at = r - kBehind;
@@ -151,17 +144,13 @@ void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const floa
 template <std::size_t kBlocks>
 HWY_INLINE void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const float* block,
                              std::size_t features, const FastStart& start, float* z, float* absolute,
-                             float* highest, double* sum, const float* threshold, FastHits& hits,
-                             FastAhead& ahead) {
+                             float* highest, double* sum, const float* threshold, FastHits& hits) {
   if (absolute != nullptr)
-    fast_tile_of<kBlocks, true, false>(rows, first, count, block, features, start, z, absolute, highest, sum,
-                                       threshold, hits, ahead);
-  else if (ahead.soon)
-    fast_tile_of<kBlocks, false, true>(rows, first, count, block, features, start, z, absolute, highest, sum,
-                                       threshold, hits, ahead);
+    fast_tile_of<kBlocks, true>(rows, first, count, block, features, start, z, absolute, highest, sum,
+                                threshold, hits);
   else
-    fast_tile_of<kBlocks, false, false>(rows, first, count, block, features, start, z, absolute, highest, sum,
-                                        threshold, hits, ahead);
+    fast_tile_of<kBlocks, false>(rows, first, count, block, features, start, z, absolute, highest, sum,
+                                 threshold, hits);
 }
 
 // Lanes of a vector are rows here: nothing is added or compared across a vector.
@@ -171,8 +160,8 @@ void fast_few_here(CsrView rows, std::size_t first, std::size_t count, const flo
   const FastTag d;
   const hn::RebindToSigned<FastTag> i;
   for (std::size_t r = 0; r < count; ++r)
-    fast_scores<1, true, false>(rows, first + r, block, features * kLanes, start, &few.z[r * kLanes],
-                                &few.absolute[r]);
+    fast_scores<1, true>(rows, first + r, block, features * kLanes, start, &few.z[r * kLanes],
+                         &few.absolute[r]);
   alignas(64) float by_class[kLanes * kFastFewRows];
   for (std::size_t r = 0; r < count; ++r)
     for (std::size_t k = 0; k < classes; ++k) by_class[k * kFastFewRows + r] = few.z[r * kLanes + k];
@@ -221,17 +210,14 @@ void fast_few_here(CsrView rows, std::size_t first, std::size_t count, const flo
 
 void fast_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
                     std::size_t blocks, std::size_t features, const FastStart& start, float* z,
-                    float* absolute, float* highest, double* sum, const float* threshold, FastHits& hits,
-                    FastAhead& ahead) {
+                    float* absolute, float* highest, double* sum, const float* threshold, FastHits& hits) {
   if (blocks == kFastBlocks)
     fast_tile_of<kFastBlocks>(rows, first, count, block, features, start, z, absolute, highest, sum,
-                              threshold, hits, ahead);
+                              threshold, hits);
   else if (blocks == 2)
-    fast_tile_of<2>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits,
-                    ahead);
+    fast_tile_of<2>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits);
   else
-    fast_tile_of<1>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits,
-                    ahead);
+    fast_tile_of<1>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits);
 }
 
 // The place of a lane is the number of those with a higher score: no branch depends on the scores. Equal ones
@@ -323,9 +309,9 @@ FastStart::FastStart(const Weights& w, std::size_t first_block, std::size_t bloc
 
 void fast_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t blocks,
                std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
-               double* sum, const float* threshold, FastHits& hits, FastAhead& ahead) {
+               double* sum, const float* threshold, FastHits& hits) {
   HWY_DYNAMIC_DISPATCH(fast_tile_here)
-  (rows, first, count, block, blocks, features, start, z, absolute, highest, sum, threshold, hits, ahead);
+  (rows, first, count, block, blocks, features, start, z, absolute, highest, sum, threshold, hits);
 }
 
 void fast_few(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t features,

@@ -29,19 +29,6 @@ struct FastStart {
   bool scaled;  // else every scale is 1
 };
 
-// So many non-zeros before a line is read it is asked for, where FastAhead::soon says so.
-inline constexpr std::size_t kFastSoon = 16;
-// Lines that will be read soon: a few are asked for at every row.
-struct FastAhead {
-  const float* block = nullptr;  // the first of the next blocks; none: nothing is asked for
-  std::size_t blocks = 0;
-  const FeatureId* features = nullptr;
-  std::size_t count = 0, per_row = 0;
-  // Lines of the rows that come next are asked for too: kFastSoon numbers can be read beyond the last index
-  // of the rows, all of them features.
-  bool soon = false;
-};
-
 // Rows that have a score above their threshold.
 struct FastHits {
   std::size_t count = 0;
@@ -56,7 +43,7 @@ static_assert(kFastBlocks * kLanes <= 64);
 // kLanes], on a 64-byte boundary.
 void fast_tile(CsrView rows, std::size_t first, std::size_t count, const float* block, std::size_t blocks,
                std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
-               double* sum, const float* threshold, FastHits& hits, FastAhead& ahead);
+               double* sum, const float* threshold, FastHits& hits);
 
 // Rows against one block that holds all classes. Nothing is kept for later blocks, so that the best classes
 // and the sums are those of the whole row.

@@ -43,10 +43,9 @@ TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
         std::array<std::uint32_t, kRows> hit{};
         std::array<std::uint64_t, kRows> lanes{};
         FastHits hits{.count = 0, .row = hit.data(), .lanes = lanes.data()};
-        FastAhead ahead;
         const std::vector<float> before = threshold;
         fast_tile(rows.view(), 0, kRows, w.block(first), count, kFeatures, FastStart(w, first, count),
-                  z.data(), absolute.data(), highest.data(), sum.data(), threshold.data(), hits, ahead);
+                  z.data(), absolute.data(), highest.data(), sum.data(), threshold.data(), hits);
         std::size_t expected_hits = 0;
         for (std::size_t r = 0; r < kRows; ++r) {
           double size = 0, best = -1e300;

@@ -1,0 +1,59 @@
+// The state a run starts from.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "rule/methods.hpp"
+#include "train/companion.hpp"
+#include "train/epoch.hpp"
+#include "weights/kernels.hpp"
+
+namespace truemax {
+namespace {
+
+// Log of a class's share of the training weight, against the most frequent one; log of the sum of their
+// exponentials.
+double start_intercept(const ClassList& classes, Weights& weights) {
+  const double most = classes.count(0);
+  double sum = 0;
+  for (ClassId k = 0; k < classes.size(); ++k) {
+    const double share = most > 0 && classes.count(k) > 0 ? classes.count(k) / most : 1e-12;
+    weights.intercept()[k] = static_cast<float>(std::log(share));
+    sum += std::exp(static_cast<double>(weights.intercept()[k]));
+  }
+  return std::log(sum);
+}
+
+}  // namespace
+
+TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare) {
+  const MethodInfo& info = find_method(options.method);
+  TrainState state;
+  const std::size_t classes = data.classes->size(), features = data.space->features;
+  if (spare != nullptr && spare->classes() == classes && spare->features() == features &&
+      spare->has_intercept() == options.intercept) {
+    state.weights = std::move(*spare);
+    *spare = Weights();
+    state.weights.clear();
+  } else {
+    state.weights = Weights(classes, features, options.intercept);
+  }
+  if (options.ridge > 0) state.weights.allow_scaling();
+  if (info.has_companion) Companion::start(state.companion, classes, features, options.intercept);
+  double log_total = std::log(static_cast<double>(classes));  // of exp(intercept)
+  if (options.warm_start) {
+    log_total = start_intercept(*data.classes, state.weights);
+    for (const float b : state.weights.intercept())
+      state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
+  }
+  state.rows.resize(data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    state.rows[i].squared_norm = squared_norm(data.x(i), options.intercept);
+    if (!info.exact_start) continue;
+    state.rows[i].u = log_total;
+    if (options.warm_start) state.rows[i].u -= static_cast<double>(state.weights.intercept()[data.label[i]]);
+  }
+  return state;
+}
+
+}  // namespace truemax
