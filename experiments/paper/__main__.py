@@ -5,9 +5,10 @@ import os
 import sys
 import time
 
-from . import docs, figures, optimum, plan, protocol, registry, report, tables, timing
+from . import docs, figures, optimum, plan, registry, report, tables, timing
 from .runs import Runner
 
+RECORDED = "recorded"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -54,18 +55,31 @@ def find_sets(told, program, data_folder, where, twins):
     return founds, notes
 
 
+def stages_of(made, recorded, written):
+    """{stage: its runs}, as far as they are known before steps are chosen."""
+    stages = {RECORDED: made.as_recorded() if recorded else []}
+    for found, one in made.by_set() if written else ():
+        stages[found.name, "searches"] = one.searches()
+        # Which steps will be chosen is not known yet; a run takes as long at any.
+        stages[found.name, "finals"] = one.finals({(found.name, m.name): 1.0 for m in one.methods_of(found)})
+        stages[found.name, "sensitivity"] = one.sensitivity()
+    return stages
+
+
 def search_and_run(runner, made, jobs):
     """As written, set by set: steps, then the runs, with lower steps where a method overflowed with every seed."""
     outcomes, chosen = {}, {}
     for found, one in made.by_set():
-        outcomes.update(runner.all(one.searches(), jobs, f"{found.title}, steps on a tenth of the rows"))
+        outcomes.update(runner.all(one.searches(), jobs, f"{found.title}, steps on a tenth of the rows",
+                                   (found.name, "searches")))
         steps = plan.choose(one, outcomes)
-        outcomes.update(runner.all(one.finals(steps), jobs, f"{found.title}, as written"))
+        outcomes.update(runner.all(one.finals(steps), jobs, f"{found.title}, as written", (found.name, "finals")))
         while lower := plan.lower_where_all_diverged(one, steps, outcomes):
             steps.update(lower)
             outcomes.update(runner.all(one.finals(steps), jobs, f"{found.title}, lower steps"))
-        if every := one.sensitivity():
-            outcomes.update(runner.all(every, jobs, f"{found.title}, every step on all rows"))
+        if every := [spec for spec in one.sensitivity() if spec.key not in outcomes]:
+            outcomes.update(runner.all(every, jobs, f"{found.title}, every step on all rows",
+                                       (found.name, "sensitivity")))
         chosen.update(steps)
     return outcomes, chosen
 
@@ -89,10 +103,9 @@ def main():
     made = plan.Plan(founds, data_folder, **quick)
     runner = Runner(told.program, told.out, told.any_build)
     both = told.as_recorded == told.as_written
-    recorded = made.as_recorded() if both or told.as_recorded else []
-    searches = made.searches() if both or told.as_written else []
-    rough = made.finals({(f.name, m.name): 1.0 for f in founds for m in made.methods_of(f)}) if searches else []
-    everything = [*recorded, *searches, *rough, *(made.sensitivity() if searches else [])]
+    written = both or told.as_written
+    stages = stages_of(made, both or told.as_recorded, written)
+    everything = sum(stages.values(), [])
     print(f"plan: {len(everything)} runs, about {sum(s.cost for s in everything) / told.jobs / 60:.0f} min "
           f"on {told.jobs} cores", file=sys.stderr)
     for found in founds:
@@ -103,26 +116,26 @@ def main():
         print(f"  {name} {method}: {why}", file=sys.stderr)
     if told.plan:
         return 0
-    runner.later = sum(spec.cost for spec in everything)
-    outcomes = runner.all(recorded, told.jobs, "as recorded")
+    runner.planned = {stage: sum(spec.cost for spec in specs) for stage, specs in stages.items()}
+    outcomes = runner.all(stages[RECORDED], told.jobs, "as recorded", RECORDED)
     chosen = {}
-    if searches:
+    if written:
         more, chosen = search_and_run(runner, made, told.jobs)
         outcomes.update(more)
-    times = timing.all_sets(told.program, founds, told.out) if searches else {}
+    times = timing.all_sets(told.program, founds, told.out) if written else {}
     results = tables.Results(made, outcomes, chosen, times, optimum.load())
-    written = tables.all_tables(results)
-    tables.write_csv(written, os.path.join(told.out, "tables"))
+    shown_tables = tables.all_tables(results)
+    tables.write_csv(shown_tables, os.path.join(told.out, "tables"))
     with open(os.path.join(told.out, "tables.json"), "w", encoding="utf-8") as file:
-        json.dump({table["id"]: table for table in written}, file, indent=1)
-    shown = report.write(os.path.join(told.out, "report.html"), results, written, notes)
+        json.dump({table["id"]: table for table in shown_tables}, file, indent=1)
+    shown = report.write(os.path.join(told.out, "report.html"), results, shown_tables, notes)
     figures.write_files(shown, os.path.join(told.out, "figures"))
     if told.docs:
-        docs.refresh(written, os.path.join(told.out, "figures"))
-    for table in written:
+        docs.refresh(shown_tables, os.path.join(told.out, "figures"))
+    for table in shown_tables:
         if table["id"] in ("recorded", "table-3"):
-            print(f"\n{table['title']}\n{tables.markdown(table)}")
-    print(f"\n{os.path.join(told.out, 'report.html')}: {len(written)} tables, {len(shown)} figures; "
+            print(f"\n{table['title']}\n{tables.plain(table)}")
+    print(f"\n{os.path.join(told.out, 'report.html')}: {len(shown_tables)} tables, {len(shown)} figures; "
           f"{(time.monotonic() - begin) / 60:.1f} min", file=sys.stderr)
     return 0
 

@@ -3,12 +3,15 @@
 A plot is {"id", "title", "x", "y", "log_x", "log_y", "lines"}; a line {"name", "group", "dashed", "points"}. Dashed
 lines are the authors' records.
 """
+import hashlib
+import json
 import os
 
 from . import authors, protocol, registry
+from .plan import SENSITIVITY, end_loss, judged_loss
 
-COLOURS = ("#4269d0", "#e0701a", "#2f9e5f", "#c93a3a", "#8a58c9", "#9c6b4e", "#c2569b", "#7d8590", "#a5951d", "#1d99b5",
-           "#5b7f2b", "#b36a00")
+COLOURS = ("#4269d0", "#e0701a", "#2f9e5f", "#c93a3a", "#8a58c9", "#9c6b4e", "#d15fae", "#7d8590",
+           "#a5951d", "#1d99b5", "#5b7f2b", "#35c2a0", "#e2a400", "#5f63c9", "#ef7f7a", "#0e7f7a")  # those of the page
 
 
 def plot(name, title, x, y, lines, log_x=False, log_y=False):
@@ -64,26 +67,9 @@ def figure_1(results):
 
 
 def figure_2(results):
-    """Log-loss against time."""
-    made, seed = [], results.plan.seeds[0]
-    for found in results.plan.founds:
-        lines = []
-        for method in results.plan.methods:
-            lines.append(line(method, curve(results.run(found, method, seed), "log_loss", "train_seconds")))
-            if method.of_paper and not method.biased_of_paper and found.set.of_paper and not found.twin:
-                seconds = authors.TABLE_4[found.set.name][0 if method.name == "implicit" else 1] / protocol.EPOCHS
-                theirs = results.authors["tuned"][found.set.name][method.name]["train"]
-                lines.append(line(method, [[epoch * seconds, loss] for epoch, _, loss in theirs], True))
-        made.append(plot(f"figure-2-{found.name}", f"{found.title}: true train log-loss against seconds of training",
-                         "seconds", "log-loss", lines, log_x=True, log_y=True))
-    return made
-
-
-def figure_3(results):
     """Sensitivity to the step: the end of every run by step, and the curves of each method."""
     ends, curves, searches, theirs = [], [], [], []
     seed = results.plan.seeds[0]
-    from .plan import SENSITIVITY, end_loss, judged_loss
     for found in results.plan.founds:
         tenth = []
         for method in results.plan.methods:
@@ -94,7 +80,7 @@ def figure_3(results):
             if not method.biased_of_paper:
                 theirs_here = [[float(step), loss] for step, loss in records.items() if loss is not None]
                 tenth.append(line(method, sorted(theirs_here), True))
-        searches.append(plot(f"figure-3-tenth-{found.name}",
+        searches.append(plot(f"figure-2-tenth-{found.name}",
                              f"{found.title}, a tenth of the rows, judged on others: end by step", "step", "log-loss",
                              tenth, log_x=True, log_y=True))
         if found.name not in SENSITIVITY:
@@ -103,15 +89,14 @@ def figure_3(results):
         for method in results.plan.methods:
             runs = [(step, results.run(found, method, seed, step)) for step in results.plan.steps(method)]
             whole.append(line(method, [[step, end_loss(run)] for step, run in runs if end_loss(run) is not None]))
-            curves.append(plot(f"figure-3-{found.name}-{method.name}",
-                               f"{found.title}, {method.title}: train log-loss by step", "epoch", "log-loss",
-                               [by_step(step, curve(run, "log_loss")) for step, run in runs], log_y=True))
-        ends.append(plot(f"figure-3-{found.name}", f"{found.title}, all rows: end by step", "step", "log-loss", whole,
+            curves.append(by_steps(f"figure-2-{found.name}-{method.name}",
+                                   f"{found.title}, {method.title}: train log-loss by step", runs))
+        ends.append(plot(f"figure-2-{found.name}", f"{found.title}, all rows: end by step", "step", "log-loss", whole,
                          log_x=True, log_y=True))
     for method in protocol.PAPER_METHODS:
         steps = sorted(results.authors["eurlex_steps"].get(method.name, {}).items(), key=lambda item: float(item[0]))
         if steps:
-            theirs.append(plot(f"figure-3-authors-{method.name}", f"Eurlex, {method.title}: authors' records by step",
+            theirs.append(plot(f"figure-2-authors-{method.name}", f"Eurlex, {method.title}: authors' records by step",
                                "epoch", "log-loss",
                                [by_step(float(step), [[epoch, loss] for epoch, _, loss in points], True)
                                 for step, points in steps], log_y=True))
@@ -123,10 +108,16 @@ def by_step(step, points, dashed=False, words=""):
             "points": points}
 
 
-def figure_4(results):
+def by_steps(name, title, runs):
+    """The curves of one method; none where only the end was recorded."""
+    curves = [(step, curve(run, "log_loss")) for step, run in runs]
+    lines = [by_step(step, points) for step, points in curves if len(points) > 1]
+    return plot(name, title, "epoch", "log-loss", lines if len(lines) > 1 else [], log_y=True)
+
+
+def figure_3(results):
     """The two double sums: U-max on the paper's and on Raman's, by step."""
     made = []
-    from .plan import SENSITIVITY, end_loss
     sums = ((protocol.BY_NAME["umax"], "the paper's sum"), (protocol.UMAX_RAMAN, "Raman's sum"))
     for found in results.plan.founds:
         if found.name not in SENSITIVITY:
@@ -135,51 +126,96 @@ def figure_4(results):
         for method, words in sums:
             runs = [(step, results.run(found, method, results.plan.seeds[0], step))
                     for step in results.plan.steps(method)]
-            made.append(plot(f"figure-4-{found.name}-{method.name}", f"{found.title}: U-max on {words}, by step",
-                             "epoch", "log-loss", [by_step(step, curve(run, "log_loss")) for step, run in runs],
-                             log_y=True))
+            made.append(by_steps(f"figure-3-{found.name}-{method.name}", f"{found.title}: U-max on {words}, by step",
+                                 runs))
             ends.append({"name": words, "group": words, "dashed": False,
                          "points": [[step, end_loss(run)] for step, run in runs if end_loss(run) is not None]})
-        made.append(plot(f"figure-4-{found.name}", f"{found.title}: U-max on the two double sums, end by step", "step",
+        made.append(plot(f"figure-3-{found.name}", f"{found.title}: U-max on the two double sums, end by step", "step",
                          "log-loss", ends, log_x=True, log_y=True))
     ends = []
     for name, words in (("umax", "the paper's sum"), ("umax_raman", "Raman's sum")):
         steps = sorted(results.authors["eurlex_steps"][name].items(), key=lambda item: float(item[0]))
         ends.append({"name": words + ", authors", "group": words, "dashed": True,
                      "points": [[float(step), points[-1][2]] for step, points in steps]})
-    made.append(plot("figure-4-authors", "Eurlex: the two double sums, end by step, authors' records", "step",
+    made.append(plot("figure-3-authors", "Eurlex: the two double sums, end by step, authors' records", "step",
                      "log-loss", ends, log_x=True, log_y=True))
     return made
 
 
+def figure_4(results):
+    """Log-loss, and error, against time; the authors' records at the pace of their Table 4."""
+    made, seed = [], results.plan.seeds[0]
+    for value, words, name in (("log_loss", "true train log-loss", "figure-4"), ("error", "train error",
+                                                                                  "figure-4-error")):
+        for found in results.plan.founds:
+            lines = []
+            for method in results.plan.methods:
+                lines.append(line(method, curve(results.run(found, method, seed), value, "train_seconds")))
+                comparable = value == "error" or not method.biased_of_paper  # theirs are no true log-losses
+                if method.of_paper and comparable and found.set.of_paper and not found.twin:
+                    seconds = authors.TABLE_4[found.set.name][0 if method.name == "implicit" else 1] / protocol.EPOCHS
+                    theirs = results.authors["tuned"][found.set.name][method.name]["train"]
+                    lines.append(line(method, [[epoch * seconds, loss if value == "log_loss" else error]
+                                               for epoch, error, loss in theirs], True))
+            made.append(plot(f"{name}-{found.name}", f"{found.title}: {words} against seconds of training", "seconds",
+                             value.replace("_", "-"), lines, log_x=True, log_y=value == "log_loss"))
+    return made
+
+
 def write_files(plots, folder):
-    """Every plot as SVG and PNG."""
-    import matplotlib
+    """Every plot as SVG and PNG; one that was made of the same numbers by the same code is left as it is."""
+    colours = colours_of(plots)
+    os.makedirs(folder, exist_ok=True)
+    kept = os.path.join(folder, "made-of.json")
+    before = {}
+    if os.path.exists(kept):
+        with open(kept, encoding="utf-8") as file:
+            before = json.load(file)
+    with open(__file__, "rb") as file:
+        code = file.read()
+    made = {}
+    for one in plots:
+        told = json.dumps([one, [colours[each["group"]] for each in one["lines"]]]).encode()
+        made[one["id"]] = hashlib.sha256(code + told).hexdigest()
+        stem = os.path.join(folder, one["id"])
+        there = os.path.exists(stem + ".svg") and os.path.exists(stem + ".png")
+        if not there or before.get(one["id"]) != made[one["id"]]:
+            draw(one, colours, stem)
+    with open(kept + ".part", "w", encoding="utf-8") as file:
+        json.dump({**before, **made}, file, indent=1)
+    os.replace(kept + ".part", kept)
+
+
+def colours_of(plots):
+    """{group: colour}, one everywhere; groups that meet in a plot have different ones as far as there are colours."""
+    groups = [[each["group"] for each in one["lines"]] for one in plots]
+    number = {}
+    for group in dict.fromkeys(sum(groups, [])):
+        taken = {number.get(other) for here in groups if group in here for other in here}
+        number[group] = next(at for at in range(len(taken) + 1) if at not in taken)
+    return {group: COLOURS[at % len(COLOURS)] for group, at in number.items()}
+
+
+def draw(one, colours, stem):
+    import matplotlib  # here: it takes a second, and most calls draw nothing
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "truemax"  # the same bytes from the same numbers
     from matplotlib import pyplot
-    os.makedirs(folder, exist_ok=True)
-    groups = []
-    for one in plots:
-        for each in one["lines"]:
-            if each["group"] not in groups:
-                groups.append(each["group"])
-    for one in plots:
-        figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
-        for each in one["lines"]:
-            axes.plot(*zip(*each["points"]), color=COLOURS[groups.index(each["group"]) % len(COLOURS)],
-                      label=each["name"], linestyle="--" if each["dashed"] else "-",
-                      marker=None if each["dashed"] else "o", markersize=3, linewidth=1.3)
-        axes.set(title=one["title"], xlabel=one["x"], ylabel=one["y"])
-        axes.title.set_fontsize(9)
-        if one["log_x"]:
-            axes.set_xscale("log")
-        if one["log_y"]:
-            axes.set_yscale("log")
-        axes.grid(alpha=0.3)
-        if one["lines"]:
-            axes.legend(fontsize=6, ncol=2)
-        figure.tight_layout()
-        figure.savefig(os.path.join(folder, one["id"] + ".svg"), metadata={"Date": None})
-        figure.savefig(os.path.join(folder, one["id"] + ".png"), dpi=110)
-        pyplot.close(figure)
+    figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
+    for each in one["lines"]:
+        axes.plot(*zip(*each["points"]), color=colours[each["group"]], label=each["name"],
+                  linestyle="--" if each["dashed"] else "-", marker=None if each["dashed"] else "o", markersize=3,
+                  linewidth=1.3)
+    axes.set(title=one["title"], xlabel=one["x"], ylabel=one["y"])
+    axes.title.set_fontsize(9)
+    if one["log_x"]:
+        axes.set_xscale("log")
+    if one["log_y"]:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    if one["lines"]:
+        axes.legend(fontsize=6, ncol=2)
+    figure.tight_layout()
+    figure.savefig(stem + ".svg", metadata={"Date": None})
+    figure.savefig(stem + ".png", dpi=110)
+    pyplot.close(figure)

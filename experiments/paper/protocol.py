@@ -57,7 +57,7 @@ METHODS = (
 )
 BY_NAME = {one.name: one for one in METHODS}
 PAPER_METHODS = tuple(one for one in METHODS if one.of_paper)
-# The second double sum of Figure 4: U-max on Raman's.
+# The second double sum of Figure 3: U-max on Raman's.
 UMAX_RAMAN = Method("umax-raman", "U-max, Raman's sum", "umax", 1, 5, ("--delta", "1", "--double-sum-alpha", "1"),
                     of_paper=False)
 

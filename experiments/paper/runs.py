@@ -54,7 +54,7 @@ class Runner:
     def __init__(self, program, folder, any_build=False):
         self.program, self.folder = program, os.path.join(folder, "runs")
         self.any_build = any_build
-        self.later = 0.0  # planned seconds of what is still to come, for the time left
+        self.planned = {}  # {stage: seconds of one core} of what is still to come, for the time left
         os.makedirs(self.folder, exist_ok=True)
         self.build = file_hash(program)
         self.clear_leftovers()
@@ -128,8 +128,8 @@ class Runner:
         os.replace(stem, path)
         return outcome
 
-    def all(self, specs, jobs, title):
-        """{key: outcome} of all; what is there is taken from there."""
+    def all(self, specs, jobs, title, stage=None):
+        """{key: outcome} of all; what is there is taken from there. `stage`: which of `planned` this is."""
         outcomes, missing = {}, []
         for spec in specs:
             found = self.found(spec)
@@ -137,8 +137,8 @@ class Runner:
                 missing.append(spec)
             else:
                 outcomes[spec.key] = found
-        self.later = max(0.0, self.later - sum(spec.cost for spec in specs))
-        progress = Progress(title, len(specs), missing, jobs, self.later)
+        self.planned.pop(stage, None)
+        progress = Progress(title, len(specs), missing, jobs, sum(self.planned.values()))
         missing.sort(key=lambda spec: -spec.cost)  # the long ones first, so that no core waits for the last
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(self.make, spec): spec for spec in missing}
@@ -155,13 +155,13 @@ class Runner:
 
 
 class Progress:
-    """Lines on standard error with the time left, judged by what the planned costs have turned out to be."""
+    """What is run, on standard error; on a terminal also a line that changes, with the time left, judged by what the
+    planned costs have turned out to be."""
 
     def __init__(self, title, count, missing, jobs, later):
-        self.title, self.jobs, self.later = title, jobs, later
+        self.title, self.later = title, later
         self.left = sum(spec.cost for spec in missing)
         self.todo, self.planned, self.begin = len(missing), 0.0, time.monotonic()
-        self.shown = self.begin
         self.lock = threading.Lock()
         print(f"{title}: {count} runs, {count - len(missing)} there already"
               + (f", about {self.left / jobs / 60:.1f} min" if missing else ""), file=sys.stderr, flush=True)
@@ -171,15 +171,16 @@ class Progress:
             self.todo -= 1
             self.left -= spec.cost
             self.planned += spec.cost
-            now = time.monotonic()
-            if now - self.shown < 5 and self.todo > 0:
-                return
-            self.shown = now
-            pace = (now - self.begin) / max(self.planned, 1e-9)
-            said = "diverged" if outcome["diverged"] else ""
-            if not said and outcome["evaluations"]:
-                last = outcome["evaluations"][-1]
-                said = f"log-loss {last.get('train', last.get('test'))['log_loss']:.4f}"
-            print(f"  {self.title}: {self.todo} left, {max(0.0, self.left) * pace / 60:.1f} min, "
-                  f"in all {max(0.0, self.left + self.later) * pace / 60:.1f} min; last {spec.set} {spec.method} step "
-                  f"{spec.step:g} seed {spec.seed}: {said}", file=sys.stderr, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r\x1b[K{self.line(spec, outcome)}" if self.todo else "\r\x1b[K", end="", file=sys.stderr,
+                      flush=True)
+
+    def line(self, spec, outcome):
+        pace = (time.monotonic() - self.begin) / max(self.planned, 1e-9)
+        said = "diverged"
+        if not outcome["diverged"] and outcome["evaluations"]:
+            last = outcome["evaluations"][-1]
+            said = f"log-loss {last.get('train', last.get('test'))['log_loss']:.4f}"
+        return (f"  {self.todo} left, {max(0.0, self.left) * pace / 60:.1f} min, in all "
+                f"{max(0.0, self.left + self.later) * pace / 60:.1f} min; {spec.set} {spec.method} step {spec.step:g} "
+                f"seed {spec.seed}: {said}")

@@ -81,6 +81,12 @@ class Results:
             self.recorded_run(found, protocol.BY_NAME["implicit"], self.plan.seeds[0]) is not None
 
 
+def not_there(results):
+    """The paper's sets that were not run, of which there are only the authors' values."""
+    there = {found.set.name for found in results.plan.founds if not found.twin}
+    return [registry.BY_NAME[name] for name in authors.ORDER if name not in there]
+
+
 def table_1(results):
     made = []
     for suffix, words, chosen in KINDS:
@@ -93,6 +99,9 @@ def table_1(results):
             rows.append([found.title, *(paper[i] for i in range(3)), data["classes"], data["features"], data["rows"],
                          round(data["nonzeros"] / data["rows"], 1), found.set.recorded_rows or None,
                          registry.difference(found, data)])
+        if rows and not suffix:
+            rows += [[one.title, *one.paper, None, None, None, None, one.recorded_rows, "not there"]
+                     for one in not_there(results)]
         if rows:
             made.append({"id": f"table-1{suffix}", "title": f"Table 1, {words}", "rows": rows,
                          "columns": ["data set", "K paper", "D paper", "N paper", "K here", "D here", "N here",
@@ -115,6 +124,12 @@ def table_2(results):
                     theirs = authors.TABLE_2[found.set.name][authors.METHODS.index(method.name)]
                 row.append({"text": power(ours) + (f" ({power(theirs)})" if theirs else ""), "value": ours})
             rows.append(row)
+        if rows and not suffix:
+            for one in not_there(results):
+                theirs = dict(zip(authors.METHODS, authors.TABLE_2[one.name]))
+                rows.append([f"{one.title}, authors only",
+                             *({"text": f"({power(theirs[m.name])})" if m.name in theirs else "", "value": None}
+                               for m in results.plan.methods)])
         if rows:
             made.append({"id": f"table-2{suffix}", "title": f"Table 2, chosen steps: {words}", "rows": rows,
                          "columns": ["data set", *(method.title for method in results.plan.methods)],
@@ -174,6 +189,9 @@ def table_3_recorded(results):
         if not any(found.set.name == name and results.has_records(found) for found in results.plan.founds):
             rows.append([registry.BY_NAME[name].title, "authors only"] + [{"text": f"({value:.2f})", "value": value}
                                                   for value in authors.TABLE_3[name]])
+    averages = [statistics.mean(column) for column in zip(*authors.TABLE_3.values())]
+    rows.append(["average of the seven", "authors only", *({"text": f"({value:.2f})", "value": value}
+                                                            for value in averages)])
     return [{"id": "table-3-recorded", "title": "Table 3 as recorded: log-loss after 50 epochs relative to Implicit",
              "columns": ["data set", "measured", *(method.title for method in protocol.PAPER_METHODS)], "rows": rows,
              "note": "In brackets the paper's Table 3. 'As measured': OVE, NCE and IS by the log-loss of "
@@ -215,29 +233,104 @@ def table_3(results):
                      "note": "Train log-loss after 50 epochs, every method at the step chosen by its true log-loss"
                              + ("; in brackets the paper's table." if not suffix else ".")})
         made.append({"id": f"table-3-absolute{suffix}", "title": f"The same, train log-loss: {words}",
-                     "columns": columns, "rows": absolute, "note": "One seed." if suffix == "-twins" else
-                     "Mean over three seeds and half their range."})
+                     "columns": columns, "rows": absolute,
+                     "note": "Mean over the seeds and half their range; three seeds, one for runs of minutes."})
     return made
+
+
+def best_end(results, found, method):
+    """Where every step was run on all rows: the best of them and its log-loss; None where none came through."""
+    ends = {step: end_loss(results.run(found, method, results.plan.seeds[0], step))
+            for step in results.plan.steps(method)}
+    ends = {step: end for step, end in ends.items() if end is not None}
+    return min(ends.items(), key=lambda item: item[1]) if ends else (None, None)
 
 
 def best_steps(results):
     """Where every step was run on all rows: each method at its best."""
+    made = []
+    for suffix, words, chosen in KINDS:
+        rows = []
+        for found in filter(chosen, results.plan.founds):
+            if found.name not in SENSITIVITY:
+                continue
+            row = [found.title]
+            for method in results.plan.methods:
+                step, end = best_end(results, found, method)
+                skipped = results.plan.skipped.get((found.name, method.name), "")
+                row.append({"text": f"{end:.4f} ({power(step)})", "value": end} if end else cell(None, mark=skipped))
+            rows.append(row)
+        if rows:
+            made.append({"id": f"best-steps{suffix}", "title": f"Every method at its best step on all rows: {words}",
+                         "columns": ["data set", *(method.title for method in results.plan.methods)], "rows": rows,
+                         "note": "True train log-loss after 50 epochs, in brackets the step; one seed. Table 2 has the "
+                                 "steps that were chosen on a tenth of the rows."})
+    return made
+
+
+def best_relative(results):
+    """Table 3 as it should have been: each method at its best step, over Implicit at its own."""
+    made = []
+    for suffix, words, chosen in KINDS:
+        rows = []
+        for found in filter(chosen, results.plan.founds):
+            base = best_end(results, found, protocol.BY_NAME["implicit"])[1]
+            if found.name not in SENSITIVITY or not base:
+                continue
+            ends = [best_end(results, found, method)[1] for method in results.plan.methods]
+            rows.append([found.title, *(cell(end and end / base, 2) for end in ends)])
+        if rows:
+            made.append({"id": f"best-steps-relative{suffix}", "rows": rows,
+                         "title": f"Table 3 at the best step of each method, relative to Implicit: {words}",
+                         "columns": ["data set", *(method.title for method in results.plan.methods)],
+                         "note": "True train log-loss after 50 epochs; one seed."})
+    return made
+
+
+def steps_in_numbers(results):
+    """Figure 2 in numbers, for the methods whose stability the paper is about."""
+    methods = [protocol.BY_NAME[name] for name in ("vanilla", "umax", "implicit", "prox")]
+    steps = sorted({step for method in methods for step in results.plan.steps(method)})
     rows = []
     for found in results.plan.founds:
-        if found.name not in SENSITIVITY or found.twin:
+        if found.name not in SENSITIVITY:
             continue
-        row = [found.title]
-        for method in results.plan.methods:
-            ends = {step: end_loss(results.run(found, method, results.plan.seeds[0], step))
-                    for step in results.plan.steps(method)}
-            ends = {step: end for step, end in ends.items() if end is not None}
-            step = min(ends, key=ends.get) if ends else None
-            row.append({"text": f"{ends[step]:.4f} ({power(step)})", "value": ends[step]} if ends else cell(None))
-        rows.append(row)
-    return [{"id": "best-steps", "title": "Every method at its best step on all rows", "rows": rows,
-             "columns": ["data set", *(method.title for method in results.plan.methods)],
-             "note": "True train log-loss after 50 epochs, in brackets the step; one seed. Table 2 has the steps that "
-                     "were chosen on a tenth of the rows."}] if rows else []
+        for method in methods:
+            row = [found.title, method.title]
+            for step in steps:
+                run = results.run(found, method, results.plan.seeds[0], step)
+                end = end_loss(run)
+                row.append({"text": "" if run is None else "overflow" if end is None else
+                            f"{end:.3f}" if end < 1000 else f"{end:.3g}", "value": end})
+            rows.append(row)
+    return [{"id": "steps", "rows": rows, "columns": ["data set", "method", *(power(step) for step in steps)],
+             "title": "Figure 2 in numbers: train log-loss after 50 epochs by step", "note": "All rows, one seed."}] \
+        if rows else []
+
+
+def double_sums(results):
+    """U-max on Raman's double sum over U-max on the paper's, by step."""
+    sums = protocol.BY_NAME["umax"], protocol.UMAX_RAMAN
+    steps = results.plan.steps(sums[0])
+    rows = []
+    for found in results.plan.founds:
+        if found.name not in SENSITIVITY:
+            continue
+        ends = [{step: end_loss(results.run(found, method, results.plan.seeds[0], step)) for step in steps}
+                for method in sums]
+        rows.append([found.title, *(ratio_of(ends[1][step], ends[0][step]) for step in steps)])
+    theirs = [{float(step): points[-1][2] for step, points in results.authors["eurlex_steps"][name].items()}
+              for name in ("umax", "umax_raman")]
+    rows.append(["Eurlex, authors", *(ratio_of(theirs[1].get(step), theirs[0].get(step)) for step in steps)])
+    return [{"id": "double-sums", "rows": rows, "columns": ["data set", *(f"step {power(step)}" for step in steps)],
+             "title": "U-max on Raman's double sum over U-max on the paper's: train log-loss after 50 epochs by step",
+             "note": "Above 1 the paper's double sum is the better one; the log-losses in brackets, Raman's first."}]
+
+
+def ratio_of(raman, ours):
+    if raman is None or ours is None:
+        return cell(None)
+    return {"text": f"{raman / ours:.2f} ({raman:.4g} / {ours:.4g})", "value": raman / ours}
 
 
 def table_4(results):
@@ -255,6 +348,10 @@ def table_4(results):
                          cell(numpy["vanilla"] / numpy["implicit"], 2), cell(ours["implicit"], 2),
                          cell(ours["vanilla"], 2), cell(ours["vanilla"] / ours["implicit"], 2),
                          cell(numpy["implicit"] / ours["implicit"], 0)])
+        if rows and not suffix:
+            for one in not_there(results):
+                theirs = authors.TABLE_4[one.name]
+                rows.append([f"{one.title}, authors only", *theirs, cell(theirs[1] / theirs[0], 2), *[None] * 7])
         if rows:
             made.append({"id": f"table-4{suffix}", "title": f"Table 4, seconds for 50 epochs: {words}", "rows": rows,
                          "columns": ["data set", "authors: Implicit 1x1", "authors: 1x5 methods", "ratio",
@@ -272,16 +369,17 @@ def distance(results):
         best = results.optimum.get(found.name)
         if best is None:
             continue
-        row = [found.title, cell(best["log_loss"], 4), cell(best["gradient"], 1)]
-        for method in results.plan.methods:
-            mean = results.mean_end(found, method)
-            row.append(cell(None if mean is None else mean - best["log_loss"], 4))
-        rows.append(row)
+        for words, end_of in (("chosen", results.mean_end), ("best", lambda *one: best_end(results, *one)[1])):
+            ends = [end_of(found, method) for method in results.plan.methods]
+            rows.append([found.title, words, cell(best["log_loss"], 4), cell(best["gap"], 1),
+                         *(cell(None if end is None else end - best["log_loss"], 4) for end in ends)])
     return [{"id": "optimum", "rows": rows,
-             "title": "Distance to the optimum: train log-loss after 50 epochs less the lowest that L-BFGS reached",
-             "columns": ["data set", "L-BFGS", "its gradient", *(method.title for method in results.plan.methods)],
-             "note": "L-BFGS on the exact softmax likelihood without ridge (experiments/paper/optimum.json, written by "
-                     "python3 -m experiments.paper.optimum)."}] if rows else []
+             "title": "Distance to the optimum: train log-loss after 50 epochs less the lowest there is",
+             "columns": ["data set", "step", "optimum", "+-", *(method.title for method in results.plan.methods)],
+             "note": "Optimum: Newton's method on the exact softmax likelihood without ridge, and what its next step "
+                     "promised to gain (experiments/paper/optimum.json, written by python3 -m "
+                     "experiments.paper.optimum). Chosen: on a tenth of the rows (Table 2), mean over the seeds; best: "
+                     "of all steps on all rows, one seed."}] if rows else []
 
 
 def all_tables(results):
@@ -289,8 +387,8 @@ def all_tables(results):
     first = [*recorded(results), *table_3_recorded(results)]
     if not results.chosen:
         return first
-    return [*table_1(results), *table_2(results), *first, *table_3(results), *best_steps(results), *table_4(results),
-            *distance(results)]
+    return [*table_1(results), *table_2(results), *first, *table_3(results), *best_relative(results),
+            *best_steps(results), *steps_in_numbers(results), *double_sums(results), *table_4(results), *distance(results)]
 
 
 def text(value):
@@ -310,3 +408,15 @@ def write_csv(tables, folder):
 def markdown(table):
     lines = ["| " + " | ".join(table["columns"]) + " |", "| " + " | ".join("---" for _ in table["columns"]) + " |"]
     return "\n".join(lines + ["| " + " | ".join(text(value) for value in row) + " |" for row in table["rows"]])
+
+
+def plain(table):
+    """In columns that line up; numbers to the right."""
+    cells = [table["columns"], *([text(value) for value in row] for row in table["rows"])]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+    left = [all(not isinstance(row[at], (int, float, dict)) for row in table["rows"]) for at in range(len(widths))]
+
+    def line(row):
+        return "  ".join(one.ljust(width) if to_left else one.rjust(width)
+                         for one, width, to_left in zip(row, widths, left)).rstrip()
+    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
