@@ -20,8 +20,8 @@ import browser
 from support import DATA, PROGRAM, ROOT, ProgramTest, data_file
 
 sys.path.insert(0, ROOT)
-from experiments.paper import (authors, docs, figures, measure, optimum, plan, protocol, registry,  # noqa: E402
-                               runs, tables)
+from experiments.paper import (authors, docs, figures, measure, optimum, page, plan, protocol,  # noqa: E402
+                               registry, runs, tables)
 
 
 def open_lines(path):
@@ -197,6 +197,13 @@ class Figures(ProgramTest):
         for one in plots:
             here = [colours[each["group"]] for each in one["lines"]]
             self.assertEqual(len(set(here)), len(here), one["id"])
+
+    def test_the_page_shows_whole_numbers_whole_and_words_to_the_left(self):
+        page.write(self.path("page.html"), {"title": "t", "sections": [{"title": "s", "plots": [], "tables": [
+            {"id": "a", "title": "a", "columns": ["name", "count", "loss"], "rows": [["x", 272115, 0.123456]]}]}]})
+        html, console = browser.open_page(self.path("page.html"))
+        self.assertEqual(console, [])
+        self.assertIn('<td class="words">x</td><td>272115</td><td>0.12346</td>', html)
 
     def test_a_figure_is_drawn_again_only_where_its_numbers_changed(self):
         plots = [self.plot("a", "one"), self.plot("b", "two")]

@@ -50,7 +50,7 @@ class Report(ProgramTest):
         after, still_quiet = browser.open_page(self.path("page.html"), script, dark=True, picture="report-dark.png")
         self.assertEqual(quiet + still_quiet, [])
         self.assertIn('data-ready="yes"', before)
-        first = [re.findall(r"<tr><td>[^<]*</td><td>(\w+)</td>", html) for html in (before, after)]
+        first = [re.findall(r"<tr><td[^>]*>[^<]*</td><td[^>]*>(\w+)</td>", html) for html in (before, after)]
         self.assertEqual(first, [["implicit", "umax"], ["umax", "implicit"]])
         dots = [html.count("<circle") for html in (before, after)]
         self.assertEqual(dots[0], 2 * dots[1])
