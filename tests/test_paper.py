@@ -3,6 +3,7 @@
 on the small sets, and the report in a browser. The whole of it is `./dev paper`."""
 import contextlib
 import dataclasses
+import fcntl
 import gzip
 import io
 import json
@@ -20,8 +21,8 @@ import browser
 from support import DATA, PROGRAM, ROOT, ProgramTest, data_file
 
 sys.path.insert(0, ROOT)
-from experiments.paper import (authors, docs, figures, measure, optimum, page, plan, protocol,  # noqa: E402
-                               registry, runs, tables)
+from experiments.paper import (authors, docs, figures, files, measure, optimum, page, plan,  # noqa: E402
+                               protocol, registry, runs, tables)
 
 
 def open_lines(path):
@@ -86,6 +87,31 @@ class Registry(ProgramTest):
         self.set_of([f"1 {i}:2" for i in range(15)], "eurlex", "test")
         split = registry.recorded(self.set_of([f"{i % 5} {i % 40}:1" for i in range(44)], "eurlex"), self.path("made"))
         self.assertEqual([len(registry.lines_of(path)[1]) for path in (split.train, split.test)], [33, 11])
+
+    def test_what_is_prepared_belongs_to_its_rows(self):
+        first = registry.tenth(self.set_of([f"1 {i}:1" for i in range(40)], "wiki10"), self.path("made"))[0]
+        files.file_hash.cache_clear()
+        other = registry.tenth(self.set_of([f"2 {i}:1" for i in range(40)], "wiki10"), self.path("made"))[0]
+        self.assertNotEqual(first, other)
+        self.assertTrue(registry.lines_of(other)[1][0].startswith("2 "))
+
+    def test_files_that_are_not_whole_are_refused(self):
+        good = "3 5 2\n1 0:1\n0 1:1\n1 2:1\n"
+        packed = gzip.compress(good.encode())
+        for content, why in ((good.replace("3 5", "4 5").encode(), "says 4 rows, and 3 follow"), (b"", "is empty"),
+                             (b"1 0:1\n", "expected 'rows features labels'"), (b"\xff\xfe\x00", "decode")):
+            path = self.path("bad.txt")
+            with open(path, "wb") as file:
+                file.write(content)
+            with self.assertRaisesRegex(files.Refused, why):
+                files.lines_of(path)
+        with open(self.path("bad.txt.gz"), "wb") as file:
+            file.write(packed[:-12])
+        with self.assertRaisesRegex(files.Refused, "get the file again"):
+            files.lines_of(self.path("bad.txt.gz"))
+        found = self.set_of([f"1 {i}:1" for i in range(9)] + ["1 x:1"], "wiki10")
+        with self.assertRaisesRegex(files.Refused, "train.txt.gz:11: cannot be read: '1 x:1'"):
+            registry.shape(found, [found.train], self.path("made"))
 
     def test_steps_are_tried_on_every_tenth_row_and_judged_on_others(self):
         found = self.set_of([f"{i % 3},8 {i % 40}:1 39:2" for i in range(35)], "wiki10")
@@ -248,7 +274,7 @@ class AsRecorded(ProgramTest):
         made = plan.Plan([found], self.path("data"), methods=methods, seeds=(1,))
         runner = runs.Runner(PROGRAM, self.path("out"))
         outcomes = runner.all([dataclasses.replace(spec, every=0, double_softmax=spec.double_softmax[:1])
-                               for spec in made.as_recorded()], 2, name)
+                               for spec in made.as_recorded() if spec.method != protocol.LONGER], 2, name)
         self.assertEqual(len(outcomes), len(methods))
         for key, outcome in outcomes.items():
             method = protocol.BY_NAME[key[3]]
@@ -308,7 +334,8 @@ class Whole(ProgramTest):
         for table in ("table-1", "table-2", "table-4"):  # sets that are not there keep the authors' values
             self.assertIn("WikiSmall", self.read(f"out/tables/{table}.csv").decode())
         for figure in ("figure-1-bibtex", "figure-1-wikismall", "figure-1-written-bibtex", "figure-4-bibtex",
-                       "figure-4-error-bibtex", "figure-2-bibtex", "figure-2-tenth-bibtex", "figure-3-bibtex",
+                       "figure-4-wikismall", "figure-4-written-bibtex", "figure-4-written-error-bibtex", "figure-2-bibtex",
+                       "figure-2-tenth-bibtex", "figure-3-bibtex", "figure-3-authors-umax_raman",
                        "figure-3-authors"):
             self.assertIn(figure, [plot["id"] for plot in plots])
         for plot in plots:
@@ -347,6 +374,41 @@ class Whole(ProgramTest):
         self.assertEqual(shown.line(specs[0], {"diverged": "", "evaluations": [{"train": {"log_loss": 1.25}}]}),
                          "  1 left, 2.0 min, in all 2.0 min; bibtex implicit step 1 seed 1: log-loss 1.2500")
         self.assertTrue(shown.line(specs[1], {"diverged": "why", "evaluations": []}).endswith("seed 1: diverged"))
+
+    def test_what_cannot_be_done_is_said_in_a_sentence(self):
+        os.makedirs(self.path("out"))
+        for more, code, why in ((["--jobs", "0"], 2, "--jobs: expected a whole number"),
+                                (["--data", self.path("typo")], 2, "there is no such folder"),
+                                (["--sets", "bibtex, other"], 2, "--sets other: there is no such set"),
+                                (["--docs"], 2, "--docs writes docs/paper.md from all experiments")):
+            done = self.paper(*more)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(why, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+        with open(self.path("out/lock"), "w", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            done = self.paper()
+        self.assertEqual((done.returncode, "another run is at work" in done.stderr), (2, True), done.stderr)
+
+    def test_the_double_softmax_is_measured_on_the_rows_that_were_trained_on(self):
+        found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
+        made = plan.Plan([found], self.path("made"), seeds=(1,), epochs=2)
+        spec = made.spec(found, "recorded", protocol.RECORDED, protocol.BY_NAME["nce"], 1.0, 1, 2, (2,))
+        self.assertEqual(spec.max_rows, registry.MAX_ROWS)
+        cut = [option if option != str(registry.MAX_ROWS) else "700" for option in spec.options]
+        outcome = runs.Runner(PROGRAM, self.path("out")).make(dataclasses.replace(spec, options=tuple(cut)))
+        self.assertEqual(outcome["data"]["rows"], 700)
+        self.assertAlmostEqual(outcome["double_softmax"]["2"]["log_loss"],
+                               outcome["evaluations"][-1]["train"]["log_loss"], 5)
+
+    def test_a_kept_run_that_cannot_be_read_is_run_again(self):
+        runner = runs.Runner(PROGRAM, self.path("out"))
+        found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
+        spec = plan.Plan([found], self.path("made"), epochs=1).final(found, protocol.BY_NAME["implicit"], 1.0, 1)
+        runner.make(spec)
+        with open(runner.path(spec), "w", encoding="utf-8"):
+            pass
+        self.assertIsNone(runner.found(spec))
 
     def test_what_an_end_in_the_middle_left_is_cleared(self):
         os.makedirs(self.path("out/runs/x"))

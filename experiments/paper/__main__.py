@@ -1,15 +1,24 @@
 """python3 -m experiments.paper: see `--help`. `./dev paper` and `./dev paper-quick` call this."""
 import argparse
+import fcntl
 import json
 import os
+import subprocess
 import sys
 import time
 
 from . import docs, figures, optimum, plan, registry, report, tables, timing
+from .files import Refused
 from .runs import Runner
 
 RECORDED = "recorded"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def at_least_one(text):
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found '{text}'")
+    return int(text)
 
 
 def options():
@@ -19,7 +28,7 @@ def options():
     parser.add_argument("--out", default=os.path.join(ROOT, "build", "paper"))
     parser.add_argument("--program",
                         default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs at the same time")
+    parser.add_argument("--jobs", type=at_least_one, default=min(2, os.cpu_count() or 1), help="runs at the same time")
     parser.add_argument("--sets", help="only these, separated by commas")
     parser.add_argument("--as-recorded", action="store_true", help="only the authors' own protocol")
     parser.add_argument("--as-written", action="store_true", help="only the protocol that the paper describes")
@@ -33,6 +42,8 @@ def options():
 
 def folders(told):
     if told:
+        if not os.path.isdir(told):
+            raise Refused(f"--data {told}: there is no such folder; it holds a folder for each data set")
         return [os.path.abspath(told)]
     found = [os.environ.get("TRUEMAX_DATA"), os.path.join(os.path.dirname(ROOT), "shared", "data")]
     return [os.path.abspath(folder) for folder in found if folder]
@@ -84,21 +95,76 @@ def search_and_run(runner, made, jobs):
     return outcomes, chosen
 
 
+def names_of(told):
+    """The sets that were asked for; None: all."""
+    if told.sets is None:
+        return ["bibtex"] if told.quick else None
+    names = [name.strip() for name in told.sets.split(",")]
+    for name in names:
+        if name not in registry.BY_NAME:
+            raise Refused(f"--sets {name}: there is no such set; known are {', '.join(registry.BY_NAME)}")
+    return names
+
+
+def part_of(told):
+    """In words, which part of the experiments this is; "": all of them."""
+    parts = [f"--sets {told.sets}"] if told.sets else []
+    if told.as_recorded != told.as_written:
+        parts.append("--as-recorded" if told.as_recorded else "--as-written")
+    if told.quick:
+        parts.append("--quick (one seed, four steps, only bibtex where no sets are named)")
+    return ", ".join(parts)
+
+
+def lock(folder):
+    """Held to the end of the process: two at once would make the same files."""
+    os.makedirs(folder, exist_ok=True)
+    file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Refused(f"another run is at work in {folder}; wait for its end or tell another folder with --out") \
+            from None
+    return file
+
+
 def main():
-    told = options()
+    try:
+        return run(options())
+    except Refused as why:
+        print(f"./dev paper: {why}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"./dev paper: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except (RuntimeError, subprocess.CalledProcessError) as error:  # the program refused or failed
+        print(f"./dev paper: {error}\nFiles under data/ of the output are made of those of the data sets.",
+              file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstopped; what is done is kept: the same command goes on from there", file=sys.stderr)
+        return 130
+
+
+def run(told):
     begin = time.monotonic()
     if not os.access(told.program, os.X_OK):
-        sys.exit(f"no program at {told.program}; build it with ./dev build")
+        raise Refused(f"no program at {told.program}; build it with ./dev build")
+    part = part_of(told)
+    if told.docs and part:
+        raise Refused(f"--docs writes docs/paper.md from all experiments, and this is a part: {part}")
+    sets, where = names_of(told), folders(told.data)
+    with lock(told.out):
+        return locked_run(told, part, sets, where, begin)
+
+
+def locked_run(told, part, sets, where, begin):
     data_folder = plan.folder_of(told.out, "data")
-    sets = told.sets.split(",") if told.sets else ["bibtex"] if told.quick else None
-    for name in sets or []:
-        if name not in registry.BY_NAME:
-            sys.exit(f"--sets {name}: there is no such set; known are {', '.join(registry.BY_NAME)}")
-    founds, notes = find_sets(sets, told.program, data_folder, folders(told.data), not told.as_recorded)
+    founds, notes = find_sets(sets, told.program, data_folder, where, not told.as_recorded)
     for note in notes:
         print(note, file=sys.stderr)
     if not founds:
-        sys.exit("no data set is there; see above")
+        raise Refused("no data set is there; see above")
     quick = {"seeds": (1,), "powers": (-2, 0, 1, 2)} if told.quick else {}
     made = plan.Plan(founds, data_folder, **quick)
     runner = Runner(told.program, told.out, told.any_build)
@@ -128,7 +194,7 @@ def main():
     tables.write_csv(shown_tables, os.path.join(told.out, "tables"))
     with open(os.path.join(told.out, "tables.json"), "w", encoding="utf-8") as file:
         json.dump({table["id"]: table for table in shown_tables}, file, indent=1)
-    shown = report.write(os.path.join(told.out, "report.html"), results, shown_tables, notes)
+    shown = report.write(os.path.join(told.out, "report.html"), results, shown_tables, notes, part)
     figures.write_files(shown, os.path.join(told.out, "figures"))
     if told.docs:
         docs.refresh(shown_tables, os.path.join(told.out, "figures"))

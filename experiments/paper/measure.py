@@ -98,5 +98,5 @@ def losses(weights, classes, rows, labels):
     return {"double_softmax": double / len(y), "log_loss": single / len(y), "error": wrong / len(y)}
 
 
-def measure(model_path, data_path, max_features=10000):
-    return losses(*read_model(model_path), *read_rows(data_path, max_features))
+def measure(model_path, data_path, max_features=10000, max_rows=None):
+    return losses(*read_model(model_path), *read_rows(data_path, max_features, max_rows))

@@ -3,6 +3,7 @@
 Costs are rough: they order the runs and make the plan that is printed; what is shown as time left follows the clock.
 """
 import copy
+import dataclasses
 import os
 
 from . import authors, protocol, registry
@@ -126,6 +127,9 @@ class Plan:
                             doubled += tuple(range(every, self.epochs, every))
                     specs.append(self.spec(split, "recorded", protocol.RECORDED, method,
                                            records[found.name][method.name]["step"], seed, every, doubled))
+                    if method.name == "implicit" and seed == self.seeds[0]:  # Figure 4 goes on to their last epoch
+                        longer = authors.load()["longer"][found.name][-1][0]
+                        specs.append(dataclasses.replace(specs[-1], method=protocol.LONGER, epochs=longer))
         return specs
 
     def sensitivity(self):

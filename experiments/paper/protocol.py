@@ -17,6 +17,7 @@ POWERS = range(-3, 4)           # of ten: the steps tried
 LOW_POWERS = (-5, -4)           # and these for vanilla, which overflows otherwise
 BATCH = 100                     # rows a step of OVE, NCE and IS
 RECORDED, WRITTEN = "as-recorded", "as-written"
+LONGER = "implicit-longer"      # Implicit as recorded, with the epochs of the paper's Figure 4
 
 
 @dataclasses.dataclass(frozen=True)

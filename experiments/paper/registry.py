@@ -6,12 +6,13 @@ of the rows on which steps are tried, the other rows that judge them, the split 
 that are not at hand.
 """
 import dataclasses
-import gzip
 import json
 import os
 import random
 import re
 import subprocess
+
+from .files import Refused, checked, digest_of, is_header, lines_of, text_lines, whole_write, write_rows
 
 REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 MAX_ROWS, MAX_FEATURES = 100_000, 10_000
@@ -48,8 +49,8 @@ class DataSet:
 
 SETS = (
     DataSet("mnist", "MNIST", "http://yann.lecun.com/exdb/mnist/",
-            ("train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz"), "train-images-idx3-ubyte.gz",
-            "t10k-images-idx3-ubyte.gz", (10, 780, 60000), recorded_rows=60000),
+            ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz",
+             "t10k-labels-idx1-ubyte.gz"), "train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz", (10, 780, 60000), recorded_rows=60000),
     DataSet("bibtex", "Bibtex", REPOSITORY, ("Bibtex_data.txt", "bibtex_trSplit.txt", "bibtex_tstSplit.txt"),
             paper=(147, 1836, 4880), uncut=(159, None, None), recorded_rows=5546, three_quarters=BOTH),
     DataSet("delicious", "Delicious", REPOSITORY,
@@ -90,72 +91,68 @@ class Found:
         return self.set.title + (" (twin)" if self.twin else "")
 
 
+def needed(one):
+    """Names of the files without which a set is not there: as XMLRepository text or, for MNIST, as downloaded."""
+    if "idx" in one.train:
+        return one.downloaded[:2]
+    return (one.train, one.test) if "test" in one.three_quarters else (one.train,)
+
+
 def find(one, folders, made=None):
     """The set's files in the first folder that has them; None and where to put them. Files as downloaded that are no
     XMLRepository text of train rows become one in `made`."""
+    partly = []
     for folder in folders:
         at = os.path.join(folder, one.name)
-        train, test = os.path.join(at, one.train), os.path.join(at, one.test)
-        if os.path.exists(train) and (os.path.exists(test) or "test" not in one.three_quarters):
-            return Found(one, train, test if os.path.exists(test) else None), ""
+        test = os.path.join(at, one.test)
+        if all(os.path.exists(os.path.join(at, name)) for name in needed(one)):
+            return Found(one, os.path.join(at, one.train), test if os.path.exists(test) else None), ""
         names = [os.path.join(at, name) for name in one.downloaded]
-        if names and made and all(os.path.exists(name) for name in names):
-            return as_text(one, names, os.path.join(made, one.name)), ""
-    names = ", ".join(dict.fromkeys(one.downloaded or (one.train, one.test)))
-    return None, (f"{one.title} is not there: get it from {one.source} and put {names} (or {one.train} and {one.test}, "
-                  f"XMLRepository text) into {os.path.join(folders[0], one.name)}")
+        if names and made and "idx" not in one.train and all(os.path.exists(name) for name in names):
+            return as_text(one, names, made), ""
+        partly += [name for name in dict.fromkeys((*one.downloaded, one.train, one.test))
+                   if os.path.exists(os.path.join(at, name))]
+    where, text = os.path.join(folders[0], one.name), f"{one.train} and {one.test} (XMLRepository text: docs/formats.md)"
+    put = ", ".join(one.downloaded) + ("" if "idx" in one.train else f", or {text}," if one.downloaded else text)
+    return None, (f"{one.title} is not there: get it from {one.source} and put {put.rstrip(',')} into {where}"
+                  + (f" (of these only {', '.join(partly)} is there)" if partly else ""))
 
 
-def as_text(one, names, folder):
+def as_text(one, names, made):
     """Train and test rows as XMLRepository text with a header, whether they are files of their own (the header may be
     missing, and a comma be followed by a blank: LSHTC's text) or one file with the first column of two split files."""
+    folder = os.path.join(made, f"{one.name}-{digest_of(names)}")
+
     def read(path):
-        with open(path, encoding="utf-8") as file:
-            lines = [re.sub(r",\s+", ",", line) for line in file]
-        if len(lines[0].split()) == 3 and ":" not in lines[0]:
-            return lines[0].split(), lines[1:]
+        lines = [re.sub(r",\s+", ",", line) for line in text_lines(path)]
+        if is_header(lines[0]):
+            return checked(path, lines[0].split(), lines[1:])
         features = 1 + max(int(pair.split(":")[0]) for line in lines for pair in line.split()[1:])
         return [str(len(lines)), str(features), "0"], lines
 
     def chosen(rows, split):
-        with open(split, encoding="utf-8") as file:
-            return [rows[int(line.split()[0]) - 1] for line in file]
+        return [rows[int(line.split()[0]) - 1] for line in text_lines(split)]
     paths = []
-    for part, name in zip(("train", "test"), names[-2:]):
+    for part, name in zip(BOTH, names[-2:]):
         def write(path, name=name):
-            header, rows = read(name if len(names) == 2 else names[0])
-            write_rows(path, header, rows if len(names) == 2 else chosen(rows, name))
+            try:
+                header, rows = read(name if len(names) == 2 else names[0])
+                write_rows(path, header, rows if len(names) == 2 else chosen(rows, name))
+            except (ValueError, IndexError) as error:
+                raise Refused(f"{name}: {error}; get the files again") from None
         paths.append(whole_write(os.path.join(folder, f"downloaded-{part}.txt"), write))
     return Found(one, *paths)
+
+
+def prepared(found, folder):
+    """Where files made of this set's rows lie: another place for other rows."""
+    return os.path.join(folder, f"{found.name}-{digest_of((found.train, found.test))}")
 
 
 def cut(found):
     """The options of truemax that cut the set as the paper does."""
     options = ["--labels", "first", "--normalize", "l2", "--max-rows", str(MAX_ROWS if found.set.cut_features else 0)]
     return options + (["--max-features", str(MAX_FEATURES)] if found.set.cut_features else [])
-
-
-def whole_write(path, write):
-    """Calls write(temporary path) and gives the file its name; a file that is there stays."""
-    if os.path.exists(path):
-        return path
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    write(path + ".part")
-    os.replace(path + ".part", path)
-    return path
-
-
-def lines_of(path):
-    """Header and rows of XMLRepository text."""
-    with (gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")) as file:
-        header = next(file).split()
-        return header, file.readlines()
-
-
-def write_rows(path, header, rows):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{len(rows)} {header[1]} {header[2]}\n")
-        file.writelines(rows)
 
 
 def tenth_and_judges(count):
@@ -169,7 +166,7 @@ def tenth_and_judges(count):
 
 def tenth(found, folder):
     """A tenth of the rows that the cut takes, judged on others: arguments of truemax in place of the file."""
-    folder = os.path.join(folder, found.name)
+    folder = prepared(found, folder)
     judged = "--no-eval-train"
     if "idx" in found.train:
         def writer(which):
@@ -197,8 +194,7 @@ def recorded(found, folder):
     put in order, by a fixed seed."""
     if not found.set.three_quarters:
         return found
-    train = os.path.join(folder, found.name, "recorded-train.txt")
-    test = os.path.join(folder, found.name, "recorded-test.txt")
+    train, test = (os.path.join(prepared(found, folder), f"recorded-{part}.txt") for part in BOTH)
     if not (os.path.exists(train) and os.path.exists(test)):
         parts = [lines_of(path) for part, path in zip(BOTH, (found.train, found.test))
                  if part in found.set.three_quarters]
@@ -212,15 +208,15 @@ def recorded(found, folder):
 
 
 def twin(one, program, folder):
-    """A generated set of the same N, D, K and about the same non-zeros and label skew."""
-    classes, features, rows = one.paper
+    """A generated set of the same K and D, the N of the authors' runs, and about the same non-zeros and label skew."""
+    classes, features, _ = one.paper
+    options = ["--rows", one.recorded_rows, "--features", features, "--classes", classes, "--nonzeros", one.nonzeros,
+               "--skew", one.skew, "--separability", one.separability, "--seed", 1]
 
     def write(path):
-        subprocess.run([program, "generate", path, "--rows", str(one.recorded_rows), "--features", str(features),
-                        "--classes", str(classes), "--nonzeros", str(one.nonzeros), "--skew", str(one.skew),
-                        "--separability", str(one.separability), "--seed", "1"], check=True,
-                       stdout=subprocess.DEVNULL)
-    return Found(one, whole_write(os.path.join(folder, one.name + "-twin", "train.txt"), write), twin=True)
+        subprocess.run([program, "generate", path, *map(str, options)], check=True, stdout=subprocess.DEVNULL)
+    name = f"{one.name}-twin-{digest_of((program,), *options)}"
+    return Found(one, whole_write(os.path.join(folder, name, "train.txt"), write), twin=True)
 
 
 def difference(found, data):
@@ -243,14 +239,21 @@ def shape(found, files, folder):
 
     def count(path):
         rows, nonzeros, classes = 0, 0, set()
-        for line in lines_of(files[0])[1][:MAX_ROWS if found.set.cut_features else None]:
+        for number, line in enumerate(lines_of(files[0])[1][:MAX_ROWS if found.set.cut_features else None]):
             labels, _, rest = line.partition(" ")
-            here = [pair for pair in rest.split() if not found.set.cut_features or
-                    int(pair.split(":")[0]) < MAX_FEATURES]
+            try:
+                here = [pair for pair in rest.split() if not found.set.cut_features or
+                        int(pair.split(":")[0]) < MAX_FEATURES]
+            except ValueError:
+                raise Refused(f"{files[0]}:{number + 2}: cannot be read: {line.strip()[:60]!r}; get the file again") \
+                    from None
             if labels and here:
                 rows, nonzeros = rows + 1, nonzeros + len(here)
                 classes.add(labels.split(",")[0])
+        if not rows:
+            raise Refused(f"{files[0]}: no row has a label and a feature; get the file again")
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"rows": rows, "classes": len(classes), "nonzeros": nonzeros / rows}, file)
-    with open(whole_write(os.path.join(folder, found.name, name + "-shape.json"), count), encoding="utf-8") as file:
+    with open(whole_write(os.path.join(prepared(found, folder), name + "-shape.json"), count),
+              encoding="utf-8") as file:
         return json.load(file)

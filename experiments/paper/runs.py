@@ -5,7 +5,6 @@ its file). What it gave lies in build/paper/runs as one JSON file, which says ev
 """
 import concurrent.futures
 import dataclasses
-import functools
 import glob
 import hashlib
 import json
@@ -17,6 +16,7 @@ import threading
 import time
 
 from . import measure, protocol
+from .files import file_hash
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +37,13 @@ class Spec:
     cost: float = 1.0          # seconds, about
 
     @property
+    def max_rows(self):
+        """The rows after which the file is cut off; None: it is not."""
+        return int(self.options[self.options.index("--max-rows") + 1]) or None if "--max-rows" in self.options else None
+
+    @property
     def key(self):
         return (self.set, self.part, self.protocol, self.method, self.step, self.seed)
-
-
-@functools.lru_cache(maxsize=None)
-def file_hash(path):
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class Runner:
@@ -79,8 +75,11 @@ class Runner:
         path = self.path(spec)
         if not os.path.exists(path):
             return None
-        with open(path, encoding="utf-8") as file:
-            outcome = json.load(file)
+        try:
+            with open(path, encoding="utf-8") as file:
+                outcome = json.load(file)
+        except ValueError:  # not what a run wrote: it is run again
+            return None
         return outcome if self.any_build or outcome["build"] == self.build else None
 
     def train(self, spec, epochs, stem, every, model):
@@ -112,7 +111,7 @@ class Runner:
                 if epoch != spec.epochs:  # the same seed: the same bits up to there
                     os.unlink(model)
                     self.train(spec, epoch, stem, 0, model)
-                doubled[epoch] = measure.measure(model, spec.files[0], spec.features)
+                doubled[epoch] = measure.measure(model, spec.files[0], spec.features, spec.max_rows)
         finally:
             if os.path.exists(model):
                 os.unlink(model)

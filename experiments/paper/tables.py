@@ -56,6 +56,10 @@ class Results:
         step = self.authors["tuned"][found.set.name][method.name]["step"]
         return self.run(found, method, seed, step, "recorded", protocol.RECORDED)
 
+    def longer_run(self, found, seed):
+        step = self.authors["tuned"][found.set.name]["implicit"]["step"]
+        return self.outcomes.get((found.name, "recorded", protocol.RECORDED, protocol.LONGER, step, seed))
+
     def ends(self, found, method):
         return [end_loss(self.run(found, method, seed)) for seed in self.plan.seeds]
 
@@ -99,8 +103,8 @@ def table_1(results):
             rows.append([found.title, *(paper[i] for i in range(3)), data["classes"], data["features"], data["rows"],
                          round(data["nonzeros"] / data["rows"], 1), found.set.recorded_rows or None,
                          registry.difference(found, data)])
-        if rows and not suffix:
-            rows += [[one.title, *one.paper, None, None, None, None, one.recorded_rows, "not there"]
+        if not suffix:
+            rows += [[one.title, *one.paper, None, None, None, None, one.recorded_rows, "not run"]
                      for one in not_there(results)]
         if rows:
             made.append({"id": f"table-1{suffix}", "title": f"Table 1, {words}", "rows": rows,
@@ -124,7 +128,7 @@ def table_2(results):
                     theirs = authors.TABLE_2[found.set.name][authors.METHODS.index(method.name)]
                 row.append({"text": power(ours) + (f" ({power(theirs)})" if theirs else ""), "value": ours})
             rows.append(row)
-        if rows and not suffix:
+        if not suffix:
             for one in not_there(results):
                 theirs = dict(zip(authors.METHODS, authors.TABLE_2[one.name]))
                 rows.append([f"{one.title}, authors only",
@@ -136,7 +140,7 @@ def table_2(results):
                          "note": "Step eta*N with the lowest true log-loss after 50 epochs on a tenth of the rows, "
                                  "judged on other training rows"
                                  + ("; in brackets the paper's, which for OVE, NCE and IS was chosen by the double "
-                                    "softmax and on sums over batches of 100 rows (multiply by 100 to compare)."
+                                    "softmax and on sums over batches of 100 rows (times 100 they compare with ours)."
                                     if not suffix else ".")})
     return made
 
@@ -157,12 +161,14 @@ def recorded(results):
             runs = [results.recorded_run(found, method, seed) for seed in results.plan.seeds]
             errors = [run["evaluations"][-1]["train"]["error"] for run in runs if run and not run["diverged"]]
             lost = [str(run["seed"]) for run in runs if run and run["diverged"]]
-            rows.append([found.title, method.title, theirs["step"], theirs["train"][-1][2], spread(measured),
+            rows_here = next((run["data"]["rows"] for run in runs if run), None)
+            rows.append([found.title, method.title, rows_here, found.set.recorded_rows, theirs["step"],
+                         theirs["train"][-1][2], spread(measured),
                          {"text": "-" if off is None else f"{off:+.1f}%", "value": off},
                          spread(true), theirs["train"][-1][1], statistics.mean(errors) if errors else None,
                          ", ".join(lost) or "none"])
     return [{"id": "recorded", "title": "As recorded: the end of every run beside the authors' record", "rows": rows,
-             "columns": ["data set", "method", "step", "authors", "ours, measured as theirs", "difference",
+             "columns": ["data set", "method", "N", "N, authors", "step", "authors", "ours, measured as theirs", "difference",
                          "ours, true log-loss", "error, authors", "error, ours", "seeds that overflowed"],
              "note": "Train log-loss after 50 epochs, mean over the seeds that finish and half their range. For OVE, "
                      "NCE and IS the authors' number is the log-loss of softmax(softmax(z))."}] if rows else []
@@ -288,8 +294,8 @@ def best_relative(results):
 
 
 def steps_in_numbers(results):
-    """Figure 2 in numbers, for the methods whose stability the paper is about."""
-    methods = [protocol.BY_NAME[name] for name in ("vanilla", "umax", "implicit", "prox")]
+    """Figure 2 in numbers, for the paper's methods and prox."""
+    methods = [protocol.BY_NAME[name] for name in ("ove", "nce", "is", "vanilla", "umax", "implicit", "prox")]
     steps = sorted({step for method in methods for step in results.plan.steps(method)})
     rows = []
     for found in results.plan.founds:
@@ -347,17 +353,19 @@ def table_4(results):
                          cell(numpy["implicit"], 1), cell(numpy["vanilla"], 1),
                          cell(numpy["vanilla"] / numpy["implicit"], 2), cell(ours["implicit"], 2),
                          cell(ours["vanilla"], 2), cell(ours["vanilla"] / ours["implicit"], 2),
-                         cell(numpy["implicit"] / ours["implicit"], 0)])
-        if rows and not suffix:
+                         cell(numpy["implicit"] / ours["implicit"], 0),
+                         *(cell(one["implicit"] / one["vanilla-1"], 2) for one in (numpy, ours))])
+        if not suffix:
             for one in not_there(results):
                 theirs = authors.TABLE_4[one.name]
-                rows.append([f"{one.title}, authors only", *theirs, cell(theirs[1] / theirs[0], 2), *[None] * 7])
+                rows.append([f"{one.title}, authors only", *theirs, cell(theirs[1] / theirs[0], 2), *[None] * 9])
         if rows:
             made.append({"id": f"table-4{suffix}", "title": f"Table 4, seconds for 50 epochs: {words}", "rows": rows,
                          "columns": ["data set", "authors: Implicit 1x1", "authors: 1x5 methods", "ratio",
                                      "NumPy here: Implicit 1x1", "NumPy here: vanilla 1x5", "ratio",
                                      "truemax: Implicit 1x1", "truemax: vanilla 1x5", "ratio",
-                                     "NumPy / truemax, Implicit"],
+                                     "NumPy / truemax, Implicit", "NumPy: Implicit / vanilla 1x1",
+                                     "truemax: Implicit / vanilla 1x1"],
                          "note": "One core. NumPy is timed on 20,000 steps, truemax on up to 400,000, and both are "
                                  "scaled to 50 epochs."})
     return made
@@ -367,17 +375,18 @@ def distance(results):
     rows = []
     for found in results.plan.founds:
         best = results.optimum.get(found.name)
-        if best is None:
-            continue
+        run = results.run(found, protocol.BY_NAME["implicit"], results.plan.seeds[0])
+        if best is None or run is None or any(run["data"][name] != best[name] for name in ("rows", "classes")):
+            continue  # or the values are those of other rows
         for words, end_of in (("chosen", results.mean_end), ("best", lambda *one: best_end(results, *one)[1])):
             ends = [end_of(found, method) for method in results.plan.methods]
             rows.append([found.title, words, cell(best["log_loss"], 4), cell(best["gap"], 1),
                          *(cell(None if end is None else end - best["log_loss"], 4) for end in ends)])
     return [{"id": "optimum", "rows": rows,
              "title": "Distance to the optimum: train log-loss after 50 epochs less the lowest there is",
-             "columns": ["data set", "step", "optimum", "+-", *(method.title for method in results.plan.methods)],
-             "note": "Optimum: Newton's method on the exact softmax likelihood without ridge, and what its next step "
-                     "promised to gain (experiments/paper/optimum.json, written by python3 -m "
+             "columns": ["data set", "step", "optimum", "gained", *(method.title for method in results.plan.methods)],
+             "note": "Optimum: Newton's method on the exact softmax likelihood without ridge; 'gained': by its last 200 "
+                     "steps, or promised by the next one (experiments/paper/optimum.json, written by python3 -m "
                      "experiments.paper.optimum). Chosen: on a tenth of the rows (Table 2), mean over the seeds; best: "
                      "of all steps on all rows, one seed."}] if rows else []
 
@@ -398,6 +407,9 @@ def text(value):
 
 def write_csv(tables, folder):
     os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):  # of another part of the experiments
+        if name.endswith(".csv"):
+            os.unlink(os.path.join(folder, name))
     for table in tables:
         with open(os.path.join(folder, table["id"] + ".csv"), "w", encoding="utf-8", newline="") as file:
             out = csv.writer(file)

@@ -57,7 +57,7 @@ OrderedJson table_of(std::span<const ReportedRun* const> runs, std::size_t secti
                     number_of(last, "train_seconds"), number_of(last, "train", "log_loss"),
                     number_of(last, "train", "error"), number_of(last, "valid", "log_loss"),
                     number_of(last, "valid", "error"), number_of(last, "test", "log_loss"),
-                    number_of(last, "test", "error"), run->ended ? "" : "did not end"});
+                    number_of(last, "test", "error"), run->ending});
   }
   return {{"id", fmt::format("runs-{}", section)},
           {"title", "Runs"},
@@ -133,7 +133,8 @@ ReportedRun read_reported_run(const std::string& path) {
     } else if (kind == "evaluate") {
       run.evaluations.push_back(event);
     } else if (kind == "end") {
-      run.ended = true;
+      const bool stopped = event.contains("interrupted") && event["interrupted"] == true;
+      run.ending = !text_of(event, "diverged").empty() ? "diverged" : stopped ? "stopped" : "";
     }
   }
   if (!started) throw bad_log(path, 0, "there is no run in it");

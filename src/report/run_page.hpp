@@ -14,7 +14,7 @@ struct ReportedRun {
   nlohmann::json config;                    // options, of the start event
   nlohmann::json data;                      // rows, features, classes, of the same
   std::vector<nlohmann::json> evaluations;  // those events
-  bool ended = false;                       // else it goes on, was stopped, or diverged
+  std::string ending = "did not end";       // "" where all of it was run; or: stopped, diverged
 };
 
 // Reads the log of a run of `truemax train`, also of one that has not ended. Throws UserError.

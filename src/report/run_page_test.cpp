@@ -47,7 +47,7 @@ std::string lines(std::initializer_list<const char*> list) {
 TEST_F(RunPage, HasTheLastEvaluationInTheTableAndAllInTheCurves) {
   const ReportedRun run =
       read_reported_run(write("one.jsonl", lines({kStart, kFirst, kSecond, R"({"event":"end"})"})));
-  EXPECT_TRUE(run.ended);
+  EXPECT_EQ(run.ending, "");
   const auto page = run_page(std::vector{run});
   ASSERT_EQ(page["sections"].size(), 1U);
   const auto& section = page["sections"][0];
@@ -84,7 +84,16 @@ TEST_F(RunPage, TakesARunThatIsStillBeingWritten) {
   const ReportedRun run =
       read_reported_run(write("going.jsonl", lines({kStart, kFirst}) + R"({"event":"eval)"));
   EXPECT_EQ(run.evaluations.size(), 1U);
-  EXPECT_FALSE(run.ended);
+  EXPECT_EQ(run.ending, "did not end");
+}
+
+TEST_F(RunPage, SaysWhichRunsDivergedOrWereStopped) {
+  const std::vector<std::pair<const char*, const char*>> ends{
+      {R"({"event":"end","diverged":"","interrupted":false})", ""},
+      {R"({"event":"end","diverged":"umax diverged at step 3","interrupted":false})", "diverged"},
+      {R"({"event":"end","diverged":"","interrupted":true})", "stopped"}};
+  for (const auto& [event, wanted] : ends)
+    EXPECT_EQ(read_reported_run(write("end.jsonl", lines({kStart, event}))).ending, wanted) << event;
 }
 
 TEST_F(RunPage, RefusesWhatIsNoLog) {

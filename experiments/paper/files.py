@@ -1,0 +1,74 @@
+"""Files of rows and what is made of them: read whole or refused, written whole or not at all."""
+import functools
+import gzip
+import hashlib
+import os
+import zlib
+
+
+class Refused(Exception):
+    """What the user told or gave cannot be used; the text says why and what to do."""
+
+
+@functools.lru_cache(maxsize=None)
+def file_hash(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def digest_of(paths, *told):
+    """Eight digits that change with the bytes of the files and with what is told."""
+    text = "\n".join([*(file_hash(path) for path in paths if path), *map(str, told)])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def whole_write(path, write):
+    """Calls write(temporary path) and gives the file its name; a file that is there stays."""
+    if os.path.exists(path):
+        return path
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    part = f"{path}.part{os.getpid()}"
+    write(part)
+    os.replace(part, path)
+    return path
+
+
+def text_lines(path):
+    """All lines of a plain or gzipped text."""
+    try:
+        with (gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz")
+              else open(path, encoding="utf-8")) as file:
+            lines = file.readlines()
+    except (EOFError, UnicodeDecodeError, gzip.BadGzipFile, zlib.error) as error:
+        raise Refused(f"{path}: {error}; get the file again") from None
+    if not lines:
+        raise Refused(f"{path}: the file is empty; get it again")
+    return lines
+
+
+def is_header(line):
+    return len(line.split()) == 3 and all(word.isdigit() for word in line.split())
+
+
+def checked(path, header, rows):
+    """Header and rows, where there are as many rows as the header says."""
+    if int(header[0]) != len(rows):
+        raise Refused(f"{path}: its first line says {header[0]} rows, and {len(rows)} follow; get the file again")
+    return header, rows
+
+
+def lines_of(path):
+    """Header and rows of XMLRepository text."""
+    first, *rows = text_lines(path)
+    if not is_header(first):
+        raise Refused(f"{path}:1: expected 'rows features labels' (XMLRepository text), found {first.strip()[:60]!r}")
+    return checked(path, first.split(), rows)
+
+
+def write_rows(path, header, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{len(rows)} {header[1]} {header[2]}\n")
+        file.writelines(rows)
