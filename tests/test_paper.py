@@ -375,6 +375,25 @@ class Whole(ProgramTest):
                          "  1 left, 2.0 min, in all 2.0 min; bibtex implicit step 1 seed 1: log-loss 1.2500")
         self.assertTrue(shown.line(specs[1], {"diverged": "why", "evaluations": []}).endswith("seed 1: diverged"))
 
+    def test_a_variant_changes_what_it_says_and_nothing_else(self):
+        found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
+        made = plan.Plan([found], self.path("made"), seeds=(1,))
+        recorded = {spec.method: spec for spec in made.as_recorded()}
+        changes = {}
+        for spec in made.variants():
+            method, _, name = spec.method.partition("-")
+            before, after = recorded[method].options, spec.options
+            changes.setdefault(name, {})[method] = (sorted(set(before) - set(after)), sorted(set(after) - set(before)),
+                                                    spec.files == recorded[method].files)
+        self.assertEqual(set(changes), {one.name for one in protocol.VARIANTS})
+        self.assertEqual(changes["visit"]["umax"], (["file"], ["random"], True))
+        self.assertEqual(changes["draw"]["vanilla"], (["uniform-skip"], ["uniform"], True))
+        self.assertEqual(changes["rows"]["implicit"], ([], [], False))
+        self.assertEqual(changes["noise"]["nce"], (["--label-noise"], [], True))
+        self.assertEqual(changes["log-q"]["is"], (["--no-log-q"], [], True))
+        (before,), (after,), _ = changes["averaged"]["ove"]
+        self.assertEqual(float(before), 100 * float(after))
+
     def test_what_cannot_be_done_is_said_in_a_sentence(self):
         os.makedirs(self.path("out"))
         for more, code, why in ((["--jobs", "0"], 2, "--jobs: expected a whole number"),

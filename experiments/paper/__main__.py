@@ -68,7 +68,7 @@ def find_sets(told, program, data_folder, where, twins):
 
 def stages_of(made, recorded, written):
     """{stage: its runs}, as far as they are known before steps are chosen."""
-    stages = {RECORDED: made.as_recorded() if recorded else []}
+    stages = {RECORDED: [*made.as_recorded(), *made.variants()] if recorded else []}
     for found, one in made.by_set() if written else ():
         stages[found.name, "searches"] = one.searches()
         # Which steps will be chosen is not known yet; a run takes as long at any.

@@ -132,6 +132,20 @@ class Plan:
                         specs.append(dataclasses.replace(specs[-1], method=protocol.LONGER, epochs=longer))
         return specs
 
+    def variants(self):
+        """The runs as recorded with one thing changed."""
+        by_name = {found.name: found for found in self.founds}
+        specs = []
+        for spec in self.as_recorded():
+            found = by_name[spec.set]
+            for one in protocol.VARIANTS:
+                if spec.method not in one.methods or (one.usual_rows and not found.set.three_quarters):
+                    continue
+                specs.append(dataclasses.replace(
+                    spec, method=f"{spec.method}-{one.name}", options=one.options(spec.options), every=0,
+                    files=(found.train,) if one.usual_rows else spec.files, double_softmax=spec.double_softmax[:1]))
+        return specs
+
     def sensitivity(self):
         """Figures 2 and 3: every step on all rows, one seed; only the end is recorded where there are many cells."""
         specs = []

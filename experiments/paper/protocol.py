@@ -86,3 +86,35 @@ def arguments(method, protocol, step, seed, classes=None):
     else:
         more += ["--classes-per-step", str(method.classes), "--rows-per-step", str(method.rows)]
     return ["--method", method.method, "--step", repr(step), "--decay", repr(DECAY), "--seed", str(seed), *more]
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A run as recorded with one thing changed: how what the authors' runs did shows in their records."""
+    name: str
+    words: str
+    methods: tuple
+    change: tuple = ()          # (option, in whose place)
+    usual_rows: bool = False    # the usual train file, not the authors' split
+    averaged: bool = False      # gradients of a batch averaged, not summed
+
+    def options(self, options):
+        given = list(options)
+        for old, new in self.change:
+            if old in given:
+                given[given.index(old):given.index(old) + 1] = [new] if new else []
+        if self.averaged:
+            at = given.index("--step") + 1
+            given[at] = repr(float(given[at]) / BATCH)
+        return tuple(given)
+
+
+VARIANTS = (
+    Variant("visit", "rows at random, not in file order", ("umax", "implicit"), (("file", "random"),)),
+    Variant("draw", "classes from all but the label, not from all with the label skipped", ("umax", "vanilla"),
+            (("uniform-skip", "uniform"),)),
+    Variant("rows", "the usual train file, not 75% of all rows", ("implicit", "umax", "vanilla"), usual_rows=True),
+    Variant("averaged", "gradients of a batch averaged, not summed", ("ove", "nce", "is"), averaged=True),
+    Variant("noise", "NCE without the label among its noise", ("nce",), (("--label-noise", ""),)),
+    Variant("log-q", "IS with the correction of the drawn classes", ("is",), (("--no-log-q", ""),)),
+)

@@ -16,7 +16,7 @@ def sections(results, tables, notes):
             "The protocol of the authors' runs: rows in file order, the label skipped where it is drawn, their steps, "
             "batches of 100 rows for OVE, NCE and IS. Solid: ours, dashed: their records. For OVE, NCE and IS both are "
             "the log-loss of softmax(softmax(z)), which cannot fall below log(K - 1 + e) - 1."],
-         "tables": [by_id[name] for name in ("recorded", "table-3-recorded") if name in by_id],
+         "tables": [by_id[name] for name in ("recorded", "table-3-recorded", "variants") if name in by_id],
          "plots": recorded + errors},
         {"title": "As written: steps", "tables": some("table-2")},
         {"title": "As written: log-loss after 50 epochs", "text": [
