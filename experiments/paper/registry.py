@@ -50,7 +50,8 @@ class DataSet:
 SETS = (
     DataSet("mnist", "MNIST", "http://yann.lecun.com/exdb/mnist/",
             ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte.gz",
-             "t10k-labels-idx1-ubyte.gz"), "train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz", (10, 780, 60000), recorded_rows=60000),
+             "t10k-labels-idx1-ubyte.gz"), "train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz",
+            (10, 780, 60000), recorded_rows=60000),
     DataSet("bibtex", "Bibtex", REPOSITORY, ("Bibtex_data.txt", "bibtex_trSplit.txt", "bibtex_tstSplit.txt"),
             paper=(147, 1836, 4880), uncut=(159, None, None), recorded_rows=5546, three_quarters=BOTH),
     DataSet("delicious", "Delicious", REPOSITORY,
@@ -112,7 +113,8 @@ def find(one, folders, made=None):
             return as_text(one, names, made), ""
         partly += [name for name in dict.fromkeys((*one.downloaded, one.train, one.test))
                    if os.path.exists(os.path.join(at, name))]
-    where, text = os.path.join(folders[0], one.name), f"{one.train} and {one.test} (XMLRepository text: docs/formats.md)"
+    where = os.path.join(folders[0], one.name)
+    text = f"{one.train} and {one.test} (XMLRepository text: docs/formats.md)"
     put = ", ".join(one.downloaded) + ("" if "idx" in one.train else f", or {text}," if one.downloaded else text)
     return None, (f"{one.title} is not there: get it from {one.source} and put {put.rstrip(',')} into {where}"
                   + (f" (of these only {', '.join(partly)} is there)" if partly else ""))

@@ -33,8 +33,9 @@ def sections(results, tables, notes):
          "tables": some("double-sums"), "plots": figures.figure_3(results)},
         {"title": "Figure 4 and Table 4: log-loss and error against time", "text": [
             "First as in the paper: the methods that draw five classes take equally long, so that their epochs are the "
-            "time, and Implicit makes more epochs in it, at the ratio of the authors' Table 4. Then the runs as written "
-            "against seconds of training on one core; dashed: the authors' records at the pace of their Table 4."],
+            "time, and Implicit makes more epochs in it, at the ratio of the authors' Table 4. Then the runs as "
+            "written against seconds of training on one core; dashed: the authors' records at the pace of their Table "
+            "4."],
          "plots": figures.figure_4(results), "tables": some("table-4")},
         {"title": "Beyond the paper: distance to the optimum", "tables": some("optimum")},
     ]

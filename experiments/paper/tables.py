@@ -168,8 +168,8 @@ def recorded(results):
                          spread(true), theirs["train"][-1][1], statistics.mean(errors) if errors else None,
                          ", ".join(lost) or "none"])
     return [{"id": "recorded", "title": "As recorded: the end of every run beside the authors' record", "rows": rows,
-             "columns": ["data set", "method", "N", "N, authors", "step", "authors", "ours, measured as theirs", "difference",
-                         "ours, true log-loss", "error, authors", "error, ours", "seeds that overflowed"],
+             "columns": ["data set", "method", "N", "N, authors", "step", "authors", "ours, measured as theirs",
+                         "difference", "ours, true log-loss", "error, authors", "error, ours", "seeds that overflowed"],
              "note": "Train log-loss after 50 epochs, mean over the seeds that finish and half their range. For OVE, "
                      "NCE and IS the authors' number is the log-loss of softmax(softmax(z))."}] if rows else []
 
@@ -417,8 +417,8 @@ def distance(results):
     return [{"id": "optimum", "rows": rows,
              "title": "Distance to the optimum: train log-loss after 50 epochs less the lowest there is",
              "columns": ["data set", "step", "optimum", "gained", *(method.title for method in results.plan.methods)],
-             "note": "Optimum: Newton's method on the exact softmax likelihood without ridge; 'gained': by its last 200 "
-                     "steps, or promised by the next one (experiments/paper/optimum.json, written by python3 -m "
+             "note": "Optimum: Newton's method on the exact softmax likelihood without ridge; 'gained': by its last "
+                     "200 steps, or promised by the next one (experiments/paper/optimum.json, written by python3 -m "
                      "experiments.paper.optimum). Chosen: on a tenth of the rows (Table 2), mean over the seeds; best: "
                      "of all steps on all rows, one seed."}] if rows else []
 
@@ -429,7 +429,8 @@ def all_tables(results):
     if not results.chosen:
         return first
     return [*table_1(results), *table_2(results), *first, *table_3(results), *best_relative(results),
-            *best_steps(results), *steps_in_numbers(results), *double_sums(results), *table_4(results), *distance(results)]
+            *best_steps(results), *steps_in_numbers(results), *double_sums(results), *table_4(results),
+            *distance(results)]
 
 
 def text(value):
