@@ -48,7 +48,10 @@ def write(path, results, tables, notes, part=""):
     """`part`: in words, which part of the experiments was run; "": all."""
     made = sections(results, tables, notes)
     title = "The paper's experiments, reproduced and corrected" + (", a part" if part else "")
-    page.write(path, {"title": title, "text": [
+    groups = dict.fromkeys(line["group"] for section in made for plot in section["plots"] for line in plot["lines"])
+    steps = sorted((group for group in groups if group.startswith("step ")), key=lambda group: float(group[5:]))
+    others = [group for group in groups if group not in steps]
+    page.write(path, {"title": title, "groups": [*others, *steps], "text": [
         *([f"This page is of a part of them: {part}. `./dev paper` makes the whole one."] if part else []),
         "Fagan and Iyengar, Unbiased scalable softmax optimization: every experiment with truemax, the authors' values "
         "beside ours. What it means is told in docs/paper.md; how it is run in experiments/paper."], "sections": made})
