@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import browser
-from support import PROGRAM, ROOT, ProgramTest
+from support import DATA, PROGRAM, ROOT, ProgramTest
 
 sys.path.insert(0, ROOT)
 from experiments.paper import (authors, docs, figures, files, measure, optimum, page, protocol,  # noqa: E402
@@ -105,6 +105,43 @@ class Registry(ProgramTest):
         found = self.set_of([f"1 {i}:1" for i in range(9)] + ["1 x:1"], "wiki10")
         with self.assertRaisesRegex(files.Refused, "train.txt.gz:11: cannot be read: '1 x:1'"):
             registry.shape(found, [found.train], self.path("made"))
+
+    def test_a_bad_row_is_refused_with_the_file_and_line_that_the_user_knows(self):
+        good = [f"{i % 5} {i % 40}:1" for i in range(30)]
+        for bad in ("1 3:abc", "1 3", "1 3:nan", "3;4 3:1", "1 -3:1"):
+            files.file_hash.cache_clear()
+            found = self.set_of([*good, bad, *good], "wiki10")
+            with self.assertRaisesRegex(files.Refused, r"train\.txt\.gz:32: "):
+                registry.check(found, PROGRAM, self.path("made"))
+        files.file_hash.cache_clear()
+        registry.check(self.set_of(good, "wiki10"), PROGRAM, self.path("made"))
+
+    def test_labels_of_images_count_in_their_hash(self):
+        for name, content in (("train-images-idx3-ubyte.gz", b"images"), ("train-labels-idx1-ubyte.gz", b"labels")):
+            with open(self.path(name), "wb") as file:
+                file.write(content)
+        before = files.file_hash(self.path("train-images-idx3-ubyte.gz"))
+        with open(self.path("train-labels-idx1-ubyte.gz"), "wb") as file:
+            file.write(b"others")
+        files.file_hash.cache_clear()
+        self.assertNotEqual(files.file_hash(self.path("train-images-idx3-ubyte.gz")), before)
+
+    def test_split_files_name_rows_that_are_there(self):
+        for name, lines in (("Bibtex_data.txt", ["3 4 2", "0 1:1", "1 2:1", "0 3:1"]),
+                            ("bibtex_trSplit.txt", ["0 1", "1 1"]), ("bibtex_tstSplit.txt", ["3 3"])):
+            os.makedirs(self.path("data/bibtex"), exist_ok=True)
+            self.write(f"data/bibtex/{name}", "".join(line + "\n" for line in lines))
+        with self.assertRaisesRegex(files.Refused, "bibtex_trSplit.txt: expected row numbers from 1 to 3"):
+            registry.find(registry.BY_NAME["bibtex"], [self.path("data")], self.path("made"))
+
+    def test_the_optimum_belongs_to_the_rows_that_it_was_found_for(self):
+        for name, known in optimum.load().items():
+            if name == "command":
+                continue
+            found, _ = registry.find(registry.BY_NAME[name], [DATA])
+            if found is None:
+                self.skipTest(f"{name} is not in {DATA}")
+            self.assertEqual(files.file_hash(found.train), known["train_sha256"], name)
 
     def test_steps_are_tried_on_every_tenth_row_and_judged_on_others(self):
         found = self.set_of([f"{i % 3},8 {i % 40}:1 39:2" for i in range(35)], "wiki10")

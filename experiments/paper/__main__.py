@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def at_least_one(text):
-    if not text.isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found '{text}'")
     return int(text)
 
@@ -41,7 +41,7 @@ def options():
 
 
 def folders(told):
-    if told:
+    if told is not None:
         if not os.path.isdir(told):
             raise Refused(f"--data {told}: there is no such folder; it holds a folder for each data set")
         return [os.path.abspath(told)]
@@ -62,6 +62,7 @@ def find_sets(told, program, data_folder, where, twins):
         elif found is None:
             notes.append(f"{why}. Skipped.")
         if found is not None:
+            registry.check(found, program, data_folder)
             founds.append(found)
     return founds, notes
 
@@ -165,6 +166,10 @@ def locked_run(told, part, sets, where, begin):
         print(note, file=sys.stderr)
     if not founds:
         raise Refused("no data set is there; see above")
+    missing = [one.title for one in registry.SETS if not one.has_twin and one not in [found.set for found in founds]]
+    if told.docs and missing:
+        raise Refused(f"--docs writes docs/paper.md from all experiments, and these sets are not there: "
+                      f"{', '.join(missing)}")
     quick = {"seeds": (1,), "powers": (-2, 0, 1, 2)} if told.quick else {}
     made = plan.Plan(founds, data_folder, **quick)
     runner = Runner(told.program, told.out, told.any_build)

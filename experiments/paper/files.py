@@ -12,10 +12,13 @@ class Refused(Exception):
 
 @functools.lru_cache(maxsize=None)
 def file_hash(path):
+    """Of the bytes of a file; of MNIST's images together with their labels, which are a file of their own."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    labels = path.replace("images-idx3", "labels-idx1")
+    for part in (path, labels) if labels != path else (path,):
+        with open(part, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
     return digest.hexdigest()
 
 
@@ -44,6 +47,8 @@ def text_lines(path):
             lines = file.readlines()
     except (EOFError, UnicodeDecodeError, gzip.BadGzipFile, zlib.error) as error:
         raise Refused(f"{path}: {error}; get the file again") from None
+    while lines and not lines[-1].strip():
+        lines.pop()
     if not lines:
         raise Refused(f"{path}: the file is empty; get it again")
     return lines

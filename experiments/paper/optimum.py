@@ -17,6 +17,7 @@ import time
 import numpy as np
 
 from . import measure, registry
+from .files import file_hash
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimum.json")
 GAP = 1e-6            # promised gain, in log-loss, at which it has converged
@@ -179,6 +180,7 @@ def main():
                                   f"{name}: step {steps}, {products} products, log-loss {value:.8f}, promised "
                                   f"{promised:.2g}{' at the border' if border else ''}, gradient {largest:.2g}",
                                   file=sys.stderr, flush=True), options.device)
+        known[name]["train_sha256"] = file_hash(found.train)
         print(name, known[name], flush=True)
         with open(options.out, "w", encoding="utf-8") as file:
             json.dump(known, file, indent=1)

@@ -7,6 +7,7 @@ import dataclasses
 import os
 
 from . import authors, protocol, registry
+from .files import Refused
 from .runs import Spec
 
 EXACT_SECONDS = 600      # of exact with the choice of its step; where it would take longer it is marked, not run
@@ -24,7 +25,10 @@ class Plan:
         for found in founds:
             files = self.tenth_files(found)
             self.shapes[found.name, "train"] = registry.shape(found, [found.train], data_folder)
-            self.shapes[found.name, "tenth"] = registry.shape(found, files, data_folder)
+            tenth = self.shapes[found.name, "tenth"] = registry.shape(found, files, data_folder)
+            if tenth["rows"] < protocol.BATCH:
+                raise Refused(f"{found.train}: a tenth of its rows are {tenth['rows']}, fewer than the "
+                              f"{protocol.BATCH} that a step of OVE, NCE and IS takes")
 
     def by_set(self):
         """The plan of each set alone."""

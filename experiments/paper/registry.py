@@ -133,7 +133,10 @@ def as_text(one, names, made):
         return [str(len(lines)), str(features), "0"], lines
 
     def chosen(rows, split):
-        return [rows[int(line.split()[0]) - 1] for line in text_lines(split)]
+        numbers = [int(line.split()[0]) for line in text_lines(split)]
+        if min(numbers) < 1 or max(numbers) > len(rows) or len(set(numbers)) < len(numbers):
+            raise ValueError(f"expected row numbers from 1 to {len(rows)}, each once")
+        return [rows[number - 1] for number in numbers]
     paths = []
     for part, name in zip(BOTH, names[-2:]):
         def write(path, name=name):
@@ -155,6 +158,21 @@ def cut(found):
     """The options of truemax that cut the set as the paper does."""
     options = ["--labels", "first", "--normalize", "l2", "--max-rows", str(MAX_ROWS if found.set.cut_features else 0)]
     return options + (["--max-features", str(MAX_FEATURES)] if found.set.cut_features else [])
+
+
+def check(found, program, folder):
+    """Refuses, before any work and with the user's own file and line, what the program cannot read. Once for the same
+    bytes."""
+    def write(path):
+        judged = ["--test", found.test, "--no-eval-train"] if found.test else []
+        done = subprocess.run([program, "train", found.train, *judged, *cut(found), "--method", "implicit", "--steps",
+                               "1", "--eval", "sampled", "--eval-rows", "100", "--model", "none", "--log", "none",
+                               "--quiet"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Refused(done.stderr.strip().removeprefix("truemax: error: "))
+        with open(path, "w", encoding="utf-8"):
+            pass
+    whole_write(os.path.join(prepared(found, folder), "can-be-read"), write)
 
 
 def tenth_and_judges(count):
