@@ -1,5 +1,5 @@
 // How near does exact evaluation come to what the machine can do? Beside it stands a kernel that loads the
-// same lines in the same order, asked for ahead or not, whichever is faster,, and takes one float32 `exp` for
+// same lines in the same order, asked for ahead or not, whichever is faster, and takes one float32 `exp` for
 // each class, and does nothing else: no product, no highest score, no best classes, no metrics. And the peak
 // of float32 fused multiply-adds, measured in the same run. Interleaved, best of several; work of one thread
 // by the time that the thread had a core, one thread against several by the clock. The pass in float32 is

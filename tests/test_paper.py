@@ -17,7 +17,7 @@ import browser
 from support import DATA, PROGRAM, ROOT, ProgramTest, data_file
 
 sys.path.insert(0, ROOT)
-from experiments.paper import authors, plan, protocol, registry, runs, tables  # noqa: E402
+from experiments.paper import authors, layout, plan, protocol, registry, runs  # noqa: E402
 
 
 class AsRecorded(ProgramTest):
@@ -213,7 +213,7 @@ class Whole(ProgramTest):
         outcome = runner.make(made.final(found, protocol.BY_NAME["vanilla"], 1000.0, 1))
         self.assertIn("diverged", outcome["diverged"])
         self.assertIsNone(plan.end_loss(outcome))
-        self.assertEqual(tables.spread([None, None])["text"], "diverged")
+        self.assertEqual(layout.spread([None, None])["text"], "diverged")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 
-from . import docs, figures, optimum, plan, registry, report, tables, timing
-from .files import Refused
+from . import docs, figures, layout, optimum, plan, registry, report, tables, timing
+from .files import BENCH, ROOT, Refused
+from .results import Results
 from .runs import Runner
 
+sys.path.insert(0, BENCH)
+from tables import show  # noqa: E402
+
 RECORDED = "recorded"
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def at_least_one(text):
@@ -194,9 +197,9 @@ def locked_run(told, part, sets, where, begin):
         more, chosen = search_and_run(runner, made, told.jobs)
         outcomes.update(more)
     times = timing.all_sets(told.program, founds, told.out) if written else {}
-    results = tables.Results(made, outcomes, chosen, times, optimum.load())
+    results = Results(made, outcomes, chosen, times, optimum.load())
     shown_tables = tables.all_tables(results)
-    tables.write_csv(shown_tables, os.path.join(told.out, "tables"))
+    layout.write_csv(shown_tables, os.path.join(told.out, "tables"))
     with open(os.path.join(told.out, "tables.json"), "w", encoding="utf-8") as file:
         json.dump({table["id"]: table for table in shown_tables}, file, indent=1)
     shown = report.write(os.path.join(told.out, "report.html"), results, shown_tables, notes, part)
@@ -205,7 +208,8 @@ def locked_run(told, part, sets, where, begin):
         docs.refresh(shown_tables, os.path.join(told.out, "figures"))
     for table in shown_tables:
         if table["id"] in ("recorded", "table-3"):
-            print(f"\n{table['title']}\n{tables.plain(table)}")
+            show(table["title"], table["columns"], [[layout.text(value) for value in row] for row in table["rows"]],
+                 layout.words_only(table))
     print(f"\n{os.path.join(told.out, 'report.html')}: {len(shown_tables)} tables, {len(shown)} figures; "
           f"{(time.monotonic() - begin) / 60:.1f} min", file=sys.stderr)
     return 0

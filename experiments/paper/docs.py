@@ -3,9 +3,9 @@ import os
 import re
 import shutil
 
-from . import tables as made_tables
+from .files import ROOT
+from .layout import markdown
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "docs", "paper.md")
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.S)
 PICTURE = re.compile(r"!\[[^\]]*\]\(paper/([^)]+)\.svg\)")
@@ -20,7 +20,7 @@ def refresh(tables, figures_folder, page=PAGE):
     def block(match):
         if match[2] not in by_id:
             return match[0]  # not of this part of the experiments
-        return f"{match[1]}{made_tables.markdown(by_id[match[2]])}\n{match[3]}"
+        return f"{match[1]}{markdown(by_id[match[2]])}\n{match[3]}"
     with open(page, "w", encoding="utf-8") as file:
         file.write(BLOCK.sub(block, text))
     folder = os.path.join(os.path.dirname(page), "paper")

@@ -7,11 +7,10 @@ import hashlib
 import json
 import os
 
-from . import authors, protocol, registry
+from . import authors, page, protocol, registry
 from .plan import SENSITIVITY, end_loss, judged_loss
 
-COLOURS = ("#4269d0", "#e0701a", "#2f9e5f", "#c93a3a", "#8a58c9", "#9c6b4e", "#d15fae", "#7d8590",
-           "#a5951d", "#1d99b5", "#5b7f2b", "#35c2a0", "#e2a400", "#5f63c9", "#ef7f7a", "#0e7f7a")  # those of the page
+COLOURS = page.colours()
 
 
 def plot(name, title, x, y, lines, log_x=False, log_y=False):
@@ -168,7 +167,7 @@ def figure_4_recorded(results):
             points = doubled(run) if method.biased_of_paper else curve(run, "log_loss")
             if implicit:
                 points = [[epoch / ratio, loss] for epoch, loss in
-                          curve(results.longer_run(found, seed), "log_loss")]
+                          curve(results.recorded_run(found, method, seed, protocol.LONGER), "log_loss")]
             lines.append(line(method, points))
         words = found.title if found else f"{registry.BY_NAME[name].title}, authors' records only"
         made.append(plot(f"figure-4-{name}", f"{words}: train log-loss as the authors measured it, against time",

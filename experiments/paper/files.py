@@ -5,6 +5,9 @@ import hashlib
 import os
 import zlib
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # of the project
+BENCH = os.path.join(ROOT, "bench")  # its reference method and its tables are used here too
+
 
 class Refused(Exception):
     """What the user told or gave cannot be used; the text says why and what to do."""

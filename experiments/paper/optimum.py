@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from . import measure, registry
-from .files import file_hash
+from .files import ROOT, file_hash
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimum.json")
 GAP = 1e-6            # promised gain, in log-loss, at which it has converged
@@ -162,7 +162,7 @@ def load():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=["bibtex", "delicious", "mnist"])
-    parser.add_argument("--data", default=os.path.join(os.path.dirname(registry_root()), "shared", "data"))
+    parser.add_argument("--data", default=os.path.join(os.path.dirname(ROOT), "shared", "data"))
     parser.add_argument("--minutes", type=float, default=60, help="at most so long for each")
     parser.add_argument("--device", help="cuda: with PyTorch on a GPU; it takes minutes there and hours on two cores")
     parser.add_argument("--out", default=PATH, help="the file that is written")
@@ -185,10 +185,6 @@ def main():
         with open(options.out, "w", encoding="utf-8") as file:
             json.dump(known, file, indent=1)
             file.write("\n")
-
-
-def registry_root():
-    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 if __name__ == "__main__":

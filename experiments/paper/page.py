@@ -1,8 +1,10 @@
 """report.html: the page of `truemax report` (src/report/page.html) filled with the tables and plots of the paper."""
 import json
 import os
+import re
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from .files import ROOT
+
 TEMPLATE = os.path.join(ROOT, "src", "report", "page.html")
 
 
@@ -14,3 +16,9 @@ def write(path, data):
     text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     with open(path, "w", encoding="utf-8") as file:
         file.write(template.replace("/*DATA*/", text))
+
+
+def colours():
+    """Those of the page, for the figures that are files."""
+    with open(TEMPLATE, encoding="utf-8") as file:
+        return json.loads(re.search(r"const colours = (\[.*?\]);", file.read())[1])

@@ -15,10 +15,9 @@ import types
 import numpy as np
 
 from . import measure, protocol, registry
-from .files import file_hash
+from .files import BENCH, file_hash
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "bench"))
+sys.path.insert(0, BENCH)
 import reference_implicit  # noqa: E402
 
 STEPS, NUMPY_STEPS, REPEATS = 400_000, 20_000, 3
