@@ -206,12 +206,13 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
     require_step_shape(train_options, rows);
     const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
     memory.require();
+    Weights spare;  // the memory of the trials
+    if (train_options.seconds > 0) spare = cleared_weights(rows, train_options);
     Stopwatch watch;
     watch.resume();
     std::atomic<bool> stop{false};
     CallbackObserver observer(callback, stop);
     TrainObserver* const observers[] = {&observer};
-    Weights spare;  // the memory of the trials
     if (train_options.open.any()) choose_by_trials(sets, train_options, watch, observers, stop, &spare);
     TrainState state = make_state(rows, train_options, &spare);
     TrainExtras extras;

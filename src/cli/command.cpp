@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "core/error.hpp"
@@ -105,6 +107,22 @@ void write_file(const std::string& path, const std::string& text, const char* op
   if (file != nullptr) fine = std::fclose(file) == 0 && fine;
   if (!fine)
     throw UserError(fmt::format("--{} {}: it could not be written; choose another place", option, path));
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "_./:=,+-@%";
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+std::vector<std::string>& typed_words() {
+  static std::vector<std::string> words;
+  return words;
 }
 
 void print_notes(const std::vector<std::string>& notes) {

@@ -63,6 +63,11 @@ void hold_standard_streams();
 // Writes a file whole or not at all; a pipe or a device as it comes. Throws UserError.
 void write_file(const std::string& path, const std::string& text, const char* option);
 
+// A word as a shell wants it.
+std::string shell_word(const std::string& text);
+// The words of the command line as typed; run_program sets them.
+std::vector<std::string>& typed_words();
+
 // Notes for people, on standard error.
 void print_notes(const std::vector<std::string>& notes);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/command.hpp"
+#include "core/text.hpp"
 
 namespace truemax {
 namespace {
@@ -20,6 +21,12 @@ std::string rate_text(double per_second) {
   if (per_second >= 1e6) return fmt::format("{:.2f}M", per_second / 1e6);
   if (per_second >= 1e3) return fmt::format("{:.1f}k", per_second / 1e3);
   return fmt::format("{:.0f}", per_second);
+}
+
+// "step 3, ridge 0.1, 2 epochs of 63811 rows".
+std::string trial_text(const SearchTrial& t) {
+  return fmt::format("step {:.4g}, ridge {:.4g}, {:.3g} epochs of {}", t.step, t.ridge,
+                     static_cast<double>(t.steps) / static_cast<double>(t.rows), counted(t.rows, "row"));
 }
 
 }  // namespace
@@ -57,19 +64,51 @@ void RowProgress::show(ProgressLine& line, std::size_t rows, std::size_t of, con
                         clock_text(seconds / share * (1 - share))));
 }
 
+void TrainProgress::trying(const SearchTrial& next) {
+  if (!searched_) say(stderr, "looking for options by trials; Ctrl-C keeps the best so far\n");
+  searched_ = true;
+  next_ = fmt::format("trial {:>3}  {:<6}  {}", next.number, next.about, trial_text(next));
+  trial_from_ = std::chrono::steady_clock::now();
+  line_.show(next_);
+}
+
+void TrainProgress::trial_stepped(std::uint64_t steps, std::uint64_t of) {
+  if (!line_.due()) return;
+  const double share = static_cast<double>(steps) / static_cast<double>(of);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - trial_from_).count();
+  line_.show(
+      fmt::format("{}  {:3.0f}%  {} left", next_, 100 * share, clock_text(seconds / share * (1 - share))));
+}
+
+void TrainProgress::tried(const SearchTrial& trial) {
+  line_.clear();
+  const std::string loss =
+      std::isfinite(trial.log_loss) ? fmt::format("log-loss {:.4f}", trial.log_loss) : "diverged";
+  say(stderr, "trial {:>3}  {:<6}  {}  {} on {}  {:.1f} s\n", trial.number, trial.about, trial_text(trial),
+      loss, counted(trial.judged_on, "other row"), trial.seconds);
+}
+
+void TrainProgress::fitting(const TrainOptions& options, double train_seconds) {
+  line_.clear();
+  epochs_ = options.epochs, steps_ = options.steps, seconds_ = options.seconds;
+  fit_from_ = train_seconds;
+  if (searched_)
+    say(stderr, "fitting all rows with step {:.4g}, ridge {:.4g}\n", options.step, options.ridge);
+}
+
 void TrainProgress::stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of,
                             double train_seconds) {
   if (!line_.due()) return;
   const double done = static_cast<double>(epoch) * static_cast<double>(of) + static_cast<double>(steps);
   double all = static_cast<double>(epochs_) * static_cast<double>(of);
   if (steps_ > 0) all = std::min(all, static_cast<double>(steps_));
-  const double rate = done / train_seconds;
+  const double spent = std::max(train_seconds - fit_from_, 1e-9), rate = done / spent;
   double left = (all - done) / rate;
   if (seconds_ > 0) left = std::min(left, std::max(seconds_ - train_seconds, 0.0));
   const std::string epochs = epochs_ < kUnlimitedEpochs ? fmt::format("/{}", epochs_) : "";
   line_.show(fmt::format("epoch {}{}  {:3.0f}%  {} steps/s{}  {} left", epoch + 1, epochs,
-                         100 * train_seconds / (train_seconds + left), rate_text(rate), loss_,
-                         clock_text(left)));
+                         100 * spent / (spent + left), rate_text(rate), loss_, clock_text(left)));
 }
 
 void TrainProgress::evaluating(std::size_t rows, std::size_t of) {

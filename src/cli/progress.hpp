@@ -35,17 +35,21 @@ class RowProgress {
 
 class TrainProgress final : public TrainObserver {
  public:
-  explicit TrainProgress(const TrainOptions& options)
-      : epochs_(options.epochs), steps_(options.steps), seconds_(options.seconds) {}
-
+  void trying(const SearchTrial& next) override;
+  void trial_stepped(std::uint64_t steps, std::uint64_t of) override;
+  void tried(const SearchTrial& trial) override;
+  void fitting(const TrainOptions& options, double train_seconds) override;
   void stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of, double train_seconds) override;
   void evaluating(std::size_t rows, std::size_t of) override;
   void evaluated(const EvaluationRecord& record) override;
 
  private:
-  std::uint64_t epochs_, steps_;  // what ends the run
-  double seconds_;
-  std::string loss_;
+  std::uint64_t epochs_ = 0, steps_ = 0;  // what ends the fit
+  double seconds_ = 0;
+  double fit_from_ = 0;  // seconds of training time when it began: the search is not part of its rate
+  bool searched_ = false;
+  std::string loss_, next_;  // the trial under way
+  std::chrono::steady_clock::time_point trial_from_{};
   ProgressLine line_;
   RowProgress rows_;
 };

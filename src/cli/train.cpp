@@ -78,9 +78,39 @@ std::string method_text(const TrainOptions& o) {
   return text + "\n";
 }
 
+// The command as typed, with what the search had found when it was stopped.
+std::string continued_command(const TrainOptions& best, const SearchResult& search) {
+  std::string line = "truemax";
+  const std::vector<std::string>& words = typed_words();
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--ridge=auto") continue;
+    if (words[i] == "--ridge" && i + 1 < words.size() && words[i + 1] == kAutomatic) {
+      ++i;
+      continue;
+    }
+    line += " " + shell_word(words[i]);
+  }
+  if (search.ridge) line += fmt::format(" --ridge {:.6g}", best.ridge);
+  if (search.step) line += fmt::format(" --step {:.6g}", best.step);
+  if (search.epochs) line += fmt::format(" --epochs {}", best.epochs);
+  return line;
+}
+
+// Ctrl-C before there was anything to fit with.
+void say_stopped_search(const TrainOptions& best, const SearchResult& search) {
+  say(stderr, "truemax: stopped in the search for options, after {}; nothing was fitted or saved\n",
+      counted(search.trials, "trial"));
+  if (search.ridge || search.step || search.epochs)
+    say(stderr, "truemax: what was found so far is kept if you go on with:\n  {}\n",
+        printable(continued_command(best, search)));
+  else
+    say(stderr,
+        "truemax: no trial was finished; run the command again, or give it less time with --seconds\n");
+}
+
 std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {
   return fmt::format("chosen  step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", o.step, ridge_text(o),
-                     budget_text(o), counted(finished.trials, "trial"), finished.trial_seconds,
+                     budget_text(o), counted(finished.search.trials, "trial"), finished.trial_seconds,
                      finished.outcome.train_seconds - finished.trial_seconds);
 }
 
@@ -199,12 +229,16 @@ int run_train(TrainCommand& command) {
   std::unique_ptr<TrainProgress> progress;
   std::vector<TrainObserver*> observers;
   if (!command.quiet && ProgressLine::wanted()) {
-    progress = std::make_unique<TrainProgress>(run.options.train);
+    progress = std::make_unique<TrainProgress>();
     observers.push_back(progress.get());
   }
   const FinishedRun finished = execute_run(run, observers, StopOnSignal::flag());
   progress.reset();
   const TrainOutcome& outcome = finished.outcome;
+  if (!finished.search.finished) {
+    say_stopped_search(run.options.train, finished.search);
+    return StopOnSignal::exit_code();
+  }
   if (!command.quiet) {
     if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run.options.train, finished));
     print_table(run, outcome);
@@ -240,11 +274,13 @@ int run_train(TrainCommand& command) {
         run.options.train.seconds);
   else if (outcome.last && outcome.last->train &&
            outcome.last->train->log_loss > evaluate_class_frequencies(run.data).log_loss)
-    say(stderr,
-        "truemax: note: the train log-loss is above that of the class frequencies: the step is too large, or "
-        "too "
-        "small for so few epochs; try another --step{}\n",
-        scale);
+    say(stderr, "truemax: note: the train log-loss is above that of the class frequencies: {}{}\n",
+        run.automatic && !command.was_given("step")
+            ? "the search found nothing in the features that tells the labels of other rows; look at the "
+              "data, "
+              "or fit the training rows alone with --target train"
+            : "the step is too large, or too small for so few epochs; try another --step",
+        run.automatic && !command.was_given("step") ? "" : scale);
   return kSuccess;
 }
 

@@ -67,18 +67,6 @@ bool tried(const std::vector<TryList>& tries, std::string_view option) {
   return std::any_of(tries.begin(), tries.end(), [&](const TryList& list) { return list.option == option; });
 }
 
-// A word as a shell wants it.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "_./:=,+-@%";
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 // A value as it is typed; numbers in as few digits as give the same number back.
 std::string typed_text(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();

@@ -187,4 +187,28 @@ Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed, 
   return part_of(data, choose(rows, std::min(count, rows), seed, stream), true);
 }
 
+Dataset with_labels_of(Dataset part, const Dataset& seen) {
+  std::vector<bool> known(part.classes->size(), false);
+  for (const ClassId label : seen.label) known[label] = true;
+  const auto kept = [&](std::size_t i) { return known[part.label[i]]; };
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < part.size(); ++i) count += kept(i);
+  if (count == 0 || count == part.size()) return part;
+  std::size_t at = 0;
+  part.part.clear();
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (!kept(i)) continue;
+    part.label[at] = part.label[i];
+    part.example_row[at] = part.example_row[i];
+    if (!part.weight.empty()) part.weight[at] = part.weight[i];
+    if (part.part.empty() || part.part.back() != part.example_row[at])
+      part.part.push_back(part.example_row[at]);
+    ++at;
+  }
+  part.label.resize(count);
+  part.example_row.resize(count);
+  if (!part.weight.empty()) part.weight.resize(count);
+  return part;
+}
+
 }  // namespace truemax

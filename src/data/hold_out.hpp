@@ -26,6 +26,9 @@ RowSplit set_aside(const Dataset& data, double share, std::uint64_t seed);
 Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed,
                     Stream stream = Stream::hold_out);
 
+// The examples of `part` whose label some example of `seen` has, as a part; all of them where none has.
+Dataset with_labels_of(Dataset part, const Dataset& seen);
+
 // A copy of so many rows of `data`, chosen by the seed; of all where there are no more.
 Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed);
 

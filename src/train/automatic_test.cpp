@@ -38,7 +38,7 @@ TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen, const
   TrainObserver* const observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  EXPECT_TRUE(choose_by_trials({data, nullptr, valid}, options, watch, observers, kGo));
+  EXPECT_TRUE(choose_by_trials({data, nullptr, valid}, options, watch, observers, kGo).finished);
   return options;
 }
 
@@ -174,7 +174,7 @@ TEST(Automatic, StopsWhenAsked) {
   const std::atomic<bool> stop{true};
   Stopwatch watch;
   watch.resume();
-  EXPECT_FALSE(choose_by_trials({data, nullptr, nullptr}, options, watch, {}, stop));
+  EXPECT_FALSE(choose_by_trials({data, nullptr, nullptr}, options, watch, {}, stop).finished);
 }
 
 // With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.

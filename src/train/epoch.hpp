@@ -38,6 +38,11 @@ std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options);
 // `spare`: weights of a run before, whose memory is used again where its shape is right; may be null.
 TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare = nullptr);
 
+// Weights to hand to make_state as `spare`, every page of them written. A run that looks at a clock begins
+// with these, before the clock starts: what the system takes to clear fresh pages would decide what the run
+// learns.
+Weights cleared_weights(const Dataset& data, const TrainOptions& options);
+
 // Asks for the memory of a row that a later step will use.
 inline void prefetch_row(const RowView& x, const TrainState& state, std::size_t i) {
   constexpr std::size_t kPerLine = 16;

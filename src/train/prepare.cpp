@@ -160,7 +160,6 @@ PreparedRun prepare_run(RunOptions options) {
     run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
   if (logged) require_same_data(*logged, run.data);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  run.watch.resume();
 
   require_step_shape(options.train, run.data);
   const std::uint64_t others = run.data.classes->size() - (options.train.rows_per_step == 1 ? 1 : 0);

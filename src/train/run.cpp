@@ -29,6 +29,21 @@ std::string best_folder(const RunOptions& options) {
   return folder.empty() ? "." : folder;
 }
 
+// What the search chose, or what was best when it was stopped.
+nlohmann::ordered_json search_json(const FinishedRun& finished, RunOptions& options) {
+  const SearchResult& search = finished.search;
+  if (search.finished)
+    return {{"event", "chosen"},
+            {"config", options.to_json()},
+            {"trials", search.trials},
+            {"seconds", finished.trial_seconds}};
+  nlohmann::ordered_json best{{"event", "best_so_far"}, {"trials", search.trials}};
+  if (search.ridge) best["ridge"] = options.train.ridge;
+  if (search.step) best["step"] = options.train.step;
+  if (search.epochs) best["epochs"] = options.train.epochs;
+  return best;
+}
+
 }  // namespace
 
 // Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
@@ -156,13 +171,6 @@ nlohmann::ordered_json RunOptions::to_json() {
   return json;
 }
 
-namespace {
-struct TrialCounter final : TrainObserver {
-  std::uint64_t count = 0;
-  void tried(const SearchTrial& /*trial*/) override { ++count; }
-};
-}  // namespace
-
 std::uint64_t MemoryPlan::total() const {
   std::uint64_t sum = 0;
   for (const std::uint64_t part : {weights, rows, data, evaluation, best})
@@ -199,6 +207,9 @@ void MemoryPlan::require() const {
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& stop) {
   RunOptions& options = run.options;
+  Weights spare;  // the memory of the trials
+  if (options.train.seconds > 0 && !run.recording) spare = cleared_weights(run.data, options.train);
+  run.watch.resume();
 
   std::unique_ptr<RunLog> log;
   if (options.logs()) {
@@ -216,24 +227,21 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   }
 
   FinishedRun finished;
-  TrialCounter counter;
-  Weights spare;  // the memory of the trials
+  finished.search.finished = true;
   if (options.train.open.any()) {
-    observers.push_back(&counter);
-    choose_by_trials(run.sets(), options.train, run.watch, observers, stop, &spare);
-    observers.pop_back();
-    finished.trials = counter.count, finished.trial_seconds = run.watch.seconds_running();
+    finished.search = choose_by_trials(run.sets(), options.train, run.watch, observers, stop, &spare);
+    finished.trial_seconds = run.watch.seconds_running();
   }
-  if (log && run.automatic)
-    log->write({{"event", "chosen"},
-                {"config", options.to_json()},
-                {"trials", finished.trials},
-                {"seconds", finished.trial_seconds}});
+  if (log && run.automatic) log->write(search_json(finished, options));
   TrainState state = make_state(run.data, options.train, &spare);
   TrainExtras extras;
   if (run.recording) extras.recording = &*run.recording;
   if (run.memory.best_on_disk) extras.best_folder = best_folder(options);
-  finished.outcome = train(run.sets(), options.train, state, run.watch, observers, stop, extras);
+  // A search that was stopped has found nothing to fit with.
+  if (!finished.search.finished)
+    finished.outcome.interrupted = true;
+  else
+    finished.outcome = train(run.sets(), options.train, state, run.watch, observers, stop, extras);
   const TrainOutcome& outcome = finished.outcome;
 
   finished.model = make_model(std::move(state.weights), run.data, options.preprocess, options.train,

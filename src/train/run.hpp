@@ -11,6 +11,7 @@
 
 #include "data/options.hpp"
 #include "model/model.hpp"
+#include "train/automatic.hpp"
 #include "train/options.hpp"
 #include "train/trainer.hpp"
 
@@ -73,7 +74,7 @@ struct PreparedRun {
   MemoryPlan memory;
   std::vector<std::string> notes;  // for the user
   double read_seconds = 0;
-  Stopwatch watch;               // runs since the data were read
+  Stopwatch watch;               // of training; starts with execute_run
   bool automatic = false;        // --method auto
   nlohmann::ordered_json asked;  // the options before anything was chosen
 
@@ -90,7 +91,7 @@ struct FinishedRun {
   TrainOutcome outcome;
   Model model;
   bool saved = false;
-  std::uint64_t trials = 0;  // of --method auto
+  SearchResult search;       // of --method auto; finished: also where there was nothing to search
   double trial_seconds = 0;  // part of the training time
 };
 

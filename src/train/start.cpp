@@ -26,6 +26,12 @@ double start_intercept(const ClassList& classes, Weights& weights) {
 
 }  // namespace
 
+Weights cleared_weights(const Dataset& data, const TrainOptions& options) {
+  Weights weights(data.classes->size(), data.space->features, options.intercept);
+  weights.clear_pages(options.thread_count());
+  return weights;
+}
+
 TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare) {
   const MethodInfo& info = find_method(options.method);
   TrainState state;

@@ -118,6 +118,7 @@ TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainStat
     return true;
   };
 
+  for (TrainObserver* o : observers) o->fitting(options, watch.seconds_running());
   while (!outcome.interrupted && outcome.divergence.empty() && !early.over()) {
     const bool last = state.epoch >= options.epochs || plan.used_up(state.epoch, state.step);
     const bool due =

@@ -41,7 +41,12 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void stepped(std::uint64_t /*epoch*/, std::uint64_t /*steps*/, std::uint64_t /*of*/,
                        double /*train_seconds*/) {}
+  // The search of --method auto: what comes next (its steps are planned), how far it is, what came out.
+  virtual void trying(const SearchTrial& /*next*/) {}
+  virtual void trial_stepped(std::uint64_t /*steps*/, std::uint64_t /*of*/) {}
   virtual void tried(const SearchTrial& /*trial*/) {}
+  // The fit begins, at so many seconds of training time.
+  virtual void fitting(const TrainOptions& /*options*/, double /*train_seconds*/) {}
   virtual void evaluating(std::size_t /*rows*/, std::size_t /*of*/) {}
   virtual void evaluated(const EvaluationRecord& /*record*/) {}
 };

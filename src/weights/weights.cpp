@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/parallel.hpp"
+
 namespace truemax {
 
 Weights::Weights(std::size_t classes, std::size_t features, bool with_intercept)
@@ -59,6 +61,15 @@ void Weights::clear() {
   std::fill(intercept_.begin(), intercept_.end(), 0.0F);
   scale_.clear();
   common_scale_ = 1;
+}
+
+void Weights::clear_pages(std::size_t threads) {
+  constexpr std::size_t kPiece = std::size_t{32} << 20;
+  const std::size_t bytes = blocks() * features_ * kLanes * sizeof(float);
+  parallel_for((bytes + kPiece - 1) / kPiece, threads, [&](std::size_t piece) {
+    const std::size_t from = piece * kPiece;
+    std::memset(reinterpret_cast<char*>(buffer_.data()) + from, 0, std::min(kPiece, bytes - from));
+  });
 }
 
 void Weights::clear_class(ClassId k) {

@@ -61,6 +61,9 @@ class Weights {
   void scale_all(double factor);  // W *= factor, 0 < factor <= 1
   // W = 0, as made, in the memory that is there: fresh memory costs more than clearing it.
   void clear();
+  // Writes zeros to every page on several threads, of weights that are new: fresh pages cost far more than
+  // those that are there.
+  void clear_pages(std::size_t threads);
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
 

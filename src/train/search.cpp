@@ -1,0 +1,381 @@
+// The trials of --method auto.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "core/error.hpp"
+#include "data/hold_out.hpp"
+#include "train/automatic.hpp"
+#include "train/epoch.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Steps of --target train, in units of 1/mean |x|^2.
+constexpr double kTrainStep = 10, kStepFactor = 6, kValidStepFactor = 3;
+// Where trials would cost too much of the time.
+constexpr double kUntriedTrainStep = 30;
+constexpr double kRidgeFactor = 3.1622776601683795;
+constexpr std::uint64_t kMostEpochs = 64;
+constexpr double kManyRows = 1e6;
+constexpr double kMostVisits = 1e7;  // rows that a trial on all rows may visit
+constexpr double kFewVisits = 5e5;   // trials of so few may be four times as long as the best so far
+constexpr double kFewestJudges = 4000, kFewestTimedJudges = 500, kMostJudges = 20000;
+// Of --seconds: what one early trial may take, and all of them together, by counted work; and where the clock
+// ends the search of a machine that is far slower than the counts say.
+constexpr double kSlice = 0.025, kMostSearching = 0.3, kLatestSearching = 0.7;
+// A larger step looks better in a short trial than it is in the long run: it must win by this share, on
+// training rows and on others.
+constexpr double kGainUp = 0.05, kGainUpValid = 0.02;
+constexpr double kGain = 1e-4;         // a tie is no reason to go on
+constexpr double kGainEpochs = 0.005;  // longer runs must pay: less is noise of the rows that judge
+constexpr double kGainLonger = 0.01;   // and more so where another option changes too
+constexpr double kGainRidge = 0.002;   // of runs of the same length
+
+class Search {
+ public:
+  Search(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare)
+      : sets_(sets),
+        options_(options),
+        watch_(watch),
+        observers_(observers),
+        stop_(stop),
+        spare_(spare),
+        cost_(step_cost(sets.data)),
+        blocks_(std::ceil(static_cast<double>(sets.data.classes->size()) / kLanes)) {}
+
+  SearchResult run() {
+    if (options_.target == Target::train)
+      for_training();
+    else
+      for_validation();
+    result_.finished = !over();
+    options_.open = {};
+    options_.target = Target::valid;  // that of a named method
+    options_.valid_share = 0;         // all rows are for the fit
+    options_.patience = 0;            // and it has its number of epochs
+    return result_;
+  }
+
+ private:
+  // A set of rows to train on and those that judge.
+  struct Rows {
+    const Dataset& data;
+    const Dataset& judge;
+  };
+
+  bool over() const { return stop_.load(std::memory_order_relaxed); }
+  bool timed() const { return options_.seconds > 0; }
+  double blocks_of_step() const {
+    return std::min(blocks_, std::ceil(static_cast<double>(options_.draws.head) / kLanes) + 1 +
+                                 std::ceil(static_cast<double>(options_.classes_per_step) / kLanes));
+  }
+
+  // Rows to judge trials of so many steps by: evaluating them must cost little beside the trial.
+  double judged_rows(double steps) const {
+    const double share = 0.5 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks_);
+    return std::clamp(share, timed() ? kFewestTimedJudges : kFewestJudges, kMostJudges);
+  }
+  // Labels that no row to train on has say nothing of step and ridge, and the metrics leave them out too.
+  Dataset judges(const Dataset& from, double steps, const Dataset& seen) const {
+    return with_labels_of(sample_part(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed),
+                          seen);
+  }
+
+  // Counted work in seconds.
+  double seconds_of(double steps) const {
+    return cost_.seconds(steps, blocks_of_step(), judged_rows(steps), blocks_);
+  }
+  bool affords(double steps, double times = 1) const {
+    return !timed() || spent_ + times * seconds_of(steps) <= kMostSearching * options_.seconds;
+  }
+  // Steps of an early trial: as many as wanted, but under --seconds no more than fit into its slice.
+  std::uint64_t trial_steps(double wanted) const {
+    if (!timed()) return static_cast<std::uint64_t>(wanted);
+    const double fit = kSlice * options_.seconds / (cost_.seconds_per_line * cost_.step(blocks_of_step()));
+    return static_cast<std::uint64_t>(std::clamp(fit, std::min(500.0, wanted), wanted));
+  }
+
+  // Trains from the beginning, for so many steps (0: for o.epochs), and returns the log-loss on the judges;
+  // infinite where the trial was not to be had.
+  double trial(const char* about, const Rows& rows, TrainOptions o, std::uint64_t steps) {
+    o.open = {};
+    o.target = Target::valid;
+    o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
+    if (steps > 0) o.epochs = kUnlimitedEpochs;
+    const std::uint64_t epoch_steps = steps_per_epoch(rows.data.size(), o);
+    const std::uint64_t planned = steps > 0 ? steps : o.epochs * epoch_steps;
+    if (over() || late_ || !affords(static_cast<double>(planned))) return kInfinity;
+    spent_ += seconds_of(static_cast<double>(planned));
+
+    SearchTrial tried;
+    tried.about = about, tried.number = result_.trials + 1;
+    tried.step = o.step, tried.ridge = o.ridge;
+    tried.rows = rows.data.size(), tried.steps = planned, tried.judged_on = rows.judge.size();
+    for (TrainObserver* observer : observers_) observer->trying(tried);
+    Stopwatch own;
+    own.resume();
+    const std::optional<double> loss = loss_of(rows, o, epoch_steps, tried);
+    if (!loss) return kInfinity;
+    tried.log_loss = *loss, tried.seconds = own.seconds_running();
+    ++result_.trials;
+    for (TrainObserver* observer : observers_) observer->tried(tried);
+    return *loss;
+  }
+
+  // Nothing where it was stopped. `tried` is told the steps.
+  std::optional<double> loss_of(const Rows& rows, const TrainOptions& o, std::uint64_t epoch_steps,
+                                SearchTrial& tried) {
+    const std::uint64_t planned = tried.steps;
+    TrainState state = make_state(rows.data, o, &spare_);
+    StepPlan plan(o, epoch_steps);
+    if (timed()) plan.cut_at(kLatestSearching * options_.seconds, watch_);
+    const StepWatch progress = [&](std::uint64_t in_epoch) {
+      for (TrainObserver* observer : observers_)
+        observer->trial_stepped(state.epoch * epoch_steps + in_epoch, planned);
+    };
+    double loss = kInfinity;  // what a trial that diverged has
+    try {
+      const auto runner = make_epoch_runner(rows.data, o);
+      while (state.epoch < o.epochs && !plan.used_up(state.epoch, state.step) && !over())
+        runner->run(rows.data, state, stop_, progress, &plan);
+      late_ = timed() && plan.cut();
+      if (!late_)
+        if (const auto metrics = evaluate(state.weights, rows.judge, o.thread_count(), &stop_))
+          loss = metrics->log_loss;
+    } catch (const DivergenceError&) {
+    }
+    tried.steps = state.epoch * epoch_steps + state.step;
+    spare_ = std::move(state.weights);
+    if (over() || late_) return std::nullopt;
+    return loss;
+  }
+
+  // Walks from `start` by `factor` while it gets better, first up, else down. Returns the best place.
+  double walk(double start, double factor, double gain_up, int most, double known,
+              const std::function<double(double)>& loss, double* least) const {
+    double best = start, best_loss = known < kInfinity ? known : loss(start);
+    for (const double by : {factor, 1 / factor}) {
+      bool moved = false;
+      for (double at = best * by; most > 0 && !over(); at *= by) {
+        --most;
+        const double found = loss(at);
+        const double gain = by > 1 ? gain_up : kGain;
+        if (!(found < best_loss - gain * std::abs(best_loss))) break;
+        best = at, best_loss = found, moved = true;
+      }
+      if (moved) break;
+    }
+    *least = best_loss;
+    return best;
+  }
+  void found(bool& what, double loss) {
+    if (!(loss < kInfinity)) return;
+    what = true;
+    result_.log_loss = loss;
+  }
+
+  void for_training() {
+    if (options_.open.ridge) options_.ridge = 0;
+    if (!options_.open.step) return;
+    const double unit = unit_of_step(sets_.data, options_.intercept);
+    const auto rows = static_cast<double>(sets_.data.size());
+    const std::uint64_t steps = trial_steps(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
+    constexpr double kClearing = 8e9, kMostClearing = 0.01;
+    const double wanted = static_cast<double>(steps);
+    const bool dear =
+        timed() ? cost_.weight_bytes / kClearing > kMostClearing * options_.seconds || !affords(wanted, 3)
+                : cost_.weight_bytes / 64 > 0.5 * rows * cost_.step(blocks_of_step());
+    if (dear) {
+      options_.step = clamped_step(kUntriedTrainStep * unit);
+      return;
+    }
+    const Dataset judge = judges(sets_.data, wanted, sets_.data);
+    double least = kInfinity;
+    const auto loss = [&](double step) {
+      TrainOptions o = options_;
+      o.step = clamped_step(step);
+      return trial("step", {sets_.data, judge}, o, steps);
+    };
+    options_.step = clamped_step(walk(kTrainStep * unit, kStepFactor, kGainUp, 2, kInfinity, loss, &least));
+    found(result_.step, least);
+  }
+
+  void for_validation() {
+    TrainOptions& o = options_;
+    if (o.open.ridge) o.ridge = first_ridge(sets_.data);
+    if (o.open.step) o.step = first_step(sets_.data, o.intercept);
+    if (!o.open.searches()) return;
+    std::optional<RowSplit> own;
+    if (sets_.valid == nullptr) {
+      if (sets_.data.rows.rows() < kFewestRows) {  // too few to learn anything from
+        if (o.open.epochs) o.epochs = 10;
+        return;
+      }
+      own = set_aside(sets_.data, o.valid_share, o.seed);
+    }
+    const Dataset& data = own ? own->rest : sets_.data;
+    const Dataset& valid = own ? own->valid : *sets_.valid;
+    const double known = ridge_and_step(data, valid);
+    if (o.open.epochs && !over()) epochs(data, valid, known);
+  }
+
+  // By trials on all rows where they are few, else on a part of them. Returns the log-loss of what it found
+  // if that is also the first trial of epochs, else infinity.
+  double ridge_and_step(const Dataset& data, const Dataset& valid) {
+    TrainOptions& o = options_;
+    const auto n = static_cast<double>(data.size());
+    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 8 : n / 4));
+    const double passes = part < n ? 2 : 4;
+    Dataset some;
+    if (part < n)
+      some = sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
+                         o.seed + 1);
+    const Dataset& small = part < n ? some : data;
+    const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
+    const double wanted = static_cast<double>(steps), line = cost_.step(blocks_of_step());
+    int most = 10;  // trials; fewer where each is dear
+    while (most > 4 && most * (wanted * line + cost_.weight_bytes / 64) > 8 * n * line + 4e7) --most;
+    if (!affords(wanted, 3)) most = 0;
+    const Dataset judge = judges(valid, wanted, small);
+    double least = kInfinity;
+    const auto try_with = [&](const char* about, double step_size, double mu) {
+      TrainOptions with = o;
+      with.step = clamped_step(step_size), with.ridge = clamped_ridge(mu);
+      return trial(about, {small, judge}, with, steps);
+    };
+    if (o.open.ridge && most > 0) {
+      const auto loss = [&](double at) { return try_with("ridge", o.step, at); };
+      // A part of the rows says little of large changes: the fewer the passes, the less ridge looks good.
+      double mu = o.ridge;
+      if (part >= n)
+        mu = walk(mu, kRidgeFactor * kRidgeFactor, kGain, std::max(2, most - 6), kInfinity, loss, &least);
+      mu = walk(mu, kRidgeFactor, kGain, 2, least, loss, &least);
+      o.ridge = clamped_ridge(mu);
+      found(result_.ridge, least);
+    }
+    if (o.open.step && most > 4 && !over()) {
+      o.step = clamped_step(walk(
+          o.step, kValidStepFactor, kGainUpValid, most > 7 ? 3 : 2, least,
+          [&](double size) { return try_with("step", size, o.ridge); }, &least));
+      found(result_.step, least);
+    }
+    return part >= n && steps == 4 * data.size() ? least : kInfinity;
+  }
+
+  // Longer and longer runs from the beginning, until one is no better. Early trials were short, or on a part
+  // of the rows: the ridge is looked at again as soon as runs on all rows have shown that length pays.
+  void epochs(const Dataset& data, const Dataset& valid, double known) {
+    TrainOptions& o = options_;
+    const auto n = static_cast<double>(data.size());
+    std::uint64_t e = n > kManyRows ? 1 : n > 1e5 ? 2 : 4;
+    const Dataset judge = judges(valid, 4 * static_cast<double>(e) * n, data);
+    const Rows rows{data, judge};
+    const bool starts = known < kInfinity && e == 4;
+    double best = starts ? known : kInfinity;
+    std::uint64_t waited = 0, gains = starts ? 1 : 0;
+    bool longer = true;  // whether more epochs might still be better
+    o.epochs = e;
+    for (e = starts ? 2 * e : e;
+         e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
+      // Under --seconds there must be room for a look at the ridge beside it.
+      if (!affords(static_cast<double>(e) * n, gains > 0 ? 2 : 1)) break;
+      TrainOptions with = o;
+      with.epochs = e, with.steps = 0;
+      const double loss = trial("epochs", rows, with, 0);
+      if (over() || late_) break;
+      if (loss < best * (1 - kGainEpochs)) {
+        best = loss, o.epochs = e, waited = 0;
+        found(result_.epochs, best);
+        if (++gains == 2) ridge_again(rows, best);
+      } else if (++waited >= std::max<std::uint64_t>(1, o.patience)) {
+        longer = false;
+        break;
+      }
+    }
+    if (over()) return;
+    if (best < kInfinity && gains < 2) ridge_again(rows, best);
+    if (best < kInfinity) refine(rows, best);
+    // No room to look for the best number: all that fit into the time.
+    if (timed() && longer) o.epochs = kUnlimitedEpochs;
+  }
+
+  // Takes these options where a trial on all rows is better by this share.
+  bool better(const Rows& rows, double& best, double gain, double ridge, double step, std::uint64_t length) {
+    TrainOptions with = options_;
+    with.ridge = clamped_ridge(ridge), with.step = clamped_step(step), with.epochs = length;
+    const double loss = trial("both", rows, with, 0);
+    if (over() || !(loss < best * (1 - gain))) return false;
+    best = loss, options_ = with;
+    result_.log_loss = best;
+    return true;
+  }
+
+  // More ridge, else less, in runs of the same length.
+  void ridge_again(const Rows& rows, double& best) {
+    const TrainOptions& o = options_;
+    if (!o.open.ridge || static_cast<double>(rows.data.size()) > kManyRows) return;
+    constexpr int kMoves = 4;
+    bool up = false;
+    const auto move = [&](double by) {
+      return better(rows, best, kGainRidge, o.ridge * by, o.step, o.epochs);
+    };
+    for (int i = 0; i < kMoves && move(kRidgeFactor); ++i) up = true;
+    for (int i = 0; !up && i < kMoves && move(1 / kRidgeFactor); ++i) {
+    }
+  }
+
+  // Short runs like little ridge and large steps: more ridge in longer runs, a smaller step in longer runs.
+  void refine(const Rows& rows, double best) {
+    const TrainOptions& o = options_;
+    const auto n = static_cast<double>(rows.data.size());
+    const auto times = [&](std::uint64_t factor) {  // the epochs of a longer run, as far as they go
+      const auto fits = [&](std::uint64_t f) {
+        const double visits = static_cast<double>(f * o.epochs) * n;
+        return f * o.epochs <= kMostEpochs && visits <= (f > 2 ? kFewVisits : kMostVisits);
+      };
+      while (factor > 1 && !fits(factor)) factor /= 2;
+      return factor * o.epochs;
+    };
+    if (n > kManyRows) {
+      // The judges come from among the rows and are too kind to little ridge. Of two that they cannot tell
+      // apart, the one with more ridge is taken.
+      if (o.open.ridge || o.open.step)
+        better(rows, best, -kGainEpochs, o.open.ridge ? o.ridge * kRidgeFactor * kRidgeFactor : o.ridge,
+               o.open.step ? o.step / 2 : o.step, times(2));
+      return;
+    }
+    const auto gain = [&](std::uint64_t length) { return length > o.epochs ? kGainLonger : kGainRidge; };
+    if (o.open.ridge) better(rows, best, gain(times(4)), o.ridge * kRidgeFactor, o.step, times(4));
+    if (o.open.step && times(2) > o.epochs)
+      better(rows, best, kGainLonger, o.ridge, o.step / kValidStepFactor, times(2));
+  }
+
+  const TrainSets& sets_;
+  TrainOptions& options_;
+  const Stopwatch& watch_;
+  std::span<TrainObserver* const> observers_;
+  const std::atomic<bool>& stop_;
+  Weights& spare_;
+  StepCost cost_;
+  double blocks_;  // of all classes
+  SearchResult result_;
+  double spent_ = 0;   // of --seconds, by counted work
+  bool late_ = false;  // this machine is far slower than the counts: no more trials
+};
+
+}  // namespace
+
+SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                              std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                              Weights* spare) {
+  Weights own;
+  return Search(sets, options, watch, observers, stop, spare != nullptr ? *spare : own).run();
+}
+
+}  // namespace truemax
