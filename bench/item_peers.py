@@ -203,8 +203,8 @@ def item_5(bench, problem, curves):
 
 
 def matrices(bench, results):
-    """Which BLAS each peer multiplied with, and how fast its process was at it: the best of the data sets. A peer on the
-    reference BLAS is not at its best, and ratios to it are void."""
+    """Which BLAS each peer multiplied with, and how fast its process was at it: the best of the data sets. A peer on
+    the reference BLAS is not at its best, and ratios to it are void."""
     found = []
     for peer in bench.options.peers:
         module, ran = contest.module_of(peer), [result["blas"] for result in results if peer in result["blas"]]
@@ -247,7 +247,7 @@ def run(bench):
     print("fastText cannot take values: it trains on the list of a row's features. LIBLINEAR's one-vs-rest and "
           "fastText's ns probabilities do not sum to 1 and are normalised; hs sums to 1. A peer has 120 s and 16 GiB "
           f"on a data set and starts no third run of its grid after {caps}."
-          " PyTorch on dense rows has no form for yso-finna-en, whose rows would take 4 GB. Rows and threads of L-BFGS and of "
-          "PyTorch on dense rows are those that were faster, tried off the clock."
+          " PyTorch on dense rows has no form for yso-finna-en, whose rows would take 4 GB. Rows and threads of "
+          "L-BFGS and of PyTorch on dense rows are those that were faster, tried off the clock."
           " On yso-finna-en SAGA and LIBLINEAR, of one thread each, run at once, and so do L-BFGS and fastText softmax.")
     return {"data": results, "blas": multiply_with}

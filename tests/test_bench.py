@@ -439,7 +439,7 @@ class Markdown(ProgramTest):
         self.assertEqual((text.count("between"), text.startswith("before\n")), (3, True))
         rows = [line for line in text.splitlines() if line.startswith("|")]
         self.assertIn("|  | A | 0.0512 | 6.00 | 0.25 | 24.0 | lr=3 \\| x |", rows)
-        self.assertIn("| bibtex | C | 0.0100 | 2.00 | - | slower |  |", rows, "the one that is least beaten stands first")
+        self.assertIn("| bibtex | C | 0.0100 | 2.00 | - | slower |  |", rows, "the least beaten stands first")
         self.assertIn("|  | B | - | over 120.00 | 0.10 | at least 1,200.0 | out of memory |", rows)
         self.assertIn("| A | OpenBLAS | 93 | 2 |", rows)
         self.assertLess(rows.index("|  | C | 2.5800 | 1.00 |"), rows.index("|  | A | 2.7000 | 3.00 |"))
