@@ -4,7 +4,7 @@
   1  steps/s of the methods beside a kernel that only touches the same cache lines; Implicit SGD beside NumPy
   2  evaluation beside a kernel that does the same loads and exponentials
   3  steps/s against the number of classes and of rows
-  4  time to a train log-loss beside scikit-learn, LIBLINEAR, fastText, PyTorch and NumPy; peak memory
+  4  time to a train log-loss beside scikit-learn, SciPy, LIBLINEAR, fastText, PyTorch and NumPy; peak memory
   5  test log-loss against time, the same programs at the best of their grids
   6  one thread and two, prediction, reading
 
@@ -25,6 +25,7 @@ import item_peers
 import item_scaling
 import item_steps
 import item_threads
+import markdown
 from harness import ROOT, Bench, fail
 from tables import show
 
@@ -55,6 +56,8 @@ def options_of(arguments):
                         help="after so many no further run of a peer starts (default 19)")
     parser.add_argument("--quick", action="store_true", help="little data, no floors: does it all work?")
     parser.add_argument("--core", type=int, help="the core of what runs on one core (default: the first allowed one)")
+    parser.add_argument("--markdown", metavar="FILE",
+                        help="renew the tables of items 4 and 5 on this page, such as docs/performance.md")
     parser.add_argument("--json", default=os.path.join(ROOT, "build/bench/bench.json"))
     options = parser.parse_args(arguments)
     options.only = [int(n) for n in some_of(options.only, [str(n) for n in range(1, 7)], "item")]
@@ -65,6 +68,13 @@ def options_of(arguments):
         options.rounds, options.seconds, options.read_rows = 1, 0.1, 2000
     if options.rounds < 1:
         fail("--rounds takes a whole number from 1 up")
+    if options.markdown:
+        if options.quick:
+            fail("--markdown: what --quick finds is no figure for a page; leave one of the two out")
+        try:
+            markdown.check(options.markdown)
+        except (markdown.NoPlace, OSError) as why:
+            fail(f"--markdown: {why}")
     for path in (options.program, options.bench):
         if not os.access(path, os.X_OK):
             fail(f"no program at {path}; ./dev bench builds it")
@@ -98,6 +108,8 @@ def main(arguments=None):
     with open(options.json, "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1)
         file.write("\n")
+    if options.markdown:
+        markdown.renew(options.markdown, markdown.tables(results))
     print(f"\n{bench.seconds / 60:.1f} minutes; load of the machine {results['load_before'][0]:.1f} before, "
           f"{results['load_after'][0]:.1f} after"
           + (" (other programs were running: times are for shape only)" if results["load_before"][0] > 0.5 else "")

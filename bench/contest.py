@@ -11,8 +11,8 @@ import time
 from harness import ROOT, Watched, fail, warm_memory
 from sets import PREPARE
 
-PEERS = ("sklearn_lbfgs", "sklearn_saga", "liblinear", "fasttext", "fasttext_hs", "fasttext_ns", "torch_sgd",
-         "torch_adam", "numpy_implicit")
+PEERS = ("sklearn_lbfgs", "sklearn_saga", "scipy_lbfgs", "liblinear", "fasttext", "fasttext_hs", "fasttext_ns",
+         "torch_sgd", "torch_adam", "torch_dense_sgd", "torch_dense_adam", "numpy_implicit")
 SECONDS, MEMORY = 120.0, 16 << 30  # of a peer on a data set
 MANY_WEIGHTS, WARM_COPIES = 1e7, 6
 # Work around training that is not limited (reading, judging), so that nothing can hang.
@@ -31,17 +31,17 @@ def warm_for(problem, copies=WARM_COPIES):
 
 
 def run_peer(peer, folder, settings, seconds):
-    """One run. Returns {"settings", "points": [...], "ended": "" or why it did not finish, "seconds"}: of training, as
-    the waiting side counts it."""
+    """One run. Returns {"settings", "points": [...], "ended": "" or why it did not finish, "seconds", "blas"}: seconds
+    of training, as the waiting side counts it; what the process multiplied matrices with, as worker.py says it."""
     command = [sys.executable, os.path.join(ROOT, "bench", "peers", "worker.py"), peer, folder, json.dumps(settings),
                str(MEMORY)]
     with open(os.path.join(folder, f"{peer}.err"), "w+", encoding="utf-8") as errors:
-        # Libraries for matrices would start threads for work too small for them; those of a peer that gains by
-        # threads are started by itself.
+        # Libraries for matrices would start threads for work too small for them: a peer that gains by threads sets
+        # their number itself (blas.faster_threads).
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
                                    env={**os.environ, **one})
-        points, ended, trained, on_since = [], "", 0.0, None
+        points, ended, trained, on_since, matrices = [], "", 0.0, None, None
         begin, waiting = time.monotonic(), b""
         while True:
             now = time.monotonic()
@@ -66,6 +66,8 @@ def run_peer(peer, folder, settings, seconds):
                     on_since = time.monotonic()
                 elif said.get("clock") == "off":
                     trained, on_since = trained + time.monotonic() - on_since, None
+                elif "blas" in said:
+                    matrices = said["blas"]
                 elif "failed" in said:
                     ended = said["failed"]
                 else:
@@ -82,7 +84,7 @@ def run_peer(peer, folder, settings, seconds):
         elif not ended and code != 0:
             errors.seek(0)
             fail(f"{' '.join(command)} ended with {code}:\n{errors.read()[-3000:]}")
-    return {"settings": settings, "points": points, "ended": ended, "seconds": trained}
+    return {"settings": settings, "points": points, "ended": ended, "seconds": trained, "blas": matrices}
 
 
 class Truemax:

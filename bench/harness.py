@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import blas
 from tables import show
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -163,10 +164,12 @@ class OneCore:
         os.sched_setaffinity(0, {min(self.before) if self.core is None else self.core})
         for name in self.NAMES:
             os.environ[name] = "1"
+        blas.use_threads(1)  # NumPy of this process has read the environment already
         return self
 
     def __exit__(self, *_):
         os.sched_setaffinity(0, self.before)
+        blas.use_threads(len(self.before))
         for name, value in self.environment.items():
             if value is None:
                 os.environ.pop(name, None)

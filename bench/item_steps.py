@@ -4,6 +4,7 @@ line, and tuned as far as NumPy goes)."""
 import json
 import os
 
+import blas
 import sets
 from harness import OneCore, fail, output_of
 from tables import show
@@ -65,6 +66,10 @@ def numpy_beside(bench, name):
     except ImportError as missing:
         bench.floors.skip(f"item 1, {name}: times NumPy", f"{missing}; install python3-scipy")
         return None
+    multiplies = blas.measure("numpy", 1)
+    if multiplies["library"] in (blas.REFERENCE, "none"):
+        bench.floors.broken(f"item 1, {name}: NumPy at its best",
+                            f"it has {', '.join(multiplies['files']) or 'no BLAS'}")
     problem = sets.make(name, bench.options.program, bench.path(name), bench.options.size)
     path, shown = problem.about["train"], problem.name
     few = {"epochs": 5, "ours": 2, "theirs": 4} if bench.options.quick else {"epochs": EPOCHS[name]}
@@ -83,7 +88,7 @@ def numpy_beside(bench, name):
         best["touch"] = max(best["touch"], said["touch_steps_per_second"])
     show(f"Item 1: Implicit SGD on {shown} (N {problem.N:,}, D {problem.D:,}, K {problem.K}), one core, "
          f"best of {bench.options.rounds}; losses agree (difference {agreement['difference']:+.4f}, "
-         f"allowed {agreement['allowed']:.4f})",
+         f"allowed {agreement['allowed']:.4f}); NumPy with {multiplies['library']}, {multiplies['gflops']:.1f} GFLOP/s",
          ("", "steps/s", "times line by line", "times tuned", "of touch-only"),
          [(label, f"{best[key]:,.0f}", f"{best[key] / best['line by line']:.1f}", f"{best[key] / best['tuned']:.1f}",
            f"{best[key] / best['touch']:.3f}")
@@ -96,7 +101,7 @@ def numpy_beside(bench, name):
         bench.floors.require(f"item 1, {shown}: NumPy, {FLOOR_AGAINST}, itself: steps/s", best[FLOOR_AGAINST],
                              REFERENCE_STEPS)
     bench.ratio(1, f"{shown}: steps/s of Implicit SGD, times NumPy", times)
-    return {"data": shown, "steps_per_second": best, "agreement": agreement}
+    return {"data": shown, "steps_per_second": best, "agreement": agreement, "blas": multiplies}
 
 
 def run(bench):

@@ -7,7 +7,7 @@ import time
 import unittest
 
 import model_reader
-from support import PROGRAM, ProgramTest, events, truemax
+from support import LIMIT_SECONDS, PROGRAM, ProgramTest, events, truemax
 
 
 def weights(path):
@@ -28,9 +28,8 @@ class Budgets(ProgramTest):
         for seconds in (0.02, 0.3):
             with self.subTest(seconds=seconds):
                 end = self.end("--seconds", seconds)
+                # How soon after them it ends is tested with a clock of its own (src/train/plan_test.cpp).
                 self.assertGreaterEqual(end["train_seconds"], seconds)
-                # 5% or 10 ms on a quiet machine; a busy one takes the processor away in between.
-                self.assertLess(end["train_seconds"], seconds + 0.25)
                 self.assertFalse(end["interrupted"])
                 evaluations = [e for e in events(self.path("m.jsonl")) if e["event"] == "evaluate"]
                 self.assertEqual([e["steps"] for e in evaluations], [end["steps"]])
@@ -38,7 +37,8 @@ class Budgets(ProgramTest):
 
     def test_the_steps_of_a_timed_run_repeat_it_bit_for_bit(self):
         end = self.end("--seconds", 0.1)
-        again = self.end("--steps", end["steps"], name="again")
+        # A machine that took no step in the time: --steps 0 would be no limit.
+        again = self.end(*(("--steps", end["steps"]) if end["steps"] else ("--epochs", 0)), name="again")
         self.assertEqual((again["steps"], again["epochs"]), (end["steps"], end["epochs"]))
         self.assertEqual(weights(self.path("m.safetensors")), weights(self.path("again.safetensors")))
 
@@ -54,10 +54,15 @@ class Budgets(ProgramTest):
 
     def test_a_linear_schedule_learns_and_writes_its_segments(self):
         end = self.end("--seconds", 0.2, "--schedule", "linear")
-        segments = end["segments"]
-        self.assertEqual(segments[0]["first_step"], 0)
-        self.assertGreater(len(segments), 3)
-        self.assertEqual(sorted(s["step"] for s in segments), [s["step"] for s in reversed(segments)])
+        segments = end.get("segments", [])
+        self.assertEqual([s["first_step"] for s in segments[:1]], [0] if end["steps"] else [])
+        self.assertLessEqual(len(segments), 200)
+        for before, after in zip(segments, segments[1:]):
+            self.assertLess(before["first_step"], after["first_step"])
+            self.assertGreater(before["step"], after["step"])
+        for s in segments:  # a piece of the time each
+            self.assertLess(s["first_step"], end["steps"])
+            self.assertAlmostEqual(200 * s["step"], max(2, round(200 * s["step"])), places=9)
         self.assertNotIn("segments", self.end("--epochs", 3, "--schedule", "linear"))
 
     def test_bad_budgets_are_refused(self):
@@ -220,16 +225,15 @@ class Validation(ProgramTest):
                                           (signal.SIGKILL, -9, ["m.jsonl"])):
             with self.subTest(signal=signal_number):
                 run = subprocess.Popen([PROGRAM, "train", self.train, "--method", "implicit", "--valid", "valid.txt",
-                                        "--patience", "1000000", "--seconds", "200", "--model", "m.safetensors",
+                                        "--patience", "1000000", "--seconds", "1e6", "--model", "m.safetensors",
                                         "--log", "m.jsonl", "--memory-limit", str(limit)], cwd=self.folder,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 self.addCleanup(run.kill)
-                for _ in range(3000):
-                    if os.path.exists(self.path("m.jsonl")) and self.read("m.jsonl").count(b"evaluate") > 2:
-                        break
+                while not (os.path.exists(self.path("m.jsonl")) and self.read("m.jsonl").count(b"evaluate") > 2):
+                    self.assertIsNone(run.poll(), "the run ended by itself")
                     time.sleep(0.01)
                 run.send_signal(signal_number)
-                self.assertEqual(run.wait(60), code)
+                self.assertEqual(run.wait(LIMIT_SECONDS), code)
                 self.assertEqual(sorted(os.listdir(self.folder)), [*kept, "train.txt", "valid.txt"])
                 if signal_number == signal.SIGINT:
                     log = events(self.path("m.jsonl"))

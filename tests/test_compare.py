@@ -7,11 +7,10 @@ import re
 import shlex
 import signal
 import subprocess
-import time
 import unittest
 import xml.etree.ElementTree
 
-from support import PROGRAM, ProgramTest, RefusalTest, truemax
+from support import LIMIT_SECONDS, PROGRAM, ProgramTest, RefusalTest, truemax
 
 
 def table_of(text, first):
@@ -43,8 +42,8 @@ class Compare(ProgramTest):
             found = json.load(file)
         self.assertEqual(len(found["runs"]), 2 * 3 * 3)
         for run in found["runs"]:
-            self.assertTrue(0.05 <= run["seconds"] < 0.8, run["seconds"])
-            self.assertGreaterEqual(len(run["curve"]), 3)
+            self.assertGreaterEqual(run["seconds"], 0.05)
+            self.assertEqual(run["curve"][-1]["seconds"], run["seconds"])
             times = [point["seconds"] for point in run["curve"]]
             self.assertEqual(times, sorted(times))
         for d, data in enumerate(("a.txt", "b.txt")):
@@ -55,15 +54,16 @@ class Compare(ProgramTest):
                 loss, step = rows[entry][3 * d:3 * d + 2]
                 self.assertAlmostEqual(float(loss), best["curve"][-1]["train_log_loss"], delta=6e-5)
                 self.assertEqual(float(step), best["step"])
-                self.assertLess(float(loss), float(rows["class frequencies"][3 * d]))
         svg = xml.etree.ElementTree.parse(self.path("p.svg")).getroot()
         self.assertEqual(len(svg.findall(".//{*}rect")), 2, "a panel for each data set")
         self.assertEqual(len(svg.findall(".//{*}polyline")), 6)
         self.assertNotIn("+---", result.stdout, "no plot in a pipe unless asked for")
 
     def test_equal_epochs_is_training_for_so_many_epochs(self):
-        self.fine("compare", "a.txt", "--test", "t.txt", "--methods", "implicit,umax:classes-per-step=5:delta=2", "--grid",
-                  "0:1", "--epochs", 7, "--seed", 3, "--json", "r.json")
+        said = self.fine("compare", "a.txt", "--test", "t.txt", "--methods", "implicit,umax:classes-per-step=5:delta=2",
+                         "--grid", "0:1", "--epochs", 7, "--seed", 3, "--json", "r.json").stdout
+        rows = table_of(said, "method")
+        self.assertLess(float(rows["implicit"][0]), float(rows["class frequencies"][0]))
         with open(self.path("r.json"), encoding="utf-8") as file:
             runs = json.load(file)["runs"]
         for run, options in ((runs[0], ("--method", "implicit", "--step", 1)),
@@ -86,7 +86,7 @@ class Compare(ProgramTest):
 
     def test_the_time_is_that_of_implicit_where_none_is_given(self):
         result = self.fine("compare", "a.txt", "--methods", "ove", "--grid", "0:0", "--points", 1)
-        self.assertRegex(result.stdout, r"T = 0\.\d+ s of training a run \(Implicit SGD 1 x 1, 50 epochs, step 1\)")
+        self.assertRegex(result.stdout, r"T = \d+(\.\d+)? s of training a run \(Implicit SGD 1 x 1, 50 epochs, step 1\)")
 
     def test_the_usual_list_runs(self):
         rows = table_of(self.fine("compare", "a.txt", "--grid", "0:0", "--seconds", 0.02).stdout, "method")
@@ -113,16 +113,30 @@ class Compare(ProgramTest):
         self.assertIn(b"A implicit", seen)
 
     def test_ctrl_c_prints_what_is_there(self):
-        process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit,umax", "--grid", "0:5", "--seconds",
-                                    "0.3", "--json", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(1.5)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, err)
-        self.assertIn("stopped after", err.decode())
+        terminal, inside = pty.openpty()  # for the line that says how many runs are done
+        process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit,umax", "--grid=-9:9", "--seconds",
+                                    "1", "--json", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=inside)
+        os.close(inside)
+        said = b""
+        try:
+            while not re.search(rb"[1-9]\d*/38 runs", said):
+                self.assertIsNone(process.poll(), said)
+                said += os.read(terminal, 4096)
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=LIMIT_SECONDS)
+            said += os.read(terminal, 4096)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(terminal)
+        self.assertEqual(process.returncode, 130, said)
+        done = int(re.search(rb"stopped after (\d+) run", said)[1])
         self.assertIn("implicit", table_of(out.decode(), "method"))
         with open(self.path("r.json"), encoding="utf-8") as file:
-            self.assertTrue(json.load(file)["interrupted"])
+            found = json.load(file)
+        self.assertTrue(found["interrupted"])
+        self.assertEqual(len(found["runs"]), done)
+        self.assertLess(done, 38)
 
 
 class Tune(ProgramTest):

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 
+import blas
 from losses import linear, log_sigmoid
 from peers.worker import started_program
 
@@ -14,6 +15,10 @@ WHAT = "LIBLINEAR -s 0"
 
 def needs():
     return "" if shutil.which("liblinear-train") else "liblinear-tools"
+
+
+def blas_files():
+    return blas.files_of_program(shutil.which("liblinear-train"))
 
 
 def runs(name):

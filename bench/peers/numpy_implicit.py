@@ -5,6 +5,7 @@ import reference_implicit
 from losses import linear
 
 WHAT = "NumPy Implicit SGD"
+MATRICES = "numpy"
 
 
 def needs():

@@ -5,6 +5,7 @@ from peers import sklearn_lbfgs
 from peers.sklearn_lbfgs import needs  # noqa: F401
 
 WHAT = "scikit-learn saga"
+MATRICES = "numpy"
 
 
 def runs(name):

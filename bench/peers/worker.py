@@ -3,7 +3,8 @@
 
     worker.py PEER PROBLEM-FOLDER SETTINGS-JSON MEMORY-BYTES
 
-Prints lines of JSON: {"clock": "on"} and {"clock": "off"} around training, for the one who waits and ends it
+Prints lines of JSON: first {"blas": what this process multiplies matrices with, and how fast} where the peer does
+(MATRICES), then {"clock": "on"} and {"clock": "off"} around training, for the one who waits and ends it
 when its time is up, and after each stretch of training a point of its curve: {"seconds", "train", "test", "memory",
 "mass"}, seconds of training alone, log-losses by losses.log_loss, peak memory in bytes before anything was judged.
 """
@@ -16,6 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import blas  # noqa: E402
 from harness import Watched, own_memory  # noqa: E402
 from losses import log_loss  # noqa: E402
 from sets import Problem  # noqa: E402
@@ -75,7 +77,11 @@ def main():
     problem = Problem(folder)
     marks = Marks(problem)
     module = importlib.import_module(peer if "." in peer else f"peers.{peer}")
+    kind = getattr(module, "MATRICES", None)
     try:
+        if kind:
+            marks.say(blas=blas.measure(kind, len(os.sched_getaffinity(0))))
+            blas.use_threads(1)
         module.fit(problem, json.loads(settings), marks)
     except MemoryError:
         marks.say(failed="out of memory")

@@ -22,13 +22,17 @@ namespace {
 constexpr double kDecays = 50;  // how often the step falls over a budget of seconds
 
 // Raises a flag after so many seconds, or soon after `stop` was raised. The step loop looks at the clock now
-// and then itself; where its steps are too long for that, a thread does it, which sleeps meanwhile.
+// and then itself; where its steps are too long for that, a thread does it, which sleeps meanwhile. Only the
+// steady clock has that thread: nobody could sleep until another one shows the time.
 class Alarm {
  public:
-  Alarm(double seconds, const std::atomic<bool>& stop)
-      : end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(std::min(seconds, kLongest)))),
-        thread_([this, &stop] { wait(stop); }) {}
+  Alarm(double seconds, const std::atomic<bool>& stop, const TimeSource& time)
+      : stop_(stop),
+        time_(time),
+        end_(now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(std::min(seconds, kLongest)))) {
+    if (!time_) thread_ = std::jthread([this] { wait(); });
+  }
   ~Alarm() {
     {
       const std::lock_guard lock(mutex_);
@@ -40,21 +44,24 @@ class Alarm {
   Alarm& operator=(const Alarm&) = delete;
   const std::atomic<bool>& flag() const { return flag_; }
   void look() {
-    if (Clock::now() >= end_) flag_.store(true);
+    if (stop_.load() || now() >= end_) flag_.store(true);
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr double kLongest = 1e9;  // beyond, a clock would overflow
 
-  void wait(const std::atomic<bool>& stop) {
+  Clock::time_point now() const { return time_ ? time_() : Clock::now(); }
+  void wait() {
     constexpr auto kLook = std::chrono::milliseconds(20);
     std::unique_lock lock(mutex_);
-    while (!over_ && !stop.load() && Clock::now() < end_)
+    while (!over_ && !stop_.load() && Clock::now() < end_)
       changed_.wait_until(lock, std::min(end_, Clock::now() + kLook));
     flag_.store(true);
   }
 
+  const std::atomic<bool>& stop_;
+  const TimeSource& time_;
   Clock::time_point end_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -71,11 +78,13 @@ double epochs_of(const TrainState& state, std::uint64_t steps_an_epoch) {
 // Trains until the watch shows so many seconds or so many epochs are done.
 class Trainee {
  public:
-  Trainee(const TrainOptions& options, const Dataset& data, const std::function<void()>& tick,
+  Trainee(const TrainOptions& options, const Dataset& data, const Budget& budget,
           const std::atomic<bool>& stop)
       : data_(data),
-        tick_(tick),
+        tick_(budget.tick),
+        time_(budget.time),
         stop_(stop),
+        watch_(budget.time),
         options_(chosen(options)),
         steps_(steps_per_epoch(data.size(), options_)),
         plan_(options_, steps_, &watch_) {
@@ -89,10 +98,10 @@ class Trainee {
     const double left = seconds - watch_.seconds();
     if (left <= 0) return;
     std::optional<Alarm> alarm;
-    if (seconds != options_.seconds) alarm.emplace(left, stop_);
+    if (seconds != options_.seconds) alarm.emplace(left, stop_, time_);
     const auto look = [&](std::uint64_t) {
-      if (alarm) alarm->look();
       if (tick_) tick_();
+      if (alarm) alarm->look();
     };
     const Running running(watch_);
     while (runner_->run(data_, state_, alarm ? alarm->flag() : stop_, look, &plan_))
@@ -133,6 +142,7 @@ class Trainee {
 
   const Dataset& data_;
   const std::function<void()>& tick_;
+  const TimeSource& time_;
   const std::atomic<bool>& stop_;
   Stopwatch watch_;
   Weights spare_;  // the memory of trials
@@ -148,7 +158,7 @@ double decay_over(const TrainOptions& options, const Dataset& data, const Budget
                   const std::atomic<bool>& stop) {
   if (options.decay == 1 || options.schedule != Schedule::decay) return options.decay;
   constexpr double kTrial = 0.1;
-  Trainee trial(options, data, budget.tick, stop);
+  Trainee trial(options, data, budget, stop);
   // The first half touches fresh memory and is slower than what follows.
   trial.train_until(kTrial / 2 * budget.seconds);
   const double seconds = trial.seconds(), epochs = trial.epochs();
@@ -200,7 +210,7 @@ BudgetedRun run_for(const TrainOptions& asked, const Dataset& data, const Datase
       options.decay = decay_over(options, data, budget, stop);
       options.seconds = budget.seconds;
     }
-    Trainee trainee(options, data, budget.tick, stop);
+    Trainee trainee(options, data, budget, stop);
     const std::vector<double> when =
         moments(by_epochs ? static_cast<double>(budget.epochs) : budget.seconds, budget.points);
     for (const double at : when) {

@@ -10,6 +10,7 @@
 
 #include "data/dataset.hpp"
 #include "train/options.hpp"
+#include "train/stopwatch.hpp"
 
 namespace truemax {
 
@@ -20,6 +21,7 @@ struct Budget {
   std::size_t points = 8;   // evaluations along the way, the last at the end; geometric in time or epochs
   std::size_t threads = 1;  // of an evaluation; training has one
   std::function<void()> tick{};  // called now and then by the thread that trains
+  TimeSource time{};             // what tells the seconds; empty: the steady clock
 };
 
 struct CurvePoint {

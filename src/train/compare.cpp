@@ -131,7 +131,7 @@ class Comparison {
   }
 
   Budget budget_for(std::size_t d) {
-    Budget budget{options_.seconds, options_.epochs, options_.points, options_.threads, {}};
+    Budget budget{options_.seconds, options_.epochs, options_.points, options_.threads, {}, options_.time};
     result_.budget_step.push_back(0);
     if (!measures()) return budget;
     TrainOptions train;
@@ -140,7 +140,7 @@ class Comparison {
       const TrainOptions& common = options_.contenders[0].options;
       train.seed = common.seed, train.decay = common.decay, train.visit = common.visit;
     }
-    Budget measured{0, kBudgetEpochs, 1, options_.threads, {}};
+    const Budget measured{0, kBudgetEpochs, 1, options_.threads, {}, options_.time};
     double best_loss = 0, best_seconds = 0;
     bool found = false;
     for (const double step : options_.steps) {

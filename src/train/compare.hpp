@@ -41,6 +41,7 @@ struct CompareOptions {
   std::size_t points = 8, threads = 1;
   std::uint64_t memory_limit = 0;  // 0: what is there
   CompareBy by = CompareBy::train;
+  TimeSource time{};  // of all runs; empty: the steady clock
 };
 
 // One run: a contender at a step on a data set.

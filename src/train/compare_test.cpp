@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "core/error.hpp"
 #include "data/test_support.hpp"
@@ -88,25 +89,39 @@ TEST(RunFor, EpochsIsTheTrainerItself) {
   }
 }
 
-TEST(RunFor, SecondsAreKeptAndEvaluationDoesNotCount) {
-  const Dataset data = random_data({.rows = 2000});
+TEST(RunFor, SecondsAreKept) {
+  constexpr double kTick = 1e-4;
+  const Dataset data = random_data({.rows = 200});
   TrainOptions options = truemax::options_of("implicit", 1);
   options.step = 1;
-  Budget budget;
-  budget.seconds = 0.1;
-  const BudgetedRun run = run_for(options, data, nullptr, budget, kGoOn);
+  const auto run_once = [&](double seconds) {
+    FakeClock clock(kTick);
+    Budget budget;
+    budget.seconds = seconds, budget.time = clock.source();
+    return run_for(options, data, nullptr, budget, kGoOn);
+  };
+  const BudgetedRun run = run_once(0.1);
   ASSERT_TRUE(run.whole());
   EXPECT_GE(run.seconds, 0.1);
-  EXPECT_LT(run.seconds, 0.6);  // a busy machine may wake the alarm late
-  ASSERT_GE(run.curve.size(), 5U);
+  EXPECT_LT(run.seconds, 0.1 + 3 * kTick);  // the look that ends it, and the one that stops the watch
+  ASSERT_EQ(run.curve.size(), 8U);
   for (std::size_t i = 0; i < run.curve.size(); ++i) {
     EXPECT_TRUE(std::isfinite(run.curve[i].train_loss));
-    if (i == 0) continue;
-    EXPECT_GT(run.curve[i].seconds, run.curve[i - 1].seconds);
-    EXPECT_GT(run.curve[i].epochs, run.curve[i - 1].epochs);
+    // An epoch has two batches and a look at the alarm: so late may a moment before the end be.
+    const double wanted = 0.1 / static_cast<double>(1U << (7 - i));
+    EXPECT_GE(run.curve[i].seconds, wanted);
+    EXPECT_LT(run.curve[i].seconds, wanted + 6 * kTick) << i;
+    if (i > 0) {
+      EXPECT_GT(run.curve[i].epochs, run.curve[i - 1].epochs);
+    }
   }
   EXPECT_LT(run.curve.back().train_loss, run.curve.front().train_loss);
   EXPECT_EQ(run.curve.back().seconds, run.seconds);
+  const BudgetedRun again = run_once(0.1), longer = run_once(0.2);
+  EXPECT_EQ(again.steps, run.steps);
+  EXPECT_EQ(again.curve.back().train_loss, run.curve.back().train_loss);
+  EXPECT_NEAR(static_cast<double>(longer.steps), 2 * static_cast<double>(run.steps),
+              0.05 * static_cast<double>(run.steps));
 }
 
 TEST(RunFor, TakesEverySchedule) {
@@ -117,8 +132,11 @@ TEST(RunFor, TakesEverySchedule) {
   budget.epochs = 4;
   const double loss = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
   EXPECT_EQ(run_for(options, data, nullptr, budget, kGoOn).curve.back().train_loss, loss);
-  budget.epochs = 0, budget.seconds = 0.05;
-  EXPECT_TRUE(run_for(options, data, nullptr, budget, kGoOn).whole());
+  FakeClock clock(1e-3);
+  budget.epochs = 0, budget.seconds = 0.05, budget.time = clock.source();
+  const BudgetedRun timed = run_for(options, data, nullptr, budget, kGoOn);
+  EXPECT_TRUE(timed.whole());
+  EXPECT_GT(timed.steps, 0U);
 }
 
 TEST(RunFor, AMethodThatDivergesSaysSo) {
@@ -126,26 +144,31 @@ TEST(RunFor, AMethodThatDivergesSaysSo) {
   TrainOptions options = truemax::options_of("vanilla", 5);
   options.step = 1e10;
   for (const double seconds : {0.0, 0.05}) {
+    FakeClock clock(1e-4);
     Budget budget;
-    budget.seconds = seconds, budget.epochs = seconds > 0 ? 0 : 5;
+    budget.seconds = seconds, budget.epochs = seconds > 0 ? 0 : 5, budget.time = clock.source();
     const BudgetedRun run = run_for(options, data, nullptr, budget, kGoOn);
     EXPECT_NE(run.divergence.find("diverged"), std::string::npos);
     EXPECT_FALSE(run.whole());
   }
 }
 
+// Training asks for a tick every 8,192 steps; the stop that it raises is seen there, by either clock.
 TEST(RunFor, StopsWhenAsked) {
-  const Dataset data = random_data({});
-  std::atomic<bool> stop{false};
-  Budget budget;
-  budget.seconds = 60;
-  std::jthread asks([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    stop.store(true);
-  });
-  const BudgetedRun run = run_for(truemax::options_of("implicit", 1), data, nullptr, budget, stop);
-  EXPECT_TRUE(run.interrupted);
-  EXPECT_LT(run.seconds, 30);
+  const Dataset data = random_data({.rows = 50000});
+  TrainOptions options = truemax::options_of("implicit", 1);
+  options.decay = 1;  // no trial before the run, which would be stopped in its place
+  for (const bool fake : {true, false}) {
+    FakeClock clock(1e-4);
+    std::atomic<bool> stop{false};
+    Budget budget;
+    budget.seconds = fake ? 2 : 1e6, budget.tick = [&] { stop.store(true); };
+    if (fake) budget.time = clock.source();  // 20,000 batches, were it not stopped
+    const BudgetedRun run = run_for(options, data, nullptr, budget, stop);
+    EXPECT_TRUE(run.interrupted);
+    EXPECT_GE(run.steps, 8192U);
+    EXPECT_LT(run.steps, 9000U);
+  }
 }
 
 TEST(Compare, RunsEveryMethodAtEveryStepAndFindsTheBest) {
@@ -205,15 +228,20 @@ TEST(Compare, IsTheSameTwiceAtEqualEpochs) {
   EXPECT_EQ(losses(), losses());
 }
 
+// The clock moves when the watch of a run by epochs starts and stops: twice, for its memory and for its
+// steps.
 TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
   const Dataset data = random_data({.rows = 50});
-  CompareOptions options = options_of_list("ove", {0.1, 1});
-  options.points = 1;
-  const CompareResult result = compare({{"a", &data, nullptr}}, options, kGoOn);
-  EXPECT_EQ(result.budgets[0].seconds, 0.15);  // 2,500 steps take less
-  EXPECT_TRUE(result.budget_step[0] == 0.1 || result.budget_step[0] == 1);
-  ASSERT_EQ(result.runs.size(), 2U);
-  EXPECT_GE(result.runs[0].result.seconds, 0.15);
+  for (const double tick : {0.001, 0.2}) {
+    FakeClock clock(tick);
+    CompareOptions options = options_of_list("ove", {0.1, 1});
+    options.points = 1, options.time = clock.source();
+    const CompareResult result = compare({{"a", &data, nullptr}}, options, kGoOn);
+    EXPECT_NEAR(result.budgets[0].seconds, std::max(0.15, 2 * tick), 1e-9);
+    EXPECT_TRUE(result.budget_step[0] == 0.1 || result.budget_step[0] == 1);
+    ASSERT_EQ(result.runs.size(), 2U);
+    EXPECT_GE(result.runs[0].result.seconds, result.budgets[0].seconds);
+  }
 }
 
 TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {

@@ -35,7 +35,8 @@ Watched train_watched(const TrainSets& sets, const TrainOptions& options, const 
                       std::uint64_t stop_at_epoch = ~0ULL) {
   Watched r;
   r.state = make_state(sets.data, options);
-  Stopwatch watch;
+  FakeClock clock(0.01);
+  Stopwatch watch(clock.source());
   watch.resume();
   std::atomic<bool> stop{false};
   r.seen.stop = &stop, r.seen.stop_at_epoch = stop_at_epoch;

@@ -2,25 +2,29 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <utility>
 
 namespace truemax {
+
+// Tells the time: the steady clock where it is empty, in tests one that moves only when they say so.
+using TimeSource = std::function<std::chrono::steady_clock::time_point()>;
 
 // Counts training time: everything after reading, except evaluation.
 class Stopwatch {
  public:
-  void resume() { since_ = Clock::now(); }
-  void pause() { total_ += Clock::now() - since_; }
-  // As if so much more time had passed: what a clock decides can be tested without waiting.
-  void add(double seconds) {
-    total_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
+  Stopwatch() = default;
+  explicit Stopwatch(TimeSource source) : source_(std::move(source)) {}
+  void resume() { since_ = now(); }
+  void pause() { total_ += now() - since_; }
   double seconds() const { return std::chrono::duration<double>(total_).count(); }
-  double seconds_running() const {
-    return std::chrono::duration<double>(total_ + (Clock::now() - since_)).count();
-  }
+  double seconds_running() const { return std::chrono::duration<double>(total_ + (now() - since_)).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;
+  Clock::time_point now() const { return source_ ? source_() : Clock::now(); }
+
+  TimeSource source_;
   Clock::time_point since_{};
   Clock::duration total_{};
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "data/dataset.hpp"
 #include "train/epoch.hpp"
+#include "train/stopwatch.hpp"
 
 namespace truemax {
 
@@ -59,6 +61,29 @@ inline Dataset random_data(const DataShape& shape) {
   }
   return data;
 }
+
+// A clock that moves when it is told to, and by `tick` seconds each time it is read: how far a run gets then
+// depends on how often it looks, and not on the machine.
+class FakeClock {
+ public:
+  explicit FakeClock(double tick = 0) : tick_(of(tick)) {}
+  void add(double seconds) { now_ += of(seconds); }
+  double seconds() const { return std::chrono::duration<double>(now_.time_since_epoch()).count(); }
+  TimeSource source() {
+    return [this] {
+      now_ += tick_;
+      return now_;
+    };
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static Clock::duration of(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+  Clock::time_point now_{};
+  Clock::duration tick_;
+};
 
 // All that a run has learnt, bit for bit.
 inline std::vector<std::uint64_t> bits_of(const TrainState& state) {

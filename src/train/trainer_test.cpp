@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/error.hpp"
@@ -187,21 +186,63 @@ TEST(Train, EndsAtOnceWhereMoreEpochsAreDoneThanAskedFor) {
 }
 
 TEST(Stopwatch, CountsOnlyWhileItRuns) {
-  Stopwatch watch;
+  FakeClock clock;
+  Stopwatch watch(clock.source());
   EXPECT_EQ(watch.seconds(), 0);
   watch.resume();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_GE(watch.seconds_running(), 0.02);
+  clock.add(2);
+  EXPECT_EQ(watch.seconds_running(), 2);
   EXPECT_EQ(watch.seconds(), 0);  // what has been paused
   watch.pause();
-  const double first = watch.seconds();
-  EXPECT_GE(first, 0.02);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(watch.seconds(), first);
+  EXPECT_EQ(watch.seconds(), 2);
+  clock.add(4);
+  EXPECT_EQ(watch.seconds(), 2);
   watch.resume();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  clock.add(8);
+  EXPECT_EQ(watch.seconds_running(), 10);
   watch.pause();
-  EXPECT_GE(watch.seconds(), first + 0.02);
+  EXPECT_EQ(watch.seconds(), 10);
+}
+
+TEST(Stopwatch, GoesByTheSteadyClockWhereNoOtherIsGiven) {
+  using Clock = std::chrono::steady_clock;
+  Stopwatch watch;
+  const auto before = Clock::now();
+  watch.resume();
+  const auto inner = Clock::now();
+  while (Clock::now() - inner < std::chrono::milliseconds(1)) {
+  }
+  const auto inner_end = Clock::now();
+  watch.pause();
+  const std::chrono::duration<double> least = inner_end - inner, most = Clock::now() - before;
+  EXPECT_GE(watch.seconds(), least.count());
+  EXPECT_LE(watch.seconds(), most.count());
+}
+
+// An evaluation that takes hours costs no training time.
+TEST(Train, DoesNotCountEvaluation) {
+  struct Slow final : TrainObserver {
+    FakeClock* clock = nullptr;
+    std::vector<double> seconds;
+    void evaluating(std::size_t /*rows*/, std::size_t /*of*/) override { clock->add(10000); }
+    void evaluated(const EvaluationRecord& record) override { seconds.push_back(record.train_seconds); }
+  };
+  const Dataset data = random_data({});
+  TrainOptions options = options_of("implicit", 1);
+  options.epochs = 4, options.eval_every = 1;
+  FakeClock clock(0.001);
+  Slow seen;
+  seen.clock = &clock;
+  TrainState state = make_state(data, options);
+  Stopwatch watch(clock.source());
+  watch.resume();
+  const std::atomic<bool> stop{false};
+  TrainObserver* observers[] = {&seen};
+  const TrainOutcome outcome = train({data}, options, state, watch, observers, stop);
+  EXPECT_GE(clock.seconds(), 40000);
+  EXPECT_LT(outcome.train_seconds, 1);
+  ASSERT_EQ(seen.seconds.size(), 4U);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_GT(seen.seconds[i], seen.seconds[i - 1]);
 }
 
 TEST(TrainOptions, RefuseAMethodThatIsNotThereAndMoreRowsAStepThanItTakes) {

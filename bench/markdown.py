@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+"""Writes what items 4 and 5 of ./dev bench found as the tables of a Markdown page:
+
+    ./dev bench --markdown docs/performance.md        (measures, then renews the page)
+    bench/markdown.py build/bench/bench.json docs/performance.md        (from an earlier run)
+
+The page has a place for each table: a line `<!-- bench: NAME -->` before it and `<!-- bench: end -->` after it. What
+stands between is replaced; places of tables that were not measured stay as they are.
+"""
+import json
+import re
+import sys
+
+NAMES = ("train", "test", "blas")
+
+
+class NoPlace(Exception):
+    """A page that has no place for a table."""
+
+
+def table(head, rows, words=(0, 1)):
+    """Columns of `words` stand left, those of numbers right."""
+    marks = ["---" if i in words else "---:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |"
+                     for row in (head, marks, *rows))
+
+
+def number(value, digits):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def train_table(found):
+    """Item 4: the peers of a data set from the one that truemax beats by least."""
+    rows = []
+    for one in found:
+        told = [r for r in one.get("item_4", ()) if r["runs"]]
+        name = one["data"]
+        for r in sorted(told, key=lambda r: 0.0 if r["ratio"] is None else r["ratio"]):
+            ours, bound = r["truemax"], r["lower_bound"]
+            times = "slower" if ours is None else f"{'at least ' if bound else ''}{r['ratio']:,.1f}"
+            rows.append((name, r["peer"], number(r["loss"], 4), f"{'over ' if bound else ''}{r['seconds']:.2f}",
+                         "-" if ours is None else f"{ours['seconds']:.2f}", times, r["note"]))
+            name = ""
+    head = ("data", "other program", "its train log-loss", "its seconds", "truemax", "times", "its settings")
+    return table(head, rows, (0, 1, 6)) if rows else None
+
+
+def test_table(found):
+    """Item 5: truemax with all defaults, then the peers from the lowest test log-loss."""
+    rows = []
+    for one in found:
+        if "item_5" not in one:
+            continue
+        ours = one["item_5"]["truemax"]
+        rows.append((one["data"], "truemax, all defaults", f"{ours['test']:.4f}", f"{ours['seconds']:.2f}"))
+        with_model = [r for r in one["item_5"]["peers"] if r["best"]]
+        rows += [("", r["peer"], f"{r['best']['test']:.4f}", f"{r['best']['seconds']:.2f}")
+                 for r in sorted(with_model, key=lambda r: r["best"]["test"])]
+    return table(("data", "program", "test log-loss", "seconds"), rows) if rows else None
+
+
+def blas_table(said):
+    rows = [(r["peer"], r["library"], number(r.get("gflops"), 0), r.get("threads", "-")) for r in said]
+    return table(("program", "BLAS", "GFLOP/s of a product", "threads"), rows) if rows else None
+
+
+def tables(results):
+    """{name: table} of what was measured."""
+    peers = results.get("item_4_5")
+    if not peers:
+        return {}
+    found = {"train": train_table(peers["data"]), "test": test_table(peers["data"]), "blas": blas_table(peers["blas"])}
+    return {name: text for name, text in found.items() if text}
+
+
+def place(name):
+    return re.compile(rf"(<!-- bench: {name} -->\n).*?(<!-- bench: end -->)", re.S)
+
+
+def check(path):
+    """Throws NoPlace where a table has no place on the page."""
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    for name in NAMES:
+        if not place(name).search(page):
+            raise NoPlace(f"{path} has no line '<!-- bench: {name} -->' with a line '<!-- bench: end -->' after it")
+    return page
+
+
+def renew(path, found):
+    page = check(path)
+    for name, text in found.items():
+        page = place(name).sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page, count=1)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(page)
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        found = tables(json.load(file))
+    if not found:
+        sys.exit(f"markdown: error: {sys.argv[1]} has nothing of items 4 and 5")
+    try:
+        renew(sys.argv[2], found)
+    except (NoPlace, OSError) as why:
+        sys.exit(f"markdown: error: {why}")
+    print(f"renewed: {', '.join(found)}")
+
+
+if __name__ == "__main__":
+    main()
