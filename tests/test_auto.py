@@ -1,4 +1,5 @@
 """The program without options: what it chooses, what it says of it, and that a run can be repeated."""
+import os
 import signal
 import subprocess
 import time
@@ -63,8 +64,8 @@ class Auto(ProgramTest):
         self.assertLess(loss, 1.02 * min(exact))
 
     def test_seconds_include_the_search(self):
-        """By what the log records, so that it holds on a machine of any speed: no trial begins after two fifths of the
-        seconds, and the step of the fit, which falls in 200 pieces of the seconds, has fallen by the search's share."""
+        """By what the log records, so that it holds on a machine of any speed: no trial begins after seven tenths of
+        the seconds, and the step of the fit, which falls in 200 pieces of the seconds, has fallen by the search's share."""
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):
@@ -72,7 +73,7 @@ class Auto(ProgramTest):
                     log = self.log("s")
                     chosen, end = next(e for e in log if e["event"] == "chosen"), log[-1]
                     trials = [e["seconds"] for e in log if e["event"] == "trial"]
-                    self.assertLessEqual(sum(trials[:-1]), 0.4 * seconds)
+                    self.assertLessEqual(sum(trials[:-1]), 0.7 * seconds)
                     self.assertLessEqual(sum(trials), chosen["seconds"])
                     self.assertGreaterEqual(end["train_seconds"], max(seconds, chosen["seconds"]))
                     segments = end.get("segments", [])
@@ -120,7 +121,45 @@ class Auto(ProgramTest):
         finally:
             run.kill()
         self.assertEqual(run.returncode, 130, said)
-        self.assertIn("stopped", said)
+        self.assertIn("stopped in the search", said)
+        command = next(line for line in said.splitlines() if line.startswith("  truemax train ")).split()
+        best = next(e for e in self.log("m") if e["event"] == "best_so_far")
+        self.assertEqual(float(command[command.index("--ridge") + 1]), float(f"{best['ridge']:.6g}"))
+        self.assertFalse(os.path.exists(self.path("m.safetensors")))
+        # It can be typed, and does not search what is known.
+        for option in ("--step", "--epochs"):
+            if option not in command:
+                command += [option, "1"]
+        command[command.index("--log") + 1] = "next.jsonl"
+        self.fine(*command[1:])
+        chosen = next(e for e in self.log("next") if e["event"] == "chosen")
+        self.assertEqual((chosen["trials"], chosen["config"]["ridge"]), (0, float(f"{best['ridge']:.6g}")))
+
+    def test_the_ridge_is_near_the_best_one_for_other_rows(self):
+        """Rare classes: a tenth of the rows that judge have a label that no trial has seen, and more ridge would always
+        look better on those."""
+        data = self.generate("rare.txt", "--test", "rare-test.txt", "--test-rows", 1500, "--skew", 0.5, "--separability", 0.5,
+                             rows=6000, features=1000, classes=600, nonzeros=20)
+        self.fine("train", data, "--test", "rare-test.txt", "--model", "a.safetensors")
+        chosen = next(e for e in self.log("a") if e["event"] == "chosen")["config"]
+
+        def loss(name):
+            return [e for e in self.log(name) if e["event"] == "evaluate"][-1]["test"]["log_loss"]
+
+        by_hand = []
+        for factor in (0.001, 0.01, 0.1, 10):
+            self.fine("train", data, "--test", "rare-test.txt", "--ridge", chosen["ridge"] * factor, "--step", chosen["step"],
+                      "--epochs", chosen["epochs"], "--model", "b.safetensors")
+            by_hand.append(loss("b"))
+        self.assertLess(loss("a"), 1.05 * min(by_hand))
+
+    def test_features_that_say_nothing_are_not_blamed_on_a_step_that_was_not_given(self):
+        with open(self.path("noise.txt"), "w") as out:
+            out.write("400 3 40\n")
+            for row in range(400):
+                out.write(f"{row * row * 7 % 41 % 40} {row * 13 % 3}:{1e-9 if row % 2 else 1}\n")
+        result = self.fine("train", self.path("noise.txt"), "--ridge", 1e12, "--model", "n.safetensors")
+        self.assertNotIn("--step", result.stderr)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,33 @@ TEST(HoldOut, EveryExampleIsOnOneSideAndARowsExamplesStayTogether) {
     }
 }
 
+TEST(HoldOut, KeepsTheExamplesWhoseLabelsTheOthersHave) {
+  for (const LabelRule labels : {LabelRule::first, LabelRule::all}) {
+    const Dataset data = many_rows(50, labels, true);
+    const Dataset few = sample_part(data, 3, 1), part = sample_part(data, 30, 2);
+    const std::set<ClassId> known(few.label.begin(), few.label.end());
+    const Dataset kept = with_labels_of(part, few);
+    std::size_t at = 0;
+    std::set<RowId> rows;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (!known.contains(part.label[i])) continue;
+      ASSERT_LT(at, kept.size());
+      EXPECT_EQ(kept.label[at], part.label[i]);
+      EXPECT_EQ(kept.row_of(at), part.row_of(i));
+      EXPECT_EQ(kept.example_weight(at), part.example_weight(i));
+      rows.insert(static_cast<RowId>(kept.row_of(at)));
+      ++at;
+    }
+    EXPECT_EQ(at, kept.size());
+    EXPECT_LT(kept.size(), part.size());
+    EXPECT_EQ(kept.part, std::vector<RowId>(rows.begin(), rows.end()));
+    EXPECT_EQ(with_labels_of(part, data).label, part.label) << "all labels are known";
+    Dataset none = few;
+    none.label.clear();
+    EXPECT_EQ(with_labels_of(part, none).label, part.label) << "nothing would be left";
+  }
+}
+
 TEST(HoldOut, IsTheSameForASeedAndAnotherForAnother) {
   const auto held = [](std::uint64_t seed, double share) {
     Dataset data = many_rows(100, LabelRule::first, false);

@@ -167,6 +167,66 @@ TEST(Automatic, FindsItsWayWithFewRows) {
   }
 }
 
+// Under --seconds the number of trials, their lengths and the choice come from counted work: a machine that
+// takes twice the time for them chooses the same.
+TEST(Automatic, ChoosesTheSameOnASlowMachine) {
+  const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
+  TrainOptions options = asked({"seconds"});
+  options.seconds = 3;
+  const auto with_clock = [&](double tick, Seen& seen) {
+    TrainOptions o = options;
+    choose_shape(data, o);
+    FakeClock clock(tick);
+    Stopwatch watch(clock.source());
+    watch.resume();
+    TrainObserver* const observers[] = {&seen};
+    EXPECT_TRUE(choose_by_trials({data, nullptr, nullptr}, o, watch, observers, kGo).finished);
+    return o;
+  };
+  Seen fast, slow;
+  const TrainOptions first = with_clock(0, fast), second = with_clock(1e-6, slow);
+  ASSERT_GE(fast.trials.size(), 3U);
+  ASSERT_EQ(fast.trials.size(), slow.trials.size());
+  for (std::size_t i = 0; i < fast.trials.size(); ++i) {
+    EXPECT_EQ(fast.trials[i].steps, slow.trials[i].steps);
+    EXPECT_EQ(fast.trials[i].log_loss, slow.trials[i].log_loss);
+  }
+  EXPECT_EQ(first.step, second.step);
+  EXPECT_EQ(first.ridge, second.ridge);
+  EXPECT_EQ(first.epochs, second.epochs);
+}
+
+// One that is slower than any count allows for must still leave time for the fit.
+TEST(Automatic, EndsTheSearchOfAMachineThatIsFarTooSlow) {
+  const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
+  TrainOptions options = asked({"seconds"});
+  options.seconds = 3;
+  choose_shape(data, options);
+  FakeClock clock(0.1);
+  Stopwatch watch(clock.source());
+  watch.resume();
+  Seen seen;
+  TrainObserver* const observers[] = {&seen};
+  EXPECT_TRUE(choose_by_trials({data, nullptr, nullptr}, options, watch, observers, kGo).finished);
+  EXPECT_LE(seen.trials.size(), 1U);
+  EXPECT_GT(options.step, 0);
+}
+
+// A label that no row of the trial has says nothing of its options: with many such labels, more ridge would
+// always look better.
+TEST(Automatic, IsNotJudgedByLabelsThatItCannotKnow) {
+  Dataset data = random_data({.rows = 600, .classes = 12, .features = 40});
+  std::vector<std::string> names;
+  for (int k = 0; k < 312; ++k) names.push_back(fmt::format("{:03}", k));
+  data.classes = std::make_shared<ClassList>(names, std::vector<double>(312, 1.0));
+  for (std::size_t i = 0; i < 300; ++i) data.label[i] = static_cast<ClassId>(12 + i);  // each once
+  Seen seen;
+  choose(data, asked(), seen);
+  ASSERT_FALSE(seen.trials.empty());
+  for (const SearchTrial& t : seen.trials)
+    EXPECT_LT(t.judged_on, 45U) << "about half of 60 have a known label";
+}
+
 TEST(Automatic, StopsWhenAsked) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   TrainOptions options = asked();
