@@ -5,7 +5,9 @@
 #include <chrono>
 #include <filesystem>
 
+#include "core/checksum.hpp"
 #include "core/files.hpp"
+#include "data/content_hash.hpp"
 #include "data/hold_out.hpp"
 #include "data/input.hpp"
 #include "data/load.hpp"
@@ -158,7 +160,11 @@ PreparedRun prepare_run(RunOptions options) {
     require_share(rows, options.train.valid_share);
   if (options.train.valid_share > 0 && !options.train.open.any())
     run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
-  if (logged) require_same_data(*logged, run.data);
+  if (options.logs() || logged) {
+    run.data_hash = checksum_text(content_hash(run.data, threads));
+    if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
+  }
+  if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.watch.resume();
 

@@ -210,6 +210,8 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                                  {"read_seconds", run.read_seconds}};
     if (run.test) start["test_data"] = data_json(*run.test);
     if (run.valid) start["valid_data"] = data_json(*run.valid);
+    start["data"]["hash"] = run.data_hash;
+    if (run.valid) start["valid_data"]["hash"] = run.valid_hash;
     log->write(start);
     log->require_whole();
     observers.insert(observers.begin(), log.get());

@@ -71,7 +71,8 @@ struct PreparedRun {
   std::optional<Dataset> test, valid;
   std::optional<Recording> recording;  // the run to repeat
   MemoryPlan memory;
-  std::vector<std::string> notes;  // for the user
+  std::string data_hash, valid_hash;  // of the contents, where a log wants them
+  std::vector<std::string> notes;     // for the user
   double read_seconds = 0;
   Stopwatch watch;               // runs since the data were read
   bool automatic = false;        // --method auto
