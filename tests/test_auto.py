@@ -100,7 +100,7 @@ class Auto(ProgramTest):
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline and run.poll() is None:
                 try:
-                    if any(e["event"] == "trial" for e in events(self.path("m.jsonl"))):
+                    if any(e["event"] == "trial" for e in events(self.path("m.jsonl.part"))):
                         break
                 except (FileNotFoundError, ValueError):
                     pass

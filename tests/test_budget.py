@@ -217,7 +217,7 @@ class Validation(ProgramTest):
         for name in ("m.jsonl", "m.safetensors"):
             os.remove(self.path(name))
         for signal_number, code, kept in ((signal.SIGINT, 130, ["m.jsonl", "m.safetensors"]),
-                                          (signal.SIGKILL, -9, ["m.jsonl"])):
+                                          (signal.SIGKILL, -9, ["m.jsonl.part", "m.safetensors.part"])):
             with self.subTest(signal=signal_number):
                 run = subprocess.Popen([PROGRAM, "train", self.train, "--method", "implicit", "--valid", "valid.txt",
                                         "--patience", "1000000", "--seconds", "200", "--model", "m.safetensors",
@@ -225,7 +225,8 @@ class Validation(ProgramTest):
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 self.addCleanup(run.kill)
                 for _ in range(3000):
-                    if os.path.exists(self.path("m.jsonl")) and self.read("m.jsonl").count(b"evaluate") > 2:
+                    part = "m.jsonl.part"
+                    if os.path.exists(self.path(part)) and self.read(part).count(b"evaluate") > 2:
                         break
                     time.sleep(0.01)
                 run.send_signal(signal_number)

@@ -162,7 +162,8 @@ class CtrlC(ProgramTest):
     def wait_for_training(self, process):
         """The start event is written when reading is over and training begins."""
         deadline = time.monotonic() + 60
-        while not (os.path.exists(self.path("RUN.jsonl")) and os.path.getsize(self.path("RUN.jsonl"))):
+        log = self.path("RUN.jsonl.part")
+        while not (os.path.exists(log) and os.path.getsize(log)):
             self.assertLess(time.monotonic(), deadline, "training never began")
             self.assertIsNone(process.poll(), "the run ended by itself")
             time.sleep(0.02)
@@ -258,6 +259,7 @@ class CtrlC(ProgramTest):
             process.communicate()
         self.assertIn(process.returncode, (130, -signal.SIGINT))
         self.assertEqual(self.read("M.safetensors"), b"an older model")
+        self.assertEqual(os.listdir(self.folder), ["M.safetensors"])
 
 
 class Defaults(ProgramTest):

@@ -66,6 +66,19 @@ void write_file(const std::string& path, const std::string& text, const char* op
 // Notes for people, on standard error.
 void print_notes(const std::vector<std::string>& notes);
 
+// While one of these lives, a signal that ends the program at once leaves no empty file of a claim behind.
+class DropClaimsOnSignal {
+ public:
+  DropClaimsOnSignal();
+  ~DropClaimsOnSignal();
+  DropClaimsOnSignal(const DropClaimsOnSignal&) = delete;
+  DropClaimsOnSignal& operator=(const DropClaimsOnSignal&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT};
+  struct sigaction old_[std::size(kSignals)]{};
+};
+
 // While one of these lives, Ctrl-C, a termination request or a lost terminal raises the flag, unless the
 // program was started with that signal ignored. A second signal is passed over, for the run may be saving;
 // the third ends the program at once.

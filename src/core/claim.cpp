@@ -87,10 +87,11 @@ std::optional<Claim> Claim::take(const std::string& path) {
   return claim;
 }
 
-bool Claim::publish() {
+bool Claim::publish(const std::string& to) {
+  const std::string& target = to.empty() ? target_ : to;
   struct stat old {};
-  if (stat(target_.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
-  if (fsync(descriptor_) != 0 || !rename_on_disk(part_, target_)) return false;
+  if (stat(target.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
+  if (fsync(descriptor_) != 0 || !rename_on_disk(part_, target)) return false;
   release();
   return true;
 }

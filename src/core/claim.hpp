@@ -27,9 +27,9 @@ class Claim {
   const std::string& part() const { return part_; }
   // False on file systems without locks: then nobody is kept away.
   bool protects() const { return locked_; }
-  // What was written to part() becomes the file, on disk, with the permissions of the file that it replaces;
-  // false, with errno, where that fails. The claim is over.
-  bool publish();
+  // What was written to part() becomes the file, or the file `to`, on disk, with the permissions of the file
+  // that it replaces; false, with errno, where that fails. The claim is over.
+  bool publish(const std::string& to = "");
 
  private:
   void release() noexcept;

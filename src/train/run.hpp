@@ -12,6 +12,7 @@
 #include "data/options.hpp"
 #include "model/model.hpp"
 #include "train/options.hpp"
+#include "train/outputs.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
@@ -64,9 +65,11 @@ void require_validation(const TrainOptions& options, bool has_valid);
 Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights);
 
-// What was read, checked and planned; nothing has been written yet.
+// What was read, checked and planned; nothing has been written yet. The names of the outputs are this run's
+// while it lives.
 struct PreparedRun {
   RunOptions options;
+  RunOutputs outputs;
   Dataset data;
   std::optional<Dataset> test, valid;
   std::optional<Recording> recording;  // the run to repeat
@@ -84,18 +87,21 @@ struct PreparedRun {
 // What the log of a run says of its data.
 nlohmann::ordered_json data_json(const Dataset& data);
 
-// Reads and checks everything; writes nothing. On return options.model and options.log are names or "none".
+// Reads and checks everything; writes nothing but its claims. On return options.model and options.log are
+// names or "none".
 PreparedRun prepare_run(RunOptions options);
 
 struct FinishedRun {
   TrainOutcome outcome;
   Model model;
   bool saved = false;
-  std::uint64_t trials = 0;  // of --method auto
-  double trial_seconds = 0;  // part of the training time
+  std::string model_path, log_path;  // where they are in the end; "none"
+  std::uint64_t trials = 0;          // of --method auto
+  double trial_seconds = 0;          // part of the training time
 };
 
-// Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence.
+// Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence, but a
+// diverged one replaces no other. Until all is done, the log is PATH.part.
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& stop);
 
