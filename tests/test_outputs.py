@@ -102,6 +102,28 @@ class AtTheSameTime(Outputs):
         self.assertEqual(self.stop(run)[0], -signal.SIGINT)
         self.assertEqual(self.files(), [])
 
+    def test_reports_without_a_name_have_one_each(self):
+        self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "m.jsonl")
+        reports = [subprocess.Popen([PROGRAM, "report", "m.jsonl"], cwd=self.folder, stdout=subprocess.PIPE)
+                   for _ in range(6)]
+        for report in reports:
+            report.communicate(timeout=60)
+            self.assertEqual(report.returncode, 0)
+        self.assertEqual(self.files(), sorted(["m.jsonl", "report.html", *(f"report-{n}.html" for n in range(2, 7))]))
+
+    def test_a_comparison_has_the_names_of_its_results(self):
+        run = subprocess.Popen([PROGRAM, "compare", self.train, "--methods", "implicit", "--grid", "0:5", "--seconds",
+                                "100", "--json", "runs.json"], cwd=self.folder, stdout=subprocess.DEVNULL)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        self.wait_for(lambda: os.path.exists(self.path("runs.json.part")), run)
+        for command in (["tune", self.train, "--try", "step=1,2", "--json", "runs.json"],
+                        ["compare", self.train, "--plot", "runs.json"]):
+            result = truemax(*command, cwd=self.folder)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("another run that has not ended yet", result.stderr)
+        self.assertEqual(self.files(), ["runs.json.part"])
+
     def test_a_refused_run_gives_its_names_back(self):
         self.assertIn("bad.txt", self.refused(self.write("bad.txt", "1 1:x\n"), "--model", "m.safetensors"))
         self.assertIn("--memory-limit", self.refused(self.train, "--memory-limit", "1K"))

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <optional>
 #include <sstream>
 
 #include "core/claim.hpp"
@@ -114,6 +115,16 @@ void write_file(const std::string& path, const std::string& text, const char* op
   if (file != nullptr) fine = std::fclose(file) == 0 && fine;
   if (!fine)
     throw UserError(fmt::format("--{} {}: it could not be written; choose another place", option, path));
+}
+
+Claim claim_output(const std::string& path, const char* option) {
+  if (path.empty() || path == "-" || is_stream(path)) return {};
+  std::optional<Claim> claim = Claim::take(path);
+  if (!claim)
+    throw UserError(fmt::format(
+        "--{} {}: another run that has not ended yet writes there; wait for it, or give another name", option,
+        path));
+  return std::move(*claim);
 }
 
 void print_notes(const std::vector<std::string>& notes) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/claim.hpp"
 #include "core/options.hpp"
 
 namespace truemax {
@@ -62,6 +63,10 @@ void hold_standard_streams();
 
 // Writes a file whole or not at all; a pipe or a device as it comes. Throws UserError.
 void write_file(const std::string& path, const std::string& text, const char* option);
+
+// Claims the file that an option names, so that no other live run has it. Throws UserError where one has.
+// Nothing for a pipe, a device, '-' or no name.
+Claim claim_output(const std::string& path, const char* option);
 
 // Notes for people, on standard error.
 void print_notes(const std::vector<std::string>& notes);

@@ -137,10 +137,10 @@ void RunOptions::describe(OptionTable& table) {
   table.text(
       "model", "FILE", &model,
       "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on where that "
-      "exists.");
+      "exists or another run is about to write it.");
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
-             ".jsonl.");
+             ".jsonl. While the run goes on it is FILE.part.");
   describe_memory_limit(table, &memory_limit);
   table.text(
       "replay", "FILE", &replay,
