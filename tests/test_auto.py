@@ -111,7 +111,7 @@ class Auto(ProgramTest):
         try:
             while run.poll() is None:
                 try:
-                    if any(e["event"] == "trial" for e in events(self.path("m.jsonl"))):
+                    if any(e["event"] == "trial" for e in events(self.path("m.jsonl.part"))):
                         break
                 except (FileNotFoundError, ValueError):
                     pass

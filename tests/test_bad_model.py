@@ -1,10 +1,11 @@
 """Files that look like models: evaluate, predict and inspect refuse each of them, and touch nothing."""
 import gzip
 import json
+import os
 import struct
 import unittest
 
-from support import RefusalTest
+from support import ROOT, RefusalTest, last_evaluation
 
 DATA = "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n"
 
@@ -26,9 +27,12 @@ class BadModelFile(RefusalTest):
         self.whole = whole
 
     def about(self, **changes):
-        """The header with some keys of the truemax metadata changed; None removes one."""
+        """The header with some keys of the truemax metadata changed; None removes one. Without checksums, as older
+        files are: what is refused is what the change says."""
         header = json.loads(json.dumps(self.header))
+        header["__metadata__"].pop("truemax_checksum", None)
         about = json.loads(header["__metadata__"]["truemax"])
+        about.pop("checksums", None)
         for key, value in changes.items():
             if value is None:
                 del about[key]
@@ -173,6 +177,22 @@ class BadModelFile(RefusalTest):
             with self.subTest(key=key, value=value):
                 steps = {"labels": "first", "max-features": 0, "hash-features": "none", "normalize": "l2", key: value}
                 self.model_refused(safetensors(self.about(preprocessing=steps), self.payload), key)
+
+    def test_a_flipped_bit_of_a_weight(self):
+        for at in (0, 30, len(self.payload) - 4):
+            for bit in range(8):
+                payload = bytearray(self.payload)
+                payload[at] ^= 1 << bit
+                self.write("bad.safetensors", safetensors(self.header, bytes(payload)))
+                for command in ("evaluate", "predict"):
+                    self.refused([command, "bad.safetensors", self.data], r"bad\.safetensors", "checksum|finite")
+
+    def test_a_model_from_before_there_were_checksums_still_loads(self):
+        """Written by the program as it was then; the log beside it has the log-loss."""
+        old = os.path.join(ROOT, "tests", "data", "before_checksums")
+        self.assertNotIn(b"checksum", open(old + ".safetensors", "rb").read())
+        logged = last_evaluation(old + ".jsonl")["train"]
+        self.assertEqual(self.metrics(old + ".safetensors", self.data)["log_loss"], logged["log_loss"])
 
     def test_weights_that_are_not_finite(self):
         for value in (float("nan"), float("inf"), float("-inf")):

@@ -222,14 +222,14 @@ class Validation(ProgramTest):
         for name in ("m.jsonl", "m.safetensors"):
             os.remove(self.path(name))
         for signal_number, code, kept in ((signal.SIGINT, 130, ["m.jsonl", "m.safetensors"]),
-                                          (signal.SIGKILL, -9, ["m.jsonl"])):
+                                          (signal.SIGKILL, -9, ["m.jsonl.part", "m.safetensors.part"])):
             with self.subTest(signal=signal_number):
                 run = subprocess.Popen([PROGRAM, "train", self.train, "--method", "implicit", "--valid", "valid.txt",
                                         "--patience", "1000000", "--seconds", "1e6", "--model", "m.safetensors",
                                         "--log", "m.jsonl", "--memory-limit", str(limit)], cwd=self.folder,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 self.addCleanup(run.kill)
-                while not (os.path.exists(self.path("m.jsonl")) and self.read("m.jsonl").count(b"evaluate") > 2):
+                while not (os.path.exists(self.path("m.jsonl.part")) and self.read("m.jsonl.part").count(b"evaluate") > 2):
                     self.assertIsNone(run.poll(), "the run ended by itself")
                     time.sleep(0.01)
                 run.send_signal(signal_number)

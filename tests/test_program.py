@@ -164,7 +164,7 @@ def default_signals():
 class CtrlC(ProgramTest):
     def evaluations(self):
         """How many the log has: with --eval-every 1, the epochs that are done."""
-        return self.read("RUN.jsonl").count(b'"evaluate"') if os.path.exists(self.path("RUN.jsonl")) else 0
+        return self.read("RUN.jsonl.part").count(b'"evaluate"') if os.path.exists(self.path("RUN.jsonl.part")) else 0
 
     def wait_for_epochs(self, process, count):
         """Until so many are done."""
@@ -263,6 +263,7 @@ class CtrlC(ProgramTest):
             process.communicate()
         self.assertIn(process.returncode, (130, -signal.SIGINT))
         self.assertEqual(self.read("M.safetensors"), b"an older model")
+        self.assertEqual(os.listdir(self.folder), ["M.safetensors"])
 
 
 class Defaults(ProgramTest):

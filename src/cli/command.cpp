@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <sstream>
 
+#include "core/claim.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
@@ -38,7 +40,15 @@ std::atomic<int> stop_signal{0}, stop_count{0};
 extern "C" void on_signal(int signal) {
   stop_signal.store(signal);
   stop_requested.store(true);
-  if (stop_count.fetch_add(1) >= 2) _exit(128 + signal);
+  if (stop_count.fetch_add(1) < 2) return;
+  drop_claims_on_signal();
+  _exit(128 + signal);
+}
+
+extern "C" void on_end(int number) {
+  drop_claims_on_signal();
+  signal(number, SIG_DFL);
+  raise(number);  // the program ends as it would have without this
 }
 
 }  // namespace
@@ -125,8 +135,31 @@ std::vector<std::string>& typed_words() {
   return words;
 }
 
+Claim claim_output(const std::string& path, const char* option) {
+  if (path.empty() || path == "-" || is_stream(path)) return {};
+  std::optional<Claim> claim = Claim::take(path);
+  if (!claim)
+    throw UserError(fmt::format(
+        "--{} {}: another run that has not ended yet writes there; wait for it, or give another name", option,
+        path));
+  return std::move(*claim);
+}
+
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) say(stderr, "truemax: note: {}\n", printable(note));
+}
+
+DropClaimsOnSignal::DropClaimsOnSignal() {
+  struct sigaction action {};
+  action.sa_handler = on_end;
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], nullptr, &old_[i]);
+    if (old_[i].sa_handler == SIG_DFL) sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+DropClaimsOnSignal::~DropClaimsOnSignal() {
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &old_[i], nullptr);
 }
 
 StopOnSignal::StopOnSignal() {

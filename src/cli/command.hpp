@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/claim.hpp"
 #include "core/options.hpp"
 
 namespace truemax {
@@ -68,8 +69,25 @@ std::string shell_word(const std::string& text);
 // The words of the command line as typed; run_program sets them.
 std::vector<std::string>& typed_words();
 
+// Claims the file that an option names, so that no other live run has it. Throws UserError where one has.
+// Nothing for a pipe, a device, '-' or no name.
+Claim claim_output(const std::string& path, const char* option);
+
 // Notes for people, on standard error.
 void print_notes(const std::vector<std::string>& notes);
+
+// While one of these lives, a signal that ends the program at once leaves no empty file of a claim behind.
+class DropClaimsOnSignal {
+ public:
+  DropClaimsOnSignal();
+  ~DropClaimsOnSignal();
+  DropClaimsOnSignal(const DropClaimsOnSignal&) = delete;
+  DropClaimsOnSignal& operator=(const DropClaimsOnSignal&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT};
+  struct sigaction old_[std::size(kSignals)]{};
+};
 
 // While one of these lives, Ctrl-C, a termination request or a lost terminal raises the flag, unless the
 // program was started with that signal ignored. A second signal is passed over, for the run may be saving;

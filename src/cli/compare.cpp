@@ -280,6 +280,9 @@ struct Report {
 
 int run_compare(CompareCommand& command) {
   check(command);
+  const DropClaimsOnSignal on_signal;
+  const Claim plot_claim = claim_output(command.plot, "plot"),
+              json_claim = claim_output(command.json, "json");
   CompareOptions options;
   options.contenders = parse_contenders(command.methods, command.common);
   options.steps = parse_grid(command.grid);

@@ -1,6 +1,7 @@
 // truemax report
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
@@ -16,16 +17,25 @@ struct ReportCommand {
   std::string out;
 };
 
-// report.html, or the first of report-2, report-3, ... that is free: nothing is overwritten unasked.
-std::string free_name() {
-  std::string name = "report.html";
+// report.html, or the first of report-2, report-3, ... that is free and that no other live process has:
+// nothing is overwritten unasked.
+Claim free_name(std::string& name) {
   std::error_code error;
-  for (int i = 2; std::filesystem::exists(name, error); ++i) name = fmt::format("report-{}.html", i);
-  return name;
+  for (int i = 1;; ++i) {
+    name = i == 1 ? "report.html" : fmt::format("report-{}.html", i);
+    if (std::filesystem::exists(name, error)) continue;
+    std::optional<Claim> claim = Claim::take(name);
+    if (claim && !std::filesystem::exists(name, error)) return std::move(*claim);
+  }
 }
 
 int run_report(ReportCommand& command) {
-  if (command.out.empty()) command.out = free_name();
+  const DropClaimsOnSignal claims;
+  Claim claim;
+  if (command.out.empty()) {
+    require_writable("report.html", 0, "out");
+    claim = free_name(command.out);
+  }
   for (const std::string& log : command.logs)
     if (same_file(log, command.out))
       throw UserError(fmt::format("--out {}: this is one of the logs; give another name", command.out));

@@ -97,9 +97,11 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
 }
 
 // Ctrl-C before there was anything to fit with.
-void say_stopped_search(const TrainOptions& best, const SearchResult& search) {
-  say(stderr, "truemax: stopped in the search for options, after {}; nothing was fitted or saved\n",
-      counted(search.trials, "trial"));
+void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
+  const SearchResult& search = finished.search;
+  say(stderr, "truemax: stopped in the search for options, after {}; nothing was fitted or saved{}\n",
+      counted(search.trials, "trial"),
+      finished.log_path == "none" ? "" : fmt::format(" but the log, {}", finished.log_path));
   if (search.ridge || search.step || search.epochs)
     say(stderr, "truemax: what was found so far is kept if you go on with:\n  {}\n",
         printable(continued_command(best, search)));
@@ -211,6 +213,7 @@ int run_train(TrainCommand& command) {
     command.run = replayed_options(std::move(command.run), command.given);
   }
   const std::vector<std::string> unused = notes_of_unused(command);
+  const DropClaimsOnSignal claims;
   PreparedRun run = prepare_run(std::move(command.run));
   run.notes.insert(run.notes.end(), unused.begin(), unused.end());
   const LabelRule labels = run.options.preprocess.labels;
@@ -236,7 +239,7 @@ int run_train(TrainCommand& command) {
   progress.reset();
   const TrainOutcome& outcome = finished.outcome;
   if (!finished.search.finished) {
-    say_stopped_search(run.options.train, finished.search);
+    say_stopped_search(run.options.train, finished);
     return StopOnSignal::exit_code();
   }
   if (!command.quiet) {
@@ -245,28 +248,38 @@ int run_train(TrainCommand& command) {
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are of epoch {}; the model has {} and {} steps in all\n",
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);
-    say(stdout, "\nmodel   {}\nlog     {}\n", finished.saved ? run.options.model : "none", run.options.log);
+    say(stdout, "\nmodel   {}\nlog     {}\n", finished.model_path, finished.log_path);
     if (finished.saved && !outcome.interrupted)
-      say(stdout, "next    truemax predict {} DATA --top 5\n", run.options.model);
+      say(stdout, "next    truemax predict {} DATA --top 5\n", finished.model_path);
   }
+  // Older files that this run was not good enough to replace.
+  std::vector<std::string> left;
+  if (finished.saved && finished.model_path != run.options.model) left.push_back(run.options.model);
+  if (finished.log_path != run.options.log) left.push_back(run.options.log);
+  const std::string untouched =
+      left.empty() ? ""
+                   : fmt::format("; {} {} not replaced, the log is {}", fmt::join(left, " and "),
+                                 left.size() == 1 ? "is" : "are", finished.log_path);
   if (outcome.interrupted) {
-    say(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}\n", outcome.steps,
+    say(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}{}\n", outcome.steps,
         outcome.epochs,
         !finished.saved
             ? "not saved"
-            : fmt::format("in {}{}", run.options.model,
+            : fmt::format("in {}{}", finished.model_path,
                           outcome.kept_best ? fmt::format(" (epoch {}, the best on the validation rows)",
                                                           outcome.last->epoch)
-                                            : ""));
+                                            : ""),
+        untouched);
     return StopOnSignal::exit_code();
   }
   const char* scale = run.options.preprocess.normalize == Normalize::none ? " or --normalize l2" : "";
   if (!outcome.divergence.empty()) {
-    say(stderr, "truemax: error: {}{}; {}\n", outcome.divergence, scale,
+    say(stderr, "truemax: error: {}{}; {}{}\n", outcome.divergence, scale,
         finished.saved
-            ? fmt::format("{} holds the model {}", run.options.model,
+            ? fmt::format("{} holds the model {}", finished.model_path,
                           outcome.kept_best ? "that was best on the validation rows" : "before that step")
-            : "no model was written");
+            : "no model was written",
+        untouched);
     return kDiverged;
   }
   if (outcome.steps == 0 && run.options.train.seconds > 0)

@@ -147,6 +147,8 @@ void check(const TuneCommand& command) {
 
 int run_tune(TuneCommand& command) {
   check(command);
+  const DropClaimsOnSignal on_signal;
+  const Claim claim = claim_output(command.json, "json");
   const std::vector<TryList> tries = parse_tries(command.tries);
   TuneOptions options;
   options.trials = make_trials(command.run.train, tries, command.random);

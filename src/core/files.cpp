@@ -2,17 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <random>
 #include <sstream>
 
 #include "core/error.hpp"
@@ -46,6 +50,48 @@ std::uint64_t named_number(const std::string& path, std::string_view name, std::
   return missing;
 }
 
+constexpr std::string_view kTemporary = ".tmp-";
+constexpr std::size_t kTemporaryDigits = 8;
+
+// Whether a lock taken on one machine or in one container is seen by all others that reach the file.
+bool locks_reach_everywhere(int descriptor) {
+  struct statfs system {};
+  if (fstatfs(descriptor, &system) != 0) return false;
+  constexpr std::uint32_t kLocal[] = {0xEF53 /* ext */,
+                                      0x58465342 /* xfs */,
+                                      0x9123683E /* btrfs */,
+                                      0x01021994 /* tmpfs */,
+                                      0x794C7630 /* overlay */,
+                                      0xF2F52010 /* f2fs */,
+                                      0x2FC12FC1 /* zfs */};
+  const auto type = static_cast<std::uint32_t>(system.f_type);
+  return std::find(std::begin(kLocal), std::end(kLocal), type) != std::end(kLocal);
+}
+
+// Files that a killed process left beside `path`. A live one holds a lock on its own; where locks may not be
+// seen from here, a file must also have been left alone for a day.
+void remove_stale_temporaries(const std::string& path) {
+  constexpr auto kLong = std::chrono::hours(24);
+  const std::string start = std::filesystem::path(path).filename().string() + std::string(kTemporary);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.size() != start.size() + kTemporaryDigits || name.compare(0, start.size(), start) != 0 ||
+        name.find_first_not_of("0123456789abcdef", start.size()) != std::string::npos)
+      continue;
+    const int found = open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (found < 0) continue;
+    struct stat status {};
+    const bool left =
+        flock(found, LOCK_EX | LOCK_NB) == 0 && fstat(found, &status) == 0 && S_ISREG(status.st_mode) &&
+        (locks_reach_everywhere(found) ||
+         std::chrono::system_clock::from_time_t(status.st_mtime) + kLong < std::chrono::system_clock::now());
+    if (left) unlink(entry->path().c_str());
+    close(found);
+  }
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
@@ -55,11 +101,26 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     const auto behind = std::filesystem::weakly_canonical(path_, error);
     if (!error) path_ = behind.string();
   }
-  temporary_ = fmt::format("{}.tmp-{}", path_, getpid());
-  descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("creating");
+  remove_stale_temporaries(path_);
+  open_temporary();
   struct stat old {};  // a file that is replaced keeps its permissions
   if (stat(path_.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
+}
+
+void AtomicFile::open_temporary() {
+  std::random_device random;
+  for (;;) {
+    temporary_ = fmt::format("{}{}{:08x}", path_, kTemporary, random());
+    descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ < 0 && errno == EEXIST) continue;
+    if (descriptor_ < 0) fail("creating");
+    // A lock says that this process lives. Whoever looks for leftovers may have been faster, and removed it.
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0 || status.st_nlink > 0) return;
+    close(descriptor_);
+  }
 }
 
 AtomicFile::~AtomicFile() {
@@ -100,15 +161,19 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const char> bytes) {
 
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail("writing");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("renaming");
+  if (!rename_on_disk(temporary_, path_)) fail("renaming");
   close(descriptor_);
   descriptor_ = -1;
-  // The rename itself must survive a power cut: sync the folder that holds the name.
-  const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool rename_on_disk(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) return false;
+  const int folder = open(folder_of(to).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     fsync(folder);
     close(folder);
   }
+  return true;
 }
 
 void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option) {

@@ -9,7 +9,9 @@
 namespace truemax {
 
 // A file that appears whole or not at all: written under a temporary name beside its target, synced, renamed.
-// Unless commit() was reached, the temporary is removed and the target keeps its old bytes.
+// Unless commit() was reached, the temporary is removed and the target keeps its old bytes. Several at once
+// may write one target: the last to commit wins. Temporaries of this target whose process was killed are
+// removed by the next.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -24,9 +26,14 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(const char* doing);
+  void open_temporary();
   std::string path_, temporary_;
   int descriptor_ = -1;
 };
+
+// Renames, and syncs the folder: a power cut leaves the old or the new file. False, with errno, where that
+// fails.
+bool rename_on_disk(const std::string& from, const std::string& to);
 
 // Refuses, before any work, a path that could not be written: no such folder, not writable, is a folder, or
 // less free space than `bytes`. Creates nothing. `option`, where not empty, is named in the message.

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_set>
 
+#include "core/checksum.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/parallel.hpp"
@@ -22,6 +25,19 @@ namespace truemax {
 namespace {
 
 constexpr const char* kNotOurs = "this is no truemax model: train one with 'truemax train'";
+// The key of the metadata's own checksum; those of the tensors stand in the metadata, as `checksums`.
+constexpr const char* kMetadataChecksum = "truemax_checksum";
+
+// A tensor's checksum is the sum of these over its rows: threads may add them in any order, and rows that
+// changed places are noticed.
+std::uint64_t row_checksum(std::span<const float> row, std::uint64_t number) {
+  return xxh64({reinterpret_cast<const char*>(row.data()), row.size_bytes()}, number);
+}
+
+// What a file says it holds; files from before there were checksums say nothing.
+struct Checksums {
+  std::uint64_t weight = 0, intercept = 0;
+};
 
 nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order) {
   nlohmann::json classes = nlohmann::json::array(), counts = nlohmann::json::array();
@@ -97,7 +113,31 @@ struct CheckedHeader {
   PreprocessOptions preprocess;
   std::uint64_t classes = 0, features = 0;
   bool intercept = false;
+  std::optional<Checksums> checksums;
 };
+
+UserError damaged(const std::string& path, const std::string& what) {
+  return file_error(path, 0, fmt::format("{} does not have its checksum: the file was damaged", what),
+                    "copy it anew, or train again");
+}
+
+// The checksum of the metadata stands outside of them, and says with them that there are others. So a file
+// that lost one of the two does not pass for an old one.
+std::optional<Checksums> read_checksums(const std::string& path, const CheckedHeader& h) {
+  const auto own = h.tensors.metadata.find(kMetadataChecksum);
+  const bool has_own = own != h.tensors.metadata.end();
+  if (!has_own && !h.metadata.contains("checksums")) return std::nullopt;
+  const std::string& text = h.tensors.metadata.at("truemax");
+  if (!has_own || parse_checksum(own->second) != xxh64(text)) throw damaged(path, "the metadata");
+  const auto& sums = field(path, h.metadata, "checksums", nlohmann::json::value_t::object);
+  const auto sum_of = [&](const char* tensor) {
+    const auto sum =
+        parse_checksum(field(path, sums, tensor, nlohmann::json::value_t::string).get<std::string>());
+    if (!sum) throw damaged(path, "the metadata");
+    return *sum;
+  };
+  return Checksums{sum_of("weight"), h.intercept ? sum_of("intercept") : 0};
+}
 
 CheckedHeader read_checked_header(const std::string& path) {
   using Type = nlohmann::json::value_t;
@@ -157,6 +197,7 @@ CheckedHeader read_checked_header(const std::string& path) {
                      kNotOurs);
   if (buckets == 0 && features.value("hashed_words", false))
     throw file_error(path, 0, "it says that words are hashed, but not into how many buckets", kNotOurs);
+  h.checksums = read_checksums(path, h);  // last: what is wrong above has a message of its own
   return h;
 }
 
@@ -185,16 +226,19 @@ void read_weights(const std::string& path, CheckedHeader& h, std::span<const Cla
   std::mutex mutex;
   std::uint64_t bad_row = h.classes;  // the first in the file, whichever thread meets it
   Floats bad = Floats::good;
+  std::atomic<std::uint64_t> sum{0};
   constexpr std::size_t kBlocks = 8;  // of a chunk
   parallel_for((weights.blocks() + kBlocks - 1) / kBlocks, threads, [&](std::size_t chunk) {
     std::ifstream in(path, std::ios::binary);
     std::vector<float> rows(kLanes * features);
+    std::uint64_t chunk_sum = 0;
     for (std::size_t b = chunk * kBlocks; b < std::min(weights.blocks(), (chunk + 1) * kBlocks); ++b) {
       const std::size_t lanes = std::min(kLanes, weights.classes() - b * kLanes);
       for (std::size_t lane = 0; lane < lanes; ++lane) {
         const std::uint64_t r = row_of[b * kLanes + lane];
-        const Floats found = read_floats(in, first + r * features * sizeof(float),
-                                         std::span(rows).subspan(lane * features, features));
+        const std::span<float> row = std::span(rows).subspan(lane * features, features);
+        const Floats found = read_floats(in, first + r * features * sizeof(float), row);
+        if (h.checksums) chunk_sum += row_checksum(row, r);  // while the row is in the cache
         if (found == Floats::good) continue;
         in.clear();
         const std::lock_guard lock(mutex);
@@ -202,8 +246,10 @@ void read_weights(const std::string& path, CheckedHeader& h, std::span<const Cla
       }
       weights.set_block(b, rows);
     }
+    sum.fetch_add(chunk_sum, std::memory_order_relaxed);
   });
   if (bad != Floats::good) check_floats(path, bad, "the weight of class " + in_quotes(h.names[bad_row]));
+  if (h.checksums && h.checksums->weight != sum.load()) throw damaged(path, "the tensor 'weight'");
 }
 
 }  // namespace
@@ -217,27 +263,38 @@ void save_model(const Model& model, const std::string& path) {
   const std::vector<ClassId> order = model.classes->by_name();
   std::vector<NewTensor> tensors{{"weight", {classes, features}}};
   if (model.weights.has_intercept()) tensors.push_back({"intercept", {classes}});
-  const std::string header = make_safetensors_header(
-      tensors, {{"truemax",
-                 metadata_of(model, order).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)}});
+  nlohmann::json metadata = metadata_of(model, order);
+  const auto header_with = [&](const Checksums& sums) {
+    nlohmann::json& of = metadata["checksums"] = {{"weight", checksum_text(sums.weight)}};
+    if (model.weights.has_intercept()) of["intercept"] = checksum_text(sums.intercept);
+    const std::string text = metadata.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return make_safetensors_header(tensors,
+                                   {{"truemax", text}, {kMetadataChecksum, checksum_text(xxh64(text))}});
+  };
+  // Checksums are known when all is written; until then only the length of the header is, which they do not
+  // change.
+  const std::uint64_t begin = header_with({}).size();
+  Checksums sums;
 
   AtomicFile file(path);
-  file.reserve(header.size() + model_bytes(classes, features, model.weights.has_intercept()));
-  file.write_at(0, header);
+  file.reserve(begin + model_bytes(classes, features, model.weights.has_intercept()));
   std::vector<std::uint64_t> place(classes);
   for (std::size_t row = 0; row < order.size(); ++row) place[order[row]] = row;
   std::vector<float> row(features);
   for (ClassId k = 0; k < classes; ++k) {  // in memory order: a block is read while it is in the cache
     model.weights.copy_class(k, row);
-    file.write_at(header.size() + place[k] * features * sizeof(float),
+    sums.weight += row_checksum(row, place[k]);
+    file.write_at(begin + place[k] * features * sizeof(float),
                   {reinterpret_cast<const char*>(row.data()), features * sizeof(float)});
   }
   if (model.weights.has_intercept()) {
     std::vector<float> intercept(classes);
     for (ClassId k = 0; k < classes; ++k) intercept[place[k]] = model.weights.intercept()[k];
-    file.write_at(header.size() + classes * features * sizeof(float),
+    sums.intercept = row_checksum(intercept, 0);
+    file.write_at(begin + classes * features * sizeof(float),
                   {reinterpret_cast<const char*>(intercept.data()), classes * sizeof(float)});
   }
+  file.write_at(0, header_with(sums));
   file.commit();
 }
 
@@ -279,6 +336,8 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
     std::vector<float> intercept(h.classes);
     std::ifstream in(path, std::ios::binary);
     check_floats(path, read_floats(in, h.tensors.tensors["intercept"].begin, intercept), "the intercept");
+    if (h.checksums && h.checksums->intercept != row_checksum(intercept, 0))
+      throw damaged(path, "the tensor 'intercept'");
     for (std::uint64_t r = 0; r < h.classes; ++r) model.weights.intercept()[order[r]] = intercept[r];
   }
   return model;

@@ -81,6 +81,8 @@ void require_tiling(const std::string& path, const SafetensorsHeader& header, st
 
 nlohmann::json parse_json_once(const std::string& text, bool* twice) {
   using Event = nlohmann::json::parse_event_t;
+  // The parser takes a zero byte for the end of the text, whatever follows.
+  if (text.find('\0') != std::string::npos) return nlohmann::json(nlohmann::json::value_t::discarded);
   std::vector<std::unordered_set<std::string>> keys;
   const auto watch = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
     if (event == Event::object_start) keys.emplace_back();

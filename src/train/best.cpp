@@ -25,10 +25,14 @@ void BestWeights::fail(const char* doing, int error) const {
 }
 
 void BestWeights::open_file(std::uint64_t bytes) {
-  std::string name = folder_ + "/.truemax-best-XXXXXX";
-  file_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file_ < 0) fail("Keeping", errno);
-  unlink(name.c_str());
+  // Without a name from its first moment, where the file system can do that.
+  file_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file_ < 0) {
+    std::string name = folder_ + "/.truemax-best-XXXXXX";
+    file_ = mkostemp(name.data(), O_CLOEXEC);
+    if (file_ < 0) fail("Keeping", errno);
+    unlink(name.c_str());
+  }
   // A full disk is met now, and not after hours. Not every file system can claim space.
   const int error = posix_fallocate(file_, 0, static_cast<off_t>(bytes));
   if (error != 0 && error != EOPNOTSUPP && error != EINVAL && error != ENOSYS) fail("Keeping", error);

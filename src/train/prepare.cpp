@@ -5,7 +5,9 @@
 #include <chrono>
 #include <filesystem>
 
+#include "core/checksum.hpp"
 #include "core/files.hpp"
+#include "data/content_hash.hpp"
 #include "data/hold_out.hpp"
 #include "data/input.hpp"
 #include "data/load.hpp"
@@ -18,33 +20,22 @@
 namespace truemax {
 namespace {
 
-std::string log_beside(const std::string& model) {
-  return std::filesystem::path(model).replace_extension(".jsonl").string();
-}
-
-// model.safetensors, or the first of model-2, model-3, ... that is free together with its log: nothing is
-// overwritten unasked.
-void name_outputs(RunOptions& options) {
-  const bool names_log = options.log.empty();
-  if (options.model.empty()) {
-    const auto taken = [names_log](const std::string& model) {
-      return std::filesystem::exists(model) || (names_log && std::filesystem::exists(log_beside(model)));
-    };
-    options.model = "model.safetensors";
-    for (int i = 2; taken(options.model); ++i) options.model = fmt::format("model-{}.safetensors", i);
-  }
-  if (names_log) options.log = options.saves() ? log_beside(options.model) : "none";
-}
-
 // Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
 void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
   const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
                                                                  {"log", o.logs() ? o.log : ""}};
   for (const auto& [name, output] : outputs)
-    for (const std::string& input : inputs)
-      if (!output.empty() && !input.empty() && input != "-" && same_file(output, input))
+    for (const std::string& input : inputs) {
+      if (output.empty() || input.empty() || input == "-") continue;
+      if (same_file(output, input))
         throw UserError(fmt::format("--{} {}: this is an input of the run; give another name", name, output));
-  if (o.saves() && o.logs() && same_file(o.model, o.log))
+      if (same_file(output + ".part", input))
+        throw UserError(
+            fmt::format("--{0} {1}: while it is written it is {1}.part, an input of the run; give "
+                        "another name",
+                        name, output));
+    }
+  if (o.saves() && o.logs() && !o.model.empty() && !o.log.empty() && same_file(o.model, o.log))
     throw UserError(fmt::format("--log {}: this is the model file too; give another name", o.log));
 }
 
@@ -83,13 +74,7 @@ void require_valid_options(const RunOptions& options) {
 PreparedRun prepare_run(RunOptions options) {
   options.train.check();
   options.preprocess.check();
-  name_outputs(options);
-  for (const std::string& output : {options.model, options.log})
-    if (output == "-")
-      throw UserError("--model and --log take the name of a file or 'none', not '-'; give a name");
-  // Space is not known yet; whether the places exist is.
-  if (options.saves()) require_writable(options.model, 0, "model");
-  if (options.logs() && !is_stream(options.log)) require_writable(options.log, 0, "log");
+  RunOutputs outputs(options);
   require_distinct(
       options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
                 options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
@@ -121,6 +106,8 @@ PreparedRun prepare_run(RunOptions options) {
     logged = read_logged_run(options.replay);
     run.recording = logged->recording;
   }
+  run.outputs = std::move(outputs);
+  run.outputs.claim(options, run.notes);
   const auto start = std::chrono::steady_clock::now();
   const std::size_t threads = options.train.thread_count();
   RawRows train_rows = read_rows(options.train_path, options.read, options.max_rows, threads, run.notes);
@@ -158,7 +145,11 @@ PreparedRun prepare_run(RunOptions options) {
     require_share(rows, options.train.valid_share);
   if (options.train.valid_share > 0 && !options.train.open.any())
     run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
-  if (logged) require_same_data(*logged, run.data);
+  if (options.logs() || logged) {
+    run.data_hash = checksum_text(content_hash(run.data, threads));
+    if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
+  }
+  if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   require_step_shape(options.train, run.data);

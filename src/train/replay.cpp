@@ -38,6 +38,13 @@ Recording recording_of(const std::string& path, std::size_t line, const Json& en
   if (!end.contains("steps") || !end["steps"].is_number_unsigned())
     throw bad_log(path, line, "the end of the run does not say its steps");
   recording.steps = end["steps"];
+  if (recording.steps == 0)
+    throw file_error(
+        path, line,
+        end.value("interrupted", Json()) == true
+            ? "the run was stopped before its first step of training, so there is nothing to repeat"
+            : "the run took no step, so there is nothing to repeat",
+        "train without --replay, or give the log of a run that came to its end");
   if (!end.contains("segments")) return recording;
   const auto bad = [&] {
     return bad_log(path, line, "the segments are no rising steps with a step size each");
@@ -84,6 +91,7 @@ LoggedRun read_logged_run(const std::string& path) {
         throw bad_log(path, number, "the start of the run does not say its options and data");
       run.config = event["config"];
       run.data = event["data"];
+      if (event.contains("valid_data")) run.valid_data = event["valid_data"];
     } else if (kind == "chosen") {
       if (!event.contains("config") || !event["config"].is_object())
         throw bad_log(path, number, "what was chosen is not said");
@@ -130,16 +138,31 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
   return options;
 }
 
-void require_same_data(const LoggedRun& logged, const Dataset& data) {
-  const nlohmann::ordered_json here = data_json(data);
+void require_same_data(const LoggedRun& logged, PreparedRun& run) {
+  const auto refuse = [&](const std::string& why) {
+    throw UserError(fmt::format(
+        "--replay {}: its run had other data: {}; give the files it was trained and validated on, or train "
+        "without --replay",
+        logged.path, why));
+  };
+  const nlohmann::ordered_json here = data_json(run.data);
   for (const char* name : {"rows", "features", "classes", "nonzeros"})
     if (!logged.data.contains(name) || logged.data[name] != Json(here[name]))
-      throw UserError(
-          fmt::format("--replay {}: its run had other data: {} {} there, {} here; give the files it was "
-                      "trained and tested "
-                      "on",
-                      logged.path, logged.data.contains(name) ? logged.data[name].dump() : "no", name,
-                      here[name].dump()));
+      refuse(fmt::format("{} {} there, {} here", logged.data.contains(name) ? logged.data[name].dump() : "no",
+                         name, here[name].dump()));
+  if (!logged.data.contains("hash")) {
+    run.notes.push_back(fmt::format(
+        "--replay {}: this log is of an older truemax and has no hash of its data; that they are as large "
+        "is all that was checked",
+        logged.path));
+    return;
+  }
+  if (logged.data["hash"] != run.data_hash)
+    refuse("as many rows, features, classes and non-zeros, but not the same ones in the same order");
+  const bool had_valid = logged.valid_data.is_object();
+  if (had_valid != run.valid.has_value() ||
+      (had_valid && logged.valid_data.value("hash", Json()) != run.valid_hash))
+    refuse("the validation rows are not the same");
 }
 
 }  // namespace truemax

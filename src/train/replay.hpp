@@ -12,7 +12,7 @@ namespace truemax {
 
 struct LoggedRun {
   std::string path;
-  nlohmann::json config, data;  // of its start
+  nlohmann::json config, data, valid_data;  // of its start; valid_data: null where it had none
   Recording recording;
 };
 
@@ -23,7 +23,7 @@ LoggedRun read_logged_run(const std::string& path);
 // taken over; others are refused.
 RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& given);
 
-// Throws UserError where the data are not those of the logged run.
-void require_same_data(const LoggedRun& logged, const Dataset& data);
+// Throws UserError where the data are not those of the logged run. Notes it where the log cannot tell.
+void require_same_data(const LoggedRun& logged, PreparedRun& run);
 
 }  // namespace truemax

@@ -152,10 +152,10 @@ void RunOptions::describe(OptionTable& table) {
   table.text(
       "model", "FILE", &model,
       "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on where that "
-      "exists.");
+      "exists or another run is about to write it.");
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
-             ".jsonl.");
+             ".jsonl. While the run goes on it is FILE.part.");
   describe_memory_limit(table, &memory_limit);
   table.text(
       "replay", "FILE", &replay,
@@ -213,7 +213,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
 
   std::unique_ptr<RunLog> log;
   if (options.logs()) {
-    log = std::make_unique<RunLog>(options.log);
+    log = std::make_unique<RunLog>(run.outputs.growing_log(), options.log);
     nlohmann::ordered_json start{{"event", "start"},
                                  {"config", run.asked},
                                  {"data", data_json(run.data)},
@@ -221,6 +221,8 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                                  {"read_seconds", run.read_seconds}};
     if (run.test) start["test_data"] = data_json(*run.test);
     if (run.valid) start["valid_data"] = data_json(*run.valid);
+    start["data"]["hash"] = run.data_hash;
+    if (run.valid) start["valid_data"]["hash"] = run.valid_hash;
     log->write(start);
     log->require_whole();
     observers.insert(observers.begin(), log.get());
@@ -247,14 +249,20 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   finished.model = make_model(std::move(state.weights), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
   std::string save_error;
-  // A run that was stopped or diverged at once has learnt nothing that is worth an old model.
-  const bool cut = outcome.interrupted || !outcome.divergence.empty();
+  // A run that was stopped or diverged at once has learnt nothing that is worth an old model, nor its log.
+  // One that diverged later keeps what it had learnt until then, but not in the place of another.
+  const bool diverged = !outcome.divergence.empty(), cut = outcome.interrupted || diverged;
   finished.saved = options.saves() && (!cut || outcome.steps > 0);
+  if (diverged || (cut && outcome.steps == 0))
+    run.outputs.step_aside(diverged ? "diverged" : "stopped", finished.saved);
   if (finished.saved) try {
-      save_model(finished.model, options.model);
+      save_model(finished.model, run.outputs.model());
     } catch (const UserError& error) {
       save_error = error.what();
+      run.outputs.step_aside("failed", false);
     }
+  finished.model_path = finished.saved ? run.outputs.model() : "none";
+  finished.log_path = run.outputs.log();
 
   if (log) {
     nlohmann::ordered_json end{{"event", "end"},
@@ -268,11 +276,14 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
         segments.push_back({{"first_step", s.first_step}, {"step", s.step}});
     }
     if (outcome.kept_best) end["best"] = {{"epoch", outcome.last->epoch}, {"steps", outcome.last->steps}};
-    if (finished.saved && save_error.empty()) end["model"] = options.model;
+    if (finished.saved && save_error.empty()) end["model"] = finished.model_path;
     if (!outcome.divergence.empty()) end["diverged"] = outcome.divergence;
     if (!save_error.empty()) end["error"] = save_error;
     log->write(end);
   }
+  // Also a log that lost its last lines: the older one is not that of this model.
+  run.outputs.publish_log();
+  run.outputs = RunOutputs();
   if (!save_error.empty()) throw UserError(save_error);
   if (log) log->require_whole();
   return finished;

@@ -13,6 +13,7 @@
 #include "model/model.hpp"
 #include "train/automatic.hpp"
 #include "train/options.hpp"
+#include "train/outputs.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
@@ -65,14 +66,17 @@ void require_validation(const TrainOptions& options, bool has_valid);
 Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights);
 
-// What was read, checked and planned; nothing has been written yet.
+// What was read, checked and planned; nothing has been written yet. The names of the outputs are this run's
+// while it lives.
 struct PreparedRun {
   RunOptions options;
+  RunOutputs outputs;
   Dataset data;
   std::optional<Dataset> test, valid;
   std::optional<Recording> recording;  // the run to repeat
   MemoryPlan memory;
-  std::vector<std::string> notes;  // for the user
+  std::string data_hash, valid_hash;  // of the contents, where a log wants them
+  std::vector<std::string> notes;     // for the user
   double read_seconds = 0;
   Stopwatch watch;               // of training; starts with execute_run
   bool automatic = false;        // --method auto
@@ -84,18 +88,21 @@ struct PreparedRun {
 // What the log of a run says of its data.
 nlohmann::ordered_json data_json(const Dataset& data);
 
-// Reads and checks everything; writes nothing. On return options.model and options.log are names or "none".
+// Reads and checks everything; writes nothing but its claims. On return options.model and options.log are
+// names or "none".
 PreparedRun prepare_run(RunOptions options);
 
 struct FinishedRun {
   TrainOutcome outcome;
   Model model;
   bool saved = false;
-  SearchResult search;       // of --method auto; finished: also where there was nothing to search
-  double trial_seconds = 0;  // part of the training time
+  std::string model_path, log_path;  // where they are in the end; "none"
+  SearchResult search;               // of --method auto; finished: also where there was nothing to search
+  double trial_seconds = 0;          // part of the training time
 };
 
-// Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence.
+// Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence, but a
+// diverged one replaces no other. Until all is done, the log is PATH.part.
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& stop);
 

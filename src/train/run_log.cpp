@@ -7,8 +7,9 @@
 
 namespace truemax {
 
-RunLog::RunLog(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "we")) {
-  if (!file_) throw UserError("--log " + path + ": " + std::strerror(errno) + "; choose another place");
+RunLog::RunLog(const std::string& path, const std::string& name)
+    : name_(name.empty() ? path : name), file_(std::fopen(path.c_str(), "we")) {
+  if (!file_) throw UserError("--log " + name_ + ": " + std::strerror(errno) + "; choose another place");
 }
 
 void RunLog::write(const nlohmann::ordered_json& event) {
@@ -16,7 +17,7 @@ void RunLog::write(const nlohmann::ordered_json& event) {
   // Paths need not be UTF-8; what is not is replaced in the log.
   const std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
-    failure_ = "--log " + path_ + ": writing it failed: " + std::strerror(errno) +
+    failure_ = "--log " + name_ + ": writing it failed: " + std::strerror(errno) +
                "; its later lines are missing: make room or choose another place, and run the command again";
 }
 

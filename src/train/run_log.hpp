@@ -12,7 +12,8 @@ namespace truemax {
 
 class RunLog final : public TrainObserver {
  public:
-  explicit RunLog(const std::string& path);  // throws UserError where it cannot be written
+  // `name`: what messages call it, where that is not its path. Throws UserError where it cannot be written.
+  explicit RunLog(const std::string& path, const std::string& name = "");
 
   // A failure is kept until require_whole(): a run must not lose what it learnt because its log has no room.
   void write(const nlohmann::ordered_json& event);
@@ -24,7 +25,7 @@ class RunLog final : public TrainObserver {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string path_, failure_;
+  std::string name_, failure_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

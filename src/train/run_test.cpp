@@ -2,8 +2,10 @@
 #include "train/run.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -152,10 +154,14 @@ TEST_F(WholeRun, TheSameSeedMakesTheSameFileForAnyNumberOfThreads) {
   }
 }
 
-TEST_F(WholeRun, PreparingWritesNothing) {
+TEST_F(WholeRun, PreparingWritesNothingButTheClaimsWhichGoWithTheRun) {
   const std::size_t before = files();
-  const PreparedRun run = prepare_run(options());
+  { const PreparedRun run = prepare_run(options()); }
   EXPECT_EQ(files(), before);
+  const PreparedRun run = prepare_run(options());
+  EXPECT_EQ(files(), before + 2);
+  EXPECT_NE(error_of([&] { prepare_run(options()); }).find("another run"), std::string::npos);
+  EXPECT_EQ(files(), before + 2);
   EXPECT_EQ(run.data.size(), 400U);
   EXPECT_EQ(run.test->size() + run.test->statistics.unseen, 100U);
   EXPECT_EQ(run.memory.weights, Weights::bytes_needed(12, 60));
@@ -168,6 +174,7 @@ TEST_F(WholeRun, ARunStoppedBeforeItsFirstStepLeavesAnOldModelAsItWas) {
   const std::atomic<bool> stop{true};
   const FinishedRun finished = execute_run(run, {}, stop);
   EXPECT_TRUE(finished.outcome.interrupted);
+  EXPECT_EQ(finished.log_path, folder_.path("m.jsonl")) << "named, and free";
   const std::vector<Json> events = read_log(folder_.path("m.jsonl"));
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events.back()["event"], "end");
@@ -191,6 +198,46 @@ TEST_F(WholeRun, ADivergedRunSavesTheFiniteModelBeforeItAndSaysSo) {
   const double largest = load_model(o.model, ~0ULL).weights.largest();
   EXPECT_GT(largest, 0);
   EXPECT_LT(largest, 1e3);
+}
+
+TEST_F(WholeRun, ADivergedRunReplacesNeitherModelNorLog) {
+  folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n");
+  folder_.write("m.safetensors", "the old model");
+  folder_.write("m.jsonl", "the old log");
+  RunOptions o = options();
+  o.train_path = folder_.path("wild.txt"), o.test_path = "";
+  o.train.method = "umax", o.train.visit = Visit::file, o.train.step = 10;
+  const std::size_t before = files();
+  const FinishedRun finished = go(o);
+  ASSERT_NE(finished.outcome.divergence, "");
+  EXPECT_EQ(read_bytes(o.model), "the old model");
+  EXPECT_EQ(read_bytes(o.log), "the old log");
+  EXPECT_EQ(finished.model_path, folder_.path("m-diverged.safetensors"));
+  EXPECT_EQ(finished.log_path, folder_.path("m-diverged.jsonl"));
+  EXPECT_EQ(read_log(finished.log_path).back()["model"], finished.model_path);
+  EXPECT_GT(load_model(finished.model_path, ~0ULL).weights.largest(), 0);
+  EXPECT_EQ(files(), before + 2);
+}
+
+TEST_F(WholeRun, ARunThatCannotSaveLeavesAnOldModelWithItsLog) {
+  folder_.write("m.safetensors", "the old model");
+  folder_.write("m.jsonl", "the old log");
+  RunOptions o = options();
+  o.test_path = "", o.train.eval_every = 0;
+  PreparedRun run = prepare_run(o);
+  const std::atomic<bool> stop{false};
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  getrlimit(RLIMIT_FSIZE, &old);
+  rlimit small = old;
+  small.rlim_cur = 4000;  // room for the log, not for the model
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string message = error_of([&] { execute_run(run, {}, stop); });
+  setrlimit(RLIMIT_FSIZE, &old);
+  EXPECT_NE(message.find("m.safetensors"), std::string::npos) << message;
+  EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), "the old model");
+  EXPECT_EQ(read_bytes(folder_.path("m.jsonl")), "the old log");
+  EXPECT_FALSE(read_log(folder_.path("m-failed.jsonl")).back().contains("model"));
 }
 
 TEST_F(WholeRun, ARunThatDivergesAtOnceLeavesAnOldModelAsItWas) {

@@ -1,0 +1,119 @@
+// Checksums of a model file: damage is met when it is loaded, and files from before them still load.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/checksum.hpp"
+#include "model/model.hpp"
+#include "model/test_support.hpp"
+
+namespace truemax {
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::uint64_t kNoLimit = ~0ULL;
+constexpr std::size_t kFeatures = 3;
+
+class ModelChecksums : public testing::Test {
+ protected:
+  // Names that are escaped in the header, twice: a flipped bit may make another escape of the same name.
+  void SetUp() override {
+    save_model(random_model(1, {kFeatures, true, true, {"a", "b\x1f", "c\"\\", "\xc3\xa9"}}),
+               folder_.path("good"));
+    good_ = read_bytes(folder_.path("good"));
+    std::uint64_t length = 0;
+    std::memcpy(&length, good_.data(), 8);
+    begin_ = 8 + length;
+    header_ = Json::parse(good_.substr(8, length));
+    meta_ = Json::parse(header_["__metadata__"]["truemax"].get<std::string>());
+  }
+  // Empty where the file is taken.
+  std::string error(const std::string& bytes, std::size_t threads = 1) const {
+    std::filesystem::remove(folder_.path("m"));
+    const std::string path = folder_.write("m", bytes);
+    try {
+      load_model(path, kNoLimit, threads);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  // The same tensors behind another header.
+  std::string with_header(const Json& header) const {
+    const std::string text = header.dump();
+    const std::uint64_t length = text.size();
+    std::string bytes(8, '\0');
+    std::memcpy(bytes.data(), &length, 8);
+    return bytes + text + good_.substr(begin_);
+  }
+  TempFolder folder_;
+  std::string good_;
+  std::size_t begin_ = 0;
+  Json header_, meta_;
+};
+
+TEST_F(ModelChecksums, EveryFlippedBitIsRefused) {
+  ASSERT_EQ(error(good_), "");
+  for (std::size_t bit = 0; bit < 8 * good_.size(); ++bit) {
+    std::string bytes = good_;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    const std::string message = error(bytes);
+    EXPECT_EQ(message.find(folder_.path("m")), 0U) << "byte " << bit / 8 << ": '" << message << "'";
+    EXPECT_NE(message.find("; "), std::string::npos) << message;
+  }
+}
+
+TEST_F(ModelChecksums, RowsThatChangedPlacesAreRefusedForAnyNumberOfThreads) {
+  std::string bytes = good_;
+  constexpr std::size_t kRow = kFeatures * sizeof(float);
+  std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(begin_),
+                   bytes.begin() + static_cast<std::ptrdiff_t>(begin_ + kRow),
+                   bytes.begin() + static_cast<std::ptrdiff_t>(begin_ + kRow));
+  for (const std::size_t threads : {1U, 3U}) {
+    EXPECT_EQ(error(good_, threads), "");
+    EXPECT_NE(error(bytes, threads).find("'weight' does not have its checksum"), std::string::npos);
+  }
+}
+
+// As docs/model-file.md has it.
+TEST_F(ModelChecksums, AreSumsOverRowsAndOneOfTheMetadata) {
+  const std::string text = header_["__metadata__"]["truemax"];
+  EXPECT_EQ(header_["__metadata__"]["truemax_checksum"], checksum_text(xxh64(text)));
+  std::uint64_t sum = 0;
+  constexpr std::size_t kRow = kFeatures * sizeof(float);
+  for (std::size_t r = 0; r < 4; ++r) sum += xxh64(good_.substr(begin_ + r * kRow, kRow), r);
+  EXPECT_EQ(meta_["checksums"]["weight"], checksum_text(sum));
+  EXPECT_EQ(meta_["checksums"]["intercept"], checksum_text(xxh64(good_.substr(begin_ + 4 * kRow))));
+}
+
+TEST_F(ModelChecksums, AnotherProgramMayWriteTheHeaderAnew) {
+  const std::string text = header_.dump(2);
+  const std::uint64_t length = text.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  EXPECT_EQ(error(bytes + text + good_.substr(begin_)), "");
+}
+
+TEST_F(ModelChecksums, AFileWithoutThemIsTakenButNotOneThatLostOne) {
+  Json without_own = header_;
+  without_own["__metadata__"].erase("truemax_checksum");
+  EXPECT_NE(error(with_header(without_own)).find("the metadata does not have its checksum"),
+            std::string::npos);
+  Json meta = meta_;
+  meta.erase("checksums");
+  Json only_own = header_;
+  only_own["__metadata__"]["truemax"] = meta.dump();
+  EXPECT_NE(error(with_header(only_own)).find("the metadata does not have its checksum"), std::string::npos);
+  only_own["__metadata__"]["truemax_checksum"] = checksum_text(xxh64(meta.dump()));
+  EXPECT_NE(error(with_header(only_own)).find("checksums"), std::string::npos);
+  Json none = without_own;
+  none["__metadata__"]["truemax"] = meta.dump();
+  EXPECT_EQ(error(with_header(none)), "");
+}
+
+}  // namespace
+}  // namespace truemax

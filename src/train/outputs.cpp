@@ -1,0 +1,125 @@
+#include "train/outputs.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "train/run.hpp"
+
+namespace truemax {
+namespace {
+
+std::string log_beside(const std::string& model) {
+  return std::filesystem::path(model).replace_extension(".jsonl").string();
+}
+
+// A dangling link is there too: it is not to be replaced unasked.
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
+// "out/m.jsonl" with "-diverged": "out/m-diverged.jsonl".
+std::string with_ending(const std::string& path, const std::string& ending) {
+  const std::filesystem::path p(path);
+  return (p.parent_path() / (p.stem().string() + ending + p.extension().string())).string();
+}
+
+UserError taken(const char* option, const std::string& path) {
+  return UserError(fmt::format(
+      "--{} {}: another run that has not ended yet writes there; wait for it, or give another name", option,
+      path));
+}
+
+}  // namespace
+
+bool RunOutputs::claimed(Output& output, const std::string& path) {
+  std::optional<Claim> claim = Claim::take(path);
+  if (!claim) return false;
+  output.path = path;
+  output.claim = std::move(*claim);
+  return true;
+}
+
+RunOutputs::RunOutputs(RunOptions& options) {
+  for (const std::string& output : {options.model, options.log})
+    if (output == "-")
+      throw UserError("--model and --log take the name of a file or 'none', not '-'; give a name");
+  log_beside_model_ = options.log.empty();
+  if (log_beside_model_ && !options.saves()) options.log = "none";
+  if (log_beside_model_ && options.saves() && !options.model.empty()) options.log = log_beside(options.model);
+  log_streams_ = options.logs() && !log_beside_model_ && is_stream(options.log);
+  // Space is not known yet; whether the places exist is.
+  if (options.saves())
+    require_writable(options.model.empty() ? "model.safetensors" : options.model, 0, "model");
+  if (options.logs() && !options.log.empty() && !log_streams_) require_writable(options.log, 0, "log");
+}
+
+void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
+  if (options.model.empty()) {
+    for (int i = 1;; ++i) {
+      const std::string model = i == 1 ? "model.safetensors" : fmt::format("model-{}.safetensors", i);
+      const std::string log = log_beside_model_ ? log_beside(model) : "";
+      if (log.empty() && options.logs() && same_file(model, options.log)) continue;
+      const auto free = [&] { return !is_there(model) && (log.empty() || !is_there(log)); };
+      // Looked at again under the claim: the run that had it may just have ended, and left its files.
+      if (free() && claimed(model_, model) && (log.empty() || claimed(log_, log)) && free()) break;
+      model_ = {}, log_ = {};
+    }
+    options.model = model_.path;
+    if (log_beside_model_) options.log = log_.path;
+  } else if (options.saves() && !claimed(model_, options.model)) {
+    throw taken("model", options.model);
+  }
+  if (log_streams_)
+    log_.path = options.log;
+  else if (options.logs() && !log_.wanted() && !claimed(log_, options.log))
+    throw taken("log", options.log);
+  if ((model_.wanted() && !model_.claim.protects()) ||
+      (log_.wanted() && !log_streams_ && !log_.claim.protects()))
+    notes.emplace_back(
+        "this file system has no locks: runs that write the same names at the same time are not noticed");
+}
+
+const std::string& RunOutputs::growing_log() const {
+  return log_streams_ ? log_.path : log_.claim.part();
+}
+
+void RunOutputs::step_aside(const char* why, bool with_model) {
+  const bool old_model = model_.wanted() && is_there(model_.path);
+  const bool moves_log = log_.wanted() && !log_streams_;
+  const bool old_log = moves_log && is_there(log_.path);
+  // A log that nobody named stays beside its model, and is not to be taken for the log of another.
+  const bool both = log_beside_model_ && (old_model || old_log);
+  const bool model = with_model && model_.wanted() && (old_model || both);
+  const bool log = moves_log && (old_log || both);
+  if (!model && !log) return;
+  for (int i = 1;; ++i) {
+    const std::string ending = i == 1 ? fmt::format("-{}", why) : fmt::format("-{}-{}", why, i);
+    const std::string new_model = with_ending(model_.path, ending), new_log = with_ending(log_.path, ending);
+    const auto free = [&] { return !(model && is_there(new_model)) && !(log && is_there(new_log)); };
+    Output model_there, log_there;
+    if (!free() || (model && !claimed(model_there, new_model)) || (log && !claimed(log_there, new_log)) ||
+        !free())
+      continue;
+    if (model) model_ = std::move(model_there);
+    if (log) log_.path = new_log, other_log_ = std::move(log_there.claim);
+    return;
+  }
+}
+
+void RunOutputs::publish_log() {
+  if (!log_.wanted() || log_streams_) return;
+  const std::string part = log_.claim.part();
+  if (log_.claim.publish(other_log_.part().empty() ? "" : log_.path)) return;
+  const int why = errno;
+  throw UserError(fmt::format("--log {}: renaming it failed: {}; it is in {}: move it from there", log_.path,
+                              std::strerror(why), part));
+}
+
+}  // namespace truemax
