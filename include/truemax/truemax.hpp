@@ -43,11 +43,12 @@ class Model;
 class TRUEMAX_API Data {
  public:
   // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, row-weights,
-  // class-weights, labels, max-features, hash-features, max-rows, normalize, threads.
+  // class-weights, labels, max-features, hash-features, max-rows, normalize, threads, memory-limit.
   static Data read(const std::string& path, const Options& options = {});
   // A file to evaluate a model on: the model's classes, features and preprocessing are used.
   // Options: format, label-file, split, split-column, row-weights, class-weights, max-rows,
-  // unknown-features, threads. The weights of the training data are not taken over.
+  // unknown-features, threads, memory-limit (for model and rows together). The weights of the training data
+  // are not taken over.
   static Data read_for(const Model& model, const std::string& path, const Options& options = {});
 
   // A file to validate a training on `train` on: the classes, features and preprocessing of `train` are used.
@@ -56,6 +57,7 @@ class TRUEMAX_API Data {
 
   std::vector<std::string> notes() const;  // what reading the file was unsure about
   std::size_t rows() const;
+  std::size_t examples() const;  // with labels=all one for each label of a row, else as rows
   std::size_t features() const;
   std::size_t classes() const;
   std::size_t nonzeros() const;
@@ -71,8 +73,9 @@ class TRUEMAX_API Data {
 struct Metrics {
   double log_loss, error, calibration_error;
   double precision_at_1, precision_at_3, precision_at_5;
-  std::uint64_t rows, unseen;
-  double log_loss_error_bar;  // 95%, where the log-loss is an estimate (option eval=sampled); 0: it is exact
+  std::uint64_t rows, unseen;  // rows that were counted; examples that were not: their label is no class
+  double log_loss_error_bar;   // 95%, where the log-loss is an estimate (option eval=sampled); 0: it is exact
+  std::uint64_t examples;      // that were counted: with labels=all one for each label of a row, else as rows
 };
 
 struct Prediction {

@@ -66,9 +66,10 @@ Metrics public_metrics(const truemax::Metrics& m) {
           m.precision[0],
           m.precision[1],
           m.precision[2],
-          m.examples,
+          m.rows,
           m.statistics.unseen,
-          m.estimate ? m.estimate->error_bar : 0.0};
+          m.estimate ? m.estimate->error_bar : 0.0,
+          m.examples};
 }
 
 // Turns evaluations into calls of the user's function.
@@ -99,16 +100,17 @@ std::shared_ptr<Data::Inside> read_more(const std::string& path, const Options& 
   UseOptions use;
   OptionTable table;
   auto inside = std::make_shared<Data::Inside>();
-  use.describe_data(table);
+  use.describe(table);
   describe_row_weights(table, &use.read.row_weights);
   describe_class_weights(table, &inside->class_weights);
   set_options(table, options);
   require_standard_input_once({path}, {use.read.row_weights, class_weight_file(inside->class_weights)});
   inside->row_weights = use.read.row_weights;
   inside->preprocess = preprocess;
-  RawRows rows = read_rows(path, reading(use), use.max_rows, use.thread_count(), inside->notes);
+  const ReadOptions read = reading(use);
+  RawRows rows = read_rows(path, read, use.max_rows, use.thread_count(), inside->notes);
   inside->data = make_test_set(std::move(rows), preprocess, classes, space, use.drops(),
-                               make_class_weights(inside->class_weights, *classes));
+                               make_class_weights(inside->class_weights, *classes, read.memory));
   return inside;
 }
 
@@ -120,7 +122,7 @@ Data Data::read(const std::string& path, const Options& options) {
   return translated([&] {
     ReadOptions read;
     auto inside = std::make_shared<Inside>();
-    std::uint64_t max_rows = 0, threads = 0;
+    std::uint64_t max_rows = 0, threads = 0, memory_limit = 0;
     OptionTable table;
     read.describe(table);
     describe_row_weights(table, &read.row_weights);
@@ -128,10 +130,13 @@ Data Data::read(const std::string& path, const Options& options) {
     inside->preprocess.describe(table);
     describe_max_rows(table, &max_rows);
     describe_threads(table, &threads);
+    describe_memory_limit(table, &memory_limit);
     set_options(table, options);
     require_standard_input_once({path}, {read.row_weights, class_weight_file(inside->class_weights)});
     inside->row_weights = read.row_weights;
     inside->preprocess.check();
+    read.memory = std::make_shared<MemoryBudget>(memory_limit);
+    read.max_features = inside->preprocess.max_features;
     RawRows rows = read_rows(path, read, max_rows, resolve_threads(threads), inside->notes);
     inside->data = make_training_set(std::move(rows), inside->preprocess, 0, inside->class_weights);
     return Data(std::move(inside));
@@ -152,6 +157,7 @@ Data Data::read_beside(const Data& train, const std::string& path, const Options
     const auto read = [&t](const UseOptions& use) {
       ReadOptions reading = use.read;
       if (reading.format == Format::automatic) reading.format = t.data.format;
+      reading.memory = std::make_shared<MemoryBudget>(use.memory_limit);
       return reading;
     };
     return Data(read_more(path, options, t.preprocess, t.data.classes, t.data.space, read));
@@ -162,6 +168,9 @@ std::vector<std::string> Data::notes() const {
   return inside_->notes;
 }
 std::size_t Data::rows() const {
+  return inside_->data.row_count();
+}
+std::size_t Data::examples() const {
   return inside_->data.size();
 }
 std::size_t Data::features() const {
@@ -291,7 +300,7 @@ std::vector<std::vector<Prediction>> Model::predict(const std::string& path, std
   return translated([&] {
     UseOptions use;
     OptionTable table;
-    use.describe_data(table);
+    use.describe(table);
     set_options(table, options);
     const truemax::Model& m = inside_->model;
     std::vector<std::vector<Prediction>> all;

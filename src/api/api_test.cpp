@@ -213,11 +213,21 @@ TEST_F(Api, LimitsMemoryWhereItCan) {
               }),
               HasSubstr("--memory-limit"));
   EXPECT_EQ(Model::load(path("m.safetensors"), {{"memory-limit", "1G"}}).classes(), 2U);
-  const Options limit{{"memory-limit", "1G"}};
-  EXPECT_THAT(message_of([&] { Data::read_for(model, path("train.txt"), limit); }),
-              HasSubstr("there is no option 'memory-limit' here"));
-  EXPECT_THAT(message_of([&] { model.predict(path("train.txt"), 1, limit); }),
-              HasSubstr("there is no option 'memory-limit' here"));
+}
+
+TEST_F(Api, ReadingStopsAtTheMemoryLimit) {
+  const Data data = Data::read(write("train.txt", kRows), libsvm_);
+  const Model model = Model::train(data, {{"epochs", "1"}});
+  std::string text;
+  for (int i = 0; i < 600000; ++i) text += i % 2 == 0 ? "1 1:1 2:2\n" : "2 1:3\n";
+  write("large.txt", text);
+  const Options limit{{"memory-limit", "17M"}, {"format", "libsvm"}};
+  for (const auto& message : {message_of([&] { Data::read(path("large.txt"), limit); }),
+                              message_of([&] { Data::read_for(model, path("large.txt"), limit); }),
+                              message_of([&] { Data::read_beside(data, path("large.txt"), limit); })})
+    EXPECT_THAT(message, AllOf(HasSubstr("large.txt:"), HasSubstr("--memory-limit is 17 MB"),
+                               HasSubstr("--max-rows")));
+  EXPECT_EQ(model.predict(path("large.txt"), 1, limit).size(), 600000U) << "predicted a batch at a time";
 }
 
 TEST_F(Api, TellsWhatReadingWasUnsureAbout) {

@@ -125,14 +125,21 @@ void check(const CompareCommand& command) {
 
 std::vector<PreparedRun> read_all(const CompareCommand& command) {
   std::vector<PreparedRun> runs;
+  // All data sets are in memory at once. Without a limit, those that are there are no longer free anyway.
+  const auto memory = std::make_shared<MemoryBudget>(command.read.memory_limit);
+  std::vector<MemoryCharge> held;
   for (std::size_t i = 0; i < command.paths.size(); ++i) {
     RunOptions options = command.read;
+    options.read.memory = memory;
     options.train_path = command.paths[i];
     if (!command.tests.empty()) options.test_path = command.tests[i];
     options.train = command.common;
     options.model = options.log = "none";
     runs.push_back(prepare_run(std::move(options)));
-    print_notes(runs.back().notes);
+    const PreparedRun& run = runs.back();
+    if (command.read.memory_limit > 0)
+      held.emplace_back(memory, run.data.bytes() + (run.test ? run.test->bytes() : 0));
+    print_notes(run.notes);
   }
   return runs;
 }

@@ -28,9 +28,10 @@ int run_evaluate(const EvaluateCommand& command) {
   require_standard_input_once({use.data_path},
                               {use.read.row_weights, class_weight_file(command.class_weights)});
   const Model model = load_model(use.model_path, use.memory(), use.thread_count());
-  std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes);
+  const ReadOptions read = use.read_for(model);
+  std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
   std::vector<std::string> notes;
-  RawRows rows = read_rows(use.data_path, use.read_for(model), use.max_rows, use.thread_count(), notes);
+  RawRows rows = read_rows(use.data_path, read, use.max_rows, use.thread_count(), notes);
   const Dataset data = make_test_set(std::move(rows), model.preprocess, model.classes, model.space,
                                      use.drops(), std::move(class_weight));
   print_notes(notes);

@@ -63,12 +63,12 @@ template <class T>
 using HugeVector = std::vector<T, HugeAllocator<T>>;
 
 // reserve(), but what was moved is given back piece by piece: a large array is never in memory twice.
-template <class T>
-void reserve_in_place(HugeVector<T>& v, std::size_t capacity) {
+template <class T, class Allocator>
+void reserve_in_place(std::vector<T, Allocator>& v, std::size_t capacity) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (capacity <= v.capacity()) return;
   constexpr std::size_t kPiece = 4 * detail::kHugePage / sizeof(T);
-  HugeVector<T> larger;
+  std::vector<T, Allocator> larger;
   larger.reserve(capacity);
   for (std::size_t at = 0; at < v.size(); at += kPiece) {
     const std::size_t count = std::min(kPiece, v.size() - at);

@@ -86,8 +86,8 @@ double Dataset::nonzeros_per_row() const {
 
 std::size_t Dataset::bytes() const {
   return rows.bytes() + example_row.capacity() * sizeof(RowId) + label.capacity() * sizeof(ClassId) +
-         weight.capacity() * sizeof(double) + label_begin.capacity() * sizeof(std::uint64_t) +
-         label_set.capacity() * sizeof(ClassId) + row_weight.capacity() * sizeof(double) +
+         weight.capacity() * sizeof(double) + label_begin.size() * sizeof(std::uint64_t) +
+         label_set.size() * sizeof(ClassId) + row_weight.capacity() * sizeof(double) +
          class_weight.capacity() * sizeof(double) + part.capacity() * sizeof(RowId);
 }
 

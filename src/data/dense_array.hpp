@@ -37,7 +37,8 @@ void decode_items(const DenseHeader& header, const char* from, std::size_t count
 struct DenseLabels {
   std::vector<std::uint32_t> label;  // of each row: a number of names
   std::vector<std::string> names;
+  MemoryCharge memory;
 };
-DenseLabels read_dense_labels(const std::string& path);
+DenseLabels read_dense_labels(const std::string& path, const std::shared_ptr<MemoryBudget>& memory = nullptr);
 
 }  // namespace truemax

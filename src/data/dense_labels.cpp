@@ -9,6 +9,7 @@
 #include "core/utf8.hpp"
 #include "data/dense_array.hpp"
 #include "data/names.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
 
 namespace truemax {
@@ -32,7 +33,16 @@ void decode_as(const DenseHeader& header, const char* from, std::size_t count, d
 
 class LabelReader {
  public:
-  LabelReader(std::string name, const DenseHeader& header) : name_(std::move(name)), header_(header) {}
+  LabelReader(std::string name, const DenseHeader& header, const std::shared_ptr<MemoryBudget>& memory)
+      : name_(std::move(name)), header_(header), charge_(memory), name_charge_(memory) {}
+
+  // Before `count` items are read: what their numbers and names may take.
+  void make_room(std::size_t count) {
+    grow(label_, count, charge_);
+    const std::size_t most = header_.is_text() ? header_.item_bytes : 20;
+    name_charge_.set(names_.bytes_with(count, most > 15 ? count * (most + 1) : 0));
+  }
+  std::size_t rows() const { return label_.size(); }
 
   void read_item(const char* item) {
     ++row_;
@@ -55,7 +65,13 @@ class LabelReader {
     add(fmt::format("{:.0f}", number == 0 ? 0.0 : number));  // no "-0"
   }
 
-  DenseLabels take() { return {std::move(label_), names_.take_names()}; }
+  DenseLabels take() {
+    DenseLabels labels{std::move(label_), names_.take_names(), std::move(charge_)};
+    const std::uint64_t bytes = name_charge_.bytes();
+    name_charge_.release();
+    labels.memory.add(bytes);
+    return labels;
+  }
 
  private:
   [[noreturn]] void fail(const std::string& found, const std::string& advice) const {
@@ -112,6 +128,7 @@ class LabelReader {
   std::uint64_t row_ = 0;
   std::vector<std::uint32_t> label_;
   NameStore names_;
+  MemoryCharge charge_, name_charge_;
 };
 
 Format format_of_labels(Input& input) {
@@ -158,19 +175,24 @@ void decode_items(const DenseHeader& header, const char* from, std::size_t count
   }
 }
 
-DenseLabels read_dense_labels(const std::string& path) {
-  Input input(path);
+DenseLabels read_dense_labels(const std::string& path, const std::shared_ptr<MemoryBudget>& memory) {
+  Input input(path, memory);
   const DenseHeader header = read_dense_header(input, format_of_labels(input));
   if (header.columns() != 1)
     throw file_error(input.name(), 0, fmt::format("labels of shape {}", header.shape_text()),
                      "labels have one number or text a row: shape (N,) or (N, 1)");
-  LabelReader reader(input.name(), header);
+  LabelReader reader(input.name(), header, memory);
   std::vector<char> buffer(header.item_bytes * std::max<std::size_t>(1, (64 << 10) / header.item_bytes));
   std::uint64_t left = header.rows();
   while (left > 0) {
     const std::size_t count =
         static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size() / header.item_bytes));
     const std::size_t got = input.read(buffer.data(), count * header.item_bytes) / header.item_bytes;
+    try {
+      reader.make_room(got);
+    } catch (const OverBudget& over) {
+      throw memory_error(over, input.name(), 0, counted(reader.rows(), "label"), kMoreMemory);
+    }
     for (std::size_t i = 0; i < got; ++i) reader.read_item(buffer.data() + i * header.item_bytes);
     left -= got;
     if (got < count)

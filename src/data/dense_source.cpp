@@ -6,8 +6,10 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "data/dense_array.hpp"
 #include "data/number.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sources.hpp"
 #include "data/text_piece.hpp"
 
@@ -68,32 +70,55 @@ float checked_value(const Input& input, double item, std::uint64_t row, std::uin
 
 class DenseSource : public RowSource {
  public:
-  DenseSource(Input input, const DenseHeader& header, DenseLabels labels)
-      : input_(std::move(input)), header_(header), reader_(input_, header_), labels_(std::move(labels)) {}
+  DenseSource(Input input, const DenseHeader& header, DenseLabels labels, const StreamOptions& stream)
+      : input_(std::move(input)),
+        header_(header),
+        reader_(input_, header_),
+        labels_(std::move(labels)),
+        stream_(stream),
+        wanted_(stream.max_features > 0 ? stream.max_features : header_.columns()) {}
 
   void read(RawRows& batch, std::uint64_t most) override {
     batch.features = header_.columns();
     batch.declared = true;
     batch.label_names = labels_.names;
-    const std::uint64_t rows = std::min<std::uint64_t>(most, header_.rows() - row_);
-    for (const std::uint64_t end = row_ + rows; row_ < end; ++row_) {
-      read_row(batch.rows);
-      if (!labels_.label.empty()) batch.label.push_back(labels_.label[row_]);
-      batch.label_begin.push_back(batch.label.size());
+    batch.memory = MemoryCharge(stream_.memory);
+    const std::uint64_t first = row_, rows = std::min<std::uint64_t>(most, header_.rows() - row_);
+    try {
+      for (const std::uint64_t end = row_ + rows; row_ < end; ++row_) {
+        if (row_ > first && stream_.batch_bytes > 0 && batch.rows.bytes() >= stream_.batch_bytes) return;
+        read_row(batch);
+        if (!labels_.label.empty()) {
+          grow(batch.label, 1, batch.memory);
+          batch.label.push_back(labels_.label[row_]);
+        }
+        grow(batch.label_begin, 1, batch.memory);
+        batch.label_begin.push_back(batch.label.size());
+      }
+    } catch (const OverBudget& over) {
+      throw memory_error(
+          over, input_.name(), 0, fmt::format("{} of {}", row_, counted(header_.rows(), "row")),
+          fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit",
+                      stream_.max_features > 0 ? "" : ", keep fewer features (--max-features)"));
     }
     if (rows < most) reader_.check_end();
   }
 
  private:
-  void read_row(Csr& rows) {
+  void read_row(RawRows& batch) {
+    Csr& rows = batch.rows;
     std::uint64_t column = 0;
     while (column < header_.columns()) {
       if (ahead_.empty()) ahead_ = reader_.read(~0ULL);
       const std::size_t count =
           static_cast<std::size_t>(std::min<std::uint64_t>(ahead_.size(), header_.columns() - column));
+      grow(rows.index, count, batch.memory);
+      grow(rows.value, count, batch.memory);
       for (const double item : ahead_.first(count)) {
         const float value = checked_value(input_, item, row_, column);
-        if (value != 0.0F) {
+        if (value != 0.0F && column >= wanted_) {
+          ++batch.cut_features;
+        } else if (value != 0.0F) {
           rows.index.push_back(static_cast<FeatureId>(column));
           rows.value.push_back(value);
         }
@@ -101,6 +126,7 @@ class DenseSource : public RowSource {
       }
       ahead_ = ahead_.subspan(count);
     }
+    grow(rows.begin, 1, batch.memory);
     rows.begin.push_back(rows.index.size());
   }
 
@@ -108,31 +134,57 @@ class DenseSource : public RowSource {
   DenseHeader header_;
   ItemReader reader_;
   DenseLabels labels_;
+  StreamOptions stream_;
+  std::uint64_t wanted_;           // columns below this
   std::span<const double> ahead_;  // read, not given out
   std::uint64_t row_ = 0;
 };
 
 // A column-major array has no row complete before its last column: all non-zeros are read, then transposed.
-RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLabels& labels) {
+RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLabels& labels,
+                          const StreamOptions& stream) {
   struct Entry {
     std::uint32_t row;
     FeatureId column;
     float value;
   };
-  std::vector<Entry> entries;
+  const std::uint64_t wanted = stream.max_features > 0 ? stream.max_features : header.columns();
+  HugeVector<Entry> entries;
+  MemoryCharge charge(stream.memory);
+  RawRows all;
+  all.memory = MemoryCharge(stream.memory);
+  const auto refusal = [&](const OverBudget& over, std::uint64_t column) {
+    return memory_error(over, input.name(), 0,
+                        fmt::format("{} of {}", column, counted(header.columns(), "column")),
+                        "save the array in C order (numpy.ascontiguousarray) and read fewer rows of it "
+                        "(--max-rows), or raise --memory-limit");
+  };
   ItemReader reader(input, header);
   std::uint64_t row = 0, column = 0;
   while (column < header.columns()) {
-    for (const double item : reader.read(header.rows() - row)) {
+    const std::span<const double> items = reader.read(header.rows() - row);
+    try {
+      if (column < wanted) grow(entries, items.size(), charge);
+    } catch (const OverBudget& over) {
+      throw refusal(over, column);
+    }
+    for (const double item : items) {
       const float value = checked_value(input, item, row, column);
-      if (value != 0.0F)
+      if (value != 0.0F && column >= wanted)
+        ++all.cut_features;
+      else if (value != 0.0F)
         entries.push_back({static_cast<std::uint32_t>(row), static_cast<FeatureId>(column), value});
       ++row;
     }
     if (row == header.rows()) row = 0, ++column;
   }
   reader.check_end();
-  RawRows all;
+  try {
+    all.memory.set(entries.size() * (sizeof(FeatureId) + sizeof(float)) +
+                   header.rows() * (3 * sizeof(std::uint64_t) + sizeof(std::uint32_t)));
+  } catch (const OverBudget& over) {
+    throw refusal(over, header.columns());
+  }
   all.features = header.columns();
   all.declared = true;
   all.label_names = labels.names;
@@ -148,6 +200,7 @@ RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLa
     all.rows.value[at] = entry.value;
   }
   all.label = labels.label;
+  all.label_begin.reserve(header.rows() + 1);
   for (std::size_t i = 0; i < header.rows(); ++i) all.label_begin.push_back(labels.label.empty() ? 0 : i + 1);
   return all;
 }
@@ -166,22 +219,23 @@ void check_features(const Input& input, const DenseHeader& header) {
 
 }  // namespace
 
-std::unique_ptr<RowSource> open_dense(Input input, Format format,
+std::unique_ptr<RowSource> open_dense(Input input, Format format, const StreamOptions& stream,
                                       const std::function<std::string()>& find_labels) {
   const DenseHeader header = read_dense_header(input, format);
   check_features(input, header);
   const std::string label_path = find_labels();
   DenseLabels labels;
   if (!label_path.empty()) {
-    labels = read_dense_labels(label_path);
+    labels = read_dense_labels(label_path, stream.memory);
     if (labels.label.size() != header.rows())
       throw file_error(input.name(), 0,
                        fmt::format("has {} rows, but {} has {} labels", header.rows(), shown_path(label_path),
                                    labels.label.size()),
                        "name the labels that belong to it by --label-file");
   }
-  if (header.column_major && header.columns() > 1) return give_out(read_column_major(input, header, labels));
-  return std::make_unique<DenseSource>(std::move(input), header, std::move(labels));
+  if (header.column_major && header.columns() > 1)
+    return give_out(read_column_major(input, header, labels, stream));
+  return std::make_unique<DenseSource>(std::move(input), header, std::move(labels), stream);
 }
 
 }  // namespace truemax

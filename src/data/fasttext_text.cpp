@@ -17,8 +17,9 @@ bool is_space(char c) {
 class FasttextParser {
  public:
   explicit FasttextParser(Piece& piece) : piece_(piece), p_(piece.text.data()), end_(p_ + piece.text.size()) {
-    index_ = piece.index.reserve(piece.text.size() / 2 + 1);  // a word takes two bytes at least
-    value_ = piece.value.reserve(piece.text.size() / 2 + 1);
+    const std::size_t words = piece.most_features(2, is_space);  // a word takes two bytes at least
+    index_ = piece.index.reserve(words);
+    value_ = piece.value.reserve(words);
     if (piece.text.find('\0') != std::string_view::npos) check_binary_ = true;
   }
 

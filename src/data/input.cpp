@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -9,11 +10,13 @@
 #include <zstd_errors.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/files.hpp"
 
 namespace truemax {
 namespace {
@@ -25,6 +28,8 @@ class FileSource : public ByteSource {
   explicit FileSource(const std::string& path) : name_(shown_path(path)) {
     if (path == kStandardInput) {
       descriptor_ = STDIN_FILENO;
+      struct stat about {};
+      waits_ = ::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode);
       return;
     }
     descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -36,7 +41,10 @@ class FileSource : public ByteSource {
       ::close(descriptor_);
       throw file_error(name_, 0, "is a directory", "name a file in it");
     }
-    if (S_ISREG(about.st_mode)) size_ = about.st_size;
+    if (S_ISREG(about.st_mode))
+      size_ = about.st_size;
+    else
+      waits_ = true;
   }
   ~FileSource() override {
     if (owned_) ::close(descriptor_);
@@ -55,6 +63,11 @@ class FileSource : public ByteSource {
       throw file_error(name_, 0, fmt::format("cannot be read ({})", std::strerror(errno)), "check the file");
     }
   }
+  bool ready() override {
+    if (!waits_) return true;
+    pollfd state{descriptor_, POLLIN, 0};
+    return ::poll(&state, 1, 0) != 0;  // also at the end, and where reading is going to fail
+  }
   double progress() const override {
     return size_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(size_)) : 0.0;
   }
@@ -70,6 +83,7 @@ class FileSource : public ByteSource {
   std::string name_;
   int descriptor_ = -1;
   bool owned_ = false;
+  bool waits_ = false;  // a pipe, a terminal: bytes come when they come
   std::int64_t size_ = 0, done_ = 0;
 };
 
@@ -92,6 +106,7 @@ class PackedBytes {
   char* data() { return buffer_.data() + used_; }
   std::size_t size() const { return size_ - used_; }
   void skip(std::size_t n) { used_ += n; }
+  bool ready() { return used_ < size_ || from_->ready(); }
   double progress() const { return from_->progress(); }
 
  private:
@@ -104,8 +119,10 @@ constexpr const char* kFetchAgain = "copy or download the file again";
 
 class GzipSource : public ByteSource {
  public:
-  GzipSource(std::string name, std::unique_ptr<ByteSource> from, std::string_view already_read)
-      : name_(std::move(name)), packed_(std::move(from), already_read) {
+  GzipSource(std::string name, std::unique_ptr<ByteSource> from, std::string_view already_read,
+             std::shared_ptr<MemoryBudget> memory)
+      : name_(std::move(name)), packed_(std::move(from), already_read), charge_(std::move(memory)) {
+    charge_.set(kPackedBytes + (64 << 10));  // with zlib's window and tables
     // 16 + 15: a gzip header, the largest window.
     if (inflateInit2(&stream_, 16 + 15) != Z_OK) throw std::bad_alloc();
   }
@@ -137,6 +154,7 @@ class GzipSource : public ByteSource {
       if (made > 0) return made;
     }
   }
+  bool ready() override { return packed_.ready(); }
   double progress() const override { return packed_.progress(); }
 
  private:
@@ -154,16 +172,21 @@ class GzipSource : public ByteSource {
 
   std::string name_;
   PackedBytes packed_;
+  MemoryCharge charge_;
   z_stream stream_{};
   bool inside_ = false, first_member_ = true;
 };
 
 class ZstdSource : public ByteSource {
  public:
-  ZstdSource(std::string name, std::unique_ptr<ByteSource> from, std::string_view already_read)
-      : name_(std::move(name)), packed_(std::move(from), already_read), stream_(ZSTD_createDStream()) {
+  ZstdSource(std::string name, std::unique_ptr<ByteSource> from, std::string_view already_read,
+             std::shared_ptr<MemoryBudget> memory)
+      : name_(std::move(name)),
+        packed_(std::move(from), already_read),
+        memory_(std::move(memory)),
+        charge_(memory_),
+        stream_(ZSTD_createDStream()) {
     if (stream_ == nullptr) throw std::bad_alloc();
-    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 31);  // the most that zstd --long packs with
   }
   ~ZstdSource() override { ZSTD_freeDStream(stream_); }
   ZstdSource(const ZstdSource&) = delete;
@@ -173,26 +196,51 @@ class ZstdSource : public ByteSource {
     while (true) {
       const bool more = packed_.fill();
       if (!more && !inside_) return 0;
+      if (!inside_) allow_window();
       ZSTD_inBuffer in{packed_.data(), more ? packed_.size() : 0, 0};
       ZSTD_outBuffer out{to, size, 0};
       const std::size_t status = ZSTD_decompressStream(stream_, &out, &in);
       if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation) throw std::bad_alloc();
+      if (ZSTD_getErrorCode(status) == ZSTD_error_frameParameter_windowTooLarge &&
+          window_log_ < kLongestWindow)
+        throw file_error(
+            name_, 0,
+            fmt::format("unpacking it takes a window of more than {}, and {} is left to read with",
+                        size_text(std::uint64_t{1} << window_log_), size_text(memory_->left())),
+            "pack it without --long or --ultra, or raise --memory-limit");
       if (ZSTD_isError(status) != 0)
         throw file_error(name_, 0, fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(status)),
                          kFetchAgain);
       packed_.skip(in.pos);
+      if (!inside_) charge_.set(kPackedBytes + ZSTD_sizeof_DStream(stream_));
       inside_ = status != 0;  // 0: a frame is complete and given out
       if (out.pos > 0) return out.pos;
       if (!more && inside_)
         throw file_error(name_, 0, "ends in the middle of its zstd data (truncated or damaged)", kFetchAgain);
     }
   }
+  bool ready() override { return packed_.ready(); }
   double progress() const override { return packed_.progress(); }
 
  private:
+  static constexpr int kLongestWindow = 31;  // the most that zstd --long packs with
+
+  // Before a frame: its header may ask for no larger window than there is memory.
+  void allow_window() {
+    constexpr int kShortestWindow = 10;
+    window_log_ = kLongestWindow;
+    if (memory_)
+      window_log_ = std::clamp(static_cast<int>(std::bit_width(memory_->left() + charge_.bytes())) - 1,
+                               kShortestWindow, kLongestWindow);
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, window_log_);
+  }
+
   std::string name_;
   PackedBytes packed_;
+  std::shared_ptr<MemoryBudget> memory_;
+  MemoryCharge charge_;
   ZSTD_DStream* stream_;
+  int window_log_ = kLongestWindow;
   bool inside_ = false;
 };
 
@@ -207,22 +255,33 @@ bool is_zstd(std::string_view head) {
   return frame || skippable;
 }
 
+// Whether a packed file may begin with these bytes.
+bool may_be_packed(std::string_view head) {
+  if (head.empty() || (head.size() == 1 && head[0] == '\x1f')) return true;
+  const auto begins = [&](std::string_view magic) {
+    return magic.substr(0, head.size() - 1) == head.substr(1);
+  };
+  return (head[0] == '\x28' && begins("\xb5\x2f\xfd")) ||
+         ((head[0] & '\xf0') == '\x50' && begins("\x2a\x4d\x18"));
+}
+
 }  // namespace
 
-Input::Input(const std::string& path) : name_(shown_path(path)) {
+Input::Input(const std::string& path, std::shared_ptr<MemoryBudget> memory) : name_(shown_path(path)) {
   auto file = std::make_unique<FileSource>(path);
   char head[4];
   std::size_t size = 0;
-  while (size < sizeof head) {
+  // No further than packed files begin alike: who types a short line must not have to type another.
+  while (size < sizeof head && may_be_packed({head, size})) {
     const std::size_t got = file->read(head + size, sizeof head - size);
     if (got == 0) break;
     size += got;
   }
   const std::string_view magic(head, size);
   if (is_gzip(magic)) {
-    source_ = std::make_unique<GzipSource>(name_, std::move(file), magic);
+    source_ = std::make_unique<GzipSource>(name_, std::move(file), magic, std::move(memory));
   } else if (is_zstd(magic)) {
-    source_ = std::make_unique<ZstdSource>(name_, std::move(file), magic);
+    source_ = std::make_unique<ZstdSource>(name_, std::move(file), magic, std::move(memory));
   } else {
     source_ = std::move(file);
     front_ = magic;
@@ -246,6 +305,11 @@ std::size_t Input::read(char* to, std::size_t size) {
     done += got;
   }
   return done;
+}
+
+std::size_t Input::read_some(char* to, std::size_t size) {
+  if (front_used_ == front_.size()) return source_->read(to, size);
+  return read(to, std::min(size, front_.size() - front_used_));
 }
 
 void Input::unread(std::string_view bytes) {

@@ -141,7 +141,7 @@ Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::
   require_rows(raw, options, data.statistics);
   data.space = space;
   data.classes = make_classes(raw, options.labels);
-  data.class_weight = make_class_weights(class_weights, *data.classes);
+  data.class_weight = make_class_weights(class_weights, *data.classes, raw.memory.budget());
   add_labels(raw, options.labels, classes_of_names(raw, *data.classes), data);
   data.rows = std::move(raw.rows);
   return data;

@@ -1,10 +1,13 @@
 // Names, each kept once and numbered by first occurrence.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -54,6 +57,7 @@ class NameTable {
       slot = {hash, static_cast<std::uint32_t>(names_.size()), static_cast<std::uint32_t>(name.size())};
       names_.emplace_back(name);
       hashes_.push_back(hash);
+      text_bytes_ += heap_bytes(name.size());
     }
     return slot.number;
   }
@@ -63,6 +67,21 @@ class NameTable {
   std::size_t size() const { return names_.size(); }
   const Text& operator[](std::uint32_t i) const { return names_[i]; }
   std::uint64_t hash(std::uint32_t i) const { return hashes_[i]; }
+  // What the table takes, and what it takes at most while `more` names of `more_text` bytes are added: a
+  // table that grows is there twice for a moment.
+  std::uint64_t bytes() const {
+    return names_.capacity() * sizeof(Text) + hashes_.capacity() * sizeof(std::uint64_t) +
+           slots_.size() * sizeof(Slot) + text_bytes_;
+  }
+  std::uint64_t bytes_with(std::size_t more, std::uint64_t more_text) const {
+    const std::size_t names = names_.size() + more;
+    std::uint64_t sum = bytes() + (is_owner ? more_text + more * kHeapBlock : 0);
+    const auto doubled = [names](std::size_t room) { return std::max(names, 2 * room); };
+    if (names > names_.capacity()) sum += doubled(names_.capacity()) * sizeof(Text);
+    if (names > hashes_.capacity()) sum += doubled(hashes_.capacity()) * sizeof(std::uint64_t);
+    if (names * 2 >= slots_.size()) sum += std::bit_ceil(2 * names + 1) * sizeof(Slot);
+    return sum;
+  }
   std::vector<Text> take_names() {
     auto names = std::move(names_);
     *this = NameTable();
@@ -72,10 +91,18 @@ class NameTable {
   void clear() {
     names_.clear();
     hashes_.clear();
+    text_bytes_ = 0;
     slots_.assign(slots_.size(), Slot{});
   }
 
  private:
+  static constexpr bool is_owner = std::is_same_v<Text, std::string>;
+  static constexpr std::size_t kHeapBlock = 32;  // the least that a text of its own takes
+  static std::uint64_t heap_bytes(std::size_t size) {
+    constexpr std::size_t kInside = 15;  // so much stands in the string itself
+    return is_owner && size > kInside ? (size + kHeapBlock) / 16 * 16 : 0;
+  }
+
   struct Slot {
     std::uint64_t hash = 0;
     std::uint32_t number = kNone;
@@ -105,6 +132,7 @@ class NameTable {
   }
 
   std::vector<Text> names_;
+  std::uint64_t text_bytes_ = 0;  // of names that stand outside of names_
   std::vector<std::uint64_t> hashes_;
   std::vector<Slot> slots_;  // a power of two, at most half full
 };

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "core/memory_budget.hpp"
 #include "core/options.hpp"
 
 namespace truemax {
@@ -26,6 +28,11 @@ struct ReadOptions {
 
   // Not for prediction, so described apart (describe_row_weights).
   std::string row_weights;  // a file with a weight for each row of the data file
+
+  // No options either: what reading may take of the memory, with all that is charged to it already (null:
+  // what is free), and the feature number from which on no value is wanted (0: all are).
+  std::shared_ptr<MemoryBudget> memory;
+  std::uint64_t max_features = 0;
 
   void describe(OptionTable& table);
 };

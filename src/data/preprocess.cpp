@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "data/reading_memory.hpp"
 
 namespace truemax {
 namespace {
@@ -28,13 +29,35 @@ void scale_to_unit(float* value, std::size_t count) {
 
 }  // namespace
 
+// In place: what is kept moves to the front.
 void drop_weightless_rows(RawRows& raw, DataStatistics& statistics) {
   if (std::find(raw.weight.begin(), raw.weight.end(), 0.0) == raw.weight.end()) return;
-  std::vector<std::uint64_t> kept;
-  for (std::size_t i = 0; i < raw.size(); ++i)
-    if (raw.weight[i] > 0) kept.push_back(i);
-  statistics.rows_of_weight_zero += raw.size() - kept.size();
-  raw = gather_rows(raw, kept);
+  RawRows before;  // where the rows stand in the file
+  before.lines.swap(raw.lines);
+  std::uint64_t kept = 0, used = 0, labels_used = 0, begin = 0, label_begin = 0;
+  for (std::size_t i = 0, n = raw.size(); i < n; ++i) {
+    const std::uint64_t end = raw.rows.begin[i + 1], label_end = raw.label_begin[i + 1];
+    if (raw.weight[i] > 0) {
+      if (!before.lines.empty()) raw.mark_line(kept, before.line_of(i));
+      for (std::uint64_t j = begin; j < end; ++j, ++used) {
+        raw.rows.index[used] = raw.rows.index[j];
+        raw.rows.value[used] = raw.rows.value[j];
+      }
+      for (std::uint64_t j = label_begin; j < label_end; ++j) raw.label[labels_used++] = raw.label[j];
+      raw.weight[kept++] = raw.weight[i];
+      raw.rows.begin[kept] = used;
+      raw.label_begin[kept] = labels_used;
+    }
+    begin = end;
+    label_begin = label_end;
+  }
+  statistics.rows_of_weight_zero += raw.size() - kept;
+  raw.rows.begin.resize(kept + 1);
+  raw.rows.index.resize(used);
+  raw.rows.value.resize(used);
+  raw.label_begin.resize(kept + 1);
+  raw.label.resize(labels_used);
+  raw.weight.resize(kept);
 }
 
 void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics) {
@@ -42,6 +65,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
   std::uint64_t used = 0, labels_used = 0, rows_used = 0;  // what is kept moves to the front
   std::vector<LineMark> no_lines;
   raw.lines.swap(no_lines);
+  statistics.cut_features += std::exchange(raw.cut_features, 0);
   std::uint64_t begin = 0, label_begin = 0;
   for (std::size_t i = 0, n = raw.size(); i < n; ++i) {
     const std::uint64_t end = rows.begin[i + 1], label_end = raw.label_begin[i + 1];
@@ -182,27 +206,43 @@ std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts) {
   return rank;
 }
 
-void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data) {
+void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data) {
   const std::size_t rows = raw.size();
-  bool one_each = true, all_weigh_one = true;
+  const std::size_t most = rule == LabelRule::first ? rows : raw.label.size();
+  bool shares = false;  // some row has several examples
+  for (std::size_t i = 0; i < rows && rule == LabelRule::all && !shares; ++i)
+    shares = raw.label_begin[i + 1] - raw.label_begin[i] > 1;
+  const bool weighs = shares || !raw.weight.empty() || !data.class_weight.empty();
+  try {
+    raw.memory.add(most * (sizeof(ClassId) + (shares ? sizeof(RowId) : 0) + (weighs ? sizeof(double) : 0)));
+  } catch (const OverBudget& over) {
+    throw memory_error(over, raw.path, 0, counted(rows, "row"),
+                       fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit",
+                                   shares ? ", take one label of each (--labels first)" : ""));
+  }
   if (std::any_of(raw.weight.begin(), raw.weight.end(), [](double w) { return w != 1; }))
     data.row_weight = raw.weight;
-  data.label_set.reserve(raw.label.size());
-  data.label_begin.reserve(rows + 1);
-  data.label.reserve(rule == LabelRule::first ? rows : raw.label.size());
+  for (std::uint32_t& label : raw.label) label = class_of[label];
+  data.label_set = std::move(raw.label);
+  data.label_begin = std::move(raw.label_begin);
+  data.label.reserve(most);
+  if (weighs) data.weight.reserve(most);
+  bool one_each = true, all_weigh_one = true;
   for (std::size_t i = 0; i < rows; ++i) {
-    const std::uint64_t begin = raw.label_begin[i], end = raw.label_begin[i + 1];
-    for (std::uint64_t j = begin; j < end; ++j) data.label_set.push_back(class_of[raw.label[j]]);
-    data.label_begin.push_back(data.label_set.size());
+    const std::uint64_t begin = data.label_begin[i], end = data.label_begin[i + 1];
     const std::uint64_t examples =
         rule == LabelRule::first ? std::min<std::uint64_t>(1, end - begin) : end - begin;
     for (std::uint64_t j = begin; j < begin + examples; ++j) {
-      const ClassId label = class_of[raw.label[j]];
+      const ClassId label = data.label_set[j];
       if (label == kUnseenClass) {
         ++data.statistics.unseen;
         continue;
       }
-      one_each &= data.label.size() == i;
+      if (one_each && data.label.size() != i) {  // from here on the rows of the examples have to be said
+        one_each = false;
+        data.example_row.reserve(most);
+        for (std::size_t e = 0; e < data.label.size(); ++e) data.example_row.push_back(static_cast<RowId>(e));
+      }
       const double row_weight = raw.weight.empty() ? 1.0 : raw.weight[i];
       const double weight = row_weight / static_cast<double>(examples) * data.weight_of_class(label);
       if (!(weight >= kLeastExample && weight <= kLargestExample))
@@ -212,11 +252,15 @@ void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& 
                          "give row and class weights nearer to 1");
       all_weigh_one &= weight == 1;
       data.label.push_back(label);
-      data.example_row.push_back(static_cast<RowId>(i));
-      data.weight.push_back(weight);
+      if (!one_each) data.example_row.push_back(static_cast<RowId>(i));
+      if (weighs) data.weight.push_back(weight);
     }
   }
-  if (one_each && data.label.size() == rows) data.example_row = {};
+  // Rows behind the last example have none: example i is row i only where there are as many.
+  if (one_each && data.label.size() != rows) {
+    data.example_row.reserve(data.label.size());
+    for (std::size_t e = 0; e < data.label.size(); ++e) data.example_row.push_back(static_cast<RowId>(e));
+  }
   if (all_weigh_one) data.weight = {};
 }
 

@@ -39,8 +39,8 @@ void hash_features(RawRows& raw, std::uint64_t buckets);
 std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);
 
 // Fills label_set, row_weight, and the examples with their rows and weights by the rule and
-// data.class_weight. class_of: the class of each of raw.label_names. Throws UserError where a weight is
-// absurd.
-void add_labels(const RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data);
+// data.class_weight. class_of: the class of each of raw.label_names. Takes the labels out of `raw`. Throws
+// UserError where a weight is absurd, or where there is no memory for the examples.
+void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data);
 
 }  // namespace truemax

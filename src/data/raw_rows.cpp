@@ -34,8 +34,19 @@ RawRows gather_rows(const RawRows& all, const std::vector<std::uint64_t>& chosen
   out.features = all.features;
   out.declared = all.declared;
   out.first_row = all.first_row;
-  std::uint64_t nonzeros = 0;
-  for (const std::uint64_t i : chosen) nonzeros += all.rows.begin[i + 1] - all.rows.begin[i];
+  std::uint64_t nonzeros = 0, labels = 0;
+  for (const std::uint64_t i : chosen) {
+    nonzeros += all.rows.begin[i + 1] - all.rows.begin[i];
+    labels += all.label_begin[i + 1] - all.label_begin[i];
+  }
+  constexpr std::uint64_t kRowBytes = 2 * sizeof(std::uint64_t) + sizeof(double) + sizeof(LineMark);
+  out.memory = MemoryCharge(all.memory.budget());
+  out.memory.set(nonzeros * (sizeof(FeatureId) + sizeof(float)) + labels * sizeof(std::uint32_t) +
+                 chosen.size() * kRowBytes +
+                 (all.label_names.size() + all.words.size()) * sizeof(std::string));
+  out.label_begin.reserve(chosen.size() + 1);
+  out.label.reserve(labels);
+  if (!all.weight.empty()) out.weight.reserve(chosen.size());
   out.rows.begin.reserve(chosen.size() + 1);
   out.rows.index.reserve(nonzeros);
   out.rows.value.reserve(nonzeros);

@@ -8,6 +8,7 @@
 
 #include "core/csr.hpp"
 #include "core/error.hpp"
+#include "core/memory_budget.hpp"
 #include "data/options.hpp"
 
 namespace truemax {
@@ -29,10 +30,12 @@ struct RawRows {
   std::string path;                // as messages call it
   std::vector<std::string> files;  // all that were opened for these rows: labels, split and weights too
   Format format = Format::automatic;
-  std::uint64_t features = 0;   // D: as declared, or the largest feature number + 1 in the file so far
-  bool declared = false;        // the format states D
-  std::uint64_t first_row = 0;  // rows of the file before these
-  std::vector<LineMark> lines;  // text formats: where the rows stand; empty: row numbers are all there is
+  std::uint64_t features = 0;      // D: as declared, or the largest feature number + 1 in the file so far
+  bool declared = false;           // the format states D
+  std::uint64_t first_row = 0;     // rows of the file before these
+  std::vector<LineMark> lines;     // text formats: where the rows stand; empty: row numbers are all there is
+  std::uint64_t cut_features = 0;  // values that were not kept: ReadOptions::max_features
+  MemoryCharge memory;             // what the rows take of the budget of their reading
 
   std::size_t size() const { return rows.rows(); }
   bool has_label(std::size_t i) const { return label_begin[i + 1] > label_begin[i]; }
@@ -44,7 +47,8 @@ struct RawRows {
   UserError error(std::size_t i, std::string_view found, std::string_view advice) const;
 };
 
-// Rows `chosen` of `all`, in that order; names and words stay as they are.
+// Rows `chosen` of `all`, in that order; names and words stay as they are. Charged to the budget of `all`;
+// throws OverBudget.
 RawRows gather_rows(const RawRows& all, const std::vector<std::uint64_t>& chosen);
 
 }  // namespace truemax

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/text.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
 #include "data/sources.hpp"
 
@@ -48,9 +50,27 @@ Paths split_at_comma(const std::string& path) {
   return {path.substr(0, path.find(',')), path.substr(path.find(',') + 1)};
 }
 
-Sniffed sniff(Input& input, Format expected) {
+// `live`: a whole line is enough where more would have to be waited for.
+std::string read_head(Input& input, bool live) {
   std::string head(kSniffBytes, '\0');
-  head.resize(input.read(head.data(), head.size()));
+  if (!live) {
+    head.resize(input.read(head.data(), head.size()));
+    return head;
+  }
+  std::size_t size = 0;
+  bool has_line = false;
+  while (size < head.size() && (!has_line || input.ready())) {
+    const std::size_t got = input.read_some(head.data() + size, head.size() - size);
+    if (got == 0) break;
+    has_line |= std::find(head.data() + size, head.data() + size + got, '\n') != head.data() + size + got;
+    size += got;
+  }
+  head.resize(size);
+  return head;
+}
+
+Sniffed sniff(Input& input, Format expected, bool live) {
+  const std::string head = read_head(input, live);
   input.unread(head);
   return sniff_format(input.name(), head, expected);
 }
@@ -70,6 +90,14 @@ std::string choose_label_file(const Paths& paths, const ReadOptions& options, bo
   return found;
 }
 
+// Moves all weights into their rows.
+void take_weights(RowWeights& weights, RawRows& rows) {
+  rows.weight = std::move(weights.value);
+  const std::uint64_t bytes = weights.memory.bytes();
+  weights.memory.release();
+  rows.memory.add(bytes);
+}
+
 }  // namespace
 
 std::unique_ptr<RowSource> give_out(RawRows rows) {
@@ -79,18 +107,22 @@ std::unique_ptr<RowSource> give_out(RawRows rows) {
 RowStream::RowStream(const std::string& path, const ReadOptions& options, const StreamOptions& stream,
                      std::vector<std::string>& notes) {
   const Paths paths = split_at_comma(path);
-  Input input(paths.features);
+  StreamOptions source = stream;
+  source.memory = options.memory ? options.memory : std::make_shared<MemoryBudget>();
+  // Values of rows that a split or a weight leaves out are not to be counted as cut.
+  source.max_features = options.split.empty() && options.row_weights.empty() ? options.max_features : 0;
+  Input input(paths.features, source.memory);
   files_ = {paths.features};
   name_ = input.name();
   format_ = options.format;
   if (format_ == Format::automatic) {
-    const Sniffed sniffed = sniff(input, options.expected);
+    const Sniffed sniffed = sniff(input, options.expected, stream.live);
     format_ = sniffed.format;
     if (sniffed.may_be_lshtc)
       notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));
   }
   if (format_ == Format::idx || format_ == Format::npy) {
-    source_ = open_dense(std::move(input), format_, [&] {
+    source_ = open_dense(std::move(input), format_, source, [&] {
       files_.push_back(choose_label_file(paths, options, stream.labels_required));
       return files_.back();
     });
@@ -99,10 +131,10 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
       throw file_error(name_, 0,
                        fmt::format("is {} text, which holds its labels itself", format_name(format_)),
                        "leave out --label-file (it is for idx and npy features)");
-    source_ = open_text(std::move(input), format_, stream, notes);
+    source_ = open_text(std::move(input), format_, source, notes);
   }
   if (!options.row_weights.empty()) {
-    weights_ = read_row_weights(options.row_weights);
+    weights_ = read_row_weights(options.row_weights, source.memory);
     files_.push_back(options.row_weights);
   }
   if (!options.split.empty()) {
@@ -110,11 +142,16 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
     source_->read(all, kAll);
     if (weights_) {
       weights_->require_rows(all.size(), name_, false);
-      all.weight = std::move(weights_->value);
+      take_weights(*weights_, all);
       weights_.reset();
     }
-    const auto chosen = read_split(options.split, options.split_column, all.size());
-    source_ = give_out(gather_rows(all, chosen));
+    const auto chosen = read_split(options.split, options.split_column, all.size(), source.memory);
+    try {
+      source_ = give_out(gather_rows(all, chosen));
+    } catch (const OverBudget& over) {
+      throw memory_error(over, name_, 0, fmt::format("{} of {}", chosen.size(), counted(all.size(), "row")),
+                         "give a split of fewer rows, or raise --memory-limit");
+    }
     files_.push_back(options.split);
   }
 }
@@ -133,6 +170,17 @@ RawRows RowStream::next(std::uint64_t most) {
   rows_given_ += batch.size();
   if (weights_) {
     weights_->require_rows(rows_given_, name_, batch.size() == most);
+    if (batch.first_row == 0 && batch.size() < most) {  // all at once: nothing to copy
+      take_weights(*weights_, batch);
+      weights_.reset();
+      return batch;
+    }
+    try {
+      batch.memory.add(batch.size() * sizeof(double));
+    } catch (const OverBudget& over) {
+      throw memory_error(over, name_, 0, counted(batch.size(), "row"),
+                         "read fewer rows (--max-rows), or raise --memory-limit");
+    }
     batch.weight.assign(weights_->value.begin() + static_cast<std::ptrdiff_t>(batch.first_row),
                         weights_->value.begin() + static_cast<std::ptrdiff_t>(rows_given_));
   }

@@ -21,13 +21,21 @@ struct StreamOptions {
   std::size_t window = 2U << 20;
   std::size_t piece = 1U << 20;  // a window is parsed in pieces of this size; the rows do not depend on it
   bool labels_required = true;   // idx and npy: false takes labels only where they are named
+  // Rows are given out as they come, fewer at a time than asked for, where a pipe or a terminal would make
+  // them wait for the next. The rows do not depend on it.
+  bool live = false;
+  std::uint64_t batch_bytes = 0;  // a batch may end early once it takes so much; 0: only by its rows
+  // Filled in from ReadOptions: see there.
+  std::shared_ptr<MemoryBudget> memory;
+  std::uint64_t max_features = 0;
 };
 
 // What a format delivers. One for text, one for dense arrays, one for rows that had to be read at once.
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Appends up to `most` rows to a fresh batch; fewer only at the end of the file.
+  // Appends up to `most` rows to a fresh batch; none only at the end of the file, and fewer only there or
+  // where StreamOptions say so.
   virtual void read(RawRows& batch, std::uint64_t most) = 0;
 };
 

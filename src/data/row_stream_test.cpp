@@ -10,6 +10,7 @@
 namespace truemax {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -26,7 +27,7 @@ TEST(Sniff, TellsTheFormatByTheContent) {
   EXPECT_EQ(sniffed("3,4 5:1\n6 0:1\n"), Format::lshtc);
   EXPECT_EQ(sniffed("3,4 5:1\n"), Format::libsvm);
   EXPECT_EQ(sniffed("# 0:1\n+1 5:1\n"), Format::libsvm);
-  EXPECT_EQ(sniffed("my__label__x 5:1\n"), Format::libsvm);
+  EXPECT_EQ(sniffed("my__label__x 5:1 7:1\ny 5:1\n"), Format::libsvm);
   EXPECT_EQ(sniffed(std::string_view("\0\0\x08\x03\0\0\0\x01", 8)), Format::idx);
   EXPECT_EQ(sniffed("\x93NUMPY\x01"), Format::npy);
 }
@@ -38,6 +39,49 @@ TEST(Sniff, RefusesWhatItDoesNotKnow) {
             "--format (see docs/formats.md)");
   EXPECT_THAT(error_of([] { sniffed(std::string_view("1 1:1\n\0", 7)); }),
               HasSubstr("f: looks like a binary file"));
+}
+
+TEST(Sniff, TextWithATimeInItIsNoLibsvm) {
+  for (const char* text : {"meet 12:30\n", "meet 12:30\ncall 14:15\n", "12:30 meet\n", "meet me 12:30\n"})
+    EXPECT_THAT(error_of([&] { sniffed(text); }),
+                AllOf(HasSubstr("no known format"), HasSubstr("--format libsvm")))
+        << text;
+  EXPECT_EQ(sniffed("1 12:30\n"), Format::libsvm);
+  EXPECT_EQ(sniffed("meet 1:30 2:15\ncall 4:1\n"), Format::libsvm) << "names as labels, several features";
+}
+
+TEST(Sniff, TextForAModelOfWordsIsText) {
+  const auto for_words = [](std::string_view text) {
+    return sniff_format("f", text, Format::fasttext).format;
+  };
+  for (const char* text : {"meet 12:30\n", "meet 12:30 13:30\ncall 14:15\n", "12:30\n", "3 5 6\n",
+                           "5 12:30\n", "1,2,3\n", "a,b\nc,d\n", "1 2 3\n4 5 6\n"})
+    EXPECT_EQ(for_words(text), Format::fasttext) << text;
+  EXPECT_EQ(for_words("1 3:1\n2 4:1\n"), Format::libsvm)
+      << "rows of numbers alone are refused, not taken as words";
+  EXPECT_EQ(for_words("2 9 9\n1 3:1\n2 4:1\n"), Format::xmlrepository);
+}
+
+TEST(Sniff, ForAModelOfNumbersItsFormatDecides) {
+  const auto for_model = [](Format format, std::string_view text) {
+    return sniff_format("f", text, format).format;
+  };
+  EXPECT_EQ(for_model(Format::libsvm, "a 9:1\n"), Format::libsvm);
+  EXPECT_EQ(for_model(Format::libsvm, "7\n"), Format::libsvm) << "a row without features";
+  EXPECT_EQ(for_model(Format::xmlrepository, "7\n"), Format::lshtc);
+}
+
+TEST(Sniff, TablesGetACommandThatConvertsThem) {
+  for (const char* text :
+       {"label,a,b\n1,0.5,2\n2,1,0\n", "1,0.5,2\n2,1,0\n", "5.1,3.5,1.4,setosa\n4.9,3,1.4,x\n",
+        "y\ta\n1\t2\n", "y;a\n1;2,5\n", "text,label\ngood film,pos\n"})
+    EXPECT_THAT(error_of([&] { sniffed(text); }),
+                AllOf(HasSubstr("which is not read"), HasSubstr("python3 -c")))
+        << text;
+  EXPECT_EQ(sniffed("1,5,9 3:0.5\n2,7 4:1\n"), Format::libsvm);
+  EXPECT_EQ(sniffed("1,5,9 0:0.5\n2,7 4:1\n"), Format::lshtc);
+  for (const char* text : {"hello, world\n", "well, yes\nno, never\n"})
+    EXPECT_THAT(error_of([&] { sniffed(text); }), HasSubstr("no known format")) << text;
 }
 
 TEST(Sniff, LooksOnlyAtWholeLines) {

@@ -1,21 +1,35 @@
 // Memory that is not cleared before it is written and never shrinks: what is never used costs nothing.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "core/memory_budget.hpp"
 
 namespace truemax {
 
 template <class T>
 class Scratch {
  public:
-  // Room for `size` items, of which the first `kept` stay as they are.
+  static_assert(std::is_trivially_copyable_v<T>);
+  Scratch() = default;
+  explicit Scratch(std::shared_ptr<MemoryBudget> budget) : charge_(std::move(budget)) {}
+
+  // Room for `size` items, of which the first `kept` stay as they are. Throws OverBudget before it grows.
   T* reserve(std::size_t size, std::size_t kept = 0) {
     if (size > size_) {
-      auto larger = std::make_unique_for_overwrite<T[]>(size);
-      std::copy_n(data_.get(), kept, larger.get());
-      data_ = std::move(larger);
+      if (size > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+      charge_.set(size * sizeof(T));
+      // What is kept is not copied where it is large: the system moves its pages.
+      if (kept == 0) data_.reset(), size_ = 0;
+      T* const larger = static_cast<T*>(std::realloc(data_.get(), size * sizeof(T)));
+      if (larger == nullptr) throw std::bad_alloc();
+      static_cast<void>(data_.release());  // realloc took it
+      data_.reset(larger);
       size_ = size;
     }
     return data_.get();
@@ -23,8 +37,12 @@ class Scratch {
   const T* data() const { return data_.get(); }
 
  private:
-  std::unique_ptr<T[]> data_;
+  struct Free {
+    void operator()(T* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<T, Free> data_;
   std::size_t size_ = 0;
+  MemoryCharge charge_;
 };
 
 }  // namespace truemax

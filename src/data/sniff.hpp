@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/error.hpp"
 #include "data/options.hpp"
 
 namespace truemax {
@@ -23,9 +24,14 @@ struct Sniffed {
 bool looks_like_idx(std::string_view head);
 bool looks_like_npy(std::string_view head);
 
+// What to say of a table: how to make a file of it that can be read. Nothing where the text is no table of
+// columns between commas, semicolons or tabs.
+std::optional<UserError> table_error(const std::string& name, std::string_view text);
+
 // `head`: the first bytes of the file, all of it where it is short. Throws UserError where no format fits.
 // `expected` is the format of the data of the model that the file is for, or automatic; it decides where
-// several would do: rows without a header are then read as those of the model, words as words.
+// several would do: rows without a header are then read as those of the model, words as words. Text for a
+// model of words is text, unless all of it is rows of numbers.
 Sniffed sniff_format(const std::string& name, std::string_view head, Format expected = Format::automatic);
 
 // The first line of an XMLRepository file: rows, features, labels.

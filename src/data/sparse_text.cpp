@@ -62,8 +62,9 @@ class SparseParser {
         p_(piece.text.data()),
         end_(p_ + piece.text.size()) {
     // A feature takes four bytes at least: " 1:1".
-    index_ = piece.index.reserve(piece.text.size() / 4 + 1);
-    value_ = piece.value.reserve(piece.text.size() / 4 + 1);
+    const std::size_t features = piece.most_features(4, [](char c) { return c == ':'; });
+    index_ = piece.index.reserve(features);
+    value_ = piece.value.reserve(features);
   }
 
   void run() {

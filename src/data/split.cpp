@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/text.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sources.hpp"
 #include "data/text_lines.hpp"
 
@@ -28,8 +29,11 @@ std::string_view token_of(std::string_view line, std::uint64_t column, std::uint
 
 class SplitReader {
  public:
-  SplitReader(std::string name, std::uint64_t column, std::uint64_t rows)
-      : name_(std::move(name)), column_(column), seen_at_(rows, 0) {}
+  SplitReader(std::string name, std::uint64_t column, std::uint64_t rows, MemoryCharge memory)
+      : name_(std::move(name)), column_(column), memory_(std::move(memory)) {
+    memory_.set(rows * sizeof(seen_at_[0]));
+    seen_at_.resize(rows, 0);
+  }
 
   void read_line(std::string_view line) {
     ++line_;
@@ -51,9 +55,11 @@ class SplitReader {
       throw file_error(name_, line_, fmt::format("row {} stands here and in line {}", number, seen_at),
                        "name each row once");
     seen_at = line_;
+    grow(chosen_, 1, memory_);
     chosen_.push_back(number - 1);
   }
 
+  std::uint64_t line() const { return line_; }
   std::vector<std::uint64_t> take() {
     if (chosen_.empty()) throw file_error(name_, 0, "holds no row numbers", "check the split file");
     return std::move(chosen_);
@@ -62,25 +68,33 @@ class SplitReader {
  private:
   std::string name_;
   std::uint64_t column_, line_ = 0;
+  MemoryCharge memory_;
   std::vector<std::uint64_t> seen_at_;  // the line of each row's number; 0: none yet
   std::vector<std::uint64_t> chosen_;
 };
 
 }  // namespace
 
-std::vector<std::uint64_t> read_split(const std::string& path, std::uint64_t column, std::uint64_t rows) {
-  Input input(path);
-  LineWindows windows(input, 1 << 20);
-  SplitReader reader(input.name(), column, rows);
-  Scratch<char> buffer;
-  for (auto text = windows.read(buffer); !text.empty(); text = windows.read(buffer)) {
-    while (!text.empty()) {
-      const std::size_t length = text.find('\n');
-      reader.read_line(text.substr(0, length));
-      text.remove_prefix(length + 1);
+std::vector<std::uint64_t> read_split(const std::string& path, std::uint64_t column, std::uint64_t rows,
+                                      const std::shared_ptr<MemoryBudget>& memory) {
+  std::uint64_t line = 0;
+  try {
+    Input input(path, memory);
+    LineWindows windows(input, small_window(memory), memory);
+    SplitReader reader(input.name(), column, rows, MemoryCharge(memory));
+    Scratch<char> buffer(memory);
+    for (auto text = windows.read(buffer); !text.empty(); text = windows.read(buffer)) {
+      while (!text.empty()) {
+        const std::size_t length = text.find('\n');
+        reader.read_line(text.substr(0, length));
+        text.remove_prefix(length + 1);
+        line = reader.line();
+      }
     }
+    return reader.take();
+  } catch (const OverBudget& over) {
+    throw memory_error(over, shown_path(path), line + 1, counted(line, "row number"), kMoreMemory);
   }
-  return reader.take();
 }
 
 }  // namespace truemax

@@ -4,27 +4,39 @@
 
 namespace truemax {
 
-std::string_view LineWindows::read(Scratch<char>& buffer) {
-  std::size_t room = std::max(bytes_, 2 * rest_.size());
+std::string_view LineWindows::read(Scratch<char>& buffer, bool wait) {
+  std::size_t room = std::max(bytes_, rest_size_ + rest_size_ / 2);
   char* text = buffer.reserve(room + 1);  // one more, for the newline that may be missing at the end
-  std::copy(rest_.begin(), rest_.end(), text);
-  std::size_t size = rest_.size();
-  std::size_t searched = size;  // no newline before this place
-  rest_.clear();
+  std::copy_n(rest_.data(), rest_size_, text);
+  std::size_t size = std::exchange(rest_size_, 0);
+  long_line_ = 0;
+  std::size_t end = 0;          // of the last whole line
+  std::size_t searched = size;  // no newline between `end` and this place
   while (!at_end_) {
-    size += input_->read(text + size, room - size);
-    at_end_ = size < room;
-    if (at_end_) break;
-    const std::string_view all(text, size);
-    const std::size_t newline = all.substr(searched).rfind('\n');
-    if (newline != std::string_view::npos) {
-      const std::size_t end = searched + newline + 1;
-      rest_.assign(all.substr(end));
-      return all.substr(0, end);
+    if (live_) {
+      const bool waits = wait && end == 0;
+      if (!waits && !input_->ready()) break;
+      const std::size_t got = input_->read_some(text + size, room - size);
+      size += got;
+      at_end_ = got == 0;
+    } else {
+      size += input_->read(text + size, room - size);
+      at_end_ = size < room;
     }
+    if (at_end_) break;
+    const std::size_t newline = std::string_view(text, size).substr(searched).rfind('\n');
+    if (newline != std::string_view::npos) end = searched + newline + 1;
     searched = size;
-    room *= 2;
+    if (size < room) continue;
+    if (end > 0) break;
+    room += room / 2;
+    long_line_ = size;
     text = buffer.reserve(room + 1, size);
+  }
+  if (!at_end_) {
+    rest_size_ = size - end;
+    std::copy_n(text + end, rest_size_, rest_.reserve(rest_size_));
+    return {text, end};
   }
   if (size > 0 && text[size - 1] != '\n') text[size++] = '\n';
   return {text, size};

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <bit>
 
 #include "core/text.hpp"
 #include "core/utf8.hpp"
@@ -16,17 +16,44 @@ namespace {
 void keep_each_once(std::vector<std::uint32_t>& labels, std::size_t first) {
   constexpr std::size_t kFew = 64;  // so many are compared one by one
   const auto begin = labels.begin() + static_cast<std::ptrdiff_t>(first);
-  std::unordered_set<std::uint32_t> seen;
-  const bool few = labels.size() - first <= kFew;
-  auto to = begin;
-  for (auto from = begin; from != labels.end(); ++from) {
-    const bool is_new = few ? std::find(begin, to, *from) == to : seen.insert(*from).second;
-    if (is_new) *to++ = *from;
+  const std::size_t count = labels.size() - first;
+  if (count <= kFew) {
+    auto to = begin;
+    for (auto from = begin; from != labels.end(); ++from)
+      if (std::find(begin, to, *from) == to) *to++ = *from;
+    labels.erase(to, labels.end());
+    return;
   }
-  labels.erase(to, labels.end());
+  // By label and place, the first of each label stands first; then by place, to keep the order of the file.
+  std::vector<std::uint64_t> places(count);
+  for (std::size_t i = 0; i < count; ++i) places[i] = (std::uint64_t{begin[i]} << 32) | i;
+  std::sort(places.begin(), places.end());
+  const auto last = std::unique(places.begin(), places.end(),
+                                [](std::uint64_t a, std::uint64_t b) { return a >> 32 == b >> 32; });
+  places.erase(last, places.end());
+  for (std::uint64_t& place : places) place = (place << 32) | (place >> 32);
+  std::sort(places.begin(), places.end());
+  std::transform(places.begin(), places.end(), begin,
+                 [](std::uint64_t place) { return static_cast<std::uint32_t>(place); });
+  labels.resize(first + places.size());
 }
 
 }  // namespace
+
+std::uint64_t Piece::bytes() const {
+  constexpr std::uint64_t kMadeName = 64;
+  return (begin.capacity() + label_begin.capacity()) * sizeof(begin[0]) +
+         label.capacity() * sizeof(label[0]) + names.bytes() + words.bytes() + made_names.size() * kMadeName +
+         lines.capacity() * sizeof(lines[0]) + widths.capacity() * sizeof(widths[0]);
+}
+
+// One line may hold any number of labels and words: what it takes is charged before it is parsed to its end.
+void Piece::make_room_for_labels() {
+  constexpr std::size_t kFirst = 1024;
+  const std::size_t room = std::max(kFirst, 2 * label.capacity());
+  if (room > kFirst) charge(room * (sizeof(label[0]) + sizeof(std::uint64_t)));  // the latter: keep_each_once
+  label.reserve(room);
+}
 
 void Piece::clear() {
   begin.assign(1, 0);
@@ -45,6 +72,10 @@ void Piece::clear() {
 std::uint32_t Piece::add_name(NameViews& table, std::string_view name) {
   const std::size_t known = table.size();
   const std::uint32_t number = table.add(name);
+  // At powers of two the tables of names double.
+  constexpr std::size_t kMany = 1U << 15;
+  if (table.size() > known && table.size() >= kMany && std::has_single_bit(table.size()))
+    charge(table.bytes_with(table.size(), 0) - table.bytes());
   if (table.size() > known && !is_utf8(name))
     throw PieceError{line_count, fmt::format("{} is not UTF-8 text", in_quotes(name)),
                      "convert the file, for example with: iconv -f latin1 -t utf-8"};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,16 +58,36 @@ struct Piece {
   bool has_qid = false;
   std::optional<PieceError> error;
 
+  Piece() = default;
+  explicit Piece(const std::shared_ptr<MemoryBudget>& memory)
+      : index(memory), value(memory), charge_(memory) {}
   std::size_t rows() const { return begin.size() - 1; }
+  // So many features at most stand in the text, each with at least `least` bytes and one byte that is a mark.
+  template <class IsMark>
+  std::size_t most_features(std::size_t least, const IsMark& is_mark) const {
+    constexpr std::size_t kLongLine = 8U << 20;  // counting pays where the room itself is large
+    if (text.size() < kLongLine) return text.size() / least + 1;
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_mark)) + 1;
+  }
+  // Charges what the piece takes beside its scratch arrays, and `more` bytes. Throws OverBudget.
+  void charge(std::uint64_t more = 0) { charge_.set(bytes() + more); }
   void clear();
   // Adds a label to the row being read.
-  void add_label(std::uint32_t plain) { label.push_back(plain); }
-  void add_label(std::string_view name) { label.push_back(kPlainLabels + add_name(names, name)); }
+  void add_label(std::uint32_t plain) {
+    if (label.size() == label.capacity()) make_room_for_labels();
+    label.push_back(plain);
+  }
+  void add_label(std::string_view name) { add_label(kPlainLabels + add_name(names, name)); }
   // The number of a name; one that is new must be UTF-8.
   std::uint32_t add_name(NameViews& table, std::string_view name);
   // Ends the row being read: its features end at `features_end`, and each of its labels stays once.
   void end_row(std::uint64_t features_end);
   std::uint64_t line_of(std::uint64_t row) const;
+
+ private:
+  std::uint64_t bytes() const;
+  void make_room_for_labels();
+  MemoryCharge charge_;
 };
 
 // Parses piece.text into the piece, by one of the functions below.

@@ -10,6 +10,7 @@
 
 #include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
 #include "data/sources.hpp"
 #include "data/text_lines.hpp"
@@ -23,8 +24,13 @@ constexpr std::uint64_t kMostRows = std::numeric_limits<RowId>::max();
 // The names of one batch, and where the names of the piece at hand stand in it.
 class BatchNames {
  public:
+  // `later`: bytes that each name will take in what is made of the rows.
+  BatchNames(const std::shared_ptr<MemoryBudget>& memory, std::uint64_t later)
+      : charge_(memory), later_(later) {}
+
   void begin_piece(const NameViews& names) {
     piece_ = &names;
+    make_room();
     map_.assign(names.size(), NameStore::kNone);
   }
   std::uint32_t number_of_name(std::uint32_t i) {
@@ -38,10 +44,40 @@ class BatchNames {
     if (plain_[label] == NameStore::kNone) plain_[label] = names_.add(fmt::format_int(label).str());
     return plain_[label];
   }
-  std::vector<std::string> take() { return names_.take_names(); }
+  std::size_t size() const { return names_.size(); }
+  // The names, and what they take added to the charge.
+  std::vector<std::string> take(MemoryCharge& charge) {
+    std::vector<std::string> names = names_.take_names();
+    const std::uint64_t bytes = charge_.bytes();
+    charge_.release();
+    charge.add(bytes);
+    return names;
+  }
 
  private:
+  // Before the names of a piece are added: what that may take.
+  void make_room() {
+    const auto charge = [this](std::size_t more, std::uint64_t text) {
+      charge_.set(names_.bytes_with(more, text) + (names_.size() + more) * later_);
+    };
+    const auto length_of = [this](std::uint32_t i) { return (*piece_)[i].size() + 1; };
+    try {
+      std::uint64_t text = 0;
+      for (std::uint32_t i = 0; i < piece_->size(); ++i) text += length_of(i);
+      charge(piece_->size(), text);
+    } catch (const OverBudget&) {
+      // Most of them are known by now: only where it comes to it, they are looked up twice.
+      std::size_t more = 0;
+      std::uint64_t text = 0;
+      for (std::uint32_t i = 0; i < piece_->size(); ++i)
+        if (names_.find((*piece_)[i]) == NameStore::kNone) ++more, text += length_of(i);
+      charge(more, text);
+    }
+  }
+
   NameStore names_;
+  MemoryCharge charge_;
+  std::uint64_t later_;
   const NameViews* piece_ = nullptr;
   std::vector<std::uint32_t> map_;    // of the piece's names
   std::vector<std::uint32_t> plain_;  // of labels that stand for themselves
@@ -51,12 +87,22 @@ class TextSource : public RowSource {
  public:
   TextSource(Input input, Format format, const StreamOptions& stream, std::vector<std::string>& notes)
       : input_(std::move(input)),
+        stream_(stream),
         threads_(std::max<std::size_t>(1, stream.threads)),
-        windows_(input_, threads_ * stream.window),
-        piece_bytes_(std::max<std::size_t>(1, stream.piece)),
-        notes_(&notes) {
+        window_bytes_(bounded_window(stream, threads_)),
+        windows_(input_, window_bytes_, stream.memory, stream.live),
+        piece_bytes_(std::clamp<std::size_t>(window_bytes_ / (2 * threads_), 1,
+                                             std::max<std::size_t>(1, stream.piece))),
+        notes_(&notes),
+        window_(stream.memory),
+        next_(stream.memory) {
     rules_.format = format;
-    read_ahead();
+    try {
+      read_ahead(true);
+    } catch (const OverBudget& over) {
+      read_failure_ = std::current_exception();
+      throw refusal(over);
+    }
     if (next_text_.substr(0, kByteOrderMark.size()) == kByteOrderMark)
       next_text_.remove_prefix(kByteOrderMark.size());
     if (format == Format::xmlrepository) read_header();
@@ -65,26 +111,69 @@ class TextSource : public RowSource {
   void read(RawRows& batch, std::uint64_t most) override {
     batch.path = input_.name();
     batch.format = rules_.format;
-    BatchNames labels, words;
-    while (batch.size() < most) {
-      if (piece_ == piece_count_) {
-        if (!parse_window()) break;
-        make_room(batch, most);
-      }
-      append_rows(batch, most, labels, words);
+    batch.memory = MemoryCharge(stream_.memory);
+    try {
+      read_batch(batch, most);
+    } catch (const OverBudget& over) {
+      throw refusal(over);
     }
-    batch.label_names = labels.take();
-    batch.words = words.take();
     if (header_) {
       batch.features = header_->features;
       batch.declared = true;
     } else {
       batch.features = rules_.format == Format::fasttext ? batch.words.size() : features_;
     }
-    if (batch.size() < most) check_row_count();
+    if (at_end_) check_row_count();
   }
 
  private:
+  // What a window takes in all, parsed, is some ten times its text, rarely more: a part of what is left.
+  static std::size_t bounded_window(const StreamOptions& stream, std::size_t threads) {
+    constexpr std::uint64_t kLeast = 1U << 16, kShare = 64;
+    const std::uint64_t wanted = std::max<std::uint64_t>(1, threads * stream.window);
+    return static_cast<std::size_t>(
+        stream.memory ? std::min(wanted, std::max(kLeast, stream.memory->left() / kShare)) : wanted);
+  }
+
+  void read_batch(RawRows& batch, std::uint64_t most) {
+    // Classes are listed twice, by name and by number; words are counted and sorted.
+    constexpr std::uint64_t kLaterClass = 144, kLaterWord = 48;
+    BatchNames labels(stream_.memory, kLaterClass), words(stream_.memory, kLaterWord);
+    while (batch.size() < most) {
+      if (piece_ == piece_count_) {
+        if (batch.size() > 0 && (batch_is_full(batch) || next_would_wait())) break;
+        at_end_ = !parse_window();
+        if (at_end_) break;
+        make_room(batch, most);
+      }
+      append_rows(batch, most, labels, words);
+    }
+    batch.label_names = labels.take(batch.memory);
+    batch.words = words.take(batch.memory);
+  }
+
+  bool batch_is_full(const RawRows& batch) const {
+    return stream_.batch_bytes > 0 && batch.rows.bytes() >= stream_.batch_bytes;
+  }
+
+  // A live input that has no whole line yet.
+  bool next_would_wait() {
+    if (!stream_.live || !next_text_.empty() || windows_.at_end() || read_failure_) return false;
+    read_ahead(false);
+    return next_text_.empty() && !windows_.at_end();
+  }
+
+  UserError refusal(const OverBudget& over) const {
+    if (read_failure_ && windows_.long_line() > 0)
+      return memory_error(over, input_.name(), line_,
+                          fmt::format("{} of this line", size_text(windows_.long_line())),
+                          "write one row a line, or raise --memory-limit");
+    const bool cuts = rules_.format != Format::fasttext && stream_.max_features == 0;
+    return memory_error(over, input_.name(), line_, counted(rows_done_, "row"),
+                        fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit",
+                                    cuts ? ", keep fewer features (--max-features)" : ""));
+  }
+
   void read_header() {
     const std::string_view line = next_text_.substr(0, next_text_.find('\n'));
     header_ = parse_xml_header(line);
@@ -96,7 +185,7 @@ class TextSource : public RowSource {
       throw file_error(input_.name(), 1, fmt::format("header declares {} features", header_->features),
                        fmt::format("at most {} are possible", kMostFeatures));
     next_text_.remove_prefix(line.size() + 1);
-    if (next_text_.empty()) read_ahead();  // the window held the header alone
+    if (next_text_.empty()) read_ahead(!stream_.live);  // the window held the header alone
     line_ = 2;
     rules_.features = header_->features;
     rules_.labels = header_->labels;
@@ -109,6 +198,7 @@ class TextSource : public RowSource {
   // Parses the window read ahead and reads the next one meanwhile; false at the end of the file.
   bool parse_window() {
     if (read_failure_) std::rethrow_exception(read_failure_);
+    if (stream_.live && next_text_.empty() && !windows_.at_end()) read_ahead(true);
     progress_ = next_progress_;
     std::swap(window_, next_);
     cut_pieces(next_text_);
@@ -119,16 +209,18 @@ class TextSource : public RowSource {
         return;
       }
       try {
-        read_ahead();
+        read_ahead(!stream_.live);
       } catch (...) {
         read_failure_ = std::current_exception();  // an error in the rows before it comes first
       }
     });
+    for (std::size_t i = 0; i < piece_count_; ++i) pieces_[i].charge();
     return true;
   }
 
-  void read_ahead() {
-    next_text_ = windows_.read(next_);
+  void read_ahead(bool wait) {
+    next_text_ = {};
+    next_text_ = wait ? windows_.read(next_) : windows_.read_ready(next_);
     next_progress_ = input_.progress();
   }
 
@@ -141,12 +233,18 @@ class TextSource : public RowSource {
       nonzeros += pieces_[i].begin.back();
       labels += pieces_[i].label.size();
     }
-    if (rows == 0 || progress_ <= 0.0) return;
+    // The rows themselves, what is made of their labels, and the last huge page of two arrays.
+    constexpr std::uint64_t kRowBytes = 2 * sizeof(std::uint64_t) + sizeof(RowId), kRounding = 4U << 20;
+    batch.memory.set(rows * kRowBytes + nonzeros * (sizeof(FeatureId) + sizeof(float)) +
+                     labels * sizeof(std::uint32_t) + batch.lines.capacity() * sizeof(LineMark) +
+                     std::min(kRounding, nonzeros * sizeof(FeatureId)));
+    if (rows == 0) return;
     // A little more than the share read so far says, since the rest may be denser; never more than the rows
     // asked for; and not by a factor that a first short look cannot bear.
     constexpr double kMostTimes = 64;
-    const double times =
-        std::min({1.02 / progress_, static_cast<double>(most) / static_cast<double>(rows), kMostTimes});
+    constexpr double kUnknownTimes = 1.5;  // of an input whose end is not known
+    const double times = std::min({progress_ > 0 ? 1.02 / progress_ : kUnknownTimes,
+                                   static_cast<double>(most) / static_cast<double>(rows), kMostTimes});
     const auto reserve = [times](auto& v, std::uint64_t size) {
       const auto scaled = [size](double by) {
         return static_cast<std::size_t>(static_cast<double>(size) * by) + 2;
@@ -154,10 +252,7 @@ class TextSource : public RowSource {
       if (scaled(std::min(times, 1.0)) <= v.capacity()) return;
       // Where it fell short, not bit by bit.
       const std::size_t room = std::max(scaled(times), v.capacity() + v.capacity() / 4);
-      if constexpr (requires { reserve_in_place(v, room); })
-        reserve_in_place(v, room);
-      else
-        v.reserve(room);
+      reserve_in_place(v, room);
     };
     reserve(batch.rows.begin, rows);
     reserve(batch.rows.index, nonzeros);
@@ -171,7 +266,7 @@ class TextSource : public RowSource {
     piece_row_ = 0;
     while (!text.empty()) {
       const std::size_t newline = text.find('\n', std::min(piece_bytes_, text.size()) - 1);
-      if (piece_count_ == pieces_.size()) pieces_.emplace_back();
+      if (piece_count_ == pieces_.size()) pieces_.emplace_back(stream_.memory);
       pieces_[piece_count_].begins_file = line_ == 1 && piece_count_ == 0;
       pieces_[piece_count_++].text = text.substr(0, newline + 1);
       text.remove_prefix(newline + 1);
@@ -197,6 +292,7 @@ class TextSource : public RowSource {
       notes_->push_back(fmt::format("{}: qid:number is ignored", input_.name()));
     }
     piece_row_ = to;
+    rows_done_ = row_;
     // An error behind the last row asked for is no one's concern.
     if (to < piece.rows() || (piece.error && batch.size() == most)) return;
     if (piece.error)
@@ -232,18 +328,40 @@ class TextSource : public RowSource {
                        BatchNames& words) {
     Csr& rows = batch.rows;
     const std::uint64_t first = piece.begin[from], last = piece.begin[to], shift = rows.index.size() - first;
+    if (stream_.max_features > 0 && rules_.format != Format::fasttext)
+      return append_wanted(batch, piece, from, to);
     for (std::uint64_t i = from; i < to; ++i) rows.begin.push_back(piece.begin[i + 1] + shift);
     rows.value.insert(rows.value.end(), piece.value.data() + first, piece.value.data() + last);
     if (rules_.format != Format::fasttext) {
       rows.index.insert(rows.index.end(), piece.index.data() + first, piece.index.data() + last);
-      for (const Piece::Width& width : piece.widths)
-        if (width.row < to) features_ = std::max(features_, width.features);
+      note_widths(piece, to);
       return;
     }
     words.begin_piece(piece.words);
     for (std::uint64_t j = first; j < last; ++j)
       rows.index.push_back(words.number_of_name(piece.index.data()[j]));
     sort_each_row(rows, rows.rows() - (to - from));
+  }
+
+  void note_widths(const Piece& piece, std::uint64_t to) {
+    for (const Piece::Width& width : piece.widths)
+      if (width.row < to) features_ = std::max(features_, width.features);
+  }
+
+  // Values of features that no one wants are counted and never stored.
+  void append_wanted(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to) {
+    Csr& rows = batch.rows;
+    for (std::uint64_t i = from; i < to; ++i) {
+      const FeatureId *const first = piece.index.data() + piece.begin[i], *const last = piece.index.data() +
+                                                                                        piece.begin[i + 1];
+      const FeatureId* const end = std::lower_bound(first, last, stream_.max_features);
+      const float* const value = piece.value.data() + piece.begin[i];
+      rows.index.insert(rows.index.end(), first, end);
+      rows.value.insert(rows.value.end(), value, value + (end - first));
+      rows.begin.push_back(rows.index.size());
+      batch.cut_features += static_cast<std::uint64_t>(last - end);
+    }
+    note_widths(piece, to);
   }
 
   // Numbers of a piece ascend in its rows; those of the batch need not.
@@ -280,7 +398,8 @@ class TextSource : public RowSource {
   }
 
   Input input_;
-  std::size_t threads_;
+  StreamOptions stream_;
+  std::size_t threads_, window_bytes_;
   LineWindows windows_;
   TextRules rules_;
   std::size_t piece_bytes_;
@@ -296,8 +415,10 @@ class TextSource : public RowSource {
   std::uint64_t piece_row_ = 0;              // first row of the piece at hand that was not given out
   std::uint64_t line_ = 1;                   // of the piece's first line
   std::uint64_t row_ = 0;                    // rows given out
+  std::uint64_t rows_done_ = 0;              // the same, without those of the piece that is being appended
   std::uint64_t features_ = 0;               // largest feature number + 1 in them
   bool noted_qid_ = false;
+  bool at_end_ = false;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "data/dense_array.hpp"
 #include "data/input.hpp"
 #include "data/number.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
 #include "data/text_lines.hpp"
 
@@ -27,24 +28,33 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// Calls line(number, text) for each line, without its newline and a byte order mark.
 template <class Line>
-void for_each_line(Input& input, const Line& line) {
-  LineWindows windows(input, 1 << 20);
-  Scratch<char> buffer;
-  std::uint64_t number = 0;
+void each_line(LineWindows& windows, Scratch<char>& buffer, std::uint64_t& number, const Line& line) {
   for (auto text = windows.read(buffer); !text.empty(); text = windows.read(buffer)) {
     while (!text.empty()) {
       const std::size_t length = text.find('\n');
       std::string_view content = text.substr(0, length);
       constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-      if (++number == 1 && content.substr(0, 3) == kByteOrderMark) content.remove_prefix(3);
-      line(number, content);
+      if (number == 0 && content.substr(0, 3) == kByteOrderMark) content.remove_prefix(3);
+      line(number + 1, content);
+      ++number;
       text.remove_prefix(length + 1);
     }
   }
 }
 
+// Calls line(number, text) for each line, without its newline and a byte order mark.
+template <class Line>
+void for_each_line(Input& input, const std::shared_ptr<MemoryBudget>& memory, const Line& line) {
+  LineWindows windows(input, small_window(memory), memory);
+  Scratch<char> buffer(memory);
+  std::uint64_t number = 0;
+  try {
+    each_line(windows, buffer, number, line);
+  } catch (const OverBudget& over) {
+    throw memory_error(over, input.name(), number + 1, counted(number, "line"), kMoreMemory);
+  }
+}
 // Why a number cannot be a weight; empty where it can.
 std::string what_is_wrong_with_weight(double value) {
   if (!std::isfinite(value)) return "is not finite";
@@ -74,11 +84,12 @@ double parse_weight(const std::string& path, std::uint64_t line, std::string_vie
   return value == 0 ? 0.0 : value;  // no -0
 }
 
-RowWeights read_text(Input& input) {
+RowWeights read_text(Input& input, const std::shared_ptr<MemoryBudget>& memory) {
   RowWeights weights;
+  weights.memory = MemoryCharge(memory);
   weights.path = input.name();
   std::uint64_t empty_line = 0;  // the first of those behind the last weight
-  for_each_line(input, [&](std::uint64_t number, std::string_view line) {
+  for_each_line(input, memory, [&](std::uint64_t number, std::string_view line) {
     const std::size_t comment = line.find('#');
     const std::string_view token = trimmed(line.substr(0, comment));
     if (token.empty()) {
@@ -88,6 +99,7 @@ RowWeights read_text(Input& input) {
     if (empty_line != 0)
       throw file_error(weights.path, empty_line, "empty line between weights",
                        "give every row its weight, 0 for a row to leave out");
+    grow(weights.value, 1, weights.memory);
     weights.value.push_back(parse_weight(weights.path, number, token, kOneNumberALine));
     weights.last_line = number;
   });
@@ -95,8 +107,9 @@ RowWeights read_text(Input& input) {
   return weights;
 }
 
-RowWeights read_array(Input& input) {
+RowWeights read_array(Input& input, const std::shared_ptr<MemoryBudget>& memory) {
   RowWeights weights;
+  weights.memory = MemoryCharge(memory);
   weights.path = input.name();
   const DenseHeader header = read_dense_header(input, Format::npy);
   if (header.shape.size() != 1 || header.is_text())
@@ -110,6 +123,11 @@ RowWeights read_array(Input& input) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left, part.size()));
     const std::size_t got = input.read(buffer.data(), count * header.item_bytes) / header.item_bytes;
     decode_items(header, buffer.data(), got, part.data());
+    try {
+      grow(weights.value, got, weights.memory);
+    } catch (const OverBudget& over) {
+      throw memory_error(over, weights.path, 0, counted(weights.value.size(), "weight"), kMoreMemory);
+    }
     for (std::size_t i = 0; i < got; ++i) {
       const std::string wrong = what_is_wrong_with_weight(part[i]);
       if (!wrong.empty())
@@ -141,13 +159,14 @@ std::vector<double> balanced_weights(const ClassList& classes) {
   return weights;
 }
 
-std::vector<double> read_class_weights(const std::string& path, const ClassList& classes) {
+std::vector<double> read_class_weights(const std::string& path, const ClassList& classes,
+                                       const std::shared_ptr<MemoryBudget>& memory) {
   constexpr const char* kAdvice = "write lines of a class, a blank and its weight, a number above 0";
-  Input input(path);
+  Input input(path, memory);
   std::vector<double> weights(classes.size(), 1.0);
   std::vector<std::uint64_t> seen_at(classes.size(), 0);
   bool any = false;
-  for_each_line(input, [&](std::uint64_t number, std::string_view line) {
+  for_each_line(input, memory, [&](std::uint64_t number, std::string_view line) {
     line = trimmed(line);
     if (line.empty()) return;
     // The last word is the weight: names of classes may hold blanks.
@@ -192,12 +211,12 @@ void RowWeights::require_rows(std::uint64_t rows, const std::string& data, bool 
                    "give one weight for each row of the data file");
 }
 
-RowWeights read_row_weights(const std::string& path) {
-  Input input(path);
+RowWeights read_row_weights(const std::string& path, const std::shared_ptr<MemoryBudget>& memory) {
+  Input input(path, memory);
   char head[8];
   const std::size_t size = input.read(head, sizeof head);
   input.unread({head, size});
-  return looks_like_npy({head, size}) ? read_array(input) : read_text(input);
+  return looks_like_npy({head, size}) ? read_array(input, memory) : read_text(input, memory);
 }
 
 std::string class_weight_file(const std::string& what) {
@@ -212,10 +231,11 @@ void require_standard_input_once(const std::vector<std::string>& data,
     throw UserError("standard input can be read once only; name a file for the weights");
 }
 
-std::vector<double> make_class_weights(const std::string& what, const ClassList& classes) {
+std::vector<double> make_class_weights(const std::string& what, const ClassList& classes,
+                                       const std::shared_ptr<MemoryBudget>& memory) {
   if (what.empty()) return {};
   std::vector<double> weights =
-      what == kBalanced ? balanced_weights(classes) : read_class_weights(what, classes);
+      what == kBalanced ? balanced_weights(classes) : read_class_weights(what, classes, memory);
   if (std::all_of(weights.begin(), weights.end(), [](double w) { return w == 1; })) weights.clear();
   return weights;
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/memory_budget.hpp"
 #include "data/dataset.hpp"
 
 namespace truemax {
@@ -16,6 +18,7 @@ struct RowWeights {
   std::string path;             // as messages call it
   std::vector<double> value;    // of each row of the data file
   std::uint64_t last_line = 0;  // where the last weight stands; 0: an array
+  MemoryCharge memory;
 
   // That there is a weight for each of the `rows` rows of `data`, or for more where `more` rows may follow.
   // Throws UserError.
@@ -23,11 +26,12 @@ struct RowWeights {
 };
 
 // One number a line, or a one-dimensional npy array. Throws UserError with file and line.
-RowWeights read_row_weights(const std::string& path);
+RowWeights read_row_weights(const std::string& path, const std::shared_ptr<MemoryBudget>& memory = nullptr);
 
 // `what`: empty for none, "balanced", or a file of lines `class weight`. The weights by class id; empty where
 // all are 1. Throws UserError with file and line, also for a class that is not in `classes`.
-std::vector<double> make_class_weights(const std::string& what, const ClassList& classes);
+std::vector<double> make_class_weights(const std::string& what, const ClassList& classes,
+                                       const std::shared_ptr<MemoryBudget>& memory = nullptr);
 
 inline constexpr const char* kBalanced = "balanced";
 // The file that --class-weights names; empty where it names none.

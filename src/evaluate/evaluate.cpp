@@ -38,6 +38,7 @@ class Tally {
     ++examples_;
   }
 
+  void count_row(bool has_examples) { counted_rows_ += has_examples ? 1 : 0; }
   void add_row(double weight, const Hits& hits) {
     rows_ += weight;
     for (std::size_t i = 0; i < hits.size(); ++i) hits_[i] += weight * static_cast<double>(hits[i]);
@@ -51,6 +52,7 @@ class Tally {
     }
     for (std::size_t i = 0; i < hits_.size(); ++i) hits_[i] += other.hits_[i];
     examples_ += other.examples_;
+    counted_rows_ += other.counted_rows_;
   }
 
   // How many of the first k best classes are labels, for each k of kPrecisionAt.
@@ -73,6 +75,7 @@ class Tally {
     Metrics m;
     m.statistics = statistics;
     m.examples = examples_;
+    m.rows = counted_rows_;
     if (weight_ > 0) {
       m.log_loss = loss_ / weight_;
       m.error = wrong_ / weight_;
@@ -91,7 +94,7 @@ class Tally {
   std::array<Bin, kCalibrationBins> bins_{};
   std::array<double, kPrecisionAt.size()> hits_{};
   double rows_ = 0;  // the sum of their weights
-  std::uint64_t examples_ = 0;
+  std::uint64_t examples_ = 0, counted_rows_ = 0;
 };
 
 // The first example of `row` or of a later one: examples stand in the order of their rows.
@@ -123,6 +126,7 @@ void count_slice(const Weights& weights, const Dataset& data, const PassResult& 
       const double confidence = highest == pass.highest[r] ? 1 / pass.excess[r]  // exp(0) is 1
                                                            : pass.probability(r, highest);
       tally.add_row(data.weight_of_row(row), Tally::count_hits(data.labels_of_row(row), best));
+      tally.count_row(example < data.size() && data.row_of(example) == row);
       for (; example < data.size() && data.row_of(example) == row; ++example) {
         const ClassId y = data.label[example];
         const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
@@ -225,9 +229,11 @@ Metrics evaluate_class_frequencies(const Dataset& data) {
   for (std::size_t place = 0; place < data.row_count(); ++place)
     tally.add_row(data.weight_of_row(data.row_at(place)),
                   Tally::count_hits(data.labels_of_row(data.row_at(place)), best));
-  for (std::size_t i = 0; i < data.size(); ++i)
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    tally.count_row(i == 0 || data.row_of(i) != data.row_of(i - 1));
     tally.add_example(data.example_weight(i), std::log(total / share[data.label[i]]),
                       data.label[i] == best[0], share[best[0]] / total);
+  }
   return tally.finish(data.statistics);
 }
 
@@ -245,7 +251,8 @@ std::string Estimate::to_text() const {
 
 nlohmann::json Metrics::to_json() const {
   nlohmann::json json{{"log_loss", log_loss},
-                      {"rows", examples},
+                      {"rows", rows},
+                      {"examples", examples},
                       {"unseen", statistics.unseen},
                       {"rows_of_weight_zero", statistics.rows_of_weight_zero},
                       {"rows_without_label", statistics.rows_without_label},
@@ -289,7 +296,8 @@ std::string Metrics::to_text() const {
       line(fmt::format("precision at {}", kPrecisionAt[i]), fmt::format("{:.6f}", precision[i]));
     line("calibration error", fmt::format("{:.6f}", calibration_error));
   }
-  line("rows counted", fmt::format("{}", examples));
+  line("rows counted", fmt::format("{}", rows));
+  if (examples != rows) line("examples counted", fmt::format("{}", examples));
   line("left out: unseen label", fmt::format("{}", statistics.unseen));
   if (statistics.rows_of_weight_zero > 0)
     line("left out: weight 0", fmt::format("{}", statistics.rows_of_weight_zero));

@@ -34,8 +34,9 @@ struct Metrics {
   // Share of the top k classes that are labels of the row, over all rows that have a label (also an unseen
   // one), weighted by the rows' weights.
   std::array<double, kPrecisionAt.size()> precision{};
-  bool has_top = true;  // false: error, calibration and precision are not known
-  std::uint64_t examples = 0;
+  bool has_top = true;               // false: error, calibration and precision are not known
+  std::uint64_t rows = 0;            // with at least one example
+  std::uint64_t examples = 0;        // with --labels all one for each label of a row, else as many as rows
   std::optional<Estimate> estimate;  // where the log-loss is one; the other figures are those of its rows
   DataStatistics statistics;         // rows left out, and why
 

@@ -450,7 +450,7 @@ TEST(Metrics, PerplexityBeyondEveryDoubleIsNoneAndNullInJson) {
 TEST(Metrics, JsonHoldsEveryFigureUnderItsName) {
   Metrics m;
   m.log_loss = 1.5, m.error = 0.25, m.calibration_error = 0.125, m.precision = {0.5, 0.375, 0.25},
-  m.examples = 12;
+  m.rows = 10, m.examples = 12;
   m.statistics.unseen = 3, m.statistics.rows_without_label = 4, m.statistics.rows_without_features = 5;
   const nlohmann::json json = m.to_json();
   EXPECT_EQ(json["log_loss"], 1.5);
@@ -459,7 +459,8 @@ TEST(Metrics, JsonHoldsEveryFigureUnderItsName) {
   EXPECT_EQ(json["precision_at"]["1"], 0.5);
   EXPECT_EQ(json["precision_at"]["3"], 0.375);
   EXPECT_EQ(json["precision_at"]["5"], 0.25);
-  EXPECT_EQ(json["rows"], 12);
+  EXPECT_EQ(json["rows"], 10);
+  EXPECT_EQ(json["examples"], 12);
   EXPECT_EQ(json["unseen"], 3);
   EXPECT_EQ(json["rows_without_label"], 4);
   EXPECT_EQ(json["rows_without_features"], 5);
@@ -469,12 +470,12 @@ TEST(Metrics, TextLinesUp) {
   Metrics m;
   for (const double loss : {0.0, 3.25, 1e-9, 123456.0, 1e200}) {
     m.log_loss = loss;
-    m.examples = 123456789;
+    m.rows = 12345678, m.examples = 123456789;
     m.statistics.unknown_words = 7, m.statistics.unknown_features = 8;
     std::istringstream text(m.to_text());
     std::size_t lines = 0;
     for (std::string line; std::getline(text, line); ++lines) EXPECT_EQ(line.size(), 40U) << line;
-    EXPECT_EQ(lines, 13U);
+    EXPECT_EQ(lines, 14U);
   }
 }
 

@@ -236,6 +236,8 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
     if (stop != nullptr && stop->load()) return std::nullopt;
     metrics.has_top = false;
     metrics.examples = some.size();
+    for (std::size_t place = 0; place < count; ++place)
+      metrics.rows += first_example[place] < first_example[place + 1] ? 1 : 0;
   }
 
   // Rows are drawn without replacement and the weights of all are known: the mean below has no bias.

@@ -2,22 +2,75 @@
 
 #include <cmath>
 
-#include "weights/pass.hpp"
-
 namespace truemax {
 
 Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads)
-    : model_(model), top_(top), threads_(threads), rank_(model.classes->name_ranks()) {}
+    : model_(model),
+      top_(top),
+      threads_(threads),
+      may_use_floats_(top < model.weights.classes()),
+      rank_(model.classes->name_ranks()) {}
+
+namespace {
+
+// Whether a row is worth float32. That depends on the row alone: a stream comes in batches of any size, and
+// the digits of an answer must not depend on when the rows came. The share of a row in a large batch.
+bool in_floats(const Weights& weights, std::size_t nonzeros) {
+  constexpr std::size_t kUsualBatch = 4096;
+  return (nonzeros + 1) * weights.blocks() >= kFastLines / kUsualBatch;
+}
+
+// The rows whose places are given.
+Csr gather(CsrView rows, const std::vector<std::size_t>& places) {
+  Csr out;
+  for (const std::size_t r : places) {
+    const RowView x = rows.row(r);
+    out.index.insert(out.index.end(), x.index.begin(), x.index.end());
+    out.value.insert(out.value.end(), x.value.begin(), x.value.end());
+    out.begin.push_back(out.index.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+PassResult Predictor::pass(CsrView rows, bool floats) const {
+  return softmax_pass(model_.weights, rows,
+                      {.top = top_,
+                       .threads = threads_,
+                       .tie_rank = rank_,
+                       .stop = nullptr,
+                       .numbers = floats ? PassNumbers::floats : PassNumbers::doubles,
+                       .refine = true});
+}
 
 Predictions Predictor::predict(CsrView rows) const {
-  PassResult pass =
-      softmax_pass(model_.weights, rows,
-                   {.top = top_, .threads = threads_, .tie_rank = rank_, .stop = nullptr, .refine = true});
+  std::vector<std::size_t> light, heavy;
+  for (std::size_t r = 0; r < rows.rows(); ++r)
+    (may_use_floats_ && in_floats(model_.weights, rows.row(r).index.size()) ? heavy : light).push_back(r);
+  if (light.empty() || heavy.empty()) return finished(pass(rows, light.empty()), rows.rows());
+  Predictions out;
+  for (const auto* places : {&light, &heavy}) {
+    const Csr part = gather(rows, *places);
+    const Predictions of_part = finished(pass(part.view(), places == &heavy), places->size());
+    out.top = of_part.top;
+    out.classes.resize(rows.rows() * out.top);
+    out.probability.resize(rows.rows() * out.top);
+    for (std::size_t i = 0; i < places->size(); ++i)
+      for (std::size_t t = 0; t < out.top; ++t) {
+        out.classes[(*places)[i] * out.top + t] = of_part.classes[i * out.top + t];
+        out.probability[(*places)[i] * out.top + t] = of_part.probability[i * out.top + t];
+      }
+  }
+  return out;
+}
+
+Predictions Predictor::finished(PassResult&& pass, std::size_t rows) {
   Predictions out;
   out.top = pass.top;
   out.classes = std::move(pass.best);
   out.probability = std::move(pass.best_score);
-  for (std::size_t r = 0; r < rows.rows(); ++r)
+  for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t i = 0; i < out.top; ++i) {
       double& p = out.probability[r * out.top + i];
       p = pass.probability(r, p);

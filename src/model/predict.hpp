@@ -6,6 +6,7 @@
 
 #include "core/csr.hpp"
 #include "model/model.hpp"
+#include "weights/pass.hpp"
 
 namespace truemax {
 
@@ -18,11 +19,16 @@ struct Predictions {
 class Predictor {
  public:
   Predictor(const Model& model, std::size_t top, std::size_t threads);
+  // The answer for a row does not depend on the rows beside it.
   Predictions predict(CsrView rows) const;
 
  private:
+  PassResult pass(CsrView rows, bool floats) const;
+  static Predictions finished(PassResult&& pass, std::size_t rows);
+
   const Model& model_;
   std::size_t top_, threads_;
+  bool may_use_floats_;
   std::vector<std::uint32_t> rank_;
 };
 

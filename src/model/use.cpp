@@ -9,7 +9,7 @@
 
 namespace truemax {
 namespace {
-constexpr std::uint64_t kBatchRows = 4096;
+constexpr std::uint64_t kBatchRows = 4096, kBatchBytes = std::uint64_t{64} << 20;
 }
 
 ReadOptions UseOptions::read_for(const Model& model) const {
@@ -17,6 +17,12 @@ ReadOptions UseOptions::read_for(const Model& model) const {
   const std::string trained_on = model.data.value("format", "auto");
   for (const Format format : {Format::xmlrepository, Format::lshtc, Format::libsvm, Format::fasttext})
     if (trained_on == format_name(format)) options.expected = format;
+  // What is free is free beside the model; a limit that was given is for both.
+  options.memory = std::make_shared<MemoryBudget>(
+      memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.weights.memory().size_bytes()));
+  // A model that was cut wants no value from there on; one that was not refuses features it does not know.
+  if (model.space->features < model.space->file_features)
+    options.max_features = model.preprocess.max_features;
   return options;
 }
 
@@ -27,6 +33,8 @@ std::vector<std::string> predict_stream(
   StreamOptions options;
   options.threads = use.thread_count();
   options.labels_required = false;
+  options.live = true;
+  options.batch_bytes = kBatchBytes;
   RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   const Predictor predictor(model, top, use.thread_count());

@@ -259,7 +259,8 @@ nlohmann::ordered_json compare_json(const std::vector<CompareData>& data, const 
             {"runs", Json::array()}};
   for (std::size_t d = 0; d < data.size(); ++d) {
     Json one{{"name", data[d].name},
-             {"rows", data[d].train->size()},
+             {"rows", data[d].train->row_count()},
+             {"examples", data[d].train->size()},
              {"features", data[d].train->space->features},
              {"classes", data[d].train->classes->size()},
              {"class_frequencies_log_loss", evaluate_class_frequencies(*data[d].train).log_loss}};

@@ -110,6 +110,8 @@ PreparedRun prepare_run(RunOptions options) {
   run.outputs.claim(options, run.notes);
   const auto start = std::chrono::steady_clock::now();
   const std::size_t threads = options.train.thread_count();
+  if (!options.read.memory) options.read.memory = std::make_shared<MemoryBudget>(options.memory_limit);
+  options.read.max_features = options.preprocess.max_features;
   RawRows train_rows = read_rows(options.train_path, options.read, options.max_rows, threads, run.notes);
   std::optional<RawRows> test_rows, valid_rows;
   if (!options.test_path.empty() || !options.test_split.empty())

@@ -62,7 +62,8 @@ void require_step_shape(const TrainOptions& options, const Dataset& data) {
 
 nlohmann::ordered_json data_json(const Dataset& data) {
   const DataStatistics& s = data.statistics;
-  return {{"rows", data.size()},
+  return {{"rows", data.row_count()},
+          {"examples", data.size()},
           {"features", data.space->features},
           {"classes", data.classes->size()},
           {"nonzeros", data.rows.nonzeros()},
