@@ -68,8 +68,10 @@ bool locks_reach_everywhere(int descriptor) {
   return std::find(std::begin(kLocal), std::end(kLocal), type) != std::end(kLocal);
 }
 
-// Files that a killed process left beside `path`. A live one holds a lock on its own; where locks may not be
-// seen from here, a file must also have been left alone for a day.
+}  // namespace
+
+// A live process holds a lock on its own; where locks may not be seen from here, a file must also have been
+// left alone for a day.
 void remove_stale_temporaries(const std::string& path) {
   constexpr auto kLong = std::chrono::hours(24);
   const std::string start = std::filesystem::path(path).filename().string() + std::string(kTemporary);
@@ -91,8 +93,6 @@ void remove_stale_temporaries(const std::string& path) {
     close(found);
   }
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   // A link stays a link: what is replaced is the file behind it.

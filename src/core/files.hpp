@@ -31,6 +31,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// Removes what killed processes left of an AtomicFile of this path, and nothing of a live one.
+void remove_stale_temporaries(const std::string& path);
+
 // Renames, and syncs the folder: a power cut leaves the old or the new file. False, with errno, where that
 // fails.
 bool rename_on_disk(const std::string& from, const std::string& to);

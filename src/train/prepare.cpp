@@ -164,6 +164,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.options = std::move(options);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();
+  if (run.options.saves()) remove_stale_temporaries(run.options.model);  // their room may be needed
   if (run.options.saves())
     require_writable(
         run.options.model,

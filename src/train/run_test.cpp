@@ -168,6 +168,13 @@ TEST_F(WholeRun, PreparingWritesNothingButTheClaimsWhichGoWithTheRun) {
   EXPECT_GE(run.memory.total(), run.memory.weights + run.data.bytes());
 }
 
+// They may be what fills the disk.
+TEST_F(WholeRun, PreparingRemovesWhatAKilledSaveLeft) {
+  const std::string stale = folder_.write("m.safetensors.tmp-0123abcd", "half a model");
+  const PreparedRun run = prepare_run(options());
+  EXPECT_FALSE(std::filesystem::exists(stale));
+}
+
 TEST_F(WholeRun, ARunStoppedBeforeItsFirstStepLeavesAnOldModelAsItWas) {
   folder_.write("m.safetensors", "the old model");
   PreparedRun run = prepare_run(options());
