@@ -146,7 +146,7 @@ class BlockLoop {
     batch.order.fill(batch.first + from, {lane.rows.data(), size});
     for (std::size_t i = 0; i < size; ++i) {
       lane.labels[i] = batch.data.label[lane.rows[i]];
-      __builtin_prefetch(&batch.data.rows.begin[batch.data.row_of(lane.rows[i])]);
+      __builtin_prefetch(&batch.data.rows.store().begin[batch.data.row_of(lane.rows[i])]);
     }
     draw_.fill_blocks(batch.random, batch.first + from, size, {lane.labels.data(), size}, lane.drawn);
     for (std::size_t i = 0; i < size; ++i) lane.views[i] = batch.data.x(lane.rows[i]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/team.hpp"
+#include "data/hold_out.hpp"
 #include "evaluate/evaluate.hpp"
 #include "train/problem.hpp"
 #include "train/test_support.hpp"
@@ -109,6 +110,17 @@ TEST(BlockLoop, GivesTheSameBitsWhereStepsAreDeclined) {
   const TrainState one = run_epochs(data, options);
   options.threads = 2;
   EXPECT_EQ(bits_of(one), bits_of(run_epochs(data, options)));
+}
+
+// What trials of auto train on. A part has no row offsets of its own: those of `whole` must be read.
+TEST(BlockLoop, TrainsOnAPartAsOnACopyOfItsRows) {
+  const Dataset whole = data_of(600, 700);
+  const Dataset part = sample_part(whole, 200, 1), copy = sample_rows(whole, 200, 1);
+  ASSERT_EQ(part.size(), copy.size());
+  for (const std::size_t threads : {1U, 2U}) {
+    const TrainOptions options = block_options("blocks", threads);
+    EXPECT_EQ(bits_of(run_epochs(part, options)), bits_of(run_epochs(copy, options))) << threads;
+  }
 }
 
 #if defined(__SANITIZE_THREAD__)
