@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/huge_pages.hpp"
@@ -85,7 +86,8 @@ class Runner final : public EpochRunner {
       const auto count =
           static_cast<std::size_t>(std::min<std::uint64_t>({ahead(state), steps - state.step, leg.steps}));
       if constexpr (BlockRule<R>) {
-        if (block_loop_) {
+        // Beyond this every step would be declined; one after the other, they may look at all of W.
+        if (block_loop_ && state.largest_weight <= kBatchWeightHigh) {
           run_blocks(data, state, random, count);
           continue_watch(state, watch, watched);
           continue;
@@ -181,12 +183,22 @@ class Runner final : public EpochRunner {
                                   .beta = beta_.empty() ? nullptr : beta_.data(),
                                   .ridge_factor = step_ * options_.ridge / problem_.rows,
                                   .ridge_intercept = options_.ridge_intercept};
+    std::optional<Refused> refused;  // the first one
     block_loop_->run(data, state, order_, random, state.step, count, rule_, terms,
-                     [&](std::uint64_t step, RowId row) {
+                     [&](std::uint64_t step, RowId row, double bound) -> std::optional<double> {
                        const ClassId label = data.label[row];
                        draw_->fill(random, step, 1, {&label, 1}, {&row, 1}, buffer_);
-                       one_step(data, state, {&row, 1}, 0);
+                       const Growth growth = prepare_step(data, state, {&row, 1}, 0);
+                       if (growth.finite && bound + growth.memory <= kWeightLimit) {
+                         finish_step(data, state, {&row, 1});
+                         return growth.memory;
+                       }
+                       if (!refused || step < refused->step) refused = {step, growth.update};
+                       return {};
                      });
+    // Only now: threads that are faster or slower have taken the same steps, so that W is the same.
+    if (refused) diverged(state, refused->step, refused->update);
+    state.step += count;
   }
 
   // Steps of one class each, in groups that can be solved side by side.
@@ -239,7 +251,23 @@ class Runner final : public EpochRunner {
     return true;
   }
 
+  // How far a step may move weights.
+  struct Growth {
+    double memory = 0, update = 0;  // numbers in memory, and the weights themselves
+    bool finite = true;
+  };
+  struct Refused {
+    std::uint64_t step;
+    double update;
+  };
+
   void one_step(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
+    guard(state, prepare_step(data, state, rows, t));
+    finish_step(data, state, rows);
+  }
+
+  // All of step t up to the coefficients; nothing of the state is changed that a step not taken would miss.
+  Growth prepare_step(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
     StepArrays& a = arrays_;
     if (R::kInfo.whole_set)
       take_all_classes(data, state, rows);
@@ -250,7 +278,8 @@ class Runner final : public EpochRunner {
       a.row_weight[i] = data.example_weight(rows[i]);
       a.u[i] = state.rows[rows[i]].u;
     }
-    StepView view;
+    StepView& view = view_;
+    view = {};
     view.rows = n;
     view.columns = columns;
     view.score = a.score.data();
@@ -266,12 +295,16 @@ class Runner final : public EpochRunner {
     if (R::kInfo.has_companion) view.smoothed = smoothed_scores(data, state, rows);
     StepResult result{a.coefficient.data(), a.u.data()};
     rule_.step(view, result);
+    return growth_of(state, rows, columns);
+  }
 
-    guard(state, rows, columns);
+  void finish_step(const Dataset& data, TrainState& state, std::span<const RowId> rows) {
+    StepArrays& a = arrays_;
+    const StepView& view = view_;
     if (tracks_norms()) Norms::update(state.norms, view, a, state.weights);
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
       state.rows[rows[i]].u = a.u[i];
-      apply(data, state, rows[i], i, columns);
+      apply(data, state, rows[i], i, view.columns);
     }
     if (options_.ridge > 0) apply_ridge(state);
     if (tracks_norms()) Norms::project(state.norms, state.weights, problem_.weight_bound());
@@ -408,38 +441,42 @@ class Runner final : public EpochRunner {
     // Folding a scale into memory makes the numbers there smaller, so that the bound holds.
   }
 
-  // Keeps an upper bound on the numbers in memory; stops before the step that could leave float32, with W as
-  // it was.
-  void guard(TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
+  Growth growth_of(const TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
     const StepArrays& a = arrays_;
-    double growth = 0, update = 0;  // in memory, and of the weights
-    bool finite = true;
+    Growth growth;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       double most = 0, largest = 0;
       for (std::size_t c = 0; c < a.classes.size(); ++c) {
         const double v = std::abs(a.coefficient[i * columns + c]);
         largest = std::max(largest, v);
         most = std::max(most, v / state.weights.scale(a.classes[c]));
-        finite &= std::isfinite(v);
+        growth.finite &= std::isfinite(v);
       }
-      finite &= std::isfinite(a.u[i]) && std::isfinite(most);
+      growth.finite &= std::isfinite(a.u[i]) && std::isfinite(most);
       const double length = std::max(1.0, std::sqrt(state.rows[rows[i]].squared_norm));
-      growth += most * length;  // at least max |c x|
-      update += largest * length;
+      growth.memory += most * length;  // at least max |c x|
+      growth.update += largest * length;
     }
-    if (finite && state.largest_weight + growth <= kWeightLimit) {
-      state.largest_weight += growth;
-      return;
+    return growth;
+  }
+
+  // Keeps an upper bound on the numbers in memory; stops before the step that could leave float32, with W as
+  // it was. Where no other thread writes: it may look at all of W.
+  void guard(TrainState& state, const Growth& growth) const {
+    if (!growth.finite || !(state.largest_weight + growth.memory <= kWeightLimit)) {
+      state.largest_weight = state.weights.largest();
+      if (!growth.finite || !(state.largest_weight <= kWeightDiverged) ||
+          !(state.largest_weight + growth.memory <= kWeightLimit))
+        diverged(state, state.step, growth.update);
     }
-    state.largest_weight = state.weights.largest();
-    if (finite && state.largest_weight <= kWeightDiverged && state.largest_weight + growth <= kWeightLimit) {
-      state.largest_weight += growth;
-      return;
-    }
+    state.largest_weight += growth.memory;
+  }
+
+  [[noreturn]] void diverged(const TrainState& state, std::uint64_t step, double update) const {
     throw DivergenceError(fmt::format(
         "{} diverged at step {} of epoch {}: the next update would leave the range of the weights (largest "
         "weight {:.2g}, update {:.2g}). Try --step {:.3g}",
-        R::kInfo.name, state.step + 1, state.epoch + 1, state.weights.largest_weight(), update,
+        R::kInfo.name, step + 1, state.epoch + 1, state.weights.largest_weight(), update,
         options_.step / 100));
   }
 
@@ -456,6 +493,7 @@ class Runner final : public EpochRunner {
   std::unique_ptr<BlockLoop<R>> block_loop_;  // null: steps do not go over whole blocks
   CommutingGroups groups_;
   StepArrays arrays_;
+  StepView view_;  // of the step under way, into arrays_
   GramKernel gram_;
   std::vector<double> beta_;  // by class; empty without ridge, and where the draw learns
   double step_ = 0;           // eta N of the epoch under way
