@@ -60,7 +60,11 @@ class Runner final : public EpochRunner {
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
         gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
-    if (options.ridge > 0 && !learns()) beta_ = ridge_weights(data, options, draw_.get());
+    if (options.ridge > 0 && !learns()) {
+      beta_ = ridge_weights(data, draw_.get(), std::min(together_, data.size()));
+      if (data.size() > together_ && data.size() % together_ != 0)
+        last_beta_ = ridge_weights(data, draw_.get(), data.size() % together_);
+    }
     if (BlockRule<R> && together_ == 1 && draw_ && draw_->whole_blocks())
       block_loop_ = std::make_unique<BlockLoop<R>>(data, options, *draw_, ahead_);
   }
@@ -181,7 +185,7 @@ class Runner final : public EpochRunner {
                                   .decayed = step_ / options_.step_at(0),
                                   .complete = draw_->complete(),
                                   .beta = beta_.empty() ? nullptr : beta_.data(),
-                                  .ridge_factor = step_ * options_.ridge / problem_.rows,
+                                  .ridge_factor = step_ * options_.ridge / problem_.total_weight,
                                   .ridge_intercept = options_.ridge_intercept};
     std::optional<Refused> refused;  // the first one
     block_loop_->run(data, state, order_, random, state.step, count, rule_, terms,
@@ -291,7 +295,7 @@ class Runner final : public EpochRunner {
     view.step = step_ / static_cast<double>(together_);
     view.decayed = step_ / options_.step_at(0);
     view.complete = draw_ && draw_->complete();
-    if (options_.ridge > 0) set_ridge(state, view, columns);
+    if (options_.ridge > 0) set_ridge(state, view);
     if (R::kInfo.has_companion) view.smoothed = smoothed_scores(data, state, rows);
     StepResult result{a.coefficient.data(), a.u.data()};
     rule_.step(view, result);
@@ -387,12 +391,21 @@ class Runner final : public EpochRunner {
     return arrays_.feature_rows;
   }
 
-  void set_ridge(const TrainState& state, StepView& view, std::size_t columns) {
+  // A step's ridge is that of its rows: their share of all row weight. The rows of an epoch then have all of
+  // it, also where its last step has fewer rows, and what is minimised is the mean over rows of
+  // w_i (loss_i + mu/(2 sum w) |W|^2). An equal ridge for every row would have the same optimum, but there,
+  // where the two gradients cancel in the mean, they would cancel less well in a row that weighs more.
+  void set_ridge(const TrainState& state, StepView& view) {
     StepArrays& a = arrays_;
-    const double factor = step_ * options_.ridge / problem_.rows;  // eta mu
+    double weight = 0;
+    for (std::size_t i = 0; i < view.rows; ++i) weight += view.row_weight[i];
+    const double factor =
+        step_ * options_.ridge / problem_.total_weight * (weight / static_cast<double>(together_));
+    const std::vector<double>& by_class = view.rows < together_ && !last_beta_.empty() ? last_beta_ : beta_;
+    const std::size_t columns = view.columns;
     a.ridge.assign(columns, 1.0);
     for (std::size_t c = 0; c < a.classes.size(); ++c) {
-      const double beta = !learns() ? beta_[a.classes[c]] : c < a.drawn ? a.weight[c] : 1;
+      const double beta = !learns() ? by_class[a.classes[c]] : c < a.drawn ? a.weight[c] : 1;
       a.ridge[c] = 1 + factor * beta;
     }
     view.ridge = a.ridge.data();
@@ -495,8 +508,9 @@ class Runner final : public EpochRunner {
   StepArrays arrays_;
   StepView view_;  // of the step under way, into arrays_
   GramKernel gram_;
-  std::vector<double> beta_;  // by class; empty without ridge, and where the draw learns
-  double step_ = 0;           // eta N of the epoch under way
+  std::vector<double> beta_;       // by class; empty without ridge, and where the draw learns
+  std::vector<double> last_beta_;  // of the last step of an epoch where it has fewer rows; else empty
+  double step_ = 0;                // eta N of the epoch under way
 };
 
 }  // namespace
@@ -513,7 +527,7 @@ std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
     bytes += steps_ahead(data, info.needs_gram, n, drawn) *
                  (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
              draw->words() * sizeof(std::uint64_t) + draw->memory_bytes();
-  if (options.ridge != 0) bytes += classes * 3 * number;  // beta, scales, norms
+  if (options.ridge != 0) bytes += classes * (data.size() % n == 0 ? 3 : 4) * number;  // beta, scales, norms
   if (info.has_companion) bytes += data.size() * sizeof(RowId) + classes * 5 * number;
   return bytes;
 }
