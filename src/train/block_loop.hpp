@@ -50,7 +50,8 @@ class BlockLoop {
     const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
     progress_ = std::make_unique<Progress>(members);
     for (std::size_t m = 0; m < members; ++m)
-      lanes_.push_back(std::make_unique<Lane>(most_steps, m, members, lock_free_ ? 0 : blocks));
+      lanes_.push_back(
+          std::make_unique<Lane>(most_steps, draw.most_blocks(), m, members, lock_free_ ? 0 : blocks));
   }
 
   // Steps first ... first + count - 1 of the epoch, from a bound on the weights of at most kBatchWeightHigh.
@@ -91,12 +92,17 @@ class BlockLoop {
 
   // What one member writes; nothing of it is read by another while steps are taken.
   struct Lane {
-    Lane(std::size_t most_steps, std::size_t member, std::size_t members, std::size_t blocks)
+    Lane(std::size_t most_steps, std::size_t most_blocks, std::size_t member, std::size_t members,
+         std::size_t blocks)
         : rows(most_steps),
           labels(most_steps),
           views(most_steps),
           growth(most_steps),
-          turns(member, members, blocks) {}
+          turns(member, members, blocks) {
+      drawn.shape(most_steps, most_blocks);
+      steps.reserve(most_blocks);
+      turns.reserve(most_steps, most_blocks);
+    }
     std::size_t from = 0;  // step of the batch that stands at place 0 of what follows
     std::vector<RowId> rows;
     std::vector<ClassId> labels;
@@ -115,7 +121,7 @@ class BlockLoop {
   void run_in_order(const Batch& batch) {
     const std::size_t members = lanes_.size();
     progress_->start();
-    team_->run([&](std::size_t member) {
+    const auto work = [&](std::size_t member) {
       Lane& lane = *lanes_[member];
       try {
         draw_steps(batch, lane, 0, batch.count);
@@ -126,7 +132,8 @@ class BlockLoop {
         progress_->give_up(member);
         throw;
       }
-    });
+    };
+    team_->run(std::ref(work));  // a std::function of its own would allocate in every batch
     batch.state.largest_weight = bound_before(batch, batch.count, members);
   }
 
@@ -141,13 +148,14 @@ class BlockLoop {
   void run_lock_free(const Batch& batch) {
     const std::size_t share = (batch.count + lanes_.size() - 1) / lanes_.size();
     free_bound_ = batch.terms.largest_weight + kPairWeightHigh / 2;  // what the steps in float32 may add
-    team_->run([&](std::size_t member) {
+    const auto work = [&](std::size_t member) {
       const std::size_t from = std::min(batch.count, member * share);
       const std::size_t size = std::min(batch.count, from + share) - from;
       if (size == 0) return;
       draw_steps(batch, *lanes_[member], from, size);
       take_steps(batch, *lanes_[member], 0, size, 1, Order::none);
-    });
+    };
+    team_->run(std::ref(work));
     for (std::size_t t = 0; t < batch.count; ++t)
       batch.state.largest_weight += lanes_[t / share]->growth[t % share];
   }

@@ -49,6 +49,9 @@ class BlockSteps {
     double growth = 0;   // no number in memory has grown by more
   };
 
+  // Takes the memory of steps of up to so many blocks.
+  void reserve(std::size_t blocks) { shape(blocks); }
+
   template <BlockRule R>
   Outcome run(const BlockStep& in, TrainState& state, const R& rule, const Terms& terms, LinesAhead& ahead) {
     const std::span<const std::uint32_t> blocks = in.blocks;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -44,6 +45,14 @@ std::size_t steps_ahead(const Dataset& data, bool gram, std::size_t rows, std::s
       std::clamp(std::min(kAhead / (n + m), kWork / work), 1.0, static_cast<double>(kStepsAhead)));
 }
 
+StepShape step_shape(const Dataset& data, const TrainOptions& options, const MethodInfo& info,
+                     const Draw* draw) {
+  const std::size_t n = options.rows_per_step, drawn = draw != nullptr ? draw->most_classes() : 0;
+  const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const std::size_t rows = std::min<std::size_t>(n, data.size());
+  return {rows, drawn, info.whole_set ? blocks * kLanes : drawn + rows};
+}
+
 template <Rule R>
 class Runner final : public EpochRunner {
  public:
@@ -59,7 +68,13 @@ class Runner final : public EpochRunner {
                                       draw_ ? draw_->most_classes() : data.classes->size())),
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
-        gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
+        gram_(gram_of_several() ? data.space->features : 0) {
+    const StepShape shape = step_shape(data, options, R::kInfo, draw_.get());
+    reserve_memory(rule_, shape);
+    arrays_.reserve(shape.rows, shape.columns);
+    if (gram_of_several()) arrays_.gram.reserve(shape.rows * shape.rows);
+    if (R::kInfo.has_companion) arrays_.smoothed.reserve(shape.rows * shape.columns);
+    if (draw_) buffer_.shape(ahead_, draw_->most_classes()), buffer_.words.reserve(draw_->words());
     if (options.ridge > 0 && !learns()) {
       beta_ = ridge_weights(data, draw_.get(), std::min(together_, data.size()));
       if (data.size() > together_ && data.size() % together_ != 0)
@@ -142,6 +157,7 @@ class Runner final : public EpochRunner {
     return state.epoch == 0 && state.step < pages ? std::min(ahead_, kFreshSteps) : ahead_;
   }
 
+  bool gram_of_several() const { return R::kInfo.needs_gram || tracks_norms(); }
   bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
 
   // What a method wants at the beginning of an epoch; false where `stop` was raised or the time is over.
@@ -188,18 +204,18 @@ class Runner final : public EpochRunner {
                                   .ridge_factor = step_ * options_.ridge / problem_.total_weight,
                                   .ridge_intercept = options_.ridge_intercept};
     std::optional<Refused> refused;  // the first one
-    block_loop_->run(data, state, order_, random, state.step, count, rule_, terms,
-                     [&](std::uint64_t step, RowId row, double bound) -> std::optional<double> {
-                       const ClassId label = data.label[row];
-                       draw_->fill(random, step, 1, {&label, 1}, {&row, 1}, buffer_);
-                       const Growth growth = prepare_step(data, state, {&row, 1}, 0);
-                       if (growth.finite && bound + growth.memory <= kWeightLimit) {
-                         finish_step(data, state, {&row, 1});
-                         return growth.memory;
-                       }
-                       if (!refused || step < refused->step) refused = {step, growth.update};
-                       return {};
-                     });
+    const auto general = [&](std::uint64_t step, RowId row, double bound) -> std::optional<double> {
+      const ClassId label = data.label[row];
+      draw_->fill(random, step, 1, {&label, 1}, {&row, 1}, buffer_);
+      const Growth growth = prepare_step(data, state, {&row, 1}, 0);
+      if (growth.finite && bound + growth.memory <= kWeightLimit) {
+        finish_step(data, state, {&row, 1});
+        return growth.memory;
+      }
+      if (!refused || step < refused->step) refused = {step, growth.update};
+      return {};
+    };
+    block_loop_->run(data, state, order_, random, state.step, count, rule_, terms, std::ref(general));
     // Only now: threads that are faster or slower have taken the same steps, so that W is the same.
     if (refused) diverged(state, refused->step, refused->update);
     state.step += count;
@@ -377,7 +393,7 @@ class Runner final : public EpochRunner {
 
   const double* gram_of(const Dataset& data, const TrainState& state, std::span<const RowId> rows) {
     if (rows.size() == 1) return &state.rows[rows[0]].squared_norm;
-    if (!R::kInfo.needs_gram && !tracks_norms()) return nullptr;
+    if (!gram_of_several()) return nullptr;
     arrays_.gram.resize(rows.size() * rows.size());
     gram_.fill(data.rows.view(), feature_rows(data, rows), options_.intercept, arrays_.gram.data());
     return arrays_.gram.data();
@@ -528,7 +544,7 @@ std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
                  (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
              draw->words() * sizeof(std::uint64_t) + draw->memory_bytes();
   if (options.ridge != 0) bytes += classes * (data.size() % n == 0 ? 3 : 4) * number;  // beta, scales, norms
-  if (info.has_companion) bytes += data.size() * sizeof(RowId) + classes * 5 * number;
+  if (info.has_companion) bytes += classes * (Companion::journal_limit(data) * sizeof(RowId) + 5 * number);
   return bytes;
 }
 

@@ -193,6 +193,7 @@ class SlowTrainer {
     view.complete = draw.complete();
     view.decayed = step_size / options_.step;
     StepResult result{c.data(), u.data()};
+    reserve_memory(rule, {view.rows, view.columns, view.columns});
     rule.step(view, result);
     for (std::size_t i = 0; i < n; ++i) {
       state.u[rows[i]] = u[i];
