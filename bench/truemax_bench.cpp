@@ -12,6 +12,8 @@
 //     prediction (evaluation.cpp)
 //   truemax_bench lines [megabytes=600]
 //     nanoseconds of a random cache line: loaded, asked for, one after the other (line_cost.cpp)
+//   truemax_bench solvers [rounds=10]
+//     microseconds of the solvers of proximal steps, one row and several (solver_cost.cpp)
 // Each prints one JSON object.
 #include <fmt/format.h>
 
@@ -26,6 +28,7 @@
 #include "data/load.hpp"
 #include "evaluation.hpp"
 #include "line_cost.hpp"
+#include "solver_cost.hpp"
 #include "step_cost.hpp"
 #include "timing.hpp"
 
@@ -75,10 +78,10 @@ int run(int argc, char** argv) {
   if (!path.empty() && what == "evaluate") return bench_evaluate(path, settings);
   if (what == "lines") return bench_lines(settings);
   if (what == "classes") return bench_classes(settings);
-  fmt::print(
-      stderr,
-      "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench steps|classes|lines "
-      "[key=value ...]\n");
+  if (what == "solvers") return bench_solvers(settings);
+  fmt::print(stderr,
+             "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench "
+             "steps|classes|lines|solvers [key=value ...]\n");
   return 2;
 }
 

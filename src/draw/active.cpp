@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/distinct.hpp"
+
 namespace truemax {
 
 ActiveDraw::ActiveDraw(const DrawRequest& request)
@@ -10,7 +12,9 @@ ActiveDraw::ActiveDraw(const DrawRequest& request)
       others_(request.classes - 1),
       examples_(request.examples),
       active_(std::min<std::size_t>(request.options.active, others_)),
-      per_step_(std::min(request.classes_per_step, others_)) {}
+      per_step_(std::min(request.classes_per_step, others_)) {
+  order_.reserve(active_ + per_step_);
+}
 
 void ActiveDraw::attach(std::vector<ClassId>& memory) {
   if (memory.size() != examples_ * active_) memory.assign(examples_ * active_, kUnseenClass);
@@ -28,7 +32,7 @@ std::size_t ActiveDraw::step(std::span<std::uint64_t> words, ClassId label, RowI
     }
   const std::size_t rest = others_ - kept, count = std::min(per_step_, rest);
   WordList list{words.data()};
-  draw_distinct(list, rest, {classes + kept, count});
+  draw_distinct_again(list, rest, {classes + kept, count});
   for (std::size_t j = kept; j < kept + count; ++j) {
     // Numbers of the rest become classes: past the label and those remembered, in rising order.
     ClassId k = classes[j];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/distinct.hpp"
+
 namespace truemax {
 
 UniformDraw::UniformDraw(std::size_t classes, std::size_t classes_per_step, bool shared)
@@ -10,7 +12,7 @@ UniformDraw::UniformDraw(std::size_t classes, std::size_t classes_per_step, bool
 std::size_t UniformDraw::step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/,
                               ClassId* classes, double* weights) const {
   WordList list{words.data()};
-  draw_distinct(list, among_, {classes, per_step_});
+  draw_distinct_again(list, among_, {classes, per_step_});
   for (std::size_t j = 0; j < per_step_; ++j) {
     classes[j] += classes[j] >= label ? 1U : 0U;  // skips the label
     weights[j] = static_cast<double>(among_) / static_cast<double>(per_step_);

@@ -31,6 +31,14 @@ class ImplicitRule {
 
   ImplicitRule(const RuleOptions& /*options*/, const ProblemInfo& /*problem*/) {}
 
+  void reserve(const StepShape& shape) {
+    if (shape.rows == 1) return row_problem_.reserve(shape);
+    row_problem_.reserve({1, shape.drawn, shape.columns});  // the last step of an epoch may have one row
+    solver_.reserve(shape.rows, shape.columns, shape.drawn);
+    e_.reserve(shape.rows), score_.reserve(shape.rows * shape.columns),
+        gram_.reserve(shape.rows * shape.rows);
+  }
+
   void step(const StepView& view, StepResult& out) noexcept {
     if (view.rows > 1) return step_batch(view, out);
     if (view.columns != 2) return step_row(view, out);  // one column: nothing was drawn but the label
@@ -69,7 +77,7 @@ class ImplicitRule {
  private:
   void step_row(const StepView& view, StepResult& out) noexcept {
     ImplicitRow row;
-    row_problem_.solve(view, out, row, [](ImplicitRow& one) { solve_implicit_row(one); });
+    row_problem_.solve(view, out, row, solve_implicit_row);
   }
 
   void step_batch(const StepView& view, StepResult& out) noexcept {

@@ -29,10 +29,12 @@ class ProxRule {
 
   ProxRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : rho_(options) {}
 
+  void reserve(const StepShape& shape) { row_problem_.reserve(shape); }
+
   void step(const StepView& view, StepResult& out) noexcept {
     ProxRow row;
     row.rho = rho_.at(view);
-    row_problem_.solve(view, out, row, [](ProxRow& one) { solve_prox_row(one); });
+    row_problem_.solve(view, out, row, solve_prox_row);
   }
 
   bool step_blocks(ProxBlocks& blocks, double decayed, bool complete) const noexcept {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rule/rule.hpp"
+#include "solve/row_memory.hpp"
 
 namespace truemax {
 
@@ -24,9 +25,15 @@ inline double stretch_of(const StepView& view, std::size_t k) {
   return (view.gram[0] - outside) / view.ridge[k] + outside;
 }
 
-// Solves the step of the view's only row by `solve`, which takes an ImplicitRow or a ProxRow.
+// Solves the step of the view's only row by `solve`, which takes an ImplicitRow or a ProxRow and memory to
+// work in.
 class RowProblem {
  public:
+  void reserve(const StepShape& shape) {
+    memory_.reserve(shape.columns);
+    score_.reserve(shape.columns), ridge_.reserve(shape.columns);
+  }
+
   template <class Row, class Solve>
   void solve(const StepView& view, StepResult& out, Row& row, Solve&& solve) {
     const std::size_t y = view.label[0], columns = view.columns;
@@ -50,7 +57,7 @@ class RowProblem {
     }
     row.label_score = row.score[y];
     row.label_ridge = row.ridge == nullptr ? 1 : row.ridge[y];
-    solve(row);
+    solve(row, memory_);
     for (std::size_t k = 0; k < columns; ++k) out.coefficient[k] = -out.coefficient[k];
     out.coefficient[y] = row.label_coefficient;
     out.u[0] = row.u;
@@ -58,6 +65,7 @@ class RowProblem {
 
  private:
   std::vector<double> score_, ridge_;
+  RowMemory memory_;
 };
 
 }  // namespace truemax

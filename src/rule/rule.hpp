@@ -143,6 +143,18 @@ concept Rule = requires(R& rule, const StepView& view, StepResult& result) {
 }
 &&std::constructible_from<R, const RuleOptions&, const ProblemInfo&>;
 
+// The largest step a rule will see.
+struct StepShape {
+  std::size_t rows = 1, drawn = 1;  // n, drawn classes
+  std::size_t columns = 2;          // these, and labels that were not drawn
+};
+// step() may not throw, so a rule that works in memory of its own takes it all in reserve(); called once,
+// before the first step.
+template <class R>
+void reserve_memory(R& rule, const StepShape& shape) {
+  if constexpr (requires { rule.reserve(shape); }) rule.reserve(shape);
+}
+
 // A rule that solves independent steps side by side, where its options let it (takes_pairs). Each must come
 // out with the bits that step() gives it.
 template <class R>

@@ -45,6 +45,7 @@ template <class R>
 StepAnswer take(R& rule, const StepInput& in) {
   StepAnswer out{std::vector<double>(in.score.size(), std::nan("")), in.u};
   StepResult result{out.c.data(), out.u.data()};
+  reserve_memory(rule, {in.rows, in.columns, in.columns});
   rule.step(in.view(), result);
   return out;
 }
@@ -66,27 +67,43 @@ inline StepInput one_row(std::vector<double> score, std::vector<double> weight, 
   return in;
 }
 
-// The options of a method that its contract is tested with.
-inline std::vector<RuleOptions> options_to_try(const MethodInfo& info) {
-  std::vector<RuleOptions> list(1);
-  RuleOptions other;
-  for (const std::string_view user : RuleOptions::users_of("double-sum-alpha"))
-    if (user == info.name)
-      for (const double alpha : {0.5, 1.0}) other.double_sum_alpha = alpha, list.push_back(other);
-  other = {};
-  other.log_q = false;
-  for (const std::string_view user : RuleOptions::users_of("log-q"))
-    if (user == info.name) list.push_back(other);
-  other = {};
-  other.label_noise = true;
-  for (const std::string_view user : RuleOptions::users_of("label-noise"))
-    if (user == info.name) list.push_back(other);
-  other = {};
-  other.softplus_bend = 0.1;
-  for (const std::string_view user : RuleOptions::users_of("softplus-bend"))
-    if (user == info.name) list.push_back(other);
+// Values of an option that its methods are tested with: ordinary ones, and the ends of its range, at which a
+// method must still give numbers.
+struct OptionValues {
+  std::string_view option;
+  void (*set)(RuleOptions& options, double value);
+  std::vector<double> ordinary, ends;
+};
+inline const std::vector<OptionValues>& option_values() {
+  using O = RuleOptions;
+  static const std::vector<OptionValues> list{
+      {"delta", [](O& o, double v) { o.delta = v; }, {0.1, 3}, {1e-12, 100}},
+      {"double-sum-alpha", [](O& o, double v) { o.double_sum_alpha = v; }, {0.5, 1}, {1e-12, 1}},
+      {"log-q", [](O& o, double v) { o.log_q = v > 0; }, {0}, {0}},
+      {"label-noise", [](O& o, double v) { o.label_noise = v > 0; }, {1}, {1}},
+      {"refresh", [](O& o, double v) { o.refresh = static_cast<std::uint64_t>(v); }, {3}, {1e9}},
+      {"running-rate", [](O& o, double v) { o.running_rate = v; }, {0.05, 0.9}, {1e-12, 1}},
+      {"rho", [](O& o, double v) { o.rho = v; }, {0.1, 5}, {1e-12, 1e6}},
+      {"rho-falls", [](O& o, double v) { o.rho_falls = v > 0; }, {0}, {0}},
+      {"sox-rate", [](O& o, double v) { o.sox_rate = v; }, {0.05, 0.9}, {1e-12, 1}},
+      {"softplus-bend", [](O& o, double v) { o.softplus_bend = v; }, {0.1, 0.5}, {1e-6, 1}}};
   return list;
 }
+
+// The options of a method that its contract is tested with: the defaults, and each of its options changed.
+inline std::vector<RuleOptions> options_to_try(const MethodInfo& info, bool ends = false) {
+  std::vector<RuleOptions> list(1);
+  for (const OptionValues& values : option_values())
+    for (const std::string_view user : RuleOptions::users_of(values.option))
+      if (user == info.name)
+        for (const double value : ends ? values.ends : values.ordinary)
+          values.set(list.emplace_back(), value);
+  return list;
+}
+
+// What a step has beside its scores.
+enum class Ridge { none, with, without_intercept };
+inline constexpr Ridge kRidges[] = {Ridge::none, Ridge::with, Ridge::without_intercept};
 
 inline ProblemInfo no_ridge() {
   ProblemInfo info;

@@ -18,6 +18,10 @@ constexpr std::size_t dense_stride(std::size_t columns) {
 // A matrix that keeps its memory when it changes its size.
 class DenseMatrix {
  public:
+  // Takes the memory of a matrix of up to so many rows and columns.
+  void reserve(std::size_t rows, std::size_t columns) {
+    memory_.reserve(rows * dense_stride(columns) / kDenseLanes);
+  }
   void set_zero(std::size_t rows, std::size_t columns) {
     stride_ = dense_stride(columns);
     memory_.assign(rows * stride_ / kDenseLanes, Lanes{});

@@ -51,6 +51,7 @@ double dot(const double* a, const double* b, std::size_t count) {
 
 class ImplicitBatchSolver::Work {
  public:
+  void reserve(std::size_t rows, std::size_t columns, std::size_t drawn);
   int solve(const ImplicitBatch& batch);
   int sweeps = 0, newton = 0;
 
@@ -82,6 +83,7 @@ class ImplicitBatchSolver::Work {
   std::vector<double> old_u_, u_;                       // [n]
   std::vector<double> over_ridge_;                      // [columns] 1/r
   std::vector<double> row_weight_, row_score_, row_ridge_, row_c_;
+  RowMemory row_memory_;
   DenseMatrix c_, b_;  // C and the new scores, base + (G/r + free) C
   // Newton's method
   std::vector<DenseMatrix> inverse_;  // M of each drawn class
@@ -90,6 +92,22 @@ class ImplicitBatchSolver::Work {
   std::vector<double> right_, root_, part_, before_;
   bool missing_ = false;
 };
+
+void ImplicitBatchSolver::Work::reserve(std::size_t rows, std::size_t columns, std::size_t drawn) {
+  const std::size_t entries = rows * drawn;
+  entries_.reserve(entries), by_class_.reserve(entries), before_.reserve(entries);
+  row_begin_.reserve(rows + 1), labelled_.reserve(rows), labelled_begin_.reserve(columns + 2);
+  classes_.reserve(drawn), over_ridge_.reserve(columns), part_.reserve(std::max(rows, columns));
+  for (std::vector<double>* one : {&row_weight_, &row_score_, &row_ridge_, &row_c_}) one->reserve(drawn);
+  for (std::vector<double>* one : {&old_u_, &u_, &root_}) one->reserve(rows);
+  right_.reserve(2 * rows), pivot_.reserve(2 * rows);
+  row_memory_.reserve(drawn);
+  c_.reserve(rows, columns), b_.reserve(rows, columns);
+  inverse_.resize(std::max(inverse_.size(), drawn));
+  for (DenseMatrix& one : inverse_) one.reserve(rows, rows);
+  for (DenseMatrix* one : {&coupling_, &label_part_, &cross_, &m_cross_}) one->reserve(rows, rows);
+  system_.reserve(2 * rows, 2 * rows);
+}
 
 void ImplicitBatchSolver::Work::begin(const ImplicitBatch& batch) {
   batch_ = &batch;
@@ -165,7 +183,7 @@ double ImplicitBatchSolver::Work::sweep() {
       row_score_[p] = base * row_ridge_[p];
       size = std::max(size, std::abs(base - base_y));
     }
-    solve_implicit_row(row);
+    solve_implicit_row(row, row_memory_);
     u_[i] = row.u;
     for (std::size_t p = 0; p < count; ++p) {
       Entry& entry = entries_[first + p];
@@ -443,6 +461,9 @@ ImplicitBatchSolver::~ImplicitBatchSolver() = default;
 ImplicitBatchSolver::ImplicitBatchSolver(ImplicitBatchSolver&&) noexcept = default;
 ImplicitBatchSolver& ImplicitBatchSolver::operator=(ImplicitBatchSolver&&) noexcept = default;
 
+void ImplicitBatchSolver::reserve(std::size_t rows, std::size_t columns, std::size_t drawn) {
+  work_->reserve(rows, columns, drawn);
+}
 int ImplicitBatchSolver::solve(const ImplicitBatch& batch) {
   return work_->solve(batch);
 }

@@ -42,6 +42,11 @@ class ImplicitBatchSolver {
   ImplicitBatchSolver(ImplicitBatchSolver&&) noexcept;
   ImplicitBatchSolver& operator=(ImplicitBatchSolver&&) noexcept;
 
+  // Takes the memory of all later solves of up to so many rows, columns and classes with a weight: solve()
+  // then allocates nothing. Newton's method has a matrix of rows x rows for each of these classes; pages that
+  // it does not touch cost nothing.
+  void reserve(std::size_t rows, std::size_t columns, std::size_t drawn);
+
   // Returns sweeps plus Newton iterations. The result is finite for every finite input.
   int solve(const ImplicitBatch& batch);
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -176,7 +175,8 @@ TEST(ImplicitBatchSolver, IsTheRowSolverForOneRow) {
     row.e = step.e[0], row.squared_norm = given.gram[0], row.u = step.u[0], row.classes = m;
     row.label_score = given.score[m], row.label_ridge = step.r[m], row.ridge = step.r.data();
     row.weight = given.weight.data(), row.score = given.score.data(), row.coefficient = c.data();
-    solve_implicit_row(row);
+    RowMemory scratch;
+    solve_implicit_row(row, scratch);
     EXPECT_NEAR(answer.u[0], row.u, 1e-13 * (1 + row.u));
     EXPECT_NEAR(answer.c[m], row.label_coefficient, 1e-13 * row.label_coefficient);
     for (std::size_t k = 0; k < m; ++k) EXPECT_NEAR(answer.c[k], -c[k], 1e-13 * row.label_coefficient);
@@ -237,8 +237,7 @@ TEST(ImplicitBatchSolver, IsFiniteAtTheExtremes) {
   std::cout << "at most " << most << " sweeps and Newton iterations\n";
 }
 
-// Unit rows of correlations about 0 to 0.5. Not a test of speed: the numbers are for whoever changes the
-// solver.
+// Unit rows of correlations about 0 to 0.5. The microseconds are printed by `truemax_bench solvers`.
 TEST(ImplicitBatchSolver, NeedsFewIterationsForTypicalBatches) {
   const std::size_t n = 20, m = 5, d = 40;
   for (const bool drawn : {false, true})
@@ -270,7 +269,7 @@ TEST(ImplicitBatchSolver, NeedsFewIterationsForTypicalBatches) {
         s.r.assign(m + 15, 1.0);
       }
       ImplicitBatchSolver solver;
-      double sweeps = 0, newton = 0, micros = 0;
+      double sweeps = 0, newton = 0;
       for (const oracle::Step& s : steps) {
         const Scalars given(s);
         std::vector<double> u(n), c(n * s.columns());
@@ -278,16 +277,9 @@ TEST(ImplicitBatchSolver, NeedsFewIterationsForTypicalBatches) {
         batch.rows = n, batch.columns = s.columns(), batch.e = s.e.data(), batch.base = given.base.data();
         batch.weight = given.weight.data(), batch.label = given.label.data(), batch.gram = given.gram.data();
         batch.u = u.data(), batch.coefficient = c.data();
-        double best = HUGE_VAL;
-        for (int i = 0; i < 10; ++i) {
-          u = s.u;
-          const auto begin = std::chrono::steady_clock::now();
-          solver.solve(batch);
-          best = std::min(
-              best,
-              std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
-        }
-        micros += best, sweeps += solver.sweeps(), newton += solver.newton_iterations();
+        u = s.u;
+        solver.solve(batch);
+        sweeps += solver.sweeps(), newton += solver.newton_iterations();
         // Stationary: log c = log(e o) + b_k - b_y - u.
         for (std::size_t i = 0; i < n; ++i)
           for (std::size_t k = 0; k < s.columns(); ++k) {
@@ -300,9 +292,8 @@ TEST(ImplicitBatchSolver, NeedsFewIterationsForTypicalBatches) {
           }
       }
       const double count = static_cast<double>(steps.size());
-      std::cout << "step " << step << (drawn ? ", labels drawn" : "") << ": " << sweeps / count << " sweeps, "
-                << newton / count << " Newton iterations, " << micros / count << " microseconds\n";
       EXPECT_LT(sweeps / count, 30);
+      EXPECT_LT(newton / count, 30);
     }
 }
 

@@ -142,9 +142,9 @@ namespace truemax {
 
 HWY_EXPORT(solve_implicit_row_here);
 
-int solve_implicit_row(ImplicitRow& row) {
-  return with_row_memory(row.classes, [&](double* memory, std::size_t padded) {
-    return HWY_DYNAMIC_DISPATCH(solve_implicit_row_here)(row, memory, padded);
+int solve_implicit_row(ImplicitRow& row, RowMemory& memory) {
+  return memory.use(row.classes, [&](double* arrays, std::size_t padded) {
+    return HWY_DYNAMIC_DISPATCH(solve_implicit_row_here)(row, arrays, padded);
   });
 }
 

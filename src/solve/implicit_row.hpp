@@ -17,6 +17,8 @@
 
 #include <cstddef>
 
+#include "solve/row_memory.hpp"
+
 namespace truemax {
 
 struct ImplicitRow {
@@ -35,8 +37,7 @@ struct ImplicitRow {
 };
 
 // Returns the number of evaluations of the sum over classes. Finite for every finite input; allocates only
-// for more classes than any earlier call of the thread had, and more than 64. The solution depends on the
-// guess in its last digits only.
-int solve_implicit_row(ImplicitRow& row);
+// what `memory` was not told to reserve. The solution depends on the guess in its last digits only.
+int solve_implicit_row(ImplicitRow& row, RowMemory& memory);
 
 }  // namespace truemax

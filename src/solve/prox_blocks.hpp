@@ -38,8 +38,8 @@ struct ProxBlocks {
 };
 
 // Returns the number of evaluations of the sum over classes, or 0 where the numbers are outside the range of
-// float32: then nothing but `score` was written. Coefficients are those of the exact solution within 2e-4 of
-// each, u within 1e-4.
+// float32: `score` and `coefficient` are undefined then, all else is as it was. Coefficients are those of the
+// exact solution within 2e-4 of each, u within 1e-4.
 int solve_prox_blocks(ProxBlocks& step);
 
 }  // namespace truemax

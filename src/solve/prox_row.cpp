@@ -163,9 +163,9 @@ namespace truemax {
 
 HWY_EXPORT(solve_prox_row_here);
 
-int solve_prox_row(ProxRow& row) {
-  return with_row_memory(row.classes, [&](double* memory, std::size_t padded) {
-    return HWY_DYNAMIC_DISPATCH(solve_prox_row_here)(row, memory, padded);
+int solve_prox_row(ProxRow& row, RowMemory& memory) {
+  return memory.use(row.classes, [&](double* arrays, std::size_t padded) {
+    return HWY_DYNAMIC_DISPATCH(solve_prox_row_here)(row, arrays, padded);
   });
 }
 

@@ -19,6 +19,8 @@
 
 #include <cstddef>
 
+#include "solve/row_memory.hpp"
+
 namespace truemax {
 
 struct ProxRow {
@@ -37,8 +39,8 @@ struct ProxRow {
 };
 
 // Returns the number of evaluations of the sum over classes. Finite for every finite input; u comes out
-// between the mirror step of no class and the explicit one of all. Allocates only for more classes than any
-// earlier call of the thread had, and more than 64.
-int solve_prox_row(ProxRow& row);
+// between the mirror step of no class and the explicit one of all. Allocates only what `memory` was not told
+// to reserve.
+int solve_prox_row(ProxRow& row, RowMemory& memory);
 
 }  // namespace truemax

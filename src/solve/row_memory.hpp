@@ -1,26 +1,42 @@
 // Working memory of the solvers of one row: three arrays of doubles, 64-byte aligned and padded to whole
-// vectors; on the stack for up to 64 classes, else kept by the thread.
+// vectors; on the stack for up to 64 classes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 namespace truemax {
 
-// Calls solve(memory, padded).
-template <class Solve>
-int with_row_memory(std::size_t classes, Solve&& solve) {
-  constexpr std::size_t kWidth = 8, kFixedClasses = 64, kArrays = 3;
-  const std::size_t padded = (classes + kWidth - 1) / kWidth * kWidth;
-  if (padded <= kFixedClasses) {
-    alignas(64) double fixed[kArrays * kFixedClasses];
-    return solve(fixed, padded);
+// Solvers run where nothing may throw: reserve() takes the memory before. One thread at a time.
+class RowMemory {
+ public:
+  // For up to so many classes. Pages that no solve touches cost nothing.
+  void reserve(std::size_t classes) {
+    const std::size_t size = kArrays * padded(classes) + kWidth;
+    if (padded(classes) <= kFixedClasses || size <= size_) return;
+    memory_ = std::make_unique_for_overwrite<double[]>(size);
+    size_ = size;
   }
-  thread_local std::vector<double> large;
-  if (large.size() < kArrays * padded + kWidth) large.resize(kArrays * padded + kWidth);
-  const std::size_t off = reinterpret_cast<std::uintptr_t>(large.data()) / sizeof(double) % kWidth;
-  return solve(large.data() + (kWidth - off) % kWidth, padded);
-}
+
+  // Calls solve(memory, padded). Allocates only where reserve() was not told of so many classes.
+  template <class Solve>
+  int use(std::size_t classes, Solve&& solve) {
+    if (padded(classes) <= kFixedClasses) {
+      alignas(64) double fixed[kArrays * kFixedClasses];
+      return solve(fixed, padded(classes));
+    }
+    reserve(classes);
+    const std::size_t off = reinterpret_cast<std::uintptr_t>(memory_.get()) / sizeof(double) % kWidth;
+    return solve(memory_.get() + (kWidth - off) % kWidth, padded(classes));
+  }
+
+ private:
+  static constexpr std::size_t kWidth = 8, kFixedClasses = 64, kArrays = 3;
+  static std::size_t padded(std::size_t classes) { return (classes + kWidth - 1) / kWidth * kWidth; }
+
+  std::unique_ptr<double[]> memory_;
+  std::size_t size_ = 0;
+};
 
 }  // namespace truemax

@@ -4,13 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <optional>
 #include <random>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/team.hpp"
+#include "data/hold_out.hpp"
 #include "evaluate/evaluate.hpp"
+#include "rule/prox.hpp"
 #include "train/problem.hpp"
 #include "train/test_support.hpp"
+#include "weights/pairs.hpp"
 
 namespace truemax {
 namespace {
@@ -101,14 +110,112 @@ TEST(BlockLoop, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
   EXPECT_EQ(useful(few, "blocks"), 1U);
 }
 
-// A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn.
-TEST(BlockLoop, GivesTheSameBitsWhereStepsAreDeclined) {
+// A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn. The
+// growth of each adds to the bound on the weights, and sums of doubles depend on their order.
+TEST(BlockLoop, GivesTheSameBitsAndTheSameBoundWhereStepsAreDeclined) {
   Dataset data = data_of(1500, 700);
-  for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;
-  TrainOptions options = block_options("blocks", 1);
-  const TrainState one = run_epochs(data, options);
-  options.threads = 2;
-  EXPECT_EQ(bits_of(one), bits_of(run_epochs(data, options)));
+  for (std::size_t i = 0; i < data.rows.value.size(); i += 9)
+    data.rows.value[i] = 3e7F * (1 + static_cast<float>(i % 7));
+  for (const double ridge : {0.0, 2.0}) {
+    TrainOptions options = block_options("blocks", 1);
+    options.ridge = ridge;
+    const TrainState one = run_epochs(data, options);
+    std::size_t declined = 0;
+    for (const RowState& row : one.rows) declined += pairs_are_safe(row.squared_norm) ? 0 : 1;
+    ASSERT_GT(declined, 300U);
+    ASSERT_LT(declined, 1200U);
+    for (const std::size_t threads : {2U, 3U, 8U}) {
+      options.threads = threads;
+      const TrainState several = run_epochs(data, options);
+      EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
+      EXPECT_EQ(one.largest_weight, several.largest_weight) << threads;
+    }
+  }
+}
+
+// Whether a declined step is taken depends on the bound before it, which has the growth of all earlier steps
+// and of no later one, also where the thread of an earlier step is slow.
+TEST(BlockLoop, TellsADeclinedStepTheBoundThatOneThreadWouldHave) {
+  Dataset data = data_of(400, 700);
+  for (float& v : data.rows.value) v = 3e7F;  // all are declined
+  constexpr std::size_t kSteps = 100;
+  for (const std::size_t threads : {1U, 2U, 3U}) {
+    const TrainOptions options = block_options("blocks", threads);
+    const auto draw = draw_for(data, options);
+    BlockLoop<ProxRule> loop(data, options, *draw, kSteps);
+    TrainState state = make_state(data, options);
+    state.largest_weight = 0.1;
+    VisitOrder order(Visit::file, 1, data.size());
+    order.start_epoch(0);
+    double expected = 0.1;
+    std::uint64_t next = 0;
+    loop.run(data, state, order, CounterRandom(1, Stream::draw, 0), 0, kSteps, ProxRule(options.rule, {}),
+             {.step = 1}, [&](std::uint64_t step, RowId row, double bound) -> std::optional<double> {
+               if (step % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+               EXPECT_EQ(step, next++);
+               EXPECT_EQ(row, step);
+               EXPECT_EQ(bound, expected);
+               if (step % 10 == 3) return {};
+               const double growth = 1 / static_cast<double>(step + 3);
+               expected += growth;
+               return growth;
+             });
+    EXPECT_EQ(next, kSteps);
+    EXPECT_EQ(state.largest_weight, expected);
+  }
+}
+
+// A row of so large a weight that its step would leave float32, among others: the run stops, and what it
+// leaves behind does not depend on how far other threads were. One such row in each block, so that no block
+// has most of the label mass: else one thread would be used.
+TEST(BlockLoop, LeavesTheSameBitsBehindWhereAStepIsRefused) {
+  Dataset data = data_of(1500, 700);
+  data.weight.assign(data.size(), 1.0);
+  for (ClassId k = 0; k < 700; k += kLanes) {
+    const std::size_t i = 40 + std::size_t{2} * k;
+    data.label[i] = k, data.weight[i] = 1e37;
+    for (std::size_t j = data.rows.begin[i]; j < data.rows.begin[i + 1]; ++j) data.rows.value[j] = 1e-20F;
+  }
+  const TrainOptions two = block_options("blocks", 2);
+  ASSERT_EQ(useful_threads(data, two, *draw_for(data, two)), 2U);
+  for (const Visit visit : {Visit::file, Visit::random}) {
+    TrainOptions options = block_options("blocks", 1);
+    options.step = 100, options.visit = visit;
+    const auto run = [&](std::size_t threads, std::string& message) {
+      options.threads = threads;
+      TrainState state = make_state(data, options);
+      const std::atomic<bool> stop{false};
+      try {
+        make_epoch_runner(data, options)->run(data, state, stop, {});
+      } catch (const DivergenceError& error) {
+        message = error.what();
+      }
+      return state;
+    };
+    std::string first, other;
+    const TrainState one = run(1, first);
+    EXPECT_NE(first.find("diverged at step "), std::string::npos) << first;
+    EXPECT_GT(one.weights.largest(), 0);
+    EXPECT_LE(one.weights.largest(), one.largest_weight * (1 + 1e-5));
+    for (const std::size_t threads : {2U, 3U, 8U})
+      for (int again = 0; again < 5; ++again) {
+        const TrainState several = run(threads, other);
+        EXPECT_EQ(first, other) << threads;
+        EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
+        EXPECT_EQ(one.largest_weight, several.largest_weight) << threads;
+      }
+  }
+}
+
+// What trials of auto train on. A part has no row offsets of its own: those of `whole` must be read.
+TEST(BlockLoop, TrainsOnAPartAsOnACopyOfItsRows) {
+  const Dataset whole = data_of(600, 700);
+  const Dataset part = sample_part(whole, 200, 1), copy = sample_rows(whole, 200, 1);
+  ASSERT_EQ(part.size(), copy.size());
+  for (const std::size_t threads : {1U, 2U}) {
+    const TrainOptions options = block_options("blocks", threads);
+    EXPECT_EQ(bits_of(run_epochs(part, options)), bits_of(run_epochs(copy, options))) << threads;
+  }
 }
 
 #if defined(__SANITIZE_THREAD__)

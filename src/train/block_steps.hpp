@@ -40,7 +40,7 @@ class BlockSteps {
     double step = 0, decayed = 1;
     bool complete = false;         // every step has all classes
     const double* beta = nullptr;  // by class, equal inside a block; null: no ridge
-    double ridge_factor = 0;       // eta mu: r_k = 1 + ridge_factor beta_k
+    double ridge_factor = 0;       // r_k = 1 + ridge_factor beta_k for a row of weight 1
     bool ridge_intercept = false;
     double largest_weight = 0;  // TrainState's, at the beginning of the batch
   };
@@ -48,6 +48,9 @@ class BlockSteps {
     bool taken = false;  // false, and nothing done, where float32 cannot be trusted with the step
     double growth = 0;   // no number in memory has grown by more
   };
+
+  // Takes the memory of steps of up to so many blocks.
+  void reserve(std::size_t blocks) { shape(blocks); }
 
   template <BlockRule R>
   Outcome run(const BlockStep& in, TrainState& state, const R& rule, const Terms& terms, LinesAhead& ahead) {
@@ -64,7 +67,7 @@ class BlockSteps {
     ahead.ask(2);
     add_intercept(w, blocks, score_);
     if (terms.beta != nullptr)
-      shrink(w, blocks, s, terms);
+      shrink(w, blocks, s, terms, in.row_weight);
     else
       std::fill_n(norm_.begin(), blocks.size(), s);
 
@@ -101,7 +104,7 @@ class BlockSteps {
           w.intercept()[blocks[i] * kLanes + lane] += coefficient_[i * kLanes + lane];
     if (terms.beta != nullptr)
       for (const std::uint32_t b : blocks) {
-        const double factor = 1 / ridge_of(b, terms);
+        const double factor = 1 / ridge_of(b, terms, in.row_weight);
         w.scale_block(b, factor);
         if (terms.ridge_intercept) w.scale_block_intercept(b, factor);
       }
@@ -110,8 +113,8 @@ class BlockSteps {
   }
 
  private:
-  static double ridge_of(std::uint32_t b, const Terms& terms) {
-    return 1 + terms.ridge_factor * terms.beta[b * kLanes];
+  static double ridge_of(std::uint32_t b, const Terms& terms, double row_weight) {
+    return 1 + terms.ridge_factor * row_weight * terms.beta[b * kLanes];
   }
 
   void shape(std::size_t blocks) {
@@ -131,10 +134,11 @@ class BlockSteps {
   }
 
   // Scores of the shrunken weights, and what stands in place of |x|^2.
-  void shrink(const Weights& w, std::span<const std::uint32_t> blocks, double s, const Terms& terms) {
+  void shrink(const Weights& w, std::span<const std::uint32_t> blocks, double s, const Terms& terms,
+              double row_weight) {
     const bool free = w.has_intercept() && !terms.ridge_intercept;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const double r = ridge_of(blocks[i], terms);
+      const double r = ridge_of(blocks[i], terms, row_weight);
       norm_[i] = free ? (s - 1) / r + 1 : s / r;
       const auto factor = static_cast<float>(1 / r);
       float* z = score_ + i * kLanes;

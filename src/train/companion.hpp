@@ -3,6 +3,7 @@
 // Ridge divides s as it does w.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -14,11 +15,21 @@ namespace truemax {
 
 class Companion {
  public:
-  static void start(CompanionState& state, std::size_t classes, std::size_t features, bool intercept) {
-    state.difference = Weights(classes, features, intercept);
+  // Rows in the journal of a class: as many as have about as many features as there are. Beyond that it is as
+  // cheap to clear the whole class.
+  static std::size_t journal_limit(const Dataset& data) {
+    return 1 + static_cast<std::size_t>(static_cast<double>(data.space->features) /
+                                        std::max(data.nonzeros_per_row(), 1.0));
+  }
+
+  static void start(CompanionState& state, const Dataset& data, bool intercept) {
+    const std::size_t classes = data.classes->size();
+    state.difference = Weights(classes, data.space->features, intercept);
     state.difference.allow_scaling();
     state.touched.assign(classes, 0.0);
+    state.journal_limit = journal_limit(data);
     state.journal.assign(classes, {});
+    for (std::vector<RowId>& rows : state.journal) rows.reserve(state.journal_limit);  // steps take no memory
   }
 
   // Brings class k up to date, before its scores are taken.
@@ -37,8 +48,7 @@ class Companion {
                   const double* minus_c) {
     truemax::add(state.difference, data.x(i), k, minus_c);
     for (std::size_t j = 0; j < k.size(); ++j)
-      // A journal that long is as good as "all features": no need to go on.
-      if (minus_c[j] != 0 && state.journal[k[j]].size() < state.difference.features())
+      if (minus_c[j] != 0 && state.journal[k[j]].size() < state.journal_limit)
         state.journal[k[j]].push_back(i);
   }
 
@@ -61,7 +71,7 @@ class Companion {
     std::vector<RowId>& rows = state.journal[k];
     std::size_t written = 0;
     for (const RowId i : rows) written += data.x(i).index.size();
-    if (written >= d.features()) {
+    if (rows.size() == state.journal_limit || written >= d.features()) {
       d.clear_class(k);
     } else {
       for (const RowId i : rows) clear_features(d, data.x(i), k);

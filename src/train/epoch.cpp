@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/huge_pages.hpp"
@@ -43,6 +45,14 @@ std::size_t steps_ahead(const Dataset& data, bool gram, std::size_t rows, std::s
       std::clamp(std::min(kAhead / (n + m), kWork / work), 1.0, static_cast<double>(kStepsAhead)));
 }
 
+StepShape step_shape(const Dataset& data, const TrainOptions& options, const MethodInfo& info,
+                     const Draw* draw) {
+  const std::size_t n = options.rows_per_step, drawn = draw != nullptr ? draw->most_classes() : 0;
+  const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const std::size_t rows = std::min<std::size_t>(n, data.size());
+  return {rows, drawn, info.whole_set ? blocks * kLanes : drawn + rows};
+}
+
 template <Rule R>
 class Runner final : public EpochRunner {
  public:
@@ -58,8 +68,18 @@ class Runner final : public EpochRunner {
                                       draw_ ? draw_->most_classes() : data.classes->size())),
         rows_(ahead_ * together_),
         labels_(ahead_ * together_),
-        gram_(R::kInfo.needs_gram || tracks_norms() ? data.space->features : 0) {
-    if (options.ridge > 0 && !learns()) beta_ = ridge_weights(data, options, draw_.get());
+        gram_(gram_of_several() ? data.space->features : 0) {
+    const StepShape shape = step_shape(data, options, R::kInfo, draw_.get());
+    reserve_memory(rule_, shape);
+    arrays_.reserve(shape.rows, shape.columns);
+    if (gram_of_several()) arrays_.gram.reserve(shape.rows * shape.rows);
+    if (R::kInfo.has_companion) arrays_.smoothed.reserve(shape.rows * shape.columns);
+    if (draw_) buffer_.shape(ahead_, draw_->most_classes()), buffer_.words.reserve(draw_->words());
+    if (options.ridge > 0 && !learns()) {
+      beta_ = ridge_weights(data, draw_.get(), std::min(together_, data.size()));
+      if (data.size() > together_ && data.size() % together_ != 0)
+        last_beta_ = ridge_weights(data, draw_.get(), data.size() % together_);
+    }
     if (BlockRule<R> && together_ == 1 && draw_ && draw_->whole_blocks())
       block_loop_ = std::make_unique<BlockLoop<R>>(data, options, *draw_, ahead_);
   }
@@ -85,7 +105,8 @@ class Runner final : public EpochRunner {
       const auto count =
           static_cast<std::size_t>(std::min<std::uint64_t>({ahead(state), steps - state.step, leg.steps}));
       if constexpr (BlockRule<R>) {
-        if (block_loop_) {
+        // Beyond this every step would be declined; one after the other, they may look at all of W.
+        if (block_loop_ && state.largest_weight <= kBatchWeightHigh) {
           run_blocks(data, state, random, count);
           continue_watch(state, watch, watched);
           continue;
@@ -136,6 +157,7 @@ class Runner final : public EpochRunner {
     return state.epoch == 0 && state.step < pages ? std::min(ahead_, kFreshSteps) : ahead_;
   }
 
+  bool gram_of_several() const { return R::kInfo.needs_gram || tracks_norms(); }
   bool tracks_norms() const { return R::kInfo.projects && std::isfinite(problem_.weight_bound()); }
 
   // What a method wants at the beginning of an epoch; false where `stop` was raised or the time is over.
@@ -179,14 +201,24 @@ class Runner final : public EpochRunner {
                                   .decayed = step_ / options_.step_at(0),
                                   .complete = draw_->complete(),
                                   .beta = beta_.empty() ? nullptr : beta_.data(),
-                                  .ridge_factor = step_ * options_.ridge / problem_.rows,
+                                  .ridge_factor = step_ * options_.ridge / problem_.total_weight,
                                   .ridge_intercept = options_.ridge_intercept};
-    block_loop_->run(data, state, order_, random, state.step, count, rule_, terms,
-                     [&](std::uint64_t step, RowId row) {
-                       const ClassId label = data.label[row];
-                       draw_->fill(random, step, 1, {&label, 1}, {&row, 1}, buffer_);
-                       one_step(data, state, {&row, 1}, 0);
-                     });
+    std::optional<Refused> refused;  // the first one
+    const auto general = [&](std::uint64_t step, RowId row, double bound) -> std::optional<double> {
+      const ClassId label = data.label[row];
+      draw_->fill(random, step, 1, {&label, 1}, {&row, 1}, buffer_);
+      const Growth growth = prepare_step(data, state, {&row, 1}, 0);
+      if (growth.finite && bound + growth.memory <= kWeightLimit) {
+        finish_step(data, state, {&row, 1});
+        return growth.memory;
+      }
+      if (!refused || step < refused->step) refused = {step, growth.update};
+      return {};
+    };
+    block_loop_->run(data, state, order_, random, state.step, count, rule_, terms, std::ref(general));
+    // Only now: threads that are faster or slower have taken the same steps, so that W is the same.
+    if (refused) diverged(state, refused->step, refused->update);
+    state.step += count;
   }
 
   // Steps of one class each, in groups that can be solved side by side.
@@ -239,7 +271,23 @@ class Runner final : public EpochRunner {
     return true;
   }
 
+  // How far a step may move weights.
+  struct Growth {
+    double memory = 0, update = 0;  // numbers in memory, and the weights themselves
+    bool finite = true;
+  };
+  struct Refused {
+    std::uint64_t step;
+    double update;
+  };
+
   void one_step(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
+    guard(state, prepare_step(data, state, rows, t));
+    finish_step(data, state, rows);
+  }
+
+  // All of step t up to the coefficients; nothing of the state is changed that a step not taken would miss.
+  Growth prepare_step(const Dataset& data, TrainState& state, std::span<const RowId> rows, std::size_t t) {
     StepArrays& a = arrays_;
     if (R::kInfo.whole_set)
       take_all_classes(data, state, rows);
@@ -250,7 +298,8 @@ class Runner final : public EpochRunner {
       a.row_weight[i] = data.example_weight(rows[i]);
       a.u[i] = state.rows[rows[i]].u;
     }
-    StepView view;
+    StepView& view = view_;
+    view = {};
     view.rows = n;
     view.columns = columns;
     view.score = a.score.data();
@@ -262,16 +311,20 @@ class Runner final : public EpochRunner {
     view.step = step_ / static_cast<double>(together_);
     view.decayed = step_ / options_.step_at(0);
     view.complete = draw_ && draw_->complete();
-    if (options_.ridge > 0) set_ridge(state, view, columns);
+    if (options_.ridge > 0) set_ridge(state, view);
     if (R::kInfo.has_companion) view.smoothed = smoothed_scores(data, state, rows);
     StepResult result{a.coefficient.data(), a.u.data()};
     rule_.step(view, result);
+    return growth_of(state, rows, columns);
+  }
 
-    guard(state, rows, columns);
+  void finish_step(const Dataset& data, TrainState& state, std::span<const RowId> rows) {
+    StepArrays& a = arrays_;
+    const StepView& view = view_;
     if (tracks_norms()) Norms::update(state.norms, view, a, state.weights);
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
       state.rows[rows[i]].u = a.u[i];
-      apply(data, state, rows[i], i, columns);
+      apply(data, state, rows[i], i, view.columns);
     }
     if (options_.ridge > 0) apply_ridge(state);
     if (tracks_norms()) Norms::project(state.norms, state.weights, problem_.weight_bound());
@@ -340,7 +393,7 @@ class Runner final : public EpochRunner {
 
   const double* gram_of(const Dataset& data, const TrainState& state, std::span<const RowId> rows) {
     if (rows.size() == 1) return &state.rows[rows[0]].squared_norm;
-    if (!R::kInfo.needs_gram && !tracks_norms()) return nullptr;
+    if (!gram_of_several()) return nullptr;
     arrays_.gram.resize(rows.size() * rows.size());
     gram_.fill(data.rows.view(), feature_rows(data, rows), options_.intercept, arrays_.gram.data());
     return arrays_.gram.data();
@@ -354,12 +407,21 @@ class Runner final : public EpochRunner {
     return arrays_.feature_rows;
   }
 
-  void set_ridge(const TrainState& state, StepView& view, std::size_t columns) {
+  // A step's ridge is that of its rows: their share of all row weight. The rows of an epoch then have all of
+  // it, also where its last step has fewer rows, and what is minimised is the mean over rows of
+  // w_i (loss_i + mu/(2 sum w) |W|^2). An equal ridge for every row would have the same optimum, but there,
+  // where the two gradients cancel in the mean, they would cancel less well in a row that weighs more.
+  void set_ridge(const TrainState& state, StepView& view) {
     StepArrays& a = arrays_;
-    const double factor = step_ * options_.ridge / problem_.rows;  // eta mu
+    double weight = 0;
+    for (std::size_t i = 0; i < view.rows; ++i) weight += view.row_weight[i];
+    const double factor =
+        step_ * options_.ridge / problem_.total_weight * (weight / static_cast<double>(together_));
+    const std::vector<double>& by_class = view.rows < together_ && !last_beta_.empty() ? last_beta_ : beta_;
+    const std::size_t columns = view.columns;
     a.ridge.assign(columns, 1.0);
     for (std::size_t c = 0; c < a.classes.size(); ++c) {
-      const double beta = !learns() ? beta_[a.classes[c]] : c < a.drawn ? a.weight[c] : 1;
+      const double beta = !learns() ? by_class[a.classes[c]] : c < a.drawn ? a.weight[c] : 1;
       a.ridge[c] = 1 + factor * beta;
     }
     view.ridge = a.ridge.data();
@@ -408,38 +470,42 @@ class Runner final : public EpochRunner {
     // Folding a scale into memory makes the numbers there smaller, so that the bound holds.
   }
 
-  // Keeps an upper bound on the numbers in memory; stops before the step that could leave float32, with W as
-  // it was.
-  void guard(TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
+  Growth growth_of(const TrainState& state, std::span<const RowId> rows, std::size_t columns) const {
     const StepArrays& a = arrays_;
-    double growth = 0, update = 0;  // in memory, and of the weights
-    bool finite = true;
+    Growth growth;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       double most = 0, largest = 0;
       for (std::size_t c = 0; c < a.classes.size(); ++c) {
         const double v = std::abs(a.coefficient[i * columns + c]);
         largest = std::max(largest, v);
         most = std::max(most, v / state.weights.scale(a.classes[c]));
-        finite &= std::isfinite(v);
+        growth.finite &= std::isfinite(v);
       }
-      finite &= std::isfinite(a.u[i]) && std::isfinite(most);
+      growth.finite &= std::isfinite(a.u[i]) && std::isfinite(most);
       const double length = std::max(1.0, std::sqrt(state.rows[rows[i]].squared_norm));
-      growth += most * length;  // at least max |c x|
-      update += largest * length;
+      growth.memory += most * length;  // at least max |c x|
+      growth.update += largest * length;
     }
-    if (finite && state.largest_weight + growth <= kWeightLimit) {
-      state.largest_weight += growth;
-      return;
+    return growth;
+  }
+
+  // Keeps an upper bound on the numbers in memory; stops before the step that could leave float32, with W as
+  // it was. Where no other thread writes: it may look at all of W.
+  void guard(TrainState& state, const Growth& growth) const {
+    if (!growth.finite || !(state.largest_weight + growth.memory <= kWeightLimit)) {
+      state.largest_weight = state.weights.largest();
+      if (!growth.finite || !(state.largest_weight <= kWeightDiverged) ||
+          !(state.largest_weight + growth.memory <= kWeightLimit))
+        diverged(state, state.step, growth.update);
     }
-    state.largest_weight = state.weights.largest();
-    if (finite && state.largest_weight <= kWeightDiverged && state.largest_weight + growth <= kWeightLimit) {
-      state.largest_weight += growth;
-      return;
-    }
+    state.largest_weight += growth.memory;
+  }
+
+  [[noreturn]] void diverged(const TrainState& state, std::uint64_t step, double update) const {
     throw DivergenceError(fmt::format(
         "{} diverged at step {} of epoch {}: the next update would leave the range of the weights (largest "
         "weight {:.2g}, update {:.2g}). Try --step {:.3g}",
-        R::kInfo.name, state.step + 1, state.epoch + 1, state.weights.largest_weight(), update,
+        R::kInfo.name, step + 1, state.epoch + 1, state.weights.largest_weight(), update,
         options_.step / 100));
   }
 
@@ -456,9 +522,11 @@ class Runner final : public EpochRunner {
   std::unique_ptr<BlockLoop<R>> block_loop_;  // null: steps do not go over whole blocks
   CommutingGroups groups_;
   StepArrays arrays_;
+  StepView view_;  // of the step under way, into arrays_
   GramKernel gram_;
-  std::vector<double> beta_;  // by class; empty without ridge, and where the draw learns
-  double step_ = 0;           // eta N of the epoch under way
+  std::vector<double> beta_;       // by class; empty without ridge, and where the draw learns
+  std::vector<double> last_beta_;  // of the last step of an epoch where it has fewer rows; else empty
+  double step_ = 0;                // eta N of the epoch under way
 };
 
 }  // namespace
@@ -475,8 +543,8 @@ std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
     bytes += steps_ahead(data, info.needs_gram, n, drawn) *
                  (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
              draw->words() * sizeof(std::uint64_t) + draw->memory_bytes();
-  if (options.ridge != 0) bytes += classes * 3 * number;  // beta, scales, norms
-  if (info.has_companion) bytes += data.size() * sizeof(RowId) + classes * 5 * number;
+  if (options.ridge != 0) bytes += classes * (data.size() % n == 0 ? 3 : 4) * number;  // beta, scales, norms
+  if (info.has_companion) bytes += classes * (Companion::journal_limit(data) * sizeof(RowId) + 5 * number);
   return bytes;
 }
 

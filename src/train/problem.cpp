@@ -8,6 +8,18 @@
 #include "weights/kernels.hpp"
 
 namespace truemax {
+namespace {
+
+// Every class gets the sum of its block.
+void sum_blocks(std::vector<double>& of_class) {
+  for (std::size_t first = 0; first < of_class.size(); first += kBlockClasses) {
+    const auto block = of_class.begin() + static_cast<std::ptrdiff_t>(first),
+               end = block + static_cast<std::ptrdiff_t>(std::min(kBlockClasses, of_class.size() - first));
+    std::fill(block, end, std::accumulate(block, end, 0.0));
+  }
+}
+
+}  // namespace
 
 std::vector<double> label_mass(const Dataset& data) {
   std::vector<double> mass(data.classes->size(), 0.0);
@@ -27,23 +39,25 @@ std::unique_ptr<Draw> draw_for(const Dataset& data, const TrainOptions& options)
                     .options = options.draws});
 }
 
-std::vector<double> ridge_weights(const Dataset& data, const TrainOptions& options, const Draw* draw) {
+std::vector<double> ridge_weights(const Dataset& data, const Draw* draw, std::size_t rows) {
   std::vector<double> beta(data.classes->size(), 1.0);
   if (draw == nullptr) return beta;  // all classes are
-  std::vector<double> rows(beta.size(), 0.0);
-  for (const ClassId y : data.label) rows[y] += 1;
-  if (draw->takes_label_block())
-    for (std::size_t first = 0; first < rows.size(); first += kBlockClasses) {
-      const auto block = rows.begin() + static_cast<std::ptrdiff_t>(first),
-                 end = block + static_cast<std::ptrdiff_t>(std::min(kBlockClasses, rows.size() - first));
-      std::fill(block, end, std::accumulate(block, end, 0.0));
-    }
+  std::vector<double> labelled(beta.size(), 0.0), mass = label_mass(data);
+  for (const ClassId y : data.label) labelled[y] += 1;
   const auto all = static_cast<double>(data.size());
+  const double mean_weight = std::accumulate(mass.begin(), mass.end(), 0.0) / all;
+  if (draw->takes_label_block()) {
+    sum_blocks(labelled);
+    sum_blocks(mass);
+  }
   for (ClassId k = 0; k < beta.size(); ++k) {
     double missed = 1;  // the probability that no row of the step brings the class
-    for (std::uint64_t j = 0; j < options.rows_per_step; ++j)
-      missed *= std::max(0.0, 1 - rows[k] / (all - static_cast<double>(j)));
-    beta[k] = 1 / (1 - missed * (1 - draw->inclusion(k)));
+    for (std::size_t j = 0; j < rows; ++j)
+      missed *= std::max(0.0, 1 - labelled[k] / (all - static_cast<double>(j)));
+    // The rows of such a step are any of those that do not bring it.
+    const double others = all - labelled[k];
+    if (others > 0) missed *= (mean_weight * all - mass[k]) / others / mean_weight;
+    beta[k] = 1 / (1 - std::min(missed, 1.0) * (1 - draw->inclusion(k)));
   }
   return beta;
 }

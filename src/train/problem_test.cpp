@@ -25,58 +25,67 @@ std::vector<unsigned> sets(std::size_t of, std::size_t count) {
   return list;
 }
 
-TEST(RidgeWeights, AreTheInverseOfTheProbabilityToBeInAStep) {
+// By the definition: the weight of the rows of a step, in the mean over steps that have the class. Without
+// row weights that is the probability to be in a step.
+TEST(RidgeWeights, MakeTheRidgeOfAClassItsShareOfTheWeightOfTheRowsInTheMean) {
   constexpr std::size_t kClasses = 5;
-  const Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kClasses);  // class 4 is never a label
-  for (const std::size_t n : {1U, 2U, 3U, 7U})
-    for (const std::size_t m : {1U, 2U, 4U}) {
-      TrainOptions options = options_of("umax", m);
-      options.rows_per_step = n;
-      const auto draw =
-          make_draw({.name = "uniform", .classes = kClasses, .classes_per_step = m, .shared = n > 1});
-      std::vector<double> in(kClasses, 0.0);
-      double steps = 0;
-      for (const unsigned rows : sets(data.size(), n)) {
-        unsigned labels = 0;
-        for (std::size_t i = 0; i < data.size(); ++i)
-          if ((rows >> i & 1U) != 0) labels |= 1U << data.label[i];
-        for (const unsigned drawn : sets(kClasses, m)) {
-          if (n == 1 && (drawn & labels) != 0) continue;  // one row never draws its label
-          ++steps;
-          for (std::size_t k = 0; k < kClasses; ++k) in[k] += ((drawn | labels) >> k & 1U) != 0;
+  for (const bool weights : {false, true}) {
+    Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kClasses);  // class 4 is never a label
+    if (weights) data.weight = {3, 0.5, 1, 8, 0.25, 1, 2};
+    for (const std::size_t n : {1U, 2U, 3U, 7U})
+      for (const std::size_t rows_of_step : {std::size_t{1}, n})  // the last step of an epoch may be short
+        for (const std::size_t m : {1U, 2U, 4U}) {
+          const auto draw =
+              make_draw({.name = "uniform", .classes = kClasses, .classes_per_step = m, .shared = n > 1});
+          std::vector<double> in(kClasses, 0.0);
+          double all = 0;
+          for (const unsigned rows : sets(data.size(), rows_of_step)) {
+            unsigned labels = 0;
+            double weight = 0;
+            for (std::size_t i = 0; i < data.size(); ++i)
+              if ((rows >> i & 1U) != 0) labels |= 1U << data.label[i], weight += data.example_weight(i);
+            for (const unsigned drawn : sets(kClasses, m)) {
+              if (n == 1 && (drawn & labels) != 0) continue;  // one row never draws its label
+              all += weight;
+              for (std::size_t k = 0; k < kClasses; ++k)
+                if (((drawn | labels) >> k & 1U) != 0) in[k] += weight;
+            }
+          }
+          const std::vector<double> beta = ridge_weights(data, draw.get(), rows_of_step);
+          for (std::size_t k = 0; k < kClasses; ++k)
+            EXPECT_NEAR(beta[k] * in[k] / all, 1, 1e-12)
+                << n << 'x' << m << " rows " << rows_of_step << " class " << k << " weights " << weights;
         }
-      }
-      const std::vector<double> beta = ridge_weights(data, options, draw.get());
-      for (std::size_t k = 0; k < kClasses; ++k)
-        EXPECT_NEAR(beta[k] * in[k] / steps, 1, 1e-12) << n << 'x' << m << " class " << k;
-    }
-  for (const double beta : ridge_weights(data, options_of("exact", 1), nullptr)) EXPECT_EQ(beta, 1);
+    for (const double beta : ridge_weights(data, nullptr, 1)) EXPECT_EQ(beta, 1);
+  }
 }
 
 // A draw of blocks for one row also brings the block of the label. What a draw tells of itself is enumerated
 // in its own room; here are all rows, and all pairs of them.
 TEST(RidgeWeights, CountTheBlockThatALabelBrings) {
   constexpr std::size_t kClasses = 40;
-  const Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kClasses);
-  const auto rows = static_cast<double>(data.size());
+  Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kClasses);
+  data.weight = {1, 2, 0.5, 4, 1, 1, 3, 0.25, 1};
   for (const char* name : {"frequency", "blocks", "head-blocks", "all"})
     for (const std::size_t n : {1U, 2U}) {
       TrainOptions options = options_of("umax", 1);
       options.draw = name, options.draws.head = 16, options.rows_per_step = n;
       const auto draw = draw_for(data, options);
       const bool blocks = draw->whole_blocks() && n == 1;
-      const std::vector<double> beta = ridge_weights(data, options, draw.get());
+      const std::vector<double> beta = ridge_weights(data, draw.get(), n);
       for (ClassId k = 0; k < kClasses; ++k) {
-        double in = 0;
+        double in = 0, all = 0;
         for (std::size_t i = 0; i < data.size(); ++i)
           for (std::size_t j = 0; j < data.size(); ++j) {
             if (n == 2 && i == j) continue;
             bool brought = false;
             for (const std::size_t row : {i, n == 2 ? j : i})
               brought |= data.label[row] == k || (blocks && data.label[row] / 16 == k / 16);
-            in += (brought ? 1 : draw->inclusion(k)) / (n == 2 ? rows * (rows - 1) : rows * rows);
+            const double weight = data.weight[i] + (n == 2 ? data.weight[j] : 0);
+            in += weight * (brought ? 1 : draw->inclusion(k));
+            all += weight;
           }
-        EXPECT_NEAR(beta[k] * in, 1, 1e-12) << name << " n " << n << " class " << k;
+        EXPECT_NEAR(beta[k] * in / all, 1, 1e-12) << name << " n " << n << " class " << k;
       }
     }
 }

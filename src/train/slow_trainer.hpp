@@ -122,17 +122,26 @@ class SlowTrainer {
     return mass;
   }
 
-  // The probability that class k is in a step, by its definition: rows without replacement, drawn classes
-  // independent.
-  double inclusion(ClassId k, const Draw& draw, bool whole_set) const {
+  double weight_of(RowId i) const { return static_cast<double>(data_.example_weight(i)); }
+
+  // Of the weight of the rows of a step, the part in steps that have class k, in the mean: rows without
+  // replacement, drawn classes independent. Row by row: what it weighs, in steps in which neither it nor the
+  // others bring the class and the draw does not.
+  double inclusion(ClassId k, const Draw& draw, bool whole_set, std::size_t rows) const {
     if (whole_set) return 1;
-    double rows = 0, missed = 1;
     const bool blocks =
         draw.whole_blocks() && options_.rows_per_step == 1;  // then the label brings its block
-    for (const ClassId y : data_.label) rows += blocks ? y / 16 == k / 16 : y == k;
-    for (std::size_t j = 0; j < options_.rows_per_step; ++j)
-      missed *= 1 - rows / static_cast<double>(data_.size() - j);
-    return 1 - missed * (1 - draw.inclusion(k));
+    const auto brings = [&](RowId i) { return blocks ? data_.label[i] / 16 == k / 16 : data_.label[i] == k; };
+    double bringing = 0, all = 0, missed = 0;
+    for (RowId i = 0; i < data_.size(); ++i) bringing += brings(i) ? 1 : 0;
+    double others_miss = 1;
+    for (std::size_t j = 1; j < rows; ++j)
+      others_miss *= 1 - bringing / static_cast<double>(data_.size() - j);
+    for (RowId i = 0; i < data_.size(); ++i) {
+      all += weight_of(i);
+      if (!brings(i)) missed += weight_of(i) * std::max(others_miss, 0.0) * (1 - draw.inclusion(k));
+    }
+    return 1 - missed / all;
   }
 
   template <class R>
@@ -161,11 +170,15 @@ class SlowTrainer {
       row_weight.push_back(static_cast<double>(data_.example_weight(i)));
       u.push_back(state.u[i]);
     }
+    double of_step = 0, of_all = 0;  // row weights
+    for (const double one : row_weight) of_step += one;
+    for (RowId i = 0; i < data_.size(); ++i) of_all += weight_of(i);
     for (const ClassId one : k) {
-      const double beta = !draw.learns()         ? 1 / inclusion(one, draw, R::kInfo.whole_set)
+      const double beta = !draw.learns()         ? 1 / inclusion(one, draw, R::kInfo.whole_set, n)
                           : drawn.count(one) > 0 ? drawn.at(one)
                                                  : 1;
-      ridge.push_back(1 + step_size * options_.ridge / static_cast<double>(data_.size()) * beta);
+      ridge.push_back(1 + step_size / static_cast<double>(options_.rows_per_step) * options_.ridge * beta *
+                              of_step / of_all);
       intercept.push_back(state.w[one][features_]);
       log_q.push_back(std::log(draw.mean_count(one)));
     }
@@ -180,6 +193,7 @@ class SlowTrainer {
     view.complete = draw.complete();
     view.decayed = step_size / options_.step;
     StepResult result{c.data(), u.data()};
+    reserve_memory(rule, {view.rows, view.columns, view.columns});
     rule.step(view, result);
     for (std::size_t i = 0; i < n; ++i) {
       state.u[rows[i]] = u[i];

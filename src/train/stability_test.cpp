@@ -190,5 +190,35 @@ TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
   }
 }
 
+// What can diverge by nature is stopped by the trainer, with all as it was before the step that would have
+// left float32: the same bits as a run of the steps before it.
+TEST(EveryMethod, ThatDivergesLeavesTheStateOfTheStepBefore) {
+  std::size_t seen = 0;
+  for (const MethodInfo* info : methods())
+    for (const std::uint64_t n : {1U, 7U})
+      for (const double ridge : {0.0, 1.0}) {
+        if (!info->can_diverge) continue;
+        ++seen;
+        const Dataset data = random_data({.rows = 150, .classes = 9, .weights = true});
+        TrainOptions options = options_of(std::string(info->name), 2);
+        options.rows_per_step = n, options.ridge = ridge, options.intercept = ridge > 0;
+        options.step = 1e4 * static_cast<double>(n), options.decay = 1, options.epochs = 50;
+        TrainState state = make_state(data, options);
+        ASSERT_TRUE(run_until_divergence(data, options, state)) << info->name;
+        const std::uint64_t steps_an_epoch = steps_per_epoch(data.size(), options);
+        const std::uint64_t done = state.epoch * steps_an_epoch + state.step;
+        ASSERT_GT(done, 0U) << info->name;  // not at the first step: something is there to be kept
+        options.steps = done;
+        TrainState before = make_state(data, options);
+        const auto runner = make_epoch_runner(data, options);
+        StepPlan plan(options, steps_an_epoch);
+        const std::atomic<bool> stop{false};
+        while (before.epoch * steps_an_epoch + before.step < done) runner->run(data, before, stop, {}, &plan);
+        EXPECT_EQ(bits_of(state), bits_of(before)) << info->name << " rows " << n << " ridge " << ridge;
+        expect_sound(data, state, std::string(info->name), true);
+      }
+  EXPECT_GT(seen, 8U);
+}
+
 }  // namespace
 }  // namespace truemax

@@ -45,7 +45,7 @@ TrainState make_state(const Dataset& data, const TrainOptions& options, Weights*
     state.weights = Weights(classes, features, options.intercept);
   }
   if (options.ridge > 0) state.weights.allow_scaling();
-  if (info.has_companion) Companion::start(state.companion, classes, features, options.intercept);
+  if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(classes));  // of exp(intercept)
   if (options.warm_start) {
     log_total = start_intercept(*data.classes, state.weights);

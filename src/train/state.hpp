@@ -21,6 +21,7 @@ struct CompanionState {
   double log_decay = 0;                     // of all steps so far
   std::vector<double> touched;              // of each class: log_decay then
   std::vector<std::vector<RowId>> journal;  // of each class: rows whose features may not be zero
+  std::size_t journal_limit = 0;            // one that long stands for all features
 };
 
 // |w_k|^2 of every class, tracked from scores and coefficients, and their sum. All are times `common`.

@@ -18,6 +18,14 @@ struct StepArrays {
   std::vector<RowId> feature_rows;
   std::vector<double> score, weight, gram, ridge, intercept, row_weight, log_q, smoothed, coefficient, u;
 
+  // Takes the memory of steps of up to so many rows and columns.
+  void reserve(std::size_t rows, std::size_t columns) {
+    classes.reserve(columns), places_.reserve(columns + rows);
+    label.reserve(rows), feature_rows.reserve(rows), row_weight.reserve(rows), u.reserve(rows);
+    for (std::vector<double>* one : {&score, &weight, &coefficient}) one->reserve(rows * columns);
+    for (std::vector<double>* one : {&ridge, &intercept, &log_q}) one->reserve(columns);
+  }
+
   void shape(std::size_t rows, std::size_t columns) {
     label.resize(rows);
     row_weight.resize(rows);

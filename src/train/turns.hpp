@@ -52,6 +52,12 @@ class Turns {
   Turns(std::size_t member, std::size_t members, std::size_t blocks)
       : member_(member), members_(members), last_(blocks, 0) {}
 
+  // Takes the memory of batches of so many steps of up to so many blocks.
+  void reserve(std::size_t steps, std::size_t blocks) {
+    waits_.reserve((steps / members_ + 1) * (blocks + 1));
+    begin_.reserve(steps / members_ + 2);
+  }
+
   // A new batch; then add() with all of its steps, also those of others.
   void start() {
     if (batch_ == kBatches) {  // marks of long ago could be taken for new ones

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/distinct.hpp"
 #include "core/random.hpp"
 #include "core/types.hpp"
 #include "train/options.hpp"
@@ -38,7 +39,7 @@ class VisitOrder {
     RandomWords words(random_, first);
     if (visit_ == Visit::random && together_ > 1) {
       for (std::size_t t = 0; t < out.size(); t += together_)
-        draw_distinct(words, rows_, out.subspan(t, std::min(together_, out.size() - t)));
+        draw_distinct_again(words, rows_, out.subspan(t, std::min(together_, out.size() - t)));
       return;
     }
     for (std::size_t t = 0; t < out.size(); ++t) switch (visit_) {

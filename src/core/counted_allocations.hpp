@@ -1,0 +1,54 @@
+// For tests: counts what the program takes from the heap. Replaces the global operators, so that exactly one
+// file of a test program may include it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace truemax {
+
+inline std::atomic<std::size_t> heap_allocations{0};
+
+// Of all threads, while work() runs.
+template <class Work>
+std::size_t allocations_of(Work&& work) {
+  const std::size_t before = heap_allocations.load();
+  work();
+  return heap_allocations.load() - before;
+}
+
+namespace detail {
+
+inline void* counted_memory(std::size_t size, std::size_t alignment) {
+  heap_allocations.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t whole = (size + alignment - 1) / alignment * alignment;
+  void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(size > 0 ? size : 1)
+                                                        : std::aligned_alloc(alignment, whole);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace detail
+}  // namespace truemax
+
+// new[] and the forms that do not throw come here too, by the standard's definition of them.
+void* operator new(std::size_t size) {
+  return truemax::detail::counted_memory(size, 1);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return truemax::detail::counted_memory(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+  std::free(memory);
+}
