@@ -79,7 +79,8 @@ class NameTable {
     const auto doubled = [names](std::size_t room) { return std::max(names, 2 * room); };
     if (names > names_.capacity()) sum += doubled(names_.capacity()) * sizeof(Text);
     if (names > hashes_.capacity()) sum += doubled(hashes_.capacity()) * sizeof(std::uint64_t);
-    if (names * 2 >= slots_.size()) sum += std::bit_ceil(2 * names + 1) * sizeof(Slot);
+    if (names * 2 >= slots_.size())
+      sum += std::max(kFewestSlots, std::bit_ceil(2 * names + 1)) * sizeof(Slot);
     return sum;
   }
   std::vector<Text> take_names() {
@@ -97,6 +98,7 @@ class NameTable {
 
  private:
   static constexpr bool is_owner = std::is_same_v<Text, std::string>;
+  static constexpr std::size_t kFewestSlots = 64;
   static constexpr std::size_t kHeapBlock = 32;  // the least that a text of its own takes
   static std::uint64_t heap_bytes(std::size_t size) {
     constexpr std::size_t kInside = 15;  // so much stands in the string itself
@@ -122,7 +124,7 @@ class NameTable {
     return at;
   }
   void grow() {
-    slots_.assign(slots_.empty() ? 64 : slots_.size() * 2, Slot{});
+    slots_.assign(slots_.empty() ? kFewestSlots : slots_.size() * 2, Slot{});
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t i = 0; i < names_.size(); ++i) {
       std::size_t at = hashes_[i] & mask;

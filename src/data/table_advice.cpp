@@ -87,10 +87,10 @@ std::optional<Table> as_table(std::string_view text, char separator) {
   for (std::size_t r = table.has_header ? 1 : 0; r < table.rows.size(); ++r)
     for (std::size_t c = 0; c < first.size(); ++c)
       table.all_numbers &= c == table.label || may_be_number(table.rows[r][c]);
-  // Sentences with a comma each: text, where no line has a number and none is a header.
+  // Sentences with a comma each are text: no line has a number, and the first names no label.
   const bool any_number =
       std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) { return numbers(row) > 0; });
-  if (!table.has_header && !any_number) return std::nullopt;
+  if (!any_number && std::none_of(first.begin(), first.end(), names_label)) return std::nullopt;
   return table;
 }
 

@@ -29,7 +29,7 @@ std::string_view LineWindows::read(Scratch<char>& buffer, bool wait) {
     searched = size;
     if (size < room) continue;
     if (end > 0) break;
-    room += room / 2;
+    room += room / 2 + 1;
     long_line_ = size;
     text = buffer.reserve(room + 1, size);
   }
