@@ -155,10 +155,11 @@ class Auto(ProgramTest):
 
     def test_features_that_say_nothing_are_not_blamed_on_a_step_that_was_not_given(self):
         with open(self.path("noise.txt"), "w") as out:
-            out.write("400 3 40\n")
-            for row in range(400):
-                out.write(f"{row * row * 7 % 41 % 40} {row * 13 % 3}:{1e-9 if row % 2 else 1}\n")
-        result = self.fine("train", self.path("noise.txt"), "--ridge", 1e12, "--model", "n.safetensors")
+            out.write("40 3 2\n")
+            for row in range(40):
+                out.write(f"{row * 7 % 5 % 2} {row % 3}:1e-9\n")
+        result = self.fine("train", self.path("noise.txt"), "--ridge", 0, "--epochs", 1, "--model", "n.safetensors")
+        self.assertIn("above that of the class frequencies", result.stderr)
         self.assertNotIn("--step", result.stderr)
 
 

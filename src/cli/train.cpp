@@ -289,9 +289,9 @@ int run_train(TrainCommand& command) {
            outcome.last->train->log_loss > evaluate_class_frequencies(run.data).log_loss)
     say(stderr, "truemax: note: the train log-loss is above that of the class frequencies: {}{}\n",
         run.automatic && !command.was_given("step")
-            ? "the search found nothing in the features that tells the labels of other rows; look at the "
-              "data, "
-              "or fit the training rows alone with --target train"
+            ? "the features seem to say little about the labels, or there are too few rows or epochs; look "
+              "at the "
+              "data, or fit the training rows alone with --target train"
             : "the step is too large, or too small for so few epochs; try another --step",
         run.automatic && !command.was_given("step") ? "" : scale);
   return kSuccess;

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdint>
 #include <memory>
 
 namespace truemax {
@@ -46,6 +47,10 @@ class ImplicitBatchSolver {
   // then allocates nothing. Newton's method has a matrix of rows x rows for each of these classes; pages that
   // it does not touch cost nothing.
   void reserve(std::size_t rows, std::size_t columns, std::size_t drawn);
+  // Its matrices, which are nearly all of that.
+  static std::uint64_t bytes(std::uint64_t rows, std::uint64_t columns, std::uint64_t drawn) {
+    return sizeof(double) * (rows * rows * (drawn + 8) + 2 * rows * columns);
+  }
 
   // Returns sweeps plus Newton iterations. The result is finite for every finite input.
   int solve(const ImplicitBatch& batch);

@@ -14,6 +14,7 @@
 #include "core/huge_pages.hpp"
 #include "core/random.hpp"
 #include "rule/methods.hpp"
+#include "solve/implicit_batch.hpp"
 #include "train/block_loop.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
@@ -539,6 +540,7 @@ std::uint64_t step_bytes(const Dataset& data, const TrainOptions& options) {
   const std::uint64_t columns = info.whole_set ? classes + kLanes : drawn + n, number = sizeof(double);
   std::uint64_t bytes =
       n * columns * 4 * number + n * n * number;  // scores, weights, coefficients, smoothed scores
+  if (info.needs_gram && n > 1) bytes += ImplicitBatchSolver::bytes(n, columns, drawn);
   if (draw)
     bytes += steps_ahead(data, info.needs_gram, n, drawn) *
                  (drawn * (sizeof(ClassId) + number) + n * (sizeof(RowId) + sizeof(ClassId))) +
