@@ -3,6 +3,7 @@
 On the real data sets where they are there (TRUEMAX_DATA), else on generated rows; the figures of single methods on real data.
 """
 import math
+import os
 import re
 import unittest
 
@@ -40,6 +41,9 @@ class Methods(ProgramTest):
                     continue
                 for ridge in (0, 0.1):
                     with self.subTest(method=method, n=n, m=m, ridge=ridge):
+                        for name in ("m.safetensors", "run.jsonl"):  # a run that diverges would not replace them
+                            if os.path.exists(self.path(name)):
+                                os.remove(self.path(name))
                         result = self.train(path, method, n, m, ridge, "--step", steps.get(method, 1))
                         if method in can_diverge and result.returncode == 3:
                             self.assertRegex(result.stderr, rf"{method} diverged at step \d+ of epoch \d+.*Try --step")

@@ -175,7 +175,7 @@ class CtrlC(ProgramTest):
     def interrupted_run(self, method, sig):
         train = self.generate("train.txt", rows=2000, classes=50, features=200)
         process = subprocess.Popen(
-            [PROGRAM, "train", train, "--method", method, "--epochs", "1000000", "--step", "1", "--decay", "1",
+            [PROGRAM, "train", train, "--method", method, "--epochs", "1000000", "--step", "0.1", "--decay", "1",
              "--eval-every", "1", "--model", "M.safetensors", "--log", "RUN.jsonl"],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=default_signals)
         try:

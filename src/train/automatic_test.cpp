@@ -2,6 +2,7 @@
 // hand finds.
 #include "train/automatic.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,11 +84,13 @@ TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
     has[0] |= t.about == "ridge", has[1] |= t.about == "step", has[2] |= t.about == "epochs";
   }
   EXPECT_TRUE(has[0] && has[1] && has[2]);
-  // What it took is the best of what it tried.
-  const auto best = std::min_element(one.trials.begin(), one.trials.end(),
-                                     [](const auto& a, const auto& b) { return a.log_loss < b.log_loss; });
-  EXPECT_EQ(first.ridge, best->ridge);
-  EXPECT_EQ(first.step, best->step);
+  // What it took is the best of what it tried, but for what others won by less than the noise of the judges.
+  double best = 1e300, taken = 1e300;
+  for (const SearchTrial& t : one.trials) {
+    best = std::min(best, t.log_loss);
+    if (t.ridge == first.ridge && t.step == first.step) taken = std::min(taken, t.log_loss);
+  }
+  EXPECT_LE(taken, best / (1 - 0.01));
 }
 
 TEST(Automatic, DoesNotSearchWhatIsGiven) {
