@@ -16,7 +16,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdint>
 #include <memory>
 
 namespace truemax {
