@@ -184,6 +184,33 @@ class Killed(Outputs):
         self.assertEqual(self.files(), ["big.txt"])
 
 
+class Names(Outputs):
+    def test_a_link_to_a_file_still_to_be_made_stays_a_link(self):
+        os.mkdir(self.path("disk"))
+        os.symlink("disk/real.safetensors", self.path("m.safetensors"))
+        self.fine("train", self.train, "--method", "prox", "--epochs", 1, "--model", "m.safetensors", "--log", "m.jsonl")
+        self.assertTrue(os.path.islink(self.path("m.safetensors")))
+        self.assertGreater(os.path.getsize(self.path("disk/real.safetensors")), 0)
+        self.assertEqual(os.listdir(self.path("disk")), ["real.safetensors"])
+        os.symlink("nowhere/real.safetensors", self.path("lost.safetensors"))
+        lost = truemax("train", self.train, "--method", "prox", "--model", "lost.safetensors", cwd=self.folder)
+        self.assertEqual(lost.returncode, 2, lost.stderr)
+        self.assertIn("there is no folder", lost.stderr)
+
+    def test_the_names_of_runs_under_way_are_no_outputs(self):
+        for option in ("--model", "--log"):
+            self.assertIn("give another name", self.refused(self.train, "--method", "prox", option, "A.jsonl.part"))
+
+    def test_a_run_without_time_for_a_step_leaves_an_older_model(self):
+        self.fine("train", self.train, "--method", "prox", "--epochs", 1, "--model", "m.safetensors")
+        before = self.read("m.safetensors"), self.read("m.jsonl")
+        result = self.fine("train", self.train, "--method", "prox", "--seconds", 1e-9, "--model", "m.safetensors")
+        self.assertIn("no step was taken", result.stderr)
+        self.assertEqual((self.read("m.safetensors"), self.read("m.jsonl")), before)
+        self.assertIn("m-untrained.safetensors", result.stdout)
+        self.assertEqual(self.files(), ["m-untrained.jsonl", "m-untrained.safetensors", "m.jsonl", "m.safetensors"])
+
+
 class Stopped(Outputs):
     def test_in_the_search_an_older_model_and_its_log_stay_as_they_are(self):
         large = self.generate("large.txt", rows=60000, features=3000, classes=2000, nonzeros=40)

@@ -74,6 +74,10 @@ class MemoryLimit(ProgramTest):
         self.refused(60, "train", "bomb.gz", "--threads", 64, *TRAIN, words=("bomb.gz:",))
         self.fine("train", "bomb.gz", "--max-rows", 100000, "--memory-limit", "60M", *TRAIN)
 
+    def test_a_long_line_right_behind_the_header(self):
+        self.packed("long.gz", b" " * MEGA, 100, first=b"4 5 3\n0 0:1")
+        self.refused(60, "train", "long.gz", "--method", "prox", "--model", "none", words=("long.gz:2: ", "of this line"))
+
     def test_every_text_format(self):
         rows = 60
         files = {"xmlrepository": (b"6000000 20 10\n", b"".join(b"%d %d:1\n" % (i % 9, i % 19) for i in range(100000))),

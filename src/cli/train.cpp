@@ -103,11 +103,13 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
       counted(search.trials, "trial"),
       finished.log_path == "none" ? "" : fmt::format(" but the log, {}", finished.log_path));
   if (search.ridge || search.step || search.epochs)
-    say(stderr, "truemax: what was found so far is kept if you go on with:\n  {}\n",
+    say(stderr,
+        "truemax: to fit with the best so far, type:\n  {}\ntruemax: the whole search may find better "
+        "options: "
+        "for that, run the command again\n",
         printable(continued_command(best, search)));
   else
-    say(stderr,
-        "truemax: no trial was finished; run the command again, or give it less time with --seconds\n");
+    say(stderr, "truemax: no trial was finished; run the command again, or bound its time with --seconds\n");
 }
 
 std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {

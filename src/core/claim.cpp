@@ -63,9 +63,10 @@ int open_part(const std::string& part) {
 std::optional<Claim> Claim::take(const std::string& path) {
   Claim claim;
   std::error_code error;
-  const auto real = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  const auto real =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path), error), error);
   claim.target_ = error ? path : real.string();
-  claim.part_ = claim.target_ + ".part";
+  claim.part_ = claim.target_ + std::string(kPartEnding);
   for (;;) {
     claim.descriptor_ = open_part(claim.part_);
     if (claim.descriptor_ < 0) {
@@ -91,6 +92,10 @@ bool Claim::publish(const std::string& to) {
   const std::string& target = to.empty() ? target_ : to;
   struct stat old {};
   if (stat(target.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
+  if (!is_at(descriptor_, part_.c_str())) {  // somebody has put another file there
+    errno = ESTALE;
+    return false;
+  }
   if (fsync(descriptor_) != 0 || !rename_on_disk(part_, target)) return false;
   release();
   return true;

@@ -33,24 +33,34 @@ inline void* counted_memory(std::size_t size, std::size_t alignment) {
 }  // namespace detail
 }  // namespace truemax
 
-// Not inlined: where the compiler sees only one of a pair it takes malloc and free for a mismatch.
-// new[] and the forms that do not throw come here too, by the standard's definition of them.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  return truemax::detail::counted_memory(size, 1);
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  return truemax::detail::counted_memory(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/,
-                                       std::align_val_t /*alignment*/) noexcept {
-  std::free(memory);
-}
+// All forms, also those that the standard defines by others: sanitizers replace each of them on its own. Not
+// inlined: where the compiler sees only one of a pair it takes malloc and free for a mismatch.
+#define TRUEMAX_COUNTED_FORMS(BRACKETS)                                                                   \
+  [[gnu::noinline]] void* operator new BRACKETS(std::size_t size) {                                       \
+    return truemax::detail::counted_memory(size, 1);                                                      \
+  }                                                                                                       \
+  [[gnu::noinline]] void* operator new BRACKETS(std::size_t size, std::align_val_t alignment) {           \
+    return truemax::detail::counted_memory(size, static_cast<std::size_t>(alignment));                    \
+  }                                                                                                       \
+  [[gnu::noinline]] void* operator new BRACKETS(std::size_t size, const std::nothrow_t&) noexcept {       \
+    truemax::heap_allocations.fetch_add(1, std::memory_order_relaxed);                                    \
+    return std::malloc(size > 0 ? size : 1);                                                              \
+  }                                                                                                       \
+  [[gnu::noinline]] void operator delete BRACKETS(void* memory) noexcept {                                \
+    std::free(memory);                                                                                    \
+  }                                                                                                       \
+  [[gnu::noinline]] void operator delete BRACKETS(void* memory, std::size_t) noexcept {                   \
+    std::free(memory);                                                                                    \
+  }                                                                                                       \
+  [[gnu::noinline]] void operator delete BRACKETS(void* memory, const std::nothrow_t&) noexcept {         \
+    std::free(memory);                                                                                    \
+  }                                                                                                       \
+  [[gnu::noinline]] void operator delete BRACKETS(void* memory, std::align_val_t) noexcept {              \
+    std::free(memory);                                                                                    \
+  }                                                                                                       \
+  [[gnu::noinline]] void operator delete BRACKETS(void* memory, std::size_t, std::align_val_t) noexcept { \
+    std::free(memory);                                                                                    \
+  }
+TRUEMAX_COUNTED_FORMS()
+TRUEMAX_COUNTED_FORMS([])
+#undef TRUEMAX_COUNTED_FORMS

@@ -95,12 +95,7 @@ void remove_stale_temporaries(const std::string& path) {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  // A link stays a link: what is replaced is the file behind it.
-  std::error_code error;
-  if (std::filesystem::is_symlink(path_, error)) {
-    const auto behind = std::filesystem::weakly_canonical(path_, error);
-    if (!error) path_ = behind.string();
-  }
+  path_ = behind_links(path_);  // a link stays a link: what is replaced is the file behind it
   remove_stale_temporaries(path_);
   open_temporary();
   struct stat old {};  // a file that is replaced keeps its permissions
@@ -177,13 +172,16 @@ bool rename_on_disk(const std::string& from, const std::string& to) {
 }
 
 void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option) {
-  const std::string folder = folder_of(path);
+  const std::string folder = folder_of(behind_links(path));
   const auto refuse = [&](const std::string& why) {
     throw UserError(fmt::format("{}{}: {}", option.empty() ? "" : fmt::format("--{} ", option), path, why));
   };
   struct stat status {};
   if (path.empty() || path.back() == '/' || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)))
     refuse("this is a folder; give the name of a file in it");
+  if (path.ends_with(kPartEnding))
+    refuse(fmt::format("names that end in {} are those of runs that have not ended; give another name",
+                       kPartEnding));
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     refuse("this is no regular file; give a file name, or 'none'");
   if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
@@ -205,12 +203,23 @@ bool is_stream(const std::string& path) {
   return type == std::filesystem::file_type::character || type == std::filesystem::file_type::fifo;
 }
 
+std::string behind_links(const std::string& path) {
+  std::filesystem::path at = path;
+  std::error_code error;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(at, error); ++links) {
+    const std::filesystem::path to = std::filesystem::read_symlink(at, error);
+    if (error) return path;
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  return at.string();
+}
+
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (std::filesystem::equivalent(a, b, error)) return true;
   const auto real = [](const std::string& path) {
     std::error_code ignored;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path)), ignored);
   };
   return real(a) == real(b);
 }

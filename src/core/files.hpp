@@ -38,9 +38,15 @@ void remove_stale_temporaries(const std::string& path);
 // fails.
 bool rename_on_disk(const std::string& from, const std::string& to);
 
+// What is written aside until it is whole has the name of its target and this ending (core/claim.hpp).
+inline constexpr std::string_view kPartEnding = ".part";
+
 // Refuses, before any work, a path that could not be written: no such folder, not writable, is a folder, or
 // less free space than `bytes`. Creates nothing. `option`, where not empty, is named in the message.
 void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option);
+
+// The path that is written in the end: links are followed, also those that lead to a file still to be made.
+std::string behind_links(const std::string& path);
 
 // A pipe or a device: it is written as it comes, and never replaced.
 bool is_stream(const std::string& path);

@@ -97,12 +97,7 @@ class TextSource : public RowSource {
         window_(stream.memory),
         next_(stream.memory) {
     rules_.format = format;
-    try {
-      read_ahead(true);
-    } catch (const OverBudget& over) {
-      read_failure_ = std::current_exception();
-      throw refusal(over);
-    }
+    read_first(true);
     if (next_text_.substr(0, kByteOrderMark.size()) == kByteOrderMark)
       next_text_.remove_prefix(kByteOrderMark.size());
     if (format == Format::xmlrepository) read_header();
@@ -174,6 +169,16 @@ class TextSource : public RowSource {
                                     cuts ? ", keep fewer features (--max-features)" : ""));
   }
 
+  // Before there are rows.
+  void read_first(bool wait) {
+    try {
+      read_ahead(wait);
+    } catch (const OverBudget& over) {
+      read_failure_ = std::current_exception();
+      throw refusal(over);
+    }
+  }
+
   void read_header() {
     const std::string_view line = next_text_.substr(0, next_text_.find('\n'));
     header_ = parse_xml_header(line);
@@ -185,8 +190,8 @@ class TextSource : public RowSource {
       throw file_error(input_.name(), 1, fmt::format("header declares {} features", header_->features),
                        fmt::format("at most {} are possible", kMostFeatures));
     next_text_.remove_prefix(line.size() + 1);
-    if (next_text_.empty()) read_ahead(!stream_.live);  // the window held the header alone
     line_ = 2;
+    if (next_text_.empty()) read_first(!stream_.live);  // the window held the header alone
     rules_.features = header_->features;
     rules_.labels = header_->labels;
   }

@@ -388,7 +388,7 @@ class Runner final : public EpochRunner {
     for (std::size_t i = 0; i < rows.size(); ++i) a.label[i] = data.label[rows[i]];
     scores_of_all(w, data.rows.view(), feature_rows(data, rows), a.score.data());
     for (std::size_t i = 0; i < rows.size(); ++i)
-      std::fill(&a.score[i * columns + w.classes()], &a.score[i * columns] + columns,
+      std::fill(a.score.data() + i * columns + w.classes(), a.score.data() + (i + 1) * columns,
                 -std::numeric_limits<double>::infinity());
   }
 

@@ -253,14 +253,19 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   // A run that was stopped or diverged at once has learnt nothing that is worth an old model, nor its log.
   // One that diverged later keeps what it had learnt until then, but not in the place of another.
   const bool diverged = !outcome.divergence.empty(), cut = outcome.interrupted || diverged;
+  const bool untrained =
+      outcome.steps == 0 && options.train.epochs > 0;  // the clock was too short for a step
   finished.saved = options.saves() && (!cut || outcome.steps > 0);
-  if (diverged || (cut && outcome.steps == 0))
-    run.outputs.step_aside(diverged ? "diverged" : "stopped", finished.saved);
+  if (diverged || untrained)
+    run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
   if (finished.saved) try {
       save_model(finished.model, run.outputs.model());
     } catch (const UserError& error) {
       save_error = error.what();
       run.outputs.step_aside("failed", false);
+      if (options.logs() && !options.train.lock_free)
+        save_error +=
+            fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
   finished.model_path = finished.saved ? run.outputs.model() : "none";
   finished.log_path = run.outputs.log();

@@ -242,6 +242,7 @@ TEST_F(WholeRun, ARunThatCannotSaveLeavesAnOldModelWithItsLog) {
   const std::string message = error_of([&] { execute_run(run, {}, stop); });
   setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_NE(message.find("m.safetensors"), std::string::npos) << message;
+  EXPECT_NE(message.find("--replay " + folder_.path("m-failed.jsonl")), std::string::npos) << message;
   EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), "the old model");
   EXPECT_EQ(read_bytes(folder_.path("m.jsonl")), "the old log");
   EXPECT_FALSE(read_log(folder_.path("m-failed.jsonl")).back().contains("model"));
