@@ -14,10 +14,9 @@ void detail::advise_huge_pages(void* start, std::size_t bytes) {
 
 void detail::release_pages(void* start, std::size_t bytes) {
   constexpr std::uintptr_t kPage = 4096;  // where pages are larger, the advice is refused and nothing is lost
-  const auto at = reinterpret_cast<std::uintptr_t>(start);
-  const std::uintptr_t first = (at + kPage - 1) / kPage * kPage, last = (at + bytes) / kPage * kPage;
-  if (bytes >= kHugePage && first < last)
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  if (bytes < kHugePage) return;
+  const std::size_t before = (kPage - reinterpret_cast<std::uintptr_t>(start) % kPage) % kPage;
+  madvise(static_cast<char*>(start) + before, (bytes - before) / kPage * kPage, MADV_DONTNEED);
 }
 
 HugeBuffer::HugeBuffer(std::size_t bytes) {

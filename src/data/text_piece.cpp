@@ -26,7 +26,7 @@ void keep_each_once(std::vector<std::uint32_t>& labels, std::size_t first) {
   }
   // By label and place, the first of each label stands first; then by place, to keep the order of the file.
   std::vector<std::uint64_t> places(count);
-  for (std::size_t i = 0; i < count; ++i) places[i] = (std::uint64_t{begin[i]} << 32) | i;
+  for (std::size_t i = 0; i < count; ++i) places[i] = (std::uint64_t{labels[first + i]} << 32) | i;
   std::sort(places.begin(), places.end());
   const auto last = std::unique(places.begin(), places.end(),
                                 [](std::uint64_t a, std::uint64_t b) { return a >> 32 == b >> 32; });
