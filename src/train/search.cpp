@@ -265,7 +265,8 @@ class Search {
           [&](double size) { return try_with("step", size, o.ridge); }, &least));
       found(result_.step, least);
     }
-    return part >= n && steps == 4 * data.size() ? least : kInfinity;
+    if (part >= n && steps == 4 * data.size()) return least;
+    return kInfinity;
   }
 
   // Longer and longer runs from the beginning, until one is no better. Early trials were short, or on a part
@@ -277,7 +278,8 @@ class Search {
     const Dataset judge = judges(valid, 4 * static_cast<double>(e) * n, data);
     const Rows rows{data, judge};
     const bool starts = known < kInfinity && e == 4;
-    double best = starts ? known : kInfinity;
+    double best = kInfinity;
+    if (starts) best = known;
     std::uint64_t waited = 0, gains = starts ? 1 : 0;
     bool longer = true;  // whether more epochs might still be better
     o.epochs = e;
