@@ -125,15 +125,16 @@ double PlotAxis::place(double value) const {
 
 std::vector<PlotAxis::Tick> PlotAxis::decades(std::size_t about) const {
   std::vector<Tick> ticks;
-  const double every = std::max(1.0, std::ceil((high_ - low_) / static_cast<double>(about)));
-  for (double power = std::ceil(low_ / every - 1e-9) * every; power <= high_ + 1e-9; power += every) {
+  const int every = std::max(1, static_cast<int>(std::ceil((high_ - low_) / static_cast<double>(about))));
+  const int first = static_cast<int>(std::ceil(low_ / every - 1e-9)) * every;
+  for (int power = first; power <= high_ + 1e-9; power += every) {
     const double value = std::pow(10.0, power);
     if (value > 0 && std::isfinite(value)) ticks.push_back({value, fmt::format("{:g}", value)});
   }
   if (ticks.size() >= 2) return ticks;
   ticks.clear();
   // Less than two powers of ten: 1, 2 and 5 times them, and where even these are too few the ends.
-  for (double power = std::floor(low_); power <= high_; ++power)
+  for (int power = static_cast<int>(std::floor(low_)); power <= high_; ++power)
     for (const double times : {1.0, 2.0, 5.0}) {
       const double value = times * std::pow(10.0, power);
       const double at = std::log10(value);
@@ -155,8 +156,12 @@ std::vector<PlotAxis::Tick> PlotAxis::round_steps(std::size_t about) const {
     if (times * unit >= raw) step = times * unit;
   if (!std::isfinite(step) || step <= 0) return {{low_, fmt::format("{:g}", low_)}};
   std::vector<Tick> ticks;
-  for (double i = std::ceil(low_ / step - 1e-9); i <= high_ / step + 1e-9; ++i)
-    if (std::isfinite(i * step)) ticks.push_back({i * step, tick_text(i * step, step)});
+  const double first = std::ceil(low_ / step - 1e-9), last = std::floor(high_ / step + 1e-9);
+  const auto count = static_cast<std::size_t>(std::clamp(last - first + 1, 0.0, 1000.0));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = (first + static_cast<double>(i)) * step;
+    if (std::isfinite(value)) ticks.push_back({value, tick_text(value, step)});
+  }
   return ticks;
 }
 
