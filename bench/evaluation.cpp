@@ -33,7 +33,7 @@ HWY_INLINE void launder_vector(LineV& v) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
   asm volatile("" : "+x"(v.raw));
 #else
-  asm volatile("" : "+m"(v));
+  asm volatile("" : : "g"(&v) : "memory");
 #endif
 }
 
@@ -114,7 +114,6 @@ HWY_AFTER_NAMESPACE();
 #include "data/load.hpp"
 #include "evaluate/evaluate.hpp"
 #include "evaluation.hpp"
-#include "timing.hpp"
 #include "train/epoch.hpp"
 #include "weights/fast_pass.hpp"
 #include "weights/kernels.hpp"
