@@ -21,7 +21,7 @@
 #include "made_data.hpp"
 #include "timing.hpp"
 #include "touch.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/problem.hpp"
 
 namespace truemax {
@@ -56,13 +56,13 @@ struct Contest {
         options(options_of(skewed)),
         state(make_state(data, options)),
         draw(draw_for(data, options)),
-        runner(make_epoch_runner(data, options)) {
+        loop(data, options) {
     touch_pages(state.weights);
   }
 
   void run_epoch() {
     const std::atomic<bool> stop{false};
-    runner->run(data, state, stop, nullptr);
+    loop.run(state, stop, nullptr);
   }
 
   // The first epoch wrote just the lines that the touch-only kernel touches.
@@ -100,11 +100,11 @@ struct Contest {
     }
   }
 
-  Dataset data;
+  DataView data;
   TrainOptions options;
-  TrainState state;
+  RunState state;
   std::unique_ptr<Draw> draw;
-  std::unique_ptr<EpochRunner> runner;
+  StepLoop loop;
   double prox = 0, touch = 0;  // steps a second, the best of the rounds
 };
 

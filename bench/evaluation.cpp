@@ -114,7 +114,7 @@ HWY_AFTER_NAMESPACE();
 #include "data/load.hpp"
 #include "evaluate/evaluate.hpp"
 #include "evaluation.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "weights/fast_pass.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pass.hpp"
@@ -183,10 +183,10 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   options.threads = 1;
   const auto rounds = static_cast<std::size_t>(of(settings, "rounds", 5));
   const auto threads = static_cast<std::size_t>(of(settings, "threads", 2));
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};
-  const auto runner = make_epoch_runner(data, options);
-  while (state.epoch < options.epochs) runner->run(data, state, stop, nullptr);
+  StepLoop loop(data, options);
+  while (state.epoch < options.epochs) loop.run(state, stop, nullptr);
   const Weights& weights = state.weights;
 
   const Dataset part =

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 
 namespace truemax {
 

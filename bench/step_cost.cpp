@@ -16,7 +16,7 @@
 #include "timing.hpp"
 #include "touch.hpp"
 #include "train/automatic.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/problem.hpp"
 
 namespace truemax {
@@ -42,7 +42,7 @@ class Settings {
   const std::map<std::string, std::string>& given_;
 };
 
-Dataset load(const std::string& path, const Settings& settings) {
+DataView load(const std::string& path, const Settings& settings) {
   if (path.empty())
     return make_data({.rows = settings.count("rows", 100000),
                       .features = settings.count("features", 1000),
@@ -55,7 +55,7 @@ Dataset load(const std::string& path, const Settings& settings) {
   return make_training_set(read_rows(path, {}, settings.count("rows", 100000), 1, notes), preprocess);
 }
 
-TrainOptions options_of(const Dataset& data, const Settings& settings) {
+TrainOptions options_of(const DataView& data, const Settings& settings) {
   TrainOptions options;
   options.method = settings.text("method", "implicit");
   options.step = settings.number("step", 10);
@@ -81,16 +81,16 @@ TrainOptions options_of(const Dataset& data, const Settings& settings) {
 
 int bench_steps(const std::string& path, const std::map<std::string, std::string>& given) {
   const Settings settings(given);
-  const Dataset data = load(path, settings);
+  const DataView data = load(path, settings);
   const TrainOptions options = options_of(data, settings);
   const auto rounds = settings.count("rounds", 5);
   const std::atomic<bool> stop{false};
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   touch_pages(state.weights);
-  const auto runner = make_epoch_runner(data, options);
+  StepLoop loop(data, options);
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   const auto train = [&] {
-    for (std::size_t e = 0; e < options.epochs; ++e) runner->run(data, state, stop, nullptr);
+    for (std::size_t e = 0; e < options.epochs; ++e) loop.run(state, stop, nullptr);
   };
 
   // Correctness first: the run that is timed is a run that learns. Not asked of generated rows, whose labels

@@ -7,7 +7,7 @@
 
 namespace truemax {
 
-Trace trace_of(const Dataset& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch) {
+Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch) {
   Trace out;
   VisitOrder order(options.visit, options.seed, data.size());
   order.start_epoch(epoch);
@@ -19,7 +19,7 @@ Trace trace_of(const Dataset& data, const TrainOptions& options, const Draw* dra
     return out;
   }
   std::vector<ClassId> labels(data.size());
-  for (std::size_t t = 0; t < labels.size(); ++t) labels[t] = data.label[out.rows[t]];
+  for (std::size_t t = 0; t < labels.size(); ++t) labels[t] = data.label(out.rows[t]);
   const CounterRandom random(options.seed, Stream::draw, epoch);
   if (draw->whole_blocks()) {
     BlockBuffer buffer;
@@ -51,7 +51,7 @@ void touch_pages(Weights& weights) {
   }
 }
 
-void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, const TouchWay& way) {
+void touch_epoch(const DataView& data, const Trace& trace, RunState& state, const TouchWay& way) {
   constexpr std::size_t kRowsAhead = 8;
   const bool all = trace.begin.size() == 1;
   const auto places_of = [&](std::size_t t) { return all ? std::span(trace.places) : trace.of(t); };
@@ -61,9 +61,9 @@ void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, con
     const std::size_t end = std::min(steps, first + way.together);
     for (std::size_t t = first; t < end; ++t) {
       if (t + way.ahead + 2 * kRowsAhead < steps)
-        __builtin_prefetch(&data.rows.begin[data.row_of(trace.rows[t + way.ahead + 2 * kRowsAhead])]);
+        data.prefetch(trace.rows[t + way.ahead + 2 * kRowsAhead]);
       if (t + way.ahead + kRowsAhead < steps)
-        prefetch_row(data, state, trace.rows[t + way.ahead + kRowsAhead]);
+        prefetch_example(data, state, trace.rows[t + way.ahead + kRowsAhead]);
       if (way.ahead == 0 || t + way.ahead >= steps) continue;
       const RowView x = data.x(trace.rows[t + way.ahead]);
       for (const ClassId k : places_of(t + way.ahead)) {
@@ -80,7 +80,7 @@ void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, con
           use(w[std::size_t{x.index[j]} * kLanes]);
         }
       }
-      launder(state.rows[trace.rows[t]].u);
+      launder(state.row(trace.rows[t]).u);
     }
     for (std::size_t t = first; t < end; ++t) {  // the updates
       const RowView x = data.x(trace.rows[t]);

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "draw/draw.hpp"
 #include "timing.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/options.hpp"
 
 namespace truemax {
@@ -17,7 +17,7 @@ namespace truemax {
 // for every feature of its row, one line at each of its places: a place is a class, or the first class of a
 // block.
 struct Trace {
-  std::vector<RowId> rows;
+  std::vector<ExampleId> rows;
   std::vector<std::size_t> begin{0};
   std::vector<ClassId> places;
 
@@ -27,7 +27,7 @@ struct Trace {
 };
 
 // `draw`: null where every step takes all classes.
-Trace trace_of(const Dataset& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch);
+Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch);
 
 // How many steps ahead lines are asked for (0: not at all), and how many steps are read before they are
 // written. A method that takes its steps one after the other has `together` = 1, and its bound is the best of
@@ -41,6 +41,6 @@ inline constexpr TouchWay kTogether[] = {{0, 8}, {8, 8}};
 // Writes to every page: the first write to one costs far more than a step.
 void touch_pages(Weights& weights);
 
-void touch_epoch(const Dataset& data, const Trace& trace, TrainState& state, const TouchWay& way);
+void touch_epoch(const DataView& data, const Trace& trace, RunState& state, const TouchWay& way);
 
 }  // namespace truemax

@@ -43,6 +43,22 @@ class Architecture(unittest.TestCase):
         for folder in folders:
             self.assertIn(f"src/{folder}/", words)
 
+    def sources(self, *without):
+        """(path, text) of every file of src/ but those of some rooms."""
+        for room in sorted(set(allowed_rooms()) - set(without)):
+            for name in sorted(os.listdir(os.path.join(ROOT, "src", room))):
+                yield f"src/{room}/{name}", text_of("src", room, name)
+
+    def test_only_data_knows_how_rows_are_stored(self):
+        for path, text in self.sources("data"):
+            for word in (r"\bwhole\(", r"\bborrowed\b", r"\bstore\(\)", r"\brow_at\("):
+                self.assertIsNone(re.search(word, text), f"{path}: {word}")
+
+    def test_only_weights_knows_how_weights_are_stored(self):
+        for path, text in self.sources("weights"):
+            for word in (r"\blane\(", r"\bmemory\(\)"):
+                self.assertIsNone(re.search(word, text), f"{path}: {word}")
+
     def test_every_kernel_that_is_dispatched_is_tested_on_every_instruction_set(self):
         seen = 0
         for room in allowed_rooms():

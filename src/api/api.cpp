@@ -14,7 +14,7 @@
 #include "model/predict.hpp"
 #include "model/use.hpp"
 #include "train/automatic.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/run.hpp"
 #include "train/trainer.hpp"
 #include "truemax/truemax.hpp"
@@ -22,7 +22,7 @@
 namespace truemax::api {
 
 struct Data::Inside {
-  Dataset data;
+  DataView data;
   PreprocessOptions preprocess;
   std::string row_weights, class_weights;  // as they were named
   std::vector<std::string> notes;
@@ -32,7 +32,7 @@ struct Model::Inside {
   truemax::Model model;
 
   // `valid`: null where there are none of their own.
-  static Model train(const Data& data, const Dataset* valid, const Options& options,
+  static Model train(const Data& data, const DataView* valid, const Options& options,
                      const Callback& callback);
 };
 
@@ -180,12 +180,12 @@ std::size_t Data::classes() const {
   return inside_->data.classes->size();
 }
 std::size_t Data::nonzeros() const {
-  return inside_->data.rows.nonzeros();
+  return inside_->data.nonzeros();
 }
 
 Model::Model(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
 
-Model Model::Inside::train(const Data& data, const Dataset* given_valid, const Options& options,
+Model Model::Inside::train(const Data& data, const DataView* given_valid, const Options& options,
                            const Callback& callback) {
   return translated([&] {
     TrainOptions train_options;
@@ -204,14 +204,15 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_validation(train_options, given_valid != nullptr || train_options.valid_share > 0);
     if (train_options.automatic()) choose_shape(data.inside().data, train_options);
-    Dataset rest;
-    std::optional<Dataset> valid;
-    if (train_options.valid_share > 0 && !train_options.open.any()) {
-      rest = data.inside().data;
-      valid = hold_out(rest, train_options.valid_share, train_options.seed);
-    }
-    const Dataset& rows = valid ? rest : data.inside().data;
-    const TrainSets sets{rows, nullptr, valid ? &*valid : given_valid};
+    std::optional<RowSplit> split;
+    if (train_options.valid_share > 0 && !train_options.open.any())
+      split = set_aside(data.inside().data, train_options.valid_share, train_options.seed);
+    const DataView& rows = split ? split->rest : data.inside().data;
+    TrainSets sets{rows};
+    if (split)
+      sets.valid = split->valid;
+    else if (given_valid != nullptr)
+      sets.valid = *given_valid;
     require_step_shape(train_options, rows);
     const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
     memory.require();
@@ -223,7 +224,7 @@ Model Model::Inside::train(const Data& data, const Dataset* given_valid, const O
     CallbackObserver observer(callback, stop);
     TrainObserver* const observers[] = {&observer};
     if (train_options.open.any()) choose_by_trials(sets, train_options, watch, observers, stop, &spare);
-    TrainState state = make_state(rows, train_options, &spare);
+    RunState state = make_state(rows, train_options, &spare);
     TrainExtras extras;
     if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
     const TrainOutcome outcome = truemax::train(sets, train_options, state, watch, observers, stop, extras);
@@ -257,7 +258,7 @@ Model Model::load(const std::string& path, const Options& options) {
     describe_memory_limit(table, &use.memory_limit);
     set_options(table, options);
     auto inside = std::make_shared<Inside>();
-    inside->model = load_model(path, use.memory(), use.thread_count());
+    inside->model = load_model(path, use.memory_there(), use.thread_count());
     return Model(std::move(inside));
   });
 }
@@ -282,7 +283,7 @@ std::vector<std::string> Model::class_names() const {
 Metrics Model::evaluate(const Data& data, std::size_t threads) const {
   return translated([&] {
     const truemax::Model& m = inside_->model;
-    const Dataset& rows = data.inside().data;
+    const DataView& rows = data.inside().data;
     const bool same_classes = rows.classes == m.classes || rows.classes->names() == m.classes->names();
     const bool same_features = rows.space == m.space || (rows.space->features == m.space->features &&
                                                          rows.space->words == m.space->words);

@@ -76,9 +76,9 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   for (std::size_t folders = 0; folders < 3; ++folders) {
     std::vector<std::string> names;
     for (const std::string& path : paths) {
-      const std::filesystem::path whole(path);
-      std::filesystem::path name = whole.filename();
-      std::filesystem::path above = whole.parent_path();
+      const std::filesystem::path full(path);
+      std::filesystem::path name = full.filename();
+      std::filesystem::path above = full.parent_path();
       for (std::size_t i = 0; i < folders && !above.filename().empty(); ++i, above = above.parent_path())
         name = above.filename() / name;
       names.push_back(name.string());
@@ -137,8 +137,7 @@ std::vector<PreparedRun> read_all(const CompareCommand& command) {
     options.model = options.log = "none";
     runs.push_back(prepare_run(std::move(options)));
     const PreparedRun& run = runs.back();
-    if (command.read.memory_limit > 0)
-      held.emplace_back(memory, run.data.bytes() + (run.test ? run.test->bytes() : 0));
+    if (command.read.memory_limit > 0) held.emplace_back(memory, run.bytes());
     print_notes(run.notes);
   }
   return runs;
@@ -174,9 +173,9 @@ struct Report {
   }
 
   std::string budget_line(std::size_t d) const {
-    std::string line = fmt::format("{}: {}, {}, {}; ", data[d].name, counted(data[d].train->size(), "row"),
-                                   counted(data[d].train->space->features, "feature"),
-                                   counted(data[d].train->classes->size(), "class", "classes"));
+    std::string line = fmt::format("{}: {}, {}, {}; ", data[d].name, counted(data[d].train.size(), "row"),
+                                   counted(data[d].train.space->features, "feature"),
+                                   counted(data[d].train.classes->size(), "class", "classes"));
     if (options.epochs > 0) return line + counted(options.epochs, "epoch") + " a run\n";
     if (result.budgets[d].seconds == 0) return line + "not reached\n";
     line += fmt::format("T = {:.3g} s of training a run", result.budgets[d].seconds);
@@ -191,16 +190,16 @@ struct Report {
       header.push_back(data.size() > 1 ? d.name : loss_name());
       header.emplace_back("step");
       header.emplace_back("epochs");
-      if (d.test != nullptr) header.emplace_back(options.by == CompareBy::test ? "train" : "test");
+      if (d.test) header.emplace_back(options.by == CompareBy::test ? "train" : "test");
     }
     Table table(header);
     std::vector<std::string> frequencies{"class frequencies"};
     for (const CompareData& d : data) {
-      const double train = evaluate_class_frequencies(*d.train).log_loss;
-      const double test = d.test == nullptr ? 0 : evaluate_class_frequencies(*d.test).log_loss;
+      const double train = evaluate_class_frequencies(d.train).log_loss;
+      const double test = !d.test ? 0 : evaluate_class_frequencies(*d.test).log_loss;
       const bool by_test = options.by == CompareBy::test;
       frequencies.insert(frequencies.end(), {loss_text(by_test ? test : train), "-", "-"});
-      if (d.test != nullptr) frequencies.push_back(loss_text(by_test ? train : test));
+      if (d.test) frequencies.push_back(loss_text(by_test ? train : test));
     }
     table.add(frequencies);
     for (std::size_t c = 0; c < options.contenders.size(); ++c) {
@@ -209,14 +208,14 @@ struct Report {
         const CompareRun* best = result.best(d, c, options.by);
         if (best == nullptr) {
           row.insert(row.end(), {no_figure(d, c), "-", "-"});
-          if (data[d].test != nullptr) row.emplace_back("-");
+          if (data[d].test) row.emplace_back("-");
           continue;
         }
         const CurvePoint& end = best->result.curve.back();
         row.push_back(loss_text(loss_of(end)));
         row.push_back(fmt::format("{:g}", best->step));
         row.push_back(fmt::format("{:.3g}", end.epochs));
-        if (data[d].test != nullptr)
+        if (data[d].test)
           row.push_back(loss_text(options.by == CompareBy::test ? end.train_loss : *end.test_loss));
       }
       table.add(std::move(row));
@@ -254,7 +253,7 @@ struct Report {
       plot.x_label = "step";
       // What is far above the class frequencies has not learnt anything, and would leave no room for the
       // rest.
-      plot.y_most = 3 * evaluate_class_frequencies(*data[d].train).log_loss;
+      plot.y_most = 3 * evaluate_class_frequencies(data[d].train).log_loss;
     } else {
       plot.x_label = options.epochs > 0 ? "epochs" : "seconds of training";
     }
@@ -303,7 +302,7 @@ int run_compare(CompareCommand& command) {
   const std::vector<std::string> names = short_names(command.paths);
   std::vector<CompareData> data;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    data.push_back({printable(names[i]), &runs[i].data, runs[i].test ? &*runs[i].test : nullptr});
+    data.push_back({printable(names[i]), runs[i].data, runs[i].test});
 
   const StopOnSignal signals;
   ProgressLine line;

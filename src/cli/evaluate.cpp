@@ -27,13 +27,13 @@ int run_evaluate(const EvaluateCommand& command) {
   command.evaluation.check();
   require_standard_input_once({use.data_path},
                               {use.read.row_weights, class_weight_file(command.class_weights)});
-  const Model model = load_model(use.model_path, use.memory(), use.thread_count());
+  const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   const ReadOptions read = use.read_for(model);
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
   std::vector<std::string> notes;
   RawRows rows = read_rows(use.data_path, read, use.max_rows, use.thread_count(), notes);
-  const Dataset data = make_test_set(std::move(rows), model.preprocess, model.classes, model.space,
-                                     use.drops(), std::move(class_weight));
+  const DataView data = make_test_set(std::move(rows), model.preprocess, model.classes, model.space,
+                                      use.drops(), std::move(class_weight));
   print_notes(notes);
   ProgressLine line;
   RowProgress progress;

@@ -35,7 +35,7 @@ void print_json(const Model& model, const Predictions& p, std::size_t row, std::
 
 int run_predict(const PredictCommand& command) {
   const UseOptions& use = command.use;
-  const Model model = load_model(use.model_path, use.memory(), use.thread_count());
+  const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   std::uint64_t done = 0;
   const auto print = [&](const Predictions& predictions, std::size_t rows) {
     fmt::memory_buffer out;

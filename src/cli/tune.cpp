@@ -173,20 +173,25 @@ int run_tune(TuneCommand& command) {
     trial.options.valid_share = 0;
   }
 
-  const std::size_t all_rows = run.data.rows.rows();
+  const std::size_t all_rows = run.data.row_count();
   const auto rows = static_cast<double>(all_rows);
   const double share = std::max(command.subset, kLeastRows / rows);
   const std::uint64_t seed = command.run.train.seed;
   const bool all = std::llround(std::min(share, 1.0) * rows) >= std::llround(rows);
-  Dataset part = all ? std::move(run.data) : hold_out(run.data, share, seed);
-  const Dataset valid = run.valid ? std::move(*run.valid) : hold_out(part, command.valid_share, seed + 1);
+  DataView part = all ? run.data : set_aside(run.data, share, seed).valid, valid;
+  if (run.valid) {
+    valid = *run.valid;
+  } else {
+    RowSplit split = set_aside(part, command.valid_share, seed + 1);
+    part = std::move(split.rest), valid = std::move(split.valid);
+  }
   options.epochs = command.run.train.epochs;
   options.threads = resolve_threads(command.run.train.threads);
-  options.ridge_share = static_cast<double>(part.rows.rows()) / rows;
+  options.ridge_share = static_cast<double>(part.row_count()) / rows;
   options.memory_limit = command.run.memory_limit;
   say(stdout, "trials  {} of up to {} on {} of {}, judged by {}\n", options.trials.size(),
-      counted(options.epochs, "epoch"), part.rows.rows(), counted(all_rows, "row"),
-      counted(valid.rows.rows(), "other row"));
+      counted(options.epochs, "epoch"), part.row_count(), counted(all_rows, "row"),
+      counted(valid.row_count(), "other row"));
   std::fflush(stdout);
 
   const StopOnSignal signals;

@@ -135,9 +135,9 @@ TEST(Random, IsAFunctionOfSeedStreamEpochAndPosition) {
 
 TEST(Random, WordsMayStartAnywhere) {
   const CounterRandom random(4, Stream::draw, 0);
-  RandomWords whole(random, 0);
+  RandomWords source(random, 0);
   std::vector<std::uint64_t> words(20);
-  for (auto& w : words) w = whole.next();
+  for (auto& w : words) w = source.next();
   for (std::uint64_t first = 0; first < 10; ++first) {
     RandomWords part(random, first);
     for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(part.next(), words[first + i]);

@@ -1,4 +1,4 @@
-// Sparse rows: an owning store and a borrowed view. Row i is index/value [begin[i], begin[i + 1]).
+// Sparse rows: arrays that own them, and a view. Row i is index/value [begin[i], begin[i + 1]).
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ struct CsrView {
   const float* value = nullptr;
 
   std::size_t rows() const { return begin.empty() ? 0 : begin.size() - 1; }
+  std::size_t nonzeros() const { return begin.empty() ? 0 : begin.back() - begin.front(); }
   CsrView slice(std::size_t first, std::size_t count) const {
     return {begin.subspan(first, count + 1), index, value};
   }
@@ -35,16 +36,16 @@ struct Csr {
   std::vector<std::uint64_t> begin{0};
   HugeVector<FeatureId> index;
   HugeVector<float> value;
-  const Csr* borrowed = nullptr;  // all rows are those of another, which outlives this; nothing stands above
 
-  const Csr& store() const { return borrowed == nullptr ? *this : *borrowed; }
-  std::size_t rows() const { return store().begin.size() - 1; }
-  std::size_t nonzeros() const { return store().index.size(); }
-  CsrView view() const {
-    const Csr& s = store();
-    return {s.begin, s.index.data(), s.value.data()};
-  }
+  std::size_t rows() const { return begin.size() - 1; }
+  std::size_t nonzeros() const { return index.size(); }
+  CsrView view() const { return {begin, index.data(), value.data()}; }
   RowView row(std::size_t i) const { return view().row(i); }
+  void add(RowView row) {
+    index.insert(index.end(), row.index.begin(), row.index.end());
+    value.insert(value.end(), row.value.begin(), row.value.end());
+    begin.push_back(index.size());
+  }
   // What is used: room behind the end was never touched, or has been given back.
   std::size_t bytes() const {
     return begin.size() * sizeof(begin[0]) + index.size() * sizeof(index[0]) +

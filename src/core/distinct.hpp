@@ -43,18 +43,18 @@ class SeenNumbers {
 
 // The numbers of draw_distinct, which looks through what is there, or where that would be slow makes a set:
 // here it is one that the thread keeps, so that only more numbers than ever before allocate.
-template <class Words>
-void draw_distinct_again(Words& words, std::uint64_t n, std::span<std::uint32_t> out) {
+template <class Id = std::uint32_t, class Words>
+void draw_distinct_again(Words& words, std::uint64_t n, std::type_identity_t<std::span<Id>> out) {
   constexpr std::size_t kFew = 64;
-  if (out.size() <= kFew) return draw_distinct(words, n, out);
+  if (out.size() <= kFew) return draw_distinct<Id>(words, n, out);
   static thread_local SeenNumbers seen;
   seen.start(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t last = n - out.size() + i;
-    out[i] = static_cast<std::uint32_t>(uniform_below(words.next(), last + 1));
-    if (seen.add(out[i])) continue;
-    out[i] = static_cast<std::uint32_t>(last);  // larger than all that was there
-    seen.add(out[i]);
+    out[i] = static_cast<Id>(uniform_below(words.next(), last + 1));
+    if (seen.add(static_cast<std::uint32_t>(out[i]))) continue;
+    out[i] = static_cast<Id>(last);  // larger than all that was there
+    seen.add(static_cast<std::uint32_t>(out[i]));
   }
 }
 

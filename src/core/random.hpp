@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <unordered_set>
 
 namespace truemax {
@@ -80,17 +81,17 @@ inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
 
 // Different whole numbers in [0, n), every set of them as likely as any other, one word each (Floyd's
 // method). `words` has next().
-template <class Words>
-void draw_distinct(Words& words, std::uint64_t n, std::span<std::uint32_t> out) {
-  std::unordered_set<std::uint32_t> seen;  // only where looking through what is there would be slow
+template <class Id = std::uint32_t, class Words>
+void draw_distinct(Words& words, std::uint64_t n, std::type_identity_t<std::span<Id>> out) {
+  std::unordered_set<Id> seen;  // only where looking through what is there would be slow
   const bool many = out.size() > 64;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t last = n - out.size() + i;
-    auto chosen = static_cast<std::uint32_t>(uniform_below(words.next(), last + 1));
+    auto chosen = static_cast<Id>(uniform_below(words.next(), last + 1));
     const bool taken = many ? seen.count(chosen) > 0
                             : std::find(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i), chosen) !=
                                   out.begin() + static_cast<std::ptrdiff_t>(i);
-    if (taken) chosen = static_cast<std::uint32_t>(last);
+    if (taken) chosen = static_cast<Id>(last);
     if (many) seen.insert(chosen);
     out[i] = chosen;
   }

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 
 namespace truemax {
 
 // Rows in their order, values, labels, weights, names of classes and features. The same for any number of
-// threads, and however the data were stored. `data` is no part of another.
-std::uint64_t content_hash(const Dataset& data, std::size_t threads);
+// threads, and however the data are stored: a part has the hash of a copy of its rows.
+std::uint64_t content_hash(const DataView& data, std::size_t threads);
 
 }  // namespace truemax

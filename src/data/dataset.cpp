@@ -75,20 +75,4 @@ std::vector<std::uint32_t> ClassList::name_ranks() const {
   return rank;
 }
 
-double Dataset::nonzeros_per_row() const {
-  std::uint64_t nonzeros = rows.nonzeros();
-  if (whole != nullptr) {
-    nonzeros = 0;
-    for (const RowId r : part) nonzeros += rows.row(r).index.size();
-  }
-  return static_cast<double>(nonzeros) / static_cast<double>(std::max<std::size_t>(row_count(), 1));
-}
-
-std::size_t Dataset::bytes() const {
-  return rows.bytes() + example_row.capacity() * sizeof(RowId) + label.capacity() * sizeof(ClassId) +
-         weight.capacity() * sizeof(double) + label_begin.size() * sizeof(std::uint64_t) +
-         label_set.size() * sizeof(ClassId) + row_weight.capacity() * sizeof(double) +
-         class_weight.capacity() * sizeof(double) + part.capacity() * sizeof(RowId);
-}
-
 }  // namespace truemax

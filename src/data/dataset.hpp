@@ -1,4 +1,4 @@
-// Dataset: what training, evaluation and prediction read. Immutable once made.
+// What a data set is made of: classes, features, and the arrays of its rows and examples.
 #pragma once
 
 #include <cstdint>
@@ -66,9 +66,10 @@ struct DataStatistics {
   std::uint64_t cut_features = 0;           // values dropped by --max-features
 };
 
+// The arrays of a data set while it is made. Who only reads takes a DataView of it.
 struct Dataset {
   Csr rows;                        // distinct feature rows
-  std::vector<RowId> example_row;  // the row of each example; empty: example i is row i
+  std::vector<RowId> example_row;  // the row of each example, ascending; empty: example i is row i
   std::vector<ClassId> label;      // of each example; kUnseenClass never stands here
   // Of each example: that of its row, times the label's share of the row, times that of the class; empty: all
   // 1.
@@ -79,37 +80,13 @@ struct Dataset {
   std::vector<std::uint64_t> label_begin{0};
   std::vector<ClassId> label_set;
 
-  // A part of another data set, which outlives it: it has examples and weights of its own, their row numbers
-  // are those of `whole`, and so are rows, labels of rows and row weights. Nothing large is copied.
-  const Dataset* whole = nullptr;
-  std::vector<RowId> part;  // its rows, ascending
-
   std::shared_ptr<const ClassList> classes;
   std::shared_ptr<const FeatureSpace> space;
   Format format = Format::automatic;  // as read
   DataStatistics statistics;
 
   std::size_t size() const { return label.size(); }  // N: examples
-  std::size_t row_of(std::size_t i) const { return example_row.empty() ? i : example_row[i]; }
-  RowView x(std::size_t i) const { return rows.row(row_of(i)); }
-  double example_weight(std::size_t i) const { return weight.empty() ? 1.0 : weight[i]; }
-  double weight_of_row(std::size_t row) const {
-    const std::vector<double>& of = whole == nullptr ? row_weight : whole->row_weight;
-    return of.empty() ? 1.0 : of[row];
-  }
-  std::size_t row_count() const { return whole == nullptr ? rows.rows() : part.size(); }
-  std::size_t row_at(std::size_t place) const { return whole == nullptr ? place : part[place]; }
-  std::span<const ClassId> labels_of_row(std::size_t row) const {
-    const Dataset& of = whole == nullptr ? *this : *whole;
-    return std::span(of.label_set)
-        .subspan(of.label_begin[row], of.label_begin[row + 1] - of.label_begin[row]);
-  }
   double weight_of_class(ClassId k) const { return class_weight.empty() ? 1.0 : class_weight[k]; }
-  bool has_weights() const {
-    return !(whole == nullptr ? *this : *whole).row_weight.empty() || !class_weight.empty();
-  }                                 // of rows or classes
-  double nonzeros_per_row() const;  // in the mean
-  std::size_t bytes() const;
 };
 
 }  // namespace truemax

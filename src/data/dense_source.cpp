@@ -212,7 +212,7 @@ void check_features(const Input& input, const DenseHeader& header) {
   if (header.columns() >= kMostFeatures)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many features", header.shape_text()),
                      fmt::format("at most {} are possible", kMostFeatures));
-  if (header.rows() > std::numeric_limits<RowId>::max())
+  if (header.rows() > kMostRows)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many rows", header.shape_text()),
                      "cut the file into parts");
 }

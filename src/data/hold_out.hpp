@@ -1,35 +1,29 @@
-// Rows set aside for validation.
+// Rows set aside for validation, and samples of rows: views that copy nothing large.
 #pragma once
 
 #include <cstdint>
 
 #include "core/random.hpp"
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 
 namespace truemax {
 
-// Takes a share of the rows out of `data`, chosen by the seed, and returns them. Examples that share a row
+// Two sides of `data`: a share of its rows, chosen by the seed, and the others. Examples that share a row
 // stay together. Classes, features and class weights stay those of all rows. Throws UserError where one side
 // would be empty.
-Dataset hold_out(Dataset& data, double share, std::uint64_t seed);
+struct RowSplit {
+  DataView rest, valid;
+};
+RowSplit set_aside(const DataView& data, double share, std::uint64_t seed);
 
-// Throws the UserError of hold_out, where it would.
+// Throws the UserError of set_aside, where it would.
 void require_share(std::size_t rows, double share);
 
-// The same two sides as parts of `data`, which stays as it is and outlives them: nothing large is copied.
-struct RowSplit {
-  Dataset rest, valid;
-};
-RowSplit set_aside(const Dataset& data, double share, std::uint64_t seed);
+// So many rows of `data`, chosen by the seed; all where there are no more.
+DataView sample_part(const DataView& data, std::size_t count, std::uint64_t seed,
+                     Stream stream = Stream::hold_out);
 
-// The rows of sample_rows() as a part of `data`.
-Dataset sample_part(const Dataset& data, std::size_t count, std::uint64_t seed,
-                    Stream stream = Stream::hold_out);
-
-// The examples of `part` whose label some example of `seen` has, as a part; all of them where none has.
-Dataset with_labels_of(Dataset part, const Dataset& seen);
-
-// A copy of so many rows of `data`, chosen by the seed; of all where there are no more.
-Dataset sample_rows(const Dataset& data, std::size_t count, std::uint64_t seed);
+// The examples of `part` whose label some example of `seen` has; all of them where none has.
+DataView with_labels_of(const DataView& part, const DataView& seen);
 
 }  // namespace truemax

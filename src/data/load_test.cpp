@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "data/test_access.hpp"
 #include "data/test_support.hpp"
 
 namespace truemax {
@@ -58,12 +59,12 @@ TEST_F(Load, AllLabelsShareTheRowAndItsWeight) {
   options_.labels = LabelRule::all;
   const Dataset data = train("3 9 9\n1,2 0:1\n2 1:1\n1,2,3,4 2:1\n");
   EXPECT_THAT(label_names(data), ElementsAre("1", "2", "2", "1", "2", "3", "4"));
-  EXPECT_THAT(data.example_row, ElementsAre(0, 0, 1, 2, 2, 2, 2));
+  EXPECT_EQ(data.example_row, row_ids({0, 0, 1, 2, 2, 2, 2}));
   EXPECT_THAT(data.weight, ElementsAre(0.5F, 0.5F, 1.0F, 0.25F, 0.25F, 0.25F, 0.25F));
   EXPECT_EQ(data.rows.rows(), 3U);
   EXPECT_EQ(data.classes->name(0), "2");
   EXPECT_DOUBLE_EQ(data.classes->count(0), 1.75);
-  EXPECT_EQ(data.x(4).index[0], 2U);
+  EXPECT_EQ(x_of(data, 4).index[0], 2U);
 }
 
 TEST_F(Load, AllLabelsOfRowsWithOneLabelEachNeedNoIndirection) {
@@ -169,7 +170,7 @@ TEST_F(Load, UnseenLabelsMakeNoExampleButTheirRowsStay) {
   EXPECT_EQ(seen.statistics.rows_without_label, 1U);
   EXPECT_EQ(seen.statistics.rows_without_features, 1U);
   EXPECT_THAT(seen.label, ElementsAre(1, 0));
-  EXPECT_THAT(seen.example_row, ElementsAre(1, 2));
+  EXPECT_EQ(seen.example_row, row_ids({1, 2}));
   EXPECT_THAT(seen.label_set, ElementsAre(kUnseen, 0, 1, 0));
   EXPECT_EQ(seen.classes, data.classes);
   EXPECT_EQ(seen.space, data.space);
@@ -234,7 +235,7 @@ TEST_F(Load, PredictionKeepsEveryRow) {
   EXPECT_EQ(rows.rows.rows(), 4U);
   EXPECT_EQ(rows.rows.row(1).value[0], 1.0F);
   EXPECT_THAT(rows.label, ElementsAre(1));
-  EXPECT_THAT(rows.example_row, ElementsAre(3));
+  EXPECT_EQ(rows.example_row, row_ids({3}));
   EXPECT_THAT(rows.label_begin, ElementsAre(0, 0, 0, 1, 2));
   EXPECT_THAT(rows.label_set, ElementsAre(kUnseen, 1));
 }

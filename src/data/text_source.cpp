@@ -19,7 +19,6 @@
 namespace truemax {
 namespace {
 
-constexpr std::uint64_t kMostRows = std::numeric_limits<RowId>::max();
 
 // The names of one batch, and where the names of the piece at hand stand in it.
 class BatchNames {

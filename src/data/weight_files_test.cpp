@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "data/data_view.hpp"
 #include "data/load.hpp"
 #include "data/test_support.hpp"
 
@@ -159,7 +160,7 @@ TEST_F(WeightFiles, WeightsOfOneAreNoWeights) {
   const Dataset made = make_training_set(data(kFour, "1\n1\n1\n1\n"), {});
   EXPECT_THAT(made.weight, IsEmpty());
   EXPECT_THAT(made.row_weight, IsEmpty());
-  EXPECT_FALSE(made.has_weights());
+  EXPECT_FALSE(DataView(made).has_weights());
   EXPECT_THAT(classes("a 1\nb 1.0\n"), IsEmpty());
   EXPECT_THAT(make_class_weights("", classes_), IsEmpty());
 }

@@ -21,11 +21,11 @@ void ActiveDraw::attach(std::vector<ClassId>& memory) {
   memory_ = &memory;
 }
 
-std::size_t ActiveDraw::step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+std::size_t ActiveDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                              double* weights) const {
   std::size_t kept = 0;
   if (memory_ != nullptr)
-    for (const ClassId* of_row = memory_->data() + example * active_;
+    for (const ClassId* of_row = memory_->data() + number_of(example) * active_;
          kept < active_ && of_row[kept] != kUnseenClass; ++kept) {
       classes[kept] = of_row[kept];
       weights[kept] = 1;
@@ -55,7 +55,7 @@ double ActiveDraw::inclusion(ClassId /*k*/) const {
   return static_cast<double>(most_classes()) / static_cast<double>(others_);
 }
 
-void ActiveDraw::learn(std::size_t example, std::span<const ClassId> classes, const double* score) {
+void ActiveDraw::learn(ExampleId example, std::span<const ClassId> classes, const double* score) {
   if (memory_ == nullptr) attach(own_);
   const std::size_t kept = std::min(active_, classes.size());
   order_.resize(classes.size());
@@ -64,7 +64,7 @@ void ActiveDraw::learn(std::size_t example, std::span<const ClassId> classes, co
                     [&](std::uint32_t a, std::uint32_t b) {
                       return score[a] != score[b] ? score[a] > score[b] : classes[a] < classes[b];
                     });
-  ClassId* of_row = memory_->data() + example * active_;
+  ClassId* of_row = memory_->data() + number_of(example) * active_;
   for (std::size_t i = 0; i < kept; ++i) of_row[i] = classes[order_[i]];
   std::fill(of_row + kept, of_row + active_, kUnseenClass);
   std::sort(of_row, of_row + kept);

@@ -14,13 +14,13 @@ class ActiveDraw final : public Draw {
   explicit ActiveDraw(const DrawRequest& request);
   std::size_t most_classes() const override { return std::min(others_, active_ + per_step_); }
   std::size_t words() const override { return per_step_; }
-  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                    double* weights) const override;
   // No fixed probability exists; these are what they would be for a memory of classes at random.
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override { return inclusion(k); }
   bool learns() const override { return true; }
-  void learn(std::size_t example, std::span<const ClassId> classes, const double* score) override;
+  void learn(ExampleId example, std::span<const ClassId> classes, const double* score) override;
   void attach(std::vector<ClassId>& memory) override;
   std::uint64_t memory_bytes() const override { return examples_ * active_ * sizeof(ClassId); }
 

@@ -12,7 +12,7 @@ class AllDraw final : public Draw {
   bool complete() const override { return true; }
   bool always_full() const override { return true; }
   std::size_t words() const override { return 0; }
-  std::size_t step(std::span<std::uint64_t> /*words*/, ClassId label, RowId /*example*/, ClassId* classes,
+  std::size_t step(std::span<std::uint64_t> /*words*/, ClassId label, ExampleId /*example*/, ClassId* classes,
                    double* weights) const override {
     std::size_t count = 0;
     for (std::size_t k = 0; k < classes_; ++k) {

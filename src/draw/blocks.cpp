@@ -41,7 +41,7 @@ void BlockDraw::visit(std::span<std::uint64_t> words, ClassId label, Take&& take
   });
 }
 
-std::size_t BlockDraw::step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/,
+std::size_t BlockDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId /*example*/,
                             ClassId* classes, double* weights) const {
   std::size_t count = 0;
   visit(words, label, [&](std::size_t b, double weight) {

@@ -17,7 +17,7 @@ class BlockDraw final : public Draw {
   BlockDraw(const DrawRequest& request, std::uint64_t head_classes);
   std::size_t most_classes() const override { return std::min(most_blocks() * kBlockClasses, classes_); }
   std::size_t words() const override { return tail_.draws(); }
-  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                    double* weights) const override;
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override;

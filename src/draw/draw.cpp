@@ -82,7 +82,7 @@ void DrawOptions::describe(OptionTable& table) {
 }
 
 void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-                std::span<const ClassId> labels, std::span<const RowId> examples, DrawBuffer& out) const {
+                std::span<const ClassId> labels, std::span<const ExampleId> examples, DrawBuffer& out) const {
   const std::size_t most = most_classes(), per_step = words();
   out.shape(steps, most);
   out.words.resize(per_step);
@@ -90,7 +90,7 @@ void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size
   for (std::size_t t = 0; t < steps; ++t) {
     for (std::uint64_t& word : out.words) word = source.next();
     out.count[t] = static_cast<std::uint32_t>(
-        step(out.words, shared_ ? kUnseenClass : labels[t], shared_ || examples.empty() ? 0 : examples[t],
+        step(out.words, shared_ ? kUnseenClass : labels[t], shared_ || examples.empty() ? ExampleId{} : examples[t],
              out.classes.data() + t * most, out.weights.data() + t * most));
   }
 }

@@ -29,7 +29,7 @@ TEST(EveryDraw, NeverDrawsTheLabelNorAClassTwiceAndIsUnbiased) {
           const auto draw = skewed_draw(info.name, classes, m, shared, options);
           const ClassId label = shared ? kUnseenClass : 3;
           const std::vector<ClassId> labels(kSteps, label);
-          const std::vector<RowId> examples(kSteps, 1);
+          const std::vector<ExampleId> examples(kSteps, ExampleId{1});
           DrawBuffer buffer;
           draw->fill(CounterRandom(5, Stream::draw, 0), 0, kSteps, labels, examples, buffer);
           std::vector<double> sum(classes, 0.0), squares(classes, 0.0), in(classes, 0.0);
@@ -66,7 +66,7 @@ TEST(EveryDraw, StepsDoNotDependOnWhereABufferStarts) {
         if (shared && !info.takes_rows) continue;
         const auto draw = skewed_draw(info.name, 50, m, shared, {.head = 16});
         const std::vector<ClassId> labels(64, 3);
-        const std::vector<RowId> rows(64, 0);
+        const std::vector<ExampleId> rows(64, ExampleId{0});
         const CounterRandom random(9, Stream::draw, 2);
         DrawBuffer whole, part;
         BlockBuffer blocks, part_blocks;
@@ -197,11 +197,11 @@ TEST(ActiveDraw, RemembersTheStrongestClassesOfEachRow) {
   EXPECT_EQ(draw->memory_bytes(), 3 * 3 * 4U);
   const std::vector<ClassId> classes{20, 4, 9, 11, 2};
   const std::vector<double> score{1, -5, 3, 2, 2};
-  draw->learn(1, classes, score.data());
+  draw->learn(ExampleId{1}, classes, score.data());
   EXPECT_EQ(memory, (std::vector<ClassId>{kUnseenClass, kUnseenClass, kUnseenClass, 2, 9, 11, kUnseenClass,
                                           kUnseenClass, kUnseenClass}));
   const std::vector<ClassId> labels{5, 5};
-  const std::vector<RowId> rows{1, 0};
+  const std::vector<ExampleId> rows{ExampleId{1}, ExampleId{0}};
   DrawBuffer buffer;
   draw->fill(CounterRandom(1, Stream::draw, 0), 0, 2, labels, rows, buffer);
   EXPECT_EQ(buffer.count[0], 5U);
@@ -209,7 +209,7 @@ TEST(ActiveDraw, RemembersTheStrongestClassesOfEachRow) {
   const std::set<ClassId> seen(buffer.classes.begin(), buffer.classes.begin() + 5);
   for (const ClassId k : {2U, 9U, 11U}) EXPECT_EQ(seen.count(k), 1U);
   const std::vector<ClassId> fewer{9};
-  draw->learn(1, fewer, score.data());
+  draw->learn(ExampleId{1}, fewer, score.data());
   EXPECT_EQ(memory[3], 9U);
   EXPECT_EQ(memory[4], kUnseenClass);
 }

@@ -92,7 +92,7 @@ struct Expected {
 };
 
 Expected expectation(const Draw& draw, const std::vector<Meanings>& meanings, std::size_t classes,
-                     ClassId label, RowId example) {
+                     ClassId label, ExampleId example) {
   Expected sum{std::vector(classes, 0.0), std::vector(classes, 0.0), 0};
   std::vector<ClassId> drawn(draw.most_classes());
   std::vector<double> weights(draw.most_classes());
@@ -128,7 +128,7 @@ TEST(EveryDraw, HasExpectedWeightOneForEveryClassButTheLabelByEnumeration) {
             const auto meanings = meanings_of(*draw, info.name, classes, shared, options, 0);
             for (const ClassId last : {0U, 1U, static_cast<ClassId>(classes / 2), 99U}) {
               const ClassId label = shared ? kUnseenClass : std::min(last, static_cast<ClassId>(classes - 1));
-              const Expected sum = expectation(*draw, meanings, classes, label, 0);
+              const Expected sum = expectation(*draw, meanings, classes, label, ExampleId{0});
               EXPECT_NEAR(sum.probability, 1, 1e-12);
               for (ClassId k = 0; k < classes; ++k) {
                 if (k == label) {
@@ -156,9 +156,9 @@ TEST(ActiveDraw, HasExpectedWeightOneWhateverItRemembers) {
         if (std::count(kept.begin(), kept.end(), label) > 0) continue;
         const auto draw = skewed_draw("active", kClasses, m, false, options);
         const std::vector<double> score(kept.size(), 0.0);
-        draw->learn(2, kept, score.data());
+        draw->learn(ExampleId{2}, kept, score.data());
         const auto meanings = meanings_of(*draw, "active", kClasses, false, options, kept.size());
-        const Expected sum = expectation(*draw, meanings, kClasses, label, 2);
+        const Expected sum = expectation(*draw, meanings, kClasses, label, ExampleId{2});
         for (ClassId k = 0; k < kClasses; ++k) {
           EXPECT_NEAR(sum.weight[k], k == label ? 0 : 1, 1e-12) << "label " << label << " class " << k;
           if (std::count(kept.begin(), kept.end(), k) > 0) {
@@ -181,7 +181,7 @@ TEST(BlockDraw, TellsTheMeanCountOverRowsAndDraws) {
       const auto meanings = meanings_of(*draw, name, kClasses, shared, options, 0);
       std::vector<double> mean(kClasses, 0.0);
       for (ClassId y = 0; y < kClasses; ++y) {
-        const Expected sum = expectation(*draw, meanings, kClasses, shared ? kUnseenClass : y, 0);
+        const Expected sum = expectation(*draw, meanings, kClasses, shared ? kUnseenClass : y, ExampleId{0});
         for (ClassId k = 0; k < kClasses; ++k)
           mean[k] += mass[y] / total * (k == y && !shared ? 1 : sum.in[k]);
       }

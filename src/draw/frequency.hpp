@@ -16,7 +16,7 @@ class FrequencyDraw final : public Draw {
                request.classes_per_step) {}
   std::size_t most_classes() const override { return std::min(draws_.draws(), draws_.outcomes()); }
   std::size_t words() const override { return draws_.draws(); }
-  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/, ClassId* classes,
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId /*example*/, ClassId* classes,
                    double* weights) const override {
     std::size_t count = 0;
     draws_.each(words, [&](ClassId k, double weight) {

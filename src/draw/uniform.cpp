@@ -9,7 +9,7 @@ namespace truemax {
 UniformDraw::UniformDraw(std::size_t classes, std::size_t classes_per_step, bool shared)
     : Draw(shared), among_(shared ? classes : classes - 1), per_step_(std::min(classes_per_step, among_)) {}
 
-std::size_t UniformDraw::step(std::span<std::uint64_t> words, ClassId label, RowId /*example*/,
+std::size_t UniformDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId /*example*/,
                               ClassId* classes, double* weights) const {
   WordList list{words.data()};
   draw_distinct_again(list, among_, {classes, per_step_});
@@ -21,7 +21,7 @@ std::size_t UniformDraw::step(std::span<std::uint64_t> words, ClassId label, Row
 }
 
 void UniformDraw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-                       std::span<const ClassId> labels, std::span<const RowId> examples,
+                       std::span<const ClassId> labels, std::span<const ExampleId> examples,
                        DrawBuffer& out) const {
   if (per_step_ != 1 || shared()) return Draw::fill(random, first_step, steps, labels, examples, out);
   // The paper's step, where every nanosecond counts.
@@ -39,7 +39,7 @@ double UniformDraw::inclusion(ClassId /*k*/) const {
   return static_cast<double>(per_step_) / static_cast<double>(among_);
 }
 
-std::size_t UniformSkipDraw::step(std::span<std::uint64_t> words, ClassId label, RowId example,
+std::size_t UniformSkipDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId example,
                                   ClassId* classes, double* weights) const {
   const std::size_t count = from_all_.step(words, kUnseenClass, example, classes, weights);
   ClassId* end = std::remove(classes, classes + count, label);  // the weights are all alike

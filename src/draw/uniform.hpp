@@ -13,10 +13,10 @@ class UniformDraw final : public Draw {
   std::size_t most_classes() const override { return per_step_; }
   bool always_full() const override { return true; }
   std::size_t words() const override { return per_step_; }
-  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                    double* weights) const override;
   void fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-            std::span<const ClassId> labels, std::span<const RowId> examples, DrawBuffer& out) const override;
+            std::span<const ClassId> labels, std::span<const ExampleId> examples, DrawBuffer& out) const override;
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override { return inclusion(k); }
 
@@ -32,7 +32,7 @@ class UniformSkipDraw final : public Draw {
       : Draw(shared), from_all_(classes, classes_per_step, true) {}
   std::size_t most_classes() const override { return from_all_.most_classes(); }
   std::size_t words() const override { return from_all_.words(); }
-  std::size_t step(std::span<std::uint64_t> words, ClassId label, RowId example, ClassId* classes,
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                    double* weights) const override;
   double inclusion(ClassId k) const override { return from_all_.inclusion(k); }
   double mean_count(ClassId k) const override { return from_all_.mean_count(k); }

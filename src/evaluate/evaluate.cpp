@@ -97,16 +97,9 @@ class Tally {
   std::uint64_t examples_ = 0, counted_rows_ = 0;
 };
 
-// The first example of `row` or of a later one: examples stand in the order of their rows.
-std::size_t first_example(const Dataset& data, std::size_t row) {
-  if (data.example_row.empty()) return std::min(row, data.size());
-  return static_cast<std::size_t>(std::lower_bound(data.example_row.begin(), data.example_row.end(), row) -
-                                  data.example_row.begin());
-}
-
-// The rows of a slice, from place `first` of the data set on, counted on all threads. Chunks of a fixed size
+// The rows of a slice, counted on all threads. Chunks of a fixed size
 // are counted apart and added up in their order: the sums have the same bits for any number of threads.
-void count_slice(const Weights& weights, const Dataset& data, const PassResult& pass, std::size_t first,
+void count_slice(const Weights& weights, const DataView& data, const RowSlice& slice, const PassResult& pass,
                  std::size_t threads, std::vector<Tally>& parts, std::vector<double>* row_loss,
                  Tally& total) {
   constexpr std::size_t kChunk = 1024;
@@ -118,25 +111,26 @@ void count_slice(const Weights& weights, const Dataset& data, const PassResult& 
     std::array<double, kChunk> log_excess;
     logs_of(&pass.excess[begin], std::min(kChunk, rows - begin), log_excess.data());
     std::size_t r = begin;
-    std::size_t example = first_example(data, data.row_at(first + r));
+    std::size_t next_example = slice.first_example(r);
     for (const std::size_t stop = std::min(rows, r + kChunk); r < stop; ++r) {
-      const std::size_t row = data.row_at(first + r);
       const std::span<const ClassId> best(&pass.best[r * pass.top], pass.top);
       const double highest = pass.best_score[r * pass.top];
       const double confidence = highest == pass.highest[r] ? 1 / pass.excess[r]  // exp(0) is 1
                                                            : pass.probability(r, highest);
-      tally.add_row(data.weight_of_row(row), Tally::count_hits(data.labels_of_row(row), best));
-      tally.count_row(example < data.size() && data.row_of(example) == row);
-      for (; example < data.size() && data.row_of(example) == row; ++example) {
-        const ClassId y = data.label[example];
+      tally.add_row(slice.weight(r), Tally::count_hits(slice.labels(r), best));
+      const IdRange<ExampleId> examples = slice.examples(r, next_example);
+      next_example += examples.size();
+      tally.count_row(!examples.empty());
+      for (const ExampleId example : examples) {
+        const ClassId y = data.label(example);
         const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
-        const double z = place < best.size() ? pass.best_score[r * pass.top + place]
-                                             : score(weights, data.rows.row(row), y);
+        const double z =
+            place < best.size() ? pass.best_score[r * pass.top + place] : score(weights, slice.x().row(r), y);
         // As PassResult::loss has it.
-        const double weight = data.example_weight(example);
+        const double weight = data.weight(example);
         const double loss = (pass.highest[r] - z) + log_excess[r - begin];
         tally.add_example(weight, loss, place == 0, confidence);
-        if (row_loss != nullptr) (*row_loss)[first + r] += weight * loss;
+        if (row_loss != nullptr) (*row_loss)[slice.first() + r] += weight * loss;
       }
     }
     parts[chunk] = tally;
@@ -144,69 +138,38 @@ void count_slice(const Weights& weights, const Dataset& data, const PassResult& 
   for (const Tally& part : parts) total.add(part);
 }
 
-// The rows of a data set a slice at a time. Those of a part are copied together, few enough to cost nothing.
-class RowSlices {
- public:
-  RowSlices(const Dataset& data, std::size_t most_rows) : data_(data), most_rows_(most_rows) {}
-
-  std::size_t first() const { return first_; }  // of the slice, as a place in the data set
-  // The next slice; no rows: the end.
-  CsrView next() {
-    constexpr std::uint64_t kCopied = 1 << 19;  // non-zeros
-    first_ = end_;
-    const std::size_t most = std::min(most_rows_, data_.row_count() - first_);
-    if (data_.whole == nullptr) {
-      end_ += most;
-      return data_.rows.view().slice(first_, most);
-    }
-    copy_.begin.assign(1, 0);
-    copy_.index.clear();
-    copy_.value.clear();
-    for (; end_ < first_ + most && copy_.index.size() < kCopied; ++end_) {
-      const RowView x = data_.rows.row(data_.row_at(end_));
-      copy_.index.insert(copy_.index.end(), x.index.begin(), x.index.end());
-      copy_.value.insert(copy_.value.end(), x.value.begin(), x.value.end());
-      copy_.begin.push_back(copy_.index.size());
-    }
-    return copy_.view();
-  }
-
- private:
-  const Dataset& data_;
-  std::size_t most_rows_, first_ = 0, end_ = 0;
-  Csr copy_;
-};
-
 }  // namespace
 
-std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
+std::optional<Metrics> evaluate(const Weights& weights, const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop, const RowWatch& watch) {
   return evaluate_rows(weights, data, threads, stop, watch, nullptr);
 }
 
-std::optional<Metrics> evaluate_rows(const Weights& weights, const Dataset& data, std::size_t threads,
+std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& data, std::size_t threads,
                                      const std::atomic<bool>* stop, const RowWatch& watch,
                                      std::vector<double>* row_loss) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
-  if (const std::uint64_t lines = data.rows.nonzeros() * weights.blocks();
+  if (const std::uint64_t lines = data.nonzeros() * weights.blocks();
       lines >= kFastLines && options.top < weights.classes())
     options.numbers = PassNumbers::floats;  // for all slices, also a short last one
-  RowSlices slices(data, weights.memory().size_bytes() <= kNearBytes ? kNearSliceRows : kSliceRows);
+  const std::size_t most = weights.bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
+  Csr scratch;
   Tally tally;
   std::vector<Tally> parts;
   PassResult pass;
-  for (CsrView rows = slices.next(); rows.rows() > 0; rows = slices.next()) {
-    const std::size_t first = slices.first();
+  for (std::size_t first = 0; first < data.row_count();) {
+    const RowSlice slice = data.slice(first, most, scratch);
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
-    softmax_pass(weights, rows, options, pass);
+    softmax_pass(weights, slice.x(), options, pass);
     if (!pass.complete) return std::nullopt;
-    count_slice(weights, data, pass, first, threads, parts, row_loss, tally);
+    count_slice(weights, data, slice, pass, threads, parts, row_loss, tally);
+    first += slice.rows();
   }
   return tally.finish(data.statistics);
 }
 
-Metrics evaluate_class_frequencies(const Dataset& data) {
+Metrics evaluate_class_frequencies(const DataView& data) {
   const ClassList& classes = *data.classes;
   // The sum of the weights of each class's training examples: the best constant model for them.
   std::vector<double> share(classes.size());
@@ -226,13 +189,19 @@ Metrics evaluate_class_frequencies(const Dataset& data) {
       [&](ClassId a, ClassId b) { return rounded(a) != rounded(b) ? rounded(a) > rounded(b) : a < b; });
   const std::span<const ClassId> best(order.data(), top);
   Tally tally;
-  for (std::size_t place = 0; place < data.row_count(); ++place)
-    tally.add_row(data.weight_of_row(data.row_at(place)),
-                  Tally::count_hits(data.labels_of_row(data.row_at(place)), best));
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    tally.count_row(i == 0 || data.row_of(i) != data.row_of(i - 1));
-    tally.add_example(data.example_weight(i), std::log(total / share[data.label[i]]),
-                      data.label[i] == best[0], share[best[0]] / total);
+  std::optional<RowId> before;
+  Csr scratch;
+  for (std::size_t first = 0; first < data.row_count();) {
+    const RowSlice slice = data.slice(first, kSliceRows, scratch);
+    for (std::size_t r = 0; r < slice.rows(); ++r)
+      tally.add_row(slice.weight(r), Tally::count_hits(slice.labels(r), best));
+    first += slice.rows();
+  }
+  for (const ExampleId i : data.examples()) {
+    tally.count_row(before != data.row_of(i));
+    before = data.row_of(i);
+    tally.add_example(data.weight(i), std::log(total / share[data.label(i)]), data.label(i) == best[0],
+                      share[best[0]] / total);
   }
   return tally.finish(data.statistics);
 }

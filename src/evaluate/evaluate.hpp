@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "weights/weights.hpp"
 
 namespace truemax {
@@ -51,10 +51,10 @@ using RowWatch = std::function<void(std::size_t rows_done)>;
 
 // Ties between scores go to the class that stands first in the model file. Nothing is returned when `stop`
 // was raised. The result has the same bits for any number of threads.
-std::optional<Metrics> evaluate(const Weights& weights, const Dataset& data, std::size_t threads,
+std::optional<Metrics> evaluate(const Weights& weights, const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 
 // The same figures for the model that knows only how often each class occurred in training, with its weights.
-Metrics evaluate_class_frequencies(const Dataset& data);
+Metrics evaluate_class_frequencies(const DataView& data);
 
 }  // namespace truemax

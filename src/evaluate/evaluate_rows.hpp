@@ -9,7 +9,7 @@ namespace truemax {
 
 // `row_loss`, where it is wanted, has a place for each row of `data`: it gets the sum over the row's examples
 // of weight x loss.
-std::optional<Metrics> evaluate_rows(const Weights& weights, const Dataset& data, std::size_t threads,
+std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& data, std::size_t threads,
                                      const std::atomic<bool>* stop, const RowWatch& watch,
                                      std::vector<double>* row_loss);
 

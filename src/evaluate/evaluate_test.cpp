@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/load.hpp"
+#include "data/test_access.hpp"
 #include "data/test_support.hpp"
 #include "weights/kernels.hpp"
 
@@ -50,7 +51,7 @@ void add_weights(Engine& random, Dataset& data) {
     data.class_weight.push_back(std::ldexp(1.0, class_power(random)));
   std::vector<double> weight;
   for (std::size_t e = 0; e < data.size(); ++e)
-    weight.push_back(data.example_weight(e) * data.weight_of_row(data.row_of(e)) *
+    weight.push_back(weight_of(data, e) * weight_of_row(data, row_of(data, e)) *
                      data.weight_of_class(data.label[e]));
   data.weight = std::move(weight);
 }
@@ -130,14 +131,14 @@ Metrics slow_metrics(const Dataset& data, Score&& z) {
     const std::set<ClassId> labels(
         data.label_set.begin() + static_cast<std::ptrdiff_t>(data.label_begin[row]),
         data.label_set.begin() + static_cast<std::ptrdiff_t>(data.label_begin[row + 1]));
-    const Wide row_weight = static_cast<Wide>(data.weight_of_row(row));
+    const Wide row_weight = static_cast<Wide>(weight_of_row(data, row));
     row_weights += row_weight;
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t t = 0; t < std::min(kPrecisionAt[i], classes); ++t)
         hits[i] += labels.count(order[t]) > 0 ? row_weight : 0;
     for (std::size_t e = 0; e < data.size(); ++e) {
-      if (data.row_of(e) != row) continue;
-      const Wide w = static_cast<Wide>(data.example_weight(e));
+      if (row_of(data, e) != row) continue;
+      const Wide w = static_cast<Wide>(weight_of(data, e));
       const bool correct = order[0] == data.label[e];
       weight += w;
       loss += w * (log_sum - score[data.label[e]]);
@@ -211,12 +212,12 @@ TEST(Evaluate, CountsEveryRowAndExampleOnceOverManySlices) {
   // The slow version looks through all examples for each row; a sum over short pieces is as slow and obvious.
   Wide loss = 0, weight = 0, wrong = 0, hits = 0;
   for (std::size_t e = 0; e < data.size(); ++e) {
-    const RowView x = data.x(e);
+    const RowView x = x_of(data, e);
     std::vector<Wide> z(6);
     for (ClassId k = 0; k < 6; ++k) z[k] = static_cast<Wide>(score(w, x, k));
     Wide sum = 0;
     for (const Wide s : z) sum += std::exp(s - z[data.label[e]]);
-    const Wide of_one = static_cast<Wide>(data.example_weight(e));
+    const Wide of_one = static_cast<Wide>(weight_of(data, e));
     weight += of_one;
     loss += of_one * std::log(sum);
     const auto best = static_cast<ClassId>(std::max_element(z.begin(), z.end()) - z.begin());
@@ -263,8 +264,9 @@ TEST(Evaluate, HasNoErrorForAPerfectModelAndAllErrorForAWrongOne) {
     data.rows.index.push_back(k), data.rows.value.push_back(1);
     data.rows.begin.push_back(k + 1);
     data.label.push_back(k), data.label_set.push_back(k), data.label_begin.push_back(k + 1);
-    right.lane(k)[k * kLanes] = 1000;
-    wrong.lane((k + 1) % 3)[k * kLanes] = 1000;
+    std::vector<float> one(3, 0.0F);
+    one[k] = 1000;
+    right.set_class(k, one), wrong.set_class((k + 1) % 3, one);
   }
   const Metrics good = *evaluate(right, data, 1), bad = *evaluate(wrong, data, 1);
   EXPECT_EQ(good.log_loss, 0);
@@ -397,9 +399,9 @@ TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
   std::vector<std::string> names;
   double total = 0;
   for (std::size_t e = 0; e < data.size(); ++e) {
-    row_sum[data.label[e]] += data.weight_of_row(data.row_of(e));
-    share[data.label[e]] += data.example_weight(e);
-    total += data.example_weight(e);
+    row_sum[data.label[e]] += weight_of_row(data, row_of(data, e));
+    share[data.label[e]] += weight_of(data, e);
+    total += weight_of(data, e);
   }
   // Counts as training makes them; the order of the classes may change, so labels and weights follow.
   for (ClassId k = 0; k < 6; ++k) names.push_back(data.classes->name(k));

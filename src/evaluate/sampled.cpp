@@ -182,19 +182,19 @@ std::pair<double, double> ClassSample::log_sum(const Weights& weights, RowView x
   return {found[0], found[1]};
 }
 
-std::size_t rows_to_evaluate(const EvaluateOptions& options, const Dataset& data) {
+std::size_t rows_to_evaluate(const EvaluateOptions& options, const DataView& data) {
   return options.kind == EvalKind::exact ? data.row_count()
                                          : std::min<std::size_t>(options.rows, data.row_count());
 }
 
 std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const Weights& weights,
-                                const Dataset& data, std::size_t threads, const std::atomic<bool>* stop,
+                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
                                 const RowWatch& watch) {
   if (options.kind == EvalKind::exact) return evaluate(weights, data, threads, stop, watch);
   const ClassSample classes(weights, *data.classes, options.classes);
   const std::size_t all_rows = data.row_count(), count = rows_to_evaluate(options, data);
   if (classes.takes_all() && count == all_rows) return evaluate(weights, data, threads, stop, watch);
-  const Dataset some = sample_part(data, count, seed, Stream::evaluate);
+  const DataView some = sample_part(data, count, seed, Stream::evaluate);
 
   Metrics metrics;
   std::vector<double> loss(count, 0.0);    // of a row: of its examples, times their weights
@@ -204,45 +204,46 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
     if (!exact) return std::nullopt;
     metrics = *exact;
   } else {
-    std::vector<std::size_t> first_example(count + 1, some.size());  // of each row
-    for (std::size_t i = 0, place = 0; place < count; ++place) {
-      while (i < some.size() && some.row_of(i) < some.row_at(place)) ++i;
-      first_example[place] = i;
-    }
     constexpr std::size_t kChunk = 64;
-    std::mutex watching;
-    std::size_t done = 0;
+    std::mutex counting;
+    std::size_t done = 0, with_examples = 0;
     parallel_for((count + kChunk - 1) / kChunk, threads, [&](std::size_t chunk) {
       if (stop != nullptr && stop->load(std::memory_order_relaxed)) return;
       const std::size_t end = std::min(count, (chunk + 1) * kChunk);
-      for (std::size_t place = chunk * kChunk; place < end; ++place) {
-        const std::size_t begin = first_example[place], examples = first_example[place + 1] - begin;
-        if (examples == 0) continue;
-        const std::size_t row = some.row_at(place);
-        const RowView x = some.rows.row(row);
-        const auto [a, b] =
-            classes.log_sum(weights, x, std::span(some.label).subspan(begin, examples), row, seed);
-        double weight = 0;
-        for (std::size_t i = begin; i < begin + examples; ++i) {
-          weight += some.example_weight(i);
-          loss[place] += some.example_weight(i) * (0.5 * (a + b) - score(weights, x, some.label[i]));
+      std::size_t rows_here = 0;
+      Csr scratch;
+      for (std::size_t place = chunk * kChunk; place < end;) {
+        const RowSlice slice = some.slice(place, end - place, scratch);
+        for (std::size_t r = 0; r < slice.rows(); ++r, ++place) {
+          const IdRange<ExampleId> examples = slice.examples(r, slice.first_example(r));
+          if (examples.empty()) continue;
+          ++rows_here;
+          const RowView x = slice.x().row(r);
+          const auto [a, b] =
+              classes.log_sum(weights, x, some.labels().subspan(number_of(*examples.begin()), examples.size()),
+                              number_of(slice.id(r)), seed);
+          double weight = 0;
+          for (const ExampleId i : examples) {
+            weight += some.weight(i);
+            loss[place] += some.weight(i) * (0.5 * (a + b) - score(weights, x, some.label(i)));
+          }
+          within[place] = weight * weight * (a - b) * (a - b) / 4;
         }
-        within[place] = weight * weight * (a - b) * (a - b) / 4;
       }
-      if (!watch) return;
-      const std::lock_guard lock(watching);
-      watch(done += end - chunk * kChunk);
+      const std::lock_guard lock(counting);
+      with_examples += rows_here;
+      done += end - chunk * kChunk;
+      if (watch) watch(done);
     });
     if (stop != nullptr && stop->load()) return std::nullopt;
     metrics.has_top = false;
     metrics.examples = some.size();
-    for (std::size_t place = 0; place < count; ++place)
-      metrics.rows += first_example[place] < first_example[place + 1] ? 1 : 0;
+    metrics.rows = with_examples;
   }
 
   // Rows are drawn without replacement and the weights of all are known: the mean below has no bias.
   double weight = 0;
-  for (std::size_t i = 0; i < data.size(); ++i) weight += data.example_weight(i);
+  for (const ExampleId i : data.examples()) weight += data.weight(i);
   const auto n = static_cast<double>(count), of = static_cast<double>(all_rows);
   const double scale = of / weight, share = n / of;
   const Moments m = moments(loss);

@@ -25,10 +25,10 @@ struct EvaluateOptions {
 // What the options ask for. Rows and classes are drawn by `seed`; the result has the same bits for any number
 // of threads. Nothing is returned when `stop` was raised. Where all rows and classes are taken it is exact.
 std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const Weights& weights,
-                                const Dataset& data, std::size_t threads,
+                                const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 // The rows that this looks at.
-std::size_t rows_to_evaluate(const EvaluateOptions& options, const Dataset& data);
+std::size_t rows_to_evaluate(const EvaluateOptions& options, const DataView& data);
 
 // How log(sure + sum of the blocks b of the tail of s_b) is estimated from drawn blocks without the bias of
 // the logarithm (Blanchet and Glynn). log(sure + mean of s_b/q_b over n draws) is too low in expectation by

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/hold_out.hpp"
+#include "data/test_access.hpp"
 
 namespace truemax {
 namespace {
@@ -193,7 +194,12 @@ TEST(SampledEvaluation, FiguresThatNeedAllClassesAreLeftOut) {
 
 TEST(SampledEvaluation, HugeScoresStayFinite) {
   Made made = make(8, 200, 300);
-  for (float& w : made.weights.memory()) w *= 1e30F;
+  std::vector<float> of_class(made.weights.features());
+  for (ClassId k = 0; k < made.weights.classes(); ++k) {
+    made.weights.copy_class(k, of_class);
+    for (float& w : of_class) w *= 1e30F;
+    made.weights.set_class(k, of_class);
+  }
   const auto m = evaluate(sampled(100, 64), 1, made.weights, made.data, 1);
   EXPECT_TRUE(std::isfinite(m->log_loss));
   EXPECT_TRUE(std::isfinite(m->estimate->error_bar));
@@ -209,7 +215,7 @@ TEST(SampledEvaluation, AStopIsSeen) {
 TEST(PartsOfData, EvaluateAsTheirCopies) {
   for (const bool several : {false, true}) {
     const Made made = make(10, 500, 40, several);
-    const Dataset part = sample_part(made.data, 123, 5), copy = sample_rows(made.data, 123, 5);
+    const DataView part = sample_part(made.data, 123, 5), copy = copy_of(part, several);
     EXPECT_EQ(evaluate(made.weights, part, 2)->to_json(), evaluate(made.weights, copy, 2)->to_json());
     EXPECT_EQ(evaluate_class_frequencies(part).to_json(), evaluate_class_frequencies(copy).to_json());
   }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "weights/weights.hpp"
 
 namespace truemax {

@@ -75,7 +75,8 @@ TEST(Predictor, SumsToOneWhereHugeScoresAreEqual) {
   Model model = random_model(4, {1, false, false, {"a", "b", "c"}});
   for (const double size : {1e10, 1e14, 1e17, 1e30}) {
     model.weights = Weights(3, 1, false);
-    model.weights.lane(0)[0] = model.weights.lane(1)[0] = static_cast<float>(size);
+    const std::vector<float> same{static_cast<float>(size)};
+    model.weights.set_class(0, same), model.weights.set_class(1, same);
     Csr rows;
     rows.index = {0}, rows.value = {1}, rows.begin = {0, 1};
     const Predictions got = Predictor(model, 3, 1).predict(rows.view());

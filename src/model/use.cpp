@@ -19,7 +19,7 @@ ReadOptions UseOptions::read_for(const Model& model) const {
     if (trained_on == format_name(format)) options.expected = format;
   // What is free is free beside the model; a limit that was given is for both.
   options.memory = std::make_shared<MemoryBudget>(
-      memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.weights.memory().size_bytes()));
+      memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.weights.bytes()));
   // A model that was cut wants no value from there on; one that was not refuses features it does not know.
   if (model.space->features < model.space->file_features)
     options.max_features = model.preprocess.max_features;

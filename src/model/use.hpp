@@ -40,7 +40,7 @@ struct UseOptions {
     describe_threads(table, &threads);
   }
   std::size_t thread_count() const { return resolve_threads(threads); }
-  std::uint64_t memory() const { return memory_limit == 0 ? available_memory() : memory_limit; }
+  std::uint64_t memory_there() const { return memory_limit == 0 ? available_memory() : memory_limit; }
   // How to read data for this model: what their content leaves open is as in the training data.
   ReadOptions read_for(const Model& model) const;
   bool drops() const { return unknown_features == UnknownFeatures::drop; }

@@ -65,14 +65,15 @@ BlockAnswer take_blocks(const R& rule, const BlockInput& in, bool complete = fal
   }
   BlockAnswer out;
   out.c.assign(score.size(), 77.0F);
-  ProxBlocks blocks;
+  BlockStepView blocks;
+  blocks.decayed = in.decayed, blocks.complete = complete;
   blocks.e = in.e, blocks.u = in.u, blocks.blocks = norm.size();
   blocks.label_score = static_cast<double>(score[in.label]), blocks.label_norm = norm[in.label / kLanes];
-  score[in.label] = kNoClass;
-  for (std::size_t k = in.lanes(); k < score.size(); ++k) score[k] = kNoClass;
+  score[in.label] = kNoScore;
+  for (std::size_t k = in.lanes(); k < score.size(); ++k) score[k] = kNoScore;
   blocks.score = score.data(), blocks.norm = norm.data(), blocks.weight = in.weight.data();
   blocks.coefficient = out.c.data();
-  out.taken = rule.step_blocks(blocks, in.decayed, complete);
+  out.taken = rule.step_blocks(blocks);
   out.u = blocks.u, out.label_coefficient = blocks.label_coefficient;
   return out;
 }

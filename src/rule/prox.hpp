@@ -8,6 +8,7 @@
 
 #include "rule/mirror_rate.hpp"
 #include "rule/row_problem.hpp"
+#include "solve/prox_blocks.hpp"
 #include "solve/prox_row.hpp"
 
 namespace truemax {
@@ -37,9 +38,20 @@ class ProxRule {
     row_problem_.solve(view, out, row, solve_prox_row);
   }
 
-  bool step_blocks(ProxBlocks& blocks, double decayed, bool complete) const noexcept {
-    blocks.inverse_rho = 1 / rho_.at(decayed, complete);
-    return solve_prox_blocks(blocks) > 0;
+  bool step_blocks(BlockStepView& view) const noexcept {
+    static_assert(kNoScore == kNoClass);
+    ProxBlocks blocks;
+    blocks.e = view.e;
+    blocks.inverse_rho = 1 / rho_.at(view.decayed, view.complete);
+    blocks.u = view.u;
+    blocks.label_score = view.label_score, blocks.label_norm = view.label_norm;
+    blocks.blocks = view.blocks;
+    blocks.score = view.score, blocks.norm = view.norm, blocks.weight = view.weight;
+    blocks.coefficient = view.coefficient;
+    if (solve_prox_blocks(blocks) == 0) return false;
+    view.u = blocks.u;
+    view.label_coefficient = blocks.label_coefficient;
+    return true;
   }
 
  private:

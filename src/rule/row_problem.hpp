@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rule/rule.hpp"
+#include "solve/ridge.hpp"
 #include "solve/row_memory.hpp"
 
 namespace truemax {
@@ -14,15 +15,14 @@ namespace truemax {
 inline double base_score(const StepView& view, std::size_t i, std::size_t k) {
   const double z = view.score[i * view.columns + k];
   if (view.ridge == nullptr) return z;
-  if (view.free_intercept == nullptr) return z / view.ridge[k];
-  return (z - view.free_intercept[k]) / view.ridge[k] + view.free_intercept[k];
+  if (view.free_intercept == nullptr) return shrunk_score(z, view.ridge[k]);
+  return shrunk_score(z, view.ridge[k], view.free_intercept[k]);
 }
 
 // How far a coefficient of the class moves the score of the only row.
 inline double stretch_of(const StepView& view, std::size_t k) {
   if (view.ridge == nullptr) return view.gram[0];
-  const double outside = view.free_intercept == nullptr ? 0 : 1;
-  return (view.gram[0] - outside) / view.ridge[k] + outside;
+  return shrunk_norm(view.gram[0], view.ridge[k], view.free_intercept != nullptr);
 }
 
 // Solves the step of the view's only row by `solve`, which takes an ImplicitRow or a ProxRow and memory to

@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "core/options.hpp"
-#include "solve/prox_blocks.hpp"
 
 namespace truemax {
 
@@ -65,6 +64,23 @@ struct PairSteps {
   std::array<double, kPairSteps> score_drawn, score_label, weight, squared_norm, row_weight;
   std::array<double, kPairSteps> u;            // in: old, out: new
   std::array<double, kPairSteps> coefficient;  // out: C of the label; that of the drawn class is its negative
+};
+
+// A step of one row and whole blocks of classes, in float32. Ridge and an intercept outside it are in scores
+// and norms already. Lanes that take no part have the score kNoScore.
+inline constexpr float kNoScore = -1e30F;
+struct BlockStepView {
+  double e = 1;                             // step of the row times its weight
+  double decayed = 1;                       // as in StepView
+  bool complete = false;                    // as in StepView
+  double label_score = 0, label_norm = 1;   // what stands in place of |x|^2 for the label
+  std::size_t blocks = 0;
+  float* score = nullptr;          // [blocks][16]; overwritten
+  const double* norm = nullptr;    // [blocks]: what stands in place of |x|^2
+  const double* weight = nullptr;  // o [blocks], > 0
+  double u = 0;                    // in: old, out: new
+  float* coefficient = nullptr;    // out: C [blocks][16], without the label's
+  double label_coefficient = 0;    // out
 };
 
 // The function of (W, u) whose gradient the mean of a method's small steps follows; the contract test holds
@@ -165,11 +181,11 @@ concept PairRule = Rule<R> && requires(R& rule, PairSteps& pairs, std::size_t co
   noexcept;
 };
 
-// A rule that takes one row and whole blocks of classes at once, in float32: what solve/prox_blocks.hpp says.
-// `decayed` and `complete` as in StepView. False: not this one; step() must do it.
+// A rule that takes one row and whole blocks of classes at once, in float32. False: the numbers are outside
+// the range of float32, and nothing but scores and coefficients has changed; step() must do it.
 template <class R>
-concept BlockRule = Rule<R> && requires(const R& rule, ProxBlocks& blocks, double decayed, bool complete) {
-  { rule.step_blocks(blocks, decayed, complete) }
+concept BlockRule = Rule<R> && requires(const R& rule, BlockStepView& view) {
+  { rule.step_blocks(view) }
   noexcept->std::same_as<bool>;
 };
 

@@ -136,7 +136,7 @@ void ImplicitBatchSolver::Work::begin(const ImplicitBatch& batch) {
 
 // What Newton's method needs to know beside.
 void ImplicitBatchSolver::Work::list_classes() {
-  std::vector<std::size_t>& first = labelled_begin_;  // borrowed to count
+  std::vector<std::size_t>& first = labelled_begin_;  // used to count first
   first.assign(columns_ + 1, 0);
   for (const Entry& entry : entries_) ++first[entry.column + 1];
   for (std::size_t k = 0; k < columns_; ++k) {

@@ -7,7 +7,8 @@
 
 #include "core/counted_allocations.hpp"
 #include "rule/methods.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
+#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -19,12 +20,12 @@ struct Shape {
 
 // The allocations of the second epoch.
 std::size_t allocations_of_second_epoch(const Dataset& data, const TrainOptions& options) {
-  TrainState state = make_state(data, options);
-  const auto runner = make_epoch_runner(data, options);
+  RunState state = make_state(data, options);
+  StepLoop loop(data, options);
   StepPlan plan(options, steps_per_epoch(data.size(), options));
   const std::atomic<bool> stop{false};
-  EXPECT_TRUE(runner->run(data, state, stop, {}, &plan));
-  return allocations_of([&] { EXPECT_TRUE(runner->run(data, state, stop, {}, &plan)); });
+  EXPECT_TRUE(loop.run(state, stop, {}, &plan));
+  return allocations_of([&] { EXPECT_TRUE(loop.run(state, stop, {}, &plan)); });
 }
 
 TEST(HeapCounter, SeesAllocations) {
@@ -58,7 +59,7 @@ TEST(EveryMethod, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
 }
 
 // Steps over whole blocks on two threads, some of them declined.
-TEST(BlockLoop, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
+TEST(BlockLane, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
   Dataset data = random_data({.rows = 1500, .classes = 700, .features = 900});
   for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;
   for (const bool lock_free : {false, true}) {

@@ -16,17 +16,17 @@ constexpr double kValidStep = 3;
 // In units of mean |x|^2.
 constexpr double kFirstRidge = 0.1;
 
-double mean_squared_norm(const Dataset& data) {
+double mean_squared_norm(const DataView& data) {
   double sum = 0;
-  for (std::size_t i = 0; i < data.size(); ++i) sum += squared_norm(data.x(i), false);
+  for (const ExampleId i : data.examples()) sum += squared_norm(data.x(i), false);
   return std::max(sum / static_cast<double>(data.size()), 1e-300);
 }
 
 // A row weight multiplies the step of its row.
-double mean_weight(const Dataset& data) {
+double mean_weight(const DataView& data) {
   if (!data.has_weights()) return 1;
   double sum = 0;
-  for (std::size_t i = 0; i < data.size(); ++i) sum += data.example_weight(i);
+  for (const ExampleId i : data.examples()) sum += data.weight(i);
   return std::max(sum / static_cast<double>(data.size()), 1e-300);
 }
 
@@ -36,20 +36,20 @@ double clamped_step(double step) {
   return std::clamp(step, kLeastStep, kLargestStep);
 }
 
-double unit_of_step(const Dataset& data, bool intercept) {
+double unit_of_step(const DataView& data, bool intercept) {
   const double norm = mean_squared_norm(data);
   return 1 / ((intercept ? std::max(norm, 0.1) : norm) * mean_weight(data));
 }
 
-double first_step(const Dataset& data, bool intercept) {
+double first_step(const DataView& data, bool intercept) {
   return clamped_step(kValidStep * unit_of_step(data, intercept));
 }
 
-double first_ridge(const Dataset& data) {
+double first_ridge(const DataView& data) {
   return clamped_ridge(kFirstRidge * mean_squared_norm(data) * mean_weight(data));
 }
 
-StepCost step_cost(const Dataset& data) {
+StepCost step_cost(const DataView& data) {
   constexpr double kNear = 32e6, kFar = 1e9;  // bytes
   const auto bytes = static_cast<double>(Weights::bytes_needed(data.classes->size(), data.space->features));
   StepCost cost;
@@ -61,7 +61,7 @@ StepCost step_cost(const Dataset& data) {
 
 // A block belongs to the head where so large a share of the rows has its label there that drawing it would
 // seldom miss it. The tail gets as many draws as cost about as much as the rest of a step.
-void choose_shape(const Dataset& data, TrainOptions& options) {
+void choose_shape(const DataView& data, TrainOptions& options) {
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;

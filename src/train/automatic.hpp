@@ -28,7 +28,7 @@ struct StepCost {
            judged_rows * evaluation(all_blocks) * kSecondsPerEvaluatedLine;
   }
 };
-StepCost step_cost(const Dataset& data);
+StepCost step_cost(const DataView& data);
 
 // With fewer rows nothing is searched.
 inline constexpr std::size_t kFewestRows = 50;
@@ -40,15 +40,15 @@ inline double clamped_ridge(double mu) {
 
 // What steps are measured in: from the length and the weights of the rows. A step moves the intercept too,
 // which is a feature of size 1: where the others are tiny, their size must not decide.
-double unit_of_step(const Dataset& data, bool intercept);
+double unit_of_step(const DataView& data, bool intercept);
 // The step that the search for validation begins with.
-double first_step(const Dataset& data, bool intercept);
+double first_step(const DataView& data, bool intercept);
 // And the ridge.
-double first_ridge(const Dataset& data);
+double first_ridge(const DataView& data);
 
 // The method, and where they are open the draw, the head and the classes of a step. `options.method` is no
 // longer "auto" then.
-void choose_shape(const Dataset& data, TrainOptions& options);
+void choose_shape(const DataView& data, TrainOptions& options);
 
 // What a search came to.
 struct SearchResult {

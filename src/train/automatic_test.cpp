@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -34,12 +34,13 @@ struct Seen final : TrainObserver {
   void tried(const SearchTrial& trial) override { trials.push_back(trial); }
 };
 
-TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen, const Dataset* valid = nullptr) {
+TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
+                    const std::optional<DataView>& valid = {}) {
   choose_shape(data, options);
   TrainObserver* const observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  EXPECT_TRUE(choose_by_trials({data, nullptr, valid}, options, watch, observers, kGo).finished);
+  EXPECT_TRUE(choose_by_trials({data, {}, valid}, options, watch, observers, kGo).finished);
   return options;
 }
 
@@ -116,7 +117,7 @@ TEST(Automatic, JudgesByTheRowsThatAreGiven) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   const Dataset valid = random_data({.rows = 300, .classes = 12, .features = 40, .seed = 2});
   Seen seen;
-  choose(data, asked(), seen, &valid);
+  choose(data, asked(), seen, DataView(valid));
   for (const SearchTrial& t : seen.trials) {
     EXPECT_EQ(t.judged_on, 300U);
     EXPECT_EQ(t.rows, 800U);
@@ -183,7 +184,7 @@ TEST(Automatic, ChoosesTheSameOnASlowMachine) {
     Stopwatch watch(clock.source());
     watch.resume();
     TrainObserver* const observers[] = {&seen};
-    EXPECT_TRUE(choose_by_trials({data, nullptr, nullptr}, o, watch, observers, kGo).finished);
+    EXPECT_TRUE(choose_by_trials({data}, o, watch, observers, kGo).finished);
     return o;
   };
   Seen fast, slow;
@@ -210,7 +211,7 @@ TEST(Automatic, EndsTheSearchOfAMachineThatIsFarTooSlow) {
   watch.resume();
   Seen seen;
   TrainObserver* const observers[] = {&seen};
-  EXPECT_TRUE(choose_by_trials({data, nullptr, nullptr}, options, watch, observers, kGo).finished);
+  EXPECT_TRUE(choose_by_trials({data}, options, watch, observers, kGo).finished);
   EXPECT_LE(seen.trials.size(), 1U);
   EXPECT_GT(options.step, 0);
 }
@@ -237,7 +238,7 @@ TEST(Automatic, StopsWhenAsked) {
   const std::atomic<bool> stop{true};
   Stopwatch watch;
   watch.resume();
-  EXPECT_FALSE(choose_by_trials({data, nullptr, nullptr}, options, watch, {}, stop).finished);
+  EXPECT_FALSE(choose_by_trials({data}, options, watch, {}, stop).finished);
 }
 
 // With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.
@@ -249,7 +250,7 @@ TEST(WarmStart, BeginsWithTheModelOfTheClassFrequencies) {
   data.classes = std::make_shared<ClassList>(names, counts);
   TrainOptions options = options_of("prox", 5);
   options.intercept = options.warm_start = true;
-  const TrainState state = make_state(data, options);
+  const RunState state = make_state(data, options);
   double total = 0, loss = 0;
   for (ClassId k = 0; k < 12; ++k) total += data.classes->count(k);
   for (std::size_t i = 0; i < data.size(); ++i) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "train/options.hpp"
 #include "train/stopwatch.hpp"
 
@@ -38,11 +38,11 @@ struct BudgetedRun {
   std::uint64_t steps = 0;
   double step = 0;  // size of the first one: given, or found by auto
 
-  bool whole() const { return !interrupted && divergence.empty(); }
+  bool finished() const { return !interrupted && divergence.empty(); }
 };
 
 // Over a budget of seconds the schedule decay falls as in a run of 50 epochs: by options.decay each fiftieth.
-BudgetedRun run_for(const TrainOptions& options, const Dataset& data, const Dataset* test,
+BudgetedRun run_for(const TrainOptions& options, const DataView& data, const std::optional<DataView>& test,
                     const Budget& budget, const std::atomic<bool>& stop);
 
 }  // namespace truemax

@@ -27,7 +27,7 @@ class CommutingGroups {
   bool empty() const { return first_ == count_; }
 
   // The next group, at most group.size() steps; its length, at least one unless empty.
-  std::size_t next(const RowId* rows, const ClassId* labels, const ClassId* drawn,
+  std::size_t next(const ExampleId* rows, const ClassId* labels, const ClassId* drawn,
                    std::span<std::uint8_t> group) {
     // Places of a small hashed table are marked with the number of the group: steps that do not meet may seem
     // to, which makes one wait and harms nothing. The first step meets nothing and is always taken.
@@ -40,7 +40,7 @@ class CommutingGroups {
     std::size_t taken = 0, left = 0, at = first_;
     for (; at < count_ && taken < group.size() && at - first_ < kLook; ++at) {
       const std::uint8_t t = waiting_[at];
-      std::uint16_t& row = marks_[place(~rows[t])];
+      std::uint16_t& row = marks_[place(~number_of(rows[t]))];
       std::uint16_t& label = marks_[place(labels[t])];
       std::uint16_t& other = marks_[place(drawn[t])];
       const bool meets = row == group_ || label == group_ || other == group_;

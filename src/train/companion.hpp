@@ -7,8 +7,8 @@
 #include <cmath>
 #include <span>
 
-#include "data/dataset.hpp"
-#include "train/state.hpp"
+#include "data/data_view.hpp"
+#include "train/run_state.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -17,23 +17,29 @@ class Companion {
  public:
   // Rows in the journal of a class: as many as have about as many features as there are. Beyond that it is as
   // cheap to clear the whole class.
-  static std::size_t journal_limit(const Dataset& data) {
+  static std::size_t journal_limit(const DataView& data) {
     return 1 + static_cast<std::size_t>(static_cast<double>(data.space->features) /
                                         std::max(data.nonzeros_per_row(), 1.0));
   }
 
-  static void start(CompanionState& state, const Dataset& data, bool intercept) {
+  // Besides the matrix.
+  static std::uint64_t bytes(const DataView& data) {
+    return data.classes->size() * (journal_limit(data) * sizeof(ExampleId) + 5 * sizeof(double));
+  }
+
+  static void start(CompanionState& state, const DataView& data, bool intercept) {
     const std::size_t classes = data.classes->size();
     state.difference = Weights(classes, data.space->features, intercept);
     state.difference.allow_scaling();
     state.touched.assign(classes, 0.0);
     state.journal_limit = journal_limit(data);
     state.journal.assign(classes, {});
-    for (std::vector<RowId>& rows : state.journal) rows.reserve(state.journal_limit);  // steps take no memory
+    for (std::vector<ExampleId>& rows : state.journal)
+      rows.reserve(state.journal_limit);  // steps take no memory
   }
 
   // Brings class k up to date, before its scores are taken.
-  static void touch(CompanionState& state, const Dataset& data, ClassId k) {
+  static void touch(CompanionState& state, const DataView& data, ClassId k) {
     const double log_factor = state.log_decay - state.touched[k];
     state.touched[k] = state.log_decay;
     if (log_factor == 0) return;
@@ -44,7 +50,7 @@ class Companion {
     clear(state, data, k);
   }
 
-  static void add(CompanionState& state, const Dataset& data, RowId i, std::span<const ClassId> k,
+  static void add(CompanionState& state, const DataView& data, ExampleId i, std::span<const ClassId> k,
                   const double* minus_c) {
     truemax::add(state.difference, data.x(i), k, minus_c);
     for (std::size_t j = 0; j < k.size(); ++j)
@@ -66,15 +72,15 @@ class Companion {
  private:
   // Zeroes what was written since the last time: a journal longer than the class is cheaper to clear as a
   // whole.
-  static void clear(CompanionState& state, const Dataset& data, ClassId k) {
+  static void clear(CompanionState& state, const DataView& data, ClassId k) {
     Weights& d = state.difference;
-    std::vector<RowId>& rows = state.journal[k];
+    std::vector<ExampleId>& rows = state.journal[k];
     std::size_t written = 0;
-    for (const RowId i : rows) written += data.x(i).index.size();
+    for (const ExampleId i : rows) written += data.x(i).index.size();
     if (rows.size() == state.journal_limit || written >= d.features()) {
       d.clear_class(k);
     } else {
-      for (const RowId i : rows) clear_features(d, data.x(i), k);
+      for (const ExampleId i : rows) clear_features(d, data.x(i), k);
       d.reset_scale(k);
     }
     rows.clear();

@@ -125,7 +125,7 @@ class Comparison {
     };
     show();
     budget.tick = show;
-    BudgetedRun run = run_for(train, *data_[d].train, data_[d].test, budget, stop_);
+    BudgetedRun run = run_for(train, data_[d].train, data_[d].test, budget, stop_);
     ++done_;
     return run;
   }
@@ -147,7 +147,7 @@ class Comparison {
       train.step = step;
       const BudgetedRun run = once(d, nullptr, train, measured);
       if (run.interrupted) return budget;
-      if (!run.whole() || (found && run.curve.back().train_loss >= best_loss)) continue;
+      if (!run.finished() || (found && run.curve.back().train_loss >= best_loss)) continue;
       found = true, best_loss = run.curve.back().train_loss, best_seconds = run.seconds;
       result_.budget_step.back() = step;
     }
@@ -221,7 +221,7 @@ std::vector<double> parse_grid(std::string_view text) {
 }
 
 std::optional<double> CompareRun::figure(CompareBy by) const {
-  if (!done || !result.whole() || result.curve.empty()) return std::nullopt;
+  if (!done || !result.finished() || result.curve.empty()) return std::nullopt;
   const CurvePoint& last = result.curve.back();
   return by == CompareBy::test ? last.test_loss : std::optional(last.train_loss);
 }
@@ -241,9 +241,9 @@ CompareResult compare(const std::vector<CompareData>& data, const CompareOptions
   for (const CompareData& d : data)
     for (const Contender& c : options.contenders) {
       TrainOptions train = c.options;
-      if (train.automatic()) choose_shape(*d.train, train);
-      require_step_shape(train, *d.train);
-      plan_memory({*d.train, d.test}, train, options.memory_limit).require();
+      if (train.automatic()) choose_shape(d.train, train);
+      require_step_shape(train, d.train);
+      plan_memory({d.train, d.test}, train, options.memory_limit).require();
     }
   return Comparison(data, options, stop, progress).run();
 }
@@ -259,11 +259,11 @@ nlohmann::ordered_json compare_json(const std::vector<CompareData>& data, const 
             {"runs", Json::array()}};
   for (std::size_t d = 0; d < data.size(); ++d) {
     Json one{{"name", data[d].name},
-             {"rows", data[d].train->row_count()},
-             {"examples", data[d].train->size()},
-             {"features", data[d].train->space->features},
-             {"classes", data[d].train->classes->size()},
-             {"class_frequencies_log_loss", evaluate_class_frequencies(*data[d].train).log_loss}};
+             {"rows", data[d].train.row_count()},
+             {"examples", data[d].train.size()},
+             {"features", data[d].train.space->features},
+             {"classes", data[d].train.classes->size()},
+             {"class_frequencies_log_loss", evaluate_class_frequencies(data[d].train).log_loss}};
     if (options.epochs > 0)
       one["epochs"] = options.epochs;
     else

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "train/budget.hpp"
 #include "train/options.hpp"
 
@@ -57,8 +57,8 @@ struct CompareRun {
 
 struct CompareData {
   std::string name;
-  const Dataset* train = nullptr;
-  const Dataset* test = nullptr;
+  DataView train;
+  std::optional<DataView> test;
 };
 
 struct CompareProgress {

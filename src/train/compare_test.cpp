@@ -78,8 +78,8 @@ TEST(RunFor, EpochsIsTheTrainerItself) {
     const double loss = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
     Budget budget;
     budget.epochs = 6;
-    const BudgetedRun run = run_for(options, data, &data, budget, kGoOn);
-    ASSERT_TRUE(run.whole());
+    const BudgetedRun run = run_for(options, data, DataView(data), budget, kGoOn);
+    ASSERT_TRUE(run.finished());
     EXPECT_EQ(run.curve.back().train_loss, loss);
     EXPECT_EQ(run.curve.back().test_loss, loss);
     EXPECT_EQ(run.steps, 6 * data.size());
@@ -98,10 +98,10 @@ TEST(RunFor, SecondsAreKept) {
     FakeClock clock(kTick);
     Budget budget;
     budget.seconds = seconds, budget.time = clock.source();
-    return run_for(options, data, nullptr, budget, kGoOn);
+    return run_for(options, data, {}, budget, kGoOn);
   };
   const BudgetedRun run = run_once(0.1);
-  ASSERT_TRUE(run.whole());
+  ASSERT_TRUE(run.finished());
   EXPECT_GE(run.seconds, 0.1);
   EXPECT_LT(run.seconds, 0.1 + 3 * kTick);  // the look that ends it, and the one that stops the watch
   ASSERT_EQ(run.curve.size(), 8U);
@@ -131,11 +131,11 @@ TEST(RunFor, TakesEverySchedule) {
   Budget budget;
   budget.epochs = 4;
   const double loss = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
-  EXPECT_EQ(run_for(options, data, nullptr, budget, kGoOn).curve.back().train_loss, loss);
+  EXPECT_EQ(run_for(options, data, {}, budget, kGoOn).curve.back().train_loss, loss);
   FakeClock clock(1e-3);
   budget.epochs = 0, budget.seconds = 0.05, budget.time = clock.source();
-  const BudgetedRun timed = run_for(options, data, nullptr, budget, kGoOn);
-  EXPECT_TRUE(timed.whole());
+  const BudgetedRun timed = run_for(options, data, {}, budget, kGoOn);
+  EXPECT_TRUE(timed.finished());
   EXPECT_GT(timed.steps, 0U);
 }
 
@@ -147,9 +147,9 @@ TEST(RunFor, AMethodThatDivergesSaysSo) {
     FakeClock clock(1e-4);
     Budget budget;
     budget.seconds = seconds, budget.epochs = seconds > 0 ? 0 : 5, budget.time = clock.source();
-    const BudgetedRun run = run_for(options, data, nullptr, budget, kGoOn);
+    const BudgetedRun run = run_for(options, data, {}, budget, kGoOn);
     EXPECT_NE(run.divergence.find("diverged"), std::string::npos);
-    EXPECT_FALSE(run.whole());
+    EXPECT_FALSE(run.finished());
   }
 }
 
@@ -164,7 +164,7 @@ TEST(RunFor, StopsWhenAsked) {
     Budget budget;
     budget.seconds = fake ? 2 : 1e6, budget.tick = [&] { stop.store(true); };
     if (fake) budget.time = clock.source();  // 20,000 batches, were it not stopped
-    const BudgetedRun run = run_for(options, data, nullptr, budget, stop);
+    const BudgetedRun run = run_for(options, data, {}, budget, stop);
     EXPECT_TRUE(run.interrupted);
     EXPECT_GE(run.steps, 8192U);
     EXPECT_LT(run.steps, 9000U);
@@ -176,7 +176,7 @@ TEST(Compare, RunsEveryMethodAtEveryStepAndFindsTheBest) {
   CompareOptions options =
       options_of_list("implicit,vanilla:classes-per-step=5,exact:step=3", {0.01, 1, 1e9});
   options.epochs = 4;
-  const std::vector<CompareData> sets{{"a", &data, nullptr}, {"b", &other, &data}};
+  const std::vector<CompareData> sets{{"a", data, {}}, {"b", other, DataView(data)}};
   std::vector<std::string> order;
   const CompareResult result = compare(sets, options, kGoOn, [&](const CompareProgress& now) {
     if (order.size() == now.done) order.push_back(now.contender->entry);
@@ -221,7 +221,7 @@ TEST(Compare, IsTheSameTwiceAtEqualEpochs) {
   options.epochs = 3;
   const auto losses = [&] {
     std::vector<double> all;
-    for (const CompareRun& run : compare({{"a", &data, nullptr}}, options, kGoOn).runs)
+    for (const CompareRun& run : compare({{"a", data, {}}}, options, kGoOn).runs)
       for (const CurvePoint& p : run.result.curve) all.push_back(p.train_loss);
     return all;
   };
@@ -236,7 +236,7 @@ TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
     FakeClock clock(tick);
     CompareOptions options = options_of_list("ove", {0.1, 1});
     options.points = 1, options.time = clock.source();
-    const CompareResult result = compare({{"a", &data, nullptr}}, options, kGoOn);
+    const CompareResult result = compare({{"a", data, {}}}, options, kGoOn);
     EXPECT_NEAR(result.budgets[0].seconds, std::max(0.15, 2 * tick), 1e-9);
     EXPECT_TRUE(result.budget_step[0] == 0.1 || result.budget_step[0] == 1);
     ASSERT_EQ(result.runs.size(), 2U);
@@ -248,7 +248,7 @@ TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {
   const Dataset data = random_data({.rows = 300});
   CompareOptions options = options_of_list("auto,prox", {0.1, 1});
   options.epochs = 2;
-  const CompareResult result = compare({{"a", &data, nullptr}}, options, kGoOn);
+  const CompareResult result = compare({{"a", data, {}}}, options, kGoOn);
   ASSERT_EQ(result.runs.size(), 3U);
   EXPECT_EQ(result.runs[0].contender, 0U);
   EXPECT_TRUE(result.runs[0].figure(CompareBy::train).has_value());
@@ -260,7 +260,7 @@ TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
   CompareOptions options = options_of_list("implicit,umax,ove", {0.1, 1});
   options.epochs = 2;
   std::atomic<bool> stop{false};
-  const CompareResult result = compare({{"a", &data, nullptr}, {"b", &data, nullptr}}, options, stop,
+  const CompareResult result = compare({{"a", data, {}}, {"b", data, {}}}, options, stop,
                                        [&](const CompareProgress& now) { stop.store(now.done == 4); });
   EXPECT_TRUE(result.interrupted);
   ASSERT_EQ(result.runs.size(), 5U);
@@ -268,14 +268,14 @@ TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
   EXPECT_NE(result.best(0, 0, CompareBy::train), nullptr);
   EXPECT_EQ(result.best(1, 0, CompareBy::train), nullptr);
   EXPECT_EQ(result.budgets.size(), 2U);
-  EXPECT_NO_THROW(compare_json({{"a", &data, nullptr}, {"b", &data, nullptr}}, options, result));
+  EXPECT_NO_THROW(compare_json({{"a", data, {}}, {"b", data, {}}}, options, result));
 }
 
 TEST(Compare, RefusesAStepThatTheDataCannotHave) {
   const Dataset data = random_data({});
   const CompareOptions options = options_of_list("umax:classes-per-step=100000", {1});
   EXPECT_NE(error_of([&] {
-              compare({{"a", &data, nullptr}}, options, kGoOn);
+              compare({{"a", data, {}}}, options, kGoOn);
             }).find("--classes-per-step"),
             std::string::npos);
 }

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "data/test_access.hpp"
 #include "rule/methods.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
@@ -32,7 +33,7 @@ Dataset small_problem(bool weights) {
     data.rows.begin.push_back(data.rows.index.size());
   }
   for (std::size_t e = 0; e < data.size(); ++e)
-    data.label[e] = static_cast<ClassId>((data.row_of(e) + (e % 5 == 0 ? e / 5 : 0)) % kClasses);
+    data.label[e] = static_cast<ClassId>((row_of(data, e) + (e % 5 == 0 ? e / 5 : 0)) % kClasses);
   return data;
 }
 
@@ -54,8 +55,8 @@ double loss_at(const Dataset& data, const Matrix& w, Matrix& gradient) {
   gradient.assign(kClasses, std::vector<double>(kFeatures, 0.0));
   double loss = 0, weight = 0;
   for (std::size_t e = 0; e < data.size(); ++e) {
-    const double of_one = static_cast<double>(data.example_weight(e));
-    const RowView x = data.x(e);
+    const double of_one = static_cast<double>(weight_of(data, e));
+    const RowView x = x_of(data, e);
     const std::vector<double> p = probabilities(w, x);
     loss -= of_one * std::log(p[data.label[e]]);
     weight += of_one;
@@ -86,7 +87,7 @@ double best_loss(const Dataset& data) {
   return loss_at(data, w, gradient);
 }
 
-double loss_of(const Dataset& data, const TrainState& state) {
+double loss_of(const Dataset& data, const RunState& state) {
   Matrix w(kClasses, std::vector<double>(kFeatures)), gradient;
   std::vector<float> row(kFeatures);
   for (ClassId k = 0; k < kClasses; ++k) {
@@ -179,12 +180,12 @@ TEST(EveryMethod, BringsUToTheLogSumOfItsRow) {
     if (info->biased) continue;  // SOX's u follows each draw at a fixed rate
     TrainOptions options = options_of(std::string(info->name), 1, Visit::shuffle);
     options.step = info->can_diverge ? 0.01 : 0.3, options.decay = 0.998, options.epochs = 2000;
-    const TrainState state = run_epochs(data, options);
+    const RunState state = run_epochs(data, options);
     double off = 0;
     for (std::size_t i = 0; i < data.size(); ++i) {
       double sum = 0;
-      const double z_y = score(state.weights, data.x(i), data.label[i]);
-      for (ClassId k = 0; k < kClasses; ++k) sum += std::exp(score(state.weights, data.x(i), k) - z_y);
+      const double z_y = score(state.weights, x_of(data, i), data.label[i]);
+      for (ClassId k = 0; k < kClasses; ++k) sum += std::exp(score(state.weights, x_of(data, i), k) - z_y);
       const double wanted = std::log(sum) + (info->refreshes ? z_y : 0);
       off += std::abs(state.rows[i].u - wanted) / static_cast<double>(data.size());
     }

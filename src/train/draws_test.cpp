@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/test_access.hpp"
 #include "rule/methods.hpp"
 #include "train/problem.hpp"
 #include "train/ridge_oracle.hpp"
 #include "train/run.hpp"
 #include "train/slow_trainer.hpp"
+#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
 
@@ -35,7 +37,7 @@ bool takes(const MethodInfo& method, const DrawInfo& draw, Shape shape) {
   return shape.n <= method.most_rows && shape.m <= method.most_classes && (shape.n == 1 || draw.takes_rows);
 }
 
-double relative_distance(const TrainState& fast, const SlowState& slow) {
+double relative_distance(const RunState& fast, const SlowState& slow) {
   double most = 0, off = 0, off_u = 0, most_u = 0;
   std::vector<float> row(fast.weights.features());
   for (ClassId k = 0; k < fast.weights.classes(); ++k) {
@@ -121,11 +123,11 @@ TEST(EveryDraw, StaysFiniteOrDivergesWithWFinite) {
               options.draw = draw.name, options.draws.head = 16, options.draws.uniform_share = 1e-6;
               options.draws.power = 4, options.rows_per_step = shape.n, options.ridge = ridge;
               options.step = step, options.decay = 1, options.epochs = 1;
-              TrainState state = make_state(data, options);
+              RunState state = make_state(data, options);
               const std::atomic<bool> stop{false};
               bool diverged = false;
               try {
-                make_epoch_runner(data, options)->run(data, state, stop, {});
+                StepLoop(data, options).run(state, stop, {});
               } catch (const DivergenceError&) {
                 diverged = true;
               }
@@ -147,7 +149,7 @@ TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
     TrainOptions options = options_of(std::string(info->name), 1, Visit::file);
     options.draw = "frequency", options.draws.power = 10, options.draws.uniform_share = 1e-6;
     options.epochs = 1, options.step = 0.01;
-    const TrainState state = run_epochs(data, options);  // a class other than 0 is drawn once in 10^6 steps
+    const RunState state = run_epochs(data, options);    // a class other than 0 is drawn once in 10^6 steps
     if (info->name != "nce" && info->name != "raman") {  // these pull at the label on its own
       EXPECT_EQ(state.weights.largest(), 0) << info->name;
     }
@@ -162,12 +164,11 @@ TEST(ActiveDraw, GoesOnFromAnInterruptionToTheSameBits) {
   TrainOptions options = options_of("implicit", 2);
   options.draw = "active", options.draws.active = 4, options.step = 1;
   const auto whole = bits_of(run_epochs(data, options));
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   int interruptions = 0;
   while (state.epoch < options.epochs) {
     std::atomic<bool> stop{false};
-    if (!make_epoch_runner(data, options)->run(data, state, stop, [&](std::uint64_t) { stop = true; }))
-      ++interruptions;
+    if (!StepLoop(data, options).run(state, stop, [&](std::uint64_t) { stop = true; })) ++interruptions;
   }
   EXPECT_GE(interruptions, 2);
   EXPECT_EQ(bits_of(state), whole);
@@ -180,12 +181,12 @@ TEST(ActiveDraw, FindsTheStrongestClassesOfItsRows) {
   const Dataset data = random_data({.rows = 300, .classes = 60});
   TrainOptions options = options_of("implicit", 4, Visit::shuffle);
   options.draw = "active", options.draws.active = 4, options.epochs = 60, options.step = 1;
-  const TrainState state = run_epochs(data, options);
+  const RunState state = run_epochs(data, options);
   double right = 0;
   for (std::size_t i = 0; i < data.size(); ++i) {
     std::vector<std::pair<double, ClassId>> z;
     for (ClassId k = 0; k < 60; ++k)
-      if (k != data.label[i]) z.emplace_back(-score(state.weights, data.x(i), k), k);
+      if (k != data.label[i]) z.emplace_back(-score(state.weights, x_of(data, i), k), k);
     std::sort(z.begin(), z.end());
     std::set<ClassId> strongest;
     for (std::size_t j = 0; j < 8; ++j) strongest.insert(z[j].second);

@@ -8,7 +8,6 @@
 
 #include "core/error.hpp"
 #include "data/test_support.hpp"
-#include "train/best.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
 
@@ -26,7 +25,7 @@ struct Keeper final : TrainObserver {
 };
 
 struct Watched {
-  TrainState state;
+  RunState state;
   TrainOutcome outcome;
   Keeper seen;
 };
@@ -50,14 +49,14 @@ struct Overfit : testing::Test {
   Dataset data = random_data({.rows = 150, .features = 40});
   Dataset valid = random_data({.rows = 100, .features = 40, .seed = 2});
   Dataset test = random_data({.rows = 50, .features = 40, .seed = 3});
-  TrainSets sets{data, &test, &valid};
+  TrainSets sets{data, DataView(test), DataView(valid)};
 
   static TrainOptions options(double ridge = 0, bool intercept = false) {
     TrainOptions o = options_of("implicit", 3);
     o.step = 0.3, o.decay = 1, o.epochs = 60, o.eval_every = 1, o.ridge = ridge, o.intercept = intercept;
     return o;
   }
-  static std::vector<std::uint64_t> weight_bits(TrainState& state) {
+  static std::vector<std::uint64_t> weight_bits(RunState& state) {
     state.rows.clear();
     state.epoch = state.step = 0;
     return bits_of(state);
@@ -148,49 +147,11 @@ TEST(Train, EvaluatesValidationRowsAtEveryEvaluation) {
   const Dataset data = random_data({}), valid = random_data({.rows = 40, .seed = 5});
   TrainOptions o = options_of("implicit", 1);
   o.eval_every = 1;
-  const Watched r = train_watched({data, nullptr, &valid}, o);
+  const Watched r = train_watched({data, {}, DataView(valid)}, o);
   ASSERT_EQ(r.seen.records.size(), 2U);
   EXPECT_FALSE(r.outcome.kept_best);
   for (const auto& record : r.seen.records) EXPECT_TRUE(record.train && record.valid && !record.test);
   EXPECT_EQ(r.seen.records[1].valid->log_loss, evaluate(r.state.weights, valid, 1)->log_loss);
-}
-
-TEST(BestWeights, PutBackWhatWasKeptLastBitForBit) {
-  const TempFolder folder;
-  for (const std::string& place : {std::string(), folder.path("")})
-    for (const bool intercept : {false, true}) {
-      Weights w(37, 5, intercept);
-      w.allow_scaling();
-      BestWeights best(place);
-      for (int round = 1; round <= 2; ++round) {  // the second takes the place of the first
-        float value = static_cast<float>(round);
-        for (float& v : w.memory()) v = value += 0.25F;
-        for (float& v : w.intercept()) v = value += 0.5F;
-        w.scale_all(0.5);
-        w.scale_class(3, 0.1);
-        best.keep(w);
-      }
-      const std::vector<float> memory(w.memory().begin(), w.memory().end());
-      const std::vector<float> intercepts(w.intercept().begin(), w.intercept().end());
-      const double scale = w.scale(3), other = w.scale(0);
-      for (float& v : w.memory()) v = -1;
-      for (float& v : w.intercept()) v = -1;
-      w.scale_all(0.3);
-      w.scale_class(0, 0.3);
-      best.restore(w);
-      EXPECT_TRUE(std::equal(memory.begin(), memory.end(), w.memory().begin()));
-      EXPECT_TRUE(std::equal(intercepts.begin(), intercepts.end(), w.intercept().begin()));
-      EXPECT_EQ(w.scale(3), scale);
-      EXPECT_EQ(w.scale(0), other);
-    }
-}
-
-TEST(BestWeights, SayWhereTheyCannotBeKept) {
-  const Weights w(3, 3, false);
-  BestWeights best("/there/is no such folder");
-  const std::string message = error_of([&] { best.keep(w); });
-  EXPECT_NE(message.find("/there/is no such folder failed"), std::string::npos) << message;
-  EXPECT_NE(message.find("--memory-limit"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The step loop: against one step after the other in double, and bit for bit against itself in every way it
 // may be cut.
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/test_access.hpp"
 #include "draw/draw.hpp"
 #include "rule/methods.hpp"
 #include "train/slow_trainer.hpp"
@@ -23,7 +24,7 @@ namespace {
 constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 
 // The largest difference between the two, relative to the largest weight and the largest u.
-double distance(const TrainState& fast, const SlowState& slow, double least = 0.01) {
+double distance(const RunState& fast, const SlowState& slow, double least = 0.01) {
   double most_w = 0, most_u = 0, off_w = 0, off_u = 0;
   const std::size_t features = fast.weights.features();
   std::vector<float> row(features);
@@ -116,7 +117,7 @@ TEST(StepLoop, KeepsLazyScalesWithinFloat) {
     const Dataset data = random_data({.rows = 300, .classes = 12});
     TrainOptions options = options_of(method, 2);
     options.ridge = 3e4, options.step = method == std::string("composition") ? 0.5 : 30, options.decay = 1;
-    const TrainState state = run_epochs(data, options);
+    const RunState state = run_epochs(data, options);
     EXPECT_TRUE(std::isfinite(state.weights.largest()));
     EXPECT_LT(distance(state, slow_epochs(data, options), 0), 3e-5) << method;
   }
@@ -147,26 +148,28 @@ TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
       TrainOptions options = options_of("implicit", 1);
       options.intercept = intercept;
       options.step = 5;
-      TrainState slow = make_state(data, options);
+      RunState slow = make_state(data, options);
       const ImplicitRule rule(options.rule, {});
       const auto draw = make_draw({.name = "uniform", .classes = classes});
       VisitOrder order(options.visit, options.seed, data.size());
       for (; slow.epoch < options.epochs; ++slow.epoch) {
         order.start_epoch(slow.epoch);
         for (std::uint64_t t = 0; t < data.size(); ++t) {
-          RowId i = 0;
-          order.fill(t, {&i, 1});
+          ExampleId visited{};
+          order.fill(t, {&visited, 1});
+          const std::size_t i = number_of(visited);
           const ClassId y = data.label[i];
           DrawBuffer buffer;
-          draw->fill(CounterRandom(options.seed, Stream::draw, slow.epoch), t, 1, {&y, 1}, {&i, 1}, buffer);
+          draw->fill(CounterRandom(options.seed, Stream::draw, slow.epoch), t, 1, {&y, 1}, {&visited, 1},
+                     buffer);
           const ClassId k = buffer.classes[0];
           RowState& row = slow.rows[i];
           PairSteps pair{};
           pair.weight[0] = buffer.weights[0], pair.squared_norm[0] = row.squared_norm, pair.u[0] = row.u;
-          pair.row_weight[0] = static_cast<double>(data.example_weight(i));
-          const PairPlace place{data.x(i), slow.weights.lane(k), slow.weights.lane(y)};
+          pair.row_weight[0] = static_cast<double>(weight_of(data, i));
+          const PairPlace place = pair_place(slow.weights, x_of(data, i), k, y);
           if (intercept) {
-            const auto z = scores<2>(slow.weights, data.x(i), {k, y});
+            const auto z = scores<2>(slow.weights, x_of(data, i), {k, y});
             pair.score_drawn[0] = z[0], pair.score_label[0] = z[1];
           } else {
             score_pairs(&place, 1, &pair.score_drawn[0], &pair.score_label[0]);
@@ -174,7 +177,7 @@ TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
           rule.step_pairs(pair, 1, options.step_at(slow.epoch));
           row.u = pair.u[0];
           if (intercept)
-            add<2>(slow.weights, data.x(i), {k, y}, {-pair.coefficient[0], pair.coefficient[0]});
+            add<2>(slow.weights, x_of(data, i), {k, y}, {-pair.coefficient[0], pair.coefficient[0]});
           else
             add_pairs(&place, 1, &pair.coefficient[0]);
         }
@@ -204,13 +207,13 @@ TEST(StepLoop, GoesOnFromAnInterruptionToTheSameBits) {
       TrainOptions options = options_of(c.method, c.classes_per_step, visit);
       options.step = c.step;
       const auto whole = bits_of(run_epochs(data, options));
-      TrainState state = make_state(data, options);
+      RunState state = make_state(data, options);
       int interruptions = 0;
       while (state.epoch < options.epochs) {
         std::atomic<bool> stop{false};
         std::uint64_t seen = 0;
-        const auto runner = make_epoch_runner(data, options);  // a new process would have a new one
-        const bool finished = runner->run(data, state, stop, [&](std::uint64_t steps) {
+        StepLoop loop(data, options);  // a new process would have a new one
+        const bool finished = loop.run(state, stop, [&](std::uint64_t steps) {
           EXPECT_EQ(steps, state.step);
           seen = steps;
           stop = true;
@@ -237,13 +240,13 @@ TEST(StepLoop, GoesOnFromAnyBoundaryToTheSameBits) {
     for (std::size_t boundary = 128; boundary < 1000; boundary += 128) {
       Dataset part = data;
       part.label.resize(boundary);
-      TrainState state = run_epochs(part, options);
+      RunState state = run_epochs(part, options);
       state.epoch = 0;
       state.step = boundary;
-      const TrainState fresh = make_state(data, options);
+      const RunState fresh = make_state(data, options);
       for (std::size_t i = boundary; i < data.size(); ++i) state.rows.push_back(fresh.rows[i]);
       const std::atomic<bool> stop{false};
-      EXPECT_TRUE(make_epoch_runner(data, options)->run(data, state, stop, {}));
+      EXPECT_TRUE(StepLoop(data, options).run(state, stop, {}));
       EXPECT_EQ(bits_of(state), whole) << c.method << " from step " << boundary;
     }
   }
@@ -252,10 +255,10 @@ TEST(StepLoop, GoesOnFromAnyBoundaryToTheSameBits) {
 TEST(StepLoop, DoesNothingWhereItIsStoppedBeforeItBegins) {
   const Dataset data = random_data({});
   const TrainOptions options = options_of("implicit", 1);
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   const auto before = bits_of(state);
   const std::atomic<bool> stop{true};
-  EXPECT_FALSE(make_epoch_runner(data, options)->run(data, state, stop, {}));
+  EXPECT_FALSE(StepLoop(data, options).run(state, stop, {}));
   EXPECT_EQ(bits_of(state), before);
 }
 
@@ -264,14 +267,14 @@ TEST(MakeState, IsZeroWithTheNormsOfTheRows) {
   for (const bool intercept : {false, true}) {
     TrainOptions options = options_of("implicit", 1);
     options.intercept = intercept;
-    const TrainState state = make_state(data, options);
+    const RunState state = make_state(data, options);
     EXPECT_EQ(state.weights.largest(), 0);
     EXPECT_EQ(state.weights.has_intercept(), intercept);
     ASSERT_EQ(state.rows.size(), data.size());
     for (std::size_t i = 0; i < data.size(); ++i) {
       EXPECT_EQ(state.rows[i].u, 0);
       double norm = intercept ? 1 : 0;
-      for (const float v : data.x(i).value) norm += static_cast<double>(v) * static_cast<double>(v);
+      for (const float v : x_of(data, i).value) norm += static_cast<double>(v) * static_cast<double>(v);
       EXPECT_DOUBLE_EQ(state.rows[i].squared_norm, norm);
     }
   }

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "rule/rule.hpp"
-#include "train/state.hpp"
+#include "train/run_state.hpp"
 #include "train/step_arrays.hpp"
 
 namespace truemax {
@@ -25,7 +25,7 @@ class Norms {
     const double of_intercept = weights.has_intercept() ? 1.0 : 0.0;
     for (std::size_t c = 0; c < a.classes.size(); ++c) {
       const ClassId k = a.classes[c];
-      const double b = weights.has_intercept() ? static_cast<double>(weights.intercept()[k]) : 0.0;
+      const double b = weights.intercept_of(k);
       double change = 0;
       for (std::size_t i = 0; i < view.rows; ++i) {
         const double c_i = a.coefficient[i * view.columns + c];

@@ -15,9 +15,9 @@
 namespace truemax {
 namespace {
 
-std::vector<RowId> epoch_order(VisitOrder& order, std::uint64_t epoch, std::size_t rows) {
+std::vector<ExampleId> epoch_order(VisitOrder& order, std::uint64_t epoch, std::size_t rows) {
   order.start_epoch(epoch);
-  std::vector<RowId> out(rows);
+  std::vector<ExampleId> out(rows);
   order.fill(0, out);
   return out;
 }
@@ -27,11 +27,11 @@ constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
   for (const Visit visit : kVisits) {
     VisitOrder order(visit, 5, 1000), other(visit, 5, 1000);
-    const std::vector<RowId> third = epoch_order(order, 3, 1000);
+    const std::vector<ExampleId> third = epoch_order(order, 3, 1000);
     epoch_order(other, 9, 1000);  // epochs may come in any order
     other.start_epoch(3);
     for (const std::size_t first : {0U, 1U, 127U, 128U, 501U, 999U}) {
-      std::vector<RowId> part(std::min<std::size_t>(100, 1000 - first));
+      std::vector<ExampleId> part(std::min<std::size_t>(100, 1000 - first));
       other.fill(first, part);
       for (std::size_t t = 0; t < part.size(); ++t) ASSERT_EQ(part[t], third[first + t]) << first << ' ' << t;
     }
@@ -41,13 +41,13 @@ TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
 // Chi-square over 50 cells, 100,000 steps: the bound is passed by chance once in a million.
 TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
   VisitOrder order(Visit::random, 7, 50);
-  std::vector<std::vector<RowId>> epochs;
+  std::vector<std::vector<ExampleId>> epochs;
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
-    const std::vector<RowId> rows = epoch_order(order, epoch, 100000);
+    const std::vector<ExampleId> rows = epoch_order(order, epoch, 100000);
     std::vector<double> count(50, 0);
-    for (const RowId r : rows) {
-      ASSERT_LT(r, 50U);
-      ++count[r];
+    for (const ExampleId r : rows) {
+      ASSERT_LT(number_of(r), 50U);
+      ++count[number_of(r)];
     }
     double chi = 0;
     for (const double c : count) chi += (c - 2000) * (c - 2000) / 2000;
@@ -61,12 +61,12 @@ TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
 TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
   for (const std::size_t rows : {1U, 2U, 3U, 127U, 128U, 1000U}) {
     VisitOrder order(Visit::shuffle, 3, rows), other_seed(Visit::shuffle, 4, rows);
-    std::vector<RowId> identity(rows);
-    std::iota(identity.begin(), identity.end(), 0U);
-    std::vector<std::vector<RowId>> epochs;
+    std::vector<ExampleId> identity(rows);
+    for (std::uint32_t i = 0; i < identity.size(); ++i) identity[i] = ExampleId{i};
+    std::vector<std::vector<ExampleId>> epochs;
     for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-      const std::vector<RowId> visited = epoch_order(order, epoch, rows);
-      std::vector<RowId> sorted = visited;
+      const std::vector<ExampleId> visited = epoch_order(order, epoch, rows);
+      std::vector<ExampleId> sorted = visited;
       std::sort(sorted.begin(), sorted.end());
       ASSERT_EQ(sorted, identity);
       if (rows >= 127) {
@@ -82,7 +82,7 @@ TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
 // Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, passed once in a million.
 TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
   VisitOrder order(Visit::shuffle, 11, 4);
-  std::map<std::vector<RowId>, double> count;
+  std::map<std::vector<ExampleId>, double> count;
   for (std::uint64_t epoch = 0; epoch < 24000; ++epoch) ++count[epoch_order(order, epoch, 4)];
   ASSERT_EQ(count.size(), 24U);
   double chi = 0;
@@ -93,21 +93,21 @@ TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
 TEST(VisitOrder, FileGoesThroughTheRowsAsTheyStand) {
   VisitOrder order(Visit::file, 3, 500);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-    const std::vector<RowId> rows = epoch_order(order, epoch, 500);
-    for (RowId i = 0; i < 500; ++i) ASSERT_EQ(rows[i], i);
+    const std::vector<ExampleId> rows = epoch_order(order, epoch, 500);
+    for (std::uint32_t i = 0; i < 500; ++i) ASSERT_EQ(number_of(rows[i]), i);
   }
 }
 
 // Steps with their rows and classes, and the memory they read and write.
 struct Steps {
-  std::vector<RowId> rows;
+  std::vector<ExampleId> rows;
   std::vector<ClassId> labels, drawn;
 
   Steps(std::mt19937_64& random, std::size_t count, std::uint32_t row_count, std::uint32_t classes) {
     std::uniform_int_distribution<std::uint32_t> row(0, row_count - 1), any(0, classes - 1),
         other(1, classes - 1);
     for (std::size_t t = 0; t < count; ++t) {
-      rows.push_back(row(random));
+      rows.push_back(ExampleId{row(random)});
       labels.push_back(any(random));
       drawn.push_back((labels.back() + other(random)) % classes);
     }
@@ -115,7 +115,7 @@ struct Steps {
 };
 
 struct Cells {
-  std::map<RowId, std::uint64_t> of_row;
+  std::map<ExampleId, std::uint64_t> of_row;
   std::map<ClassId, std::uint64_t> of_class;
   bool operator==(const Cells&) const = default;
 };
@@ -198,7 +198,7 @@ TEST(CommutingGroups, StayRightWhenTheirNumbersBeginAnew) {
 // A mark that is left of a group long ago must not be taken for one of this group: a step that waits for ever
 // is lost.
 TEST(CommutingGroups, TakeTheFirstStepAlsoWhereMarksOfTheSameNumberAreLeft) {
-  const RowId row = 3;
+  const ExampleId row{3};
   const ClassId label = 5, drawn = 9;
   for (int between = 65530; between < 65540; ++between) {
     CommutingGroups groups;

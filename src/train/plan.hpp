@@ -6,16 +6,10 @@
 #include <vector>
 
 #include "train/options.hpp"
+#include "train/run_state.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
-
-// From `first_step` (counted from 0 over the whole run) until the next segment the step size is `step`.
-struct Segment {
-  std::uint64_t first_step = 0;
-  double step = 0;
-  bool operator==(const Segment&) const = default;
-};
 
 // What a clock decided in a run: enough to repeat it without one.
 struct Recording {
@@ -38,13 +32,18 @@ class StepPlan {
   };
   Leg next(std::uint64_t epoch, std::uint64_t step_in_epoch);
 
-  // Ends the run when the watch shows so many seconds; step sizes do not depend on it.
-  void cut_at(double seconds, const Stopwatch& watch) { cut_ = seconds, cut_watch_ = &watch; }
+  // Goes on where a run stands whose clock has chosen step sizes.
+  void continue_from(const PlanState& state) {
+    if (!repeats_) segments_ = state.segments;
+  }
+
+  // Ends the run when the watch shows so many seconds; step sizes do not depend on it. No watch: never.
+  void cut_at(double seconds, const Stopwatch* watch) { cut_ = seconds, cut_watch_ = watch; }
   bool cut() const { return cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
 
   bool used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const;
   bool has_clock() const { return watch_ != nullptr; }
-  bool out_of_time() const { return has_clock() && watch_->seconds_running() >= options_.seconds; }
+  bool out_of_time() const { return cut() || (has_clock() && watch_->seconds_running() >= options_.seconds); }
   const std::vector<Segment>& segments() const {
     return segments_;
   }  // that the clock chose, or the recording

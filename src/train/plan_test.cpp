@@ -82,7 +82,7 @@ TEST(StepPlan, RepeatsARecordingWithoutAClock) {
 }
 
 // Where the time ran out while a method recomputed u, some rows have the new one; no step has seen it.
-std::vector<std::uint64_t> weight_bits(TrainState state) {
+std::vector<std::uint64_t> weight_bits(RunState state) {
   state.rows.clear();
   return bits_of(state);
 }
@@ -115,7 +115,7 @@ TEST(Seconds, BesideEpochsEndBatchesWhereTheRepeatedRunDoes) {
 }
 
 struct Timed {
-  TrainState state;
+  RunState state;
   TrainOutcome outcome;
 };
 
@@ -226,7 +226,7 @@ TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
     TrainOptions options = options_of("implicit", 2);
     options.rows_per_step = rows, options.epochs = 3, options.schedule = Schedule::linear;
     options.steps = 31;
-    const TrainState fast = train_timed(data, options).state;
+    const RunState fast = train_timed(data, options).state;
     const SlowState slow = slow_epochs(data, options);
     std::vector<float> of_class(fast.weights.features());
     for (ClassId k = 0; k < fast.weights.classes(); ++k) {

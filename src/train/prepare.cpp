@@ -138,15 +138,17 @@ PreparedRun prepare_run(RunOptions options) {
   plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
-                         run.data.class_weight);
+                         {run.data.class_weights().begin(), run.data.class_weights().end()});
   };
   if (test_rows) run.test = prepared(std::move(*test_rows));
   if (valid_rows) run.valid = prepared(std::move(*valid_rows));
-  const std::size_t rows = run.data.rows.rows();
+  const std::size_t rows = run.data.row_count();
   if (options.train.valid_share > 0 && options.train.open.any() && rows >= kFewestRows)
     require_share(rows, options.train.valid_share);
-  if (options.train.valid_share > 0 && !options.train.open.any())
-    run.valid = hold_out(run.data, options.train.valid_share, options.train.seed);
+  if (options.train.valid_share > 0 && !options.train.open.any()) {
+    RowSplit split = set_aside(run.data, options.train.valid_share, options.train.seed);
+    run.data = std::move(split.rest), run.valid = std::move(split.valid);
+  }
   if (options.logs() || logged) {
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));

@@ -21,13 +21,13 @@ void sum_blocks(std::vector<double>& of_class) {
 
 }  // namespace
 
-std::vector<double> label_mass(const Dataset& data) {
+std::vector<double> label_mass(const DataView& data) {
   std::vector<double> mass(data.classes->size(), 0.0);
-  for (std::size_t i = 0; i < data.size(); ++i) mass[data.label[i]] += data.example_weight(i);
+  for (const ExampleId i : data.examples()) mass[data.label(i)] += data.weight(i);
   return mass;
 }
 
-std::unique_ptr<Draw> draw_for(const Dataset& data, const TrainOptions& options) {
+std::unique_ptr<Draw> draw_for(const DataView& data, const TrainOptions& options) {
   if (find_method(options.method).whole_set) return nullptr;
   const std::vector<double> mass = label_mass(data);
   return make_draw({.name = options.draw,
@@ -39,11 +39,11 @@ std::unique_ptr<Draw> draw_for(const Dataset& data, const TrainOptions& options)
                     .options = options.draws});
 }
 
-std::vector<double> ridge_weights(const Dataset& data, const Draw* draw, std::size_t rows) {
+std::vector<double> ridge_weights(const DataView& data, const Draw* draw, std::size_t rows) {
   std::vector<double> beta(data.classes->size(), 1.0);
   if (draw == nullptr) return beta;  // all classes are
   std::vector<double> labelled(beta.size(), 0.0), mass = label_mass(data);
-  for (const ClassId y : data.label) labelled[y] += 1;
+  for (const ClassId y : data.labels()) labelled[y] += 1;
   const auto all = static_cast<double>(data.size());
   const double mean_weight = std::accumulate(mass.begin(), mass.end(), 0.0) / all;
   if (draw->takes_label_block()) {
@@ -62,15 +62,15 @@ std::vector<double> ridge_weights(const Dataset& data, const Draw* draw, std::si
   return beta;
 }
 
-ProblemInfo problem_of(const Dataset& data, const TrainOptions& options) {
+ProblemInfo problem_of(const DataView& data, const TrainOptions& options) {
   ProblemInfo info;
   info.rows = static_cast<double>(data.size());
   info.classes = static_cast<double>(data.classes->size());
   info.ridge = options.ridge;
   info.free_intercept = options.intercept && !options.ridge_intercept;
   const bool in_ridge = options.intercept && options.ridge_intercept;
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    info.total_weight += static_cast<double>(data.example_weight(i));
+  for (const ExampleId i : data.examples()) {
+    info.total_weight += static_cast<double>(data.weight(i));
     info.longest_row = std::max(info.longest_row, std::sqrt(squared_norm(data.x(i), in_ridge)));
   }
   return info;

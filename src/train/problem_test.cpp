@@ -6,6 +6,7 @@
 #include <bit>
 #include <vector>
 
+#include "data/test_access.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -43,7 +44,7 @@ TEST(RidgeWeights, MakeTheRidgeOfAClassItsShareOfTheWeightOfTheRowsInTheMean) {
             unsigned labels = 0;
             double weight = 0;
             for (std::size_t i = 0; i < data.size(); ++i)
-              if ((rows >> i & 1U) != 0) labels |= 1U << data.label[i], weight += data.example_weight(i);
+              if ((rows >> i & 1U) != 0) labels |= 1U << data.label[i], weight += weight_of(data, i);
             for (const unsigned drawn : sets(kClasses, m)) {
               if (n == 1 && (drawn & labels) != 0) continue;  // one row never draws its label
               all += weight;

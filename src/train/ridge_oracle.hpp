@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "data/test_access.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -42,11 +43,11 @@ class RidgeOracle {
 
   double value(const std::vector<double>& w) const {
     double sum = 0;
-    for (std::size_t i = 0; i < data_.size(); ++i) sum += data_.example_weight(i) * u_of(w, i);
+    for (std::size_t i = 0; i < data_.size(); ++i) sum += weight_of(data_, i) * u_of(w, i);
     for (const double v : w) sum += mu_ / 2 * v * v;
     return sum;
   }
-  double value(const TrainState& state) const {
+  double value(const RunState& state) const {
     std::vector<double> w;
     std::vector<float> row(features_);
     for (ClassId k = 0; k < classes_; ++k) {
@@ -95,9 +96,9 @@ class RidgeOracle {
     info.rows = static_cast<double>(data_.size()), info.classes = static_cast<double>(classes_),
     info.ridge = mu_;
     for (std::size_t i = 0; i < data_.size(); ++i) {
-      info.total_weight += data_.example_weight(i);
+      info.total_weight += weight_of(data_, i);
       double norm = 0;
-      for (const float v : data_.x(i).value) norm += static_cast<double>(v) * static_cast<double>(v);
+      for (const float v : x_of(data_, i).value) norm += static_cast<double>(v) * static_cast<double>(v);
       info.longest_row = std::max(info.longest_row, std::sqrt(norm));
     }
     return info;
@@ -105,7 +106,7 @@ class RidgeOracle {
 
  private:
   std::vector<double> probabilities(const std::vector<double>& w, std::size_t i) const {
-    const RowView x = data_.x(i);
+    const RowView x = x_of(data_, i);
     std::vector<double> p(classes_, 0.0);
     for (std::size_t k = 0; k < classes_; ++k)
       for (std::size_t j = 0; j < x.index.size(); ++j)
@@ -118,9 +119,9 @@ class RidgeOracle {
   }
 
   void add_row(const std::vector<double>& w, std::size_t i, std::vector<double>& g, Matrix& h) const {
-    const RowView x = data_.x(i);
+    const RowView x = x_of(data_, i);
     const std::vector<double> p = probabilities(w, i);
-    const double weight = data_.example_weight(i);
+    const double weight = weight_of(data_, i);
     for (std::size_t k = 0; k < classes_; ++k)
       for (std::size_t a = 0; a < x.index.size(); ++a) {
         const std::size_t row = k * features_ + x.index[a];

@@ -29,7 +29,7 @@ Dataset with_copies() {
   data.rows = {}, data.label.clear(), data.label_begin = {0}, data.label_set.clear();
   for (std::size_t i = 0; i < once.size(); ++i)
     for (int copy = 0; copy < (counts_twice(i) ? 2 : 1); ++copy) {
-      const RowView x = once.x(i);
+      const RowView x = x_of(once, i);
       data.rows.index.insert(data.rows.index.end(), x.index.begin(), x.index.end());
       data.rows.value.insert(data.rows.value.end(), x.value.begin(), x.value.end());
       data.rows.begin.push_back(data.rows.index.size());

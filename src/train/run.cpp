@@ -11,8 +11,9 @@
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/run_log.hpp"
+#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -48,7 +49,7 @@ nlohmann::ordered_json search_json(const FinishedRun& finished, RunOptions& opti
 
 // Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
 // different ones.
-void require_step_shape(const TrainOptions& options, const Dataset& data) {
+void require_step_shape(const TrainOptions& options, const DataView& data) {
   constexpr std::uint64_t kMostTimes = 100;
   const std::uint64_t most = kMostTimes * data.classes->size();
   if (options.classes_per_step > most)
@@ -60,13 +61,13 @@ void require_step_shape(const TrainOptions& options, const Dataset& data) {
                                 options.rows_per_step, data.size()));
 }
 
-nlohmann::ordered_json data_json(const Dataset& data) {
+nlohmann::ordered_json data_json(const DataView& data) {
   const DataStatistics& s = data.statistics;
   return {{"rows", data.row_count()},
           {"examples", data.size()},
           {"features", data.space->features},
           {"classes", data.classes->size()},
-          {"nonzeros", data.rows.nonzeros()},
+          {"nonzeros", data.nonzeros()},
           {"format", format_name(data.format)},
           {"rows_in_file", s.rows_in_file},
           {"rows_of_weight_zero", s.rows_of_weight_zero},
@@ -85,18 +86,17 @@ void require_validation(const TrainOptions& options, bool has_valid) {
 }
 
 MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
-  const Dataset& data = sets.data;
+  const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
   plan.weights = Weights::bytes_needed(plan.classes, plan.features);
-  plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(RowId) : 0));
-  plan.data = data.bytes();
-  for (const Dataset* other : {sets.test, sets.valid})
-    if (other != nullptr) plan.data += other->bytes();
+  plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(ExampleId) : 0));
+  plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
   // Trials see parts of the rows: row numbers, labels and weights, of all rows once and of a sample.
   if (options.open.any() && options.valid_share > 0)
-    plan.data += (3 * sizeof(RowId) + (data.weight.empty() ? 0 : sizeof(double))) * data.size() * 5 / 4;
+    plan.data +=
+        (3 * sizeof(ExampleId) + (data.has_example_weights() ? sizeof(double) : 0)) * data.size() * 5 / 4;
   if (find_method(options.method).has_companion) {
     plan.copies = 2;
     if (__builtin_mul_overflow(plan.weights, plan.copies, &plan.weights))
@@ -112,7 +112,7 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   return plan;
 }
 
-Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
+Model make_model(Weights&& weights, const DataView& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights) {
   Model model;
   model.weights = std::move(weights);
@@ -236,7 +236,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
     finished.trial_seconds = run.watch.seconds_running();
   }
   if (log && run.automatic) log->write(search_json(finished, options));
-  TrainState state = make_state(run.data, options.train, &spare);
+  RunState state = make_state(run.data, options.train, &spare);
   TrainExtras extras;
   if (run.recording) extras.recording = &*run.recording;
   if (run.memory.best_on_disk) extras.best_folder = best_folder(options);

@@ -57,13 +57,13 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
                        std::uint64_t memory_limit);  // 0: what is there
 
 // What the data say of the options. Throws UserError.
-void require_step_shape(const TrainOptions& options, const Dataset& data);
+void require_step_shape(const TrainOptions& options, const DataView& data);
 // Patience needs something to watch. Throws UserError.
 void require_validation(const TrainOptions& options, bool has_valid);
 
 // What training has made, with all that a model file says of it. Weights as the options named them; empty:
 // none.
-Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions& preprocess,
+Model make_model(Weights&& weights, const DataView& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights);
 
 // What was read, checked and planned; nothing has been written yet. The names of the outputs are this run's
@@ -71,8 +71,8 @@ Model make_model(Weights&& weights, const Dataset& data, const PreprocessOptions
 struct PreparedRun {
   RunOptions options;
   RunOutputs outputs;
-  Dataset data;
-  std::optional<Dataset> test, valid;
+  DataView data;
+  std::optional<DataView> test, valid;
   std::optional<Recording> recording;  // the run to repeat
   MemoryPlan memory;
   std::string data_hash, valid_hash;  // of the contents, where a log wants them
@@ -82,11 +82,12 @@ struct PreparedRun {
   bool automatic = false;        // --method auto
   nlohmann::ordered_json asked;  // the options before anything was chosen
 
-  TrainSets sets() const { return {data, test ? &*test : nullptr, valid ? &*valid : nullptr}; }
+  TrainSets sets() const { return {data, test, valid}; }
+  std::size_t bytes() const { return sets().bytes(); }  // of the data
 };
 
 // What the log of a run says of its data.
-nlohmann::ordered_json data_json(const Dataset& data);
+nlohmann::ordered_json data_json(const DataView& data);
 
 // Reads and checks everything; writes nothing but its claims. On return options.model and options.log are
 // names or "none".

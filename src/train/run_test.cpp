@@ -165,7 +165,7 @@ TEST_F(WholeRun, PreparingWritesNothingButTheClaimsWhichGoWithTheRun) {
   EXPECT_EQ(run.data.size(), 400U);
   EXPECT_EQ(run.test->size() + run.test->statistics.unseen, 100U);
   EXPECT_EQ(run.memory.weights, Weights::bytes_needed(12, 60));
-  EXPECT_GE(run.memory.total(), run.memory.weights + run.data.bytes());
+  EXPECT_GE(run.memory.total(), run.memory.weights + run.bytes());
 }
 
 // They may be what fills the disk.

@@ -5,10 +5,10 @@
 #include <limits>
 #include <optional>
 
-#include "core/error.hpp"
 #include "data/hold_out.hpp"
 #include "train/automatic.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
+#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -65,8 +65,8 @@ class Search {
  private:
   // A set of rows to train on and those that judge.
   struct Rows {
-    const Dataset& data;
-    const Dataset& judge;
+    const DataView& data;
+    const DataView& judge;
   };
 
   bool over() const { return stop_.load(std::memory_order_relaxed); }
@@ -82,7 +82,7 @@ class Search {
     return std::clamp(share, timed() ? kFewestTimedJudges : kFewestJudges, kMostJudges);
   }
   // Labels that no row to train on has say nothing of step and ridge, and the metrics leave them out too.
-  Dataset judges(const Dataset& from, double steps, const Dataset& seen) const {
+  DataView judges(const DataView& from, double steps, const DataView& seen) const {
     return with_labels_of(sample_part(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed),
                           seen);
   }
@@ -132,26 +132,20 @@ class Search {
   std::optional<double> loss_of(const Rows& rows, const TrainOptions& o, std::uint64_t epoch_steps,
                                 SearchTrial& tried) {
     const std::uint64_t planned = tried.steps;
-    TrainState state = make_state(rows.data, o, &spare_);
-    StepPlan plan(o, epoch_steps);
-    if (timed()) plan.cut_at(kLatestSearching * options_.seconds, watch_);
-    const StepWatch progress = [&](std::uint64_t in_epoch) {
+    Fit fit(rows.data, o, make_state(rows.data, o, &spare_));
+    Fit::Until until;
+    if (timed()) until.seconds = kLatestSearching * options_.seconds, until.clock = &watch_;
+    const Fit::End end = fit.run(until, stop_, [&](std::uint64_t in_epoch) {
       for (TrainObserver* observer : observers_)
-        observer->trial_stepped(state.epoch * epoch_steps + in_epoch, planned);
-    };
+        observer->trial_stepped(fit.state().epoch * epoch_steps + in_epoch, planned);
+    });
+    late_ = end == Fit::End::reached;
     double loss = kInfinity;  // what a trial that diverged has
-    try {
-      const auto runner = make_epoch_runner(rows.data, o);
-      while (state.epoch < o.epochs && !plan.used_up(state.epoch, state.step) && !over())
-        runner->run(rows.data, state, stop_, progress, &plan);
-      late_ = timed() && plan.cut();
-      if (!late_)
-        if (const auto metrics = evaluate(state.weights, rows.judge, o.thread_count(), &stop_))
-          loss = metrics->log_loss;
-    } catch (const DivergenceError&) {
-    }
-    tried.steps = state.epoch * epoch_steps + state.step;
-    spare_ = std::move(state.weights);
+    if (end == Fit::End::used_up)
+      if (const auto metrics = evaluate(fit.state().weights, rows.judge, o.thread_count(), &stop_))
+        loss = metrics->log_loss;
+    tried.steps = fit.steps();
+    spare_ = std::move(fit.state().weights);
     if (over() || late_) return std::nullopt;
     return loss;
   }
@@ -195,7 +189,7 @@ class Search {
       options_.step = clamped_step(kUntriedTrainStep * unit);
       return;
     }
-    const Dataset judge = judges(sets_.data, wanted, sets_.data);
+    const DataView judge = judges(sets_.data, wanted, sets_.data);
     double least = kInfinity;
     const auto loss = [&](double step) {
       TrainOptions o = options_;
@@ -212,37 +206,37 @@ class Search {
     if (o.open.step) o.step = first_step(sets_.data, o.intercept);
     if (!o.open.searches()) return;
     std::optional<RowSplit> own;
-    if (sets_.valid == nullptr) {
-      if (sets_.data.rows.rows() < kFewestRows) {  // too few to learn anything from
+    if (!sets_.valid) {
+      if (sets_.data.row_count() < kFewestRows) {  // too few to learn anything from
         if (o.open.epochs) o.epochs = 10;
         return;
       }
       own = set_aside(sets_.data, o.valid_share, o.seed);
     }
-    const Dataset& data = own ? own->rest : sets_.data;
-    const Dataset& valid = own ? own->valid : *sets_.valid;
+    const DataView& data = own ? own->rest : sets_.data;
+    const DataView& valid = own ? own->valid : *sets_.valid;
     const double known = ridge_and_step(data, valid);
     if (o.open.epochs && !over()) epochs(data, valid, known);
   }
 
   // By trials on all rows where they are few, else on a part of them. Returns the log-loss of what it found
   // if that is also the first trial of epochs, else infinity.
-  double ridge_and_step(const Dataset& data, const Dataset& valid) {
+  double ridge_and_step(const DataView& data, const DataView& valid) {
     TrainOptions& o = options_;
     const auto n = static_cast<double>(data.size());
     const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 8 : n / 4));
     const double passes = part < n ? 2 : 4;
-    Dataset some;
+    DataView some;
     if (part < n)
       some = sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
                          o.seed + 1);
-    const Dataset& small = part < n ? some : data;
+    const DataView& small = part < n ? some : data;
     const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
     const double wanted = static_cast<double>(steps), line = cost_.step(blocks_of_step());
     int most = 10;  // trials; fewer where each is dear
     while (most > 4 && most * (wanted * line + cost_.weight_bytes / 64) > 8 * n * line + 4e7) --most;
     if (!affords(wanted, 3)) most = 0;
-    const Dataset judge = judges(valid, wanted, small);
+    const DataView judge = judges(valid, wanted, small);
     double least = kInfinity;
     const auto try_with = [&](const char* about, double step_size, double mu) {
       TrainOptions with = o;
@@ -271,11 +265,11 @@ class Search {
 
   // Longer and longer runs from the beginning, until one is no better. Early trials were short, or on a part
   // of the rows: the ridge is looked at again as soon as runs on all rows have shown that length pays.
-  void epochs(const Dataset& data, const Dataset& valid, double known) {
+  void epochs(const DataView& data, const DataView& valid, double known) {
     TrainOptions& o = options_;
     const auto n = static_cast<double>(data.size());
     std::uint64_t e = n > kManyRows ? 1 : n > 1e5 ? 2 : 4;
-    const Dataset judge = judges(valid, 4 * static_cast<double>(e) * n, data);
+    const DataView judge = judges(valid, 4 * static_cast<double>(e) * n, data);
     const Rows rows{data, judge};
     const bool starts = known < kInfinity && e == 4;
     double best = kInfinity;

@@ -6,10 +6,11 @@
 #include <map>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
+#include "data/test_access.hpp"
 #include "draw/draw.hpp"
 #include "rule/methods.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/visit_order.hpp"
 
 namespace truemax {
@@ -49,13 +50,15 @@ class SlowTrainer {
       for (std::size_t t = 0; t * n < data_.size(); ++t) {
         if (options_.steps > 0 && done == options_.steps) return state;
         const double step_size = step_size_of(epoch, done++);
-        std::vector<RowId> rows(std::min(n, data_.size() - t * n));
-        order.fill(t * n, rows);
+        std::vector<ExampleId> visited(std::min(n, data_.size() - t * n));
+        order.fill(t * n, visited);
+        std::vector<std::uint32_t> rows;
+        for (const ExampleId i : visited) rows.push_back(number_of(i));
         std::vector<ClassId> labels;
-        for (const RowId i : rows) labels.push_back(data_.label[i]);
+        for (const std::uint32_t i : rows) labels.push_back(data_.label[i]);
         std::map<ClassId, double> drawn;  // class and weight
         DrawBuffer buffer;
-        draw->fill(CounterRandom(options_.seed, Stream::draw, epoch), t, 1, labels, rows, buffer);
+        draw->fill(CounterRandom(options_.seed, Stream::draw, epoch), t, 1, labels, visited, buffer);
         for (std::size_t j = 0; j < buffer.count[0]; ++j) drawn[buffer.classes[j]] = buffer.weights[j];
         if (R::kInfo.whole_set)
           for (ClassId k = 0; k < classes_; ++k) drawn[k] = 1;
@@ -68,9 +71,9 @@ class SlowTrainer {
  private:
   using Row = std::vector<std::pair<std::size_t, double>>;
 
-  Row row(RowId i) const {
+  Row row(std::uint32_t i) const {
     Row x;
-    const RowView view = data_.x(i);
+    const RowView view = x_of(data_, i);
     for (std::size_t j = 0; j < view.index.size(); ++j)
       x.emplace_back(view.index[j], static_cast<double>(view.value[j]));
     if (options_.intercept) x.emplace_back(features_, 1.0);
@@ -87,8 +90,8 @@ class SlowTrainer {
     ProblemInfo info;
     info.rows = static_cast<double>(data_.size()), info.classes = static_cast<double>(classes_);
     info.ridge = options_.ridge, info.free_intercept = options_.intercept && !options_.ridge_intercept;
-    for (RowId i = 0; i < data_.size(); ++i) {
-      info.total_weight += static_cast<double>(data_.example_weight(i));
+    for (std::uint32_t i = 0; i < data_.size(); ++i) {
+      info.total_weight += truemax::weight_of(data_, i);
       double norm = 0;
       for (const auto& [f, value] : row(i))
         if (f < features_ || options_.ridge_intercept) norm += value * value;
@@ -108,7 +111,7 @@ class SlowTrainer {
   }
 
   void refresh(SlowState& state) const {
-    for (RowId i = 0; i < data_.size(); ++i) {
+    for (std::uint32_t i = 0; i < data_.size(); ++i) {
       double sum = 0;
       for (const auto& w : state.w) sum += std::exp(dot(w, row(i)));
       state.u[i] = std::log(sum);
@@ -117,12 +120,11 @@ class SlowTrainer {
 
   std::vector<double> label_mass() const {
     std::vector<double> mass(classes_, 0.0);
-    for (RowId i = 0; i < data_.size(); ++i)
-      mass[data_.label[i]] += static_cast<double>(data_.example_weight(i));
+    for (std::uint32_t i = 0; i < data_.size(); ++i) mass[data_.label[i]] += truemax::weight_of(data_, i);
     return mass;
   }
 
-  double weight_of(RowId i) const { return static_cast<double>(data_.example_weight(i)); }
+  double weight_of(std::uint32_t i) const { return truemax::weight_of(data_, i); }
 
   // Of the weight of the rows of a step, the part in steps that have class k, in the mean: rows without
   // replacement, drawn classes independent. Row by row: what it weighs, in steps in which neither it nor the
@@ -131,13 +133,15 @@ class SlowTrainer {
     if (whole_set) return 1;
     const bool blocks =
         draw.whole_blocks() && options_.rows_per_step == 1;  // then the label brings its block
-    const auto brings = [&](RowId i) { return blocks ? data_.label[i] / 16 == k / 16 : data_.label[i] == k; };
+    const auto brings = [&](std::uint32_t i) {
+      return blocks ? data_.label[i] / 16 == k / 16 : data_.label[i] == k;
+    };
     double bringing = 0, all = 0, missed = 0;
-    for (RowId i = 0; i < data_.size(); ++i) bringing += brings(i) ? 1 : 0;
+    for (std::uint32_t i = 0; i < data_.size(); ++i) bringing += brings(i) ? 1 : 0;
     double others_miss = 1;
     for (std::size_t j = 1; j < rows; ++j)
       others_miss *= 1 - bringing / static_cast<double>(data_.size() - j);
-    for (RowId i = 0; i < data_.size(); ++i) {
+    for (std::uint32_t i = 0; i < data_.size(); ++i) {
       all += weight_of(i);
       if (!brings(i)) missed += weight_of(i) * std::max(others_miss, 0.0) * (1 - draw.inclusion(k));
     }
@@ -145,34 +149,34 @@ class SlowTrainer {
   }
 
   template <class R>
-  void step(R& rule, SlowState& state, const std::vector<RowId>& rows, const std::map<ClassId, double>& drawn,
-            Draw& draw, double step_size) const {
+  void step(R& rule, SlowState& state, const std::vector<std::uint32_t>& rows,
+            const std::map<ClassId, double>& drawn, Draw& draw, double step_size) const {
     std::map<ClassId, double> columns = drawn;
-    for (const RowId i : rows) columns.emplace(data_.label[i], 0.0);
+    for (const std::uint32_t i : rows) columns.emplace(data_.label[i], 0.0);
     std::vector<ClassId> k;
     for (const auto& [one, weight] : columns) k.push_back(one);
     const std::size_t n = rows.size();
     std::vector<double> score, smoothed, weight, gram, ridge, intercept, row_weight, log_q, u,
         c(n * k.size(), 0.0);
     std::vector<std::uint32_t> label;
-    for (const RowId i : rows) {
+    for (const std::uint32_t i : rows) {
       for (std::size_t j = 0; j < k.size(); ++j) {
         score.push_back(dot(state.w[k[j]], row(i)));
         smoothed.push_back(dot(state.s[k[j]], row(i)));
         weight.push_back(k[j] == data_.label[i] ? 0.0 : columns[k[j]]);
         if (k[j] == data_.label[i]) label.push_back(static_cast<std::uint32_t>(j));
       }
-      for (const RowId j : rows) {
+      for (const std::uint32_t j : rows) {
         std::vector<double> dense(features_ + 1, 0.0);
         for (const auto& [f, value] : row(j)) dense[f] = value;
         gram.push_back(dot(dense, row(i)));
       }
-      row_weight.push_back(static_cast<double>(data_.example_weight(i)));
+      row_weight.push_back(truemax::weight_of(data_, i));
       u.push_back(state.u[i]);
     }
     double of_step = 0, of_all = 0;  // row weights
     for (const double one : row_weight) of_step += one;
-    for (RowId i = 0; i < data_.size(); ++i) of_all += weight_of(i);
+    for (std::uint32_t i = 0; i < data_.size(); ++i) of_all += weight_of(i);
     for (const ClassId one : k) {
       const double beta = !draw.learns()         ? 1 / inclusion(one, draw, R::kInfo.whole_set, n)
                           : drawn.count(one) > 0 ? drawn.at(one)
@@ -212,7 +216,7 @@ class SlowTrainer {
       std::vector<double> of_seen;
       for (std::size_t j = 0; j < k.size(); ++j)
         if (j != label[0]) seen.push_back(k[j]), of_seen.push_back(score[j]);
-      draw.learn(rows[0], seen, of_seen.data());
+      draw.learn(ExampleId{rows[0]}, seen, of_seen.data());
     }
     if constexpr (R::kInfo.has_companion) {
       const double b = rule.smoothing(view);

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/test_access.hpp"
 #include "rule/methods.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/problem.hpp"
+#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
 
@@ -17,11 +19,11 @@ namespace truemax {
 namespace {
 
 // Runs until the end or a divergence; true when it diverged.
-bool run_until_divergence(const Dataset& data, const TrainOptions& options, TrainState& state) {
-  const auto runner = make_epoch_runner(data, options);
+bool run_until_divergence(const Dataset& data, const TrainOptions& options, RunState& state) {
+  StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
   try {
-    while (state.epoch < options.epochs) runner->run(data, state, stop, {});
+    while (state.epoch < options.epochs) loop.run(state, stop, {});
   } catch (const DivergenceError& error) {
     EXPECT_NE(std::string(error.what()).find("--step"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find(options.method), std::string::npos) << error.what();
@@ -30,7 +32,7 @@ bool run_until_divergence(const Dataset& data, const TrainOptions& options, Trai
   return false;
 }
 
-void expect_sound(const Dataset& data, const TrainState& state, const std::string& what,
+void expect_sound(const Dataset& data, const RunState& state, const std::string& what,
                   bool u_may_be_negative = false) {
   ASSERT_TRUE(std::isfinite(state.weights.largest())) << what;
   // An upper bound, but for the rounding of each sum to float.
@@ -41,7 +43,7 @@ void expect_sound(const Dataset& data, const TrainState& state, const std::strin
   }
   for (std::size_t i = 0; i < data.size(); ++i)
     for (ClassId k = 0; k < state.weights.classes(); ++k)
-      ASSERT_TRUE(std::isfinite(score(state.weights, data.x(i), k))) << what;
+      ASSERT_TRUE(std::isfinite(score(state.weights, x_of(data, i), k))) << what;
 }
 
 struct MethodCase {
@@ -58,7 +60,7 @@ TEST(StepLoop, StaysFiniteOrDivergesWithWFiniteForAnyValuesAndSteps) {
           const Dataset data = random_data({.rows = 150, .classes = 9, .weights = true, .scale = scale});
           TrainOptions options = options_of(c.method, c.classes_per_step);
           options.step = step, options.decay = 1, options.epochs = 3, options.intercept = intercept;
-          TrainState state = make_state(data, options);
+          RunState state = make_state(data, options);
           run_until_divergence(data, options, state);
           expect_sound(
               data, state,
@@ -81,7 +83,7 @@ TEST(EveryMethod, StaysFiniteOrDivergesWithWFinite) {
             TrainOptions options = options_of(std::string(info->name), shape.m);
             options.rows_per_step = shape.n, options.ridge = ridge;
             options.step = step, options.decay = 1, options.epochs = 2, options.intercept = ridge == 0.1;
-            TrainState state = make_state(data, options);
+            RunState state = make_state(data, options);
             const bool diverged = run_until_divergence(data, options, state);
             const std::string what = std::string(info->name) + ' ' + std::to_string(shape.n) + 'x' +
                                      std::to_string(shape.m) + " scale " + std::to_string(scale) + " step " +
@@ -103,7 +105,7 @@ TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
           TrainOptions options = options_of("umax", m);
           options.rows_per_step = n, options.ridge = ridge, options.step = step, options.decay = 1,
           options.epochs = 20;
-          TrainState state = make_state(data, options);
+          RunState state = make_state(data, options);
           EXPECT_FALSE(run_until_divergence(data, options, state))
               << step << ' ' << ridge << ' ' << n << 'x' << m;
           expect_sound(data, state, "umax");
@@ -125,7 +127,7 @@ TEST(StepLoop, StaysFiniteWhereTinyAndHugeRowsMeet) {
           data.rows.value[j] *= i % 3 == 0 ? 1e-30F : i % 3 == 1 ? 1e30F : 1.0F;
       TrainOptions options = options_of(c.method, c.classes_per_step);
       options.step = step, options.decay = 1, options.epochs = 3;
-      TrainState state = make_state(data, options);
+      RunState state = make_state(data, options);
       run_until_divergence(data, options, state);
       expect_sound(data, state, c.method);
     }
@@ -136,7 +138,7 @@ TEST(StepLoop, ImplicitNeverDivergesOnRowsOfUnitSize) {
     const Dataset data = random_data({.rows = 300, .classes = 20});
     TrainOptions options = options_of("implicit", 1);
     options.step = step, options.decay = 1, options.epochs = 5;
-    TrainState state = make_state(data, options);
+    RunState state = make_state(data, options);
     EXPECT_FALSE(run_until_divergence(data, options, state)) << step;
     // Proposition 2 bounds a step by the logarithm of the step size: W does not run away.
     EXPECT_LT(state.weights.largest(), 1e5) << step;
@@ -149,14 +151,14 @@ TEST(StepLoop, SaysSoWhenItDivergesAndKeepsWAsItWasBeforeTheStep) {
   Dataset data = random_data({.rows = 300, .classes = 20, .scale = 30});
   TrainOptions options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.rule.delta = 1e6;
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   EXPECT_TRUE(run_until_divergence(data, options, state));
   expect_sound(data, state, "umax");
   EXPECT_GT(state.step + state.epoch, 0U);
   // The same run in the same state diverges at the same step and changes nothing.
   const auto before = bits_of(state);
   const std::uint64_t step = state.step;
-  TrainState again = make_state(data, options);
+  RunState again = make_state(data, options);
   EXPECT_TRUE(run_until_divergence(data, options, again));
   EXPECT_EQ(again.step, step);
   EXPECT_EQ(bits_of(again), before);
@@ -180,7 +182,7 @@ TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
   const Dataset data = random_data({});
   for (const MethodCase& c : kCases) {
     TrainOptions options = options_of(c.method, c.classes_per_step);
-    TrainState state = run_epochs(data, options);
+    RunState state = run_epochs(data, options);
     const double before = state.weights.largest();
     state.epoch = 1000000;  // 0.9^1000000 is no double
     options.epochs = 1000001;
@@ -203,17 +205,17 @@ TEST(EveryMethod, ThatDivergesLeavesTheStateOfTheStepBefore) {
         TrainOptions options = options_of(std::string(info->name), 2);
         options.rows_per_step = n, options.ridge = ridge, options.intercept = ridge > 0;
         options.step = 1e4 * static_cast<double>(n), options.decay = 1, options.epochs = 50;
-        TrainState state = make_state(data, options);
+        RunState state = make_state(data, options);
         ASSERT_TRUE(run_until_divergence(data, options, state)) << info->name;
         const std::uint64_t steps_an_epoch = steps_per_epoch(data.size(), options);
         const std::uint64_t done = state.epoch * steps_an_epoch + state.step;
         ASSERT_GT(done, 0U) << info->name;  // not at the first step: something is there to be kept
         options.steps = done;
-        TrainState before = make_state(data, options);
-        const auto runner = make_epoch_runner(data, options);
+        RunState before = make_state(data, options);
+        StepLoop loop(data, options);
         StepPlan plan(options, steps_an_epoch);
         const std::atomic<bool> stop{false};
-        while (before.epoch * steps_an_epoch + before.step < done) runner->run(data, before, stop, {}, &plan);
+        while (before.epoch * steps_an_epoch + before.step < done) loop.run(before, stop, {}, &plan);
         EXPECT_EQ(bits_of(state), bits_of(before)) << info->name << " rows " << n << " ridge " << ridge;
         expect_sound(data, state, std::string(info->name), true);
       }

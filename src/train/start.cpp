@@ -5,7 +5,7 @@
 
 #include "rule/methods.hpp"
 #include "train/companion.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -19,22 +19,22 @@ double start_intercept(const ClassList& classes, Weights& weights) {
   for (ClassId k = 0; k < classes.size(); ++k) {
     const double share = most > 0 && classes.count(k) > 0 ? classes.count(k) / most : 1e-12;
     weights.intercept()[k] = static_cast<float>(std::log(share));
-    sum += std::exp(static_cast<double>(weights.intercept()[k]));
+    sum += std::exp(weights.intercept_of(k));
   }
   return std::log(sum);
 }
 
 }  // namespace
 
-Weights cleared_weights(const Dataset& data, const TrainOptions& options) {
+Weights cleared_weights(const DataView& data, const TrainOptions& options) {
   Weights weights(data.classes->size(), data.space->features, options.intercept);
   weights.clear_pages(options.thread_count());
   return weights;
 }
 
-TrainState make_state(const Dataset& data, const TrainOptions& options, Weights* spare) {
+RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare) {
   const MethodInfo& info = find_method(options.method);
-  TrainState state;
+  RunState state;
   const std::size_t classes = data.classes->size(), features = data.space->features;
   if (spare != nullptr && spare->classes() == classes && spare->features() == features &&
       spare->has_intercept() == options.intercept) {
@@ -53,11 +53,11 @@ TrainState make_state(const Dataset& data, const TrainOptions& options, Weights*
       state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
   }
   state.rows.resize(data.size());
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    state.rows[i].squared_norm = squared_norm(data.x(i), options.intercept);
+  for (const ExampleId i : data.examples()) {
+    state.row(i).squared_norm = squared_norm(data.x(i), options.intercept);
     if (!info.exact_start) continue;
-    state.rows[i].u = log_total;
-    if (options.warm_start) state.rows[i].u -= static_cast<double>(state.weights.intercept()[data.label[i]]);
+    state.row(i).u = log_total;
+    if (options.warm_start) state.row(i).u -= state.weights.intercept_of(data.label(i));
   }
   return state;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/csr.hpp"
 #include "core/types.hpp"
 
 namespace truemax {
@@ -15,13 +16,19 @@ struct StepArrays {
   std::vector<ClassId> classes;  // columns: those drawn, then the labels that were not
   std::size_t drawn = 0;         // columns that were drawn
   std::vector<std::uint32_t> label;
-  std::vector<RowId> feature_rows;
-  std::vector<double> score, weight, gram, ridge, intercept, row_weight, log_q, smoothed, coefficient, u;
+  std::vector<RowView> x;  // of the rows
+  std::vector<double> score, weight, gram, ridge, intercept, row_weight, log_q, coefficient, u;
+
+  // What the arrays take that have a number for each row and column, or two rows: the others are small.
+  static std::uint64_t bytes(std::uint64_t rows, std::uint64_t columns) {
+    constexpr std::uint64_t kLarge = 4;  // score, weight, coefficient, smoothed
+    return (rows * columns * kLarge + rows * rows) * sizeof(double);
+  }
 
   // Takes the memory of steps of up to so many rows and columns.
   void reserve(std::size_t rows, std::size_t columns) {
     classes.reserve(columns), places_.reserve(columns + rows);
-    label.reserve(rows), feature_rows.reserve(rows), row_weight.reserve(rows), u.reserve(rows);
+    label.reserve(rows), x.reserve(rows), row_weight.reserve(rows), u.reserve(rows);
     for (std::vector<double>* one : {&score, &weight, &coefficient}) one->reserve(rows * columns);
     for (std::vector<double>* one : {&ridge, &intercept, &log_q}) one->reserve(columns);
   }
@@ -35,9 +42,16 @@ struct StepArrays {
   }
 
   // Starts the columns with the drawn classes.
-  void take_drawn(const ClassId* drawn_classes, std::size_t count) {
-    drawn = count;
-    classes.assign(drawn_classes, drawn_classes + count);
+  void take_drawn(std::span<const ClassId> drawn_classes) {
+    drawn = drawn_classes.size();
+    classes.assign(drawn_classes.begin(), drawn_classes.end());
+  }
+
+  // The label of the only row, which was not drawn, becomes the last column.
+  void add_label(ClassId y) {
+    classes.push_back(y);
+    shape(1, classes.size());
+    label[0] = static_cast<std::uint32_t>(drawn);
   }
 
   // Labels that were not drawn become columns behind those that were, each once; `label` says where each
@@ -48,7 +62,7 @@ struct StepArrays {
     for (const ClassId y : labels) places_.emplace_back(y, ~0U);
     std::sort(places_.begin(), places_.end());  // a drawn class stands before a label of the same class
     places_.erase(std::unique(places_.begin(), places_.end(),
-                              [](const auto& x, const auto& y) { return x.first == y.first; }),
+                              [](const auto& one, const auto& other) { return one.first == other.first; }),
                   places_.end());
     for (auto& [k, column] : places_) {
       if (column != ~0U) continue;

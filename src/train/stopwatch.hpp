@@ -16,6 +16,10 @@ class Stopwatch {
   Stopwatch() = default;
   explicit Stopwatch(TimeSource source) : source_(std::move(source)) {}
   void resume() { since_ = now(); }
+  // So many seconds were trained before.
+  void add(double seconds) {
+    total_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
   void pause() { total_ += now() - since_; }
   double seconds() const { return std::chrono::duration<double>(total_).count(); }
   double seconds_running() const { return std::chrono::duration<double>(total_ + (now() - since_)).count(); }

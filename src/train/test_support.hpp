@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.hpp"
-#include "train/epoch.hpp"
+#include "data/data_view.hpp"
+#include "train/fit.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
@@ -86,7 +86,7 @@ class FakeClock {
 };
 
 // All that a run has learnt, bit for bit.
-inline std::vector<std::uint64_t> bits_of(const TrainState& state) {
+inline std::vector<std::uint64_t> bits_of(const RunState& state) {
   std::vector<std::uint64_t> bits{state.epoch, state.step};
   const auto put = [&](double v) {
     std::uint64_t b = 0;
@@ -103,11 +103,11 @@ inline std::vector<std::uint64_t> bits_of(const TrainState& state) {
   return bits;
 }
 
-inline TrainState run_epochs(const Dataset& data, const TrainOptions& options) {
-  TrainState state = make_state(data, options);
-  const auto runner = make_epoch_runner(data, options);
+inline RunState run_epochs(const DataView& data, const TrainOptions& options) {
+  RunState state = make_state(data, options);
+  StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
-  while (state.epoch < options.epochs) runner->run(data, state, stop, {});
+  while (state.epoch < options.epochs) loop.run(state, stop, {});
   return state;
 }
 

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "core/error.hpp"
-#include "train/best.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 
 namespace truemax {
 namespace {
@@ -23,22 +21,24 @@ class Evaluator {
         stop_(stop) {}
 
   bool all(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{train(), &record.train}, {sets_.valid, &record.valid}, {sets_.test, &record.test}});
+    return run(weights, {{train(), &record.train}, {valid(), &record.valid}, {test(), &record.test}});
   }
-  bool valid(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{sets_.valid, &record.valid}});
+  bool only_valid(const Weights& weights, EvaluationRecord& record) const {
+    return run(weights, {{valid(), &record.valid}});
   }
   bool all_but_valid(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{train(), &record.train}, {sets_.test, &record.test}});
+    return run(weights, {{train(), &record.train}, {test(), &record.test}});
   }
   void tell(const EvaluationRecord& record) const {
     for (TrainObserver* o : observers_) o->evaluated(record);
   }
 
  private:
-  using Task = std::pair<const Dataset*, std::optional<Metrics>*>;
+  using Task = std::pair<const DataView*, std::optional<Metrics>*>;
 
-  const Dataset* train() const { return with_train_ ? &sets_.data : nullptr; }
+  const DataView* train() const { return with_train_ ? &sets_.data : nullptr; }
+  const DataView* valid() const { return sets_.valid ? &*sets_.valid : nullptr; }
+  const DataView* test() const { return sets_.test ? &*sets_.test : nullptr; }
 
   bool run(const Weights& weights, std::initializer_list<Task> tasks) const {
     std::size_t of = 0, before = 0;
@@ -64,97 +64,145 @@ class Evaluator {
 };
 
 // Watches the log-loss on the validation rows, and keeps the model where it was lowest.
-class EarlyStop {
+class Patience {
  public:
-  EarlyStop(std::uint64_t patience, const std::string& folder) : patience_(patience), weights_(folder) {}
+  Patience(std::uint64_t evaluations, const std::string& folder, PatienceState& state)
+      : evaluations_(evaluations), state_(state) {
+    if (on() && state_.weights == nullptr) state_.weights = std::make_shared<KeptWeights>(folder);
+  }
 
-  bool on() const { return patience_ > 0; }
-  bool over() const { return on() && waited_ >= patience_; }
-  const std::optional<EvaluationRecord>& best() const { return best_; }
+  bool on() const { return evaluations_ > 0; }
+  bool over() const { return on() && state_.waited >= evaluations_; }
+  const std::optional<EvaluationRecord>& best() const { return state_.best; }
 
   void see(const EvaluationRecord& record, const Weights& weights) {
     if (!on()) return;
-    if (best_ && !(record.valid->log_loss < best_->valid->log_loss)) {
-      ++waited_;
+    if (state_.best && !(record.valid->log_loss < state_.best->valid->log_loss)) {
+      ++state_.waited;
       return;
     }
-    waited_ = 0;
-    best_ = record;
-    weights_.keep(weights);
+    state_.waited = 0;
+    state_.best = record;
+    state_.weights->keep(weights);
   }
-  void restore(Weights& weights) { weights_.restore(weights); }
+  void restore(Weights& weights) { state_.weights->restore(weights); }
 
  private:
-  std::uint64_t patience_, waited_ = 0;
-  std::optional<EvaluationRecord> best_;
-  BestWeights weights_;
+  std::uint64_t evaluations_;
+  PatienceState& state_;
+};
+
+// A run with evaluations along the way.
+class WatchedFit {
+ public:
+  WatchedFit(const TrainSets& sets, const TrainOptions& options, RunState&& state, Stopwatch& watch,
+             std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+             const TrainExtras& extras)
+      : options_(options),
+        watch_(watch),
+        observers_(observers),
+        stop_(stop),
+        fit_(sets.data, options, std::move(state), &watch, extras.recording),
+        evaluator_(sets, options, observers, stop),
+        between_(extras.between),
+        patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {}
+
+  TrainOutcome run() {
+    for (TrainObserver* o : observers_) o->fitting(options_, watch_.seconds_running());
+    while (go_on()) {
+    }
+    watch_.pause();
+    outcome_.epochs = fit_.state().epoch;
+    outcome_.steps = fit_.steps();
+    outcome_.segments = fit_.segments();
+    outcome_.train_seconds = watch_.seconds();
+    outcome_.last = fit_.state().last;
+    if (patience_.best()) finish_with_best();
+    return std::move(outcome_);
+  }
+  RunState&& take_state() { return std::move(fit_.state()); }
+
+ private:
+  // As far as the next evaluation; false at the end of the run.
+  bool go_on() {
+    const RunState& state = fit_.state();
+    const bool last = fit_.used_up();
+    const bool due = options_.eval_every > 0 && state.step == 0 && state.epoch > 0 &&
+                     state.epoch % options_.eval_every == 0;
+    // The time may run out between an evaluation and the next step.
+    const bool known = state.last && state.last->steps == fit_.steps();
+    if ((last || due) && !known) look();
+    if (last || patience_.over() || outcome_.interrupted) return false;
+    if (between_) {
+      fit_.state().plan.seconds = watch_.seconds_running();
+      between_(state);
+    }
+    Fit::Until until;
+    if (options_.eval_every > 0) until.epoch = (state.epoch / options_.eval_every + 1) * options_.eval_every;
+    const Fit::End end = fit_.run(until, stop_, [&](std::uint64_t steps) {
+      const double seconds = watch_.seconds_running();
+      for (TrainObserver* o : observers_) o->stepped(state.epoch, steps, fit_.steps_per_epoch(), seconds);
+    });
+    outcome_.interrupted = end == Fit::End::stopped;
+    outcome_.divergence = fit_.divergence();
+    return end != Fit::End::stopped && end != Fit::End::diverged;
+  }
+
+  void look() {
+    watch_.pause();
+    RunState& state = fit_.state();
+    EvaluationRecord record;
+    record.epoch = state.epoch, record.steps = fit_.steps(), record.train_seconds = watch_.seconds();
+    outcome_.interrupted = !(patience_.on() ? evaluator_.only_valid(state.weights, record)
+                                            : evaluator_.all(state.weights, record));
+    if (!outcome_.interrupted) {
+      evaluator_.tell(record);
+      patience_.see(record, state.weights);
+      state.last = record;
+    }
+    watch_.resume();
+  }
+
+  void finish_with_best() {
+    RunState& state = fit_.state();
+    patience_.restore(state.weights);
+    outcome_.kept_best = true;
+    outcome_.last = patience_.best();
+    if (outcome_.interrupted) return;
+    EvaluationRecord final = *patience_.best();
+    final.best = true;
+    outcome_.interrupted = !evaluator_.all_but_valid(state.weights, final);
+    if (outcome_.interrupted) return;
+    evaluator_.tell(final);
+    outcome_.last = final;
+  }
+
+  const TrainOptions& options_;
+  Stopwatch& watch_;
+  std::span<TrainObserver* const> observers_;
+  const std::atomic<bool>& stop_;
+  Fit fit_;
+  Evaluator evaluator_;
+  std::function<void(const RunState&)> between_;
+  Patience patience_;
+  TrainOutcome outcome_;
 };
 
 }  // namespace
 
-TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainState& state, Stopwatch& watch,
+std::size_t TrainSets::bytes() const {
+  std::vector<const DataView*> all{&data};
+  for (const std::optional<DataView>* other : {&test, &valid})
+    if (*other) all.push_back(&**other);
+  return bytes_of(all);
+}
+
+TrainOutcome train(const TrainSets& sets, const TrainOptions& options, RunState& state, Stopwatch& watch,
                    std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                    const TrainExtras& extras) {
-  const Dataset& data = sets.data;
-  TrainOutcome outcome;
-  const auto runner = make_epoch_runner(data, options);
-  const std::uint64_t epoch_steps = steps_per_epoch(data.size(), options);
-  StepPlan plan(options, epoch_steps, &watch, extras.recording);
-  const Evaluator evaluator(sets, options, observers, stop);
-  EarlyStop early(sets.valid != nullptr ? options.patience : 0, extras.best_folder);
-  const auto steps_done = [&] { return state.epoch * epoch_steps + state.step; };
-  const auto step_watch = [&](std::uint64_t steps) {
-    const double seconds = watch.seconds_running();
-    for (TrainObserver* o : observers) o->stepped(state.epoch, steps, epoch_steps, seconds);
-  };
-  const auto look = [&] {
-    EvaluationRecord record;
-    record.epoch = state.epoch, record.steps = steps_done(), record.train_seconds = watch.seconds();
-    if (!(early.on() ? evaluator.valid(state.weights, record) : evaluator.all(state.weights, record)))
-      return false;
-    evaluator.tell(record);
-    early.see(record, state.weights);
-    outcome.last = record;
-    return true;
-  };
-
-  for (TrainObserver* o : observers) o->fitting(options, watch.seconds_running());
-  while (!outcome.interrupted && outcome.divergence.empty() && !early.over()) {
-    const bool last = state.epoch >= options.epochs || plan.used_up(state.epoch, state.step);
-    const bool due =
-        options.eval_every > 0 && state.step == 0 && state.epoch > 0 && state.epoch % options.eval_every == 0;
-    // The time may run out between an evaluation and the next step.
-    const bool known = outcome.last && outcome.last->steps == steps_done();
-    if ((last || due) && !known) {
-      watch.pause();
-      outcome.interrupted = !look();
-      watch.resume();
-    }
-    if (last || early.over() || outcome.interrupted) break;
-    try {
-      const bool whole = runner->run(data, state, stop, step_watch, &plan);
-      outcome.interrupted = !whole && stop.load(std::memory_order_relaxed);
-    } catch (const DivergenceError& error) {
-      outcome.divergence = error.what();
-    }
-  }
-  watch.pause();
-  outcome.epochs = state.epoch;
-  outcome.steps = steps_done();
-  outcome.segments = plan.segments();
-  outcome.train_seconds = watch.seconds();
-
-  if (!early.best()) return outcome;
-  early.restore(state.weights);
-  outcome.kept_best = true;
-  outcome.last = early.best();
-  EvaluationRecord final = *early.best();
-  final.best = true;
-  if (outcome.interrupted) return outcome;
-  outcome.interrupted = !evaluator.all_but_valid(state.weights, final);
-  if (outcome.interrupted) return outcome;
-  evaluator.tell(final);
-  outcome.last = final;
+  WatchedFit run(sets, options, std::move(state), watch, observers, stop, extras);
+  TrainOutcome outcome = run.run();
+  state = run.take_state();
   return outcome;
 }
 

@@ -3,28 +3,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "evaluate/evaluate.hpp"
 #include "train/options.hpp"
 #include "train/plan.hpp"
-#include "train/state.hpp"
+#include "train/run_state.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
-
-struct EvaluationRecord {
-  std::uint64_t epoch = 0;  // finished epochs
-  std::uint64_t steps = 0;  // of the whole run
-  double train_seconds = 0;
-  // Of the sets that were evaluated: with --patience only the validation rows, until the end.
-  std::optional<Metrics> train, valid, test;
-  bool best = false;  // the final evaluation of the best model
-};
 
 // One trial of --method auto.
 struct SearchTrial {
@@ -62,21 +54,26 @@ struct TrainOutcome {
 };
 
 struct TrainSets {
-  const Dataset& data;
-  const Dataset* test = nullptr;
-  const Dataset* valid = nullptr;  // without it there is no patience
+  DataView data;
+  std::optional<DataView> test{};
+  std::optional<DataView> valid{};  // without it there is no patience
+
+  std::size_t bytes() const;  // rows that they share count once
 };
 
 // Besides what the options say.
 struct TrainExtras {
   const Recording* recording = nullptr;  // a run to repeat without a clock
   std::string best_folder;               // where the best model is kept; empty: in memory
+  // Shown the state before each leg of the run: at its start and after every evaluation. A state that was
+  // kept can be given to train() to go on from there.
+  std::function<void(const RunState&)> between{};
 };
 
 // Runs until the epochs, the steps or the seconds of the options are used up, as far as a recording went, or
 // while patience lasts. `watch` has been running since the data were read, and is left paused. `state` is
 // what was learnt, also after an interruption or a divergence.
-TrainOutcome train(const TrainSets& sets, const TrainOptions& options, TrainState& state, Stopwatch& watch,
+TrainOutcome train(const TrainSets& sets, const TrainOptions& options, RunState& state, Stopwatch& watch,
                    std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                    const TrainExtras& extras = {});
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -40,12 +40,12 @@ struct Recorder final : TrainObserver {
 };
 
 struct Trained {
-  TrainState state;
+  RunState state;
   TrainOutcome outcome;
   Recorder seen;
 };
 
-Trained train_once(const Dataset& data, const Dataset* test, const TrainOptions& options) {
+Trained train_once(const Dataset& data, const std::optional<DataView>& test, const TrainOptions& options) {
   Trained r;
   r.state = make_state(data, options);
   Stopwatch watch;
@@ -67,7 +67,7 @@ TEST(Train, EvaluatesEverySoManyEpochsAndAlwaysTheLast) {
                         Case{4, 100, {4}}, Case{0, 1, {0}}, Case{1, 1, {1}}}) {
     TrainOptions options = options_of("implicit", 1);
     options.epochs = c.epochs, options.eval_every = c.every;
-    const Trained r = train_once(data, nullptr, options);
+    const Trained r = train_once(data, {}, options);
     EXPECT_EQ(r.seen.epochs(), c.expected) << c.epochs << ' ' << c.every;
     EXPECT_EQ(r.seen.evaluations_watched, static_cast<int>(c.expected.size()));
     EXPECT_FALSE(r.outcome.interrupted);
@@ -83,7 +83,7 @@ TEST(Train, EvaluatesTheStateAsItIsOnTrainingAndTestData) {
   const Dataset data = random_data({}), test = random_data({.rows = 80, .seed = 2});
   TrainOptions options = options_of("umax", 2);
   options.epochs = 3, options.eval_every = 1;
-  const Trained r = train_once(data, &test, options);
+  const Trained r = train_once(data, DataView(test), options);
   ASSERT_EQ(r.seen.records.size(), 3U);
   EXPECT_EQ(r.seen.records.back().train->log_loss, evaluate(r.state.weights, data, 1)->log_loss);
   EXPECT_EQ(r.seen.records.back().test->log_loss, evaluate(r.state.weights, test, 1)->log_loss);
@@ -96,11 +96,11 @@ TEST(Train, LearnsTheSameBitsHoweverOftenItEvaluates) {
   for (const char* method : {"implicit", "umax"}) {
     TrainOptions options = options_of(method, 1);
     options.epochs = 4, options.eval_every = 1;
-    const auto often = bits_of(train_once(data, nullptr, options).state);
+    const auto often = bits_of(train_once(data, {}, options).state);
     options.eval_every = 0;
-    EXPECT_EQ(bits_of(train_once(data, nullptr, options).state), often);
+    EXPECT_EQ(bits_of(train_once(data, {}, options).state), often);
     options.threads = 3;
-    EXPECT_EQ(bits_of(train_once(data, nullptr, options).state), often);
+    EXPECT_EQ(bits_of(train_once(data, {}, options).state), often);
     EXPECT_EQ(bits_of(run_epochs(data, options)), often);
   }
 }
@@ -110,8 +110,8 @@ TEST(Train, StopsAtAStepBoundaryAndGoesOnToTheSameBits) {
   for (const char* method : {"implicit", "umax"}) {
     TrainOptions options = options_of(method, 1);
     options.epochs = 2, options.eval_every = 0;
-    const auto whole = bits_of(train_once(data, nullptr, options).state);
-    TrainState state = make_state(data, options);
+    const auto whole = bits_of(train_once(data, {}, options).state);
+    RunState state = make_state(data, options);
     std::atomic<bool> stop{false};
     Recorder seen;
     seen.stop = &stop, seen.stop_at_step = 15000;
@@ -137,7 +137,7 @@ TEST(Train, IsInterruptedWhereItIsStoppedWhileItEvaluates) {
   const Dataset data = random_data({});
   TrainOptions options = options_of("implicit", 1);
   options.epochs = 5, options.eval_every = 1;
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   std::atomic<bool> stop{false};
   Recorder seen;
   seen.stop = &stop, seen.stop_at_epoch = 2;
@@ -149,7 +149,7 @@ TEST(Train, IsInterruptedWhereItIsStoppedWhileItEvaluates) {
   EXPECT_EQ(outcome.epochs, 2U);
   EXPECT_EQ(outcome.steps, 2 * data.size());
   stop = true;
-  TrainState untouched = make_state(data, options);
+  RunState untouched = make_state(data, options);
   const auto before = bits_of(untouched);
   EXPECT_TRUE(train({data}, options, untouched, watch, {}, stop).interrupted);
   EXPECT_EQ(bits_of(untouched), before);
@@ -160,7 +160,7 @@ TEST(Train, TellsOfADivergenceAndKeepsTheFiniteState) {
   TrainOptions options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.eval_every = 0,
   options.rule.delta = 1e6;
-  const Trained r = train_once(data, nullptr, options);
+  const Trained r = train_once(data, {}, options);
   EXPECT_NE(r.outcome.divergence.find("umax diverged"), std::string::npos) << r.outcome.divergence;
   EXPECT_FALSE(r.outcome.interrupted);
   EXPECT_FALSE(r.outcome.last);
@@ -173,7 +173,7 @@ TEST(Train, TellsOfADivergenceAndKeepsTheFiniteState) {
 TEST(Train, EndsAtOnceWhereMoreEpochsAreDoneThanAskedFor) {
   const Dataset data = random_data({.rows = 20000});
   TrainOptions options = options_of("implicit", 1);
-  TrainState state = run_epochs(data, options);
+  RunState state = run_epochs(data, options);
   options.epochs = 1;
   std::atomic<bool> stop{false};
   Recorder seen;
@@ -233,7 +233,7 @@ TEST(Train, DoesNotCountEvaluation) {
   FakeClock clock(0.001);
   Slow seen;
   seen.clock = &clock;
-  TrainState state = make_state(data, options);
+  RunState state = make_state(data, options);
   Stopwatch watch(clock.source());
   watch.resume();
   const std::atomic<bool> stop{false};

@@ -13,7 +13,7 @@
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
-#include "train/epoch.hpp"
+#include "train/fit.hpp"
 #include "train/run.hpp"
 #include "train/trainer.hpp"
 #include "train/tried.hpp"
@@ -91,7 +91,7 @@ bool better(const Trial& a, const Trial& b) {
 
 class Tuner {
  public:
-  Tuner(const Dataset& train, const Dataset& valid, TuneOptions&& options, const std::atomic<bool>& stop,
+  Tuner(const DataView& train, const DataView& valid, TuneOptions&& options, const std::atomic<bool>& stop,
         const TuneProgress& progress)
       : train_(train), valid_(valid), options_(std::move(options)), stop_(stop), progress_(progress) {
     plan();
@@ -130,16 +130,11 @@ class Tuner {
   }
 
  private:
-  struct Run {
-    std::unique_ptr<EpochRunner> runner;
-    TrainState state;
-  };
-
   void plan() {
     std::uint64_t largest = 0, sum = 0, there = 0;
     for (const Trial& trial : options_.trials) {
       require_step_shape(trial.options, train_);
-      const MemoryPlan plan = plan_memory({train_, nullptr, &valid_}, trial.options, options_.memory_limit);
+      const MemoryPlan plan = plan_memory({train_, {}, valid_}, trial.options, options_.memory_limit);
       plan.require();
       there = plan.there - std::min(plan.there, plan.data + plan.evaluation);
       const std::uint64_t bytes = plan.weights + plan.rows;
@@ -170,17 +165,17 @@ class Tuner {
     Stopwatch watch;
     try {
       watch.resume();
-      if (!runs_[t])
-        runs_[t] =
-            std::make_unique<Run>(Run{make_epoch_runner(train_, options), make_state(train_, options)});
-      Run& run = *runs_[t];
-      while (run.state.epoch < epochs) {
-        if (!run.runner->run(train_, run.state, stop_, {})) return;  // stopped
+      if (!runs_[t]) runs_[t] = std::make_unique<Fit>(train_, options, make_state(train_, options));
+      Fit& fit = *runs_[t];
+      while (fit.state().epoch < epochs) {
+        const Fit::End end = fit.run({.epoch = fit.state().epoch + 1}, stop_);
+        if (end == Fit::End::stopped) return;
+        if (end == Fit::End::diverged) throw DivergenceError(fit.divergence());
         count_epoch();
       }
       watch.pause();
       trial.seconds += watch.seconds();
-      const auto metrics = evaluate(run.state.weights, valid_, 1, &stop_);
+      const auto metrics = evaluate(fit.state().weights, valid_, 1, &stop_);
       if (!metrics) return;
       if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is no finite number");
       trial.marks.push_back({epochs, metrics->log_loss});
@@ -198,12 +193,12 @@ class Tuner {
     if (progress_) progress_(done_, std::max(of_, done_));
   }
 
-  const Dataset& train_;
-  const Dataset& valid_;
+  const DataView& train_;
+  const DataView& valid_;
   TuneOptions options_;
   const std::atomic<bool>& stop_;
   const TuneProgress& progress_;
-  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<std::unique_ptr<Fit>> runs_;
   std::size_t at_once_ = 1;
   bool keep_ = true;  // weights of trials between rounds
   std::mutex mutex_;
@@ -284,7 +279,7 @@ const Trial* TuneResult::best() const {
   return &trials.front();
 }
 
-TuneResult tune(const Dataset& train, const Dataset& valid, TuneOptions options,
+TuneResult tune(const DataView& train, const DataView& valid, TuneOptions options,
                 const std::atomic<bool>& stop, const TuneProgress& progress) {
   return Tuner(train, valid, std::move(options), stop, progress).run();
 }

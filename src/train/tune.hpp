@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.hpp"
+#include "data/data_view.hpp"
 #include "train/options.hpp"
 
 namespace truemax {
@@ -71,7 +71,7 @@ struct TuneResult {
 // `done` epochs of about `of`.
 using TuneProgress = std::function<void(double done, double of)>;
 
-TuneResult tune(const Dataset& train, const Dataset& valid, TuneOptions options,
+TuneResult tune(const DataView& train, const DataView& valid, TuneOptions options,
                 const std::atomic<bool>& stop, const TuneProgress& progress = {});
 
 nlohmann::ordered_json tune_json(const TuneResult& result);

@@ -18,13 +18,12 @@ namespace {
 const std::atomic<bool> kGoOn{false};
 
 struct Parts {
-  Dataset train, valid;
+  DataView train, valid;
 };
 
 Parts parts() {
-  Parts parts{random_data({.rows = 400}), {}};
-  parts.valid = hold_out(parts.train, 0.2, 1);
-  return parts;
+  const RowSplit split = set_aside(DataView(random_data({.rows = 400})), 0.2, 1);
+  return {split.rest, split.valid};
 }
 
 TrainOptions implicit_options() {
@@ -161,8 +160,8 @@ TEST(Tune, ComesToTheSameWithAnyThreadsAndWithLittleMemory) {
   TuneOptions little = options;
   little.threads = 3;
   for (const Trial& trial : options.trials)  // enough for any one of them
-    little.memory_limit = std::max(little.memory_limit,
-                                   plan_memory({data.train, nullptr, &data.valid}, trial.options, 1).total());
+    little.memory_limit =
+        std::max(little.memory_limit, plan_memory({data.train, {}, data.valid}, trial.options, 1).total());
   const TuneResult again = tune(data.train, data.valid, little, kGoOn);
   EXPECT_TRUE(again.started_again);
   EXPECT_EQ(without_clock(again), without_clock(one));

@@ -70,7 +70,7 @@ class Turns {
     waits_.clear();
     begin_.assign(1, 0);
   }
-  void add(RowId row, std::span<const std::uint32_t> blocks) {
+  void add(ExampleId row, std::span<const std::uint32_t> blocks) {
     const bool own = step_ % members_ == member_;
     const auto meet = [&](std::uint32_t& last) {
       const std::uint32_t t = last % kSteps;
@@ -78,7 +78,7 @@ class Turns {
       last = batch_ * kSteps + step_;
     };
     for (const std::uint32_t b : blocks) meet(last_[b]);
-    meet(rows_[place(row)]);  // other rows may share the place: one more wait, no harm
+    meet(rows_[place(number_of(row))]);  // other rows may share the place: one more wait, no harm
     if (own) begin_.push_back(static_cast<std::uint32_t>(waits_.size()));
     ++step_;
   }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,29 +27,29 @@ class VisitOrder {
     if (visit_ != Visit::shuffle) return;
     // Fisher-Yates from the identity, so that an epoch's order does not depend on the ones before.
     permutation_.resize(rows_);
-    std::iota(permutation_.begin(), permutation_.end(), RowId{0});
+    for (std::size_t i = 0; i < rows_; ++i) permutation_[i] = static_cast<ExampleId>(i);
     RandomWords words(random_, 0);
     for (std::size_t left = rows_; left > 1; --left)
       std::swap(permutation_[left - 1], permutation_[uniform_below(words.next(), left)]);
   }
 
   // The rows at places first ... first + out.size() - 1 of the epoch; first is the beginning of a step.
-  void fill(std::uint64_t first, std::span<RowId> out) const {
+  void fill(std::uint64_t first, std::span<ExampleId> out) const {
     RandomWords words(random_, first);
     if (visit_ == Visit::random && together_ > 1) {
       for (std::size_t t = 0; t < out.size(); t += together_)
-        draw_distinct_again(words, rows_, out.subspan(t, std::min(together_, out.size() - t)));
+        draw_distinct_again<ExampleId>(words, rows_, out.subspan(t, std::min(together_, out.size() - t)));
       return;
     }
     for (std::size_t t = 0; t < out.size(); ++t) switch (visit_) {
         case Visit::random:
-          out[t] = static_cast<RowId>(uniform_below(words.next(), rows_));
+          out[t] = static_cast<ExampleId>(uniform_below(words.next(), rows_));
           break;
         case Visit::shuffle:
           out[t] = permutation_[first + t];
           break;
         case Visit::file:
-          out[t] = static_cast<RowId>(first + t);
+          out[t] = static_cast<ExampleId>(first + t);
           break;
       }
   }
@@ -61,7 +60,7 @@ class VisitOrder {
   std::size_t rows_, together_;
   CounterRandom random_{0, Stream::visit, 0};
   std::uint64_t epoch_ = ~std::uint64_t{0};
-  std::vector<RowId> permutation_;
+  std::vector<ExampleId> permutation_;
 };
 
 }  // namespace truemax

@@ -171,5 +171,21 @@ void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks,
   }
 }
 
+void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> blocks, float* b) {
+  if (!w.has_intercept()) {
+    std::fill_n(b, blocks.size() * kLanes, 0.0F);
+    return;
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::copy_n(w.intercept().data() + blocks[i] * kLanes, kLanes, b + i * kLanes);
+}
+
+void add_to_block_intercepts(Weights& w, std::span<const std::uint32_t> blocks, const float* c) {
+  if (!w.has_intercept()) return;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      w.intercept()[blocks[i] * kLanes + lane] += c[i * kLanes + lane];
+}
+
 }  // namespace truemax
 #endif  // HWY_ONCE

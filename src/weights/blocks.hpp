@@ -25,6 +25,12 @@ void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> bl
 // lane must have c = 0.
 void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c);
 
+// b[i][lane] = the intercept of that lane of block i; zeros where there is none.
+void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> blocks, float* b);
+
+// The intercept of every lane of block i += c[i][lane]; nothing where there is none.
+void add_to_block_intercepts(Weights& w, std::span<const std::uint32_t> blocks, const float* c);
+
 // Asks for the lines that a later step over some blocks will use, a share at a time: the memory takes so many
 // requests at once and no more, and what asks for all of them waits.
 class LinesAhead {

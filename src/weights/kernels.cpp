@@ -4,12 +4,15 @@
 
 namespace truemax {
 
-void scores_of_all(const Weights& w, CsrView rows, std::span<const RowId> chosen, double* z) {
+void scores_of_all(const Weights& w, std::span<const RowView> rows, double* z) {
   const std::size_t padded = w.blocks() * kLanes;
   for (std::size_t b = 0; b < w.blocks(); ++b) {  // a block stays in the cache while all rows use it
     const TileStart start(w, b);
-    for (std::size_t i = 0; i < chosen.size(); ++i)
-      score_tile(rows, chosen[i], 1, w.block(b), start, z + i * padded + b * kLanes);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::array<std::uint64_t, 2> begin{0, rows[i].index.size()};
+      const CsrView one{begin, rows[i].index.data(), rows[i].value.data()};
+      score_tile(one, 0, 1, w.block(b), start, z + i * padded + b * kLanes);
+    }
   }
 }
 
@@ -28,13 +31,13 @@ void add_to_all(Weights& w, RowView x, const double* c) {
   }
 }
 
-void GramKernel::fill(CsrView rows, std::span<const RowId> chosen, bool with_intercept, double* gram) {
-  const std::size_t n = chosen.size();
+void GramKernel::fill(std::span<const RowView> rows, bool with_intercept, double* gram) {
+  const std::size_t n = rows.size();
   for (std::size_t i = 0; i < n; ++i) {
-    const RowView x = rows.row(chosen[i]);
+    const RowView x = rows[i];
     for (std::size_t j = 0; j < x.index.size(); ++j) dense_[x.index[j]] = x.value[j];
     for (std::size_t k = i; k < n; ++k) {
-      const RowView other = rows.row(chosen[k]);
+      const RowView other = rows[k];
       double sum = with_intercept ? 1.0 : 0.0;
       for (std::size_t j = 0; j < other.index.size(); ++j)
         sum += static_cast<double>(other.value[j]) * static_cast<double>(dense_[other.index[j]]);

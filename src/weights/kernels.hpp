@@ -103,7 +103,7 @@ inline void add(Weights& w, RowView x, std::span<const ClassId> k, const double*
 
 // All classes: z and c hold a number for each, padded to whole blocks. Scores are those of score(), bit for
 // bit.
-void scores_of_all(const Weights& w, CsrView rows, std::span<const RowId> chosen, double* z);
+void scores_of_all(const Weights& w, std::span<const RowView> rows, double* z);
 void add_to_all(Weights& w, RowView x, const double* c);
 
 // |x|^2, plus one for the intercept: the Gram matrix of one row.
@@ -118,7 +118,7 @@ inline double squared_norm(RowView x, bool with_intercept) {
 class GramKernel {
  public:
   explicit GramKernel(std::size_t features) : dense_(features) {}
-  void fill(CsrView rows, std::span<const RowId> chosen, bool with_intercept, double* gram /* [n][n] */);
+  void fill(std::span<const RowView> rows, bool with_intercept, double* gram /* [n][n] */);
 
  private:
   std::vector<float> dense_;

@@ -14,11 +14,15 @@
 
 namespace truemax {
 
+// Where a step reads and writes, found once for both.
 struct PairPlace {
   RowView x;
   float* drawn;  // Weights::lane of the drawn class
   float* label;  // and of the label: another one
 };
+inline PairPlace pair_place(Weights& w, RowView x, ClassId drawn, ClassId label) {
+  return {x, w.lane(drawn), w.lane(label)};
+}
 
 // z of both classes, without the intercept.
 void score_pairs(const PairPlace* steps, std::size_t count, double* score_drawn, double* score_label);

@@ -121,12 +121,12 @@ TEST(AllClasses, AreScoredAndMovedLikeSingleOnesOnEveryInstructionSet) {
         if (scaled) w.allow_scaling(), w.scale_class(2, 0.25), w.scale_all(0.5);
         const Csr rows = random_rows(random, 6, kFeatures, 8, 0.5);
         const std::size_t padded = w.blocks() * kLanes;
-        const std::vector<RowId> chosen{4, 0, 4};
+        const std::vector<RowView> chosen{rows.row(4), rows.row(0), rows.row(4)};
         std::vector<double> z(chosen.size() * padded), c(padded);
-        scores_of_all(w, rows.view(), chosen, z.data());
+        scores_of_all(w, chosen, z.data());
         for (std::size_t i = 0; i < chosen.size(); ++i)
           for (ClassId k = 0; k < kClasses; ++k)
-            EXPECT_EQ(z[i * padded + k], score(w, rows.row(chosen[i]), k)) << instruction_set_name(set);
+            EXPECT_EQ(z[i * padded + k], score(w, chosen[i], k)) << instruction_set_name(set);
         for (std::size_t k = 0; k < padded; ++k) c[k] = std::sin(static_cast<double>(k));
         Weights one = w.classes() > 0
                           ? random_weights(random = Engine(6), kClasses, kFeatures, intercept, 0.5)
@@ -142,14 +142,15 @@ TEST(Gram, IsTheProductsOfTheRows) {
   Engine random(7);
   const Csr rows = random_rows(random, 12, kFeatures, 15, 0.5);
   GramKernel kernel(kFeatures);
-  const std::vector<RowId> chosen{3, 3, 8, 6, 11};  // twice the same, and an empty one
+  std::vector<RowView> chosen;  // twice the same, and an empty one
+  for (const std::size_t r : {3U, 3U, 8U, 6U, 11U}) chosen.push_back(rows.row(r));
   for (int again = 0; again < 2; ++again)
     for (const bool intercept : {false, true}) {
       std::vector<double> gram(25, -1);
-      kernel.fill(rows.view(), chosen, intercept, gram.data());
+      kernel.fill(chosen, intercept, gram.data());
       for (std::size_t i = 0; i < 5; ++i)
         for (std::size_t j = 0; j < 5; ++j) {
-          const RowView a = rows.row(chosen[i]), b = rows.row(chosen[j]);
+          const RowView a = chosen[i], b = chosen[j];
           double wanted = intercept ? 1 : 0;
           for (std::size_t p = 0; p < a.index.size(); ++p)
             for (std::size_t q = 0; q < b.index.size(); ++q)

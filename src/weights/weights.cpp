@@ -100,6 +100,38 @@ void Weights::set_block(std::size_t b, std::span<const float> in) {
     for (std::size_t lane = 0; lane < lanes; ++lane) to[f * kLanes + lane] = in[lane * features_ + f];
 }
 
+void Weights::write(StateSink& to) const {
+  to.put(std::uint64_t{classes_});
+  to.put(std::uint64_t{features_});
+  to.put_array(std::span<const float>(intercept_));
+  to.put_array(std::span<const double>(scale_));
+  to.put(common_scale_);
+  to.put_array(memory());
+}
+
+void Weights::read(StateSource& from) {
+  std::uint64_t classes = 0, features = 0;
+  std::vector<float> intercept;
+  std::vector<double> scale;
+  double common = 1;
+  from.get(classes);
+  from.get(features);
+  from.get_array(intercept);
+  from.get_array(scale);
+  from.get(common);
+  const std::size_t numbers = from.length_of<float>();
+  const std::uint64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
+  if (bytes_needed(classes, features) != numbers * sizeof(float) ||
+      (!intercept.empty() && intercept.size() != padded) || (!scale.empty() && scale.size() != classes))
+    throw UserError("the saved state is cut off or damaged");
+  if (classes != classes_ || features != features_) *this = Weights(classes, features, false);
+  intercept_ = std::move(intercept);
+  scale_ = std::move(scale);
+  common_scale_ = common;
+  const std::span<float> to = memory();
+  from.read({reinterpret_cast<char*>(to.data()), to.size_bytes()});
+}
+
 double Weights::largest_weight() const {
   double most = 0;
   for (ClassId k = 0; k < classes_; ++k) {

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "core/state_stream.hpp"
 #include "core/csr.hpp"
 #include "core/huge_pages.hpp"
 #include "core/types.hpp"
@@ -39,6 +40,10 @@ class Weights {
   const float* lane(ClassId k) const { return block(k / kLanes) + k % kLanes; }
   std::span<float> intercept() { return intercept_; }  // padded to whole blocks; empty without intercept
   std::span<const float> intercept() const { return intercept_; }
+  double intercept_of(ClassId k) const {  // 0 without
+    return has_intercept() ? static_cast<double>(intercept_[k]) : 0.0;
+  }
+  std::uint64_t bytes() const { return memory().size_bytes(); }  // of the matrix
 
   void allow_scaling();
   bool scaled() const { return !scale_.empty(); }
@@ -79,6 +84,10 @@ class Weights {
     scale_ = scales.of_class;
     common_scale_ = scales.common;
   }
+
+  // All of it, bit for bit.
+  void write(StateSink& to) const;
+  void read(StateSource& from);
 
   void copy_class(ClassId k, std::span<float> out) const;  // out: D
   void set_class(ClassId k, std::span<const float> in);    // in: D

@@ -1,5 +1,7 @@
 // Steps on several threads: the order that turns keep, and whole runs with the bits of one thread.
-#include "train/block_loop.hpp"
+#include "train/block_lane.hpp"
+
+#include "data/test_access.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,11 +37,11 @@ TEST(Turns, KeepTheOrderOfStepsThatShareABlockOrARow) {
     for (std::size_t m = 0; m < members; ++m) turns.emplace_back(m, members, kBlocks);
     for (int batch = 0; batch < 300; ++batch) {
       std::vector<std::vector<std::uint32_t>> blocks(kSteps);
-      std::vector<RowId> rows(kSteps);
+      std::vector<ExampleId> rows(kSteps);
       progress.start();
       for (Turns& of_member : turns) of_member.start();
       for (std::size_t t = 0; t < kSteps; ++t) {
-        rows[t] = static_cast<RowId>(random() % kRows);
+        rows[t] = static_cast<ExampleId>(random() % kRows);
         for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
           const auto b = static_cast<std::uint32_t>(random() % kBlocks);
           if (std::find(blocks[t].begin(), blocks[t].end(), b) == blocks[t].end()) blocks[t].push_back(b);
@@ -52,7 +54,7 @@ TEST(Turns, KeepTheOrderOfStepsThatShareABlockOrARow) {
         for (std::size_t t = member; t < kSteps; t += members) {
           turns[member].wait(t, progress);
           for (const std::uint32_t b : blocks[t]) of_block[b].push_back(t);
-          of_row[rows[t]].push_back(t);
+          of_row[number_of(rows[t])].push_back(t);
           progress.done(t);
         }
       });
@@ -82,24 +84,24 @@ TrainOptions block_options(const char* draw, std::size_t threads) {
   return options;
 }
 
-TEST(BlockLoop, GivesTheBitsOfOneThreadOnSeveral) {
+TEST(BlockLane, GivesTheBitsOfOneThreadOnSeveral) {
   const Dataset data = data_of(3000, 700);
   for (const Visit visit : {Visit::random, Visit::shuffle})
     for (const double ridge : {0.0, 2.0})
       for (const bool intercept : {false, true}) {
         TrainOptions options = block_options("blocks", 1);
         options.visit = visit, options.ridge = ridge, options.intercept = intercept;
-        const TrainState one = run_epochs(data, options);
+        const RunState one = run_epochs(data, options);
         for (const std::size_t threads : {2U, 3U, 8U}) {
           options.threads = threads;
-          const TrainState several = run_epochs(data, options);
+          const RunState several = run_epochs(data, options);
           EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
           EXPECT_EQ(one.largest_weight, several.largest_weight);
         }
       }
 }
 
-TEST(BlockLoop, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
+TEST(BlockLane, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
   const Dataset many = data_of(3000, 700), few = data_of(300, 20);
   const auto useful = [](const Dataset& data, const char* draw) {
     const TrainOptions options = block_options(draw, 2);
@@ -112,63 +114,86 @@ TEST(BlockLoop, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
 
 // A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn. The
 // growth of each adds to the bound on the weights, and sums of doubles depend on their order.
-TEST(BlockLoop, GivesTheSameBitsAndTheSameBoundWhereStepsAreDeclined) {
+TEST(BlockLane, GivesTheSameBitsAndTheSameBoundWhereStepsAreDeclined) {
   Dataset data = data_of(1500, 700);
   for (std::size_t i = 0; i < data.rows.value.size(); i += 9)
     data.rows.value[i] = 3e7F * (1 + static_cast<float>(i % 7));
   for (const double ridge : {0.0, 2.0}) {
     TrainOptions options = block_options("blocks", 1);
     options.ridge = ridge;
-    const TrainState one = run_epochs(data, options);
+    const RunState one = run_epochs(data, options);
     std::size_t declined = 0;
     for (const RowState& row : one.rows) declined += pairs_are_safe(row.squared_norm) ? 0 : 1;
     ASSERT_GT(declined, 300U);
     ASSERT_LT(declined, 1200U);
     for (const std::size_t threads : {2U, 3U, 8U}) {
       options.threads = threads;
-      const TrainState several = run_epochs(data, options);
+      const RunState several = run_epochs(data, options);
       EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
       EXPECT_EQ(one.largest_weight, several.largest_weight) << threads;
     }
   }
 }
 
+// Takes no blocks, and is slow in every second step, which is another thread's.
+class Declines final : public AnyRule {
+ public:
+  const MethodInfo& info() const noexcept override { return ProxRule::kInfo; }
+  void reserve(const StepShape&) override {}
+  void step(const StepView& view, StepResult& out) noexcept override {
+    if (taken++ % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    std::fill_n(out.coefficient, view.columns, 0.0);
+    out.coefficient[view.label[0]] = 1.0 / (taken + 2);
+  }
+  bool takes_pairs() const noexcept override { return false; }
+  void step_pairs(PairSteps&, std::size_t, double) noexcept override {}
+  bool takes_blocks() const noexcept override { return true; }
+  bool step_blocks(BlockStepView&) const noexcept override { return false; }
+  double smoothing(const StepView&) const noexcept override { return 1; }
+
+  int taken = 0;  // declined steps are taken one at a time
+};
+
 // Whether a declined step is taken depends on the bound before it, which has the growth of all earlier steps
-// and of no later one, also where the thread of an earlier step is slow.
-TEST(BlockLoop, TellsADeclinedStepTheBoundThatOneThreadWouldHave) {
-  Dataset data = data_of(400, 700);
-  for (float& v : data.rows.value) v = 3e7F;  // all are declined
+// and of no later one, also where the thread of an earlier step is slow: they are taken in their order, and
+// so the sum of their growths has the same bits.
+TEST(BlockLane, TakesDeclinedStepsInOrder) {
+  const Dataset made = data_of(400, 700);
+  const DataView data(made);
   constexpr std::size_t kSteps = 100;
+  double expected = 0;
   for (const std::size_t threads : {1U, 2U, 3U}) {
     const TrainOptions options = block_options("blocks", threads);
     const auto draw = draw_for(data, options);
-    BlockLoop<ProxRule> loop(data, options, *draw, kSteps);
-    TrainState state = make_state(data, options);
+    const ProblemInfo problem = problem_of(data, options);
+    const Ridge ridge(data, options, problem, draw.get());
+    const GrowthGuard guard("prox", options.step);
+    Declines rule;
+    const LaneSetup setup{data, options, problem, ridge, guard, rule, draw.get(), kSteps};
+    BlockLane blocks(setup);
+    RunState state = make_state(data, options);
     state.largest_weight = 0.1;
     VisitOrder order(Visit::file, 1, data.size());
     order.start_epoch(0);
-    double expected = 0.1;
-    std::uint64_t next = 0;
-    loop.run(data, state, order, CounterRandom(1, Stream::draw, 0), 0, kSteps, ProxRule(options.rule, {}),
-             {.step = 1}, [&](std::uint64_t step, RowId row, double bound) -> std::optional<double> {
-               if (step % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
-               EXPECT_EQ(step, next++);
-               EXPECT_EQ(row, step);
-               EXPECT_EQ(bound, expected);
-               if (step % 10 == 3) return {};
-               const double growth = 1 / static_cast<double>(step + 3);
-               expected += growth;
-               return growth;
-             });
-    EXPECT_EQ(next, kSteps);
-    EXPECT_EQ(state.largest_weight, expected);
+    const CounterRandom random(1, Stream::draw, 0);
+    double bound = 0.1;
+    for (std::size_t t = 0; t < kSteps; ++t) {
+      const double norm = state.row(static_cast<ExampleId>(t)).squared_norm;
+      bound += 1.0 / static_cast<double>(t + 3) * std::max(1.0, std::sqrt(norm));
+    }
+    blocks.take({order, random, 0, kSteps, 1.0, 1.0}, state);
+    EXPECT_EQ(rule.taken, static_cast<int>(kSteps));
+    EXPECT_EQ(state.step, kSteps);
+    EXPECT_EQ(state.largest_weight, bound) << threads;
+    if (threads == 1) expected = state.weights.largest();
+    EXPECT_EQ(state.weights.largest(), expected) << threads;
   }
 }
 
 // A row of so large a weight that its step would leave float32, among others: the run stops, and what it
 // leaves behind does not depend on how far other threads were. One such row in each block, so that no block
 // has most of the label mass: else one thread would be used.
-TEST(BlockLoop, LeavesTheSameBitsBehindWhereAStepIsRefused) {
+TEST(BlockLane, LeavesTheSameBitsBehindWhereAStepIsRefused) {
   Dataset data = data_of(1500, 700);
   data.weight.assign(data.size(), 1.0);
   for (ClassId k = 0; k < 700; k += kLanes) {
@@ -183,23 +208,23 @@ TEST(BlockLoop, LeavesTheSameBitsBehindWhereAStepIsRefused) {
     options.step = 100, options.visit = visit;
     const auto run = [&](std::size_t threads, std::string& message) {
       options.threads = threads;
-      TrainState state = make_state(data, options);
+      RunState state = make_state(data, options);
       const std::atomic<bool> stop{false};
       try {
-        make_epoch_runner(data, options)->run(data, state, stop, {});
+        StepLoop(data, options).run(state, stop, {});
       } catch (const DivergenceError& error) {
         message = error.what();
       }
       return state;
     };
     std::string first, other;
-    const TrainState one = run(1, first);
+    const RunState one = run(1, first);
     EXPECT_NE(first.find("diverged at step "), std::string::npos) << first;
     EXPECT_GT(one.weights.largest(), 0);
     EXPECT_LE(one.weights.largest(), one.largest_weight * (1 + 1e-5));
     for (const std::size_t threads : {2U, 3U, 8U})
       for (int again = 0; again < 5; ++again) {
-        const TrainState several = run(threads, other);
+        const RunState several = run(threads, other);
         EXPECT_EQ(first, other) << threads;
         EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
         EXPECT_EQ(one.largest_weight, several.largest_weight) << threads;
@@ -207,10 +232,10 @@ TEST(BlockLoop, LeavesTheSameBitsBehindWhereAStepIsRefused) {
   }
 }
 
-// What trials of auto train on. A part has no row offsets of its own: those of `whole` must be read.
-TEST(BlockLoop, TrainsOnAPartAsOnACopyOfItsRows) {
+// What trials of auto train on.
+TEST(BlockLane, TrainsOnAPartAsOnACopyOfItsRows) {
   const Dataset whole = data_of(600, 700);
-  const Dataset part = sample_part(whole, 200, 1), copy = sample_rows(whole, 200, 1);
+  const DataView part = sample_part(whole, 200, 1), copy = copy_of(part, false);
   ASSERT_EQ(part.size(), copy.size());
   for (const std::size_t threads : {1U, 2U}) {
     const TrainOptions options = block_options("blocks", threads);

@@ -1,0 +1,91 @@
+#include "data/data_view.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace truemax {
+
+DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
+    : classes(data.classes),
+      space(data.space),
+      format(data.format),
+      statistics(data.statistics),
+      store_(data.rows.view(), owner),
+      example_row_(data.example_row),
+      label_(data.label),
+      weight_(data.weight),
+      row_weight_(data.row_weight),
+      class_weight_(data.class_weight),
+      label_begin_(data.label_begin),
+      label_set_(data.label_set),
+      owner_(std::move(owner)),
+      shared_bytes_(store_.bytes() + example_row_.size_bytes() + label_.size_bytes() + weight_.size_bytes() +
+                    row_weight_.size_bytes() + class_weight_.size_bytes() + label_begin_.size_bytes() +
+                    label_set_.size_bytes()),
+      several_examples_(!example_row_.empty()) {}
+
+DataView::DataView(const Dataset& data) : DataView(data, nullptr) {}
+
+DataView::DataView(Dataset&& data) {
+  const auto kept = std::make_shared<const Dataset>(std::move(data));
+  *this = DataView(*kept, kept);
+}
+
+std::uint64_t DataView::nonzeros() const {
+  if (!part_) return store_.nonzeros();
+  std::uint64_t count = 0;
+  for (const RowId r : part_->rows) count += store_.row(r).index.size();
+  return count;
+}
+
+double DataView::nonzeros_per_row() const {
+  return static_cast<double>(nonzeros()) / static_cast<double>(std::max<std::size_t>(row_count(), 1));
+}
+
+RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) const {
+  constexpr std::uint64_t kCopied = 1 << 19;  // non-zeros of a slice whose rows are brought together
+  const std::size_t count = std::min(most, row_count() - first);
+  if (!part_) return {*this, first, store_.view().slice(first, count)};
+  scratch.begin.assign(1, 0);
+  scratch.index.clear();
+  scratch.value.clear();
+  for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopied; ++r)
+    scratch.add(store_.row(part_->rows[first + r]));
+  return {*this, first, scratch.view()};
+}
+
+std::size_t DataView::first_example(RowId r) const {
+  if (example_row_.empty()) return std::min<std::size_t>(number_of(r), size());
+  return static_cast<std::size_t>(std::lower_bound(example_row_.begin(), example_row_.end(), r) -
+                                  example_row_.begin());
+}
+
+DataView DataView::with(std::shared_ptr<const Part> part) const {
+  DataView out = *this;
+  out.statistics = {};
+  out.example_row_ = part->example_row;
+  out.label_ = part->label;
+  out.weight_ = part->weight;
+  out.part_ = std::move(part);
+  return out;
+}
+
+std::size_t DataView::own_bytes() const {
+  if (!part_) return 0;
+  return part_->rows.size() * sizeof(RowId) + example_row_.size_bytes() + label_.size_bytes() +
+         weight_.size_bytes();
+}
+
+std::size_t bytes_of(std::span<const DataView* const> views) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    bytes += views[i]->own_bytes();
+    const auto earlier = views.first(i);
+    if (std::none_of(earlier.begin(), earlier.end(),
+                     [&](const DataView* other) { return other->shares_rows_with(*views[i]); }))
+      bytes += views[i]->shared_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace truemax

@@ -1,0 +1,179 @@
+// DataView: what training, evaluation and prediction read: a list of examples of rows in a store. A view of
+// all rows and a view of some of them look the same. Copies are cheap, and nothing large is ever copied.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "data/row_store.hpp"
+
+namespace truemax {
+
+class RowSlice;
+
+class DataView {
+ public:
+  DataView() = default;
+  // All of a data set: one that it keeps, or one that outlives it.
+  DataView(Dataset&& data);       // NOLINT(google-explicit-constructor)
+  DataView(const Dataset& data);  // NOLINT(google-explicit-constructor)
+
+  std::size_t size() const { return label_.size(); }  // N
+  IdRange<ExampleId> examples() const { return {0, size()}; }
+  RowId row_of(ExampleId i) const {
+    return example_row_.empty() ? RowId{number_of(i)} : example_row_[number_of(i)];
+  }
+  RowView x(ExampleId i) const { return store_.row(row_of(i)); }
+  ClassId label(ExampleId i) const { return label_[number_of(i)]; }
+  std::span<const ClassId> labels() const { return label_; }  // by example
+  double weight(ExampleId i) const { return weight_.empty() ? 1.0 : weight_[number_of(i)]; }
+  bool has_example_weights() const { return !weight_.empty(); }
+  void prefetch(ExampleId i) const { store_.prefetch(row_of(i)); }
+
+  // The rows of the view, also those without an example.
+  std::size_t row_count() const { return part_ ? part_->rows.size() : store_.rows(); }
+  std::uint64_t nonzeros() const;
+  double nonzeros_per_row() const;  // in the mean
+  // Rows at places first, first + 1, ... of the view, at most so many: fewer where they have many non-zeros,
+  // none at the end. `scratch` is the slice's memory where rows have to be brought together.
+  RowSlice slice(std::size_t first, std::size_t most, Csr& scratch) const;
+
+  std::span<const double> class_weights() const { return class_weight_; }  // empty: all 1
+  double weight_of_class(ClassId k) const { return class_weight_.empty() ? 1.0 : class_weight_[k]; }
+  bool has_weights() const { return !row_weight_.empty() || !class_weight_.empty(); }  // of rows or classes
+
+  std::size_t own_bytes() const;                             // of its own lists
+  std::size_t shared_bytes() const { return shared_bytes_; }  // of what views of the same rows share
+  bool shares_rows_with(const DataView& other) const { return store_ == other.store_; }
+
+  // The rows of the view for which keep(place) holds, with their examples; and the examples for which
+  // keep(example) holds, with their rows.
+  template <class Keep>
+  DataView rows_where(const Keep& keep) const;
+  template <class Keep>
+  DataView examples_where(const Keep& keep) const;
+
+  std::shared_ptr<const ClassList> classes;
+  std::shared_ptr<const FeatureSpace> space;
+  Format format = Format::automatic;  // as read
+  DataStatistics statistics;
+
+ private:
+  friend class RowSlice;
+  friend class ContentArrays;
+
+  // The lists of a view that is a part.
+  struct Part {
+    std::vector<RowId> rows;  // ascending
+    std::vector<RowId> example_row;
+    std::vector<ClassId> label;
+    std::vector<double> weight;
+  };
+
+  explicit DataView(const Dataset& data, std::shared_ptr<const Dataset> owner);
+  RowId row_at(std::size_t place) const {
+    return part_ ? part_->rows[place] : RowId{static_cast<std::uint32_t>(place)};
+  }
+  double weight_of_row(RowId r) const { return row_weight_.empty() ? 1.0 : row_weight_[number_of(r)]; }
+  std::span<const ClassId> labels_of_row(RowId r) const {
+    const std::uint64_t first = label_begin_[number_of(r)];
+    return label_set_.subspan(first, label_begin_[number_of(r) + std::size_t{1}] - first);
+  }
+  // The first example of that row or of a later one.
+  std::size_t first_example(RowId r) const;
+  DataView with(std::shared_ptr<const Part> part) const;
+
+  RowStore store_;
+  std::span<const RowId> example_row_;  // ascending; empty: example i is row i
+  std::span<const ClassId> label_;
+  std::span<const double> weight_, row_weight_, class_weight_;  // of examples, rows, classes; empty: all 1
+  std::span<const std::uint64_t> label_begin_;
+  std::span<const ClassId> label_set_;
+  std::shared_ptr<const void> owner_;  // of the arrays above
+  std::shared_ptr<const Part> part_;   // null: all rows
+  std::size_t shared_bytes_ = 0;
+  bool several_examples_ = false;  // of a row, in the data set that this is a part of
+};
+
+// Some rows of a view side by side. Row r of the slice is the view's row at place first() + r.
+class RowSlice {
+ public:
+  std::size_t first() const { return first_; }
+  std::size_t rows() const { return x_.rows(); }
+  CsrView x() const { return x_; }
+  RowId id(std::size_t r) const { return data_->row_at(first_ + r); }
+  double weight(std::size_t r) const { return data_->weight_of_row(id(r)); }
+  std::span<const ClassId> labels(std::size_t r) const { return data_->labels_of_row(id(r)); }
+  // The examples of row r, and the first of those of row r or a later one.
+  std::size_t first_example(std::size_t r) const { return data_->first_example(id(r)); }
+  IdRange<ExampleId> examples(std::size_t r, std::size_t first_example) const {
+    std::size_t end = first_example;
+    while (end < data_->size() && data_->row_of(ExampleId{static_cast<std::uint32_t>(end)}) == id(r)) ++end;
+    return {first_example, end};
+  }
+
+ private:
+  friend class DataView;
+  RowSlice(const DataView& data, std::size_t first, CsrView x) : data_(&data), first_(first), x_(x) {}
+
+  const DataView* data_;
+  std::size_t first_;
+  CsrView x_;
+};
+
+template <class Keep>
+DataView DataView::rows_where(const Keep& keep) const {
+  auto part = std::make_shared<Part>();
+  std::size_t examples = 0, example = 0;
+  for (const bool counting : {true, false}) {
+    std::size_t rows = 0;
+    example = 0;
+    for (std::size_t place = 0; place < row_count(); ++place) {
+      const RowId row = row_at(place);
+      const bool kept = keep(place);
+      if (kept) {
+        ++rows;
+        if (!counting) part->rows.push_back(row);
+      }
+      for (; example < size() && row_of(ExampleId{static_cast<std::uint32_t>(example)}) == row; ++example) {
+        if (!kept) continue;
+        if (counting) {
+          ++examples;
+          continue;
+        }
+        part->label.push_back(label_[example]);
+        part->example_row.push_back(row);
+        if (!weight_.empty()) part->weight.push_back(weight_[example]);
+      }
+    }
+    if (!counting) break;
+    part->rows.reserve(rows);
+    part->label.reserve(examples);
+    part->example_row.reserve(examples);
+    if (!weight_.empty()) part->weight.reserve(examples);
+  }
+  return with(std::move(part));
+}
+
+template <class Keep>
+DataView DataView::examples_where(const Keep& keep) const {
+  auto part = std::make_shared<Part>();
+  for (const ExampleId i : examples()) {
+    if (!keep(i)) continue;
+    const RowId row = row_of(i);
+    if (part->rows.empty() || part->rows.back() != row) part->rows.push_back(row);
+    part->example_row.push_back(row);
+    part->label.push_back(label(i));
+    if (!weight_.empty()) part->weight.push_back(weight(i));
+  }
+  return with(std::move(part));
+}
+
+// What several views take together; rows that they share count once.
+std::size_t bytes_of(std::span<const DataView* const> views);
+
+}  // namespace truemax

@@ -1,0 +1,61 @@
+// One step of the block lane: a row against whole blocks of classes. Scores, coefficients and updates are
+// vectors of 16 float32, and nothing is copied class by class.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/csr.hpp"
+#include "train/lane.hpp"
+#include "weights/blocks.hpp"
+
+namespace truemax {
+
+// A row and its blocks.
+struct BlockStep {
+  ExampleId example{};
+  RowView x;
+  ClassId label = 0;
+  double row_weight = 1;
+  std::span<const std::uint32_t> blocks;
+  const double* weights = nullptr;  // of the blocks
+};
+
+// What the steps of a batch have in common.
+struct BlockTerms {
+  double step = 0, decayed = 1;
+  double largest_weight = 0;  // RunState's, at the beginning of the batch
+};
+
+// Takes steps for one thread.
+class BlockStepper {
+ public:
+  // Memory of steps of up to so many blocks.
+  BlockStepper(const LaneSetup& setup, std::size_t most_blocks);
+
+  struct Outcome {
+    bool taken = false;  // false, and nothing done, where float32 cannot be trusted with the step
+    double growth = 0;   // no number in memory has grown by more
+  };
+  // `ahead`: lines of a later step, prefetched a part at a time between the verbs.
+  Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
+
+ private:
+  bool prepare(const BlockStep& in, const BlockTerms& terms, const RunState& state);
+  void score(const BlockStep& in, const Weights& w, LinesAhead& ahead);
+  bool solve(const BlockStep& in, const Weights& w, LinesAhead& ahead, double* growth);
+  void apply(const BlockStep& in, RunState& state);
+  void shrink(const BlockStep& in, const Weights& w);
+
+  const LaneSetup& setup_;
+  BlockStepView view_;
+  double squared_norm_ = 0;
+  std::size_t label_ = 0;      // place of the label among the lanes of the step
+  std::vector<double> norm_;   // of the blocks: what stands in place of |x|^2
+  std::vector<double> ridge_;  // of the blocks: r
+  std::vector<float> memory_;
+  float *score_ = nullptr, *coefficient_ = nullptr, *intercept_ = nullptr;  // [blocks][16], 64-byte aligned
+};
+
+}  // namespace truemax

@@ -1,0 +1,48 @@
+#include "train/fit.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace truemax {
+
+Fit::Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch,
+         const Recording* recording)
+    : epochs_(options.epochs),
+      loop_(data, options),
+      plan_(options, loop_.steps_per_epoch(), watch, recording),
+      state_(std::move(from)) {
+  plan_.continue_from(state_.plan);
+}
+
+bool Fit::used_up() const {
+  return state_.epoch >= epochs_ || plan_.used_up(state_.epoch, state_.step);
+}
+
+Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepWatch& watch) {
+  const auto reached = [&] {
+    return state_.epoch >= until.epoch ||
+           (until.clock != nullptr && until.clock->seconds_running() >= until.seconds);
+  };
+  plan_.cut_at(until.seconds, until.clock);
+  End end = End::reached;
+  try {
+    while (!reached()) {
+      const bool over = used_up(), stopped = stop.load(std::memory_order_relaxed);
+      if (over || stopped) {
+        // The clock may have gone on in between.
+        if (!reached()) end = over ? End::used_up : End::stopped;
+        break;
+      }
+      loop_.run(state_, stop, watch, &plan_);
+    }
+  } catch (const DivergenceError& error) {
+    divergence_ = error.what();
+    end = End::diverged;
+  }
+  plan_.cut_at(until.seconds, nullptr);
+  state_.plan.segments = plan_.segments();
+  return end;
+}
+
+}  // namespace truemax

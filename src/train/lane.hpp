@@ -1,0 +1,80 @@
+// A lane is a way to take steps: one row and one class, whole blocks, any rows and classes, all classes. All
+// have the same verbs: prepare (rows, classes, ridge), score, solve, apply. Scores and updates go through
+// weights/, the mathematics through a rule.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/random.hpp"
+#include "data/data_view.hpp"
+#include "draw/draw.hpp"
+#include "rule/any_rule.hpp"
+#include "train/growth.hpp"
+#include "train/options.hpp"
+#include "train/plan.hpp"
+#include "train/ridge.hpp"
+#include "train/run_state.hpp"
+#include "train/visit_order.hpp"
+
+namespace truemax {
+
+// What the lanes of a run share; it outlives them.
+struct LaneSetup {
+  const DataView& data;
+  const TrainOptions& options;
+  const ProblemInfo& problem;
+  const Ridge& ridge;
+  const GrowthGuard& guard;
+  AnyRule& rule;
+  Draw* draw;              // null: every step takes all classes
+  std::size_t most_steps;  // of a batch
+
+  bool draw_learns() const { return draw != nullptr && draw->learns(); }
+};
+
+// Consecutive steps of one epoch with one step size.
+struct Batch {
+  const VisitOrder& order;
+  const CounterRandom& random;
+  std::uint64_t first = 0;  // step of the epoch
+  std::size_t count = 0;
+  double step = 0;     // eta N
+  double decayed = 1;  // how far it has fallen since the first epoch
+
+  Batch one(std::size_t t) const { return {order, random, first + t, 1, step, decayed}; }
+};
+
+class Lane {
+ public:
+  Lane() = default;
+  virtual ~Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // Before an epoch, or the rest of one.
+  virtual void attach(RunState& /*state*/) {}
+  // What a method wants at the beginning of an epoch; false where `stop` was raised or the time is over.
+  virtual bool start_epoch(RunState& /*state*/, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
+    return true;
+  }
+  // Takes the steps of a batch, with the bits of one after the other, and adds them to state.step. Throws
+  // DivergenceError before a step that would leave float32.
+  virtual void take(const Batch& batch, RunState& state) = 0;
+};
+
+// Prefetches the memory of an example that a later step will use.
+inline void prefetch_example(const RowView& x, const RunState& state, ExampleId i) {
+  constexpr std::size_t kPerLine = 16;
+  for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
+    __builtin_prefetch(&x.index[j]);
+    __builtin_prefetch(&x.value[j]);
+  }
+  __builtin_prefetch(&state.row(i), 1);
+}
+inline void prefetch_example(const DataView& data, const RunState& state, ExampleId i) {
+  prefetch_example(data.x(i), state, i);
+}
+
+}  // namespace truemax

@@ -1,0 +1,103 @@
+#include "train/run_state.hpp"
+
+#include <span>
+#include <type_traits>
+
+namespace truemax {
+namespace {
+
+// One list of fields for both directions: an archive is called with each of them.
+template <class State, class Archive>
+void each_field(State& s, Archive& archive) {
+  archive(s.weights);
+  archive(s.rows);
+  archive(s.epoch);
+  archive(s.step);
+  archive(s.largest_weight);
+  archive(s.companion.difference);
+  archive(s.companion.log_decay);
+  archive(s.companion.touched);
+  archive(s.companion.journal);
+  archive(s.companion.journal_limit);
+  archive(s.draw_memory);
+  archive(s.norms.of_class);
+  archive(s.norms.total);
+  archive(s.norms.common);
+  archive(s.plan.seconds);
+  archive(s.plan.segments);
+  archive(s.last);
+  archive(s.patience.waited);
+  archive(s.patience.best);
+  archive(s.patience.weights);
+}
+
+class Writer {
+ public:
+  explicit Writer(StateSink& to) : to_(to) {}
+  template <class T>
+  void operator()(const T& value) {
+    to_.put(value);
+  }
+  template <class T>
+  void operator()(const std::vector<T>& values) {
+    to_.put_array(std::span<const T>(values));
+  }
+  template <class T>
+  void operator()(const std::vector<std::vector<T>>& lists) {
+    to_.put(std::uint64_t{lists.size()});
+    for (const std::vector<T>& list : lists) (*this)(list);
+  }
+  void operator()(const Weights& weights) { weights.write(to_); }
+  void operator()(const std::shared_ptr<KeptWeights>& kept) {
+    const bool there = kept != nullptr && !kept->empty();
+    to_.put(there);
+    if (there) kept->write(to_);
+  }
+
+ private:
+  StateSink& to_;
+};
+
+class Reader {
+ public:
+  explicit Reader(StateSource& from) : from_(from) {}
+  template <class T>
+  void operator()(T& value) {
+    from_.get(value);
+  }
+  template <class T>
+  void operator()(std::vector<T>& values) {
+    from_.get_array(values);
+  }
+  template <class T>
+  void operator()(std::vector<std::vector<T>>& lists) {
+    lists.resize(from_.length_of<std::uint64_t>());
+    for (std::vector<T>& list : lists) (*this)(list);
+  }
+  void operator()(Weights& weights) { weights.read(from_); }
+  void operator()(std::shared_ptr<KeptWeights>& kept) {
+    bool there = false;
+    from_.get(there);
+    if (!there) return;
+    if (kept == nullptr) kept = std::make_shared<KeptWeights>("");
+    kept->read(from_);
+  }
+
+ private:
+  StateSource& from_;
+};
+
+}  // namespace
+
+void write(const RunState& state, StateSink& to) {
+  Writer writer(to);
+  each_field(state, writer);
+}
+
+void read(RunState& state, StateSource& from) {
+  Reader reader(from);
+  each_field(state, reader);
+  for (std::vector<ExampleId>& rows : state.companion.journal) rows.reserve(state.companion.journal_limit);
+}
+
+}  // namespace truemax

@@ -1,0 +1,155 @@
+// A run can be taken apart at any step, its state written and read by another process, and ends the same.
+#include "train/run_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "data/hold_out.hpp"
+#include "draw/draw.hpp"
+#include "rule/methods.hpp"
+#include "train/fit.hpp"
+#include "train/step_shape.hpp"
+#include "train/test_support.hpp"
+#include "train/trainer.hpp"
+
+namespace truemax {
+namespace {
+
+// What another process would have of a state.
+RunState passed_on(const RunState& state) {
+  StateBuffer bytes;
+  write(state, bytes);
+  RunState out;
+  read(out, bytes);
+  EXPECT_EQ(bytes.left(), 0U);
+  return out;
+}
+
+std::vector<TrainOptions> runs_of(std::string_view method) {
+  const MethodInfo& info = find_method(method);
+  std::vector<TrainOptions> all;
+  for (const DrawInfo& draw : draws())
+    for (const std::uint64_t rows : {1U, 5U})
+      for (const double ridge : {0.0, 0.7}) {
+        TrainOptions options = options_of(std::string(method), 3, Visit::shuffle);
+        options.rows_per_step = rows;
+        options.draw = draw.name;
+        options.draws.head = 2;
+        options.draws.active = 2;
+        options.ridge = ridge;
+        options.intercept = ridge > 0;
+        options.step = info.can_diverge ? 0.005 : 0.5;
+        options.epochs = 3;
+        if (rows > info.most_rows || (rows > 1 && !draw.takes_rows) ||
+            (info.whole_set && draw.name != "uniform"))
+          continue;
+        all.push_back(options);
+      }
+  TrainOptions pairs = options_of(std::string(method), 1);
+  pairs.epochs = 3;
+  if (info.can_diverge) pairs.step = 0.005;
+  all.push_back(pairs);
+  return all;
+}
+
+// Up to so many steps of the whole run.
+void run_until(const DataView& data, TrainOptions options, std::uint64_t steps, RunState& state) {
+  options.steps = steps;
+  const std::atomic<bool> stop{false};
+  Fit fit(data, options, std::move(state));
+  EXPECT_EQ(fit.run({}, stop), Fit::End::used_up);
+  state = std::move(fit.state());
+}
+
+TEST(RunState, PassedOnAtAnyStepEndsWithTheSameBits) {
+  const Dataset made = random_data({.rows = 60, .classes = 40, .features = 15, .weights = true});
+  const DataView data(made);
+  std::mt19937_64 random(1);
+  for (const MethodInfo* info : methods())
+    for (const TrainOptions& options : runs_of(info->name)) {
+      SCOPED_TRACE(std::string(info->name) + " " + options.draw + " rows " +
+                   std::to_string(options.rows_per_step) + " ridge " + std::to_string(options.ridge));
+      const std::uint64_t all = options.epochs * steps_per_epoch(data.size(), options);
+      RunState whole = make_state(data, options);
+      run_until(data, options, all, whole);
+      RunState state = make_state(data, options);
+      for (std::uint64_t at = random() % all; at < all; at += 1 + random() % (all / 2)) {
+        run_until(data, options, at, state);
+        state = passed_on(state);
+      }
+      run_until(data, options, all, state);
+      EXPECT_EQ(bits_of(state), bits_of(whole));
+      // A bound: how its sum is grouped depends on where batches end.
+      EXPECT_NEAR(state.largest_weight, whole.largest_weight, 1e-9 * whole.largest_weight);
+    }
+}
+
+// Evaluations, patience and the best weights too.
+TEST(RunState, PassedOnBetweenEvaluationsEndsWithTheSameModelAndFigures) {
+  const Dataset made = random_data({.rows = 400, .classes = 12, .features = 10});
+  const RowSplit split = set_aside(made, 0.3, 1);
+  const TrainSets sets{split.rest, {}, split.valid};
+  TrainOptions options = options_of("implicit", 1, Visit::shuffle);
+  options.step = 30, options.decay = 1;
+  options.epochs = 40, options.eval_every = 1, options.patience = 4;
+  for (const std::string& folder : {std::string(), std::string(".")}) {
+    std::vector<StateBuffer> kept;
+    const std::atomic<bool> stop{false};
+    const auto train_from = [&](RunState& state, const std::function<void(const RunState&)>& between) {
+      Stopwatch watch;
+      watch.resume();
+      return train(sets, options, state, watch, {}, stop,
+                   {.recording = nullptr, .best_folder = folder, .between = between});
+    };
+    RunState whole = make_state(sets.data, options);
+    const TrainOutcome outcome =
+        train_from(whole, [&](const RunState& state) { write(state, kept.emplace_back()); });
+    ASSERT_TRUE(outcome.kept_best);
+    ASSERT_LT(outcome.epochs, options.epochs) << "patience ends it";
+    ASSERT_GE(kept.size(), 5U);
+    for (StateBuffer& bytes : kept) {
+      RunState state;
+      read(state, bytes);
+      const TrainOutcome again = train_from(state, {});
+      EXPECT_EQ(again.epochs, outcome.epochs);
+      EXPECT_EQ(again.last->steps, outcome.last->steps);
+      EXPECT_EQ(again.last->valid->log_loss, outcome.last->valid->log_loss);
+      EXPECT_EQ(bits_of(state), bits_of(whole));
+    }
+  }
+}
+
+TEST(RunState, RefusesBytesThatAreMissingOrMakeNoSense) {
+  const Dataset made = random_data({.rows = 20});
+  TrainOptions options = options_of("composition", 2);
+  options.epochs = 1;
+  StateBuffer whole;
+  write(run_epochs(made, options), whole);
+  std::vector<char> bytes(whole.size());
+  whole.read(bytes);
+  for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 50) {
+    StateBuffer cut;
+    cut.write(std::span(bytes).first(length));
+    RunState state;
+    EXPECT_THROW(read(state, cut), UserError) << length;
+  }
+  // Lengths of arrays beyond what is there are refused before memory is taken.
+  for (std::size_t at = 0; at + 8 < bytes.size(); at += 1 + at / 20) {
+    std::vector<char> changed = bytes;
+    for (std::size_t i = 0; i < 8; ++i) changed[at + i] = '\x7f';
+    StateBuffer buffer;
+    buffer.write(changed);
+    RunState state;
+    try {
+      read(state, buffer);  // numbers may be any
+    } catch (const UserError&) {
+    }
+  }
+}
+
+}  // namespace
+}  // namespace truemax

@@ -1,0 +1,86 @@
+#include "train/step_loop.hpp"
+
+#include <algorithm>
+
+#include "core/huge_pages.hpp"
+#include "train/all_classes_lane.hpp"
+#include "train/block_lane.hpp"
+#include "train/general_lane.hpp"
+#include "train/pair_lane.hpp"
+#include "train/problem.hpp"
+#include "train/step_shape.hpp"
+
+namespace truemax {
+namespace {
+
+const TrainOptions& checked(const TrainOptions& options) {
+  options.check();
+  return options;
+}
+
+std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
+  if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
+  if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
+  if (PairLane::takes(setup)) return std::make_unique<PairLane>(setup);
+  return std::make_unique<GeneralLane>(setup);
+}
+
+}  // namespace
+
+StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
+    : data_(data),
+      options_(checked(options)),
+      steps_(truemax::steps_per_epoch(data.size(), options)),
+      problem_(problem_of(data, options)),
+      rule_(make_rule(options.method, options.rule, problem_)),
+      draw_(draw_for(data, options)),
+      ridge_(data, options, problem_, draw_.get()),
+      guard_(rule_->info().name, options.step),
+      setup_{data_,  options_, problem_,    ridge_,
+             guard_, *rule_,   draw_.get(), steps_ahead(data, options, draw_.get())},
+      order_(options.visit, options.seed, data.size(), options.rows_per_step) {
+  rule_->reserve(step_shape(data, options, draw_.get()));
+  lane_ = make_lane(setup_);
+}
+
+StepLoop::~StepLoop() = default;
+
+bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch,
+                   StepPlan* given_plan) {
+  constexpr std::uint64_t kWatchEvery = 8192;  // steps between two calls of the watch
+  StepPlan own_plan(options_, steps_);
+  StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
+  const CounterRandom random(options_.seed, Stream::draw, state.epoch);
+  order_.start_epoch(state.epoch);
+  lane_->attach(state);
+  if (state.step == 0) {
+    tighten_bound(state);
+    if (!lane_->start_epoch(state, stop, plan)) return false;
+  }
+  std::uint64_t watched = state.step;
+  while (state.step < steps_) {
+    if (stop.load(std::memory_order_relaxed)) return false;
+    const StepPlan::Leg leg = plan.next(state.epoch, state.step);
+    if (leg.steps == 0) return false;
+    const std::uint64_t count = std::min<std::uint64_t>({batch_steps(state), steps_ - state.step, leg.steps});
+    lane_->take({order_, random, state.step, static_cast<std::size_t>(count), leg.step,
+                 leg.step / options_.step_at(0)},
+                state);
+    if (!watch || state.step - watched < kWatchEvery) continue;
+    watched = state.step;
+    watch(state.step);
+  }
+  state.step = 0;
+  ++state.epoch;
+  return true;
+}
+
+// The first touch of a huge page clears it, which takes as long as a hundred steps.
+std::size_t StepLoop::batch_steps(const RunState& state) const {
+  constexpr std::size_t kFreshSteps = 8;
+  const std::size_t pages = state.weights.bytes() / detail::kHugePage;
+  return state.epoch == 0 && state.step < pages ? std::min(setup_.most_steps, kFreshSteps)
+                                                : setup_.most_steps;
+}
+
+}  // namespace truemax

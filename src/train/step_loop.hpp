@@ -1,0 +1,46 @@
+// The step loop: visiting order, plan and stop. A lane takes the steps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "train/lane.hpp"
+
+namespace truemax {
+
+// Watches a long epoch: called every few thousand steps with the steps done; must not change the state.
+using StepWatch = std::function<void(std::uint64_t steps_done)>;
+
+class StepLoop {
+ public:
+  StepLoop(const DataView& data, const TrainOptions& options);
+  ~StepLoop();
+  StepLoop(const StepLoop&) = delete;
+  StepLoop& operator=(const StepLoop&) = delete;
+
+  // Runs the rest of the epoch state.epoch from state.step on. True when it was finished (then state.epoch
+  // has grown and state.step is 0), false when `stop` was raised or the budget of the plan is used up. Throws
+  // DivergenceError before a step that would leave float32. Without a plan: that of the options, no clock.
+  bool run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch, StepPlan* plan = nullptr);
+
+  std::uint64_t steps_per_epoch() const { return steps_; }
+
+ private:
+  std::size_t batch_steps(const RunState& state) const;
+
+  DataView data_;
+  TrainOptions options_;
+  std::uint64_t steps_;
+  ProblemInfo problem_;
+  std::unique_ptr<AnyRule> rule_;
+  std::unique_ptr<Draw> draw_;  // null: every step takes all classes
+  Ridge ridge_;
+  GrowthGuard guard_;
+  LaneSetup setup_;
+  VisitOrder order_;
+  std::unique_ptr<Lane> lane_;
+};
+
+}  // namespace truemax

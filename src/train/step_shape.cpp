@@ -1,0 +1,51 @@
+#include "train/step_shape.hpp"
+
+#include <algorithm>
+
+#include "rule/any_rule.hpp"
+#include "rule/methods.hpp"
+#include "train/commuting.hpp"
+#include "train/companion.hpp"
+#include "train/drawn_batch.hpp"
+#include "train/problem.hpp"
+#include "train/ridge.hpp"
+#include "train/step_arrays.hpp"
+
+namespace truemax {
+
+StepShape step_shape(const DataView& data, const TrainOptions& options, const Draw* draw) {
+  const std::size_t drawn = draw != nullptr ? draw->most_classes() : 0;
+  const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const std::size_t rows = std::min<std::size_t>(options.rows_per_step, data.size());
+  return {rows, drawn, draw == nullptr ? blocks * kLanes : drawn + rows};
+}
+
+std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options) {
+  return (rows + options.rows_per_step - 1) / options.rows_per_step;
+}
+
+std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const Draw* draw) {
+  if (draw != nullptr && draw->learns()) return 1;
+  constexpr double kAhead = 1 << 16, kWork = 1 << 19;
+  const auto n = static_cast<double>(options.rows_per_step);
+  const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());
+  const double nonzeros = data.nonzeros_per_row();
+  const bool gram = find_method(options.method).needs_gram;
+  const double work = n * (m + 1) * (nonzeros + 1) + (gram ? n * n * (nonzeros + n * m) : 0.0);
+  return static_cast<std::size_t>(
+      std::clamp(std::min(kAhead / (n + m), kWork / work), 1.0, static_cast<double>(kStepsAhead)));
+}
+
+std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
+  const MethodInfo& info = find_method(options.method);
+  const std::unique_ptr<Draw> draw = draw_for(data, options);
+  StepShape shape = step_shape(data, options, draw.get());
+  shape.rows = options.rows_per_step;
+  std::uint64_t bytes =
+      StepArrays::bytes(shape.rows, shape.columns) + rule_bytes(info, shape) + Ridge::bytes(data, options);
+  if (draw) bytes += DrawnBatch::bytes(steps_ahead(data, options, draw.get()), shape.rows, *draw);
+  if (info.has_companion) bytes += Companion::bytes(data);
+  return bytes;
+}
+
+}  // namespace truemax

@@ -1,0 +1,128 @@
+#include "weights/kept.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/error.hpp"
+
+namespace truemax {
+
+KeptWeights::~KeptWeights() {
+  if (file_ >= 0) close(file_);
+}
+
+void KeptWeights::fail(const char* doing, int error) const {
+  throw UserError(
+      fmt::format("{} the best model in {} failed: {}; make room there, raise --memory-limit so that it is "
+                  "kept in memory, or leave out --patience",
+                  doing, folder_, std::strerror(error)));
+}
+
+void KeptWeights::open_file(std::uint64_t bytes) {
+  // Without a name from its first moment, where the file system can do that.
+  file_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file_ < 0) {
+    std::string name = folder_ + "/.truemax-best-XXXXXX";
+    file_ = mkostemp(name.data(), O_CLOEXEC);
+    if (file_ < 0) fail("Keeping", errno);
+    unlink(name.c_str());
+  }
+  // A full disk is met now, and not after hours. Not every file system can claim space.
+  const int error = posix_fallocate(file_, 0, static_cast<off_t>(bytes));
+  if (error != 0 && error != EOPNOTSUPP && error != EINVAL && error != ENOSYS) fail("Keeping", error);
+}
+
+void KeptWeights::keep(const Weights& weights) {
+  kept_ = true;
+  classes_ = weights.classes(), features_ = weights.features();
+  intercept_.assign(weights.intercept().begin(), weights.intercept().end());
+  scales_ = weights.scales();
+  keep_numbers(weights.memory(), 0);
+}
+
+void KeptWeights::restore(Weights& weights) {
+  std::copy(intercept_.begin(), intercept_.end(), weights.intercept().begin());
+  weights.set_scales(scales_);
+  read_numbers(weights.memory(), 0);
+}
+
+// Numbers from place `at` of the matrix on.
+void KeptWeights::keep_numbers(std::span<const float> numbers, std::uint64_t at) {
+  if (folder_.empty()) {
+    if (copy_.classes() == 0) copy_ = Weights(classes_, features_, false);
+    std::copy(numbers.begin(), numbers.end(), copy_.memory().begin() + static_cast<std::ptrdiff_t>(at));
+    return;
+  }
+  if (file_ < 0) open_file(Weights::bytes_needed(classes_, features_));
+  const auto* bytes = reinterpret_cast<const char*>(numbers.data());
+  for (std::uint64_t done = 0; done < numbers.size_bytes();) {
+    const ssize_t wrote = pwrite(file_, bytes + done, numbers.size_bytes() - done,
+                                 static_cast<off_t>(at * sizeof(float) + done));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) fail("Keeping", errno);
+    done += static_cast<std::uint64_t>(wrote);
+  }
+}
+
+void KeptWeights::read_numbers(std::span<float> numbers, std::uint64_t at) const {
+  if (folder_.empty()) {
+    const auto from = copy_.memory().subspan(at, numbers.size());
+    std::copy(from.begin(), from.end(), numbers.begin());
+    return;
+  }
+  auto* bytes = reinterpret_cast<char*>(numbers.data());
+  for (std::uint64_t done = 0; done < numbers.size_bytes();) {
+    const ssize_t got = pread(file_, bytes + done, numbers.size_bytes() - done,
+                              static_cast<off_t>(at * sizeof(float) + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail("Reading", got < 0 ? errno : EIO);
+    done += static_cast<std::uint64_t>(got);
+  }
+}
+
+namespace {
+constexpr std::uint64_t kPiece = 1 << 20;  // numbers at once
+}
+
+void KeptWeights::write(StateSink& to) const {
+  to.put(classes_);
+  to.put(features_);
+  to.put_array(std::span<const float>(intercept_));
+  to.put_array(std::span<const double>(scales_.of_class));
+  to.put(scales_.common);
+  const std::uint64_t numbers = Weights::bytes_needed(classes_, features_) / sizeof(float);
+  to.put(numbers);
+  std::vector<float> piece;
+  for (std::uint64_t at = 0; at < numbers; at += kPiece) {
+    piece.resize(std::min(kPiece, numbers - at));
+    read_numbers(piece, at);
+    to.write({reinterpret_cast<const char*>(piece.data()), piece.size() * sizeof(float)});
+  }
+}
+
+void KeptWeights::read(StateSource& from) {
+  from.get(classes_);
+  from.get(features_);
+  from.get_array(intercept_);
+  from.get_array(scales_.of_class);
+  from.get(scales_.common);
+  const std::uint64_t numbers = from.length_of<float>();
+  if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_))
+    throw UserError("the saved state is cut off or damaged");
+  copy_ = Weights();
+  std::vector<float> piece;
+  for (std::uint64_t at = 0; at < numbers; at += kPiece) {
+    piece.resize(std::min(kPiece, numbers - at));
+    from.read({reinterpret_cast<char*>(piece.data()), piece.size() * sizeof(float)});
+    keep_numbers(piece, at);
+  }
+  kept_ = true;
+}
+
+}  // namespace truemax
