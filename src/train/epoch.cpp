@@ -556,9 +556,11 @@ std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options) {
 
 std::unique_ptr<EpochRunner> make_epoch_runner(const Dataset& data, const TrainOptions& options) {
   options.check();
+  TrainOptions of_rule = options;
+  of_rule.rule = rule_options(options.method, options.rule);
   std::unique_ptr<EpochRunner> runner;
   for_each_method([&]<class R>() {
-    if (R::kInfo.name == options.method) runner = std::make_unique<Runner<R>>(data, options);
+    if (&R::kInfo == &find_method(options.method)) runner = std::make_unique<Runner<R>>(data, of_rule);
   });
   return runner;
 }
