@@ -51,10 +51,10 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "softmax models with very many classes")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-    "softmax models with very many classes
- truemax trains softmax (multinomial-logit) models with ten to millions of
- classes towards the maximum-likelihood optimum. A step costs the same whatever
- the number of classes. This package has the program with its man page and bash
- completion, the C++ library, its headers and its CMake package.")
+    "truemax trains softmax (multinomial-logit) models with ten to millions of
+classes towards the maximum-likelihood optimum. A step costs the same whatever
+the number of classes. This package has the program with its man page and bash
+completion, the C++ library, its headers and its CMake package.")
 include(CPack)
