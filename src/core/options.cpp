@@ -194,7 +194,7 @@ Codec<std::vector<std::string>> list_codec(std::string value_name) {
 }
 
 template <class T>
-Codec<T> codec_or(Codec<T> base, const std::string& word, T value, bool only_word) {
+Codec<T> codec_or(const Codec<T>& base, const std::string& word, T value, bool only_word) {
   Codec<T> c = base;
   c.value_name = fmt::format("{}|{}", base.value_name, word);
   c.expects = c.range = fmt::format("{} or '{}'", base.range, word);
@@ -218,15 +218,15 @@ Codec<T> codec_or(Codec<T> base, const std::string& word, T value, bool only_wor
   return c;
 }
 
-template Codec<double> codec_or(Codec<double>, const std::string&, double, bool);
-template Codec<std::uint64_t> codec_or(Codec<std::uint64_t>, const std::string&, std::uint64_t, bool);
+template Codec<double> codec_or(const Codec<double>&, const std::string&, double, bool);
+template Codec<std::uint64_t> codec_or(const Codec<std::uint64_t>&, const std::string&, std::uint64_t, bool);
 
 void OptionTable::named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
                                std::string help, OptionTags tags) {
   std::vector<std::pair<std::string, std::string>> pairs;
   pairs.reserve(values.size());
   for (const std::string& value : values) pairs.emplace_back(value, value);
-  choice(std::move(name), field, std::move(pairs), std::move(help), std::move(tags));
+  choice(std::move(name), field, pairs, std::move(help), std::move(tags));
 }
 
 const Option* OptionTable::find(std::string_view name) const {

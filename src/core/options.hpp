@@ -90,11 +90,11 @@ Codec<std::string> text_codec(std::string value_name);
 Codec<std::vector<std::string>> list_codec(std::string value_name);
 // One of some values, each with its name.
 template <class T>
-Codec<T> choice_codec(std::vector<std::pair<std::string, T>> values);
+Codec<T> choice_codec(const std::vector<std::pair<std::string, T>>& values);
 // Values of `codec`, or `word`, which stands for `value`. The number itself is accepted too, and is what JSON
 // has, unless `only_word`.
 template <class T>
-Codec<T> codec_or(Codec<T> codec, const std::string& word, T value, bool only_word);
+Codec<T> codec_or(const Codec<T>& codec, const std::string& word, T value, bool only_word);
 
 // What "no limit" is called in every option that has one; 0 means the same.
 inline constexpr char kUnlimited[] = "unlimited";
@@ -155,9 +155,9 @@ class OptionTable {
         std::move(tags));
   }
   template <class Enum>
-  void choice(std::string name, Enum* field, std::vector<std::pair<std::string, Enum>> values,
+  void choice(std::string name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,
               std::string help, OptionTags tags = {}) {
-    add(std::move(name), field, choice_codec(std::move(values)), std::move(help), std::move(tags));
+    add(std::move(name), field, choice_codec(values), std::move(help), std::move(tags));
   }
   // A choice kept as text, its values known only at run time (methods, draws).
   void named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
@@ -165,7 +165,7 @@ class OptionTable {
 
   // The one way an option comes to be.
   template <class T>
-  void add(std::string name, T* field, Codec<T> codec, std::string help, OptionTags tags);
+  void add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags);
 
   // An option as it stands in another table; it stays bound to that table's field.
   void take(Option option) { options_.push_back(std::move(option)); }
@@ -188,7 +188,7 @@ class OptionTable {
 UserError bad_value(std::string_view name, std::string_view found, std::string_view expects);
 
 template <class T>
-void OptionTable::add(std::string name, T* field, Codec<T> codec, std::string help, OptionTags tags) {
+void OptionTable::add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags) {
   Option o;
   o.name = std::move(name);
   o.value_name = codec.value_name;
@@ -212,7 +212,7 @@ void OptionTable::add(std::string name, T* field, Codec<T> codec, std::string he
 }
 
 template <class T>
-Codec<T> choice_codec(std::vector<std::pair<std::string, T>> values) {
+Codec<T> choice_codec(const std::vector<std::pair<std::string, T>>& values) {
   Codec<T> c;
   for (const auto& value : values) {
     c.value_name += (c.words.empty() ? "" : "|") + value.first;

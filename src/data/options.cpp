@@ -18,7 +18,7 @@ void describe_format(OptionTable& table, Format* format, bool written, const std
   if (!written) values.emplace_back("auto", Format::automatic);
   for (const FormatInfo& info : formats())
     if (!written || info.is_text) values.emplace_back(info.name, info.format);
-  table.choice("format", format, std::move(values), help, {.brief = true});
+  table.choice("format", format, values, help, {.brief = true});
 }
 
 void ReadOptions::describe(OptionTable& table) {
