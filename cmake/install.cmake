@@ -1,5 +1,5 @@
-# What is installed: one shared library of all rooms but the command line, the public headers, the program, and a
-# package that find_package(truemax) finds.
+# What is installed: one shared library of all rooms but the command line, the public headers, the program with its man
+# page and bash completion, and a package that find_package(truemax) finds.
 include(CMakePackageConfigHelpers)
 
 add_library(truemax SHARED)
@@ -25,3 +25,36 @@ configure_package_config_file(cmake/truemax-config.cmake.in truemax-config.cmake
 write_basic_package_version_file(truemax-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/truemax-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/truemax-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/truemax)
+
+# The program describes itself.
+add_custom_command(OUTPUT truemax.1.gz truemax.bash
+                   COMMAND truemax_program help --man > truemax.1
+                   COMMAND gzip -9nf truemax.1
+                   COMMAND truemax_program help --completion bash > truemax.bash
+                   DEPENDS truemax_program)
+add_custom_target(truemax_pages ALL DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/truemax.1.gz
+                  ${CMAKE_CURRENT_BINARY_DIR}/truemax.bash)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/truemax.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/truemax.bash RENAME truemax
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+
+# ./dev package: one Debian package of all that is installed.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME truemax)
+set(CPACK_PACKAGE_CONTACT "truemax developers <truemax@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "softmax models with very many classes")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+    "truemax trains softmax (multinomial-logit) models with ten to millions of
+classes towards the maximum-likelihood optimum. A step costs the same whatever
+the number of classes. This package has the program with its man page and bash
+completion, the C++ library, its headers and its CMake package.")
+include(CPack)

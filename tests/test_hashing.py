@@ -120,9 +120,9 @@ class Hashing(ProgramTest):
             self.write("h" + name, hashed(parsed(self.read(name).decode(), "xmlrepository"), 16))
         found = []
         for data, test, more in (("a.txt", "t.txt", ("--hash-features", 16)), ("ha.txt", "ht.txt", ())):
-            self.fine("compare", data, "--test", test, "--methods", "implicit", "--grid", "-1:0", "--epochs", 2, "--json",
+            self.fine("compare", data, "--test", test, "--methods", "implicit", "--grid", "-1:0", "--epochs", 2, "--json-file",
                       "c.json", *more)
-            self.fine("tune", data, "--method", "implicit", "--epochs", 2, "--try", "step=0.5,1", "--json", "t.json", *more)
+            self.fine("tune", data, "--method", "implicit", "--epochs", 2, "--try", "step=0.5,1", "--json-file", "t.json", *more)
             losses = [re.findall(rb'"([a-z_]*loss[a-z_]*)": ?([-0-9.e]+)', self.read(name))
                       for name in ("c.json", "t.json")]
             self.assertTrue(losses[0] and losses[1])

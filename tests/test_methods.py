@@ -91,8 +91,8 @@ class Methods(ProgramTest):
     def test_bias_is_told(self):
         table = self.fine("methods").stdout
         biased = [line.split()[0] for line in table.split("\n\n")[0].splitlines()[2:] if line.split()[1] == "yes"]
-        self.assertEqual(biased, ["sox", "ove", "nce", "importance", "bsgd", "softplus"])
-        self.assertIn("Biased", self.fine("train", "--help").stdout)
+        self.assertEqual(biased, ["sox", "ove", "nce", "importance", "softplus"])
+        self.assertIn("softmax: sox, ove, nce, importance, softplus, bsgd.", self.fine("options").stdout)
 
 
 class Figures(ProgramTest):

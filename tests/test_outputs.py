@@ -113,11 +113,11 @@ class AtTheSameTime(Outputs):
 
     def test_a_comparison_has_the_names_of_its_results(self):
         run = subprocess.Popen([PROGRAM, "compare", self.train, "--methods", "implicit", "--grid", "0:5", "--seconds",
-                                "100", "--json", "runs.json"], cwd=self.folder, stdout=subprocess.DEVNULL)
+                                "100", "--json-file", "runs.json"], cwd=self.folder, stdout=subprocess.DEVNULL)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
         self.wait_for(lambda: os.path.exists(self.path("runs.json.part")), run)
-        for command in (["tune", self.train, "--try", "step=1,2", "--json", "runs.json"],
+        for command in (["tune", self.train, "--try", "step=1,2", "--json-file", "runs.json"],
                         ["compare", self.train, "--plot", "runs.json"]):
             result = truemax(*command, cwd=self.folder)
             self.assertEqual(result.returncode, 2, result.stderr)

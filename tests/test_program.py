@@ -415,7 +415,7 @@ class Terminal(ProgramTest):
                 result = self.fine(*arguments)
                 self.assertRegex(result.stdout, r"(?i)example")
                 self.assertRegex(result.stdout, r"(?m)^\s+(\$ )?truemax \w+")
-        text = self.fine("train", "--help").stdout
+        text = self.fine("train", "--help-all").stdout
         for name in (*CONTRACT, "model", "log", "test", "delta", "intercept", "memory-limit", "format", "split",
                      "split-column", "test-split"):
             self.assertRegex(text, rf"--{name}\b")

@@ -53,6 +53,8 @@ auto translated(Work&& work) {
 void set_options(const OptionTable& table, const Options& options) {
   for (const auto& [name, value] : options) {
     const Option* option = table.find(name);
+    if (const Option* now = table.find_former(name))
+      throw UserError("the option '" + name + "' is now called '" + now->name + "'; use that name");
     if (option == nullptr)
       throw UserError("there is no option '" + name + "' here; docs/options.md lists them");
     option->parse(value);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <optional>
-#include <sstream>
 
 #include "core/claim.hpp"
 #include "core/error.hpp"
@@ -15,24 +15,6 @@
 
 namespace truemax {
 namespace {
-
-// Breaks a help text into lines; the formatter indents them.
-std::string wrapped(const std::string& text) {
-  constexpr std::size_t kWidth = 78;
-  std::string out;
-  std::size_t column = 0;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (column > 0 && column + 1 + word.size() > kWidth) {
-      out += '\n';
-      column = 0;
-    }
-    if (column > 0) out += ' ', ++column;
-    out += word;
-    column += word.size();
-  }
-  return out;
-}
 
 std::atomic<bool> stop_requested{false};
 std::atomic<int> stop_signal{0}, stop_count{0};
@@ -53,44 +35,65 @@ extern "C" void on_end(int number) {
 
 }  // namespace
 
-void bind_options(CLI::App& command, const OptionTable& table, std::vector<std::string>* given) {
-  for (const Option& o : table.options()) {
-    const auto note = [given, name = o.name] {
-      if (given != nullptr) given->push_back(name);
-    };
-    std::string help = o.help;
-    if (!o.range.empty() && o.range.rfind("one of", 0) != 0) help += fmt::format(" Takes {}.", o.range);
-    help = wrapped(help);
-    if (o.is_switch) {
-      CLI::Option* flag = command.add_flag_function(
-          fmt::format("--{0},!--no-{0}", o.name),
-          [parse = o.parse, note](std::int64_t count) {
-            note();
-            parse(count >= 0 ? "on" : "off");
-          },
-          help);
-      flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-      continue;
-    }
-    if (o.is_list) {
-      CLI::Option* list = command.add_option_function<std::vector<std::string>>(
-          "--" + o.name,
-          [parse = o.parse, note](const std::vector<std::string>& texts) {
-            note();
-            for (const std::string& text : texts) parse(text);
-          },
-          help);
-      list->type_name(o.value_name)->allow_extra_args(false);
-      continue;
-    }
-    CLI::Option* option = command.add_option_function<std::string>(
-        "--" + o.name,
-        [parse = o.parse, note](const std::string& text) {
-          note();
-          parse(text);
-        },
-        help);
-    option->type_name(o.value_name)->default_str(o.default_value);
+std::string Command::synopsis() const {
+  std::string text = "truemax " + name;
+  for (const Argument& argument : arguments)
+    text += " " + argument.name + (argument.several != nullptr ? "..." : "");
+  return text;
+}
+
+std::vector<Command> all_commands() {
+  std::vector<Command> all;
+  all.push_back(train_command());
+  all.push_back(evaluate_command());
+  all.push_back(predict_command());
+  all.push_back(inspect_command());
+  all.push_back(generate_command());
+  all.push_back(compare_command());
+  all.push_back(tune_command());
+  all.push_back(report_command());
+  all.push_back(methods_command());
+  return all;
+}
+
+namespace {
+
+// Older versions took a file name after --json where --json-file is now. A word behind --json may also be a
+// data file: it is taken for an old spelling where it has the name or the look of JSON, or is no file.
+bool looks_like_json_file(const std::string& word) {
+  if (word.empty() || word.front() == '-') return word == "-";
+  if (word.size() > 5 && word.substr(word.size() - 5) == ".json") return true;
+  if (is_stream(word)) return false;  // nothing may be taken from a pipe
+  std::FILE* const file = std::fopen(word.c_str(), "re");
+  if (file == nullptr) return true;
+  const int first = std::fgetc(file);
+  std::fclose(file);
+  return first == '{';
+}
+
+}  // namespace
+
+void refuse_old_spellings(const Command& command, const std::vector<std::string>& words) {
+  const bool has_json_file = command.table.find("json-file") != nullptr;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].substr(0, 2) != "--") continue;
+    const std::string typed = words[i].substr(0, words[i].find('='));
+    const bool off = typed.substr(0, 5) == "--no-";
+    for (const std::string& name : {typed.substr(2), typed.substr(off ? 5 : 2)})
+      if (const Option* now = command.table.find_former(name))
+        throw UserError(fmt::format("{} has another name now; type --{}{}", typed,
+                                    off && name != typed.substr(2) ? "no-" : "", now->name));
+    if (!has_json_file || typed != "--json") continue;
+    const bool joined = typed != words[i];
+    const std::string file = joined ? words[i].substr(7) : i + 1 < words.size() ? words[i + 1] : "";
+    // Where the one data file stands before it, nothing else can be meant.
+    const bool has_data =
+        command.arguments.front().several == nullptr && i > 1 && !words[1].empty() && words[1].front() != '-';
+    const bool second = has_data && !file.empty() && file.front() != '-';
+    if (joined || second || looks_like_json_file(file))
+      throw UserError(fmt::format(
+          "--json {}: --json prints to standard output and takes no file; type --json-file {} for a file",
+          file, shell_word(file)));
   }
 }
 
@@ -117,6 +120,19 @@ void write_file(const std::string& path, const std::string& text, const char* op
   if (file != nullptr) fine = std::fclose(file) == 0 && fine;
   if (!fine)
     throw UserError(fmt::format("--{} {}: it could not be written; choose another place", option, path));
+}
+
+void describe_json(OptionTable& table, bool* json, const std::string& what) {
+  table.group("Output");
+  table.toggle("json", json, "Print JSON to standard output: " + what, {.brief = true});
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  say(stdout, "{}\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::string json_file_text(const nlohmann::ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string shell_word(const std::string& text) {

@@ -1,9 +1,8 @@
-// What the commands share: binding an option table to the command line, and where the words go.
+// What the commands share: how a command describes itself, and where the words go.
 #pragma once
 
 #include <fmt/format.h>
 
-#include <CLI/App.hpp>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -20,28 +19,53 @@ namespace truemax {
 // Exit codes that scripts can use.
 enum ExitCode { kSuccess = 0, kBug = 1, kBadInput = 2, kDiverged = 3 };
 
-// Adds every option of `table` to `command`. `given`, where not null, collects the names that were typed. The
-// table's fields must outlive the parsing.
-void bind_options(CLI::App& command, const OptionTable& table, std::vector<std::string>* given = nullptr);
-
-// Each command adds itself to the program; `exit_code` is what it leaves behind. The table is that of its
-// options.
-OptionTable add_train(CLI::App& program, int& exit_code);
-OptionTable add_evaluate(CLI::App& program, int& exit_code);
-OptionTable add_predict(CLI::App& program, int& exit_code);
-OptionTable add_inspect(CLI::App& program, int& exit_code);
-OptionTable add_generate(CLI::App& program, int& exit_code);
-OptionTable add_compare(CLI::App& program, int& exit_code);
-OptionTable add_tune(CLI::App& program, int& exit_code);
-OptionTable add_report(CLI::App& program, int& exit_code);
-void add_methods(CLI::App& program, int& exit_code);
-
-// A section of docs/options.md.
-struct OptionPage {
-  std::string title;
-  OptionTable table;
+// What is typed without a name: a file, or several of them.
+struct Argument {
+  std::string name, help;
+  std::string* one = nullptr;
+  std::vector<std::string>* several = nullptr;
 };
-void add_options(CLI::App& program, int& exit_code, const std::vector<OptionPage>& pages);
+
+// A command, described once: the parser, --help, the man page, the completion and docs/options.md read this.
+struct Command {
+  std::string name, summary;
+  std::vector<Argument> arguments;
+  OptionTable table;
+  std::string example;                        // lines that work as they are
+  std::function<int()> run;                   // the exit code
+  std::vector<std::string>* given = nullptr;  // gets the names of the options that were typed
+
+  std::string synopsis() const;  // "truemax compare DATA..."
+};
+
+// The fields that a command's options are bound to live as long as its `run`.
+Command train_command();
+Command evaluate_command();
+Command predict_command();
+Command inspect_command();
+Command generate_command();
+Command compare_command();
+Command tune_command();
+Command report_command();
+Command methods_command();
+// Those with options, in the order of the help; not 'options' itself.
+std::vector<Command> all_commands();
+
+// --help of the program and of a command; `all`: every option, under headings.
+std::string program_help(const std::vector<Command>& commands);
+std::string command_help(const Command& command, bool all);
+// What docs/options.md holds.
+std::string options_page(const std::vector<Command>& commands);
+// truemax(1), and the script that completes commands, options and their values in bash.
+std::string man_page(const std::vector<Command>& commands);
+std::string bash_completion(const std::vector<Command>& commands);
+// Words broken into lines of at most `width` columns, each after the first behind `indent`.
+std::string wrapped(const std::string& text, std::size_t width, const std::string& indent);
+extern const char* const kProgramSummary;
+extern const char* const kExitCodes;
+
+// Throws UserError with what to type now where a word of the command line is a spelling of older versions.
+void refuse_old_spellings(const Command& command, const std::vector<std::string>& words);
 
 // The whole program: parses, runs, turns errors into exit codes.
 int run_program(int argc, const char* const* argv);
@@ -68,6 +92,13 @@ void write_file(const std::string& path, const std::string& text, const char* op
 std::string shell_word(const std::string& text);
 // The words of the command line as typed; run_program sets them.
 std::vector<std::string>& typed_words();
+
+// --json, which every command that prints results has.
+void describe_json(OptionTable& table, bool* json, const std::string& what);
+// A result on standard output, on one line.
+void print_json(const nlohmann::ordered_json& json);
+// The text of a JSON file. Paths need not be UTF-8; what is not is replaced.
+std::string json_file_text(const nlohmann::ordered_json& json);
 
 // Claims the file that an option names, so that no other live run has it. Throws UserError where one has.
 // Nothing for a pipe, a device, '-' or no name.

@@ -26,39 +26,47 @@ struct CompareCommand {
   std::vector<std::string> paths, tests;
   RunOptions read;  // how the files are read
   TrainOptions common;
-  std::string methods = default_contenders(), grid = "-3:3", plot, json;
+  std::string methods = default_contenders(), grid = "-3:3", plot, json_file;
   double seconds = 0;
   std::uint64_t epochs = 0, points = 8;
   CompareBy by = CompareBy::train;
-  bool by_step = false;
+  bool by_step = false, json = false;
   std::vector<std::string> given;
 
   void describe(OptionTable& table);
 };
 
 void CompareCommand::describe(OptionTable& table) {
+  table.group("Comparison");
   table.text("methods", "LIST", &methods,
              "What to compare: method[:option=value...], separated by commas; the options are those of "
-             "'truemax train'. An entry with step=VALUE runs with that step alone.");
-  table.text("grid", "LO:HI", &grid,
-             "The steps tried: powers of ten from 10^LO to 10^HI. The best is shown.");
-  table.number(
-      "seconds", &seconds, {0, 1e6},
-      "Training time of one run, without reading and evaluation. 0: what Implicit SGD 1 x 1 takes "
-      "for 50 epochs, at least 0.15. With --schedule decay the step falls by --decay each fiftieth of it.");
-  table.count("epochs", &epochs, {0, 1e9}, "Compare at equal epochs instead of equal time. 0: equal time.");
+             "'truemax train'. An entry with step=VALUE runs with that step alone.",
+             {.brief = true});
+  table.text("grid", "LO:HI", &grid, "The steps tried: powers of ten from 10^LO to 10^HI. The best is shown.",
+             {.brief = true});
+  table.number_alias(
+      "seconds", &seconds, {0, 1e6, true}, "auto",
+      "Training time of one run, without reading and evaluation. auto: what Implicit SGD 1 x 1 takes "
+      "for 50 epochs, at least 0.15. With --schedule decay the step falls by --decay each fiftieth of it.",
+      {.brief = true});
+  table.count_alias("epochs", &epochs, {1, 1e9}, "off", "Compare at equal epochs instead of equal time.",
+                    {.brief = true});
   table.list("test", "FILE", &tests,
-             "Test data, in the format of the training data; once for each DATA, in their order.");
+             "Test data, in the format of the training data; once for each DATA, in their order.",
+             {.brief = true});
   table.choice("by", &by, {{"train", CompareBy::train}, {"test", CompareBy::test}},
                "The log-loss that chooses the best step, and that is plotted.");
   table.toggle("by-step", &by_step,
-               "Print and plot the log-loss of every step instead of that of the best along the time.");
+               "Print and plot the log-loss of every step instead of that of the best along the time.",
+               {.brief = true});
   table.count(
       "points", &points, {1, 40},
       "Evaluations along a run, each after twice as much training as the one before; 1: only its end.");
   table.text("plot", "FILE", &plot,
-             "Write the plot to this file as SVG; '-' prints it as text, as on a terminal.");
-  table.text("json", "FILE", &json, "Write all runs with their curves to this file.");
+             "Write the plot to this file as SVG; '-' prints it as text, as on a terminal.", {.brief = true});
+  describe_json(table, &json, "all runs with their curves as one object.");
+  table.text("json-file", "FILE", &json_file, "Write all runs with their curves to this file as JSON.",
+             {.brief = true});
   read.read.describe(table);
   describe_row_weights(table, &read.read.row_weights);
   describe_class_weights(table, &read.class_weights);
@@ -66,8 +74,20 @@ void CompareCommand::describe(OptionTable& table) {
   describe_max_rows(table, &read.max_rows);
   OptionTable training;
   common.describe(training);
-  table.take(training,
-             {"schedule", "decay", "visit", "intercept", "ridge", "ridge-intercept", "seed", "threads"});
+  // auto keeps its own defaults, those of --target train.
+  TrainOptions of_auto;
+  of_auto.target = Target::train;
+  of_auto.complete([](const char*) { return false; });
+  OptionTable automatic;
+  of_auto.describe(automatic);
+  for (Option option : training.options()) {
+    if (!option.tags.common) continue;
+    const std::string other = automatic.find(option.name)->default_value;
+    if (other != option.default_value) option.default_value += fmt::format(" (auto: {})", other);
+    option.tags.plain_default.clear();
+    option.tags.brief = option.tags.replay == Replay::free;  // --threads
+    table.take(std::move(option));
+  }
   describe_memory_limit(table, &read.memory_limit);
 }
 
@@ -90,7 +110,9 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   return paths;
 }
 
-void check(const CompareCommand& command) {
+void check(CompareCommand& command) {
+  OptionTable table;
+  command.describe(table);
   const auto refuse = [](std::string_view text) { throw UserError(std::string(text)); };
   if (!command.tests.empty() && command.tests.size() != command.paths.size())
     refuse(fmt::format("--test was given {}, but there are {}; give one --test for each DATA, in their order",
@@ -100,9 +122,9 @@ void check(const CompareCommand& command) {
   if (command.seconds > 0 && command.epochs > 0)
     refuse("--seconds and --epochs: runs are compared at equal time or at equal epochs; give one of them");
   if (command.paths.size() > 1)
-    for (const char* option : {"label-file", "split", "row-weights"})
-      if (std::find(command.given.begin(), command.given.end(), option) != command.given.end())
-        refuse(fmt::format("--{} belongs to one data file, but there are {}; compare them one by one", option,
+    for (const std::string& name : command.given)
+      if (table.find(name)->tags.one_file)
+        refuse(fmt::format("--{} belongs to one data file, but there are {}; compare them one by one", name,
                            command.paths.size()));
   for (std::size_t i = 0; i < command.paths.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
@@ -110,17 +132,20 @@ void check(const CompareCommand& command) {
         refuse(fmt::format("{} is named twice; name each data file once", in_quotes(command.paths[i])));
   std::vector<std::string> inputs = command.paths;
   inputs.insert(inputs.end(), command.tests.begin(), command.tests.end());
-  for (const auto& [option, path] : {std::pair("plot", command.plot), std::pair("json", command.json)}) {
+  if (command.json && command.plot == "-")
+    refuse("--json and --plot -: both go to standard output; give --plot the name of a file");
+  for (const auto& [option, path] :
+       {std::pair("plot", command.plot), std::pair("json-file", command.json_file)}) {
     if (path.empty() || (path == "-" && std::string_view(option) == "plot")) continue;
-    if (path == "-") refuse("--json takes the name of a file, not '-'; give a name");
+    if (path == "-") refuse("--json-file takes the name of a file, not '-'; type --json for standard output");
     if (!is_stream(path)) require_writable(path, 0, option);
     for (const std::string& input : inputs)
       if (input != "-" && same_file(path, input))
         refuse(fmt::format("--{} {}: this is an input; give another name", option, path));
   }
-  if (!command.json.empty() && !command.plot.empty() && command.plot != "-" &&
-      same_file(command.json, command.plot))
-    refuse(fmt::format("--json {}: the plot goes there; give another name", command.json));
+  if (!command.json_file.empty() && !command.plot.empty() && command.plot != "-" &&
+      same_file(command.json_file, command.plot))
+    refuse(fmt::format("--json-file {}: the plot goes there; give another name", command.json_file));
 }
 
 std::vector<PreparedRun> read_all(const CompareCommand& command) {
@@ -288,7 +313,7 @@ int run_compare(CompareCommand& command) {
   check(command);
   const DropClaimsOnSignal on_signal;
   const Claim plot_claim = claim_output(command.plot, "plot"),
-              json_claim = claim_output(command.json, "json");
+              json_claim = claim_output(command.json_file, "json-file");
   CompareOptions options;
   options.contenders = parse_contenders(command.methods, command.common);
   options.steps = parse_grid(command.grid);
@@ -316,20 +341,21 @@ int run_compare(CompareCommand& command) {
   line.clear();
 
   const Report report{command, options, data, result};
-  report.print();
+  if (command.json)
+    print_json(compare_json(data, options, result));
+  else
+    report.print();
   if (!command.plot.empty() && command.plot != "-") {
     std::vector<Plot> panels;
     for (std::size_t d = 0; d < data.size(); ++d) panels.push_back(report.plot(d));
     write_file(command.plot, plot_svg(panels), "plot");
-    say(stdout, "\nplot    {}\n", command.plot);
+    if (!command.json) say(stdout, "\nplot    {}\n", command.plot);
   }
-  if (!command.json.empty()) {
-    write_file(
-        command.json,
-        compare_json(data, options, result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
-            "\n",
-        "json");
-    say(stdout, "{}json    {}\n", command.plot.empty() || command.plot == "-" ? "\n" : "", command.json);
+  if (!command.json_file.empty()) {
+    write_file(command.json_file, json_file_text(compare_json(data, options, result)), "json-file");
+    if (!command.json)
+      say(stdout, "{}json    {}\n", command.plot.empty() || command.plot == "-" ? "\n" : "",
+          command.json_file);
   }
   if (result.interrupted) {
     say(stderr, "truemax: stopped after {}; what is shown is of these\n", counted(result.runs.size(), "run"));
@@ -340,24 +366,24 @@ int run_compare(CompareCommand& command) {
 
 }  // namespace
 
-OptionTable add_compare(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand(
-      "compare", "Methods beside each other at equal training time, each at its best step");
+Command compare_command() {
   auto command = std::make_shared<CompareCommand>();
-  app->add_option("DATA", command->paths, "Training data: one file or more, in one format")->required();
-  OptionTable table;
-  command->describe(table);
-  bind_options(*app, table, &command->given);
-  app->footer(
-      "Example:\n  truemax generate train.txt --rows 2000 --classes 100\n"
+  Command self;
+  self.name = "compare";
+  self.summary = "Methods beside each other at equal training time, each at its best step";
+  self.arguments = {{"DATA", "Training data: one file or more, in one format", nullptr, &command->paths}};
+  command->describe(self.table);
+  self.example =
+      "  truemax generate train.txt --rows 2000 --classes 100\n"
       "  truemax compare train.txt --methods implicit,umax:classes-per-step=5,exact --grid=-1:2 --seconds "
       "0.2 "
       "--normalize l2 --plot -\n"
       "The curves as a picture, all runs as JSON:\n"
       "  truemax compare train.txt --methods implicit,exact --grid 0:1 --seconds 0.2 --plot curves.svg "
-      "--json runs.json");
-  app->callback([command, &exit_code] { exit_code = run_compare(*command); });
-  return table;
+      "--json-file runs.json";
+  self.given = &command->given;
+  self.run = [command] { return run_compare(*command); };
+  return self;
 }
 
 }  // namespace truemax

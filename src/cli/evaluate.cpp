@@ -53,23 +53,23 @@ int run_evaluate(const EvaluateCommand& command) {
 
 }  // namespace
 
-OptionTable add_evaluate(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand(
-      "evaluate", "Log-loss, error and precision of a model on a data file, exact or estimated");
+Command evaluate_command() {
   auto command = std::make_shared<EvaluateCommand>();
-  app->add_option("MODEL", command->use.model_path, "Model file")->required();
-  app->add_option("DATA", command->use.data_path, "Data file; '-' for standard input")->required();
-  OptionTable table;
-  command->use.describe(table);
-  describe_row_weights(table, &command->use.read.row_weights);
-  describe_class_weights(table, &command->class_weights);
-  command->evaluation.describe(table);
-  table.count("seed", &command->seed, {}, "Of the rows and classes that --eval sampled draws.");
-  table.toggle("json", &command->json, "Print one JSON object.");
-  bind_options(*app, table);
-  app->footer("Example:\n  truemax evaluate model.safetensors test.txt");
-  app->callback([command, &exit_code] { exit_code = run_evaluate(*command); });
-  return table;
+  Command self;
+  self.name = "evaluate";
+  self.summary = "Log-loss, error and precision of a model on a data file, exact or estimated";
+  self.arguments = {{"MODEL", "Model file", &command->use.model_path},
+                    {"DATA", "Data file; '-' for standard input", &command->use.data_path}};
+  command->use.describe(self.table);
+  describe_row_weights(self.table, &command->use.read.row_weights);
+  describe_class_weights(self.table, &command->class_weights);
+  command->evaluation.describe(self.table);
+  self.table.group("Validation and evaluation");
+  self.table.count("seed", &command->seed, {}, "Of the rows and classes that --eval sampled draws.");
+  describe_json(self.table, &command->json, "one object.");
+  self.example = "  truemax evaluate model.safetensors test.txt";
+  self.run = [command] { return run_evaluate(*command); };
+  return self;
 }
 
 }  // namespace truemax

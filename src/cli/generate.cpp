@@ -15,6 +15,7 @@ namespace {
 struct GenerateCommand {
   GenerateOptions generate;
   std::string path, test_path;
+  bool json = false;
 };
 
 int run_generate(const GenerateCommand& command) {
@@ -26,6 +27,9 @@ int run_generate(const GenerateCommand& command) {
       (path == test_path || (path != "-" && test_path != "-" && same_file(path, test_path))))
     throw UserError(fmt::format("--test {}: the training rows go there; give another name", test_path));
   if (!test_path.empty() && test_path != "-" && !is_stream(test_path)) require_writable(test_path, 0, "test");
+  if (command.json && (path == "-" || test_path == "-"))
+    throw UserError("--json: the rows go to standard output; name a file for them, or leave --json out");
+  nlohmann::ordered_json written = nlohmann::ordered_json::array();
   // Where the rows go to standard output, nothing else may.
   std::FILE* const words = path == "-" || test_path == "-" ? stderr : stdout;
   for (const Part part : {Part::train, Part::test}) {
@@ -40,26 +44,34 @@ int run_generate(const GenerateCommand& command) {
       say(stderr, "truemax: stopped; {} was not written\n", to);
       return StopOnSignal::exit_code();
     }
-    say(words, "{}: {} rows, {} classes, {} non-zeros, {} bytes\n", to, s.rows, s.classes, s.nonzeros,
-        s.bytes);
+    if (command.json)
+      written.push_back({{"path", to},
+                         {"rows", s.rows},
+                         {"classes", s.classes},
+                         {"nonzeros", s.nonzeros},
+                         {"bytes", s.bytes}});
+    else
+      say(words, "{}: {} rows, {} classes, {} non-zeros, {} bytes\n", to, s.rows, s.classes, s.nonzeros,
+          s.bytes);
   }
+  if (command.json) print_json({{"files", written}});
   return kSuccess;
 }
 
 }  // namespace
 
-OptionTable add_generate(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand("generate", "Write a made-up data set with many classes");
+Command generate_command() {
   auto command = std::make_shared<GenerateCommand>();
-  app->add_option("OUT", command->path, "File for the training rows; '-' for standard output")->required();
-  OptionTable table;
-  command->generate.describe(table);
-  table.text("test", "FILE", &command->test_path, "File for the test rows.");
-  bind_options(*app, table);
-  app->footer(
-      "Example:\n  truemax generate train.txt --rows 50000 --classes 1000 --test test.txt --test-rows 5000");
-  app->callback([command, &exit_code] { exit_code = run_generate(*command); });
-  return table;
+  Command self;
+  self.name = "generate";
+  self.summary = "Write a made-up data set with many classes";
+  self.arguments = {{"OUT", "File for the training rows; '-' for standard output", &command->path}};
+  command->generate.describe(self.table);
+  self.table.text("test", "FILE", &command->test_path, "File for the test rows.");
+  describe_json(self.table, &command->json, "one object that says what was written.");
+  self.example = "  truemax generate train.txt --rows 50000 --classes 1000 --test test.txt --test-rows 5000";
+  self.run = [command] { return run_generate(*command); };
+  return self;
 }
 
 }  // namespace truemax

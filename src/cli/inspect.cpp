@@ -52,16 +52,16 @@ int run_inspect(const InspectCommand& command) {
 
 }  // namespace
 
-OptionTable add_inspect(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand("inspect", "What a model file holds");
+Command inspect_command() {
   auto command = std::make_shared<InspectCommand>();
-  app->add_option("MODEL", command->model_path, "Model file")->required();
-  OptionTable table;
-  table.toggle("json", &command->json, "Print the metadata as one JSON object.");
-  bind_options(*app, table);
-  app->footer("Example:\n  truemax inspect model.safetensors");
-  app->callback([command, &exit_code] { exit_code = run_inspect(*command); });
-  return table;
+  Command self;
+  self.name = "inspect";
+  self.summary = "What a model file holds";
+  self.arguments = {{"MODEL", "Model file", &command->model_path}};
+  describe_json(self.table, &command->json, "the metadata as one object.");
+  self.example = "  truemax inspect model.safetensors";
+  self.run = [command] { return run_inspect(*command); };
+  return self;
 }
 
 }  // namespace truemax

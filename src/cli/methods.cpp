@@ -1,6 +1,8 @@
 // truemax methods
 #include "rule/methods.hpp"
 
+#include <memory>
+
 #include "cli/command.hpp"
 #include "draw/draw.hpp"
 #include "report/table.hpp"
@@ -12,7 +14,34 @@ std::string limit_text(std::size_t most) {
   return most == kAnyNumber ? "any" : fmt::format("{}", most);
 }
 
-int run_methods() {
+nlohmann::json limit_json(std::size_t most) {
+  return most == kAnyNumber ? nlohmann::json() : nlohmann::json(most);
+}
+
+void print_methods_json() {
+  using Json = nlohmann::ordered_json;
+  Json json{{"methods", Json::array()}, {"aliases", Json::array()}, {"draws", Json::array()}};
+  for (const MethodInfo* info : methods())
+    json["methods"].push_back({{"name", info->name},
+                               {"description", info->description},
+                               {"biased", info->biased},
+                               {"most_rows", limit_json(info->most_rows)},
+                               {"most_classes", limit_json(info->most_classes)},
+                               {"all_classes", info->whole_set},
+                               {"cost", info->cost}});
+  for (const MethodAlias& alias : kMethodAliases)
+    json["aliases"].push_back({{"name", alias.name}, {"of", alias.of}, {"description", alias.description}});
+  for (const DrawInfo& info : draws())
+    json["draws"].push_back(
+        {{"name", info.name}, {"description", info.description}, {"memory", info.memory}});
+  print_json(json);
+}
+
+int run_methods(bool json) {
+  if (json) {
+    print_methods_json();
+    return kSuccess;
+  }
   Table table({"method", "biased", "rows (n)", "classes (m)", "cost per step"}, {4});
   Table words({"method", "what it is"}, {1});
   for (const MethodInfo* info : methods()) {
@@ -23,16 +52,24 @@ int run_methods() {
   Table draw_words({"draw", "memory", "which classes"}, {1, 2});
   for (const DrawInfo& info : draws())
     draw_words.add({std::string(info.name), std::string(info.memory), std::string(info.description)});
-  say(stdout, "{}\n{}\n{}", table.to_text(), words.to_text(), draw_words.to_text());
+  Table aliases({"alias", "of", "what it is"}, {1, 2});
+  for (const MethodAlias& alias : kMethodAliases)
+    aliases.add({std::string(alias.name), std::string(alias.of), std::string(alias.description)});
+  say(stdout, "{}\n{}\n{}\n{}", table.to_text(), words.to_text(), draw_words.to_text(), aliases.to_text());
   return kSuccess;
 }
 
 }  // namespace
 
-void add_methods(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand("methods", "The table of methods and draws");
-  app->footer("Example:\n  truemax methods");
-  app->callback([&exit_code] { exit_code = run_methods(); });
+Command methods_command() {
+  auto json = std::make_shared<bool>(false);
+  Command self;
+  self.name = "methods";
+  self.summary = "The table of methods and draws";
+  describe_json(self.table, json.get(), "methods, aliases and draws.");
+  self.example = "  truemax methods";
+  self.run = [json] { return run_methods(*json); };
+  return self;
 }
 
 }  // namespace truemax

@@ -55,26 +55,26 @@ int run_predict(const PredictCommand& command) {
 
 }  // namespace
 
-OptionTable add_predict(CLI::App& program, int& exit_code) {
-  CLI::App* app =
-      program.add_subcommand("predict", "The most probable classes of each row, with probabilities");
+Command predict_command() {
   auto command = std::make_shared<PredictCommand>();
-  app->add_option("MODEL", command->use.model_path, "Model file")->required();
-  app->add_option("DATA", command->use.data_path, "Rows, with or without labels; '-' for standard input")
-      ->required();
-  OptionTable table;
-  table.count("top", &command->top, {1, 4e9}, "Classes to print for each row.");
-  command->use.describe(table);
-  table.toggle(
-      "json", &command->json,
-      "One JSON object a row: row (from 1), classes, probabilities. Without it: one line a row, class and "
+  Command self;
+  self.name = "predict";
+  self.summary = "The most probable classes of each row, with probabilities";
+  self.arguments = {
+      {"MODEL", "Model file", &command->use.model_path},
+      {"DATA", "Rows, with or without labels; '-' for standard input", &command->use.data_path}};
+  self.table.group("Output");
+  self.table.count("top", &command->top, {1, 4e9}, "Classes to print for each row.");
+  command->use.describe(self.table);
+  describe_json(
+      self.table, &command->json,
+      "one object a row: row (from 1), classes, probabilities. Without it: one line a row, class and "
       "probability separated by tabs.");
-  bind_options(*app, table);
-  app->footer(
-      "Example:\n  truemax predict model.safetensors test.txt --top 5\n"
-      "  truemax predict model.safetensors - --top 5 --json < test.txt");
-  app->callback([command, &exit_code] { exit_code = run_predict(*command); });
-  return table;
+  self.example =
+      "  truemax predict model.safetensors test.txt --top 5\n"
+      "  truemax predict model.safetensors - --top 5 --json < test.txt";
+  self.run = [command] { return run_predict(*command); };
+  return self;
 }
 
 }  // namespace truemax

@@ -1,3 +1,4 @@
+#include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
@@ -81,47 +82,109 @@ int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
   return report(fmt::format("{}; see '{} --help'.{}", error.what(), name, hint), kBadInput);
 }
 
+void bind_options(CLI::App& app, const Command& command) {
+  for (const Argument& argument : command.arguments) {
+    if (argument.several != nullptr)
+      app.add_option(argument.name, *argument.several)->required();
+    else
+      app.add_option(argument.name, *argument.one)->required();
+  }
+  for (const Option& o : command.table.options()) {
+    const auto note = [given = command.given, name = o.name] {
+      if (given != nullptr) given->push_back(name);
+    };
+    if (o.is_switch) {
+      CLI::Option* flag = app.add_flag_function(fmt::format("--{0},!--no-{0}", o.name),
+                                                [parse = o.parse, note](std::int64_t count) {
+                                                  note();
+                                                  parse(count >= 0 ? "on" : "off");
+                                                });
+      flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    } else if (o.is_list) {
+      app.add_option_function<std::vector<std::string>>(
+             "--" + o.name,
+             [parse = o.parse, note](const std::vector<std::string>& texts) {
+               note();
+               for (const std::string& text : texts) parse(text);
+             })
+          ->allow_extra_args(false);
+    } else {
+      app.add_option_function<std::string>("--" + o.name, [parse = o.parse, note](const std::string& text) {
+        note();
+        parse(text);
+      });
+    }
+  }
+}
+
+// truemax help [COMMAND], help --man, help --completion bash. False: it stands for `words` now.
+bool help_command(const std::vector<Command>& commands, std::vector<std::string>& words) {
+  words.erase(words.begin());
+  if (!words.empty() && words.front() == "--man") {
+    say(stdout, "{}", man_page(commands));
+    return true;
+  }
+  if (!words.empty() && words.front() == "--completion") {
+    if (words.size() != 2 || words[1] != "bash")
+      throw UserError(fmt::format("--completion {}: there is completion for bash; type --completion bash",
+                                  words.size() < 2 ? "" : words[1]));
+    say(stdout, "{}", bash_completion(commands));
+    return true;
+  }
+  words.resize(std::min<std::size_t>(words.size(), 1));  // "help train" is "train --help"
+  words.emplace_back("--help");
+  return false;
+}
+
+// The help that was asked for.
+void print_help(const CLI::App& program, const std::vector<Command>& commands, bool all) {
+  const std::vector<CLI::App*> chosen = program.get_subcommands();
+  for (const Command& command : commands)
+    if (!chosen.empty() && chosen.front()->get_name() == command.name) {
+      say(stdout, "{}", command_help(command, all));
+      return;
+    }
+  say(stdout, "{}", program_help(commands));
+}
+
 int run_commands(int argc, const char* const* argv) {
-  CLI::App program(
-      "truemax trains softmax models with very many classes towards the true maximum likelihood.", "truemax");
+  CLI::App program(kProgramSummary, "truemax");
   program.set_version_flag("--version", kVersion);
+  program.set_help_all_flag("--help-all");
   program.require_subcommand(1);
-  program.footer(
-      "Example:\n  truemax generate train.txt --test test.txt --test-rows 1000\n"
-      "  truemax train train.txt --test test.txt --model model.safetensors\n"
-      "  truemax predict model.safetensors test.txt --top 5\n"
-      "'truemax COMMAND --help' tells all about a command.\n"
-      "Exit codes: 0 done, 2 bad input or option, 3 the method diverged, 130 stopped by Ctrl-C, 143 by "
-      "SIGTERM.");
-  program.get_formatter()->column_width(34);
   int exit_code = kSuccess;
-  const std::vector<OptionPage> pages{{"truemax train TRAIN", add_train(program, exit_code)},
-                                      {"truemax evaluate MODEL DATA", add_evaluate(program, exit_code)},
-                                      {"truemax predict MODEL DATA", add_predict(program, exit_code)},
-                                      {"truemax inspect MODEL", add_inspect(program, exit_code)},
-                                      {"truemax generate OUT", add_generate(program, exit_code)},
-                                      {"truemax compare DATA...", add_compare(program, exit_code)},
-                                      {"truemax tune DATA", add_tune(program, exit_code)},
-                                      {"truemax report RUN...", add_report(program, exit_code)}};
-  add_methods(program, exit_code);
-  add_options(program, exit_code, pages);
+  std::vector<Command> commands = all_commands();
+  commands.push_back(Command());
+  commands.back().name = "options";
+  commands.back().summary = "Every option of every command, as a page of Markdown";
+  commands.back().example = "  truemax options > docs/options.md";
+  commands.back().run = [] {
+    say(stdout, "{}", options_page(all_commands()));
+    return kSuccess;
+  };
+  for (const Command& command : commands) {
+    CLI::App* app = program.add_subcommand(command.name, command.summary);
+    bind_options(*app, command);
+    app->callback([&command, &exit_code] { exit_code = command.run(); });
+  }
   try {
     if (argc <= 1) {
-      say(stdout, "{}", program.help());
+      say(stdout, "{}", program_help(commands));
       return kBadInput;
     }
     std::vector<std::string> arguments(argv + 1, argv + argc);
-    if (arguments.front() == "help") {  // "help train" is "train --help"
-      arguments.erase(arguments.begin());
-      arguments.resize(std::min<std::size_t>(arguments.size(), 1));
-      arguments.emplace_back("--help");
-    }
+    if (arguments.front() == "help" && help_command(commands, arguments)) return kSuccess;
     require_command(program, arguments.front());
+    for (const Command& command : commands)
+      if (command.name == arguments.front()) refuse_old_spellings(command, arguments);
     std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
     program.parse(arguments);
     return exit_code;
   } catch (const CLI::CallForHelp&) {
-    say(stdout, "{}", program.help());
+    print_help(program, commands, false);
+    return kSuccess;
+  } catch (const CLI::CallForAllHelp&) {
+    print_help(program, commands, true);
     return kSuccess;
   } catch (const CLI::CallForVersion&) {
     say(stdout, "truemax {}\n", kVersion);

@@ -15,6 +15,7 @@ namespace {
 struct ReportCommand {
   std::vector<std::string> logs;
   std::string out;
+  bool json = false;
 };
 
 // report.html, or the first of report-2, report-3, ... that is free and that no other live process has:
@@ -43,28 +44,33 @@ int run_report(ReportCommand& command) {
   std::vector<ReportedRun> runs;
   for (const std::string& log : command.logs) runs.push_back(read_reported_run(log));
   write_file(command.out, page_html(run_page(runs)), "out");
-  say(stdout, "{}: {} {}\n", command.out, runs.size(), runs.size() == 1 ? "run" : "runs");
+  if (command.json)
+    print_json({{"page", command.out}, {"runs", runs.size()}});
+  else
+    say(stdout, "{}: {} {}\n", command.out, runs.size(), runs.size() == 1 ? "run" : "runs");
   return kSuccess;
 }
 
 }  // namespace
 
-OptionTable add_report(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand("report", "A page with tables and curves of runs, from their logs");
+Command report_command() {
   auto command = std::make_shared<ReportCommand>();
-  app->add_option("RUN", command->logs, "Run logs (JSON lines): one or more")->required();
-  OptionTable table;
-  table.text(
+  Command self;
+  self.name = "report";
+  self.summary = "A page with tables and curves of runs, from their logs";
+  self.arguments = {{"RUN", "Run logs (JSON lines): one or more", nullptr, &command->logs}};
+  self.table.group("Output");
+  self.table.text(
       "out", "FILE", &command->out,
       "Where the page goes: one HTML file that needs nothing else. Without it: report.html, or report-2 "
       "and so on where that exists.");
-  bind_options(*app, table);
-  app->footer(
-      "Example:\n  truemax train train.txt --method implicit --model none --log implicit.jsonl\n"
+  describe_json(self.table, &command->json, "one object: the page and the number of runs.");
+  self.example =
+      "  truemax train train.txt --method implicit --model none --log implicit.jsonl\n"
       "  truemax train train.txt --method umax --classes-per-step 5 --model none --log umax.jsonl\n"
-      "  truemax report implicit.jsonl umax.jsonl --out report.html");
-  app->callback([command, &exit_code] { exit_code = run_report(*command); });
-  return table;
+      "  truemax report implicit.jsonl umax.jsonl --out report.html";
+  self.run = [command] { return run_report(*command); };
+  return self;
 }
 
 }  // namespace truemax

@@ -16,7 +16,7 @@ namespace {
 
 struct TrainCommand {
   RunOptions run;
-  bool quiet = false;
+  bool quiet = false, json = false;
   std::vector<std::string> given;
 
   bool was_given(const char* name) const {
@@ -179,15 +179,46 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
         outcome.last->epoch, outcome.epochs);
 }
 
+// What --json prints.
+nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& finished) {
+  const TrainOutcome& outcome = finished.outcome;
+  const TrainOptions& o = run.options.train;
+  nlohmann::ordered_json json{{"method", o.method},
+                              {"step", o.step},
+                              {"ridge", o.ridge},
+                              {"epochs", outcome.epochs},
+                              {"steps", outcome.steps},
+                              {"train_seconds", outcome.train_seconds},
+                              {"interrupted", outcome.interrupted}};
+  if (run.automatic) json["trials"] = finished.search.trials;
+  if (!outcome.divergence.empty()) json["diverged"] = outcome.divergence;
+  if (outcome.last) {
+    if (outcome.kept_best) json["best_epoch"] = outcome.last->epoch;
+    if (outcome.last->train) json["train"] = outcome.last->train->to_json();
+    if (outcome.last->valid) json["valid"] = outcome.last->valid->to_json();
+    if (outcome.last->test) json["test"] = outcome.last->test->to_json();
+  }
+  json["model"] = finished.saved ? finished.model_path : "none";
+  json["log"] = finished.log_path;
+  return json;
+}
+
 // Options that were typed and have no effect on the method: said, not swallowed.
-std::vector<std::string> notes_of_unused(const TrainCommand& command) {
+std::vector<std::string> notes_of_unused(TrainCommand& command) {
+  OptionTable table;
+  command.run.describe(table);
   const MethodInfo& info = find_method(command.run.train.automatic() ? "prox" : command.run.train.method);
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
-    const auto users = RuleOptions::users_of(name), draw_users = DrawOptions::users_of(name);
+    const Option* option = table.find(name);
+    if (option == nullptr) continue;  // of the command alone, such as --quiet
+    const std::vector<std::string>&users = option->tags.methods, &draw_users = option->tags.draws;
     const bool chosen = command.run.train.automatic() && !command.was_given("draw");
     const std::string_view draw = chosen ? "head-blocks" : command.run.train.draw.c_str();
-    if (!users.empty() && std::find(users.begin(), users.end(), info.name) == users.end())
+    if (!users.empty() && find_alias(command.run.train.method) != nullptr)
+      notes.push_back(fmt::format("--{} has no effect on {}, whose options are fixed; it is for {}", name,
+                                  command.run.train.method, fmt::join(users, ", ")));
+    else if (!users.empty() && std::find(users.begin(), users.end(), info.name) == users.end())
       notes.push_back(
           fmt::format("--{} has no effect on {}; it is for {}", name, info.name, fmt::join(users, ", ")));
     else if (info.whole_set && (name == "draw" || !draw_users.empty()))
@@ -219,8 +250,9 @@ int run_train(TrainCommand& command) {
   PreparedRun run = prepare_run(std::move(command.run));
   run.notes.insert(run.notes.end(), unused.begin(), unused.end());
   const LabelRule labels = run.options.preprocess.labels;
-  if (!command.quiet) {
-    print_notes(run.notes);
+  const bool talks = !command.quiet && !command.json;
+  if (!command.quiet) print_notes(run.notes);
+  if (talks) {
     say(stdout, "{}", counts_text("train", run.data, labels));
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
@@ -240,11 +272,12 @@ int run_train(TrainCommand& command) {
   const FinishedRun finished = execute_run(run, observers, StopOnSignal::flag());
   progress.reset();
   const TrainOutcome& outcome = finished.outcome;
+  if (command.json) print_json(result_json(run, finished));
   if (!finished.search.finished) {
     say_stopped_search(run.options.train, finished);
     return StopOnSignal::exit_code();
   }
-  if (!command.quiet) {
+  if (talks) {
     if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run.options.train, finished));
     print_table(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
@@ -301,22 +334,25 @@ int run_train(TrainCommand& command) {
 
 }  // namespace
 
-OptionTable add_train(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand("train", "Train a model on a data file, evaluate it and save it");
+Command train_command() {
   auto command = std::make_shared<TrainCommand>();
-  app->add_option("TRAIN", command->run.train_path,
-                  "Training data: a file, '-' for standard input; gzip and zstd are recognised")
-      ->required();
-  OptionTable table;
-  command->run.describe(table);
-  table.toggle("quiet", &command->quiet, "Print nothing but errors.");
-  bind_options(*app, table, &command->given);
-  app->footer(
-      "Example:\n  truemax generate train.txt --test test.txt --test-rows 1000\n"
-      "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2 "
-      "--model model.safetensors --log run.jsonl");
-  app->callback([command, &exit_code] { exit_code = run_train(*command); });
-  return table;
+  Command self;
+  self.name = "train";
+  self.summary = "Train a model on a data file, evaluate it and save it";
+  self.arguments = {{"TRAIN", "Training data: a file, '-' for standard input; gzip and zstd are recognised",
+                     &command->run.train_path}};
+  command->run.describe(self.table);
+  self.table.group("Output");
+  self.table.toggle("quiet", &command->quiet, "Print nothing but errors.");
+  describe_json(self.table, &command->json, "the result as one object, instead of text.");
+  self.example =
+      "  truemax generate train.txt --test test.txt --test-rows 1000\n"
+      "  truemax train train.txt --test test.txt --model model.safetensors\n"
+      "Exactly one method, with nothing searched:\n"
+      "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2";
+  self.given = &command->given;
+  self.run = [command] { return run_train(*command); };
+  return self;
 }
 
 }  // namespace truemax

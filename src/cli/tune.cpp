@@ -15,7 +15,6 @@
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
 #include "train/run.hpp"
-#include "train/tried.hpp"
 
 namespace truemax {
 namespace {
@@ -27,7 +26,8 @@ struct TuneCommand {
   std::vector<std::string> tries;
   std::uint64_t random = 0;
   double subset = 0.25, valid_share = 0.1;
-  std::string valid, json;
+  std::string valid, json_file;
+  bool json = false;
   std::vector<std::string> given;
 
   void describe(OptionTable& table);
@@ -37,16 +37,22 @@ struct TuneCommand {
 };
 
 void TuneCommand::describe(OptionTable& table) {
+  table.group("Trials");
   table.list("try", "OPTION=A,B,...", &tries,
-             "Values to try of an option of 'truemax train'; several --try: all combinations.");
-  table.count("random", &random, {0, 1e4}, "Try only so many of the combinations, drawn at random; 0: all.");
+             "Values to try of an option of 'truemax train'; several --try: all combinations.",
+             {.brief = true});
+  table.count_alias("random", &random, {1, 1e4}, kUnlimited,
+                    "Try at most so many of the combinations, drawn at random.", {.brief = true});
   table.number("subset", &subset, {0, 1, true},
                "Share of the rows to try on, at least 1000 rows or all. Ridge is scaled to it, so that it "
-               "means the same for all rows.");
+               "means the same for all rows.",
+               {.brief = true});
   table.number("valid-share", &valid_share, {0, 0.9, true},
                "Share of these rows that the trials are judged by; they are not trained on.");
-  table.text("valid", "FILE", &valid, "Judge by this file instead, in the format of the training data.");
-  table.text("json", "FILE", &json, "Write all trials to this file.");
+  table.text("valid", "FILE", &valid, "Judge by this file instead, in the format of the training data.",
+             {.brief = true});
+  describe_json(table, &json, "all trials, and the command to type next, as one object.");
+  table.text("json-file", "FILE", &json_file, "Write all trials to this file as JSON.", {.brief = true});
   run.read.describe(table);
   describe_row_weights(table, &run.read.row_weights);
   describe_class_weights(table, &run.class_weights);
@@ -54,12 +60,16 @@ void TuneCommand::describe(OptionTable& table) {
   describe_max_rows(table, &run.max_rows);
   OptionTable training;
   run.train.describe(training);
-  for (const Option& option : training.options())
-    if (!is_of_whole_run(option.name)) table.take(training, {option.name});
-  table.count("epochs", &run.train.epochs, {1, 1e9}, "Epochs of the trials that go furthest.");
-  table.count(
-      "threads", &run.train.threads, {0, 4096},
-      "Trials at once, each trained on one thread; 0: as many as there are cores. Never changes a result.");
+  for (Option option : training.options()) {
+    if (!option.tags.tunable) continue;
+    // What auto would find by trials, a trial takes from the data.
+    if (option.tags.plain_default == kFoundByTrials) option.tags.plain_default = kChosenFromData;
+    table.take(std::move(option));
+  }
+  table.group("Trials");
+  table.count("epochs", &run.train.epochs, {1, 1e9}, "Epochs of the trials that go furthest.",
+              {.brief = true});
+  describe_threads(table, &run.train.threads);
   describe_memory_limit(table, &run.memory_limit);
 }
 
@@ -92,8 +102,8 @@ std::string next_command(TuneCommand& command, const Trial& winner, const std::v
     const bool always =
         option.name == "step" ||
         (automatic ? option.name == "ridge" || option.name == "epochs" : option.name == "method");
-    const bool typed =
-        command.was_given(option.name) && (option.name == "epochs" || !is_of_whole_run(option.name));
+    const bool typed = command.was_given(option.name) &&
+                       (option.name == "epochs" || option.tags.tunable || chosen == nullptr);
     if (!always && !typed && !tried(tries, option.name)) continue;
     const nlohmann::json value = chosen == nullptr ? option.to_json() : chosen->to_json();
     if (option.is_switch)
@@ -137,18 +147,20 @@ void print_result(TuneCommand& command, const TuneResult& result, const std::vec
 void check(const TuneCommand& command) {
   if (!command.valid.empty() && command.was_given("valid-share"))
     throw UserError("--valid and --valid-share: the trials are judged by one of them; give one");
-  if (command.json.empty()) return;
-  if (command.json == "-") throw UserError("--json takes the name of a file, not '-'; give a name");
-  if (!is_stream(command.json)) require_writable(command.json, 0, "json");
+  const std::string& file = command.json_file;
+  if (file.empty()) return;
+  if (file == "-")
+    throw UserError("--json-file takes the name of a file, not '-'; type --json for standard output");
+  if (!is_stream(file)) require_writable(file, 0, "json-file");
   for (const std::string& input : {command.run.train_path, command.valid})
-    if (!input.empty() && input != "-" && same_file(command.json, input))
-      throw UserError(fmt::format("--json {}: this is an input; give another name", command.json));
+    if (!input.empty() && input != "-" && same_file(file, input))
+      throw UserError(fmt::format("--json-file {}: this is an input; give another name", file));
 }
 
 int run_tune(TuneCommand& command) {
   check(command);
   const DropClaimsOnSignal on_signal;
-  const Claim claim = claim_output(command.json, "json");
+  const Claim claim = claim_output(command.json_file, "json-file");
   const std::vector<TryList> tries = parse_tries(command.tries);
   TuneOptions options;
   options.trials = make_trials(command.run.train, tries, command.random);
@@ -189,10 +201,12 @@ int run_tune(TuneCommand& command) {
   options.threads = resolve_threads(command.run.train.threads);
   options.ridge_share = static_cast<double>(part.row_count()) / rows;
   options.memory_limit = command.run.memory_limit;
-  say(stdout, "trials  {} of up to {} on {} of {}, judged by {}\n", options.trials.size(),
-      counted(options.epochs, "epoch"), part.row_count(), counted(all_rows, "row"),
-      counted(valid.row_count(), "other row"));
-  std::fflush(stdout);
+  if (!command.json) {
+    say(stdout, "trials  {} of up to {} on {} of {}, judged by {}\n", options.trials.size(),
+        counted(options.epochs, "epoch"), part.row_count(), counted(all_rows, "row"),
+        counted(valid.row_count(), "other row"));
+    std::fflush(stdout);
+  }
 
   const StopOnSignal signals;
   ProgressLine line;
@@ -208,12 +222,16 @@ int run_tune(TuneCommand& command) {
   line.clear();
   if (result.started_again)
     print_notes({"the memory does not hold all trials: those that went on started again"});
-  print_result(command, result, tries);
-  if (!command.json.empty()) {
-    write_file(command.json,
-               tune_json(result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
-               "json");
-    say(stdout, "json    {}\n", command.json);
+  if (command.json) {
+    nlohmann::ordered_json json = tune_json(result);
+    if (result.best() != nullptr) json["next"] = next_command(command, *result.best(), tries);
+    print_json(json);
+  } else {
+    print_result(command, result, tries);
+  }
+  if (!command.json_file.empty()) {
+    write_file(command.json_file, json_file_text(tune_json(result)), "json-file");
+    if (!command.json) say(stdout, "json    {}\n", command.json_file);
   }
   if (result.interrupted) {
     say(stderr, "truemax: stopped; what is shown was done until then\n");
@@ -228,21 +246,21 @@ int run_tune(TuneCommand& command) {
 
 }  // namespace
 
-OptionTable add_tune(CLI::App& program, int& exit_code) {
-  CLI::App* app = program.add_subcommand("tune", "Try values of options on a part of the data");
+Command tune_command() {
   auto command = std::make_shared<TuneCommand>();
-  app->add_option("DATA", command->run.train_path,
-                  "Training data: a file, '-' for standard input; gzip and zstd are recognised")
-      ->required();
-  OptionTable table;
-  command->describe(table);
-  bind_options(*app, table, &command->given);
-  app->footer(
-      "Example:\n  truemax generate train.txt --rows 4000 --classes 100\n"
+  Command self;
+  self.name = "tune";
+  self.summary = "Try values of options on a part of the data";
+  self.arguments = {{"DATA", "Training data: a file, '-' for standard input; gzip and zstd are recognised",
+                     &command->run.train_path}};
+  command->describe(self.table);
+  self.example =
+      "  truemax generate train.txt --rows 4000 --classes 100\n"
       "  truemax tune train.txt --try step=0.1,1,10 --try ridge=0,0.1,1 --epochs 16 --normalize l2\n"
-      "All start with an eighth of --epochs; the better half goes on with twice as many, and so on.");
-  app->callback([command, &exit_code] { exit_code = run_tune(*command); });
-  return table;
+      "All start with an eighth of --epochs; the better half goes on with twice as many, and so on.";
+  self.given = &command->given;
+  self.run = [command] { return run_tune(*command); };
+  return self;
 }
 
 }  // namespace truemax

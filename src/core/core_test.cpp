@@ -40,7 +40,7 @@ struct Sample {
   void describe(OptionTable& t) {
     t.number("step", &step, {0, 1e6, true}, "Step.");
     t.count("epochs", &epochs, {1, 100}, "Epochs.");
-    t.size("limit", &limit, "Limit.");
+    t.size_alias("limit", &limit, "free", "Limit.");
     t.toggle("intercept", &intercept, "Intercept.");
     t.text("path", "FILE", &path, "Path.");
     t.choice("order", &order, {{"random", Order::random}, {"file", Order::file}}, "Order.");
@@ -59,6 +59,8 @@ TEST(Options, ParsesWhatItSaysItTakes) {
   EXPECT_EQ(s.step, 1e-3);
   EXPECT_EQ(s.epochs, 100U);
   EXPECT_EQ(s.limit, 1536U);
+  t.find("limit")->parse("free");
+  EXPECT_EQ(s.limit, 0U);
   EXPECT_TRUE(s.intercept);
   EXPECT_EQ(s.order, Sample::Order::file);
 }
@@ -104,10 +106,69 @@ TEST(Options, OfAnotherTableStayBoundToItsFields) {
   OptionTable all, some;
   all.number("one", &one, {}, "Help.");
   all.number("two", &two, {}, "Help.");
-  some.take(all, {"two"});
+  some.take(*all.find("two"));
   EXPECT_EQ(some.find("one"), nullptr);
   some.find("two")->parse("5");
   EXPECT_EQ(two, 5);
+}
+
+TEST(Options, AWordStandsForANumber) {
+  double seconds = 0;
+  std::uint64_t steps = 7, buckets = 0;
+  OptionTable table;
+  table.number_alias("seconds", &seconds, {0, 10, true}, kUnlimited, "Help.");
+  table.count_alias("steps", &steps, {.low = 1}, kUnlimited, "Help.");
+  table.count_or("buckets", &buckets, {1, 100}, "none", 0, "Help.");
+  EXPECT_EQ(table.find("seconds")->default_value, "unlimited");
+  EXPECT_EQ(table.find("seconds")->value_name, "NUMBER|unlimited");
+  EXPECT_EQ(table.find("seconds")->words, std::vector<std::string>{"unlimited"});
+  for (const char* zero : {"unlimited", "0", "0.0"}) {
+    seconds = 5;
+    table.find("seconds")->parse(zero);
+    EXPECT_EQ(seconds, 0) << zero;
+  }
+  for (const char* zero : {"unlimited", "0"}) {
+    steps = 5;
+    table.find("steps")->parse(zero);
+    EXPECT_EQ(steps, 0U) << zero;
+  }
+  EXPECT_EQ(table.find("steps")->to_json(), nlohmann::json(0)) << "logs keep the number";
+  EXPECT_EQ(table.find("buckets")->to_json(), nlohmann::json("none"));
+  EXPECT_THROW(table.find("buckets")->parse("0"), UserError) << "the word alone";
+  for (const char* bad : {"-1", "11", "unlimite", ""})
+    EXPECT_NE(message_of([&] { table.find("seconds")->parse(bad); }).find("or 'unlimited'"),
+              std::string::npos)
+        << bad;
+  steps = 5;
+  table.find("steps")->from_json("unlimited");
+  EXPECT_EQ(steps, 0U);
+  EXPECT_THROW(table.find("steps")->from_json(-1), UserError);
+}
+
+TEST(Options, OneThatWasRenamedIsReadUnderItsFormerName) {
+  bool on = false;
+  OptionTable table;
+  table.toggle("new", &on, "Help.", {.former_name = "old"});
+  table.from_json({{"old", true}});
+  EXPECT_TRUE(on);
+  EXPECT_EQ(table.find("old"), nullptr);
+  EXPECT_EQ(table.find_former("old"), table.find("new"));
+  EXPECT_EQ(table.find_former(""), nullptr);
+  EXPECT_EQ(table.to_json().dump(), R"({"new":true})");
+}
+
+TEST(Options, SayWhoUsesThemAndTheirDefaults) {
+  double one = 1;
+  OptionTable table;
+  table.group("Heading");
+  table.number("of-methods", &one, {}, "help.", {.methods = {"umax", "nce"}});
+  table.number("of-draws", &one, {}, "help.", {.draws = {"active"}});
+  table.number("plain", &one, {0, 5}, "Help.", {.plain_default = "2"});
+  EXPECT_EQ(table.find("of-methods")->full_help(), "umax, nce: help. Takes a finite number.");
+  EXPECT_EQ(table.find("of-draws")->full_help(), "--draw active: help. Takes a finite number.");
+  EXPECT_EQ(table.find("plain")->default_text(), "2 (named methods: 1)");
+  EXPECT_EQ(table.find("of-draws")->default_text(), "1");
+  EXPECT_EQ(table.find("plain")->group, "Heading");
 }
 
 TEST(Options, GoThroughJsonAndBack) {

@@ -12,12 +12,6 @@
 namespace truemax {
 namespace {
 
-UserError bad_value(const Option& option, std::string_view found) {
-  std::string must = option.range.empty() ? option.value_name : option.range;
-  return UserError(
-      fmt::format("--{} {}: this option takes {}; see 'truemax help'", option.name, in_quotes(found), must));
-}
-
 // The whole text as a finite number; false otherwise.
 bool parse_number(std::string_view text, double* out) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
@@ -62,6 +56,13 @@ std::string number_text(double v) {
   return text;
 }
 
+bool parse_any(std::string_view text, double* out) {
+  return parse_number(text, out);
+}
+bool parse_any(std::string_view text, std::uint64_t* out) {
+  return parse_count(text, out);
+}
+
 }  // namespace
 
 std::string Range::text() const {
@@ -74,212 +75,169 @@ std::string Range::text() const {
   return "";
 }
 
-Option& OptionTable::add(std::string name, std::string value_name, std::string help) {
-  Option option;
-  option.name = std::move(name);
-  option.value_name = std::move(value_name);
-  option.help = std::move(help);
-  options_.push_back(std::move(option));
-  return options_.back();
+UserError bad_value(std::string_view name, std::string_view found, std::string_view expects) {
+  return UserError(
+      fmt::format("--{} {}: this option takes {}; see 'truemax help'", name, in_quotes(found), expects));
 }
 
-void OptionTable::number(std::string name, double* field, Range range, std::string help) {
-  Option& o = add(std::move(name), "NUMBER", std::move(help));
+std::string Option::full_help() const {
+  std::string users;
+  if (!tags.methods.empty()) users = fmt::format("{}: ", fmt::join(tags.methods, ", "));
+  if (!tags.draws.empty()) users = fmt::format("--draw {}: ", fmt::join(tags.draws, ", "));
+  return users + help + (range.empty() ? "" : fmt::format(" Takes {}.", range));
+}
+
+std::string Option::default_text() const {
+  if (tags.plain_default.empty() || tags.plain_default == default_value) return default_value;
+  return fmt::format("{} (named methods: {})", tags.plain_default, default_value);
+}
+
+Codec<double> number_codec(Range range) {
+  Codec<double> c;
   const std::string words = range.text();
-  o.range = words.empty() ? "a finite number" : "a number " + words;
-  o.default_value = number_text(*field);
-  Option named;  // for messages: just the words, so that the closure owns no copy of itself
-  named.name = o.name, named.range = o.range;
-  o.parse = [field, range, named](std::string_view text) {
+  c.value_name = "NUMBER";
+  c.expects = c.range = words.empty() ? "a finite number" : "a number " + words;
+  c.parse = [range](std::string_view text, double& out) {
     double value = 0;
-    if (!parse_number(text, &value) || !range.contains(value)) throw bad_value(named, text);
-    *field = value;
+    if (!parse_number(text, &value) || !range.contains(value)) return false;
+    return out = value, true;
   };
-  o.to_json = [field] { return nlohmann::json(*field); };
-  o.from_json = [field, range, named](const nlohmann::json& j) {
-    if (!j.is_number() || !range.contains(j.get<double>())) throw bad_value(named, j.dump());
-    *field = j.get<double>();
+  c.from_json = [range](const nlohmann::json& j, double& out) {
+    if (!j.is_number() || !range.contains(j.get<double>())) return false;
+    return out = j.get<double>(), true;
   };
+  c.to_json = [](const double& v) { return nlohmann::json(v); };
+  c.to_text = [](const double& v) { return number_text(v); };
+  return c;
 }
 
-void OptionTable::number_or(std::string name, double* field, Range range, const std::string& word,
-                            double value, std::string help) {
-  number(std::move(name), field, range, std::move(help));
-  Option& o = options_.back();
-  o.value_name = fmt::format("NUMBER|{}", word);
-  o.range += fmt::format(" or '{}'", word);
-  if (*field == value) o.default_value = word;
-  Option named;
-  named.name = o.name, named.range = o.range;
-  o.parse = [field, range, word, value, named](std::string_view text) {
-    double number = value;
-    if (text != word && (!parse_number(text, &number) || !range.contains(number)))
-      throw bad_value(named, text);
-    *field = number;
-  };
-  o.to_json = [field, word, value] {
-    return *field == value ? nlohmann::json(word) : nlohmann::json(*field);
-  };
-  o.from_json = [field, range, word, value, named](const nlohmann::json& j) {
-    const bool is_word = j.is_string() && j.get<std::string>() == word;
-    if (!is_word && (!j.is_number() || !range.contains(j.get<double>()))) throw bad_value(named, j.dump());
-    *field = is_word ? value : j.get<double>();
-  };
-}
-
-void OptionTable::count(std::string name, std::uint64_t* field, Range range, std::string help) {
-  Option& o = add(std::move(name), "COUNT", std::move(help));
+Codec<std::uint64_t> count_codec(Range range) {
+  Codec<std::uint64_t> c;
   const std::string words = range.text();
-  o.range = words.empty() ? "a whole number from 0 up" : "a whole number " + words;
-  o.default_value = fmt::format("{}", *field);
-  Option named;
-  named.name = o.name, named.range = o.range;
-  o.parse = [field, range, named](std::string_view text) {
+  c.value_name = "COUNT";
+  c.expects = c.range = words.empty() ? "a whole number from 0 up" : "a whole number " + words;
+  c.parse = [range](std::string_view text, std::uint64_t& out) {
     std::uint64_t value = 0;
-    if (!parse_count(text, &value) || !range.contains(static_cast<double>(value)))
-      throw bad_value(named, text);
-    *field = value;
+    if (!parse_count(text, &value) || !range.contains(static_cast<double>(value))) return false;
+    return out = value, true;
   };
-  o.to_json = [field] { return nlohmann::json(*field); };
-  o.from_json = [field, range, named](const nlohmann::json& j) {
-    if (!j.is_number_unsigned() || !range.contains(j.get<double>())) throw bad_value(named, j.dump());
-    *field = j.get<std::uint64_t>();
+  c.from_json = [range](const nlohmann::json& j, std::uint64_t& out) {
+    if (!j.is_number_unsigned() || !range.contains(j.get<double>())) return false;
+    return out = j.get<std::uint64_t>(), true;
   };
+  c.to_json = [](const std::uint64_t& v) { return nlohmann::json(v); };
+  c.to_text = [](const std::uint64_t& v) { return fmt::format("{}", v); };
+  return c;
 }
 
-void OptionTable::count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
-                           std::uint64_t value, std::string help) {
-  count(std::move(name), field, range, std::move(help));
-  Option& o = options_.back();
-  o.value_name = fmt::format("COUNT|{}", word);
-  o.range += fmt::format(" or '{}'", word);
-  if (*field == value) o.default_value = word;
-  Option named;
-  named.name = o.name, named.range = o.range;
-  o.parse = [field, range, word, value, named](std::string_view text) {
-    std::uint64_t count = value;
-    if (text != word && (!parse_count(text, &count) || !range.contains(static_cast<double>(count))))
-      throw bad_value(named, text);
-    *field = count;
-  };
-  o.to_json = [field, word, value] {
-    return *field == value ? nlohmann::json(word) : nlohmann::json(*field);
-  };
-  o.from_json = [field, range, word, value, named](const nlohmann::json& j) {
-    const bool is_word = j.is_string() && j.get<std::string>() == word;
-    if (!is_word && (!j.is_number_unsigned() || !range.contains(j.get<double>())))
-      throw bad_value(named, j.dump());
-    *field = is_word ? value : j.get<std::uint64_t>();
-  };
+Codec<std::uint64_t> size_codec() {
+  Codec<std::uint64_t> c = count_codec({});
+  c.value_name = "SIZE";
+  c.expects = c.range = "a size such as 500M or 16G";
+  c.parse = [](std::string_view text, std::uint64_t& out) { return parse_size(text, &out); };
+  return c;
 }
 
-void OptionTable::text(std::string name, std::string value_name, std::string* field, std::string help) {
-  Option& o = add(std::move(name), std::move(value_name), std::move(help));
-  o.default_value = *field;
-  Option named;
-  named.name = o.name, named.range = "a " + o.value_name + " that is not empty";
-  o.parse = [field, named](std::string_view text) {
-    if (text.empty()) throw bad_value(named, text);
-    *field = std::string(text);
+Codec<bool> switch_codec() {
+  Codec<bool> c;
+  c.expects = "no value, or on or off";
+  c.is_switch = true;
+  c.parse = [](std::string_view text, bool& out) {
+    const bool on = text == "on" || text == "true";
+    if (!on && text != "off" && text != "false") return false;
+    return out = on, true;
   };
-  o.to_json = [field] { return nlohmann::json(*field); };
-  o.from_json = [field, named](const nlohmann::json& j) {
-    if (!j.is_string()) throw bad_value(named, j.dump());
-    *field = j.get<std::string>();
+  c.from_json = [](const nlohmann::json& j, bool& out) {
+    if (!j.is_boolean()) return false;
+    return out = j.get<bool>(), true;
   };
+  c.to_json = [](const bool& v) { return nlohmann::json(v); };
+  c.to_text = [](const bool& v) { return v ? "on" : "off"; };
+  return c;
 }
 
-void OptionTable::list(std::string name, std::string value_name, std::vector<std::string>* field,
-                       std::string help) {
-  Option& o = add(std::move(name), std::move(value_name), std::move(help));
-  o.is_list = true;
-  Option named;
-  named.name = o.name, named.range = "a " + o.value_name + " that is not empty";
-  o.parse = [field, named](std::string_view text) {
-    if (text.empty()) throw bad_value(named, text);
-    field->emplace_back(text);
+Codec<std::string> text_codec(std::string value_name) {
+  Codec<std::string> c;
+  c.expects = "a " + value_name + " that is not empty";
+  c.value_name = std::move(value_name);
+  c.parse = [](std::string_view text, std::string& out) {
+    if (text.empty()) return false;
+    return out = text, true;
   };
-  o.to_json = [field] { return nlohmann::json(*field); };
-  o.from_json = [field, named](const nlohmann::json& j) {
+  c.from_json = [](const nlohmann::json& j, std::string& out) {
+    if (!j.is_string()) return false;
+    return out = j.get<std::string>(), true;
+  };
+  c.to_json = [](const std::string& v) { return nlohmann::json(v); };
+  c.to_text = [](const std::string& v) { return v; };
+  return c;
+}
+
+Codec<std::vector<std::string>> list_codec(std::string value_name) {
+  using List = std::vector<std::string>;
+  Codec<List> c;
+  c.expects = "a " + value_name + " that is not empty";
+  c.value_name = std::move(value_name);
+  c.is_list = true;
+  c.parse = [](std::string_view text, List& out) {
+    if (text.empty()) return false;
+    return out.emplace_back(text), true;
+  };
+  c.from_json = [](const nlohmann::json& j, List& out) {
     if (!j.is_array() || !std::all_of(j.begin(), j.end(), [](const auto& v) { return v.is_string(); }))
-      throw bad_value(named, j.dump());
-    *field = j.get<std::vector<std::string>>();
+      return false;
+    return out = j.get<List>(), true;
   };
+  c.to_json = [](const List& v) { return nlohmann::json(v); };
+  c.to_text = [](const List& v) { return fmt::format("{}", fmt::join(v, " ")); };
+  return c;
 }
 
-void OptionTable::take(const OptionTable& from, std::initializer_list<std::string_view> names) {
-  for (const Option& o : from.options_)
-    if (std::find(names.begin(), names.end(), o.name) != names.end()) options_.push_back(o);
+template <class T>
+Codec<T> codec_or(const Codec<T>& base, const std::string& word, T value, bool only_word) {
+  Codec<T> c = base;
+  c.value_name = fmt::format("{}|{}", base.value_name, word);
+  c.expects = c.range = fmt::format("{} or '{}'", base.range, word);
+  c.words.push_back(word);
+  c.parse = [base, word, value, only_word](std::string_view text, T& out) {
+    if (text == word) return out = value, true;
+    T typed{};
+    if (!only_word && parse_any(text, &typed) && typed == value) return out = value, true;
+    return base.parse(text, out);
+  };
+  c.from_json = [base, word, value, only_word](const nlohmann::json& j, T& out) {
+    const bool is_value = !only_word && j.is_number() && j.get<double>() == static_cast<double>(value);
+    if (is_value || (j.is_string() && j.get_ref<const std::string&>() == word)) return out = value, true;
+    return base.from_json(j, out);
+  };
+  c.to_text = [base, word, value](const T& v) { return v == value ? word : base.to_text(v); };
+  if (only_word)
+    c.to_json = [base, word, value](const T& v) {
+      return v == value ? nlohmann::json(word) : base.to_json(v);
+    };
+  return c;
 }
 
-void OptionTable::toggle(std::string name, bool* field, std::string help) {
-  Option& o = add(std::move(name), "", std::move(help));
-  o.is_switch = true;
-  o.default_value = *field ? "on" : "off";
-  Option named;
-  named.name = o.name, named.range = "no value, or on or off";
-  o.parse = [field, named](std::string_view text) {
-    if (text != "on" && text != "off" && text != "true" && text != "false") throw bad_value(named, text);
-    *field = text == "on" || text == "true";
-  };
-  o.to_json = [field] { return nlohmann::json(*field); };
-  o.from_json = [field, named](const nlohmann::json& j) {
-    if (!j.is_boolean()) throw bad_value(named, j.dump());
-    *field = j.get<bool>();
-  };
-}
+template Codec<double> codec_or(const Codec<double>&, const std::string&, double, bool);
+template Codec<std::uint64_t> codec_or(const Codec<std::uint64_t>&, const std::string&, std::uint64_t, bool);
 
-void OptionTable::size(std::string name, std::uint64_t* field, std::string help) {
-  Option& o = add(std::move(name), "SIZE", std::move(help));
-  o.range = "a size such as 500M or 16G";
-  o.default_value = fmt::format("{}", *field);
-  Option named;
-  named.name = o.name, named.range = o.range;
-  o.parse = [field, named](std::string_view text) {
-    if (!parse_size(text, field)) throw bad_value(named, text);
-  };
-  o.to_json = [field] { return nlohmann::json(*field); };
-  o.from_json = [field, named](const nlohmann::json& j) {
-    if (!j.is_number_unsigned()) throw bad_value(named, j.dump());
-    *field = j.get<std::uint64_t>();
-  };
-}
-
-void OptionTable::choice_by_index(const std::string& name, const std::vector<std::string>& names,
-                                  const std::function<std::size_t()>& get,
-                                  const std::function<void(std::size_t)>& set, const std::string& help) {
-  Option& o = add(name, fmt::format("{}", fmt::join(names, "|")), help);
-  o.range = "one of " + fmt::format("{}", fmt::join(names, ", "));
-  o.default_value = names.at(get());
-  Option named;
-  named.name = o.name, named.range = o.range;
-  o.parse = [names, set, named](std::string_view text) {
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end()) throw bad_value(named, text);
-    set(static_cast<std::size_t>(found - names.begin()));
-  };
-  o.to_json = [names, get] { return nlohmann::json(names.at(get())); };
-  o.from_json = [names, set, named](const nlohmann::json& j) {
-    const auto found =
-        j.is_string() ? std::find(names.begin(), names.end(), j.get<std::string>()) : names.end();
-    if (found == names.end()) throw bad_value(named, j.dump());
-    set(static_cast<std::size_t>(found - names.begin()));
-  };
-}
-
-void OptionTable::named_choice(const std::string& name, std::string* field,
-                               const std::vector<std::string>& values, const std::string& help) {
-  choice_by_index(
-      name, values,
-      [field, values] {
-        return static_cast<std::size_t>(std::find(values.begin(), values.end(), *field) - values.begin());
-      },
-      [field, values](std::size_t i) { *field = values[i]; }, help);
+void OptionTable::named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
+                               std::string help, OptionTags tags) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  pairs.reserve(values.size());
+  for (const std::string& value : values) pairs.emplace_back(value, value);
+  choice(std::move(name), field, pairs, std::move(help), std::move(tags));
 }
 
 const Option* OptionTable::find(std::string_view name) const {
   for (const Option& o : options_)
     if (o.name == name) return &o;
+  return nullptr;
+}
+
+const Option* OptionTable::find_former(std::string_view name) const {
+  for (const Option& o : options_)
+    if (!o.tags.former_name.empty() && o.tags.former_name == name) return &o;
   return nullptr;
 }
 
@@ -293,6 +251,7 @@ void OptionTable::from_json(const nlohmann::json& json) {
   if (!json.is_object()) throw UserError("options are not a JSON object; see 'truemax help'");
   for (const auto& [name, value] : json.items()) {
     const Option* option = find(name);
+    if (option == nullptr) option = find_former(name);
     if (option == nullptr)
       throw UserError(
           fmt::format("unknown option {}; see 'truemax help' for those there are", in_quotes(name)));

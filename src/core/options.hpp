@@ -1,5 +1,6 @@
-// Options, each described once: name, field with its default, range, words. Parser, --help, docs/options.md,
-// the run log and the model file all read this table.
+// Options, each described once: name, field with its default, range, words and tags. Parser, --help, man
+// page, completion, docs/options.md, the run log, the model file, compare, tune and --replay all read this
+// table.
 #pragma once
 
 #include <cstdint>
@@ -26,71 +27,213 @@ struct Range {
   std::string text() const;
 };
 
+// What becomes of an option beside --replay.
+enum class Replay {
+  logged,  // the log has it; typing it too is refused
+  free,    // changes no result: taken from the command line, never from the log
+  test,    // about the test rows: from the log, unless one of these is typed
+};
+
+// What other code asks of an option. No file but the one that describes an option knows its name.
+struct OptionTags {
+  bool brief = false;     // in --help; --help-all has all
+  bool tunable = false;   // may differ between the runs of compare and tune
+  bool common = false;    // compare: given once for all methods
+  bool one_file = false;  // belongs to one data file
+  Replay replay = Replay::logged;
+  std::vector<std::string> methods = {}, draws = {};  // those that use it; empty: any
+  std::string plain_default = {};  // of 'truemax train DATA', where a named method has another
+  std::string former_name = {};    // accepted in logs of older versions; typed, it is refused with advice
+};
+
 struct Option {
   std::string name;                             // without the dashes
   std::string value_name;                       // NUMBER, COUNT, FILE, SIZE, a|b|c, or empty for a switch
-  std::string help;                             // one sentence or two, without the default
-  std::string range;                            // in words; empty where any value of the kind will do
+  std::string help;                             // one sentence or two, without users and default
+  std::string range;                            // in words; empty where the value name says it all
   std::string default_value;                    // as it would be typed
+  std::vector<std::string> words;               // values that are words, for completion
   std::function<void(std::string_view)> parse;  // throws UserError naming the option and its range
   std::function<nlohmann::json()> to_json;
   std::function<void(const nlohmann::json&)> from_json;  // throws UserError on a value out of range
   bool is_switch = false;
   bool is_list = false;  // may be typed more than once, each adds a value
+  std::string group;     // its heading
+  OptionTags tags;
+
+  // A switch that is on by itself, so that --no-NAME is worth showing.
+  bool can_be_off() const { return is_switch && (default_value == "on" || tags.plain_default == "on"); }
+  std::string full_help() const;     // who uses it, what it does, what it takes
+  std::string default_text() const;  // "linear (named methods: decay)"; empty where there is none
 };
+
+// How values of one type are typed, shown and kept in JSON. An option is a codec bound to a field.
+template <class T>
+struct Codec {
+  std::string value_name;
+  std::string expects;               // what a value must be, for messages
+  std::string range;                 // as in Option
+  std::vector<std::string> words{};  // as in Option
+  // False leaves the value alone.
+  std::function<bool(std::string_view, T&)> parse;
+  std::function<bool(const nlohmann::json&, T&)> from_json;
+  std::function<nlohmann::json(const T&)> to_json;
+  std::function<std::string(const T&)> to_text;
+  bool is_switch = false, is_list = false;
+};
+
+Codec<double> number_codec(Range range);
+Codec<std::uint64_t> count_codec(Range range);
+Codec<std::uint64_t> size_codec();
+Codec<bool> switch_codec();
+Codec<std::string> text_codec(std::string value_name);
+Codec<std::vector<std::string>> list_codec(std::string value_name);
+// One of some values, each with its name.
+template <class T>
+Codec<T> choice_codec(const std::vector<std::pair<std::string, T>>& values);
+// Values of `codec`, or `word`, which stands for `value`. The number itself is accepted too, and is what JSON
+// has, unless `only_word`.
+template <class T>
+Codec<T> codec_or(const Codec<T>& codec, const std::string& word, T value, bool only_word);
+
+// What "no limit" is called in every option that has one; 0 means the same.
+inline constexpr char kUnlimited[] = "unlimited";
+inline constexpr char kAllCores[] = "all";  // of --threads; 0 means the same
 
 // A list of options bound to the fields of one options struct.
 class OptionTable {
  public:
-  void number(std::string name, double* field, Range range, std::string help);
+  // The heading of the options that are described next.
+  void group(std::string heading) { group_ = std::move(heading); }
+
+  void number(std::string name, double* field, Range range, std::string help, OptionTags tags = {}) {
+    add(std::move(name), field, number_codec(range), std::move(help), std::move(tags));
+  }
   // A number, or `word`, which stands for `value` outside the range.
   void number_or(std::string name, double* field, Range range, const std::string& word, double value,
-                 std::string help);
-  void count(std::string name, std::uint64_t* field, Range range, std::string help);
+                 std::string help, OptionTags tags = {}) {
+    add(std::move(name), field, codec_or(number_codec(range), word, value, true), std::move(help),
+        std::move(tags));
+  }
+  void count(std::string name, std::uint64_t* field, Range range, std::string help, OptionTags tags = {}) {
+    add(std::move(name), field, count_codec(range), std::move(help), std::move(tags));
+  }
   // A count, or `word`, which stands for `value` outside the range.
   void count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
-                std::uint64_t value, std::string help);
-  void text(std::string name, std::string value_name, std::string* field, std::string help);
+                std::uint64_t value, std::string help, OptionTags tags = {}) {
+    add(std::move(name), field, codec_or(count_codec(range), word, value, true), std::move(help),
+        std::move(tags));
+  }
+  // A number or count with a word for one of its values (0, unless said), which can be typed as well.
+  void number_alias(std::string name, double* field, Range range, const std::string& word, std::string help,
+                    OptionTags tags = {}) {
+    add(std::move(name), field, codec_or(number_codec(range), word, 0.0, false), std::move(help),
+        std::move(tags));
+  }
+  void count_alias(std::string name, std::uint64_t* field, Range range, const std::string& word,
+                   std::string help, OptionTags tags = {}, std::uint64_t value = 0) {
+    add(std::move(name), field, codec_or(count_codec(range), word, value, false), std::move(help),
+        std::move(tags));
+  }
+  void text(std::string name, std::string value_name, std::string* field, std::string help,
+            OptionTags tags = {}) {
+    add(std::move(name), field, text_codec(std::move(value_name)), std::move(help), std::move(tags));
+  }
   // May be given more than once.
-  void list(std::string name, std::string value_name, std::vector<std::string>* field, std::string help);
-  void toggle(std::string name, bool* field, std::string help);  // --name, --no-name
-  // Bytes: a number with an optional K, M, G or T (powers of 1024).
-  void size(std::string name, std::uint64_t* field, std::string help);
-
+  void list(std::string name, std::string value_name, std::vector<std::string>* field, std::string help,
+            OptionTags tags = {}) {
+    add(std::move(name), field, list_codec(std::move(value_name)), std::move(help), std::move(tags));
+  }
+  // --name, --no-name
+  void toggle(std::string name, bool* field, std::string help, OptionTags tags = {}) {
+    add(std::move(name), field, switch_codec(), std::move(help), std::move(tags));
+  }
+  // Bytes: a number with an optional K, M, G or T (powers of 1024); `word` stands for 0.
+  void size_alias(std::string name, std::uint64_t* field, const std::string& word, std::string help,
+                  OptionTags tags = {}) {
+    add(std::move(name), field, codec_or<std::uint64_t>(size_codec(), word, 0, false), std::move(help),
+        std::move(tags));
+  }
   template <class Enum>
-  void choice(const std::string& name, Enum* field,
-              std::initializer_list<std::pair<const char*, Enum>> values, const std::string& help) {
-    std::vector<std::string> names;
-    std::vector<Enum> of;
-    for (const auto& [n, v] : values) names.emplace_back(n), of.push_back(v);
-    choice_by_index(
-        name, names,
-        [field, of] {
-          for (std::size_t i = 0; i < of.size(); ++i)
-            if (of[i] == *field) return i;
-          return of.size();
-        },
-        [field, of](std::size_t i) { *field = of[i]; }, help);
+  void choice(std::string name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,
+              std::string help, OptionTags tags = {}) {
+    add(std::move(name), field, choice_codec(values), std::move(help), std::move(tags));
   }
   // A choice kept as text, its values known only at run time (methods, draws).
-  void named_choice(const std::string& name, std::string* field, const std::vector<std::string>& values,
-                    const std::string& help);
+  void named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
+                    std::string help, OptionTags tags = {});
 
-  // The options of these names, as they stand in another table; they stay bound to its fields.
-  void take(const OptionTable& from, std::initializer_list<std::string_view> names);
+  // The one way an option comes to be.
+  template <class T>
+  void add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags);
+
+  // An option as it stands in another table; it stays bound to that table's field.
+  void take(Option option) { options_.push_back(std::move(option)); }
 
   const std::vector<Option>& options() const { return options_; }
   const Option* find(std::string_view name) const;
+  // The option that had this name in older versions; null where none had.
+  const Option* find_former(std::string_view name) const;
   nlohmann::ordered_json to_json() const;  // in the order of the table
-  // Reads the options that are in `json`; names it does not know are an error, missing ones keep their value.
+  // Reads the options that are in `json`, also under former names; names it does not know are an error,
+  // missing ones keep their value.
   void from_json(const nlohmann::json& json);
 
  private:
-  void choice_by_index(const std::string& name, const std::vector<std::string>& names,
-                       const std::function<std::size_t()>& get, const std::function<void(std::size_t)>& set,
-                       const std::string& help);
-  Option& add(std::string name, std::string value_name, std::string help);
   std::vector<Option> options_;
+  std::string group_;
 };
+
+// "--name 'found': this option takes ...": what a value that is refused is told.
+UserError bad_value(std::string_view name, std::string_view found, std::string_view expects);
+
+template <class T>
+void OptionTable::add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags) {
+  Option o;
+  o.name = std::move(name);
+  o.value_name = codec.value_name;
+  o.help = std::move(help);
+  o.range = codec.range;
+  o.default_value = codec.to_text(*field);
+  o.words = codec.words;
+  o.is_switch = codec.is_switch;
+  o.is_list = codec.is_list;
+  o.group = group_;
+  o.tags = std::move(tags);
+  o.parse = [field, name = o.name, parse = codec.parse, expects = codec.expects](std::string_view text) {
+    if (!parse(text, *field)) throw bad_value(name, text, expects);
+  };
+  o.to_json = [field, to_json = codec.to_json] { return to_json(*field); };
+  o.from_json = [field, name = o.name, from_json = codec.from_json,
+                 expects = codec.expects](const nlohmann::json& j) {
+    if (!from_json(j, *field)) throw bad_value(name, j.dump(), expects);
+  };
+  options_.push_back(std::move(o));
+}
+
+template <class T>
+Codec<T> choice_codec(const std::vector<std::pair<std::string, T>>& values) {
+  Codec<T> c;
+  for (const auto& value : values) {
+    c.value_name += (c.words.empty() ? "" : "|") + value.first;
+    c.expects += (c.words.empty() ? "one of " : ", ") + value.first;
+    c.words.push_back(value.first);
+  }
+  c.parse = [values](std::string_view text, T& out) {
+    for (const auto& [name, value] : values)
+      if (name == text) return out = value, true;
+    return false;
+  };
+  c.from_json = [parse = c.parse](const nlohmann::json& j, T& out) {
+    return j.is_string() && parse(j.get_ref<const std::string&>(), out);
+  };
+  c.to_text = [values](const T& of) -> std::string {
+    for (const auto& [name, value] : values)
+      if (value == of) return name;
+    throw std::logic_error("an option has a value that is none of its choices");
+  };
+  c.to_json = [to_text = c.to_text](const T& of) { return nlohmann::json(to_text(of)); };
+  return c;
+}
 
 }  // namespace truemax

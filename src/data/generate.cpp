@@ -16,6 +16,7 @@
 #include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "core/random.hpp"
+#include "data/formats.hpp"
 #include "data/input.hpp"
 #include "data/sniff.hpp"
 #include "data/zipf.hpp"
@@ -186,7 +187,7 @@ class Generator {
 };
 
 void check(const GenerateOptions& options) {
-  if (options.format == Format::idx || options.format == Format::npy || options.format == Format::automatic)
+  if (options.format == Format::automatic || !find_format(options.format).is_text)
     throw UserError(
         fmt::format("--format {}: only text can be generated; choose xmlrepository, lshtc, libsvm or "
                     "fasttext",
@@ -216,6 +217,7 @@ struct Chunk {
 
 void GenerateOptions::describe(OptionTable& table) {
   constexpr double kMost = 4294967294.0;  // ids have 32 bits
+  table.group("Rows");
   table.count("rows", &rows, {.low = 1, .high = kMost}, "Training rows.");
   table.count("test-rows", &test_rows, {.low = 0, .high = kMost},
               "Test rows, drawn from the same classes and features.");
@@ -230,12 +232,7 @@ void GenerateOptions::describe(OptionTable& table) {
       "separability", &separability, {.low = 0, .high = 1},
       "Share of a row's features that come from the features of its class; the rest is common to all.");
   table.count("seed", &seed, {.low = 0}, "The same seed gives the same bytes.");
-  table.choice("format", &format,
-               {{"xmlrepository", Format::xmlrepository},
-                {"lshtc", Format::lshtc},
-                {"libsvm", Format::libsvm},
-                {"fasttext", Format::fasttext}},
-               "Format of the files written.");
+  describe_format(table, &format, true, "Format of the files written.");
 }
 
 namespace {

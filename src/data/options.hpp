@@ -14,7 +14,7 @@ enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, idx, npy 
 enum class LabelRule { first, all };
 enum class Normalize { none, l2 };
 
-const char* format_name(Format format);
+const char* format_name(Format format);  // "auto", or as in the table of data/formats.hpp
 
 // Where rows come from. One per file read.
 struct ReadOptions {
@@ -50,6 +50,8 @@ struct PreprocessOptions {
 };
 
 // Options that several commands have.
+// --format; `written`: only those that can be written.
+void describe_format(OptionTable& table, Format* format, bool written, const std::string& help);
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows);
 void describe_row_weights(OptionTable& table, std::string* row_weights);
 void describe_class_weights(OptionTable& table, std::string* class_weights);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
+#include "data/formats.hpp"
 #include "data/generate.hpp"
 
 namespace truemax {
@@ -18,11 +21,19 @@ void set(Options& options, const char* name, const char* value) {
 
 TEST(DataOptions, AreSetByTheirNames) {
   ReadOptions read;
-  for (const Format format : {Format::automatic, Format::xmlrepository, Format::lshtc, Format::libsvm,
-                              Format::fasttext, Format::idx, Format::npy}) {
-    set(read, "format", format_name(format));
-    EXPECT_EQ(read.format, format);
+  set(read, "format", "libsvm");
+  set(read, "format", "auto");
+  EXPECT_EQ(read.format, Format::automatic);
+  EXPECT_EQ(formats().size(), 6U);
+  for (const FormatInfo& info : formats()) {
+    set(read, "format", info.name);
+    EXPECT_EQ(read.format, info.format);
+    EXPECT_STREQ(format_name(info.format), info.name);
+    EXPECT_EQ(&find_format(info.format), &info);
+    ASSERT_NE(info.recognises, nullptr);
+    ASSERT_NE(info.open, nullptr);
   }
+  EXPECT_THROW(find_format(Format::automatic), std::logic_error);
   set(read, "label-file", "y.npy");
   set(read, "split", "s.txt");
   set(read, "split-column", "3");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "data/formats.hpp"
 #include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
 #include "data/sources.hpp"
@@ -121,18 +122,15 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
     if (sniffed.may_be_lshtc)
       notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));
   }
-  if (format_ == Format::idx || format_ == Format::npy) {
-    source_ = open_dense(std::move(input), format_, source, [&] {
-      files_.push_back(choose_label_file(paths, options, stream.labels_required));
-      return files_.back();
-    });
-  } else {
-    if (!options.label_file.empty() || !paths.labels.empty())
-      throw file_error(name_, 0,
-                       fmt::format("is {} text, which holds its labels itself", format_name(format_)),
-                       "leave out --label-file (it is for idx and npy features)");
-    source_ = open_text(std::move(input), format_, source, notes);
-  }
+  const FormatInfo& info = find_format(format_);
+  if (info.is_text && (!options.label_file.empty() || !paths.labels.empty()))
+    throw file_error(name_, 0, fmt::format("is {} text, which holds its labels itself", info.name),
+                     "leave out --label-file (it is for idx and npy features)");
+  source_ = info.open(std::move(input),
+                      {format_, source, notes, [&] {
+                         files_.push_back(choose_label_file(paths, options, stream.labels_required));
+                         return files_.back();
+                       }});
   if (!options.row_weights.empty()) {
     weights_ = read_row_weights(options.row_weights, source.memory);
     files_.push_back(options.row_weights);

@@ -7,10 +7,25 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "data/formats.hpp"
 #include "data/input.hpp"
 #include "data/number.hpp"
 
 namespace truemax {
+
+struct Evidence {
+  bool pairs = false;          // a number:value pair was seen, in a line that begins with a number or a pair
+  std::size_t rows = 0;        // lines of numbers as labels and then pairs alone
+  std::size_t named_rows = 0;  // the same with a name as label
+  std::size_t lines = 0;       // that are not empty
+  bool several = false;        // a line with several pairs, their numbers ascending
+  bool words = false;          // something else where only pairs belong
+  bool blanks = false;         // a comma with a blank behind it, as LSHTC has
+  bool zero = false;           // feature 0, which libsvm has not
+  bool comment = false;        // a comment or qid, as libsvm has
+  bool named = false;          // a label that is not a plain number, as libsvm has
+};
+
 namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n\v\f";
@@ -49,19 +64,6 @@ bool is_feature_zero(std::string_view token) {
   return is_pair(token) && token.front() != '-' &&
          token.substr(0, token.find(':')).find_first_not_of('0') == std::string_view::npos;
 }
-
-struct Evidence {
-  bool pairs = false;          // a number:value pair was seen, in a line that begins with a number or a pair
-  std::size_t rows = 0;        // lines of numbers as labels and then pairs alone
-  std::size_t named_rows = 0;  // the same with a name as label
-  std::size_t lines = 0;       // that are not empty
-  bool several = false;        // a line with several pairs, their numbers ascending
-  bool words = false;          // something else where only pairs belong
-  bool blanks = false;         // a comma with a blank behind it, as LSHTC has
-  bool zero = false;           // feature 0, which libsvm has not
-  bool comment = false;        // a comment or qid, as libsvm has
-  bool named = false;          // a label that is not a plain number, as libsvm has
-};
 
 // +1, 3, 1.5e3, several of them between commas.
 bool is_numeric_label(std::string_view token) {
@@ -159,40 +161,89 @@ bool looks_like_npy(std::string_view head) {
   return head.substr(0, 6) == "\x93NUMPY";
 }
 
-Sniffed sniff_format(const std::string& name, std::string_view head, Format expected) {
-  if (looks_like_npy(head)) return {Format::npy};
-  if (looks_like_idx(head)) return {Format::idx};
-  if (has_control(head))
-    throw file_error(name, 0, "looks like a binary file, and is neither idx nor npy",
-                     "name a text file of rows, or idx or npy features");
-  if (head.substr(0, kByteOrderMark.size()) == kByteOrderMark) head.remove_prefix(kByteOrderMark.size());
-  const std::string_view text = cut_at_the_end(head);
-  std::string_view rest = text;
-  const bool header = parse_xml_header(take_line(rest)).has_value();
-  if (header && expected != Format::fasttext) return {Format::xmlrepository};
-  if (has_label_prefix(text)) return {Format::fasttext};
-  Evidence evidence;
-  if (!header) rest = text;
-  while (!rest.empty()) look_at_line(take_line(rest), evidence);
-  if (expected == Format::fasttext) {
-    // Rows of numbers alone, several of them, are no text: they are refused later, as what they are.
-    const bool rows = evidence.rows > 1 && evidence.rows == evidence.lines;
-    if (!rows) return {Format::fasttext};
-    return {header ? Format::xmlrepository : Format::libsvm};
-  }
-  if (!evidence.pairs) {
-    // Names as labels take more to be believed: all lines have them, and some line has several features.
-    const bool named = evidence.named_rows > 1 && evidence.named_rows == evidence.lines && evidence.several;
-    // For a model of numbered features they need no more, and rows without features may stand first.
-    const bool expects = expected != Format::automatic && evidence.lines > 0 && !evidence.words &&
-                         (evidence.named_rows > 0 || (!evidence.named && !table_error(name, text)));
-    if (!named && !expects) throw unknown_format(name, text);
-  }
-  if (expected == Format::libsvm) return {Format::libsvm};
+FileHead::FileHead(const std::string& name, std::string_view bytes, Format expected)
+    : name_(name),
+      bytes_(bytes),
+      expected_(expected),
+      binary_(looks_like_npy(bytes) || looks_like_idx(bytes) || has_control(bytes)) {
+  if (binary_) return;
+  if (bytes.substr(0, kByteOrderMark.size()) == kByteOrderMark) bytes.remove_prefix(kByteOrderMark.size());
+  text_ = cut_at_the_end(bytes);
+  std::string_view rest = text_;
+  header_ = parse_xml_header(take_line(rest)).has_value();
+  label_prefix_ = has_label_prefix(text_);
+  // The header alone decides, and so does a label; what else there is then need not be looked at.
+  if ((header_ && expected != Format::fasttext) || label_prefix_) return;
+  evidence_ = std::make_unique<Evidence>();
+  if (!header_) rest = text_;
+  while (!rest.empty()) look_at_line(take_line(rest), *evidence_);
+}
+
+FileHead::~FileHead() = default;
+
+bool FileHead::only_rows() const {
+  return evidence_ && evidence_->rows > 1 && evidence_->rows == evidence_->lines;
+}
+
+bool FileHead::has_rows() const {
+  if (!evidence_) return false;
+  const Evidence& e = *evidence_;
+  if (expected_ == Format::fasttext) return only_rows();
+  if (e.pairs) return true;
+  // Names as labels take more to be believed: all lines have them, and some line has several features.
+  if (e.named_rows > 1 && e.named_rows == e.lines && e.several) return true;
+  // For a model of numbered features they need no more, and rows without features may stand first.
+  return expected_ != Format::automatic && e.lines > 0 && !e.words &&
+         (e.named_rows > 0 || (!e.named && !table_error(name_, text_)));
+}
+
+bool FileHead::is_npy(const FileHead& head) {
+  return looks_like_npy(head.bytes_);
+}
+
+bool FileHead::is_idx(const FileHead& head) {
+  return looks_like_idx(head.bytes_);
+}
+
+bool FileHead::is_xmlrepository(const FileHead& head) {
+  return head.header_ && (head.expected_ != Format::fasttext || (!head.label_prefix_ && head.only_rows()));
+}
+
+bool FileHead::is_fasttext(const FileHead& head) {
+  // Rows of numbers alone are no text, also for a model of words: they are refused later, as what they are.
+  return !head.binary_ && (head.label_prefix_ || (head.expected_ == Format::fasttext && !head.only_rows()));
+}
+
+bool FileHead::is_lshtc(const FileHead& head) {
+  if (!head.has_rows() || head.expected_ == Format::libsvm || head.expected_ == Format::fasttext)
+    return false;
   // Rows for a model of LSHTC or XMLRepository data count from 0 like those.
-  if (expected == Format::lshtc || expected == Format::xmlrepository) return {Format::lshtc};
-  if (!evidence.comment && (evidence.zero || (evidence.blanks && !evidence.named))) return {Format::lshtc};
-  return {Format::libsvm, !evidence.comment && !evidence.named};
+  if (head.expected_ == Format::lshtc || head.expected_ == Format::xmlrepository) return true;
+  const Evidence& e = *head.evidence_;
+  return !e.comment && (e.zero || (e.blanks && !e.named));
+}
+
+bool FileHead::is_libsvm(const FileHead& head) {
+  return head.has_rows();
+}
+
+bool FileHead::may_be_lshtc() const {
+  const bool open = expected_ != Format::libsvm && expected_ != Format::fasttext;
+  return open && evidence_ && !evidence_->comment && !evidence_->named;
+}
+
+UserError FileHead::no_known_format() const {
+  if (binary_)
+    return file_error(name_, 0, "looks like a binary file, and is neither idx nor npy",
+                      "name a text file of rows, or idx or npy features");
+  return unknown_format(name_, text_);
+}
+
+Sniffed sniff_format(const std::string& name, std::string_view bytes, Format expected) {
+  const FileHead head(name, bytes, expected);
+  for (const FormatInfo& info : formats())
+    if (info.recognises(head)) return {info.format, info.format == Format::libsvm && head.may_be_lshtc()};
+  throw head.no_known_format();
 }
 
 std::optional<XmlHeader> parse_xml_header(std::string_view line) {

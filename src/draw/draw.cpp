@@ -1,7 +1,6 @@
 #include "draw/draw.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 
@@ -15,34 +14,48 @@
 namespace truemax {
 namespace {
 
+template <class D>
+std::unique_ptr<Draw> by_count(const DrawRequest& r) {
+  return std::make_unique<D>(r.classes, r.classes_per_step, r.shared);
+}
+template <class D>
+std::unique_ptr<Draw> by_request(const DrawRequest& r) {
+  return std::make_unique<D>(r);
+}
+std::unique_ptr<Draw> all_classes(const DrawRequest& r) {
+  return std::make_unique<AllDraw>(r.classes, r.shared);
+}
+std::unique_ptr<Draw> blocks(const DrawRequest& r) {
+  return std::make_unique<BlockDraw>(r, 0);
+}
+std::unique_ptr<Draw> head_blocks(const DrawRequest& r) {
+  return std::make_unique<BlockDraw>(r, r.options.head);
+}
+
 constexpr std::array<DrawInfo, 7> kDraws{{
     {"uniform",
      "m classes uniformly without replacement; for one row from all but its label, for several rows, which "
      "share them, from all",
-     "none", true, true},
+     "none", by_count<UniformDraw>, true, true},
     {"uniform-skip",
      "m classes uniformly without replacement from all, also for one row, whose label is left out where it "
      "was drawn: as in the paper's own runs",
-     "none", true, true},
-    {"all", "every class but the label, in every step", "none", false, true},
+     "none", by_count<UniformSkipDraw>, true, true},
+    {"all", "every class but the label, in every step", "none", all_classes, false, true},
     {"frequency",
      "m single classes with replacement, by label frequency to the power --draw-power mixed with uniform "
      "ones",
-     "24 bytes a class", true, true},
+     "24 bytes a class", by_request<FrequencyDraw>, true, true},
     {"blocks",
      "m/16 whole blocks of 16 classes with replacement, by the label mass of a block to the power "
      "--draw-power mixed with uniform ones; for one row the label's block always",
-     "2 bytes a class", true, true, true},
+     "2 bytes a class", blocks, true, true, true},
     {"head-blocks", "the --head most frequent classes always, and of the rest blocks as above",
-     "2 bytes a class", true, true, true},
+     "2 bytes a class", head_blocks, true, true, true},
     {"active",
      "for one row: the --active classes that scored highest with it so far always, and m others uniformly",
-     "4 bytes a row and remembered class", true, false},
+     "4 bytes a row and remembered class", by_request<ActiveDraw>, true, false},
 }};
-
-constexpr std::string_view kByMass[] = {"frequency", "blocks", "head-blocks"};
-constexpr std::string_view kHead[] = {"head-blocks"};
-constexpr std::string_view kActive[] = {"active"};
 
 }  // namespace
 
@@ -60,25 +73,22 @@ void BlockBuffer::shape(std::size_t steps, std::size_t most_blocks) {
   count.resize(steps);
 }
 
-std::span<const std::string_view> DrawOptions::users_of(std::string_view option) {
-  if (option == "draw-power" || option == "draw-uniform") return kByMass;
-  if (option == "head") return kHead;
-  if (option == "active") return kActive;
-  return {};
-}
-
 void DrawOptions::describe(OptionTable& table) {
-  const auto help = [](std::string_view option, std::string_view text) {
-    return fmt::format("--draw {}: {}", fmt::join(users_of(option), ", "), text);
+  const auto of = [](std::vector<std::string> draws) {
+    return OptionTags{.tunable = true, .draws = std::move(draws)};
   };
+  const std::vector<std::string> by_mass{"frequency", "blocks", "head-blocks"};
+  table.group("Classes of a step");
   table.number("draw-power", &power, {0, 10},
-               help("draw-power", "classes are drawn by label frequency to this power; 0: all alike."));
+               "classes are drawn by label frequency to this power; 0: all alike.", of(by_mass));
   // A class of no mass has weight K/(m share): the least share keeps that a number to work with.
   table.number("draw-uniform", &uniform_share, {1e-6, 1},
-               help("draw-uniform", "share of the draws that is uniform, so that every class can be drawn."));
+               "share of the draws that is uniform, so that every class can be drawn.", of(by_mass));
+  OptionTags of_head = of({"head-blocks"});
+  of_head.plain_default = "chosen from the data";
   table.count("head", &head, {0, 4e9},
-              help("head", "most frequent classes that every step takes, rounded up to blocks of 16."));
-  table.count("active", &active, {1, 4096}, help("active", "classes remembered for each row."));
+              "most frequent classes that every step takes, rounded up to blocks of 16.", of_head);
+  table.count("active", &active, {1, 4096}, "classes remembered for each row.", of({"active"}));
 }
 
 void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
@@ -116,13 +126,7 @@ std::unique_ptr<Draw> make_draw(const DrawRequest& r) {
   if (r.shared && !info.takes_rows)
     throw UserError(fmt::format(
         "--draw {}: this draw is for one row a step; give --rows-per-step 1 or another --draw", r.name));
-  if (r.name == "uniform") return std::make_unique<UniformDraw>(r.classes, r.classes_per_step, r.shared);
-  if (r.name == "uniform-skip")
-    return std::make_unique<UniformSkipDraw>(r.classes, r.classes_per_step, r.shared);
-  if (r.name == "all") return std::make_unique<AllDraw>(r.classes, r.shared);
-  if (r.name == "frequency") return std::make_unique<FrequencyDraw>(r);
-  if (r.name == "active") return std::make_unique<ActiveDraw>(r);
-  return std::make_unique<BlockDraw>(r, r.name == "head-blocks" ? r.options.head : 0);
+  return info.make(r);
 }
 
 }  // namespace truemax

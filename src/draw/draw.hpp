@@ -49,8 +49,6 @@ struct DrawOptions {
   std::uint64_t head = 64;     // classes always taken, rounded up to whole blocks
   std::uint64_t active = 8;    // classes remembered for each row
   void describe(OptionTable& table);
-  // The draws an option of describe() is for; empty for any other option.
-  static std::span<const std::string_view> users_of(std::string_view option);
 };
 
 class Draw {
@@ -111,19 +109,6 @@ class Draw {
   bool shared_;
 };
 
-struct DrawInfo {
-  std::string_view name, description;
-  std::string_view memory;  // in words
-  bool takes_count;         // --classes-per-step has an effect
-  bool takes_rows;          // several rows can share it
-  bool whole_blocks = false;
-};
-
-// The table of draws.
-std::span<const DrawInfo> draws();
-// The line of that name. Throws UserError where there is none.
-const DrawInfo& find_draw(std::string_view name);
-
 struct DrawRequest {
   std::string_view name = {};
   std::size_t classes = 0, classes_per_step = 1;
@@ -132,6 +117,23 @@ struct DrawRequest {
   std::size_t examples = 0;                 // N
   DrawOptions options = {};
 };
+
+// A line of the table of draws: a new draw is a file in this folder and one of these.
+struct DrawInfo {
+  std::string_view name, description;
+  std::string_view memory;  // in words
+  std::unique_ptr<Draw> (*make)(const DrawRequest& request);
+  bool takes_count;  // --classes-per-step has an effect
+  bool takes_rows;   // several rows can share it
+  bool whole_blocks = false;
+};
+
+// The table of draws.
+std::span<const DrawInfo> draws();
+// The line of that name. Throws UserError where there is none.
+const DrawInfo& find_draw(std::string_view name);
+
+// The draw that the table has under that name. Throws UserError where there is none.
 std::unique_ptr<Draw> make_draw(const DrawRequest& request);
 
 }  // namespace truemax

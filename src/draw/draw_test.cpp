@@ -214,6 +214,17 @@ TEST(ActiveDraw, RemembersTheStrongestClassesOfEachRow) {
   EXPECT_EQ(memory[4], kUnseenClass);
 }
 
+TEST(MakeDraw, MakesEveryDrawOfTheTable) {
+  const std::vector<double> mass(40, 1.0);
+  for (const DrawInfo& info : draws()) {
+    ASSERT_NE(info.make, nullptr) << info.name;
+    const auto draw = make_draw(
+        {.name = info.name, .classes = 40, .classes_per_step = 16, .label_mass = mass, .examples = 5});
+    ASSERT_NE(draw, nullptr) << info.name;
+    EXPECT_EQ(draw->whole_blocks(), info.whole_blocks) << info.name;
+  }
+}
+
 TEST(MakeDraw, RefusesWhatIsNotInTheTable) {
   EXPECT_THROW(make_draw({.name = "nonsense", .classes = 10}), UserError);
   EXPECT_THROW(make_draw({.name = "active", .classes = 10, .shared = true}), UserError);
@@ -225,11 +236,9 @@ TEST(DrawOptions, SayWhichDrawsTheyAreFor) {
   options.describe(table);
   EXPECT_EQ(table.options().size(), 4U);
   for (const Option& option : table.options()) {
-    const auto users = DrawOptions::users_of(option.name);
-    EXPECT_FALSE(users.empty()) << option.name;
-    for (const std::string_view user : users) EXPECT_NO_THROW(find_draw(user));
+    EXPECT_FALSE(option.tags.draws.empty()) << option.name;
+    for (const std::string& user : option.tags.draws) EXPECT_NO_THROW(find_draw(user));
   }
-  EXPECT_TRUE(DrawOptions::users_of("epochs").empty());
   EXPECT_THROW(table.find("draw-uniform")->parse("0"), UserError);
 }
 

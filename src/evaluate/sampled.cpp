@@ -60,6 +60,7 @@ Moments moments(std::span<const double> values) {
 }  // namespace
 
 void EvaluateOptions::describe(OptionTable& table) {
+  table.group("Validation and evaluation");
   table.choice(
       "eval", &kind, {{"exact", EvalKind::exact}, {"sampled", EvalKind::sampled}},
       "Evaluate all rows exactly, or estimate the log-loss from --eval-rows rows, without bias and with "

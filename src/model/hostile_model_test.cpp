@@ -17,7 +17,7 @@ namespace truemax {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::uint64_t kNoLimit = ~0ULL;
+constexpr std::uint64_t kUnlimited = ~0ULL;
 
 // A good model of 3 classes, 2 features and an intercept, as the parts of its file.
 struct Parts {
@@ -59,7 +59,7 @@ class HostileModel : public testing::Test {
     std::filesystem::remove(folder_.path("m"));
     return folder_.write("m", bytes);
   }
-  Model load(const std::string& bytes) const { return load_model(write(bytes), kNoLimit); }
+  Model load(const std::string& bytes) const { return load_model(write(bytes), kUnlimited); }
   // Refused by the loader, and by inspection too where it is the header that is wrong.
   void expect_refused(const std::string& bytes, const std::string& what, const char* says = "",
                       bool in_header = true) {
@@ -68,7 +68,7 @@ class HostileModel : public testing::Test {
       if (!whole && !in_header) continue;
       try {
         if (whole)
-          load_model(path, kNoLimit);
+          load_model(path, kUnlimited);
         else
           read_model_metadata(path);
         ADD_FAILURE() << "taken: " << what;
@@ -146,7 +146,7 @@ TEST_F(HostileModel, AHeaderLargerThanMemoryIsRefused) {
   std::memcpy(start.data(), &length, 8);
   const std::string path = write(start + "{\"");
   std::filesystem::resize_file(path, std::uint64_t{1} << 40);
-  EXPECT_THROW(load_model(path, kNoLimit), UserError);
+  EXPECT_THROW(load_model(path, kUnlimited), UserError);
   EXPECT_THROW(read_model_metadata(path), UserError);
 }
 
@@ -332,10 +332,10 @@ TEST_F(HostileModel, WeightsThatAreNotFiniteAreRefused) {
 }
 
 TEST_F(HostileModel, PathsThatAreNoFileAreRefused) {
-  EXPECT_NE(error_of([&] { load_model(folder_.path("none"), kNoLimit); }).find("no such file"),
+  EXPECT_NE(error_of([&] { load_model(folder_.path("none"), kUnlimited); }).find("no such file"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { load_model(folder_.path(""), kNoLimit); }).find("regular"), std::string::npos);
-  EXPECT_NE(error_of([&] { load_model("/dev/zero", kNoLimit); }).find("regular"), std::string::npos);
+  EXPECT_NE(error_of([&] { load_model(folder_.path(""), kUnlimited); }).find("regular"), std::string::npos);
+  EXPECT_NE(error_of([&] { load_model("/dev/zero", kUnlimited); }).find("regular"), std::string::npos);
 }
 
 }  // namespace

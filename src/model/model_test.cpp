@@ -18,7 +18,7 @@
 namespace truemax {
 namespace {
 
-constexpr std::uint64_t kNoLimit = ~0ULL;
+constexpr std::uint64_t kUnlimited = ~0ULL;
 
 std::vector<float> class_weights(const Model& model, ClassId k) {
   std::vector<float> row(model.weights.features());
@@ -57,9 +57,9 @@ TEST(ModelFile, GivesBackWhatWasSavedBitForBit) {
       for (const std::size_t features : {1U, 5U, 333U}) {
         const Model model = random_model(features, {features, intercept, words, awkward_names()});
         save_model(model, folder.path("m"));
-        expect_same(model, load_model(folder.path("m"), kNoLimit));
+        expect_same(model, load_model(folder.path("m"), kUnlimited));
         const std::string bytes = read_bytes(folder.path("m"));
-        save_model(load_model(folder.path("m"), kNoLimit), folder.path("again"));
+        save_model(load_model(folder.path("m"), kUnlimited), folder.path("again"));
         EXPECT_EQ(read_bytes(folder.path("again")), bytes);
       }
 }
@@ -71,7 +71,7 @@ TEST(ModelFile, KeepsEveryKindOfFloat) {
                   kLeast = std::numeric_limits<float>::denorm_min();
   model.weights.set_class(0, std::vector{-0.0F, kMost, -kMost, kLeast, -kLeast, 1.0F / 3});
   save_model(model, folder.path("m"));
-  expect_same(model, load_model(folder.path("m"), kNoLimit));
+  expect_same(model, load_model(folder.path("m"), kUnlimited));
 }
 
 TEST(ModelFile, HoldsManyClasses) {
@@ -80,7 +80,7 @@ TEST(ModelFile, HoldsManyClasses) {
   for (int k = 0; k < 5000; ++k) shape.names.push_back(std::to_string(k * 7919 % 100003));
   const Model model = random_model(2, shape);
   save_model(model, folder.path("m"));
-  expect_same(model, load_model(folder.path("m"), kNoLimit));
+  expect_same(model, load_model(folder.path("m"), kUnlimited));
 }
 
 // By hand, with no code of the project but the JSON parser.
@@ -195,7 +195,7 @@ TEST(ModelFile, AFailedSaveLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(files_in(folder), 1U);
   save_model(large, path);  // and with room it works
   EXPECT_EQ(files_in(folder), 1U);
-  expect_same(large, load_model(path, kNoLimit));
+  expect_same(large, load_model(path, kUnlimited));
 }
 
 TEST(ModelFile, IsRefusedWhereMemoryIsShortBeforeItsWeightsAreRead) {

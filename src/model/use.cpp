@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "data/formats.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
 
@@ -15,8 +16,8 @@ constexpr std::uint64_t kBatchRows = 4096, kBatchBytes = std::uint64_t{64} << 20
 ReadOptions UseOptions::read_for(const Model& model) const {
   ReadOptions options = read;
   const std::string trained_on = model.data.value("format", "auto");
-  for (const Format format : {Format::xmlrepository, Format::lshtc, Format::libsvm, Format::fasttext})
-    if (trained_on == format_name(format)) options.expected = format;
+  for (const FormatInfo& info : formats())
+    if (info.is_text && trained_on == info.name) options.expected = info.format;
   // What is free is free beside the model; a limit that was given is for both.
   options.memory = std::make_shared<MemoryBudget>(
       memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.weights.bytes()));

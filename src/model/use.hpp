@@ -36,7 +36,8 @@ struct UseOptions {
     table.choice(
         "unknown-features", &unknown_features,
         {{"refuse", UnknownFeatures::refuse}, {"drop", UnknownFeatures::drop}},
-        "What to do with features above those of the model, where the format does not state their number.");
+        "What to do with features above those of the model, where the format does not state their number.",
+        {.brief = true});
     describe_threads(table, &threads);
   }
   std::size_t thread_count() const { return resolve_threads(threads); }

@@ -42,7 +42,7 @@ std::unique_ptr<AnyRule> make_rule(std::string_view method, const RuleOptions& o
   const std::string_view name = find_method(method).name;
   std::unique_ptr<AnyRule> rule;
   for_each_method([&]<class R>() {
-    if (R::kInfo.name == name) rule = std::make_unique<Held<R>>(options, problem);
+    if (R::kInfo.name == name) rule = std::make_unique<Held<R>>(rule_options(method, options), problem);
   });
   return rule;
 }

@@ -305,14 +305,12 @@ TEST(RuleOptions, EachNamesItsMethodsAndHasItsRange) {
   OptionTable table;
   options.describe(table);
   for (const Option& option : table.options()) {
-    const auto users = RuleOptions::users_of(option.name);
-    EXPECT_FALSE(users.empty()) << option.name;
-    for (const std::string_view user : users) EXPECT_NO_THROW(find_method(user)) << option.name;
+    EXPECT_FALSE(option.tags.methods.empty()) << option.name;
+    for (const std::string& user : option.tags.methods) EXPECT_NO_THROW(find_method(user)) << option.name;
     EXPECT_TRUE(std::any_of(option_values().begin(), option_values().end(),
                             [&](const OptionValues& values) { return values.option == option.name; }))
         << option.name << " is not in the contract";
   }
-  EXPECT_TRUE(RuleOptions::users_of("epochs").empty());
   EXPECT_EQ(options.delta, 1);
   table.find("delta")->parse("0.5");
   EXPECT_EQ(options.delta, 0.5);

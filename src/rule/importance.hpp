@@ -1,7 +1,8 @@
 // Importance sampling (Bengio and Senecal; "sampled softmax"): SGD on the softmax log-loss over the label and
 // the drawn classes alone,  log(exp(z_y) + sum_k o_k exp(z_k)) - z_y,  where o_k = count_k/(mean number of
 // draws of k) makes the sum an unbiased estimate of the normaliser (with --no-log-q: count_k alone). Biased:
-// the logarithm of an unbiased estimate is not one; the bias vanishes as m grows.
+// the logarithm of an unbiased estimate is not one; the bias vanishes as m grows. BSGD, mini-batch
+// log-sum-exp (Hu et al.), is the same step under the name of its literature: an alias in rule/methods.hpp.
 #pragma once
 
 #include <algorithm>

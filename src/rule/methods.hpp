@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "rule/bsgd.hpp"
 #include "rule/composition.hpp"
 #include "rule/exact.hpp"
 #include "rule/implicit.hpp"
@@ -27,7 +26,7 @@ namespace truemax {
 
 using Methods =
     std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, SoxRule,
-               OneVsEachRule, NoiseContrastRule, ImportanceRule, BsgdRule, SoftplusRule, ExactRule>;
+               OneVsEachRule, NoiseContrastRule, ImportanceRule, SoftplusRule, ExactRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 
@@ -54,11 +53,37 @@ inline std::array<const MethodInfo*, kMethodCount> methods() {
   return list;
 }
 
+// Another name of a method with some of its options fixed.
+struct MethodAlias {
+  std::string_view name, of;
+  std::string_view description;
+  void (*set)(RuleOptions& options);
+};
+inline constexpr std::array<MethodAlias, 1> kMethodAliases{
+    {{"bsgd", "importance", "Mini-batch log-sum-exp (BSGD): importance with --log-q, whatever is typed.",
+      [](RuleOptions& options) { options.log_q = true; }}}};
+
+// The alias of that name; null where it is none.
+inline const MethodAlias* find_alias(std::string_view name) {
+  for (const MethodAlias& alias : kMethodAliases)
+    if (alias.name == name) return &alias;
+  return nullptr;
+}
+
+// The method of that name or alias.
 inline const MethodInfo& find_method(std::string_view name) {
+  const MethodAlias* alias = find_alias(name);
+  if (alias != nullptr) name = alias->of;
   for (const MethodInfo* info : methods())
     if (info->name == name) return *info;
   throw UserError("--method " + std::string(name) +
                   ": there is no such method; 'truemax methods' lists them");
+}
+
+// The options that the rule of this name or alias gets.
+inline RuleOptions rule_options(std::string_view name, RuleOptions options) {
+  if (const MethodAlias* alias = find_alias(name)) alias->set(options);
+  return options;
 }
 
 }  // namespace truemax

@@ -1,59 +1,40 @@
 #include "rule/rule.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <string>
 
 namespace truemax {
 
-std::span<const std::string_view> RuleOptions::users_of(std::string_view option) {
-  static constexpr std::string_view kDelta[] = {"umax"}, kAlpha[] = {"vanilla", "umax"},
-                                    kLogQ[] = {"nce", "importance"}, kNoise[] = {"nce"},
-                                    kRefresh[] = {"raman"}, kRate[] = {"composition"},
-                                    kRho[] = {"prox", "scent"}, kSox[] = {"sox"}, kBend[] = {"softplus"};
-  if (option == "delta") return kDelta;
-  if (option == "double-sum-alpha") return kAlpha;
-  if (option == "log-q") return kLogQ;
-  if (option == "label-noise") return kNoise;
-  if (option == "refresh") return kRefresh;
-  if (option == "running-rate") return kRate;
-  if (option == "rho" || option == "rho-falls") return kRho;
-  if (option == "sox-rate") return kSox;
-  if (option == "softplus-bend") return kBend;
-  return {};
-}
-
 void RuleOptions::describe(OptionTable& table) {
-  const auto help = [](std::string_view option, std::string_view text) {
-    return fmt::format("{}: {}", fmt::join(users_of(option), ", "), text);
+  const auto of = [](std::vector<std::string> methods) {
+    return OptionTags{.tunable = true, .methods = std::move(methods)};
   };
-  table.number(
-      "delta", &delta, {0, 100, true},
-      help("delta",
-           "u jumps to its lower bound once it lies this far below; small values keep gradients small."));
-  table.number(
-      "double-sum-alpha", &double_sum_alpha, {0, 1},
-      help("double-sum-alpha", "which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's."));
-  table.toggle("log-q", &log_q,
-               help("log-q", "correct scores by the logarithm of how often a class is drawn."));
+  table.group("Options of one method");
+  table.number("delta", &delta, {0, 100, true},
+               "u jumps to its lower bound once it lies this far below; small values keep gradients small.",
+               of({"umax"}));
+  table.number("double-sum-alpha", &double_sum_alpha, {0, 1},
+               "which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's.",
+               of({"vanilla", "umax"}));
+  table.toggle("log-q", &log_q, "correct scores by the logarithm of how often a class is drawn.",
+               of({"nce", "importance"}));
   table.toggle("label-noise", &label_noise,
-               help("label-noise", "the label counts as noise too, as often as it is drawn in the mean."));
-  table.count("refresh", &refresh, {1, 1e9},
-              help("refresh", "epochs between two exact passes for the normalisers."));
+               "the label counts as noise too, as often as it is drawn in the mean.", of({"nce"}));
+  table.count("refresh", &refresh, {1, 1e9}, "epochs between two exact passes for the normalisers.",
+              of({"raman"}));
   table.number("running-rate", &running_rate, {0, 1, true},
-               help("running-rate", "share of the new value in the running means; falls with the step."));
+               "share of the new value in the running means; falls with the step.", of({"composition"}));
   table.number("rho", &rho, {1e-12, 1e6},
-               help("rho", "how far one step moves u (the mirror strength); large values follow each draw."));
+               "how far one step moves u (the mirror strength); large values follow each draw.",
+               of({"prox", "scent"}));
   table.toggle("rho-falls", &rho_falls,
-               help("rho-falls",
-                    "rho falls with the step; a fixed rho is biased: it stops slightly off the optimum."));
+               "rho falls with the step; a fixed rho is biased: it stops slightly off the optimum.",
+               of({"prox", "scent"}));
   table.number("sox-rate", &sox_rate, {1e-12, 1},
-               help("sox-rate", "share of the new value in the running mean of a row's normaliser."));
-  table.number(
-      "softplus-bend", &softplus_bend, {1e-6, 1},
-      help("softplus-bend", "1 is Bouchard's bound; smaller values are closer to the log-sum and steeper."));
+               "share of the new value in the running mean of a row's normaliser.", of({"sox"}));
+  table.number("softplus-bend", &softplus_bend, {1e-6, 1},
+               "1 is Bouchard's bound; smaller values are closer to the log-sum and steeper.",
+               of({"softplus"}));
 }
 
 double ProblemInfo::weight_bound() const {

@@ -132,8 +132,6 @@ struct RuleOptions {
   double sox_rate = 0.3;        // sox
   double softplus_bend = 1;     // softplus
   void describe(OptionTable& table);
-  // The methods an option of describe() is for; empty for any other option.
-  static std::span<const std::string_view> users_of(std::string_view option);
 };
 
 // What a rule may know of the whole problem.

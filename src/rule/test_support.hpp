@@ -92,9 +92,12 @@ inline const std::vector<OptionValues>& option_values() {
 
 // The options of a method that its contract is tested with: the defaults, and each of its options changed.
 inline std::vector<RuleOptions> options_to_try(const MethodInfo& info, bool ends = false) {
+  RuleOptions described;
+  OptionTable table;
+  described.describe(table);
   std::vector<RuleOptions> list(1);
   for (const OptionValues& values : option_values())
-    for (const std::string_view user : RuleOptions::users_of(values.option))
+    for (const std::string& user : table.find(values.option)->tags.methods)
       if (user == info.name)
         for (const double value : ends ? values.ends : values.ordinary)
           values.set(list.emplace_back(), value);

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "rule/bsgd.hpp"
+#include "rule/methods.hpp"
 #include "rule/scent.hpp"
 #include "rule/softplus.hpp"
 #include "rule/sox.hpp"
@@ -100,11 +100,14 @@ TEST(ScentAndSox, NeverPullHarderThanTheirBounds) {
       }
 }
 
-TEST(BsgdRule, IsImportanceSamplingWithItsCorrection) {
+TEST(Bsgd, IsImportanceSamplingWithItsCorrectionWhateverTheOptionsSay) {
+  EXPECT_EQ(&find_method("bsgd"), &ImportanceRule::kInfo);
+  RuleOptions without;
+  without.log_q = false;
+  EXPECT_TRUE(rule_options("bsgd", without).log_q);
+  EXPECT_FALSE(rule_options("importance", without).log_q);
   for (const StepInput& in : steps(3)) {
-    BsgdRule rule({}, {});
-    ImportanceRule importance({}, {});
-    EXPECT_EQ(take(rule, in), take(importance, in));
+    ImportanceRule rule(rule_options("bsgd", without), {});
     const StepAnswer out = take(rule, in);
     for (std::size_t i = 0; i < 2; ++i) expect_descends_at(in, out, i, std::log(sum_of(in, i)));
   }

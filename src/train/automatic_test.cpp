@@ -242,14 +242,14 @@ TEST(Automatic, StopsWhenAsked) {
 }
 
 // With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.
-TEST(WarmStart, BeginsWithTheModelOfTheClassFrequencies) {
+TEST(StartAtFrequencies, BeginsWithTheModelOfTheClassFrequencies) {
   Dataset data = random_data({.rows = 500, .classes = 12, .features = 40});
   std::vector<std::string> names;
   std::vector<double> counts;
   for (int k = 0; k < 12; ++k) names.push_back(std::to_string(k)), counts.push_back(1 + k * k);
   data.classes = std::make_shared<ClassList>(names, counts);
   TrainOptions options = options_of("prox", 5);
-  options.intercept = options.warm_start = true;
+  options.intercept = options.start_at_frequencies = true;
   const RunState state = make_state(data, options);
   double total = 0, loss = 0;
   for (ClassId k = 0; k < 12; ++k) total += data.classes->count(k);

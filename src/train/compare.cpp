@@ -11,7 +11,6 @@
 #include "evaluate/evaluate.hpp"
 #include "train/automatic.hpp"
 #include "train/run.hpp"
-#include "train/tried.hpp"
 
 namespace truemax {
 namespace {
@@ -51,7 +50,10 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
                    "write for example umax:classes-per-step=5");
     const std::string_view name = words[i].substr(0, equals);
     const Option* option = table.find(name);
-    if (option == nullptr || name == "method" || is_of_whole_run(name))
+    if (const Option* now = table.find_former(name))
+      throw refuse(fmt::format("{} has another name now", in_quotes(name)),
+                   fmt::format("write {}", now->name));
+    if (option == nullptr || name == "method" || !option->tags.tunable)
       throw refuse(
           fmt::format("{} {}", in_quotes(name), option == nullptr ? "is no option" : "is not for --methods"),
           "take options of training such as classes-per-step, draw or ridge ('truemax train --help')");
@@ -277,7 +279,7 @@ nlohmann::ordered_json compare_json(const std::vector<CompareData>& data, const 
     train.describe(table);
     Json all = table.to_json();
     for (const Option& option : table.options())
-      if (is_of_whole_run(option.name) || (c.grid && option.name == "step")) all.erase(option.name);
+      if (!option.tags.tunable || (c.grid && option.name == "step")) all.erase(option.name);
     json["methods"].push_back({{"entry", c.entry}, {"grid", c.grid}, {"options", all}});
   }
   for (const CompareRun& run : result.runs) {

@@ -26,73 +26,106 @@ void TrainOptions::describe(OptionTable& table) {
     method_names.emplace_back(info->name);
     if (info->biased) biased.emplace_back(info->name);
   }
+  for (const MethodAlias& alias : kMethodAliases) {
+    method_names.emplace_back(alias.name);
+    if (find_method(alias.name).biased) biased.emplace_back(alias.name);
+  }
   for (const DrawInfo& info : truemax::draws()) draw_names.emplace_back(info.name);
+  table.group("Training");
   table.named_choice(
       "method", &method, method_names,
       fmt::format(
-          "How W is trained ('truemax methods' tells more). auto: prox, with the draw fitted to the data, "
-          "and "
-          "step, ridge and epochs found by trials on rows set aside; then a fit on all rows. What is given "
-          "is not searched. Naming a method means exactly that method, on all rows, for exactly --epochs. "
+          "How W is trained ('truemax methods' tells more). auto: prox, with the draw chosen from the "
+          "data, and step, ridge and epochs found by trials on rows set aside; then a fit on all rows. "
+          "Options you set are kept. A named method runs as it is, on all rows, for exactly --epochs. "
           "Biased, with an optimum that is not that of softmax: {}.",
-          fmt::join(biased, ", ")));
+          fmt::join(biased, ", ")),
+      {.brief = true, .tunable = true});
   table.choice("target", &target, {{"valid", Target::valid}, {"train", Target::train}},
-               "What auto aims at: the log-loss of rows it has not seen, or the training likelihood (no "
-               "validation, no ridge, no intercept unless asked for), to compare with other methods.");
+               "auto: what it aims at: the log-loss of rows it has not seen, or the training likelihood (no "
+               "validation, no ridge, no intercept unless asked for), to compare with other methods.",
+               {.tunable = true});
   table.number(
       "step", &step, {0, kLargestStep, true},
-      "Step size eta*N: the paper's learning rate. Epoch e (from 0) uses step * decay^e. auto finds it.");
+      "Step size: what one row's gradient is multiplied by, as eta0 of scikit-learn's SGDClassifier. "
+      "In the paper it is eta*N, its learning rate eta being that of the sum over N rows. Epoch e "
+      "(from 0) of --schedule decay uses step * decay^e.",
+      {.brief = true, .tunable = true, .plain_default = kFoundByTrials});
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
                "How the step falls: by the factor --decay after each epoch, or evenly over the whole run, "
-               "whatever ends it, to a hundredth, as auto does.");
-  table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.");
-  table.count("epochs", &epochs, {0, kUnlimitedEpochs},
-              "Passes over the data: an epoch visits N rows. With --seconds or --steps and without --epochs "
-              "there is no limit.");
-  table.count("steps", &steps, {}, "Stop after so many steps in all, also within an epoch. 0: no limit.");
-  table.number("seconds", &seconds, {0, 1e9},
-               "Train for so many seconds, reading and evaluation not counted: within 5% or 10 ms. The log "
-               "says which steps were taken, for --replay. 0: no limit.");
-  table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).");
+               "whatever ends it, to a hundredth.",
+               {.tunable = true, .common = true, .plain_default = "linear"});
+  table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.",
+               {.tunable = true, .common = true});
+  table.count_alias("epochs", &epochs, {0, kUnlimitedEpochs}, kUnlimited,
+                    "Passes over the data: an epoch visits N rows. With --seconds or --steps and without "
+                    "--epochs there is no limit.",
+                    {.brief = true, .plain_default = kFoundByTrials}, kUnlimitedEpochs);
+  table.count_alias("steps", &steps, {.low = 1}, kUnlimited,
+                    "Stop after so many steps in all, also within an epoch.");
+  table.number_alias("seconds", &seconds, {0, 1e9, true}, kUnlimited,
+                     "Train for so many seconds, reading and evaluation not counted: within 5% or 10 ms. The "
+                     "log says which steps were taken, for --replay.",
+                     {.brief = true});
   table.count("rows-per-step", &rows_per_step, {1, 1e9},
-              "Rows in a step (n); the step is divided among them.");
-  table.named_choice("draw", &draw, draw_names,
-                     "How the classes of a step are drawn ('truemax methods' tells more).");
-  draws.describe(table);
+              "Rows in a step (n); the step is divided among them.", {.tunable = true});
   table.choice(
       "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
-      "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.");
-  table.toggle("intercept", &intercept,
-               "Give every class an intercept. auto does, except where it aims at the training rows.");
-  table.toggle("warm-start", &warm_start,
-               "Start the intercept at the logarithms of the class frequencies. auto does.");
-  table.number_or("ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
-                  "Ridge mu: mu/2 |W|^2 beside the sum of the row losses (1/C of scikit-learn). auto chooses "
-                  "it by the log-loss of validation rows.");
-  table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.");
-  table.count("seed", &seed, {}, "The same seed gives the same bits.");
+      "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.",
+      {.tunable = true, .common = true, .plain_default = "shuffle"});
+  table.count("seed", &seed, {}, "The same seed gives the same bits.",
+              {.tunable = true, .common = true});
+  table.group("Classes of a step");
+  table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).",
+              {.tunable = true, .plain_default = kChosenFromData});
+  table.named_choice("draw", &draw, draw_names,
+                     "How the classes of a step are drawn ('truemax methods' tells more).",
+                     {.tunable = true, .plain_default = "head-blocks"});
+  draws.describe(table);
+  table.group("Model");
+  table.toggle("intercept", &intercept, "Give every class an intercept.",
+               {.tunable = true, .common = true, .plain_default = "on"});
+  table.toggle("start-at-frequencies", &start_at_frequencies,
+               "Start the intercept at the logarithms of the class frequencies.",
+               {.tunable = true, .plain_default = "on", .former_name = "warm-start"});
+  table.number_or(
+      "ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
+      "Ridge mu: mu/2 |W|^2 beside the sum of the row losses. In scikit-learn's terms mu = 1/C of "
+      "LogisticRegression = alpha*N of SGDClassifier. auto: chosen by the log-loss of validation "
+      "rows.",
+      {.brief = true, .tunable = true, .common = true, .plain_default = kFoundByTrials});
+  table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.",
+               {.tunable = true, .common = true});
+  table.group("Validation and evaluation");
+  table.number("valid-share", &valid_share, {0, 0.9},
+               "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
+               "features still come from all rows. auto sets none aside with --valid, and fits all rows in "
+               "the end.",
+               {.plain_default = "0.1"});
+  table.count_alias(
+      "patience", &patience, {1, 1e9}, "off",
+      "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
+      "best model; the other rows are evaluated at the end only.");
   table.count("eval-every", &eval_every, {0, 1e9},
               "Evaluate after every so many epochs; the last epoch always is. 0: only the last. "
-              "Where it is not given: 0 with --seconds, 1 with --patience.");
+              "Where it is not given: 0 with --seconds, 1 with --patience.",
+              {.plain_default = "0"});
   table.toggle("eval-train", &eval_train,
                "Evaluate the training rows too. Without them (--no-eval-train) a run on very many rows and "
-               "classes ends sooner; there must be other rows to evaluate.");
+               "classes ends sooner; there must be other rows to evaluate.",
+               {.tunable = true});
   evaluation.describe(table);
-  table.number(
-      "valid-share", &valid_share, {0, 0.9},
-      "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
-      "features still come from all rows. auto: 0.1 unless --valid is given, and all rows for the fit.");
-  table.count("patience", &patience, {0, 1e9},
-              "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
-              "best model; the other rows are evaluated at the end only. 0: off.");
-  table.count("threads", &threads, {0, 4096},
-              "Threads for reading, evaluation, prediction and steps of prox over drawn blocks; 0: all "
-              "cores. Never changes a result, unless steps are lock-free.");
+  table.group("Machine");
+  table.count_alias("threads", &threads, {1, 4096}, kAllCores,
+                    "Threads for reading, evaluation, prediction and steps of prox over drawn blocks. Never "
+                    "changes a result, unless steps are lock-free.",
+                    {.brief = true, .common = true, .replay = Replay::free});
   table.toggle(
       "lock-free", &lock_free,
       "Steps on several threads do not wait for each other (Hogwild): faster, but no run can be "
       "repeated bit for bit. For prox with --draw blocks or head-blocks and no ridge, also as --target "
-      "train chooses it.");
+      "train chooses it.",
+      {.tunable = true});
   rule.describe(table);
 }
 
@@ -107,7 +140,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("schedule")) schedule = Schedule::linear;
     if (!given("visit")) visit = Visit::shuffle;
     if (!given("intercept")) intercept = !aims_at_train;
-    if (!given("warm-start")) warm_start = intercept;
+    if (!given("start-at-frequencies")) start_at_frequencies = intercept;
     if (!given("eval-every")) eval_every = 0;
     if (!given("draw") && !open.shape) draw = "head-blocks";
     if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
@@ -139,8 +172,9 @@ void TrainOptions::check() const {
     throw UserError(fmt::format(
         "--target train: the method {} always aims at its objective; leave --target or --method out",
         method));
-  if (warm_start && !intercept)
-    throw UserError("--warm-start: there is no intercept to start; add --intercept, or leave it out");
+  if (start_at_frequencies && !intercept)
+    throw UserError(
+        "--start-at-frequencies: there is no intercept to start; add --intercept, or leave it out");
   check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "row", "rows");
   check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "class", "classes");
   if (!find_draw(draw).takes_rows && rows_per_step > 1 && !info.whole_set)

@@ -22,6 +22,8 @@ inline constexpr std::uint64_t kUnlimitedEpochs = 1000000000;
 
 inline constexpr char kAutomatic[] = "auto";
 inline constexpr double kAutomaticRidge = -1;
+// What the help shows as a default of auto that is no value.
+inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = "chosen from the data";
 
 // What --method auto may still choose.
 struct OpenChoices {
@@ -47,9 +49,9 @@ struct TrainOptions {
   DrawOptions draws;
   Visit visit = Visit::random;
   bool intercept = false;
-  double ridge = 0;              // mu, beside the sum of the row losses
-  bool ridge_intercept = false;  // the intercept is in the ridge
-  bool warm_start = false;       // the intercept starts at the logarithms of the class frequencies
+  double ridge = 0;                   // mu, beside the sum of the row losses
+  bool ridge_intercept = false;       // the intercept is in the ridge
+  bool start_at_frequencies = false;  // the intercept starts at the logarithms of the class frequencies
   std::uint64_t seed = 1;
   std::uint64_t eval_every = 10;  // 0: only after the last epoch
   double valid_share = 0;         // of the rows, set aside for validation

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -17,17 +15,6 @@ namespace truemax {
 namespace {
 
 using Json = nlohmann::json;
-
-// Where a run writes, what it is tested on and what it runs on: none changes what it learns.
-constexpr std::array<std::string_view, 4> kTestOptions{"test", "test-label-file", "test-split",
-                                                       "test-row-weights"};
-constexpr std::array<std::string_view, 6> kFreeOptions{"model", "log",    "threads",
-                                                       "quiet", "replay", "memory-limit"};
-
-template <std::size_t N>
-bool has(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 UserError bad_log(const std::string& path, std::size_t line, const std::string& found) {
   return file_error(path, line, found, "give --replay the log of a run that came to its end");
@@ -106,22 +93,25 @@ LoggedRun read_logged_run(const std::string& path) {
 }
 
 RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& given) {
-  for (const std::string& name : given)
-    if (!has(kTestOptions, name) && !has(kFreeOptions, name))
-      throw UserError(fmt::format(
-          "--{0}: with --replay the log says it; leave --{0} out, or train without --replay", name));
-  const LoggedRun logged = read_logged_run(beside.replay);
-  const bool other_test = std::any_of(given.begin(), given.end(),
-                                      [](const std::string& name) { return has(kTestOptions, name); });
   RunOptions options;
   OptionTable table, beside_table;
   options.describe(table);
   beside.describe(beside_table);
+  bool other_test = false;
+  for (const std::string& name : given) {
+    const Option* option = table.find(name);
+    if (option == nullptr) continue;  // of the command alone, such as --quiet
+    if (option->tags.replay == Replay::logged)
+      throw UserError(fmt::format(
+          "--{0}: with --replay the log says it; leave --{0} out, or train without --replay", name));
+    other_test |= option->tags.replay == Replay::test;
+  }
+  const LoggedRun logged = read_logged_run(beside.replay);
   Json config = logged.config;
   config.erase("train");
-  for (const std::string_view name : kFreeOptions) config.erase(std::string(name));
-  if (other_test)
-    for (const std::string_view name : kTestOptions) config.erase(std::string(name));
+  for (const Option& option : table.options())
+    if (option.tags.replay == Replay::free || (option.tags.replay == Replay::test && other_test))
+      config.erase(option.name);
   try {
     table.from_json(config);
   } catch (const UserError& error) {

@@ -123,7 +123,8 @@ Model make_model(Weights&& weights, const DataView& data, const PreprocessOption
   OptionTable table;
   options.describe(table);
   model.options = table.to_json();
-  model.options.erase("threads");  // never changes a result, so it must not change the file
+  for (const Option& option : table.options())  // what changes no result must not change the file
+    if (option.tags.replay == Replay::free) model.options.erase(option.name);
   if (!row_weights.empty()) model.options["row-weights"] = row_weights;
   if (!class_weights.empty()) model.options["class-weights"] = class_weights;
   model.data = data_json(data);
@@ -131,37 +132,48 @@ Model make_model(Weights&& weights, const DataView& data, const PreprocessOption
 }
 
 void RunOptions::describe(OptionTable& table) {
-  table.text("test", "FILE", &test_path, "Data to evaluate on, in the same format as the training data.");
+  table.group("Data");
+  table.text("test", "FILE", &test_path, "Data to evaluate on, in the same format as the training data.",
+             {.brief = true, .replay = Replay::test});
   read.describe(table);
-  table.text("test-label-file", "FILE", &test_label_file, "The labels of --test, for idx and npy data.");
+  table.text("test-label-file", "FILE", &test_label_file, "The labels of --test, for idx and npy data.",
+             {.replay = Replay::test});
   table.text("test-split", "FILE", &test_split,
              "Split file with the test rows (column --split-column); without --test they come from the "
-             "training file.");
+             "training file.",
+             {.replay = Replay::test});
   describe_row_weights(table, &read.row_weights);
   table.text("test-row-weights", "FILE", &test_row_weights,
              "The same for the rows of --test. Without --test, the rows of --test-split have the weights of "
-             "--row-weights.");
+             "--row-weights.",
+             {.replay = Replay::test});
   table.text(
       "valid", "FILE", &valid_path,
       "Data to validate on, in the same format as the training data: evaluated with them, and watched by "
-      "--patience.");
+      "--patience.",
+      {.brief = true});
   table.text("valid-label-file", "FILE", &valid_label_file, "The labels of --valid, for idx and npy data.");
   describe_class_weights(table, &class_weights);
   preprocess.describe(table);
   describe_max_rows(table, &max_rows);
   train.describe(table);
+  table.group("Output");
   table.text(
       "model", "FILE", &model,
       "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on where that "
-      "exists or another run is about to write it.");
+      "exists or another run is about to write it.",
+      {.brief = true, .replay = Replay::free});
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
-             ".jsonl. While the run goes on it is FILE.part.");
+             ".jsonl. While the run goes on it is FILE.part.",
+             {.brief = true, .replay = Replay::free});
   describe_memory_limit(table, &memory_limit);
+  table.group("Training");
   table.text(
       "replay", "FILE", &replay,
       "Repeat the run of this log, bit for bit and without a clock: it says all options, and only those "
-      "of outputs, of --test, --threads and --memory-limit can be given beside it.");
+      "of outputs, of --test, --threads and --memory-limit can be given beside it.",
+      {.replay = Replay::free});
 }
 
 nlohmann::ordered_json RunOptions::to_json() {

@@ -245,8 +245,10 @@ class SlowTrainer {
 // The same for the method named in the options.
 inline SlowState slow_epochs(const Dataset& data, const TrainOptions& options) {
   SlowState state;
+  TrainOptions of_rule = options;
+  of_rule.rule = rule_options(options.method, options.rule);
   for_each_method([&]<class R>() {
-    if (R::kInfo.name == options.method) state = SlowTrainer(data, options).run<R>();
+    if (&R::kInfo == &find_method(options.method)) state = SlowTrainer(data, of_rule).run<R>();
   });
   return state;
 }

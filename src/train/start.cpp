@@ -47,7 +47,7 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
   if (options.ridge > 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(classes));  // of exp(intercept)
-  if (options.warm_start) {
+  if (options.start_at_frequencies) {
     log_total = start_intercept(*data.classes, state.weights);
     for (const float b : state.weights.intercept())
       state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
@@ -57,7 +57,7 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     state.row(i).squared_norm = squared_norm(data.x(i), options.intercept);
     if (!info.exact_start) continue;
     state.row(i).u = log_total;
-    if (options.warm_start) state.row(i).u -= state.weights.intercept_of(data.label(i));
+    if (options.start_at_frequencies) state.row(i).u -= state.weights.intercept_of(data.label(i));
   }
   return state;
 }

@@ -16,7 +16,6 @@
 #include "train/fit.hpp"
 #include "train/run.hpp"
 #include "train/trainer.hpp"
-#include "train/tried.hpp"
 
 namespace truemax {
 namespace {
@@ -34,7 +33,10 @@ TryList parse_try(const std::string& text) {
   OptionTable table;
   options.describe(table);
   const Option* option = table.find(list.option);
-  if (option == nullptr || is_of_whole_run(list.option))
+  if (const Option* now = table.find_former(list.option))
+    throw refuse(fmt::format("{} has another name now", in_quotes(list.option)),
+                 fmt::format("write {}", now->name));
+  if (option == nullptr || !option->tags.tunable)
     throw refuse(fmt::format("{} {}", in_quotes(list.option),
                              option == nullptr ? "is no option of training" : "is the same for all trials"),
                  "take one such as step, ridge, decay, method or classes-per-step ('truemax train --help')");
@@ -104,6 +106,7 @@ class Tuner {
     const std::vector<std::uint64_t> rounds = tune_rounds(options_.epochs);
     for (std::size_t r = 0; r < rounds.size() && !stop_.load(); ++r) {
       if (alive.size() == 1 && r + 1 < rounds.size()) continue;  // nobody to be compared with
+      share_ = threads_of_trial(options_.threads, std::min(alive.size(), at_once_));
       parallel_for(alive.size(), at_once_, [&](std::size_t i) { advance(alive[i], rounds[r]); });
       if (stop_.load()) break;
       std::erase_if(alive, [&](std::size_t t) { return trials[t].state == Trial::State::diverged; });
@@ -159,8 +162,8 @@ class Tuner {
   void advance(std::size_t t, std::uint64_t epochs) {
     Trial& trial = options_.trials[t];
     TrainOptions options = trial.options;
-    options.threads = 1;
-    options.epochs = options_.epochs;  // what a linear schedule falls over
+    options.threads = options.lock_free ? 1 : share_;  // lock-free steps of several threads differ run by run
+    options.epochs = options_.epochs;                  // what a linear schedule falls over
     options.ridge *= options_.ridge_share;
     Stopwatch watch;
     try {
@@ -175,7 +178,7 @@ class Tuner {
       }
       watch.pause();
       trial.seconds += watch.seconds();
-      const auto metrics = evaluate(fit.state().weights, valid_, 1, &stop_);
+      const auto metrics = evaluate(fit.state().weights, valid_, share_, &stop_);
       if (!metrics) return;
       if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is no finite number");
       trial.marks.push_back({epochs, metrics->log_loss});
@@ -199,8 +202,8 @@ class Tuner {
   const std::atomic<bool>& stop_;
   const TuneProgress& progress_;
   std::vector<std::unique_ptr<Fit>> runs_;
-  std::size_t at_once_ = 1;
-  bool keep_ = true;  // weights of trials between rounds
+  std::size_t at_once_ = 1, share_ = 1;  // trials, and the threads of one
+  bool keep_ = true;                     // weights of trials between rounds
   std::mutex mutex_;
   double done_ = 0, of_ = 0;
 };
@@ -274,6 +277,10 @@ std::vector<std::uint64_t> tune_rounds(std::uint64_t epochs) {
   return rounds;
 }
 
+std::size_t threads_of_trial(std::size_t threads, std::size_t trials) {
+  return std::max<std::size_t>(1, threads / std::max<std::size_t>(1, trials));
+}
+
 const Trial* TuneResult::best() const {
   if (trials.empty() || trials.front().state != Trial::State::kept) return nullptr;
   return &trials.front();
@@ -302,7 +309,7 @@ nlohmann::ordered_json tune_json(const TuneResult& result) {
     if (!trial.divergence.empty()) one["diverged"] = trial.divergence;
     one["options"] = table.to_json();
     for (const Option& option : table.options())
-      if (is_of_whole_run(option.name)) one["options"].erase(option.name);
+      if (!option.tags.tunable) one["options"].erase(option.name);
     json["trials"].push_back(std::move(one));
   }
   return json;

@@ -49,10 +49,13 @@ std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryLi
 // The epochs at which trials are compared: an eighth, a quarter, half, all.
 std::vector<std::uint64_t> tune_rounds(std::uint64_t epochs);
 
+// The threads of one trial where `trials` run at once on `threads`.
+std::size_t threads_of_trial(std::size_t threads, std::size_t trials);
+
 struct TuneOptions {
   std::vector<Trial> trials;
   std::uint64_t epochs = 50;
-  std::size_t threads = 1;  // trials at once; each trains on one thread. Never changes a result.
+  std::size_t threads = 1;  // of all trials together. Never changes a result.
   // Ridge stands beside the sum of the row losses: on a share of the rows it is this share of what was asked,
   // so that the best one is the best for all rows.
   double ridge_share = 1;

@@ -98,6 +98,14 @@ TEST(Trials, ThatAreTooManyOrImpossibleAreRefused) {
   EXPECT_NE(error.find("with step=1 method=implicit rows-per-step=2000"), std::string::npos) << error;
 }
 
+TEST(Tune, TrialsShareTheThreads) {
+  EXPECT_EQ(threads_of_trial(8, 1), 8U);
+  EXPECT_EQ(threads_of_trial(8, 3), 2U);
+  EXPECT_EQ(threads_of_trial(8, 8), 1U);
+  EXPECT_EQ(threads_of_trial(2, 5), 1U);
+  EXPECT_EQ(threads_of_trial(1, 0), 1U);
+}
+
 TEST(Tune, RoundsAreAnEighthAQuarterHalfAndAll) {
   EXPECT_EQ(tune_rounds(50), (std::vector<std::uint64_t>{6, 12, 25, 50}));
   EXPECT_EQ(tune_rounds(3), (std::vector<std::uint64_t>{1, 3}));

@@ -13,3 +13,8 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/build -G Ninja -DCMAKE_BUILD_TYP
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${SCRATCH}/build/outside)
 run(${SCRATCH}/prefix/bin/truemax --version)
+foreach(page share/man/man1/truemax.1.gz share/bash-completion/completions/truemax)
+  if(NOT EXISTS ${SCRATCH}/prefix/${page})
+    message(FATAL_ERROR "${page} was not installed")
+  endif()
+endforeach()

@@ -1,0 +1,79 @@
+// What the descriptions of training's options say: their tags, and the defaults that the help shows.
+#include "train/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "train/run.hpp"
+
+namespace truemax {
+namespace {
+
+using ::testing::ElementsAre;
+
+template <class Options>
+OptionTable table_of(Options& options) {
+  OptionTable table;
+  options.describe(table);
+  return table;
+}
+
+template <class Wanted>
+std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted) {
+  std::vector<std::string> names;
+  for (const Option& option : table.options())
+    if (wanted(option)) names.push_back(option.name);
+  return names;
+}
+
+TEST(TrainOptions, OfAWholeRunAreNotTunable) {
+  TrainOptions options;
+  EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
+              ElementsAre("epochs", "steps", "seconds", "valid-share", "patience", "eval-every", "eval",
+                          "eval-rows", "eval-classes", "threads"));
+}
+
+TEST(RunOptions, ThatChangeNoResultCanBeGivenBesideReplay) {
+  RunOptions options;
+  const OptionTable table = table_of(options);
+  EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::free; }),
+              ElementsAre("threads", "model", "log", "memory-limit", "replay"));
+  EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::test; }),
+              ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
+}
+
+// The help must not promise what complete() does not do.
+TEST(TrainOptions, PlainDefaultsAreThoseOfAuto) {
+  TrainOptions fresh, plain;
+  plain.complete([](const char*) { return false; });
+  const OptionTable shown = table_of(fresh), done = table_of(plain);
+  std::vector<std::string> open;
+  for (const Option& option : shown.options()) {
+    const std::string& said =
+        option.tags.plain_default.empty() ? option.default_value : option.tags.plain_default;
+    if (said == kFoundByTrials || said == kChosenFromData || option.name == "draw")
+      open.push_back(option.name);
+    else
+      EXPECT_EQ(said, done.find(option.name)->default_value) << option.name;
+  }
+  EXPECT_THAT(open, ElementsAre("step", "epochs", "classes-per-step", "draw", "head", "ridge"));
+  EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
+  EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
+}
+
+TEST(TrainOptions, OfOlderVersionsAreReadUnderTheirOldNames) {
+  TrainOptions options;
+  OptionTable table = table_of(options);
+  table.from_json({{"warm-start", true}, {"method", "bsgd"}, {"steps", 0}, {"patience", 0}, {"threads", 0}});
+  EXPECT_TRUE(options.start_at_frequencies);
+  EXPECT_EQ(options.method, "bsgd");
+  EXPECT_EQ(table.find("warm-start"), nullptr);
+  ASSERT_NE(table.find_former("warm-start"), nullptr);
+  EXPECT_EQ(table.find_former("warm-start")->name, "start-at-frequencies");
+}
+
+}  // namespace
+}  // namespace truemax
