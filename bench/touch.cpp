@@ -60,8 +60,7 @@ void touch_epoch(const DataView& data, const Trace& trace, RunState& state, cons
   for (std::size_t first = 0; first < steps; first += way.together) {
     const std::size_t end = std::min(steps, first + way.together);
     for (std::size_t t = first; t < end; ++t) {
-      if (t + way.ahead + 2 * kRowsAhead < steps)
-        data.prefetch(trace.rows[t + way.ahead + 2 * kRowsAhead]);
+      if (t + way.ahead + 2 * kRowsAhead < steps) data.prefetch(trace.rows[t + way.ahead + 2 * kRowsAhead]);
       if (t + way.ahead + kRowsAhead < steps)
         prefetch_example(data, state, trace.rows[t + way.ahead + kRowsAhead]);
       if (way.ahead == 0 || t + way.ahead >= steps) continue;

@@ -6,7 +6,6 @@
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "data/hold_out.hpp"
 #include "data/load.hpp"
 #include "data/weight_files.hpp"
 #include "evaluate/evaluate.hpp"
@@ -14,7 +13,6 @@
 #include "model/predict.hpp"
 #include "model/use.hpp"
 #include "train/automatic.hpp"
-#include "train/fit.hpp"
 #include "train/run.hpp"
 #include "train/trainer.hpp"
 #include "truemax/truemax.hpp"
@@ -206,33 +204,24 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_validation(train_options, given_valid != nullptr || train_options.valid_share > 0);
     if (train_options.automatic()) choose_shape(data.inside().data, train_options);
-    std::optional<RowSplit> split;
-    if (train_options.valid_share > 0 && !train_options.open.any())
-      split = set_aside(data.inside().data, train_options.valid_share, train_options.seed);
-    const DataView& rows = split ? split->rest : data.inside().data;
-    TrainSets sets{rows};
-    if (split)
-      sets.valid = split->valid;
-    else if (given_valid != nullptr)
-      sets.valid = *given_valid;
-    require_step_shape(train_options, rows);
+    TrainSets sets{data.inside().data};
+    if (given_valid != nullptr) sets.valid = *given_valid;
+    set_validation_aside(sets.data, sets.valid, train_options);
+    require_step_shape(train_options, sets.data);
     const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
     memory.require();
-    Weights spare;  // the memory of the trials
-    if (train_options.seconds > 0) spare = cleared_weights(rows, train_options);
     Stopwatch watch;
-    watch.resume();
     std::atomic<bool> stop{false};
     CallbackObserver observer(callback, stop);
     TrainObserver* const observers[] = {&observer};
-    if (train_options.open.any()) choose_by_trials(sets, train_options, watch, observers, stop, &spare);
-    RunState state = make_state(rows, train_options, &spare);
     TrainExtras extras;
     if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
-    const TrainOutcome outcome = truemax::train(sets, train_options, state, watch, observers, stop, extras);
+    FitResult fitted;
+    Weights weights = search_and_fit(sets, train_options, watch, observers, stop, extras, fitted);
+    const TrainOutcome& outcome = fitted.outcome;
     if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
     auto inside = std::make_shared<Inside>();
-    inside->model = make_model(std::move(state.weights), rows, data.inside().preprocess, train_options,
+    inside->model = make_model(std::move(weights), sets.data, data.inside().preprocess, train_options,
                                data.inside().row_weights, data.inside().class_weights);
     return Model(std::move(inside));
   });

@@ -35,8 +35,8 @@ std::string counts_text(const char* name, const DataView& data, LabelRule labels
   if (labels == LabelRule::all) rows += " of " + counted(data.row_count(), "row");
   std::string text =
       fmt::format("{:<8}{}, {}, {}, {} ({})", name, rows, counted(data.space->features, "feature"),
-                  counted(data.classes->size(), "class", "classes"),
-                  counted(data.nonzeros(), "non-zero"), format_name(data.format));
+                  counted(data.classes->size(), "class", "classes"), counted(data.nonzeros(), "non-zero"),
+                  format_name(data.format));
   const auto left_out = [&](std::uint64_t count, const char* what, const char* why) {
     if (count > 0) text += fmt::format("; {} {}", counted(count, what), why);
   };

@@ -46,7 +46,7 @@ class DataView {
   double weight_of_class(ClassId k) const { return class_weight_.empty() ? 1.0 : class_weight_[k]; }
   bool has_weights() const { return !row_weight_.empty() || !class_weight_.empty(); }  // of rows or classes
 
-  std::size_t own_bytes() const;                             // of its own lists
+  std::size_t own_bytes() const;                              // of its own lists
   std::size_t shared_bytes() const { return shared_bytes_; }  // of what views of the same rows share
   bool shares_rows_with(const DataView& other) const { return store_ == other.store_; }
 

@@ -19,7 +19,6 @@
 namespace truemax {
 namespace {
 
-
 // The names of one batch, and where the names of the piece at hand stand in it.
 class BatchNames {
  public:

@@ -21,8 +21,8 @@ void ActiveDraw::attach(std::vector<ClassId>& memory) {
   memory_ = &memory;
 }
 
-std::size_t ActiveDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
-                             double* weights) const {
+std::size_t ActiveDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId example,
+                             ClassId* classes, double* weights) const {
   std::size_t kept = 0;
   if (memory_ != nullptr)
     for (const ClassId* of_row = memory_->data() + number_of(example) * active_;

@@ -99,9 +99,10 @@ void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size
   RandomWords source(random, first_step * per_step);
   for (std::size_t t = 0; t < steps; ++t) {
     for (std::uint64_t& word : out.words) word = source.next();
-    out.count[t] = static_cast<std::uint32_t>(
-        step(out.words, shared_ ? kUnseenClass : labels[t], shared_ || examples.empty() ? ExampleId{} : examples[t],
-             out.classes.data() + t * most, out.weights.data() + t * most));
+    out.count[t] =
+        static_cast<std::uint32_t>(step(out.words, shared_ ? kUnseenClass : labels[t],
+                                        shared_ || examples.empty() ? ExampleId{} : examples[t],
+                                        out.classes.data() + t * most, out.weights.data() + t * most));
   }
 }
 

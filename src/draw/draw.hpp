@@ -74,7 +74,8 @@ class Draw {
   // Steps first_step ... first_step + steps - 1 of an epoch. `labels` and `examples`: of each step's row; not
   // looked at where rows share.
   virtual void fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-                    std::span<const ClassId> labels, std::span<const ExampleId> examples, DrawBuffer& out) const;
+                    std::span<const ClassId> labels, std::span<const ExampleId> examples,
+                    DrawBuffer& out) const;
 
   // The probability that class k is among the drawn ones of a step, given that the label is another class
   // (and, where the label's block is always taken, in another block). Not for draws that learn.
@@ -94,8 +95,7 @@ class Draw {
   // Draws that learn are told after a step which classes its row saw and how they scored; they cannot be
   // filled ahead of that.
   virtual bool learns() const { return false; }
-  virtual void learn(ExampleId /*example*/, std::span<const ClassId> /*classes*/, const double* /*score*/) {
-  }
+  virtual void learn(ExampleId /*example*/, std::span<const ClassId> /*classes*/, const double* /*score*/) {}
   // Where such a draw keeps what it learns: part of the state of training.
   virtual void attach(std::vector<ClassId>& /*memory*/) {}
 

@@ -16,7 +16,8 @@ class UniformDraw final : public Draw {
   std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                    double* weights) const override;
   void fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-            std::span<const ClassId> labels, std::span<const ExampleId> examples, DrawBuffer& out) const override;
+            std::span<const ClassId> labels, std::span<const ExampleId> examples,
+            DrawBuffer& out) const override;
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override { return inclusion(k); }
 

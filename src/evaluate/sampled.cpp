@@ -220,9 +220,9 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
           if (examples.empty()) continue;
           ++rows_here;
           const RowView x = slice.x().row(r);
-          const auto [a, b] =
-              classes.log_sum(weights, x, some.labels().subspan(number_of(*examples.begin()), examples.size()),
-                              number_of(slice.id(r)), seed);
+          const auto [a, b] = classes.log_sum(
+              weights, x, some.labels().subspan(number_of(*examples.begin()), examples.size()),
+              number_of(slice.id(r)), seed);
           double weight = 0;
           for (const ExampleId i : examples) {
             weight += some.weight(i);

@@ -70,10 +70,10 @@ struct PairSteps {
 // and norms already. Lanes that take no part have the score kNoScore.
 inline constexpr float kNoScore = -1e30F;
 struct BlockStepView {
-  double e = 1;                             // step of the row times its weight
-  double decayed = 1;                       // as in StepView
-  bool complete = false;                    // as in StepView
-  double label_score = 0, label_norm = 1;   // what stands in place of |x|^2 for the label
+  double e = 1;                            // step of the row times its weight
+  double decayed = 1;                      // as in StepView
+  bool complete = false;                   // as in StepView
+  double label_score = 0, label_norm = 1;  // what stands in place of |x|^2 for the label
   std::size_t blocks = 0;
   float* score = nullptr;          // [blocks][16]; overwritten
   const double* norm = nullptr;    // [blocks]: what stands in place of |x|^2

@@ -73,8 +73,7 @@ void TrainOptions::describe(OptionTable& table) {
       "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
       "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.",
       {.tunable = true, .common = true, .plain_default = "shuffle"});
-  table.count("seed", &seed, {}, "The same seed gives the same bits.",
-              {.tunable = true, .common = true});
+  table.count("seed", &seed, {}, "The same seed gives the same bits.", {.tunable = true, .common = true});
   table.group("Classes of a step");
   table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).",
               {.tunable = true, .plain_default = kChosenFromData});

@@ -8,7 +8,6 @@
 #include "core/checksum.hpp"
 #include "core/files.hpp"
 #include "data/content_hash.hpp"
-#include "data/hold_out.hpp"
 #include "data/input.hpp"
 #include "data/load.hpp"
 #include "data/weight_files.hpp"
@@ -142,13 +141,7 @@ PreparedRun prepare_run(RunOptions options) {
   };
   if (test_rows) run.test = prepared(std::move(*test_rows));
   if (valid_rows) run.valid = prepared(std::move(*valid_rows));
-  const std::size_t rows = run.data.row_count();
-  if (options.train.valid_share > 0 && options.train.open.any() && rows >= kFewestRows)
-    require_share(rows, options.train.valid_share);
-  if (options.train.valid_share > 0 && !options.train.open.any()) {
-    RowSplit split = set_aside(run.data, options.train.valid_share, options.train.seed);
-    run.data = std::move(split.rest), run.valid = std::move(split.valid);
-  }
+  set_validation_aside(run.data, run.valid, options.train);
   if (options.logs() || logged) {
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));

@@ -12,8 +12,10 @@
 #include "data/options.hpp"
 #include "model/model.hpp"
 #include "train/automatic.hpp"
+#include "train/memory_plan.hpp"
 #include "train/options.hpp"
 #include "train/outputs.hpp"
+#include "train/search_and_fit.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
@@ -38,28 +40,6 @@ struct RunOptions {
   bool saves() const { return model != "none"; }
   bool logs() const { return log != "none"; }
 };
-
-// The memory a run takes, part by part.
-struct MemoryPlan {
-  std::uint64_t weights = 0, rows = 0, data = 0, evaluation = 0;
-  std::uint64_t there = 0;
-  std::uint64_t best = 0;     // the best weights so far, where --patience keeps them
-  bool best_on_disk = false;  // there is no memory for them
-  std::uint64_t classes = 0, features = 0;
-  std::uint64_t copies = 1;  // of weights, without the best
-
-  std::uint64_t total() const;
-  std::string to_text() const;
-  void require() const;  // throws UserError with the numbers and the ways out
-};
-
-MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
-                       std::uint64_t memory_limit);  // 0: what is there
-
-// What the data say of the options. Throws UserError.
-void require_step_shape(const TrainOptions& options, const DataView& data);
-// Patience needs something to watch. Throws UserError.
-void require_validation(const TrainOptions& options, bool has_valid);
 
 // What training has made, with all that a model file says of it. Weights as the options named them; empty:
 // none.
@@ -93,13 +73,10 @@ nlohmann::ordered_json data_json(const DataView& data);
 // names or "none".
 PreparedRun prepare_run(RunOptions options);
 
-struct FinishedRun {
-  TrainOutcome outcome;
+struct FinishedRun : FitResult {
   Model model;
   bool saved = false;
   std::string model_path, log_path;  // where they are in the end; "none"
-  SearchResult search;               // of --method auto; finished: also where there was nothing to search
-  double trial_seconds = 0;          // part of the training time
 };
 
 // Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence, but a

@@ -14,9 +14,9 @@
 #include <span>
 #include <vector>
 
-#include "core/state_stream.hpp"
 #include "core/csr.hpp"
 #include "core/huge_pages.hpp"
+#include "core/state_stream.hpp"
 #include "core/types.hpp"
 
 namespace truemax {

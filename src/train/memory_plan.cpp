@@ -1,0 +1,105 @@
+#include "train/memory_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "core/text.hpp"
+#include "rule/methods.hpp"
+#include "train/step_shape.hpp"
+
+namespace truemax {
+namespace {
+
+// What evaluation holds at once: results of a slice of rows, whatever N and K are.
+constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
+// The program itself, and the names of a class in the metadata while a model is saved.
+constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 300;
+
+}  // namespace
+
+// Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
+// different ones.
+void require_step_shape(const TrainOptions& options, const DataView& data) {
+  constexpr std::uint64_t kMostTimes = 100;
+  const std::uint64_t most = kMostTimes * data.classes->size();
+  if (options.classes_per_step > most)
+    throw UserError(fmt::format(
+        "--classes-per-step {}: with the {} classes of the data at most {} make sense; give fewer",
+        options.classes_per_step, data.classes->size(), most));
+  if (options.rows_per_step > data.size())
+    throw UserError(fmt::format("--rows-per-step {}: the data have {} rows; give at most that many",
+                                options.rows_per_step, data.size()));
+}
+
+void require_validation(const TrainOptions& options, bool has_valid) {
+  if (options.patience > 0 && !has_valid)
+    throw UserError(fmt::format(
+        "--patience {}: there are no validation rows to watch; add --valid FILE, or --valid-share "
+        "0.1 to set some of the training rows aside",
+        options.patience));
+}
+
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+  const DataView& data = sets.data;
+  MemoryPlan plan;
+  plan.classes = data.classes->size(), plan.features = data.space->features;
+  plan.weights = Weights::bytes_needed(plan.classes, plan.features);
+  plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(ExampleId) : 0));
+  plan.data = sets.bytes();
+  plan.rows += step_bytes(data, options);
+  // Trials see parts of the rows: row numbers, labels and weights, of all rows once and of a sample.
+  if (options.open.any() && options.valid_share > 0)
+    plan.data +=
+        (3 * sizeof(ExampleId) + (data.has_example_weights() ? sizeof(double) : 0)) * data.size() * 5 / 4;
+  if (find_method(options.method).has_companion) {
+    plan.copies = 2;
+    if (__builtin_mul_overflow(plan.weights, plan.copies, &plan.weights))
+      plan.weights = std::numeric_limits<std::uint64_t>::max();
+  }
+  plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
+  // The data are in memory already: what is there for the run is what is free now, plus them.
+  plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
+  if (options.patience == 0) return plan;
+  plan.best = Weights::bytes_needed(data.classes->size(), data.space->features);
+  plan.best_on_disk = plan.total() > plan.there;
+  if (plan.best_on_disk) plan.best = 0;
+  return plan;
+}
+
+std::uint64_t MemoryPlan::total() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : {weights, rows, data, evaluation, best})
+    if (__builtin_add_overflow(sum, part, &sum)) return std::numeric_limits<std::uint64_t>::max();
+  return sum;
+}
+
+std::string MemoryPlan::to_text() const {
+  return fmt::format("{} (weights {}, row states {}, data {}, evaluation and program {}{}) of {}",
+                     size_text(total()), size_text(weights), size_text(rows), size_text(data),
+                     size_text(evaluation), best > 0 ? fmt::format(", best weights {}", size_text(best)) : "",
+                     size_text(there));
+}
+
+void MemoryPlan::require() const {
+  if (total() <= there) return;
+  MemoryPlan others = *this;
+  others.weights = others.best = 0;
+  const std::uint64_t left = others.total() < there ? there - others.total() : 0;
+  const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
+  const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
+                           : left == 0 ? "though what a run needs beside its weights is too much already"
+                                       : "though with so many classes not even one bucket fits";
+  throw UserError(fmt::format(
+      "this run needs {}, more than is there: {} classes x {} features, in blocks of 16 classes, are {} "
+      "weights of 4 bytes{}; keep fewer features (--max-features), hash them into fewer buckets ({}), train "
+      "on fewer "
+      "classes or rows "
+      "(--max-rows), or raise --memory-limit to try all the same",
+      to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
+      copies > 1 ? ", twice" : "", fits));
+}
+
+}  // namespace truemax
