@@ -113,7 +113,7 @@ class Optimum:
 
 # What a method minimises when every step has all classes; the methods that are not here do not take several rows.
 LOSS = {"implicit": softmax, "scent": softmax, "umax": softmax, "vanilla": softmax, "raman": softmax,
-        "composition": softmax, "sox": softmax, "importance": softmax, "bsgd": softmax, "exact": softmax,
+        "composition": softmax, "sox": softmax, "importance": softmax, "exact": softmax,
         "ove": one_vs_each, "nce": noise_contrast, "softplus": softplus_bound}
 
 
