@@ -19,14 +19,14 @@ AllClassesLane::AllClassesLane(const LaneSetup& setup)
 void AllClassesLane::take(const Batch& batch, RunState& state) {
   visited_.fill(batch);
   for (std::size_t t = 0; t < batch.count; ++t, ++state.step) {
-    prepare(state, batch, t);
+    prepare(state, t);
     score(state, batch);
     setup_.guard.admit(state, work_.solve(state));
     apply(state);
   }
 }
 
-void AllClassesLane::prepare(const RunState& state, const Batch& /*batch*/, std::size_t t) {
+void AllClassesLane::prepare(const RunState& state, std::size_t t) {
   const std::span<const ClassId> labels = visited_.labels(t);
   work_.start(visited_.examples(t));
   work_.a.shape(labels.size(), state.weights.blocks() * kLanes);

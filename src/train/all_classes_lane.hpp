@@ -17,7 +17,7 @@ class AllClassesLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
 
  private:
-  void prepare(const RunState& state, const Batch& batch, std::size_t t);
+  void prepare(const RunState& state, std::size_t t);
   void score(const RunState& state, const Batch& batch);
   void apply(RunState& state);
 

@@ -46,7 +46,7 @@ bool BlockStepper::prepare(const BlockStep& in, const BlockTerms& terms, const R
   } else {
     const double strength = setup_.ridge.strength(terms.step, in.row_weight);
     const std::vector<double>& beta = setup_.ridge.beta(1);  // equal inside a block
-    const bool free = state.weights.has_intercept() && !setup_.ridge.includes_intercept();
+    const bool free = setup_.ridge.leaves_intercept();
     for (std::size_t i = 0; i < in.blocks.size(); ++i) {
       ridge_[i] = ridge_factor(strength, beta[in.blocks[i] * kLanes]);
       norm_[i] = shrunk_norm(squared_norm_, ridge_[i], free);
@@ -65,7 +65,7 @@ void BlockStepper::score(const BlockStep& in, const Weights& w, LinesAhead& ahea
     copy_block_intercepts(w, in.blocks, intercept_);
     for (std::size_t k = 0; k < in.blocks.size() * kLanes; ++k) score_[k] += intercept_[k];
   }
-  if (setup_.ridge.on()) shrink(in, w);
+  if (setup_.ridge.on()) shrink(in.blocks.size());
   view_.label_score = static_cast<double>(score_[label_]);
   score_[label_] = kNoScore;
   for (std::size_t i = 0; i < in.blocks.size(); ++i)
@@ -73,9 +73,9 @@ void BlockStepper::score(const BlockStep& in, const Weights& w, LinesAhead& ahea
       score_[i * kLanes + k - 1 - in.blocks[i] * kLanes] = kNoScore;
 }
 
-void BlockStepper::shrink(const BlockStep& in, const Weights& w) {
-  const bool free = w.has_intercept() && !setup_.ridge.includes_intercept();
-  for (std::size_t i = 0; i < in.blocks.size(); ++i) {
+void BlockStepper::shrink(std::size_t blocks) {
+  const bool free = setup_.ridge.leaves_intercept();
+  for (std::size_t i = 0; i < blocks; ++i) {
     const auto inverse = static_cast<float>(1 / ridge_[i]);
     float* z = score_ + i * kLanes;
     const float* b = intercept_ + i * kLanes;

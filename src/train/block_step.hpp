@@ -46,7 +46,7 @@ class BlockStepper {
   void score(const BlockStep& in, const Weights& w, LinesAhead& ahead);
   bool solve(const BlockStep& in, const Weights& w, LinesAhead& ahead, double* growth);
   void apply(const BlockStep& in, RunState& state);
-  void shrink(const BlockStep& in, const Weights& w);
+  void shrink(std::size_t blocks);
 
   const LaneSetup& setup_;
   BlockStepView view_;

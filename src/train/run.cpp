@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "core/files.hpp"
 #include "data/weight_files.hpp"
-#include "rule/methods.hpp"
-#include "train/automatic.hpp"
-#include "train/fit.hpp"
 #include "train/run_log.hpp"
 #include "train/search_and_fit.hpp"
-#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
