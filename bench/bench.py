@@ -44,7 +44,7 @@ def some_of(text, known, kind):
 def options_of(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build/release/truemax")))
-    parser.add_argument("--bench", default=os.path.join(ROOT, "build/bench/truemax_bench"))
+    parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/truemax_bench"))
     parser.add_argument("--only", default="1,2,3,4,5,6", help="the items to run, such as 1,4 (default: all)")
     parser.add_argument("--data", default=",".join(item_peers.SETS),
                         help="the data sets, such as bibtex,mnist (default: all)")

@@ -110,7 +110,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "all"], metavar="PART")
     parser.add_argument("--program", default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build/release/truemax")))
-    parser.add_argument("--bench", default=os.path.join(ROOT, "build/bench/truemax_bench"))
+    parser.add_argument("--bench", default=os.path.join(ROOT, "build/release/truemax_bench"))
     parser.add_argument("--rounds", type=int, default=3, help="turns of each contestant (default 3)")
     parser.add_argument("--data", action="append", help="only this data set (can be given several times)")
     parser.add_argument("--quick", action="store_true",

@@ -26,11 +26,26 @@ function(truemax_tidy target)
   endif()
 endfunction()
 
+# Parsing the headers of the standard library, fmt and JSON takes longer than compiling most files, so all rooms
+# share one precompiled copy. The dev-clang preset goes without it and finds includes that are missing.
+add_library(truemax_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+target_precompile_headers(truemax_headers PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp)
+target_link_libraries(truemax_headers PUBLIC truemax_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
+
+# truemax_room(NAME [LINKS ROOM...] [FAST all | FAST REGEX]): FAST says which files have loops over features, classes
+# or rows. They are compiled with the -O3 of the Release build type; the others with -O1, in half the time.
 function(truemax_room name)
-  cmake_parse_arguments(ROOM "" "" "LINKS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "FAST" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "(_test|_bench|/main)\\.cpp$")
   add_library(truemax_${name} STATIC ${sources})
+  target_precompile_headers(truemax_${name} REUSE_FROM truemax_headers)
+  if(NOT ROOM_FAST STREQUAL "all")
+    if(ROOM_FAST)
+      list(FILTER sources EXCLUDE REGEX "/(${ROOM_FAST})\\.cpp$")
+    endif()
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
+  endif()
   target_include_directories(truemax_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(truemax_${name} PUBLIC truemax_flags)
   truemax_tidy(truemax_${name})

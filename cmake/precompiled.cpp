@@ -1,0 +1,1 @@
+// CMake compiles precompiled.hpp for this file; all rooms use the result.
