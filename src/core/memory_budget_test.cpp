@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMega = std::uint64_t{1} << 20;
 
-TEST(MemoryBudget, ChargesOfSeveralHoldersAddUpToTheLimitAndNoFurther) {
+TEST(MemoryBudget, ChargesAddUpToTheLimit) {
   const auto budget = std::make_shared<MemoryBudget>(100 * kMega);
   MemoryCharge a(budget, 60 * kMega), b(budget);
   b.set(40 * kMega);
@@ -24,7 +24,7 @@ TEST(MemoryBudget, ChargesOfSeveralHoldersAddUpToTheLimitAndNoFurther) {
   EXPECT_EQ(budget->held(), 100 * kMega);
 }
 
-TEST(MemoryBudget, SaysWhatWouldHaveBeenNeededOfWhat) {
+TEST(MemoryBudget, ErrorStatesNeededAndLimit) {
   const auto budget = std::make_shared<MemoryBudget>(100 * kMega);
   const MemoryCharge a(budget, 70 * kMega);
   try {
@@ -38,7 +38,7 @@ TEST(MemoryBudget, SaysWhatWouldHaveBeenNeededOfWhat) {
   EXPECT_EQ(budget->held(), 70 * kMega) << "a holder that was never made holds nothing";
 }
 
-TEST(MemoryBudget, WhatAHolderChargedGoesBackWithIt) {
+TEST(MemoryBudget, DestroyingAChargeReturnsItsBytes) {
   const auto budget = std::make_shared<MemoryBudget>(100 * kMega);
   {
     const MemoryCharge a(budget, 100 * kMega);
@@ -53,20 +53,20 @@ TEST(MemoryBudget, WhatAHolderChargedGoesBackWithIt) {
   EXPECT_EQ(copy.bytes(), 0U);
 }
 
-TEST(MemoryBudget, ASumBeyondTheNumbersIsRefused) {
+TEST(MemoryBudget, RefusesASumThatOverflows) {
   const auto budget = std::make_shared<MemoryBudget>(100 * kMega);
   const MemoryCharge a(budget, kMega);
   MemoryCharge b(budget);
   EXPECT_THROW(b.set(~std::uint64_t{0}), OverBudget);
 }
 
-TEST(MemoryBudget, ALimitBelowWhatTheProgramTakesLeavesTheLeast) {
+TEST(MemoryBudget, TinyLimitStillGrantsTheMinimum) {
   const auto budget = std::make_shared<MemoryBudget>(1);
   MemoryCharge a(budget, MemoryBudget::kLeast);
   EXPECT_THROW(a.add(1), OverBudget);
 }
 
-TEST(MemoryBudget, WithoutALimitItFollowsWhatIsFree) {
+TEST(MemoryBudget, WithoutALimitFollowsFreeMemory) {
   std::uint64_t free = 1000 * kMega;
   int looks = 0;
   const auto budget = std::make_shared<MemoryBudget>(0, [&] {
@@ -83,14 +83,14 @@ TEST(MemoryBudget, WithoutALimitItFollowsWhatIsFree) {
   EXPECT_EQ(budget->held(), 800 * kMega);
 }
 
-TEST(MemoryBudget, WhereNothingIsKnownNothingIsRefused) {
+TEST(MemoryBudget, UnknownFreeMemoryRefusesNothing) {
   const auto budget = std::make_shared<MemoryBudget>(0, [] { return ~std::uint64_t{0}; });
   MemoryCharge a(budget, std::uint64_t{1} << 50);
   a.add(std::uint64_t{1} << 50);
   EXPECT_EQ(budget->held(), std::uint64_t{1} << 51);
 }
 
-TEST(MemoryBudget, ThreadsThatChargeAtOnceNeverPassTheLimitTogether) {
+TEST(MemoryBudget, ConcurrentChargesStayWithinTheLimit) {
   const auto budget = std::make_shared<MemoryBudget>(100 * kMega);
   std::vector<std::thread> threads;
   std::vector<MemoryCharge> charges(4);

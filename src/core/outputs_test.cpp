@@ -62,7 +62,7 @@ class Outputs : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Outputs, AClaimIsOneProcessesUntilItIsGivenUpAndLeavesNothing) {
+TEST_F(Outputs, ClaimIsExclusiveAndLeavesNoFile) {
   {
     const auto first = Claim::take(path("m"));
     ASSERT_TRUE(first);
@@ -76,14 +76,14 @@ TEST_F(Outputs, AClaimIsOneProcessesUntilItIsGivenUpAndLeavesNothing) {
   EXPECT_TRUE(Claim::take(path("m")));
 }
 
-TEST_F(Outputs, AClaimIsToTheFileBehindALink) {
+TEST_F(Outputs, ClaimFollowsLinks) {
   std::ofstream(path("real")) << "x";
   std::filesystem::create_symlink("real", path("link"));
   const auto first = Claim::take(path("link"));
   EXPECT_FALSE(Claim::take(path("real")));
 }
 
-TEST_F(Outputs, AClaimOfAKilledProcessIsTakenOver) {
+TEST_F(Outputs, ClaimOfAKilledProcessIsTakenOver) {
   killed_after([&] {
     auto* claim = new std::optional<Claim>(Claim::take(path("m")));
     std::ofstream((*claim)->part()) << "half a log";
@@ -97,12 +97,12 @@ TEST_F(Outputs, AClaimOfAKilledProcessIsTakenOver) {
   EXPECT_EQ(files(), std::set<std::string>{"m"});
 }
 
-TEST_F(Outputs, WhatWasWrittenUnderAClaimStaysWhereItIsGivenUp) {
+TEST_F(Outputs, ReleasingAClaimKeepsWhatWasWritten) {
   std::ofstream(Claim::take(path("m"))->part()) << "half a log";
   EXPECT_EQ(files(), std::set<std::string>{"m.part"});
 }
 
-TEST_F(Outputs, APublishedFileKeepsThePermissionsOfTheOld) {
+TEST_F(Outputs, PublishingKeepsThePermissions) {
   std::ofstream(path("m")) << "old";
   std::filesystem::permissions(path("m"), std::filesystem::perms(0640));
   auto claim = Claim::take(path("m"));
@@ -113,7 +113,7 @@ TEST_F(Outputs, APublishedFileKeepsThePermissionsOfTheOld) {
 }
 
 // Each thread opens, locks and removes the same name over and over: two must never have it at once.
-TEST_F(Outputs, NoTwoHaveAClaimAtOnceHoweverTheyRace) {
+TEST_F(Outputs, RacingThreadsNeverShareAClaim) {
   std::atomic<int> holders{0}, both{0};
   std::atomic<std::uint64_t> got{0};
   std::vector<std::jthread> threads;
@@ -132,14 +132,14 @@ TEST_F(Outputs, NoTwoHaveAClaimAtOnceHoweverTheyRace) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(Outputs, ASignalRemovesTheClaimsOfTheProcessButNoLogThatWasBegun) {
+TEST_F(Outputs, SignalRemovesEmptyClaimsButNoStartedLog) {
   const auto empty = Claim::take(path("model")), begun = Claim::take(path("log"));
   std::ofstream(begun->part()) << "half a log";
   drop_claims_on_signal();
   EXPECT_EQ(files(), std::set<std::string>{"log.part"});
 }
 
-TEST_F(Outputs, AClaimThatCannotBeMadeSaysWhatIsInTheWay) {
+TEST_F(Outputs, FailedClaimSaysWhy) {
   std::filesystem::create_directory(path("m.part"));
   try {
     Claim::take(path("m"));
@@ -150,7 +150,7 @@ TEST_F(Outputs, AClaimThatCannotBeMadeSaysWhatIsInTheWay) {
 }
 
 // With one name for the temporaries of a process, each wrote into the file of the other.
-TEST_F(Outputs, TwoThatWriteOneTargetAtOnceDoNotMix) {
+TEST_F(Outputs, ConcurrentWritersDoNotMix) {
   AtomicFile first(path("m")), second(path("m"));
   first.write_at(0, std::string(1000, 'a'));
   second.write_at(0, std::string(500, 'b'));
@@ -161,7 +161,7 @@ TEST_F(Outputs, TwoThatWriteOneTargetAtOnceDoNotMix) {
   EXPECT_EQ(files(), std::set<std::string>{"m"});
 }
 
-TEST_F(Outputs, TemporariesOfAKilledProcessAreRemovedByTheNextAndOthersAreNot) {
+TEST_F(Outputs, RemovesOnlyTheLeftoversOfKilledProcesses) {
   killed_after([&] { (new AtomicFile(path("m")))->write_at(0, std::string(1000, 'a')); });
   killed_after([&] { (new AtomicFile(path("n")))->write_at(0, std::string("x")); });
   ASSERT_EQ(files().size(), 2U);
@@ -181,7 +181,7 @@ TEST_F(Outputs, TemporariesOfAKilledProcessAreRemovedByTheNextAndOthersAreNot) {
 }
 
 // Several at once look for leftovers while others have just made their files and not locked them yet.
-TEST_F(Outputs, ManyThatWriteOneTargetAtOnceAllSucceed) {
+TEST_F(Outputs, ConcurrentWritersAllSucceed) {
   std::vector<std::jthread> threads;
   std::atomic<int> failed{0};
   for (int t = 0; t < 4; ++t)

@@ -22,7 +22,7 @@ std::ostream& operator<<(std::ostream& out, const BadRow& row) {
 
 class BadRows : public ::testing::TestWithParam<BadRow> {};
 
-TEST_P(BadRows, AreRefusedWithLineFindingAndAdvice) {
+TEST_P(BadRows, AreReportedWithLineFindingAndAdvice) {
   const TempFolder folder;
   const std::string path = folder.write("bad.txt", GetParam().text);
   for (const std::size_t window : {std::size_t{1}, std::size_t{16} << 20}) {
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                ":2: label '__label__' has no name; write labels as __label__name"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(BadText, TheEarliestErrorOfTheFileWinsForAnyNumberOfThreads) {
+TEST(BadText, ReportsTheFirstErrorForAnyThreadCount) {
   const TempFolder folder;
   std::string text;
   for (int i = 0; i < 5000; ++i)
@@ -157,7 +157,7 @@ TEST(BadText, TheEarliestErrorOfTheFileWinsForAnyNumberOfThreads) {
   }
 }
 
-TEST(BadText, BehindTheRowsAskedForIsNotLookedAt) {
+TEST(BadText, IgnoresErrorsAfterTheRequestedRows) {
   const TempFolder folder;
   const std::string path = folder.write("f", "1 1:1\n2 2:2\nbad bad\n");
   EXPECT_EQ(shown(read_all(path, as(Format::libsvm), {}, 2)), "1|0:1\n2|1:2\n");

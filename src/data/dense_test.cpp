@@ -137,7 +137,7 @@ TEST_F(Dense, RefusesBadLabels) {
                 " has 3 labels; name the labels that belong to it by --label-file");
 }
 
-TEST_F(Dense, RefusesBadValuesWithRowAndColumn) {
+TEST_F(Dense, BadValuesAreReportedWithRowAndColumn) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(error(npy<float>("<f4", "(2, 2)", {1, 0, 0, infinity})),
             ": row 2, column 2: value inf is not finite; save finite numbers");
@@ -170,7 +170,7 @@ TEST_F(Dense, RefusesBadHeaders) {
 }
 
 // A header may claim what it likes: memory follows the bytes that are there.
-TEST_F(Dense, RefusesHostileShapesWithoutAllocatingThem) {
+TEST_F(Dense, RefusesHostileShapesWithoutAllocating) {
   EXPECT_THAT(error(npy<float>("<f4", "(4294967296, 4294967296)", {1})), HasSubstr("is too large"));
   EXPECT_THAT(error(npy<float>("<f4", "(99999999999999999999999,)", {1})), HasSubstr("is not whole numbers"));
   EXPECT_THAT(error(npy<float>("<f4", "(2, 5000000000)", {1})), HasSubstr("too many features"));
@@ -221,7 +221,7 @@ TEST_F(Dense, IdxOfEveryType) {
               HasSubstr("is not npy: it begins with '1 1:1 '"));
 }
 
-TEST_F(Dense, FindsLabelsByOptionByCommaOrByName) {
+TEST_F(Dense, FindsTheLabelFile) {
   const std::string features = npy<std::uint8_t>("|u1", "(2, 1)", {1, 1});
   const std::string alone = folder_.write("alone.npy", features);
   EXPECT_EQ(error_of([&] { read_all(alone); }),
@@ -260,7 +260,7 @@ TEST(FindLabelFile, KnowsTheUsualNames) {
   EXPECT_FALSE(found("X.npy", "z.npy"));
 }
 
-TEST_F(Dense, InBatchesGivesTheSameRows) {
+TEST_F(Dense, BatchesGiveTheSameRows) {
   for (const bool fortran : {false, true}) {
     std::vector<double> items;
     for (int i = 0; i < 100 * 7; ++i) items.push_back(i % 3 == 0 ? i : 0);

@@ -153,7 +153,7 @@ class RandomText {
 
 class SparseText : public ::testing::TestWithParam<Format> {};
 
-TEST_P(SparseText, EqualsTheOracleForEveryWindowPieceAndThreadCount) {
+TEST_P(SparseText, MatchesTheOracle) {
   const TempFolder folder;
   for (unsigned seed = 0; seed < 15; ++seed) {
     const std::string text = RandomText(GetParam(), seed).file(1 + seed * 9);
@@ -172,7 +172,7 @@ TEST_P(SparseText, EqualsTheOracleForEveryWindowPieceAndThreadCount) {
   }
 }
 
-TEST_P(SparseText, InBatchesGivesTheSameRows) {
+TEST_P(SparseText, BatchesGiveTheSameRows) {
   const TempFolder folder;
   const std::string text = RandomText(GetParam(), 77).file(300);
   const std::string path = folder.write("rows.txt", text);
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, SparseText,
                          ::testing::Values(Format::xmlrepository, Format::lshtc, Format::libsvm),
                          [](const auto& tested) { return std::string(format_name(tested.param)); });
 
-TEST(SparseLines, ReadAsTheyStand) {
+TEST(SparseLines, ReadsTheUsualForms) {
   const TempFolder folder;
   const auto read = [&](const char* text, Format format) {
     return shown(read_all(folder.write("f", text), as(format)));
@@ -219,7 +219,7 @@ TEST(SparseLines, ReadAsTheyStand) {
       << "explicit zeros state D";
 }
 
-TEST(SparseLines, LeadingZerosOfAFeatureNumberDoNotCount) {
+TEST(SparseLines, IgnoresLeadingZerosOfFeatureNumbers) {
   const TempFolder folder;
   const std::string zeros(30, '0');
   const std::string from_one = folder.write("f", "a " + zeros + "1:1 " + zeros + "12:2\n");
@@ -228,7 +228,7 @@ TEST(SparseLines, LeadingZerosOfAFeatureNumberDoNotCount) {
   EXPECT_EQ(shown(read_all(from_zero, as(Format::lshtc))), "a|0:3 1:1\n");
 }
 
-TEST(SparseLines, MayBeLongerThanTheWindow) {
+TEST(SparseLines, ReadsLinesLongerThanTheWindow) {
   const TempFolder folder;
   std::string text = "1";
   for (int i = 1; i <= 300000; ++i) text += " " + std::to_string(i) + ":1";
@@ -239,7 +239,7 @@ TEST(SparseLines, MayBeLongerThanTheWindow) {
   EXPECT_EQ(raw.rows.row(1).index.size(), 300000U);
 }
 
-TEST(FasttextLines, CountWordsAndTakeLabelsAnywhere) {
+TEST(FasttextLines, CountsWordsAndFindsLabelsAnywhere) {
   const TempFolder folder;
   const std::string text =
       "__label__a the cat the\n\nno label here\r\ndog __label__b,c __label__a\tthe __label__b,c\n";

@@ -18,7 +18,7 @@ namespace {
 
 // For any draw of the table, over many steps, for one row and shared: no label, no class twice in a step,
 // weights of mean 1 within six standard errors (a false alarm once in 500 million for each class).
-TEST(EveryDraw, NeverDrawsTheLabelNorAClassTwiceAndIsUnbiased) {
+TEST(EveryDraw, IsUnbiasedAndDrawsDistinctNonLabels) {
   constexpr std::size_t kSteps = 100000;
   const DrawOptions options{.head = 16};
   for (const DrawInfo& info : draws())
@@ -59,7 +59,7 @@ TEST(EveryDraw, NeverDrawsTheLabelNorAClassTwiceAndIsUnbiased) {
         }
 }
 
-TEST(EveryDraw, StepsDoNotDependOnWhereABufferStarts) {
+TEST(EveryDraw, IsIndependentOfBufferStarts) {
   for (const DrawInfo& info : draws())
     for (const bool shared : {false, true})
       for (const std::size_t m : {1U, 3U, 40U}) {
@@ -87,7 +87,7 @@ TEST(EveryDraw, StepsDoNotDependOnWhereABufferStarts) {
 }
 
 // Every set of m classes is as likely as any other. Five standard errors.
-TEST(UniformDraw, SharedByRowsTakesEverySetAlike) {
+TEST(UniformDraw, SharedDrawTakesEverySetEquallyOften) {
   constexpr std::size_t kClasses = 7, kSteps = 100000;
   for (const std::size_t m : {1U, 3U, 7U, 9U}) {
     const auto draw = skewed_draw("uniform", kClasses, m, true);
@@ -109,7 +109,7 @@ TEST(UniformDraw, SharedByRowsTakesEverySetAlike) {
 }
 
 // The one-class path of the uniform draw is the general one.
-TEST(UniformDraw, OfOneClassIsTheStepOfItsWord) {
+TEST(UniformDraw, OneClassFastPathMatchesTheGeneralOne) {
   const auto draw = skewed_draw("uniform", 1000, 1, false);
   const std::vector<ClassId> labels(500, 400);
   const CounterRandom random(3, Stream::draw, 1);
@@ -123,7 +123,7 @@ TEST(UniformDraw, OfOneClassIsTheStepOfItsWord) {
 
 // The classes of a draw of blocks are those of its blocks, without the label and without padding; the blocks
 // are distinct, the head and, for one row, the label's block are there with weight 1.
-TEST(BlockDraw, GivesTheClassesOfItsBlocks) {
+TEST(BlockDraw, DrawsTheClassesOfItsBlocks) {
   constexpr std::size_t kSteps = 2000;
   for (const char* name : {"blocks", "head-blocks"})
     for (const std::size_t classes : {1U, 5U, 16U, 23U, 33U, 200U})
@@ -169,7 +169,7 @@ TEST(BlockDraw, GivesTheClassesOfItsBlocks) {
         }
 }
 
-TEST(HeadBlocks, OfAllClassesIsAllClasses) {
+TEST(HeadBlocks, HeadCanCoverAllClasses) {
   const auto draw = skewed_draw("head-blocks", 50, 1, false, {.head = 49});
   const std::vector<ClassId> labels{7, 49};
   DrawBuffer buffer;
@@ -225,12 +225,12 @@ TEST(MakeDraw, MakesEveryDrawOfTheTable) {
   }
 }
 
-TEST(MakeDraw, RefusesWhatIsNotInTheTable) {
+TEST(MakeDraw, RefusesUnknownDraws) {
   EXPECT_THROW(make_draw({.name = "nonsense", .classes = 10}), UserError);
   EXPECT_THROW(make_draw({.name = "active", .classes = 10, .shared = true}), UserError);
 }
 
-TEST(DrawOptions, SayWhichDrawsTheyAreFor) {
+TEST(DrawOptions, NameTheDrawsThatUseThem) {
   OptionTable table;
   DrawOptions options;
   options.describe(table);

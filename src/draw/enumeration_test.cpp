@@ -113,7 +113,7 @@ Expected expectation(const Draw& draw, const std::vector<Meanings>& meanings, st
   return sum;
 }
 
-TEST(EveryDraw, HasExpectedWeightOneForEveryClassButTheLabelByEnumeration) {
+TEST(EveryDraw, ExpectedWeightIsOneByEnumeration) {
   const DrawOptions plain, flat{.power = 0, .uniform_share = 1, .head = 16, .active = 3},
       steep{.power = 2.5, .uniform_share = 0.01, .head = 17, .active = 60};
   for (const DrawInfo& info : draws())
@@ -146,7 +146,7 @@ TEST(EveryDraw, HasExpectedWeightOneForEveryClassButTheLabelByEnumeration) {
 }
 
 // Whatever is remembered: weight 1 for it, and the mean weight 1 for all others.
-TEST(ActiveDraw, HasExpectedWeightOneWhateverItRemembers) {
+TEST(ActiveDraw, ExpectedWeightIsOneForAnyMemory) {
   constexpr std::size_t kClasses = 9;
   const DrawOptions options{.active = 3};
   const std::vector<std::vector<ClassId>> memories{{0}, {8}, {0, 1, 2}, {3, 5, 8}, {1, 4}, {5, 6, 7}};
@@ -170,7 +170,7 @@ TEST(ActiveDraw, HasExpectedWeightOneWhateverItRemembers) {
 
 // The mean count is over rows too: labels by their mass, the label's block always there. With one block drawn
 // a class is drawn once or not at all.
-TEST(BlockDraw, TellsTheMeanCountOverRowsAndDraws) {
+TEST(BlockDraw, ReportsTheMeanCountOverRowsAndDraws) {
   constexpr std::size_t kClasses = 40;
   const std::vector<double> mass = skewed_mass(kClasses);
   const double total = std::accumulate(mass.begin(), mass.end(), 0.0);
@@ -190,7 +190,7 @@ TEST(BlockDraw, TellsTheMeanCountOverRowsAndDraws) {
 }
 
 // The table draws what it was told to, to the last digits, however uneven.
-TEST(AliasTable, HasTheProbabilitiesItWasGiven) {
+TEST(AliasTable, ReproducesItsProbabilities) {
   for (const std::size_t n : {1U, 2U, 3U, 100U, 5000U})
     for (const double power : {0.0, 1.0, 4.0})
       for (const double share : {1e-6, 0.1, 1.0}) {
@@ -208,7 +208,7 @@ TEST(AliasTable, HasTheProbabilitiesItWasGiven) {
       }
 }
 
-TEST(MixedProbabilities, AreThePowersOfTheMassMixedWithUniformOnes) {
+TEST(MixedProbabilities, MixPowersOfTheMassWithUniform) {
   const std::vector<double> mass{6, 3, 1, 0};
   const auto q = mixed_probabilities(mass, 2, 0.2);
   for (std::size_t i = 0; i < mass.size(); ++i) EXPECT_NEAR(q[i], 0.8 * mass[i] * mass[i] / 46 + 0.05, 1e-15);

@@ -83,7 +83,7 @@ Bisection bisect(const Problem& p, double eps) {
 
 constexpr double kAccuracies[] = {1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10};
 
-TEST(PropositionFour, TheBracketHoldsTheRootAndIsAsShortAsTheProofSays) {
+TEST(PropositionFour, BracketHoldsTheRootAndHasTheProvenLength) {
   std::size_t above = 0, below = 0;
   double longest = 0;
   for (const double decades : {0.5, 2.0, 4.0})
@@ -106,7 +106,7 @@ TEST(PropositionFour, TheBracketHoldsTheRootAndIsAsShortAsTheProofSays) {
   EXPECT_GT(longest, 0.9);  // the length is claimed from near
 }
 
-TEST(PropositionFour, BisectionNeverTakesMoreEvaluationsThanPrinted) {
+TEST(PropositionFour, BisectionStaysWithinThePrintedCount) {
   std::size_t close = 0;
   for (const double decades : {0.5, 2.0, 4.0})
     for (const PaperStep& s : random_steps(4000, decades, 2)) {
@@ -125,7 +125,7 @@ TEST(PropositionFour, BisectionNeverTakesMoreEvaluationsThanPrinted) {
 
 // Intervals of length eps, or the sign at the old u counted: one evaluation more, which passes the printed
 // bound now and then, by less than 1.
-TEST(PropositionFour, CountsNeitherTheSignNorAnIntervalOfFullLength) {
+TEST(PropositionFour, OmitsTheSignAndFullIntervals) {
   std::size_t passed = 0;
   for (const double decades : {0.5, 2.0, 4.0})
     for (const PaperStep& s : random_steps(20000, decades, 3))
@@ -148,7 +148,7 @@ double theta_error(const PaperStep& s, double u, const Root& root) {
   return std::sqrt((u - root.u) * (u - root.u) + dw * dw * (1 / (s.r_k * s.r_k) + 1 / (s.r_y * s.r_y)));
 }
 
-TEST(PropositionFour, NeedsMoreEvaluationsThanPrintedForAllOfTheIterateWhereRowsAreShort) {
+TEST(PropositionFour, ShortRowsExceedThePrintedCount) {
   // With the addition every step gets there.
   for (const double decades : {0.5, 2.0, 4.0})
     for (const PaperStep& s : random_steps(4000, decades, 4)) {

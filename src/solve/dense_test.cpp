@@ -70,7 +70,7 @@ TEST(Dense, AddsProducts) {
   }
 }
 
-TEST(Dense, SolvesLinearSystemsThatNeedRowExchanges) {
+TEST(Dense, SolvesSystemsThatNeedPivoting) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     std::mt19937_64 random(3);

@@ -113,7 +113,7 @@ void expect_argmin(const Kind& kind, int count) {
 }
 
 // The measure of all tests here sees what it should.
-TEST(ProximalOracle, SeesASmallErrorOfUAndOfW) {
+TEST(ProximalOracle, DetectsSmallErrorsOfUAndW) {
   std::mt19937_64 random(2);
   ImplicitBatchSolver solver;
   const oracle::Step step = random_step(random, {Rows::kAny, true, true, true, 1}, 3, 5);
@@ -162,7 +162,7 @@ TEST(ImplicitBatchSolver, IsTheArgminForNearlyEqualRows) {
       expect_argmin({Rows::kNearlyEqual, shared, true, false, decades}, 12);
 }
 
-TEST(ImplicitBatchSolver, IsTheRowSolverForOneRow) {
+TEST(ImplicitBatchSolver, MatchesTheRowSolverForOneRow) {
   std::mt19937_64 random(3);
   ImplicitBatchSolver solver;
   for (int i = 0; i < 500; ++i) {

@@ -108,7 +108,7 @@ TEST(SolveImplicitRow, IsTheArgminFarFromTheOptimum) {
 }
 
 // Problems of one class through both solvers, on every instruction set.
-TEST(SolveImplicitRow, AgreesWithTheSolverOfOneClass) {
+TEST(SolveImplicitRow, MatchesTheOneClassSolver) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     std::mt19937_64 random(5);
@@ -195,7 +195,7 @@ TEST(SolveImplicitRow, IsFiniteAtTheExtremes) {
   EXPECT_LT(most, 100);  // the loop's limit is never what ends it
 }
 
-TEST(SolveImplicitRow, TakesThousandsOfClassesAndNone) {
+TEST(SolveImplicitRow, AcceptsZeroToThousandsOfClasses) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> sym(-1, 1);
   for (const std::size_t m : {0UL, 1UL, 63UL, 64UL, 65UL, 5000UL}) {

@@ -65,7 +65,7 @@ std::vector<Problem> extreme_problems() {
   return list;
 }
 
-TEST(SolveImplicit, IsTheMinimiserToTwelveDigitsOnRandomInput) {
+TEST(SolveImplicit, IsTheMinimiserToTwelveDigits) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     double worst_u = 0, worst_a = 0;
@@ -118,7 +118,7 @@ TEST(SolveImplicit, IsFiniteBeyondTheExtremes) {
     }
 }
 
-TEST(SolveImplicit, AgreesWithThePapersBracketedBrent) {
+TEST(SolveImplicit, MatchesThePapersBracketedBrent) {
   for (const double spread : {1.0, 3.0})
     for (const Problem& p : random_problems(3000, 3, spread)) {
       const Bracket bracket = paper_bracket(p);
@@ -144,7 +144,7 @@ TEST(SolveImplicit, NeverIncreasesItsTerm) {
 }
 
 // A problem's result has the same bits wherever it stands and whatever stands beside it.
-TEST(SolveImplicit, DoesNotDependOnItsNeighbours) {
+TEST(SolveImplicit, IsIndependentOfOtherTerms) {
   const std::vector<Problem> list = random_problems(400, 9, 3.0);
   for (std::size_t first = 0; first + kSolveLanes <= list.size(); first += kSolveLanes)
     for (std::size_t count = 1; count <= kSolveLanes; ++count) {

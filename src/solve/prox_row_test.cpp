@@ -185,7 +185,7 @@ TEST(SolveProxRow, IsFiniteAndStationaryAtTheExtremes) {
 
 // The step lies between the mirror step without any class and the explicit one, which it comes to as e s goes
 // to 0.
-TEST(SolveProxRow, StaysBetweenTheMirrorStepsOfNoClassAndOfAll) {
+TEST(SolveProxRow, LiesBetweenTheMirrorSteps) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   for (int i = 0; i < 3000; ++i) {
@@ -215,7 +215,7 @@ TEST(SolveProxRow, StaysBetweenTheMirrorStepsOfNoClassAndOfAll) {
 
 // A larger old u, a larger weight of a class and a higher score never make u smaller; a larger step never
 // larger.
-TEST(SolveProxRow, IsMonotoneInWhatMovesU) {
+TEST(SolveProxRow, IsMonotoneInItsInputs) {
   std::mt19937_64 random(4);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   for (int i = 0; i < 2000; ++i) {
@@ -241,7 +241,7 @@ TEST(SolveProxRow, IsMonotoneInWhatMovesU) {
   }
 }
 
-TEST(SolveProxRow, TakesThousandsOfClassesAndNoneOnEveryInstructionSet) {
+TEST(SolveProxRow, AcceptsZeroToThousandsOfClasses) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     std::mt19937_64 random(7);
@@ -262,7 +262,7 @@ TEST(SolveProxRow, TakesThousandsOfClassesAndNoneOnEveryInstructionSet) {
 }
 
 // What the scores have in common costs no digits; a row without features moves u alone.
-TEST(SolveProxRow, DependsOnDifferencesOfScores) {
+TEST(SolveProxRow, DependsOnlyOnScoreDifferences) {
   const double o[3] = {3, 4, 0}, high[3] = {1048577, 1048575.5, 1048576}, low[3] = {1, -0.5, 0};
   double c[2][3], u[2];
   for (int i = 0; i < 2; ++i) {
@@ -283,7 +283,7 @@ TEST(SolveProxRow, DependsOnDifferencesOfScores) {
   for (const double v : c[0]) EXPECT_TRUE(std::isfinite(v));
 }
 
-TEST(Mirror, IsItsFormulaAndKeepsTheDigitsOfASmallU) {
+TEST(Mirror, MatchesItsFormulaAlsoForSmallU) {
   for (const double u : {0.0, 1e-9, 0.3, 5.0, 30.0})
     for (const double rho : {1e-9, 1e-3, 0.1, 2.0, 1e5})
       for (const double sum : {0.0, 1e-9, 0.5, 3.0, 1e6}) {

@@ -119,7 +119,7 @@ double worst(const std::vector<T>& x, const std::vector<T>& out, double small, c
 const auto exp_of = [](long double v) { return std::exp(v); };
 const auto log_of = [](long double v) { return std::log(v); };
 
-TEST(VectorMath, ExpAndLogAreWithinAFewUnitsOfTheLastPlace) {
+TEST(VectorMath, ExpAndLogAreWithinAFewUlps) {
   const std::vector<double> t = numbers<double>(-700, 700, {0.0, -0.0, -1e-300, 1e-18, -690, 709}),
                             p = numbers<double>(0, 1e6, {1e-300, 0.5, 1.0, 1.0 + 1e-12, 1e300});
   const std::vector<float> s = numbers<float>(-80, 80, {0.0F, -1e-30F}),
@@ -142,7 +142,7 @@ TEST(VectorMath, ExpAndLogAreWithinAFewUnitsOfTheLastPlace) {
   }
 }
 
-TEST(VectorMath, LambertIsWithinSevenPercentAtFirstAndExactAfterTwoSteps) {
+TEST(VectorMath, LambertIsExactAfterTwoSteps) {
   std::vector<double> t = numbers<double>(-690, 700, {-690, -18, 0, 1, 2.5, 1e3, 1e10, 1e100});
   const std::vector<double> narrow = numbers<double>(-5, 5, {});
   t.insert(t.end(), narrow.begin(), narrow.end());

@@ -31,7 +31,7 @@ struct Scene {
   }
 };
 
-TEST(BlockKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
+TEST(BlockKernels, ScoresMatchDoubleWithinFloatRounding) {
   for (const bool scaled : {false, true})
     for (const std::int64_t target : instruction_sets()) {
       const OnInstructionSet here(target);
@@ -60,7 +60,7 @@ TEST(BlockKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
     }
 }
 
-TEST(BlockKernels, AddsAreTheExactSumsAndTouchNothingElse) {
+TEST(BlockKernels, AddsAreExactAndTouchNothingElse) {
   for (const bool scaled : {false, true})
     for (const std::int64_t target : instruction_sets()) {
       const OnInstructionSet here(target);

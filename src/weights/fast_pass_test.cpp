@@ -86,7 +86,7 @@ void scale_some(Weights& w) {
   w.scale_all(0.9);
 }
 
-TEST(FastPass, HasTheBestClassesAndTheLossesOfDoubleOnEveryInstructionSet) {
+TEST(FastPass, MatchesTheDoublePass) {
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet here(target);
     SCOPED_TRACE(instruction_set_name(target));
@@ -106,7 +106,7 @@ TEST(FastPass, HasTheBestClassesAndTheLossesOfDoubleOnEveryInstructionSet) {
 }
 
 // More than 2 MB: rows are passed in another order, lines are asked for ahead.
-TEST(FastPass, IsRightWhereRowsArePassedInAnotherOrder) {
+TEST(FastPass, AcceptsRowsInAnyOrder) {
   Engine random(2);
   for (const bool scaled : {false, true}) {
     Weights w = random_weights(random, 530, 1100, true, 0.3);
@@ -116,7 +116,7 @@ TEST(FastPass, IsRightWhereRowsArePassedInAnotherOrder) {
   }
 }
 
-TEST(FastPass, DeclinesWhatFloatCannotHold) {
+TEST(FastPass, DeclinesRowsBeyondFloatRange) {
   Engine random(3);
   for (const double decades : {3.0, 10.0, 37.0})
     for (const bool intercept : {false, true}) {
@@ -137,7 +137,7 @@ TEST(FastPass, DeclinesWhatFloatCannotHold) {
 }
 
 // Few numbers, so that many scores are equal or nearly so.
-TEST(FastPass, OrdersEqualAndNearlyEqualScoresAsDoubleDoes) {
+TEST(FastPass, OrdersNearTiesLikeDouble) {
   Engine random(4);
   std::uniform_int_distribution<int> small(-1, 1);
   for (const float nudge : {0.0F, 1e-7F, 1e-6F, 1e-4F}) {
@@ -156,7 +156,7 @@ TEST(FastPass, OrdersEqualAndNearlyEqualScoresAsDoubleDoes) {
 }
 
 // Where the best have nearly all of the probability, so do its digits.
-TEST(FastPass, RefinedHasTheScoresOfDoubleBitForBitAndProbabilitiesToMatch) {
+TEST(FastPass, RefinedScoresMatchDoubleBitForBit) {
   Engine random(9);
   Weights w = random_weights(random, 200, 60, true, 0.6);
   const Csr rows = random_rows(random, 300, 60, 40, 0.6);
@@ -186,7 +186,7 @@ TEST(FastPass, RefinedHasTheScoresOfDoubleBitForBitAndProbabilitiesToMatch) {
   }
 }
 
-TEST(FastPass, OfUntrainedWeightsIsThatOfDouble) {
+TEST(FastPass, MatchesDoubleOnUntrainedWeights) {
   Engine random(5);
   const Csr rows = random_rows(random, 100, 5, 3, 1);
   const Weights w(1000, 5, true);
@@ -195,7 +195,7 @@ TEST(FastPass, OfUntrainedWeightsIsThatOfDouble) {
               pass(w, rows.view(), 5, PassNumbers::doubles, rank));
 }
 
-TEST(FastPass, HasTheSameBitsForAnyNumberOfThreadsAndAnyCompany) {
+TEST(FastPass, IsIndependentOfThreadsAndOtherRows) {
   Engine random(6);
   for (const std::size_t features : {15U, 1100U}) {  // the second does not stay in the caches
     const Weights w = random_weights(random, 500, features, true, 0.5);
@@ -214,7 +214,7 @@ TEST(FastPass, HasTheSameBitsForAnyNumberOfThreadsAndAnyCompany) {
   }
 }
 
-TEST(FastPass, SmallInputsAreDoneInDouble) {
+TEST(FastPass, SmallInputsUseDouble) {
   Engine random(7);
   const Weights w = random_weights(random, 20, 30, false, 0.5);
   const auto rank = falling_ranks(20);
@@ -225,7 +225,7 @@ TEST(FastPass, SmallInputsAreDoneInDouble) {
                 pass(w, rows->view(), 5, numbers, rank));
 }
 
-TEST(FastPass, IsIncompleteExactlyWhenItWasStopped) {
+TEST(FastPass, IsIncompleteOnlyIfStopped) {
   Engine random(8);
   const Weights w = random_weights(random, 40, 10, false, 1);
   const Csr rows = random_rows(random, 500, 10, 5, 1);

@@ -19,7 +19,7 @@ namespace {
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
+TEST(FastTile, MatchesDouble) {
   constexpr std::size_t kClasses = 120, kFeatures = 50, kRows = 40;
   for (const int kind : {0, 1, 2, 3}) {
     Engine random(1);
@@ -81,7 +81,7 @@ TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
   }
 }
 
-TEST(FastTile, FewClassesAreSummedAndOrderedWhereTheGapSaysSo) {
+TEST(FastTile, SumsAndOrdersFewClassesByTheGap) {
   constexpr std::size_t kFeatures = 50;
   Engine random(4);
   for (const std::size_t classes : {1U, 2U, 5U, 6U, 10U, 16U})
@@ -146,7 +146,7 @@ TEST(FastTile, ExpIsWithinItsStatedError) {
   }
 }
 
-TEST(FastTile, LanesAreOrderedByFallingScore) {
+TEST(FastTile, LanesAreSortedByFallingScore) {
   Engine random(2);
   std::uniform_int_distribution<int> few(-3, 3);
   for (const std::int64_t target : instruction_sets()) {
@@ -168,7 +168,7 @@ TEST(FastTile, LanesAreOrderedByFallingScore) {
   }
 }
 
-TEST(FastTile, LargestAbsoluteSeesEveryPlaceAndWhatIsNotFinite) {
+TEST(FastTile, LargestAbsoluteSeesEveryLaneAndNonFinites) {
   Engine random(3);
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet here(target);

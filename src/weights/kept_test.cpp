@@ -11,7 +11,7 @@
 namespace truemax {
 namespace {
 
-TEST(KeptWeights, PutBackWhatWasKeptLastBitForBit) {
+TEST(KeptWeights, RestoresTheLastCopyBitForBit) {
   for (const std::string& place : {std::string(), std::string(".")})
     for (const bool intercept : {false, true}) {
       Weights w(37, 5, intercept);
@@ -52,7 +52,7 @@ TEST(KeptWeights, PutBackWhatWasKeptLastBitForBit) {
     }
 }
 
-TEST(KeptWeights, SayWhereTheyCannotBeKept) {
+TEST(KeptWeights, ErrorNamesTheFolderAndMemoryLimit) {
   const Weights w(3, 3, false);
   KeptWeights best("/there/is no such folder");
   try {

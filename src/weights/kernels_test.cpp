@@ -44,7 +44,7 @@ struct Case {
 constexpr Case kCases[] = {
     {0.5, 0.5, false}, {0.5, 0.5, true}, {30, 30, false}, {37, 37, true}, {1, 37, true}};
 
-TEST(Kernels, ScoresAreTheDotProductWithinTheRoundingOfDouble) {
+TEST(Kernels, ScoreIsTheDotProduct) {
   Engine random(1);
   for (const Case& c : kCases) {
     const Weights w = random_weights(random, 37, 60, c.intercept, c.w_decades);
@@ -71,7 +71,7 @@ TEST(Kernels, ScoresAreTheDotProductWithinTheRoundingOfDouble) {
   }
 }
 
-TEST(Kernels, TheScoreOfARowWithoutFeaturesIsTheIntercept) {
+TEST(Kernels, ScoreOfAnEmptyRowIsTheIntercept) {
   Engine random(2);
   const Weights with = random_weights(random, 20, 3, true, 1),
                 without = random_weights(random, 20, 3, false, 1);
@@ -83,7 +83,7 @@ TEST(Kernels, TheScoreOfARowWithoutFeaturesIsTheIntercept) {
   }
 }
 
-TEST(Kernels, NoProductOfFloatsOverflowsAScore) {
+TEST(Kernels, ScoresOfFloatsNeverOverflow) {
   Weights w(2, 2, false);
   constexpr float kMost = std::numeric_limits<float>::max();
   w.set_class(0, std::vector{kMost, kMost});
@@ -136,7 +136,7 @@ void check_add(Engine& random, const Case& shape) {
   }
 }
 
-TEST(Kernels, AddMovesTheCellsOfItsClassesAndFeaturesAndNoOthers) {
+TEST(Kernels, AddChangesOnlyItsClassesAndFeatures) {
   Engine random(3);
   for (const Case& shape :
        {Case{0.5, 0.5, false}, Case{0.5, 0.5, true}, Case{30, 1, true}, Case{1, 30, false}}) {
@@ -146,7 +146,7 @@ TEST(Kernels, AddMovesTheCellsOfItsClassesAndFeaturesAndNoOthers) {
   }
 }
 
-TEST(Kernels, AddOfARowWithoutFeaturesMovesTheInterceptAlone) {
+TEST(Kernels, AddOfAnEmptyRowChangesOnlyTheIntercept) {
   Weights w(3, 2, true);
   add<2>(w, {}, {0, 2}, {0.5, -0.25});
   EXPECT_EQ(w.intercept()[0], 0.5F);
@@ -155,7 +155,7 @@ TEST(Kernels, AddOfARowWithoutFeaturesMovesTheInterceptAlone) {
   EXPECT_EQ(w.largest(), 0.5);
 }
 
-TEST(Kernels, SquaredNormIsTheSumOfSquaresPlusOneForTheIntercept) {
+TEST(Kernels, SquaredNormCountsTheIntercept) {
   Engine random(4);
   for (const double decades : {0.5, 10.0, 37.0}) {
     const Csr rows = random_rows(random, 50, 100, 60, decades);
@@ -174,7 +174,7 @@ TEST(Kernels, SquaredNormIsTheSumOfSquaresPlusOneForTheIntercept) {
 }
 
 // The gram a rule is given must be the change of a score that a unit coefficient makes.
-TEST(Kernels, AddChangesTheScoreByTheCoefficientTimesTheSquaredNorm) {
+TEST(Kernels, AddChangesTheScoreByCoefficientTimesNorm) {
   Engine random(5);
   for (const bool intercept : {false, true}) {
     Weights w(17, 50, intercept);

@@ -66,7 +66,7 @@ double float_bound(const Weights& w, RowView x, ClassId k) {
   return 1.001 * roundings * 0x1p-24 * static_cast<double>(sizes);
 }
 
-TEST(PairKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
+TEST(PairKernels, ScoresMatchDoubleWithinFloatRounding) {
   for (const double decades : {0.5, 2.0, 6.0})
     for (const std::int64_t target : instruction_sets()) {
       Scene scene(1, 37, 200, decades / 2, decades);
@@ -81,7 +81,7 @@ TEST(PairKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
     }
 }
 
-TEST(PairKernels, AddsAreTheExactSumsWithinThreeRoundingsOfFloat) {
+TEST(PairKernels, AddsAreExactWithinThreeFloatRoundings) {
   for (const std::int64_t target : instruction_sets()) {
     Scene scene(2, 37, 200, 1, 1);
     Engine random(3);
@@ -109,7 +109,7 @@ TEST(PairKernels, AddsAreTheExactSumsWithinThreeRoundingsOfFloat) {
   }
 }
 
-TEST(PairKernels, AddsWhatDrawnLosesToTheLabelToTheLastBit) {
+TEST(PairKernels, UpdatesOfLabelAndDrawnCancelBitForBit) {
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet here(target);
     Engine random(4);
@@ -126,7 +126,7 @@ TEST(PairKernels, AddsWhatDrawnLosesToTheLabelToTheLastBit) {
 }
 
 // Steps of one call that share classes or rows act one after the other.
-TEST(PairKernels, AStepSeesWhatTheStepsBeforeItAdded) {
+TEST(PairKernels, StepSeesEarlierUpdates) {
   for (const std::int64_t target : instruction_sets()) {
     Scene at_once(5, 5, 40, 1, 1), one_by_one(5, 5, 40, 1, 1);
     std::vector<double> c;
@@ -142,7 +142,7 @@ TEST(PairKernels, AStepSeesWhatTheStepsBeforeItAdded) {
 // Machines differ only by whether they fuse a product with its sum: at most two results, as far apart as the
 // bound of the first test lets them be. That there are two shows that forcing an instruction set does
 // something.
-TEST(PairKernels, EveryInstructionSetGivesOneOfTwoResults) {
+TEST(PairKernels, InstructionSetsGiveOneOfTwoResults) {
   std::set<std::vector<double>> results;
   bool fuses = false, rounds = false;
   for (const std::int64_t target : instruction_sets()) {
@@ -160,7 +160,7 @@ TEST(PairKernels, EveryInstructionSetGivesOneOfTwoResults) {
   }
 }
 
-TEST(PairKernels, AreRefusedOutsideTheirRange) {
+TEST(PairKernels, RefusesInputsOutOfRange) {
   EXPECT_TRUE(pairs_are_safe(1));
   EXPECT_TRUE(pairs_are_safe(0x1p-40));
   EXPECT_TRUE(pairs_are_safe(0x1p40));
@@ -172,7 +172,7 @@ TEST(PairKernels, AreRefusedOutsideTheirRange) {
 }
 
 // The ends of the range that pairs_are_safe allows, with weights of one sign, so that nothing cancels.
-TEST(PairKernels, StayFiniteAndPreciseAtTheEndsOfTheirRange) {
+TEST(PairKernels, StaysPreciseAtTheEndsOfItsRange) {
   constexpr std::size_t kFeatures = 4096;
   std::vector<FeatureId> index(kFeatures);
   for (std::size_t f = 0; f < kFeatures; ++f) index[f] = static_cast<FeatureId>(f);
