@@ -8,7 +8,7 @@
 namespace truemax {
 namespace {
 
-// Values that other implementations of XXH64 publish.
+// Values published by other implementations of XXH64.
 TEST(Xxh64, MatchesPublishedValues) {
   EXPECT_EQ(xxh64(std::string("")), 0xef46db3751d8e999U);
   EXPECT_EQ(xxh64(std::string("a")), 0xd24ec4f1a98c6e5bU);

@@ -205,7 +205,7 @@ TEST(Random, WordsMayStartAnywhere) {
   }
 }
 
-// Chi-square over 50 cells, 100,000 numbers: the bound is passed by chance once in a million.
+// Chi-square over 50 cells, 100,000 numbers: exceeds the bound by chance once in a million.
 TEST(Random, UniformBelowIsUniform) {
   const CounterRandom random(11, Stream::visit, 0);
   std::vector<double> count(50, 0);
@@ -227,7 +227,7 @@ TEST(ParallelFor, CallsEveryChunkOnce) {
 }
 
 TEST(ParallelFor, WorksWithFewerThreadsThanRequested) {
-  // No stack of this size can be: every new thread is refused.
+  // No stack can be this large, so every new thread is refused.
   pthread_attr_t usual, huge;
   ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
   ASSERT_EQ(pthread_attr_init(&huge), 0);

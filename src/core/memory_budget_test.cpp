@@ -76,9 +76,9 @@ TEST(MemoryBudget, WithoutALimitFollowsFreeMemory) {
   MemoryCharge a(budget);
   for (std::uint64_t megas = 1; megas <= 400; ++megas) a.set(megas * kMega);
   EXPECT_LE(looks, 8) << "not at every charge";
-  free = 10 * kMega;  // others took the rest
+  free = 10 * kMega;  // other processes took the rest
   EXPECT_THROW(a.set(800 * kMega), OverBudget);
-  free = 1000 * kMega;  // and gave it back
+  free = 1000 * kMega;  // and returned it
   a.set(800 * kMega);
   EXPECT_EQ(budget->held(), 800 * kMega);
 }

@@ -1,4 +1,4 @@
-// Outputs that several processes want at once, and what killed ones leave behind.
+// Outputs that several processes write at once, and leftovers of killed processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ class Outputs : public testing::Test {
     std::ifstream in(path);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // Runs `work` in a process of its own, which is killed when the work is done and this returns.
+  // Runs `work` in a child process and kills the child when the work is done.
   template <class Work>
   static void killed_after(const Work& work) {
     int done[2];
@@ -109,10 +109,10 @@ TEST_F(Outputs, PublishingKeepsThePermissions) {
   std::ofstream(claim->part()) << "new";
   ASSERT_TRUE(claim->publish());
   EXPECT_EQ(std::filesystem::status(path("m")).permissions(), std::filesystem::perms(0640));
-  EXPECT_TRUE(Claim::take(path("m")));  // it is free again
+  EXPECT_TRUE(Claim::take(path("m")));  // released
 }
 
-// Each thread opens, locks and removes the same name over and over: two must never have it at once.
+// Each thread opens, locks and removes the same name over and over; two must never hold it at once.
 TEST_F(Outputs, RacingThreadsNeverShareAClaim) {
   std::atomic<int> holders{0}, both{0};
   std::atomic<std::uint64_t> got{0};
@@ -149,7 +149,7 @@ TEST_F(Outputs, FailedClaimSaysWhy) {
   }
 }
 
-// With one name for the temporaries of a process, each wrote into the file of the other.
+// Temporaries need a name per writer: with one per process, two writers would share a file.
 TEST_F(Outputs, ConcurrentWritersDoNotMix) {
   AtomicFile first(path("m")), second(path("m"));
   first.write_at(0, std::string(1000, 'a'));
@@ -165,7 +165,7 @@ TEST_F(Outputs, RemovesOnlyTheLeftoversOfKilledProcesses) {
   killed_after([&] { (new AtomicFile(path("m")))->write_at(0, std::string(1000, 'a')); });
   killed_after([&] { (new AtomicFile(path("n")))->write_at(0, std::string("x")); });
   ASSERT_EQ(files().size(), 2U);
-  // What somebody else may have made is not ours to remove.
+  // Files that others may have created must stay.
   for (const char* name : {"m.tmp-123", "m.tmp-notours!", "m.tmp-0123456789"})
     std::ofstream(path(name)) << "x";
   AtomicFile live(path("m"));
@@ -180,7 +180,7 @@ TEST_F(Outputs, RemovesOnlyTheLeftoversOfKilledProcesses) {
   EXPECT_EQ(files().size(), 5U);
 }
 
-// Several at once look for leftovers while others have just made their files and not locked them yet.
+// Some writers look for leftovers while others have created their file but not yet locked it.
 TEST_F(Outputs, ConcurrentWritersAllSucceed) {
   std::vector<std::jthread> threads;
   std::atomic<int> failed{0};

@@ -1,4 +1,4 @@
-// Where the bytes of a saved state go to and come from: memory, a file, a socket.
+// Streams of a saved state: to memory, a file or a socket.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class StateSource {
   virtual ~StateSource() = default;
   // Fills all of `bytes`, or throws UserError.
   virtual void read(std::span<char> bytes) = 0;
-  // What is left at most: no array is made larger than that.
+  // Upper bound on the remaining bytes: a damaged length cannot make an array larger than this.
   virtual std::uint64_t left() const = 0;
 
   template <class T>

@@ -1,4 +1,4 @@
-// Threads that stay: every member is called once a round, exceptions come out, rounds follow each other.
+// Persistent threads: one call per member and round, exceptions are rethrown, rounds can follow each other.
 #include "core/team.hpp"
 
 #include <gtest/gtest.h>
