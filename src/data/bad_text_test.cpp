@@ -13,7 +13,7 @@ struct BadRow {
   const char* name;
   Format format;
   const char* text;
-  const char* message;  // behind the path
+  const char* message;  // after the path
 };
 
 std::ostream& operator<<(std::ostream& out, const BadRow& row) {
@@ -162,7 +162,7 @@ TEST(BadText, IgnoresErrorsAfterTheRequestedRows) {
   const std::string path = folder.write("f", "1 1:1\n2 2:2\nbad bad\n");
   EXPECT_EQ(shown(read_all(path, as(Format::libsvm), {}, 2)), "1|0:1\n2|1:2\n");
   EXPECT_THAT(error_of([&] { read_all(path, as(Format::libsvm), {}, 3); }), HasSubstr(":3: 'bad'"));
-  // The header is not checked against rows that nobody read, and D is that of the rows read.
+  // The header is not checked against rows that were not read, and D is that of the rows read.
   EXPECT_EQ(read_all(folder.write("g", "9 5 5\n1 1:1\n2 2:2\n"), {}, {}, 1).size(), 1U);
   EXPECT_EQ(read_all(folder.write("h", "1 1:1\n2 9:2\n"), {}, {}, 1).features, 1U);
 }

@@ -23,8 +23,7 @@ void read_exactly(Input& input, char* to, std::size_t size, const char* format) 
                      kCheckFile);
 }
 
-// ---- idx: two zero bytes, the type, the number of dimensions, each dimension in four bytes, high byte
-// first.
+// ---- idx: two zero bytes, the type, the number of dimensions, each dimension as 4 bytes, big endian.
 
 DenseHeader read_idx_header(Input& input) {
   char magic[4];
@@ -111,7 +110,7 @@ class NpyHeaderReader {
     read_exactly(input_, dictionary_.data(), length, "npy");
   }
 
-  // What stands behind 'key':, without leading blanks.
+  // The text after 'key':, without leading blanks.
   std::string_view value_of(std::string_view key) const {
     for (const char quote : {'\'', '"'}) {
       const std::string pattern = fmt::format("{}{}{}", quote, key, quote);

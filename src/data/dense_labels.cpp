@@ -36,7 +36,7 @@ class LabelReader {
   LabelReader(std::string name, const DenseHeader& header, const std::shared_ptr<MemoryBudget>& memory)
       : name_(std::move(name)), header_(header), charge_(memory), name_charge_(memory) {}
 
-  // Before `count` items are read: what their numbers and names may take.
+  // Charges the memory that `count` more labels and names may take.
   void make_room(std::size_t count) {
     grow(label_, count, charge_);
     const std::size_t most = header_.is_text() ? header_.item_bytes : 20;
@@ -86,7 +86,7 @@ class LabelReader {
     label_.push_back(names_.add(name));
   }
 
-  // Text is padded with NULs at its end.
+  // Text is padded with trailing NULs.
   std::size_t text_length(const char* item) const {
     std::size_t length = header_.item_bytes;
     while (length > 0 && item[length - 1] == '\0') --length;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kChunkItems = 32 << 10;
 
-// The items of an array one after the other, in the order of the file.
+// The items of an array in file order.
 class ItemReader {
  public:
   ItemReader(Input& input, const DenseHeader& header) : input_(input), header_(header) {
@@ -27,7 +27,7 @@ class ItemReader {
     left_ = header.rows() * header.columns();
   }
 
-  // The next items, at most `most`. Throws where the file ends before them, with the row it ends in.
+  // The next items, at most `most`. Throws, naming the row, if the file ends before them.
   std::span<const double> read(std::uint64_t most) {
     const std::uint64_t count = std::min<std::uint64_t>({most, left_, kChunkItems});
     const std::size_t got = input_.read(bytes_.data(), count * header_.item_bytes) / header_.item_bytes;
@@ -135,12 +135,12 @@ class DenseSource : public RowSource {
   ItemReader reader_;
   DenseLabels labels_;
   StreamOptions stream_;
-  std::uint64_t wanted_;           // columns below this
-  std::span<const double> ahead_;  // read, not given out
+  std::uint64_t wanted_;           // number of columns to keep
+  std::span<const double> ahead_;  // read but not yet delivered
   std::uint64_t row_ = 0;
 };
 
-// A column-major array has no row complete before its last column: all non-zeros are read, then transposed.
+// In a column-major array no row is complete before the last column: read all non-zeros, then transpose.
 RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLabels& labels,
                           const StreamOptions& stream) {
   struct Entry {

@@ -169,7 +169,7 @@ TEST_F(Dense, RefusesBadHeaders) {
               HasSubstr("a length of 2147483647 bytes"));
 }
 
-// A header may claim what it likes: memory follows the bytes that are there.
+// A header may claim any size: memory follows the bytes that are there.
 TEST_F(Dense, RefusesHostileShapesWithoutAllocating) {
   EXPECT_THAT(error(npy<float>("<f4", "(4294967296, 4294967296)", {1})), HasSubstr("is too large"));
   EXPECT_THAT(error(npy<float>("<f4", "(99999999999999999999999,)", {1})), HasSubstr("is not whole numbers"));
@@ -234,7 +234,7 @@ TEST_F(Dense, FindsTheLabelFile) {
   StreamOptions predict;
   predict.labels_required = false;
   EXPECT_EQ(shown(read_all(alone, {}, predict)), "|0:1\n|0:1\n");
-  // What is not required is taken only where it is named: the neighbour may be of other rows.
+  // Optional labels are read only if named: the file beside the features may belong to other rows.
   const std::string with_neighbour = folder_.write("X.npy", npy<std::uint8_t>("|u1", "(3, 1)", {1, 1, 1}));
   EXPECT_EQ(shown(read_all(with_neighbour, {}, predict)), "|0:1\n|0:1\n|0:1\n");
   EXPECT_THAT(error_of([&] { read_all(with_neighbour, options, predict); }), HasSubstr("has 2 labels"));

@@ -49,7 +49,7 @@ TEST_P(EveryTextFormat, RoundTrips) {
   for (const float v : raw.rows.value)
     ASSERT_TRUE(v > 0 && v <= (GetParam() == Format::fasttext ? 3.0F : 1.0F));
 
-  // What was written is what is read: writing the rows again in another format changes nothing.
+  // Reading back and writing again in another format changes nothing.
   if (GetParam() == Format::fasttext) return;
   GenerateOptions same = options;
   same.format = Format::xmlrepository;
@@ -101,7 +101,7 @@ TEST(Generate, MeetsTheMeanNumberOfFeatures) {
     options.nonzeros = nonzeros;
     const GenerateSummary summary = generate_rows(options, Part::train, 2, [](std::string_view) {});
     const double mean = static_cast<double>(summary.nonzeros) / static_cast<double>(summary.rows);
-    // The length of a row is uniform, its deviation below 0.3 * nonzeros + 1: five deviations of the mean.
+    // A row's length is uniform with deviation below 0.3 * nonzeros + 1: allow five deviations of the mean.
     const double tolerance = 5 * (0.3 * nonzeros + 1) / 100;
     EXPECT_NEAR(mean, nonzeros == 1.0 ? 1.25 : nonzeros, tolerance + 0.25) << nonzeros;
   }
@@ -143,8 +143,8 @@ TEST(Generate, FailureKeepsTheOldFile) {
       << "nothing beside it";
 }
 
-// Chi-square with n - 1 degrees of freedom lies below n + 6 sqrt(2 n) but for one time in about 10^7 (fixed
-// seed: the test gives the same answer each time).
+// Chi-square with n - 1 degrees of freedom exceeds n + 6 sqrt(2 n) about once in 10^7 (the seed is fixed, so
+// the test is deterministic).
 TEST(ZipfTable, FollowsTheZipfLaw) {
   for (const double skew : {0.0, 0.7, 1.0, 2.0}) {
     constexpr std::uint64_t kNumbers = 50, kDraws = 400000;

@@ -16,7 +16,7 @@
 namespace truemax {
 namespace {
 
-// Row r has the feature r: every row is known by its features.
+// Row r has the feature r, which identifies it.
 Dataset many_rows(std::size_t rows, LabelRule labels, bool weights) {
   const TempFolder folder;
   std::string text = std::to_string(rows) + " " + std::to_string(rows) + " 9\n", weight;
@@ -49,7 +49,7 @@ std::vector<Row> rows_of(const DataView& data) {
   return all;
 }
 
-// The examples in their order, which the visits of a run follow: feature of the row, label, weight.
+// The examples in the order in which training visits them: feature of the row, label, weight.
 using Example = std::tuple<FeatureId, ClassId, double>;
 
 std::vector<Example> examples_of(const DataView& data) {
@@ -66,7 +66,7 @@ std::multiset<T> in_any_order(std::vector<T> all, const std::vector<T>& more = {
   return set;
 }
 
-// What a view shows of its rows, by way of its slices and of its examples, is what a copy of them shows.
+// Slices and examples of a view equal those of a copy of its rows.
 TEST(DataView, SubsetMatchesACopy) {
   for (const LabelRule labels : {LabelRule::first, LabelRule::all})
     for (const bool weights : {false, true}) {
@@ -158,8 +158,8 @@ TEST(HoldOut, IsDeterministicForASeed) {
   EXPECT_TRUE(std::includes(many.begin(), many.end(), few.begin(), few.end()));
 }
 
-// Every row is held out about as often as any other: 3,000 seeds of probability 0.2, five standard
-// deviations, 50 rows: a false alarm in 35,000 such tests.
+// Every row is held out about equally often: 3,000 seeds of probability 0.2, five standard deviations, 50
+// rows: a false alarm in 35,000 such tests.
 TEST(HoldOut, HoldsOutEveryRowEquallyOften) {
   std::map<FeatureId, int> times;
   const DataView all = many_rows(50, LabelRule::first, false);

@@ -21,13 +21,13 @@ double weight_of(const RawRows& raw, std::size_t i) {
   return raw.weight.empty() ? 1.0 : raw.weight[i];
 }
 
-// " 3 have weight 0,", where there are such rows.
+// " 3 have weight 0,", or empty.
 std::string weightless_text(const DataStatistics& statistics) {
   const std::uint64_t rows = statistics.rows_of_weight_zero;
   return rows == 0 ? "" : fmt::format(" {} have weight 0,", rows);
 }
 
-// Words by falling number of occurrences, ties by first occurrence.
+// Sorts words by falling number of occurrences, ties by first occurrence.
 void number_words_by_count(RawRows& raw) {
   std::vector<double> counts(raw.words.size(), 0.0);
   for (std::size_t i = 0; i < raw.size(); ++i)
@@ -215,7 +215,7 @@ void RowPreparer::check_kind(const RawRows& raw) const {
         "give data with the features of the training data");
 }
 
-// Numbers above the model's D. Where --max-features cut the model's data, they are cut like the others.
+// Features above the model's D. If --max-features cut the training data, they are cut too.
 void RowPreparer::check_features(RawRows& raw, DataStatistics& statistics) const {
   const std::uint64_t known = space_->file_features;
   if (raw.features <= known || space_->features < known) return;

@@ -116,7 +116,7 @@ TEST(ParseFloat, StopsAfterTheNumber) {
   const char* const text = "1.5 2";
   float value = 0;
   EXPECT_EQ(parse_float(text, value), text + 3);
-  const char* const hex = "0x10";  // a zero, and then something that the caller refuses
+  const char* const hex = "0x10";  // a zero, followed by something that the caller refuses
   EXPECT_EQ(parse_float(hex, value), hex + 1);
 }
 

@@ -10,7 +10,7 @@
 namespace truemax {
 namespace {
 
-// The oracle: one line at a time by the standard library, no thought of speed.
+// The oracle: one line at a time with the standard library, without regard to speed.
 std::string oracle(const std::string& text, Format format) {
   std::istringstream lines(text);
   std::string line, out;
@@ -74,7 +74,7 @@ class RandomText {
       body += row() + (below(10) == 0 ? "\r\n" : "\n");
       ++lines;
     }
-    if (below(2) == 0) body.pop_back();  // no newline at the end (a carriage return may stay: see CRLF)
+    if (below(2) == 0) body.pop_back();  // no final newline (a carriage return may stay: see CRLF)
     if (!body.empty() && body.back() == '\r') body.pop_back();
     if (format_ == Format::xmlrepository) body = std::to_string(lines) + " 100000 5000\n" + body;
     return body;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// The `column`-th token of the line, from 1; empty where there are fewer. `columns`: how many there are.
+// The `column`-th token of the line, from 1; empty if there are fewer. `columns`: the number of tokens.
 std::string_view token_of(std::string_view line, std::uint64_t column, std::uint64_t& columns) {
   std::string_view found;
   columns = 0;
@@ -69,7 +69,7 @@ class SplitReader {
   std::string name_;
   std::uint64_t column_, line_ = 0;
   MemoryCharge memory_;
-  std::vector<std::uint64_t> seen_at_;  // the line of each row's number; 0: none yet
+  std::vector<std::uint64_t> seen_at_;  // the line on which each row is named; 0: none yet
   std::vector<std::uint64_t> chosen_;
 };
 

@@ -43,7 +43,7 @@ void each_line(LineWindows& windows, Scratch<char>& buffer, std::uint64_t& numbe
   }
 }
 
-// Calls line(number, text) for each line, without its newline and a byte order mark.
+// Calls line(number, text) for each line, without newline and byte order mark.
 template <class Line>
 void for_each_line(Input& input, const std::shared_ptr<MemoryBudget>& memory, const Line& line) {
   LineWindows windows(input, small_window(memory), memory);
@@ -55,7 +55,7 @@ void for_each_line(Input& input, const std::shared_ptr<MemoryBudget>& memory, co
     throw memory_error(over, input.name(), number + 1, counted(number, "line"), kMoreMemory);
   }
 }
-// Why a number cannot be a weight; empty where it can.
+// Why a number is not a valid weight; empty if it is.
 std::string what_is_wrong_with_weight(double value) {
   if (!std::isfinite(value)) return "is not finite";
   if (value < 0) return "is negative";
@@ -65,7 +65,7 @@ std::string what_is_wrong_with_weight(double value) {
   return "";
 }
 
-// The weight that `token` is; else throws with what is wrong with it.
+// Parses a weight; throws with what is wrong.
 double parse_weight(const std::string& path, std::uint64_t line, std::string_view token, const char* advice) {
   std::string_view bare = token;
   if (!bare.empty() && bare.front() == '+') bare.remove_prefix(1);
@@ -88,7 +88,7 @@ RowWeights read_text(Input& input, const std::shared_ptr<MemoryBudget>& memory) 
   RowWeights weights;
   weights.memory = MemoryCharge(memory);
   weights.path = input.name();
-  std::uint64_t empty_line = 0;  // the first of those behind the last weight
+  std::uint64_t empty_line = 0;  // the first empty line after the last weight
   for_each_line(input, memory, [&](std::uint64_t number, std::string_view line) {
     const std::size_t comment = line.find('#');
     const std::string_view token = trimmed(line.substr(0, comment));
@@ -169,7 +169,7 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
   for_each_line(input, memory, [&](std::uint64_t number, std::string_view line) {
     line = trimmed(line);
     if (line.empty()) return;
-    // The last word is the weight: names of classes may hold blanks.
+    // The last word is the weight: class names may contain blanks.
     const std::size_t blank = line.find_last_of(kBlanks);
     if (blank == std::string_view::npos)
       throw file_error(input.name(), number, fmt::format("one word, {}", in_quotes(line)), kAdvice);

@@ -1,4 +1,4 @@
-// Weights of rows and classes: what is read, what is refused, and what they make of a data set.
+// Row and class weights: reading, errors, and their effect on a data set.
 #include "data/weight_files.hpp"
 
 #include <gmock/gmock.h>
@@ -110,7 +110,7 @@ TEST_F(WeightFiles, RequiresAWeightForEachRow) {
   EXPECT_THAT(refused_data("1\n2\n3\n\n"), HasSubstr("w.txt:3: the file ends after 3 weights, but"));
   EXPECT_THAT(refused_data("1\n2\n3\n"), HasSubstr("data.txt has 4 rows; give one weight for each row"));
   EXPECT_THAT(refused_data("1\n2\n3\n4\n5\n"), HasSubstr("w.txt:5: 5 weights, but"));
-  // Where --max-rows stops, further rows have their weights too.
+  // Rows beyond --max-rows have weights too.
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 2).weight, ElementsAre(1, 2));
   EXPECT_THAT(data(kFour, "1\n2\n", 2).weight, ElementsAre(1, 2));
   EXPECT_THAT(refused_data("1\n", 2), HasSubstr("has at least 2 rows;"));
