@@ -308,7 +308,7 @@ TEST_F(Files, UnwritablePathsAreRefused) {
   EXPECT_NE(message_of([&] { require_writable(folder_ / "no" / "file", 0, "model"); }).find("mkdir -p"),
             std::string::npos);
   EXPECT_NE(message_of([&] { require_writable(folder_, 0, "model"); }).find("folder"), std::string::npos);
-  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("left"),
+  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("free"),
             std::string::npos);
   EXPECT_NE(message_of([&] { require_writable("/dev/null", 0, "model"); }).find("none"), std::string::npos);
   require_writable(folder_ / "file", 10, "model");

@@ -180,19 +180,19 @@ void require_writable(const std::string& path, std::uint64_t bytes, std::string_
   if (path.empty() || path.back() == '/' || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)))
     refuse("this is a folder; give the name of a file in it");
   if (path.ends_with(kPartEnding))
-    refuse(fmt::format("names that end in {} are those of runs that have not ended; give another name",
-                       kPartEnding));
+    refuse(
+        fmt::format("names ending in {} are reserved for unfinished runs; give another name", kPartEnding));
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    refuse("this is no regular file; give a file name, or 'none'");
+    refuse("this is not a regular file; give a file name, or 'none'");
   if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     refuse(fmt::format("there is no folder {0}; make it with: mkdir -p {0}", folder));
   if (access(folder.c_str(), W_OK) != 0)
-    refuse(fmt::format("the folder {} cannot be written; choose another place", folder));
+    refuse(fmt::format("the folder {} is not writable; choose another place", folder));
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
     const std::uint64_t there = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
     if (bytes > there)
-      refuse(fmt::format("the file will take {} and the disk has {} left; make room or choose another place",
+      refuse(fmt::format("the file needs {} and the disk has {} free; make room or choose another place",
                          size_text(bytes), size_text(there)));
   }
 }

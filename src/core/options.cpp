@@ -253,8 +253,7 @@ void OptionTable::from_json(const nlohmann::json& json) {
     const Option* option = find(name);
     if (option == nullptr) option = find_former(name);
     if (option == nullptr)
-      throw UserError(
-          fmt::format("unknown option {}; see 'truemax help' for those there are", in_quotes(name)));
+      throw UserError(fmt::format("unknown option {}; 'truemax help' lists all options", in_quotes(name)));
     option->from_json(value);
   }
 }

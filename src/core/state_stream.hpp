@@ -53,7 +53,7 @@ class StateSource {
   std::size_t length_of() {
     std::uint64_t length = 0;
     get(length);
-    if (length > left() / sizeof(T)) throw UserError("the saved state is cut off or damaged");
+    if (length > left() / sizeof(T)) throw UserError("the saved state is truncated or damaged");
     return length;
   }
 };
@@ -65,7 +65,7 @@ class StateBuffer final : public StateSink, public StateSource {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   void read(std::span<char> bytes) override {
-    if (bytes.size() > left()) throw UserError("the saved state is cut off or damaged");
+    if (bytes.size() > left()) throw UserError("the saved state is truncated or damaged");
     if (!bytes.empty()) std::memcpy(bytes.data(), bytes_.data() + at_, bytes.size());
     at_ += bytes.size();
   }

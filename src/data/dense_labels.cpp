@@ -139,7 +139,7 @@ Format format_of_labels(Input& input) {
   if (looks_like_idx({head, size})) return Format::idx;
   throw file_error(input.name(), 0,
                    fmt::format("is neither idx nor npy: it begins with {}", in_quotes({head, size})),
-                   "name the labels by --label-file");
+                   "give the labels with --label-file");
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ DenseLabels read_dense_labels(const std::string& path, const std::shared_ptr<Mem
   }
   char more = 0;
   if (input.read(&more, 1) > 0)
-    throw file_error(input.name(), 0, fmt::format("goes on after its {} labels", header.rows()),
+    throw file_error(input.name(), 0, fmt::format("has more data after its {} labels", header.rows()),
                      "check that the file is one array");
   return reader.take();
 }

@@ -46,7 +46,7 @@ class ItemReader {
   void check_end() {
     char more = 0;
     if (input_.read(&more, 1) > 0)
-      throw file_error(input_.name(), 0, fmt::format("goes on after its {} rows", header_.rows()),
+      throw file_error(input_.name(), 0, fmt::format("has more data after its {} rows", header_.rows()),
                        "check that the file is one array");
   }
 
@@ -207,14 +207,14 @@ RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLa
 
 void check_features(const Input& input, const DenseHeader& header) {
   if (header.is_text())
-    throw file_error(input.name(), 0, "holds text, not numbers",
-                     "name features of numbers; labels go to --label-file");
+    throw file_error(input.name(), 0, "contains text, not numbers",
+                     "give numeric features; labels go to --label-file");
   if (header.columns() >= kMostFeatures)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many features", header.shape_text()),
                      fmt::format("at most {} are possible", kMostFeatures));
   if (header.rows() > kMostRows)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many rows", header.shape_text()),
-                     "cut the file into parts");
+                     "split the file into parts");
 }
 
 }  // namespace
@@ -231,7 +231,7 @@ std::unique_ptr<RowSource> open_dense(Input input, Format format, const StreamOp
       throw file_error(input.name(), 0,
                        fmt::format("has {} rows, but {} has {} labels", header.rows(), shown_path(label_path),
                                    labels.label.size()),
-                       "name the labels that belong to it by --label-file");
+                       "give the matching labels with --label-file");
   }
   if (header.column_major && header.columns() > 1)
     return give_out(read_column_major(input, header, labels, stream));

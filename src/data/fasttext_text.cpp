@@ -43,7 +43,7 @@ class FasttextParser {
       const std::string_view token(from, static_cast<std::size_t>(p_ - from));
       if (check_binary_ && token.find('\0') != std::string_view::npos)
         throw PieceError{piece_.line_count, "looks like a binary file",
-                         "name a text file, or its format by --format"};
+                         "give a text file, or its format with --format"};
       if (token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
         add_label(token.substr(kLabelPrefix.size()));
       else

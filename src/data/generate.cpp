@@ -202,7 +202,7 @@ void check(const GenerateOptions& options) {
       (options.rows >= options.classes ? 4 * options.rows : 0);
   if (const std::uint64_t there = available_memory(); needed > there)
     throw UserError(fmt::format(
-        "the tables for {} features, {} classes and {} rows take {} of memory and {} are there; give fewer "
+        "the tables for {} features, {} classes and {} rows need {} of memory, {} available; give fewer "
         "--features, --classes or --rows",
         options.features, options.classes, options.rows, size_text(needed), size_text(there)));
 }

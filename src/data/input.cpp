@@ -76,7 +76,7 @@ class FileSource : public ByteSource {
   [[noreturn]] void refuse_to_open(int error) const {
     if (error == ENOENT || error == ENOTDIR) throw file_error(name_, 0, "no such file", "check the path");
     if (error == EACCES || error == EPERM)
-      throw file_error(name_, 0, "no permission to read it", "check the rights of the file");
+      throw file_error(name_, 0, "no permission to read it", "check the permissions of the file");
     throw file_error(name_, 0, fmt::format("cannot be opened ({})", std::strerror(error)), "check the path");
   }
 
@@ -205,9 +205,9 @@ class ZstdSource : public ByteSource {
           window_log_ < kLongestWindow)
         throw file_error(
             name_, 0,
-            fmt::format("unpacking it takes a window of more than {}, and {} is left to read with",
+            fmt::format("decompressing it needs a window of more than {}, but {} of memory is left",
                         size_text(std::uint64_t{1} << window_log_), size_text(memory_->left())),
-            "pack it without --long or --ultra, or raise --memory-limit");
+            "compress it without --long or --ultra, or raise --memory-limit");
       if (ZSTD_isError(status) != 0)
         throw file_error(name_, 0, fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(status)),
                          kFetchAgain);

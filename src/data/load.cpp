@@ -101,7 +101,7 @@ std::shared_ptr<ClassList> make_classes(const RawRows& raw, LabelRule rule) {
   }
   if (names.size() == 1)
     throw file_error(raw.path, 0,
-                     fmt::format("all {} usable rows are of the class {}", raw.size(), in_quotes(names[0])),
+                     fmt::format("all {} usable rows have the class {}", raw.size(), in_quotes(names[0])),
                      "train on rows of two classes or more");
   return std::make_shared<ClassList>(std::move(names), std::move(kept));
 }

@@ -104,7 +104,7 @@ TEST_F(Load, RefusesDataWithNothingToLearn) {
                 ": no row to train on: of 3 rows 2 have no label and 1 no feature; check the file and its "
                 "--format");
   EXPECT_EQ(error_of([&] { train("2 9 9\n1 1:1\n1 2:1\n"); }),
-            path() + ": all 2 usable rows are of the class '1'; train on rows of two classes or more");
+            path() + ": all 2 usable rows have the class '1'; train on rows of two classes or more");
   options_.max_features = 1;
   EXPECT_EQ(
       error_of([&] { train("1 9 9\n1 1:1\n"); }),

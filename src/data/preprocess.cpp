@@ -180,11 +180,12 @@ void hash_features(RawRows& raw, std::uint64_t buckets) {
       for (; at < row.size() && row[at].first == bucket; ++at) sum += static_cast<double>(row[at].second);
       const auto value = static_cast<float>(sum);
       if (!std::isfinite(value))
-        throw raw.error(i,
-                        fmt::format("values that --hash-features {} adds come to {:g}, too much for a "
-                                    "32-bit float",
-                                    buckets, sum),
-                        "scale the values down, or give more buckets");
+        throw raw.error(
+            i,
+            fmt::format("values in one bucket of --hash-features {} add up to {:g}, too large for a "
+                        "32-bit float",
+                        buckets, sum),
+            "scale the values down, or give more buckets");
       if (value == 0.0F) continue;
       rows.index[used] = bucket;
       rows.value[used] = value;

@@ -33,7 +33,7 @@ inline std::size_t small_window(const std::shared_ptr<MemoryBudget>& memory) {
 
 inline constexpr const char* kMoreMemory = "give a smaller file, or raise --memory-limit";
 
-// "path:line: not enough memory to read on after 12 rows: that takes 1.1 GB, --memory-limit is 1.0 GB".
+// "path:line: not enough memory to read on after 12 rows: needs 1.1 GB, --memory-limit is 1.0 GB".
 UserError memory_error(const OverBudget& over, std::string_view path, std::uint64_t line,
                        std::string_view so_far, std::string_view advice);
 

@@ -123,10 +123,10 @@ TEST(ReadingMemory, DuplicateLabelsOfALongRowAreDropped) {
 TEST(ReadingMemory, ErrorNamesLineLimitAndRemedy) {
   const OverBudget over(300 * kMega, 200 * kMega, true), free(300 * kMega, 200 * kMega, false);
   EXPECT_EQ(std::string(memory_error(over, "f", 7, "6 rows", "raise it").what()),
-            "f:7: not enough memory to read on after 6 rows: that takes 300 MB, --memory-limit is 200 MB; "
+            "f:7: not enough memory to read on after 6 rows: needs 300 MB, --memory-limit is 200 MB; "
             "raise it");
   EXPECT_THAT(memory_error(free, "f", 7, "6 rows", "raise it").what(),
-              HasSubstr("and 200 MB can be had; raise it"));
+              HasSubstr("200 MB available; raise it"));
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ Sniffed sniff(Input& input, Format expected, bool live) {
 
 std::string choose_label_file(const Paths& paths, const ReadOptions& options, bool required) {
   if (options.label_file == kStandardInput && paths.features == kStandardInput)
-    throw UserError("features and labels cannot both come from standard input; name a file by --label-file");
+    throw UserError(
+        "features and labels cannot both come from standard input; give a file with --label-file");
   if (!options.label_file.empty()) return options.label_file;
   if (!paths.labels.empty()) return paths.labels;
   if (!required) return "";  // a file beside the features may belong to others
@@ -87,7 +88,7 @@ std::string choose_label_file(const Paths& paths, const ReadOptions& options, bo
   if (found.empty())
     throw file_error(shown_path(paths.features), 0,
                      has_neighbours ? "found no label file beside it" : "rows without labels",
-                     "name the labels by --label-file");
+                     "give the labels with --label-file");
   return found;
 }
 
@@ -124,7 +125,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   }
   const FormatInfo& info = find_format(format_);
   if (info.is_text && (!options.label_file.empty() || !paths.labels.empty()))
-    throw file_error(name_, 0, fmt::format("is {} text, which holds its labels itself", info.name),
+    throw file_error(name_, 0, fmt::format("is {} text, which contains its labels", info.name),
                      "leave out --label-file (it is for idx and npy features)");
   source_ = info.open(std::move(input),
                       {format_, source, notes, [&] {

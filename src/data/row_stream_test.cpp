@@ -34,9 +34,8 @@ TEST(Sniff, DetectsTheFormatFromTheContent) {
 
 TEST(Sniff, RefusesUnknownFormats) {
   EXPECT_EQ(error_of([] { sniffed("hello world\n"); }),
-            "f:1: no known format: neither feature:value pairs nor __label__name in 'hello world'; name the "
-            "format by "
-            "--format (see docs/formats.md)");
+            "f:1: unknown format: neither feature:value pairs nor __label__name in 'hello world'; give the "
+            "format with --format (see docs/formats.md)");
   EXPECT_THAT(error_of([] { sniffed(std::string_view("1 1:1\n\0", 7)); }),
               HasSubstr("f: looks like a binary file"));
 }
@@ -44,7 +43,7 @@ TEST(Sniff, RefusesUnknownFormats) {
 TEST(Sniff, TextWithATimeIsNotLibsvm) {
   for (const char* text : {"meet 12:30\n", "meet 12:30\ncall 14:15\n", "12:30 meet\n", "meet me 12:30\n"})
     EXPECT_THAT(error_of([&] { sniffed(text); }),
-                AllOf(HasSubstr("no known format"), HasSubstr("--format libsvm")))
+                AllOf(HasSubstr("unknown format"), HasSubstr("--format libsvm")))
         << text;
   EXPECT_EQ(sniffed("1 12:30\n"), Format::libsvm);
   EXPECT_EQ(sniffed("meet 1:30 2:15\ncall 4:1\n"), Format::libsvm) << "names as labels, several features";
@@ -81,7 +80,7 @@ TEST(Sniff, SuggestsAConversionForTables) {
   EXPECT_EQ(sniffed("1,5,9 3:0.5\n2,7 4:1\n"), Format::libsvm);
   EXPECT_EQ(sniffed("1,5,9 0:0.5\n2,7 4:1\n"), Format::lshtc);
   for (const char* text : {"hello, world\n", "well, yes\nno, never\n"})
-    EXPECT_THAT(error_of([&] { sniffed(text); }), HasSubstr("no known format")) << text;
+    EXPECT_THAT(error_of([&] { sniffed(text); }), HasSubstr("unknown format")) << text;
 }
 
 TEST(Sniff, ReadsOnlyWholeLines) {
@@ -162,7 +161,7 @@ TEST(RowStream, RefusesALabelFileForText) {
   ReadOptions options;
   options.label_file = "y.npy";
   EXPECT_THAT(error_of([&] { read_all(folder.write("f", "1 1:1\n"), options); }),
-              HasSubstr("is libsvm text, which holds its labels itself; leave out --label-file"));
+              HasSubstr("is libsvm text, which contains its labels; leave out --label-file"));
 }
 
 class Split : public ::testing::Test {
@@ -196,10 +195,10 @@ TEST_F(Split, RefusesRowNumbersOutOfRange) {
   EXPECT_EQ(error("x\n", 1),
             ":1: 'x' is not a row number from 1 to 4; check that the split file belongs to the data "
             "file");
-  EXPECT_EQ(error("1\n2\n1\n", 1), ":3: row 1 stands here and in line 1; name each row once");
+  EXPECT_EQ(error("1\n2\n1\n", 1), ":3: row 1 is named here and in line 1; name each row once");
   EXPECT_EQ(error("1 2\n3\n", 2),
-            ":2: 1 columns, column 2 asked for; choose another column by --split-column");
-  EXPECT_EQ(error("\n", 1), ": holds no row numbers; check the split file");
+            ":2: 1 columns, but column 2 was requested; choose another column with --split-column");
+  EXPECT_EQ(error("\n", 1), ": contains no row numbers; check the split file");
 }
 
 }  // namespace

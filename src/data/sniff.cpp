@@ -138,15 +138,15 @@ UserError unknown_format(const std::string& name, std::string_view text) {
   if (line.find(':') != std::string_view::npos)
     return file_error(
         name, 1,
-        fmt::format("no known format: {} begins with no number, as a row of libsvm does, and has no {}name",
+        fmt::format("unknown format: {} does not begin with a number, as libsvm rows do, and has no {}name",
                     in_quotes(line), kLabelPrefix),
         fmt::format("for text write {}name before the words of a row; for rows with named classes add "
                     "--format libsvm",
                     kLabelPrefix));
   return file_error(name, 1,
-                    fmt::format("no known format: neither feature:value pairs nor {}name in {}", kLabelPrefix,
+                    fmt::format("unknown format: neither feature:value pairs nor {}name in {}", kLabelPrefix,
                                 in_quotes(line)),
-                    "name the format by --format (see docs/formats.md)");
+                    "give the format with --format (see docs/formats.md)");
 }
 
 }  // namespace

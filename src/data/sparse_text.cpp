@@ -112,7 +112,7 @@ class SparseParser {
                                 static_cast<std::size_t>(std::find(p_, end_, '\n') - line_begin_));
     if (has_control(line))
       throw PieceError{piece_.line_count, "looks like a binary file",
-                       "name a text file, or its format by --format"};
+                       "give a text file, or its format with --format"};
     throw PieceError{piece_.line_count, std::move(found), std::move(advice)};
   }
 
@@ -315,7 +315,7 @@ class SparseParser {
     std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < row_.size(); ++i) {
       if (i > 0 && row_[i].first == row_[i - 1].first)
-        fail(fmt::format("feature number {} stands twice in the row", row_[i].first + base_),
+        fail(fmt::format("feature number {} occurs twice in the row", row_[i].first + base_),
              "write each feature once");
       index_[row_begin_ + i] = row_[i].first;
       value_[row_begin_ + i] = row_[i].second;

@@ -183,7 +183,7 @@ class TextSource : public RowSource {
     if (!header_)
       throw file_error(input_.name(), 1,
                        fmt::format("header {} is not three whole numbers", in_quotes(trimmed(line))),
-                       "begin the file with 'rows features labels', or name its format by --format");
+                       "begin the file with 'rows features labels', or give its format with --format");
     if (header_->features > kMostFeatures)
       throw file_error(input_.name(), 1, fmt::format("header declares {} features", header_->features),
                        fmt::format("at most {} are possible", kMostFeatures));
@@ -396,7 +396,7 @@ class TextSource : public RowSource {
     if (header_ && row_ != header_->rows)
       throw file_error(input_.name(), 1,
                        fmt::format("header says {} rows, the file has {}", header_->rows, row_),
-                       row_ > header_->rows ? "correct the header (N D L) or remove the rows too many"
+                       row_ > header_->rows ? "correct the header (N D L) or remove the extra rows"
                                             : "correct the header (N D L) or restore the missing rows");
   }
 

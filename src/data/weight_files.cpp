@@ -103,7 +103,7 @@ RowWeights read_text(Input& input, const std::shared_ptr<MemoryBudget>& memory) 
     weights.value.push_back(parse_weight(weights.path, number, token, kOneNumberALine));
     weights.last_line = number;
   });
-  if (weights.value.empty()) throw file_error(weights.path, 0, "holds no weights", kOneNumberALine);
+  if (weights.value.empty()) throw file_error(weights.path, 0, "contains no weights", kOneNumberALine);
   return weights;
 }
 
@@ -114,7 +114,7 @@ RowWeights read_array(Input& input, const std::shared_ptr<MemoryBudget>& memory)
   const DenseHeader header = read_dense_header(input, Format::npy);
   if (header.shape.size() != 1 || header.is_text())
     throw file_error(weights.path, 0,
-                     header.is_text() ? std::string("weights that are text")
+                     header.is_text() ? std::string("weights are text")
                                       : fmt::format("weights of shape {}", header.shape_text()),
                      "save one number a row: a float array of shape (N,)");
   std::vector<char> buffer(header.item_bytes * ((64 << 10) / header.item_bytes));
@@ -145,7 +145,7 @@ RowWeights read_array(Input& input, const std::shared_ptr<MemoryBudget>& memory)
   }
   char more = 0;
   if (input.read(&more, 1) > 0)
-    throw file_error(weights.path, 0, fmt::format("goes on after its {} weights", header.rows()),
+    throw file_error(weights.path, 0, fmt::format("has more data after its {} weights", header.rows()),
                      "check that the file is one array");
   return weights;
 }
@@ -161,7 +161,7 @@ std::vector<double> balanced_weights(const ClassList& classes) {
 
 std::vector<double> read_class_weights(const std::string& path, const ClassList& classes,
                                        const std::shared_ptr<MemoryBudget>& memory) {
-  constexpr const char* kAdvice = "write lines of a class, a blank and its weight, a number above 0";
+  constexpr const char* kAdvice = "write a class, a blank and its weight (above 0) on each line";
   Input input(path, memory);
   std::vector<double> weights(classes.size(), 1.0);
   std::vector<std::uint64_t> seen_at(classes.size(), 0);
@@ -172,7 +172,7 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
     // The last word is the weight: class names may contain blanks.
     const std::size_t blank = line.find_last_of(kBlanks);
     if (blank == std::string_view::npos)
-      throw file_error(input.name(), number, fmt::format("one word, {}", in_quotes(line)), kAdvice);
+      throw file_error(input.name(), number, fmt::format("only one word, {}", in_quotes(line)), kAdvice);
     const std::string_view name = trimmed(line.substr(0, blank)), token = line.substr(blank + 1);
     const double weight = parse_weight(input.name(), number, token, kAdvice);
     if (weight == 0)
@@ -182,17 +182,17 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
     const ClassId k = classes.find(name);
     if (k == kUnseenClass)
       throw file_error(input.name(), number,
-                       fmt::format("class {} is none that training saw", in_quotes(name)),
-                       "name classes of the training data only, as they stand there");
+                       fmt::format("class {} is not in the training data", in_quotes(name)),
+                       "name only classes of the training data, spelled as there");
     if (seen_at[k] != 0)
       throw file_error(input.name(), number,
-                       fmt::format("class {} stands here and in line {}", in_quotes(name), seen_at[k]),
+                       fmt::format("class {} is named here and in line {}", in_quotes(name), seen_at[k]),
                        "name each class once");
     seen_at[k] = number;
     weights[k] = weight;
     any = true;
   });
-  if (!any) throw file_error(input.name(), 0, "holds no weights", kAdvice);
+  if (!any) throw file_error(input.name(), 0, "contains no weights", kAdvice);
   return weights;
 }
 

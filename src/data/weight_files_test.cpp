@@ -81,10 +81,10 @@ TEST_F(WeightFiles, ReadsRowWeightsFromAnArray) {
   EXPECT_THAT(refused(npy<double>({-1, 1}, "<f8", "(2,)")), HasSubstr("row 1: weight -1 is negative;"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1, 2)")), HasSubstr("weights of shape (1, 2);"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(2, 1)")), HasSubstr("weights of shape (2, 1);"));
-  EXPECT_THAT(refused(npy<double>({1}, "<U2", "(1,)")), HasSubstr("weights that are text;"));
+  EXPECT_THAT(refused(npy<double>({1}, "<U2", "(1,)")), HasSubstr("weights are text;"));
   EXPECT_THAT(refused(npy<double>({1}, "<f8", "(2,)")),
               HasSubstr("ends after 1 of its 2 weights (truncated);"));
-  EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1,)")), HasSubstr("goes on after its 1 weights;"));
+  EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1,)")), HasSubstr("has more data after its 1 weights;"));
 }
 
 TEST_F(WeightFiles, BadRowWeightsAreReportedWithTheirLine) {
@@ -98,7 +98,7 @@ TEST_F(WeightFiles, BadRowWeightsAreReportedWithTheirLine) {
     EXPECT_THAT(refused(std::string("1\n") + word + "\n"), HasSubstr("w.txt:2: weight ")) << word;
   EXPECT_THAT(refused("1\n1 2\n"), HasSubstr("weight '1 2' is not a number;"));
   EXPECT_THAT(refused("1\n\n\n2\n"), HasSubstr("w.txt:2: empty line between weights;"));
-  EXPECT_THAT(refused("# none\n"), HasSubstr("w.txt: holds no weights;"));
+  EXPECT_THAT(refused("# none\n"), HasSubstr("w.txt: contains no weights;"));
   EXPECT_THAT(refused(""), HasSubstr("w.txt"));
 }
 
@@ -189,15 +189,15 @@ TEST_F(WeightFiles, ClassWeightsAreMatchedByName) {
 
 TEST_F(WeightFiles, BadClassWeightsAreReportedWithTheirLine) {
   EXPECT_THAT(refused_classes("a 1\nzebra 2\n"),
-              HasSubstr("c.txt:2: class 'zebra' is none that training saw;"));
+              HasSubstr("c.txt:2: class 'zebra' is not in the training data;"));
   EXPECT_THAT(refused_classes("a 0\n"), HasSubstr("c.txt:1: weight '0' of class 'a'; give a number above 0"));
-  EXPECT_THAT(refused_classes("a -1\n"),
-              HasSubstr("c.txt:1: weight '-1' is negative; write lines of a class"));
+  EXPECT_THAT(refused_classes("a -1\n"), HasSubstr("c.txt:1: weight '-1' is negative; write a class"));
   EXPECT_THAT(refused_classes("a nan\n"), HasSubstr("weight 'nan' is not finite;"));
   EXPECT_THAT(refused_classes("a x\n"), HasSubstr("weight 'x' is not a number;"));
-  EXPECT_THAT(refused_classes("\na\n"), HasSubstr("c.txt:2: one word, 'a';"));
-  EXPECT_THAT(refused_classes("a 1\nb 2\na 3\n"), HasSubstr("c.txt:3: class 'a' stands here and in line 1;"));
-  EXPECT_THAT(refused_classes("\n\n"), HasSubstr("c.txt: holds no weights;"));
+  EXPECT_THAT(refused_classes("\na\n"), HasSubstr("c.txt:2: only one word, 'a';"));
+  EXPECT_THAT(refused_classes("a 1\nb 2\na 3\n"),
+              HasSubstr("c.txt:3: class 'a' is named here and in line 1;"));
+  EXPECT_THAT(refused_classes("\n\n"), HasSubstr("c.txt: contains no weights;"));
   EXPECT_THAT(error_of([&] { make_class_weights(folder_.path("none"), classes_); }), HasSubstr("none"));
 }
 

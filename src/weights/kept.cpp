@@ -114,7 +114,7 @@ void KeptWeights::read(StateSource& from) {
   from.get(scales_.common);
   const std::uint64_t numbers = from.length_of<float>();
   if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_))
-    throw UserError("the saved state is cut off or damaged");
+    throw UserError("the saved state is truncated or damaged");
   copy_ = Weights();
   std::vector<float> piece;
   for (std::uint64_t at = 0; at < numbers; at += kPiece) {
