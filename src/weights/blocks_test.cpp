@@ -16,7 +16,7 @@ namespace {
 struct Scene {
   Weights w;
   Csr rows;
-  std::vector<std::uint32_t> blocks{0, 3, 2};  // of 4; the last one is padded
+  std::vector<std::uint32_t> blocks{0, 3, 2};  // of 4 blocks; the last one is padded
 
   Scene(std::uint64_t seed, bool scaled) {
     Engine random(seed);

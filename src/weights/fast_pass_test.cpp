@@ -42,9 +42,8 @@ void expect_same(const PassResult& a, const PassResult& b) {
   EXPECT_EQ(a.best_score, b.best_score);
 }
 
-// Against double: the same best classes; scores within E, losses of all classes within 2 E + 2e-6 (relative
-// to nothing: absolute), never negative; no probability above one. Returns the rows that were done in
-// float32.
+// Against double: the same best classes; scores within E, losses of all classes within 2 E + 2e-6 (absolute),
+// never negative; no probability above one. Returns the number of rows done in float32.
 std::size_t expect_right(const Weights& w, const Csr& rows, std::size_t top, std::size_t threads = 1) {
   const auto rank = falling_ranks(w.classes());
   const PassResult fast = pass(w, rows.view(), top, PassNumbers::floats, rank, threads);
@@ -57,7 +56,7 @@ std::size_t expect_right(const Weights& w, const Csr& rows, std::size_t top, std
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const RowView x = rows.row(r);
     const double error = fast_error(bounds, x.index.size(), 1.001 * absolute_sum(x));
-    // Where E is too large, or where all scores are intercepts, the row is the one of double, bit for bit.
+    // If E is too large, or if all scores are intercepts, the row matches double bit for bit.
     const bool declined = !(error <= kFastError) || x.index.empty() || bounds.memory == 0;
     const double slack = declined ? 0.0 : error;
     if (fast.excess[r] != slow.excess[r]) ++in_floats;
@@ -105,7 +104,7 @@ TEST(FastPass, MatchesTheDoublePass) {
   }
 }
 
-// More than 2 MB: rows are passed in another order, lines are asked for ahead.
+// More than 2 MB: rows are reordered and lines are prefetched.
 TEST(FastPass, AcceptsRowsInAnyOrder) {
   Engine random(2);
   for (const bool scaled : {false, true}) {
@@ -123,7 +122,7 @@ TEST(FastPass, DeclinesRowsBeyondFloatRange) {
       const Weights w = random_weights(random, 37, 20, intercept, decades);
       expect_right(w, random_rows(random, 150, 20, 10, decades), 5, 2);
     }
-  // Rows that overflow float32, or in which all scores become the same float, beside one that does not.
+  // Rows that overflow float32, or whose scores all become the same float, beside one that does neither.
   Weights w(40, 2, false);
   for (ClassId k = 0; k < 40; ++k)
     w.set_class(k, std::vector<float>{1.0F + 0.01F * static_cast<float>(k), 0.5F});
@@ -136,7 +135,7 @@ TEST(FastPass, DeclinesRowsBeyondFloatRange) {
   EXPECT_EQ(expect_right(w, rows, 3), 1U);
 }
 
-// Few numbers, so that many scores are equal or nearly so.
+// Few distinct numbers, so that many scores are equal or nearly so.
 TEST(FastPass, OrdersNearTiesLikeDouble) {
   Engine random(4);
   std::uniform_int_distribution<int> small(-1, 1);
@@ -155,7 +154,7 @@ TEST(FastPass, OrdersNearTiesLikeDouble) {
   }
 }
 
-// Where the best have nearly all of the probability, so do its digits.
+// If the best have nearly all of the probability, the remainder keeps its digits.
 TEST(FastPass, RefinedScoresMatchDoubleBitForBit) {
   Engine random(9);
   Weights w = random_weights(random, 200, 60, true, 0.6);
@@ -178,7 +177,7 @@ TEST(FastPass, RefinedScoresMatchDoubleBitForBit) {
   if (bounds.blocks == 0) bounds.add_blocks(w, 0, w.blocks());
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const RowView x = rows.row(r);
-    double rest = 1;  // what the best do not have
+    double rest = 1;  // probability of the other classes
     for (std::size_t i = 0; i < 5; ++i) rest -= slow.probability(r, slow.best_score[r * 5 + i]);
     const double error = fast_error(bounds, x.index.size(), 1.001 * absolute_sum(x));
     EXPECT_NEAR(fine.excess[r] / slow.excess[r], 1, 2 * error * rest + 1e-6) << r;
@@ -197,7 +196,7 @@ TEST(FastPass, MatchesDoubleOnUntrainedWeights) {
 
 TEST(FastPass, IsIndependentOfThreadsAndOtherRows) {
   Engine random(6);
-  for (const std::size_t features : {15U, 1100U}) {  // the second does not stay in the caches
+  for (const std::size_t features : {15U, 1100U}) {  // the second does not fit in the caches
     const Weights w = random_weights(random, 500, features, true, 0.5);
     const Csr rows = random_rows(random, 3000, static_cast<FeatureId>(features), 8, 0.5);
     const auto rank = falling_ranks(500);
@@ -244,7 +243,7 @@ TEST(FastPass, IsIncompleteOnlyIfStopped) {
   }
 }
 
-// A worst case within reach: all products alike, so that roundings add up.
+// An achievable worst case: all products alike, so that roundings add up.
 TEST(FastPass, ErrorsStayWithinTheBoundOnLongRows) {
   for (const std::size_t nonzeros : {10U, 1000U, 20000U}) {
     Weights w(70, nonzeros, false);

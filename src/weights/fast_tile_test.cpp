@@ -122,7 +122,7 @@ TEST(FastTile, SumsAndOrdersFewClassesByTheGap) {
           for (std::size_t t = 0; t < top; ++t)
             EXPECT_EQ(static_cast<std::size_t>(few.best[t * kFastFewRows + r]), order[t]);
         }
-        EXPECT_GT(2 * sure, count);  // the order is told of most rows
+        EXPECT_GT(2 * sure, count);  // the order is certain for most rows
       }
     }
 }
@@ -155,7 +155,7 @@ TEST(FastTile, LanesAreSortedByFallingScore) {
       for (int round = 0; round < 200; ++round) {
         std::array<float, kLanes> z;
         z.fill(-kInfinity);
-        for (std::size_t i = 0; i < real; ++i)  // every other round has equal ones
+        for (std::size_t i = 0; i < real; ++i)  // every other round has ties
           z[i] = round % 2 == 0 ? wide(random, 3) : static_cast<float>(few(random));
         std::array<std::uint8_t, kLanes> found{};
         order_lanes(z.data(), real, found.data());

@@ -17,7 +17,7 @@ TEST(KeptWeights, RestoresTheLastCopyBitForBit) {
       Weights w(37, 5, intercept);
       w.allow_scaling();
       KeptWeights best(place);
-      for (int round = 1; round <= 2; ++round) {  // the second takes the place of the first
+      for (int round = 1; round <= 2; ++round) {  // the second replaces the first
         float value = static_cast<float>(round);
         for (float& v : w.memory()) v = value += 0.25F;
         for (float& v : w.intercept()) v = value += 0.5F;
@@ -38,7 +38,7 @@ TEST(KeptWeights, RestoresTheLastCopyBitForBit) {
       EXPECT_EQ(w.scale(3), scale);
       EXPECT_EQ(w.scale(0), other);
 
-      // Written and read, also from a file into memory.
+      // Saved and loaded, also from a file into memory.
       StateBuffer bytes;
       best.write(bytes);
       KeptWeights again{std::string()};

@@ -19,7 +19,7 @@ namespace {
 
 using Wide = long double;
 
-// Steps over the rows, all with two different classes, in no particular order.
+// Steps over the rows, each with two distinct classes, in no particular order.
 struct Scene {
   Weights w;
   Csr rows;
@@ -57,7 +57,7 @@ Scores scores_on(std::int64_t target, Scene& scene) {
   return z;
 }
 
-// n products added up in float32 in two sums: each term meets at most n/2 + 2 roundings.
+// n products summed in float32 in two partial sums: each term goes through at most n/2 + 2 roundings.
 double float_bound(const Weights& w, RowView x, ClassId k) {
   Wide sizes = 0;
   for (std::size_t j = 0; j < x.index.size(); ++j)
@@ -88,7 +88,7 @@ TEST(PairKernels, AddsAreExactWithinThreeFloatRoundings) {
     for (std::size_t t = 0; t < scene.drawn.size(); ++t) {
       const std::vector<float> before = all_cells(scene.w);
       const PairPlace place = scene.places()[t];
-      const double c = static_cast<double>(wide(random, 2)) * (1 + 1e-9);  // no float
+      const double c = static_cast<double>(wide(random, 2)) * (1 + 1e-9);  // not a float
       const OnInstructionSet here(target);
       add_pairs(&place, 1, &c);
       std::vector<float> expected = before;  // cells that must not change
@@ -125,7 +125,7 @@ TEST(PairKernels, UpdatesOfLabelAndDrawnCancelBitForBit) {
   }
 }
 
-// Steps of one call that share classes or rows act one after the other.
+// Steps of one call that share classes or rows take effect in order.
 TEST(PairKernels, StepSeesEarlierUpdates) {
   for (const std::int64_t target : instruction_sets()) {
     Scene at_once(5, 5, 40, 1, 1), one_by_one(5, 5, 40, 1, 1);
@@ -139,9 +139,8 @@ TEST(PairKernels, StepSeesEarlierUpdates) {
   }
 }
 
-// Machines differ only by whether they fuse a product with its sum: at most two results, as far apart as the
-// bound of the first test lets them be. That there are two shows that forcing an instruction set does
-// something.
+// Machines differ only in whether they fuse multiply and add: at most two results, within the error bound of
+// the first test. Two results also show that forcing an instruction set has an effect.
 TEST(PairKernels, InstructionSetsGiveOneOfTwoResults) {
   std::set<std::vector<double>> results;
   bool fuses = false, rounds = false;
@@ -171,7 +170,7 @@ TEST(PairKernels, RefusesInputsOutOfRange) {
   EXPECT_FALSE(pairs_are_safe(std::numeric_limits<double>::quiet_NaN()));
 }
 
-// The ends of the range that pairs_are_safe allows, with weights of one sign, so that nothing cancels.
+// The ends of the range of pairs_are_safe, with weights of one sign, so that nothing cancels.
 TEST(PairKernels, StaysPreciseAtTheEndsOfItsRange) {
   constexpr std::size_t kFeatures = 4096;
   std::vector<FeatureId> index(kFeatures);

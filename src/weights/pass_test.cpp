@@ -1,4 +1,4 @@
-// The rows x blocks pass: against every score of every row, sorted and summed the slow way.
+// The rows x blocks pass against brute force: all scores, sorted and summed.
 #include "weights/pass.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace truemax {
 namespace {
 
-// log sum exp of a row, in one number again.
+// log sum exp of a row as a single number.
 double log_sum(const PassResult& result, std::size_t row) {
   return result.highest[row] + std::log(result.excess[row]);
 }
@@ -179,7 +179,7 @@ TEST(SoftmaxPass, IsIncompleteOnlyIfStopped) {
   }
 }
 
-// The stop comes while the first group of rows is passed, or after it: the groups behind are not begun.
+// The stop arrives during or after the first group of rows: later groups are not started.
 TEST(SoftmaxPass, StopsQuickly) {
   Engine random(8);
   const Weights w = random_weights(random, 200, 30, false, 1);
@@ -202,7 +202,7 @@ TEST(SoftmaxPass, StopsQuickly) {
     }
 }
 
-// However large the scores, equal ones share the probability and nothing is lost beside the highest.
+// Equal scores share the probability however large they are, and nothing is lost beside the highest.
 TEST(SoftmaxPass, ProbabilitiesSumToOneForHugeScores) {
   for (const float v : {1.0F, 1e10F, 1e16F, 1e20F, 3e37F}) {
     Weights weights(3, 1, false);

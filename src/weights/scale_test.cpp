@@ -1,4 +1,4 @@
-// Lazy scales and the kernels over many classes, against the obvious.
+// Lazy scales and the kernels over many classes, against direct computation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kClasses = 21, kFeatures = 30;
 
-// W as it should be, in double.
+// The expected W, in double.
 struct Dense {
   std::vector<std::vector<double>> w;
   explicit Dense(const Weights& from) : w(from.classes(), std::vector<double>(from.features())) {
@@ -142,7 +142,7 @@ TEST(Gram, HoldsTheDotProductsOfTheRows) {
   Engine random(7);
   const Csr rows = random_rows(random, 12, kFeatures, 15, 0.5);
   GramKernel kernel(kFeatures);
-  std::vector<RowView> chosen;  // twice the same, and an empty one
+  std::vector<RowView> chosen;  // one row twice, and an empty one
   for (const std::size_t r : {3U, 3U, 8U, 6U, 11U}) chosen.push_back(rows.row(r));
   for (int again = 0; again < 2; ++again)
     for (const bool intercept : {false, true}) {

@@ -58,7 +58,7 @@ TEST(ScoreTile, MatchesScoreBitForBit) {
     }
 }
 
-// Running log-sum-exp of one row after another tile, beside the same in long double over all scores seen.
+// Running log-sum-exp of one row, tile by tile, beside the same in long double over all scores.
 struct Running {
   std::vector<double> highest{kLowest}, sum{0.0};
   std::vector<long double> seen;
@@ -76,7 +76,7 @@ struct Running {
     EXPECT_EQ(static_cast<long double>(highest[0]), most) << what;
     long double total = 0;
     for (const long double z : seen) total += std::exp(z - most);
-    // Highway's exp is good to one unit of the last place; a tile adds a rounding or two to each term.
+    // Highway's exp is within one ulp; a tile adds a rounding or two to each term.
     EXPECT_NEAR(sum[0] / static_cast<double>(total), 1,
                 1e-15 * (4 + static_cast<double>(seen.size() / kLanes)))
         << what;
@@ -107,7 +107,7 @@ TEST_F(AccumulateTile, IsLogSumExpInAnyOrder) {
           std::vector<double> z(kLanes);
           for (double& v : z) v = spread * normal(random);
           if (order == 1)
-            for (double& v : z) v += spread * tile;  // the highest rises with every tile
+            for (double& v : z) v += spread * tile;  // the highest score rises with every tile
           if (order == 2)
             for (double& v : z) v -= spread * tile;
           running.add(z, kLanes);
@@ -167,7 +167,7 @@ TEST_F(AccumulateTile, HandlesScoresBeyondTheRangeOfExp) {
   });
 }
 
-// Differences where exp leaves the normal numbers, and where it becomes zero.
+// Differences where exp becomes denormal, and where it becomes zero.
 TEST_F(AccumulateTile, IsContinuousWhereExpUnderflows) {
   everywhere([] {
     for (double gap = 690; gap < 1010; gap += 0.5) {

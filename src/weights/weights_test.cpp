@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kClassCounts[] = {1, 2, 15, 16, 17, 33, 64};
 constexpr std::size_t kFeatureCounts[] = {1, 3, 40};
 
-// A number that tells class and feature.
+// A number that identifies class and feature.
 float mark(std::size_t k, std::size_t f) {
   return static_cast<float>(1 + k * 1000 + f);
 }
@@ -43,7 +43,7 @@ TEST(Weights, SettingABlockSetsItsClasses) {
     const Weights wanted = random_weights(random, classes, 7, false, 2);
     Weights w(classes, 7, false);
     for (std::size_t b = 0; b < w.blocks(); ++b) {
-      std::vector<float> rows(kLanes * 7, 99.0F);  // what belongs to no class must not be seen
+      std::vector<float> rows(kLanes * 7, 99.0F);  // values of padding classes must be ignored
       for (std::size_t lane = 0; lane < kLanes && b * kLanes + lane < classes; ++lane)
         wanted.copy_class(static_cast<ClassId>(b * kLanes + lane), std::span(rows).subspan(lane * 7, 7));
       w.set_block(b, rows);
