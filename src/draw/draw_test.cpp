@@ -1,5 +1,5 @@
-// Every draw of the table over many steps of the random numbers that training uses; how steps are numbered,
-// and what single draws promise. That weights have mean 1 is also enumerated (enumeration_test.cpp).
+// Every draw of the table over many steps with the random numbers of training; how steps are numbered, and
+// properties of single draws. Enumeration checks mean weight 1 as well (enumeration_test.cpp).
 #include "draw/draw.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 namespace truemax {
 namespace {
 
-// For any draw of the table, over many steps, for one row and shared: no label, no class twice in a step,
-// weights of mean 1 within six standard errors (a false alarm once in 500 million for each class).
+// For every draw, for one row and shared, over many steps: never the label, no class twice in a step, mean
+// weight 1 within six standard errors (a false alarm once in 500 million per class).
 TEST(EveryDraw, IsUnbiasedAndDrawsDistinctNonLabels) {
   constexpr std::size_t kSteps = 100000;
   const DrawOptions options{.head = 16};
@@ -86,7 +86,7 @@ TEST(EveryDraw, IsIndependentOfBufferStarts) {
       }
 }
 
-// Every set of m classes is as likely as any other. Five standard errors.
+// Every set of m classes is equally likely. Five standard errors.
 TEST(UniformDraw, SharedDrawTakesEverySetEquallyOften) {
   constexpr std::size_t kClasses = 7, kSteps = 100000;
   for (const std::size_t m : {1U, 3U, 7U, 9U}) {
@@ -108,7 +108,7 @@ TEST(UniformDraw, SharedDrawTakesEverySetEquallyOften) {
   }
 }
 
-// The one-class path of the uniform draw is the general one.
+// The fast path for one class matches the general one.
 TEST(UniformDraw, OneClassFastPathMatchesTheGeneralOne) {
   const auto draw = skewed_draw("uniform", 1000, 1, false);
   const std::vector<ClassId> labels(500, 400);
@@ -121,8 +121,8 @@ TEST(UniformDraw, OneClassFastPathMatchesTheGeneralOne) {
   EXPECT_EQ(fast.count, slow.count);
 }
 
-// The classes of a draw of blocks are those of its blocks, without the label and without padding; the blocks
-// are distinct, the head and, for one row, the label's block are there with weight 1.
+// The classes of a block draw are those of its blocks, without the label and padding; the blocks are
+// distinct, and the head and, for one row, the label's block are included with weight 1.
 TEST(BlockDraw, DrawsTheClassesOfItsBlocks) {
   constexpr std::size_t kSteps = 2000;
   for (const char* name : {"blocks", "head-blocks"})
@@ -180,15 +180,15 @@ TEST(HeadBlocks, HeadCanCoverAllClasses) {
   }
 }
 
-// Classes of much mass are drawn more often: the power does what it says.
+// Classes with more mass are drawn more often, and the power has its stated effect.
 TEST(FrequencyDraw, FollowsTheMass) {
   const auto draw = skewed_draw("frequency", 100, 1, true, {.power = 1, .uniform_share = 1e-6});
   EXPECT_NEAR(draw->mean_count(0) / draw->mean_count(3), std::pow(4.0, 1.3), 1e-3);
-  EXPECT_GT(draw->mean_count(6), 0);  // of no mass, and can be drawn all the same
+  EXPECT_GT(draw->mean_count(6), 0);  // has no mass but can be drawn
 }
 
-// The strongest of what a row has seen are remembered, those of one row for that row alone, in the memory
-// that the state of training holds.
+// A row remembers the highest-scoring classes it has seen, separately from other rows, in the memory that
+// belongs to the training state.
 TEST(ActiveDraw, RemembersTheStrongestClassesOfEachRow) {
   const auto draw = skewed_draw("active", 30, 2, false, {.active = 3});
   std::vector<ClassId> memory;

@@ -1,4 +1,4 @@
-// Small dense matrices against what they have to fulfil, on every instruction set.
+// Small dense matrices against their defining equations, on every instruction set.
 #include "solve/dense.hpp"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ namespace {
 
 using Digits50 = boost::multiprecision::cpp_dec_float_50;
 
-// How far w is from solving w + log(w) = t, as a relative error of w itself: one Newton step in 50 digits.
+// The relative error of w as a solution of w + log(w) = t: one Newton step in 50 digits.
 double relative_error(double t, double w) {
   const Digits50 exact_w(w);
   const Digits50 residual = Digits50(t) - exact_w - log(exact_w);

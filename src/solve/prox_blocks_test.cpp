@@ -155,7 +155,7 @@ TEST(ProxBlocks, WithoutClassesOnlyUChanges) {
   for (const float c : in.coefficient) EXPECT_EQ(c, 0);
 }
 
-// Whatever it is given: a finite answer inside the bounds, or none.
+// For any input: a finite answer within the bounds, or none.
 TEST(ProxBlocks, IsFiniteOrDeclines) {
   std::mt19937_64 random(8);
   const auto pick = [&](std::initializer_list<double> list) {

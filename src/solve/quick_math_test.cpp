@@ -1,4 +1,4 @@
-// The quick exp and log against those of the library in long double: the errors that their header states.
+// The quick exp and log against long double: the errors stated in their header.
 #include "solve/quick_math.hpp"
 
 #include <gtest/gtest.h>

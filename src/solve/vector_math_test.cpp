@@ -18,7 +18,7 @@ namespace truemax {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[i] = f(x[i]), by vectors; the last of x fills the last vector.
+// out[i] = f(x[i]), by vectors; the last x fills the last vector.
 template <class T, class F>
 void map_here(const T* x, std::size_t count, T* out, const F& f) {
   const hn::CappedTag<T, 8> d;
@@ -104,7 +104,7 @@ std::vector<T> numbers(double low, double high, std::vector<T> out) {
   return out;
 }
 
-// The largest relative error of out against f in long double; absolute where |f| is below `small`.
+// The largest relative error of out against f in long double; absolute if |f| is below `small`.
 template <class T, class F>
 double worst(const std::vector<T>& x, const std::vector<T>& out, double small, const F& f) {
   long double most = 0;
@@ -157,7 +157,7 @@ TEST(VectorMath, LambertIsExactAfterTwoSteps) {
     for (std::size_t i = 0; i < t.size(); ++i) {
       const double exact = lambert_w_exp(t[i]);
       ASSERT_NEAR(guess[i] / exact, 1, 0.07) << t[i];
-      // t - w - log(w) is known to a few units of the last place of its largest part.
+      // t - w - log(w) is accurate to a few ulps of its largest term.
       ASSERT_NEAR(refined[i] / exact, 1, 5e-15 + 5e-16 * std::abs(t[i]) / (1 + exact)) << t[i];
     }
   }
