@@ -134,7 +134,7 @@ TEST(Options, WordStandsForANumber) {
   }
   EXPECT_EQ(table.find("steps")->to_json(), nlohmann::json(0)) << "logs keep the number";
   EXPECT_EQ(table.find("buckets")->to_json(), nlohmann::json("none"));
-  EXPECT_THROW(table.find("buckets")->parse("0"), UserError) << "the word alone";
+  EXPECT_THROW(table.find("buckets")->parse("0"), UserError) << "only the word";
   for (const char* bad : {"-1", "11", "unlimite", ""})
     EXPECT_NE(message_of([&] { table.find("seconds")->parse(bad); }).find("or 'unlimited'"),
               std::string::npos)

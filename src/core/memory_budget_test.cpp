@@ -18,7 +18,7 @@ TEST(MemoryBudget, ChargesAddUpToTheLimit) {
   EXPECT_EQ(budget->held(), 100 * kMega);
   EXPECT_EQ(budget->left(), 0U);
   EXPECT_THROW(b.add(1), OverBudget);
-  EXPECT_EQ(b.bytes(), 40 * kMega) << "a charge that was refused is what it was";
+  EXPECT_EQ(b.bytes(), 40 * kMega) << "a refused charge is unchanged";
   a.set(50 * kMega);
   b.add(10 * kMega);
   EXPECT_EQ(budget->held(), 100 * kMega);
@@ -29,13 +29,13 @@ TEST(MemoryBudget, ErrorStatesNeededAndLimit) {
   const MemoryCharge a(budget, 70 * kMega);
   try {
     const MemoryCharge b(budget, 50 * kMega);
-    FAIL() << "more than the limit was charged";
+    FAIL() << "charged more than the limit";
   } catch (const OverBudget& over) {
     EXPECT_EQ(over.needed(), 120 * kMega);
     EXPECT_EQ(over.limit(), 100 * kMega);
     EXPECT_TRUE(over.given());
   }
-  EXPECT_EQ(budget->held(), 70 * kMega) << "a holder that was never made holds nothing";
+  EXPECT_EQ(budget->held(), 70 * kMega) << "a holder that was never constructed is not charged";
 }
 
 TEST(MemoryBudget, DestroyingAChargeReturnsItsBytes) {
@@ -47,7 +47,7 @@ TEST(MemoryBudget, DestroyingAChargeReturnsItsBytes) {
   EXPECT_EQ(budget->held(), 0U);
   MemoryCharge a(budget, 30 * kMega), b(budget, 20 * kMega);
   b = std::move(a);
-  EXPECT_EQ(budget->held(), 30 * kMega) << "a holder that is overwritten gives back its own";
+  EXPECT_EQ(budget->held(), 30 * kMega) << "an overwritten holder returns its charge";
   const MemoryCharge copy(b);
   EXPECT_EQ(budget->held(), 30 * kMega);
   EXPECT_EQ(copy.bytes(), 0U);
@@ -75,7 +75,7 @@ TEST(MemoryBudget, WithoutALimitFollowsFreeMemory) {
   });
   MemoryCharge a(budget);
   for (std::uint64_t megas = 1; megas <= 400; ++megas) a.set(megas * kMega);
-  EXPECT_LE(looks, 8) << "not at every charge";
+  EXPECT_LE(looks, 8) << "free memory is not read at every charge";
   free = 10 * kMega;  // other processes took the rest
   EXPECT_THROW(a.set(800 * kMega), OverBudget);
   free = 1000 * kMega;  // and returned it

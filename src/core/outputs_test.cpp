@@ -172,7 +172,7 @@ TEST_F(Outputs, RemovesOnlyTheLeftoversOfKilledProcesses) {
   AtomicFile file(path("m"));
   file.write_at(0, std::string("new"));
   EXPECT_EQ(files().size(), 6U)
-      << "that of the killed process is gone; n's, three others and two live ones are there";
+      << "the killed process's file is gone; n's, three other and two live ones remain";
   file.commit();
   live.write_at(0, std::string("newer"));
   live.commit();

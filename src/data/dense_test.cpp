@@ -206,7 +206,7 @@ TEST_F(Dense, IdxOfEveryType) {
     for (const T item : {T(1), T(0), T(0), T(9)}) bytes += bytes_of(item, true);
     EXPECT_EQ(shown(read_all(folder_.write("b-images-idx3-ubyte", bytes))), "5|0:1\n3|1:9\n") << int{type};
     const std::string packed = folder_.write("b-images-idx3-ubyte.gz", gzip(bytes));
-    EXPECT_EQ(shown(read_all(packed)), "5|0:1\n3|1:9\n") << "labels may be unpacked beside packed images";
+    EXPECT_EQ(shown(read_all(packed)), "5|0:1\n3|1:9\n") << "uncompressed labels beside compressed images";
     EXPECT_THAT(
         error_of([&] { read_all(folder_.write("b-images-idx3-ubyte", bytes.substr(0, bytes.size() - 1))); }),
         HasSubstr("ends after 3 of the 4 numbers of its shape (2, 1, 2) (truncated)"));

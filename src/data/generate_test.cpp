@@ -140,7 +140,7 @@ TEST(Generate, FailureKeepsTheOldFile) {
   EXPECT_TRUE(generate_file({}, Part::train, 1, path, [&] { return &stop; }).stopped);
   EXPECT_EQ(content(), "older");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path("")), {}), 1)
-      << "nothing beside it";
+      << "no leftover files";
 }
 
 // Chi-square with n - 1 degrees of freedom exceeds n + 6 sqrt(2 n) about once in 10^7 (the seed is fixed, so

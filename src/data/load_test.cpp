@@ -129,7 +129,7 @@ TEST_F(Load, NormalizesRowsOverTheWholeFloatRange) {
     EXPECT_NEAR(length, 1.0, 1e-6) << i;
   }
   EXPECT_THAT(data.rows.row(0).value, ElementsAre(0.6F, -0.8F));
-  EXPECT_THAT(data.rows.row(4).index, ElementsAre(0)) << "what vanished beside 3e38 is not stored";
+  EXPECT_THAT(data.rows.row(4).index, ElementsAre(0)) << "values that underflow beside 3e38 are not stored";
   EXPECT_THAT(data.rows.row(5).index, ElementsAre(1));
 }
 

@@ -27,7 +27,7 @@ TEST(Grow, ChargesBeforeAllocating) {
       v.push_back(v.size());
     }
   } catch (const OverBudget&) {
-    EXPECT_GT(v.size() * sizeof(v[0]), 16 * kMega) << "growing by half uses most of what there is";
+    EXPECT_GT(v.size() * sizeof(v[0]), 16 * kMega) << "growing by half uses most of the budget";
     EXPECT_LE(v.capacity() * sizeof(v[0]), 32 * kMega);
   }
   for (std::size_t i = 0; i < v.size(); i += 1000) ASSERT_EQ(v[i], i);
@@ -56,7 +56,7 @@ TEST(ReadingMemory, RowsStayChargedWhileAlive) {
   {
     const RawRows rows = read_rows(file, options, 0, 2, notes);
     EXPECT_GE(options.memory->held(), 10000U * (2 * 8 + 8 + 8 + 4));
-    EXPECT_LE(options.memory->held(), 10000U * 100) << "windows and pieces went back";
+    EXPECT_LE(options.memory->held(), 10000U * 100) << "windows and pieces were returned";
   }
   EXPECT_EQ(options.memory->held(), 0U);
 }

@@ -56,8 +56,7 @@ TEST(Sniff, WordModelReadsText) {
   for (const char* text : {"meet 12:30\n", "meet 12:30 13:30\ncall 14:15\n", "12:30\n", "3 5 6\n",
                            "5 12:30\n", "1,2,3\n", "a,b\nc,d\n", "1 2 3\n4 5 6\n"})
     EXPECT_EQ(for_words(text), Format::fasttext) << text;
-  EXPECT_EQ(for_words("1 3:1\n2 4:1\n"), Format::libsvm)
-      << "rows of numbers alone are refused, not taken as words";
+  EXPECT_EQ(for_words("1 3:1\n2 4:1\n"), Format::libsvm) << "rows of numbers are refused, not read as words";
   EXPECT_EQ(for_words("2 9 9\n1 3:1\n2 4:1\n"), Format::xmlrepository);
 }
 
@@ -131,7 +130,7 @@ TEST(RowStream, ReportsTruncationAfterGoodRows) {
   EXPECT_THAT(error_of([&] { read_all(path, as(Format::libsvm), stream); }),
               HasSubstr("(truncated or damaged)"));
   EXPECT_EQ(read_all(path, as(Format::libsvm), stream, 100).size(), 100U)
-      << "the first rows can still be had";
+      << "the first rows can still be read";
 }
 
 TEST(RowStream, ReadsStandardInput) {

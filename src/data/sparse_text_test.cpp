@@ -209,7 +209,7 @@ TEST(SparseLines, ReadsTheUsualForms) {
             "1,2|0:1 4:-2.5\n|\n");
   EXPECT_EQ(read("3 5 5\n 0:1\n\n3,3,1", Format::xmlrepository), "|0:1\n|\n3,1|\n");
   EXPECT_EQ(read("1 5 5\n1 0:1\n\n\n \n", Format::xmlrepository), "1|0:1\n")
-      << "empty lines behind the last row";
+      << "empty lines after the last row";
   EXPECT_EQ(read("33, 20,7 5:1 0:2\n\n4\n", Format::lshtc), "33,20,7|0:2 5:1\n4|\n");
   EXPECT_EQ(read("+1 qid:3 1:1#c\n1.0 2:2 #\n-1 3:3\n1e0 1:1\n01 1:1\nx,y 1:1\n3:1\n 4:1\n1.5 1:1\n",
                  Format::libsvm),

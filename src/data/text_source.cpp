@@ -417,7 +417,7 @@ class TextSource : public RowSource {
   std::size_t piece_ = 0, piece_count_ = 0;  // current; number in the window
   std::uint64_t piece_row_ = 0;              // first row of the current piece not yet delivered
   std::uint64_t line_ = 1;                   // of the piece's first line
-  std::uint64_t row_ = 0;                    // rows given out
+  std::uint64_t row_ = 0;                    // rows delivered
   std::uint64_t rows_done_ = 0;              // the same, without rows of the piece being appended
   std::uint64_t features_ = 0;               // largest feature number + 1 in them
   bool noted_qid_ = false;

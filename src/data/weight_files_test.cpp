@@ -178,7 +178,7 @@ TEST_F(WeightFiles, BalancedWeightsFollowTheFormula) {
   EXPECT_THAT(made.class_weight, ElementsAre(8.5 / 15, 8.5 / 6, 8.5 / 4.5)) << "5, 2, 1.5";
   EXPECT_EQ(made.weight[0], 8.5 / 4.5);
   EXPECT_EQ(made.weight[1], 5 * (8.5 / 15));
-  EXPECT_THAT(made.row_weight, ElementsAre(1, 5, 2, 0.5)) << "class weights are no row weights";
+  EXPECT_THAT(made.row_weight, ElementsAre(1, 5, 2, 0.5)) << "class weights are not row weights";
 }
 
 TEST_F(WeightFiles, ClassWeightsAreMatchedByName) {

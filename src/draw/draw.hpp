@@ -81,7 +81,7 @@ class Draw {
   // if the label's block is always taken). Not for draws that learn.
   virtual double inclusion(ClassId k) const = 0;
   // The mean number of times class k is drawn in a step, over rows and draws: a measure of noise for some
-  // methods. Weight times any value is an unbiased count of that value, because weights have mean 1.
+  // methods. Any value would be unbiased: weights have mean 1, so weight times the value has it as mean.
   virtual double mean_count(ClassId k) const = 0;
 
   // Draws of whole blocks can deliver blocks instead of classes. For one row they always include the label's

@@ -159,7 +159,7 @@ struct Errors {
 
 // How far u and w_k = (w_k' + sum_i C_ik x_i)/r_k, C as [n][K], are from the argmin: u relative to 1 + u; w_k
 // relative to the size of its terms, the old w_k and the C_ik x_i, divided by r_k. The search starts at the
-// answer (unless it is NaN), so a good one is confirmed quickly and a bad one is still detected.
+// answer (unless it is not finite), so a good one is confirmed quickly and a bad one is still detected.
 inline Errors errors_of(const Step& step, const std::vector<double>& u, const std::vector<double>& c) {
   const ProximalObjective objective(step);
   const std::size_t n = step.rows(), columns = step.columns(), d = step.features();

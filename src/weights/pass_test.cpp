@@ -198,7 +198,7 @@ TEST(SoftmaxPass, StopsQuickly) {
       calls = 0, options.stop = &stop;
       options.watch = [&](std::size_t) { stop = true, ++calls; };
       EXPECT_FALSE(softmax_pass(w, rows.view(), options).complete);
-      EXPECT_LE(calls, threads) << "one group a thread was under way";
+      EXPECT_LE(calls, threads) << "one group per thread was under way";
     }
 }
 
