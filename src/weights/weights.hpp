@@ -52,7 +52,7 @@ class Weights {
     if (scale(k) < kLeastScale) fold(k);
   }
   void scale_class(ClassId k, double factor);  // w_k *= factor, 0 <= factor <= 1
-  // All classes of a block at once; returns their smallest scale.
+  // All classes of a block at once, and their smallest scale.
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;
   void scale_block_intercept(std::size_t b, double factor) {
