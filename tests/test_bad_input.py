@@ -43,7 +43,7 @@ class BadDataFile(RefusalTest):
                 self.train_refused(content, "empty", name=name)
         for name, content in {"blank.txt": "\n\n\n", "comments.txt": "# nothing\n# here\n"}.items():
             with self.subTest(name):
-                self.train_refused(content, "empty|no rows|no known format", name=name)
+                self.train_refused(content, "empty|no rows|unknown format", name=name)
 
     def test_empty_standard_input(self):
         self.refused(["train", "-", *OUTPUT], "standard input", "empty", stdin=b"")
@@ -243,14 +243,14 @@ class BadBinaryData(RefusalTest):
         cases = {
             "truncated images": (good[:-3], idx(self.LABELS), "images", ["truncated|ends|bytes"]),
             "header only in part": (good[:7], idx(self.LABELS), "images", ["header.*truncated"]),
-            "too many bytes": (good + b"\0\0", idx(self.LABELS), "images", ["goes on after its 4 rows"]),
+            "too many bytes": (good + b"\0\0", idx(self.LABELS), "images", ["has more data after its 4 rows"]),
             "other number of labels": (good, idx(self.LABELS[:3]), "labels", [r"\b3\b", r"\b4\b"]),
             "labels truncated": (good, idx(self.LABELS)[:-1], "labels", ["truncated|ends|bytes"]),
             "labels of two dimensions": (good, idx(self.LABELS.reshape(2, 2)), "labels", [r"labels of shape \(2, 2\)"]),
             "kind of number unknown": (idx(self.IMAGES, kind=0x42), idx(self.LABELS), "images", ["neither idx nor npy"]),
             "hostile shape": (struct.pack(">HBBIII", 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1) + bytes(16),
                               idx(self.LABELS), "images", ["too large"]),
-            "no images": (idx(self.IMAGES[:0]), idx(self.LABELS[:0]), "images", ["holds nothing"]),
+            "no images": (idx(self.IMAGES[:0]), idx(self.LABELS[:0]), "images", ["is empty"]),
             "no labels file": (good, None, "images", ["no label file"]),
         }
         for case, (images, labels, name, words) in cases.items():

@@ -323,19 +323,19 @@ class Refused(RefusalTest):
         ("0\n0\n0\n0\n", r"bad\.w: all 4 rows have weight 0; "),
         ("1e16\n1\n1\n1\n", r"bad\.w:1: weight '1e16' is above 1e\+15"),
         ("1e-16\n1\n1\n1\n", r"bad\.w:1: weight '1e-16' is below 1e-15"),
-        ("# nothing\n", r"bad\.w: holds no weights; "),
+        ("# nothing\n", r"bad\.w: contains no weights; "),
         ("", r"bad\.w"),
         (b"\x1f\x8b\x08\x00truncated", r"bad\.w"),
     )
     CLASSES = (
-        ("0 1\nzebra 2\n", r"bad\.w:2: class 'zebra' is none that training saw; "),
+        ("0 1\nzebra 2\n", r"bad\.w:2: class 'zebra' is not in the training data; "),
         ("0 0\n", r"bad\.w:1: weight '0' of class '0'; "),
         ("0 -1\n", r"bad\.w:1: weight '-1' is negative; "),
         ("0 inf\n", r"bad\.w:1: weight 'inf' is not finite; "),
         ("0 heavy\n", r"bad\.w:1: weight 'heavy' is not a number; "),
-        ("0 1\n1\n", r"bad\.w:2: one word, '1'; "),
-        ("0 1\n0 2\n", r"bad\.w:2: class '0' stands here and in line 1; "),
-        ("\n", r"bad\.w: holds no weights; "),
+        ("0 1\n1\n", r"bad\.w:2: only one word, '1'; "),
+        ("0 1\n0 2\n", r"bad\.w:2: class '0' is named here and in line 1; "),
+        ("\n", r"bad\.w: contains no weights; "),
         ("", r"bad\.w"),
     )
 
@@ -352,7 +352,7 @@ class Refused(RefusalTest):
                              (np.ones((4, 1)), r"bad\.npy: weights of shape \(4, 1\); "),
                              (np.array([1, 2, -3.5, 4]), r"bad\.npy: row 3: weight -3.5 is negative; "),
                              (np.array([1, np.inf, 3, 4]), r"bad\.npy: row 2: weight inf is not finite; "),
-                             (np.array(list("1234")), r"bad\.npy: weights that are text; "),
+                             (np.array(list("1234")), r"bad\.npy: weights are text; "),
                              (np.zeros(4), r"bad\.npy: all 4 rows have weight 0; ")):
             with self.subTest(words):
                 np.save(self.path("bad.npy"), array)

@@ -45,19 +45,20 @@ class TRUEMAX_API Data {
   // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, row-weights,
   // class-weights, labels, max-features, hash-features, max-rows, normalize, threads, memory-limit.
   static Data read(const std::string& path, const Options& options = {});
-  // A file to evaluate a model on: the model's classes, features and preprocessing are used.
-  // Options: format, label-file, split, split-column, row-weights, class-weights, max-rows,
-  // unknown-features, threads, memory-limit (for model and rows together). The weights of the training data
-  // are not taken over.
+  // A file to evaluate a model on, read with the model's classes, features and preprocessing.
+  // Options: format, label-file, split, split-column, row-weights, class-weights, max-rows, unknown-features,
+  // threads, memory-limit (for model and rows together). Weights given for the training data do not carry
+  // over.
   static Data read_for(const Model& model, const std::string& path, const Options& options = {});
 
-  // A file to validate a training on `train` on: the classes, features and preprocessing of `train` are used.
-  // Options as for read_for. For a feature that `train` does not have, see unknown-features.
+  // A validation file for a training on `train`, read with the classes, features and preprocessing of
+  // `train`. Options as for read_for; unknown-features says what to do with features that `train` does not
+  // have.
   static Data read_beside(const Data& train, const std::string& path, const Options& options = {});
 
-  std::vector<std::string> notes() const;  // what reading the file was unsure about
+  std::vector<std::string> notes() const;  // ambiguities met while reading the file
   std::size_t rows() const;
-  std::size_t examples() const;  // with labels=all one for each label of a row, else as rows
+  std::size_t examples() const;  // with labels=all one for each label of a row, else one per row
   std::size_t features() const;
   std::size_t classes() const;
   std::size_t nonzeros() const;
@@ -73,9 +74,9 @@ class TRUEMAX_API Data {
 struct Metrics {
   double log_loss, error, calibration_error;
   double precision_at_1, precision_at_3, precision_at_5;
-  std::uint64_t rows, unseen;  // rows that were counted; examples that were not: their label is no class
-  double log_loss_error_bar;   // 95%, where the log-loss is an estimate (option eval=sampled); 0: it is exact
-  std::uint64_t examples;      // that were counted: with labels=all one for each label of a row, else as rows
+  std::uint64_t rows, unseen;  // rows counted; examples left out because training never saw their label
+  double log_loss_error_bar;   // half of the 95% interval if the log-loss is estimated (eval=sampled), else 0
+  std::uint64_t examples;      // counted: with labels=all one for each label of a row, else one per row
 };
 
 struct Prediction {
@@ -83,13 +84,13 @@ struct Prediction {
   double probability;
 };
 
-// An evaluation while a model is trained: of the training rows and of the validation rows. With patience, the
-// training rows are evaluated once, at the end, on the best model.
+// An evaluation during training, on the training rows and on the validation rows. With patience, the training
+// rows are evaluated only once, at the end, on the best model.
 struct Evaluation {
   std::uint64_t epoch, steps;  // finished
   double train_seconds;
   std::optional<Metrics> train, valid;
-  bool best;  // the last call of a run with patience: what the model returned will have
+  bool best;  // the last report of a run with patience: the model that is returned
 };
 
 class TRUEMAX_API Model {
@@ -100,7 +101,7 @@ class TRUEMAX_API Model {
   // Options: those of `truemax train` that concern training (method, step, decay, epochs, seconds, steps,
   // valid-share, patience, seed, ...), and memory-limit. Without method: auto, as there.
   static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
-  // With validation rows of their own (Data::read_beside) in place of valid-share.
+  // Validates on the given rows (Data::read_beside) instead of on a valid-share of the training rows.
   static Model train(const Data& data, const Data& valid, const Options& options = {},
                      const Callback& callback = {});
   static Model load(const std::string& path, const Options& options = {});  // memory-limit
@@ -110,10 +111,10 @@ class TRUEMAX_API Model {
   std::size_t features() const;
   std::vector<std::string> class_names() const;  // in the row order of the model file
 
-  // `data`: what the model was trained on, or read by Data::read_for; 0 threads: all cores.
+  // `data`: the training data, or rows read by Data::read_for. 0 threads: all cores.
   Metrics evaluate(const Data& data, std::size_t threads = 0) const;
   // The `top` most probable classes of each row of a file, with or without labels. Options as for read_for,
-  // without weights. `notes`, where not null, gets what reading the file was unsure about.
+  // without weights. `notes`, if not null, receives ambiguities met while reading the file.
   std::vector<std::vector<Prediction>> predict(const std::string& path, std::size_t top,
                                                const Options& options = {},
                                                std::vector<std::string>* notes = nullptr) const;

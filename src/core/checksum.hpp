@@ -1,5 +1,5 @@
-// XXH64, the 64-bit hash of the xxHash specification (version 0.2.0): finds changed bytes at the speed of
-// memory. It is no protection against someone who wants to deceive.
+// XXH64, the 64-bit hash of the xxHash specification (version 0.2.0): detects changed bytes at memory speed.
+// Not cryptographic: it does not protect against deliberate changes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace truemax {
 
 std::uint64_t xxh64(std::span<const char> bytes, std::uint64_t seed = 0) noexcept;
 
-// 16 hexadecimal digits, and back; nothing where the text is anything else.
+// To and from 16 hexadecimal digits; nullopt for any other text.
 std::string checksum_text(std::uint64_t sum);
 std::optional<std::uint64_t> parse_checksum(std::string_view text);
 

@@ -8,8 +8,8 @@
 namespace truemax {
 namespace {
 
-// Values that other implementations of XXH64 publish.
-TEST(Xxh64, GivesThePublishedValues) {
+// Values published by other implementations of XXH64.
+TEST(Xxh64, MatchesPublishedValues) {
   EXPECT_EQ(xxh64(std::string("")), 0xef46db3751d8e999U);
   EXPECT_EQ(xxh64(std::string("a")), 0xd24ec4f1a98c6e5bU);
   EXPECT_EQ(xxh64(std::string("abc")), 0x44bc2cf5ad770999U);
@@ -18,7 +18,7 @@ TEST(Xxh64, GivesThePublishedValues) {
   EXPECT_EQ(xxh64(std::string("Nobody inspects the spammish repetition")), 0xfbcea83c8a378bf1U);
 }
 
-TEST(Xxh64, ChangesWithEveryBitOfEveryLength) {
+TEST(Xxh64, ChangesWithEveryBit) {
   for (std::size_t size = 1; size <= 80; ++size) {
     std::string bytes;
     for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(37 * i + size);
@@ -33,7 +33,7 @@ TEST(Xxh64, ChangesWithEveryBitOfEveryLength) {
   }
 }
 
-TEST(ChecksumText, ComesBackAndIsWrittenInOneWayOnly) {
+TEST(ChecksumText, RoundTripsAndRefusesOtherForms) {
   for (const std::uint64_t sum : {std::uint64_t{0}, std::uint64_t{0xab12}, ~std::uint64_t{0}})
     EXPECT_EQ(parse_checksum(checksum_text(sum)), sum);
   for (const char* bad :

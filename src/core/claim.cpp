@@ -19,8 +19,8 @@
 namespace truemax {
 namespace {
 
-// Paths for the signal handler, which may neither allocate nor wait. Slots without room, or none, leave an
-// empty file behind, which harms nobody.
+// Paths for the signal handler, which may neither allocate nor wait. A path that is too long, or that finds
+// no free slot, leaves an empty file behind, which is harmless.
 struct Slot {
   std::atomic<bool> taken{false}, ready{false};
   char path[4096] = {};
@@ -53,7 +53,7 @@ bool is_at(int descriptor, const char* path) noexcept {
 
 int open_part(const std::string& part) {
   const int descriptor = open(part.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  // What another user left may still be locked, if not written.
+  // A file of another user may be read-only and can still be locked.
   return descriptor < 0 && errno == EACCES ? open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
                                            : descriptor;
 }
@@ -79,7 +79,7 @@ std::optional<Claim> Claim::take(const std::string& path) {
     }
     const bool taken = result != 0 && errno == EWOULDBLOCK;
     claim.locked_ = result == 0;
-    // Whoever had it may have removed or renamed the file between the opening and the lock.
+    // The previous holder may have removed or renamed the file between the open and the lock.
     if (!taken && is_at(claim.descriptor_, claim.part_.c_str())) break;
     close(std::exchange(claim.descriptor_, -1));
     if (taken) return std::nullopt;
@@ -92,7 +92,7 @@ bool Claim::publish(const std::string& to) {
   const std::string& target = to.empty() ? target_ : to;
   struct stat old {};
   if (stat(target.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
-  if (!is_at(descriptor_, part_.c_str())) {  // somebody has put another file there
+  if (!is_at(descriptor_, part_.c_str())) {  // another process has put its own file there
     errno = ESTALE;
     return false;
   }
@@ -107,7 +107,7 @@ void Claim::release() noexcept {
   if (is_at(descriptor_, part_.c_str()) && fstat(descriptor_, &status) == 0 && status.st_size == 0)
     unlink(part_.c_str());
   forget_path(std::exchange(slot_, -1));
-  close(std::exchange(descriptor_, -1));  // and with it the lock
+  close(std::exchange(descriptor_, -1));  // also releases the lock
 }
 
 void Claim::swap(Claim& other) noexcept {

@@ -1,4 +1,4 @@
-// A name in a folder that one live process has for itself.
+// Exclusive claims to output files, one live process each.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 namespace truemax {
 
 // The claim to an output is a lock on the file PATH.part. The kernel drops the lock however the process ends,
-// so what a dead process left there blocks nobody: the next one takes it over. The lock is one of the file
-// system, seen from every container on the machine.
+// so the file of a dead process blocks nobody: the next process takes it over. The lock belongs to the file
+// system, so every container on the machine sees it.
 class Claim {
  public:
   Claim() = default;
@@ -19,16 +19,16 @@ class Claim {
     return *this;
   }
 
-  // Nothing where another live process has the file behind `path`, by whichever name. Throws UserError where
-  // PATH.part cannot be made.
+  // Nullopt if another live process has claimed the file behind `path`, under any name. Throws UserError if
+  // PATH.part cannot be created.
   static std::optional<Claim> take(const std::string& path);
 
-  // May be written to while the claim lasts; an empty one is removed with the claim.
+  // May be written to while the claim lasts. If empty, it is removed with the claim.
   const std::string& part() const { return part_; }
-  // False on file systems without locks: then nobody is kept away.
+  // False on file systems without locks: the claim then excludes nobody.
   bool protects() const { return locked_; }
-  // What was written to part() becomes the file, or the file `to`, on disk, with the permissions of the file
-  // that it replaces; false, with errno, where that fails. The claim is over.
+  // Renames part() to the file, or to `to`, with the permissions of the file it replaces, and syncs. False,
+  // with errno, on failure. Ends the claim.
   bool publish(const std::string& to = "");
 
  private:
@@ -40,7 +40,7 @@ class Claim {
   bool locked_ = false;
 };
 
-// Removes the empty files of all claims of this process. For a signal handler that ends it.
+// Removes the empty files of all claims of this process. For a signal handler that ends the process.
 void drop_claims_on_signal() noexcept;
 
 }  // namespace truemax

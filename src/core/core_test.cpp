@@ -47,7 +47,7 @@ struct Sample {
   }
 };
 
-TEST(Options, ParsesWhatItSaysItTakes) {
+TEST(Options, ParsesAllowedValues) {
   Sample s;
   OptionTable t;
   s.describe(t);
@@ -65,7 +65,7 @@ TEST(Options, ParsesWhatItSaysItTakes) {
   EXPECT_EQ(s.order, Sample::Order::file);
 }
 
-TEST(Options, RefusesWhatIsOutOfRangeNamingTheOptionAndItsRange) {
+TEST(Options, OutOfRangeErrorNamesOptionAndRange) {
   Sample s;
   OptionTable t;
   s.describe(t);
@@ -83,7 +83,7 @@ TEST(Options, RefusesWhatIsOutOfRangeNamingTheOptionAndItsRange) {
   EXPECT_EQ(s.epochs, 50U);
 }
 
-TEST(Options, AListGrowsWithEveryValue) {
+TEST(Options, RepeatedValuesExtendAList) {
   std::vector<std::string> values;
   OptionTable table;
   table.list("try", "OPTION=A,B", &values, "Help.");
@@ -101,7 +101,7 @@ TEST(Options, AListGrowsWithEveryValue) {
     EXPECT_THROW(option->from_json(nlohmann::json::parse(bad)), UserError);
 }
 
-TEST(Options, OfAnotherTableStayBoundToItsFields) {
+TEST(Options, CopiedOptionStaysBoundToItsTable) {
   double one = 1, two = 2;
   OptionTable all, some;
   all.number("one", &one, {}, "Help.");
@@ -112,7 +112,7 @@ TEST(Options, OfAnotherTableStayBoundToItsFields) {
   EXPECT_EQ(two, 5);
 }
 
-TEST(Options, AWordStandsForANumber) {
+TEST(Options, WordStandsForANumber) {
   double seconds = 0;
   std::uint64_t steps = 7, buckets = 0;
   OptionTable table;
@@ -134,7 +134,7 @@ TEST(Options, AWordStandsForANumber) {
   }
   EXPECT_EQ(table.find("steps")->to_json(), nlohmann::json(0)) << "logs keep the number";
   EXPECT_EQ(table.find("buckets")->to_json(), nlohmann::json("none"));
-  EXPECT_THROW(table.find("buckets")->parse("0"), UserError) << "the word alone";
+  EXPECT_THROW(table.find("buckets")->parse("0"), UserError) << "only the word";
   for (const char* bad : {"-1", "11", "unlimite", ""})
     EXPECT_NE(message_of([&] { table.find("seconds")->parse(bad); }).find("or 'unlimited'"),
               std::string::npos)
@@ -145,7 +145,7 @@ TEST(Options, AWordStandsForANumber) {
   EXPECT_THROW(table.find("steps")->from_json(-1), UserError);
 }
 
-TEST(Options, OneThatWasRenamedIsReadUnderItsFormerName) {
+TEST(Options, FormerNamesAreReadFromJson) {
   bool on = false;
   OptionTable table;
   table.toggle("new", &on, "Help.", {.former_name = "old"});
@@ -157,7 +157,7 @@ TEST(Options, OneThatWasRenamedIsReadUnderItsFormerName) {
   EXPECT_EQ(table.to_json().dump(), R"({"new":true})");
 }
 
-TEST(Options, SayWhoUsesThemAndTheirDefaults) {
+TEST(Options, HelpStatesUsersAndDefaults) {
   double one = 1;
   OptionTable table;
   table.group("Heading");
@@ -171,7 +171,7 @@ TEST(Options, SayWhoUsesThemAndTheirDefaults) {
   EXPECT_EQ(table.find("plain")->group, "Heading");
 }
 
-TEST(Options, GoThroughJsonAndBack) {
+TEST(Options, RoundTripThroughJson) {
   Sample a, b;
   a.step = 0.25, a.epochs = 7, a.intercept = true, a.path = "x", a.order = Sample::Order::file;
   OptionTable ta, tb;
@@ -184,7 +184,7 @@ TEST(Options, GoThroughJsonAndBack) {
   EXPECT_ANY_THROW(tb.from_json({{"order", "both"}}));
 }
 
-TEST(Random, IsAFunctionOfSeedStreamEpochAndPosition) {
+TEST(Random, DependsOnSeedStreamEpochAndPosition) {
   const CounterRandom a(1, Stream::draw, 3);
   EXPECT_EQ(a.at(5), CounterRandom(1, Stream::draw, 3).at(5));
   EXPECT_NE(a.at(5), a.at(6));
@@ -205,7 +205,7 @@ TEST(Random, WordsMayStartAnywhere) {
   }
 }
 
-// Chi-square over 50 cells, 100,000 numbers: the bound is passed by chance once in a million.
+// Chi-square over 50 cells, 100,000 numbers: exceeds the bound by chance once in a million.
 TEST(Random, UniformBelowIsUniform) {
   const CounterRandom random(11, Stream::visit, 0);
   std::vector<double> count(50, 0);
@@ -218,7 +218,7 @@ TEST(Random, UniformBelowIsUniform) {
   EXPECT_EQ(uniform_below(0, 7), 0U);
 }
 
-TEST(ParallelFor, CallsEveryChunkOnceForAnyNumberOfThreads) {
+TEST(ParallelFor, CallsEveryChunkOnce) {
   for (const std::size_t threads : {1U, 2U, 5U, 64U}) {
     std::vector<std::atomic<int>> calls(37);
     parallel_for(calls.size(), threads, [&](std::size_t c) { ++calls[c]; });
@@ -226,8 +226,8 @@ TEST(ParallelFor, CallsEveryChunkOnceForAnyNumberOfThreads) {
   }
 }
 
-TEST(ParallelFor, GoesOnWithTheThreadsItGets) {
-  // No stack of this size can be: every new thread is refused.
+TEST(ParallelFor, WorksWithFewerThreadsThanRequested) {
+  // No stack can be this large, so every new thread is refused.
   pthread_attr_t usual, huge;
   ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
   ASSERT_EQ(pthread_attr_init(&huge), 0);
@@ -241,7 +241,7 @@ TEST(ParallelFor, GoesOnWithTheThreadsItGets) {
   pthread_attr_destroy(&huge);
 }
 
-TEST(ResolveThreads, ZeroIsAll) {
+TEST(ResolveThreads, ZeroMeansAllCores) {
   EXPECT_EQ(resolve_threads(0), available_threads());
   EXPECT_EQ(resolve_threads(7), 7U);
 }
@@ -274,7 +274,7 @@ class Files : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Files, AnAtomicFileAppearsWholeOrNotAtAll) {
+TEST_F(Files, AtomicFileIsAllOrNothing) {
   const auto path = folder_ / "file";
   std::ofstream(path) << "old";
   {
@@ -294,7 +294,7 @@ TEST_F(Files, AnAtomicFileAppearsWholeOrNotAtAll) {
   EXPECT_EQ(files(), 1U);
 }
 
-TEST_F(Files, AnAtomicFileBehindALinkKeepsTheLink) {
+TEST_F(Files, AtomicFileKeepsTheLink) {
   std::ofstream(folder_ / "real") << "old";
   std::filesystem::create_symlink("real", folder_ / "link");
   AtomicFile file(folder_ / "link");
@@ -304,23 +304,23 @@ TEST_F(Files, AnAtomicFileBehindALinkKeepsTheLink) {
   EXPECT_EQ(read(folder_ / "real"), "new");
 }
 
-TEST_F(Files, PlacesThatCannotBeWrittenAreRefusedAndNothingIsCreated) {
+TEST_F(Files, UnwritablePathsAreRefused) {
   EXPECT_NE(message_of([&] { require_writable(folder_ / "no" / "file", 0, "model"); }).find("mkdir -p"),
             std::string::npos);
   EXPECT_NE(message_of([&] { require_writable(folder_, 0, "model"); }).find("folder"), std::string::npos);
-  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("left"),
+  EXPECT_NE(message_of([&] { require_writable(folder_ / "file", ~0ULL, "model"); }).find("free"),
             std::string::npos);
   EXPECT_NE(message_of([&] { require_writable("/dev/null", 0, "model"); }).find("none"), std::string::npos);
   require_writable(folder_ / "file", 10, "model");
   EXPECT_EQ(files(), 0U);
 }
 
-TEST_F(Files, AreTheSameByAnyPath) {
+TEST_F(Files, SameFileIsRecognisedByAnyPath) {
   EXPECT_TRUE(same_file(folder_ / "new", folder_ / "." / "new"));
   EXPECT_FALSE(same_file(folder_ / "new", folder_ / "other"));
 }
 
-TEST_F(Files, PageCacheOfAControlGroupIsFreeMemory) {
+TEST_F(Files, PageCacheOfAControlGroupCountsAsFree) {
   const auto write = [&](const char* name, const char* text) { std::ofstream(folder_ / name) << text; };
   EXPECT_EQ(group_memory(folder_), std::numeric_limits<std::uint64_t>::max()) << "no group";
   write("memory.max", "max\n");
@@ -336,20 +336,20 @@ TEST_F(Files, PageCacheOfAControlGroupIsFreeMemory) {
   EXPECT_EQ(group_memory(folder_), 700U) << "version 1";
 }
 
-TEST(InQuotes, ShortensAndWritesOutUnprintableBytes) {
+TEST(InQuotes, ShortensAndEscapes) {
   EXPECT_EQ(in_quotes(std::string_view("a\0b\n", 4)), "'a\\x00b\\x0a'");
   EXPECT_EQ(in_quotes(std::string(100, 'x')), "'" + std::string(40, 'x') + "...'");
   EXPECT_EQ(in_quotes(std::string(39, 'x') + "\xc3\xa9\xc3\xa9"), "'" + std::string(39, 'x') + "...'");
 }
 
-TEST(Printable, WritesOutControlCharactersAndWhatIsNoUtf8) {
+TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("plain, caf\xc3\xa9"), "plain, caf\xc3\xa9");
   EXPECT_EQ(printable("\x1b[31m\x7f\n"), "\\x1b[31m\\x7f\\x0a");
   EXPECT_EQ(printable("\xc2\x9b\xc2\xa0"), "\\xc2\\x9b\xc2\xa0");
   EXPECT_EQ(printable("caf\xe9"), "caf\\xe9");
 }
 
-TEST(Options, MessagesHoldNoControlCharacters) {
+TEST(Options, MessagesContainNoControlCharacters) {
   Sample sample;
   OptionTable table;
   sample.describe(table);
@@ -368,7 +368,7 @@ TEST(FileError, HasFileLineFindingAndAdvice) {
   EXPECT_STREQ(file_error("a.txt", 0, "found x", "do y").what(), "a.txt: found x; do y");
 }
 
-TEST(HugeVector, GrowsAndGivesBackWithoutLosingAnything) {
+TEST(HugeVector, KeepsItsElementsWhenResized) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1000}, std::size_t{5000001}}) {
     HugeVector<std::uint32_t> v(size);
     for (std::size_t i = 0; i < size; ++i) v[i] = static_cast<std::uint32_t>(7 * i);

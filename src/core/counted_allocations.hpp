@@ -1,5 +1,5 @@
-// For tests: counts what the program takes from the heap. Replaces the global operators, so that exactly one
-// file of a test program may include it.
+// For tests: counts heap allocations. Replaces the global operators, so only one file of a test program may
+// include it.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace truemax {
 
 inline std::atomic<std::size_t> heap_allocations{0};
 
-// Of all threads, while work() runs.
+// Allocations of all threads while work() runs.
 template <class Work>
 std::size_t allocations_of(Work&& work) {
   const std::size_t before = heap_allocations.load();
@@ -33,8 +33,8 @@ inline void* counted_memory(std::size_t size, std::size_t alignment) {
 }  // namespace detail
 }  // namespace truemax
 
-// All forms, also those that the standard defines by others: sanitizers replace each of them on its own. Not
-// inlined: where the compiler sees only one of a pair it takes malloc and free for a mismatch.
+// All forms, even those the standard defines by others: sanitizers replace each one separately. Not inlined:
+// a compiler that sees only one of a pair reports a malloc/free mismatch.
 #define TRUEMAX_COUNTED_FORMS(BRACKETS)                                                                   \
   [[gnu::noinline]] void* operator new BRACKETS(std::size_t size) {                                       \
     return truemax::detail::counted_memory(size, 1);                                                      \

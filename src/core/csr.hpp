@@ -46,7 +46,7 @@ struct Csr {
     value.insert(value.end(), row.value.begin(), row.value.end());
     begin.push_back(index.size());
   }
-  // What is used: room behind the end was never touched, or has been given back.
+  // Bytes in use: capacity beyond the end was never touched, or has been given back.
   std::size_t bytes() const {
     return begin.size() * sizeof(begin[0]) + index.size() * sizeof(index[0]) +
            value.size() * sizeof(value[0]);

@@ -8,8 +8,8 @@
 namespace truemax {
 namespace {
 
-// Few and many, nearly all and all there are, fewer after more: the set is kept.
-TEST(DrawDistinctAgain, GivesTheNumbersOfDrawDistinct) {
+// Few, many, nearly all and all of the range; fewer after more, since the set is reused.
+TEST(DrawDistinctAgain, MatchesDrawDistinct) {
   for (const std::uint64_t n : {1U, 64U, 65U, 100U, 1000U, 4000000U})
     for (const std::size_t count : {1U, 64U, 65U, 99U, 100U, 1000U, 70U}) {
       if (count > n) continue;

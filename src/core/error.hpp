@@ -9,19 +9,19 @@
 
 namespace truemax {
 
-// Bad input or a wrong option: exit code 2. The message ends in the next thing to do.
+// Bad input or a wrong option: exit code 2. The message ends with what to do next.
 class UserError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The method left the range of the numbers: exit code 3. The last good model is kept.
+// The method diverged beyond the range of double: exit code 3. The last good model is kept.
 class DivergenceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// "path:line: found; advice". line = 0 leaves the line out.
+// "path:line: found; advice". line = 0 omits the line.
 UserError file_error(std::string_view path, std::uint64_t line, std::string_view found,
                      std::string_view advice);
 

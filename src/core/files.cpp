@@ -38,7 +38,7 @@ std::uint64_t read_number(const std::string& path, std::uint64_t missing) {
   return in >> value ? value : missing;
 }
 
-// The number behind `name` in a file of lines "name number ...".
+// The number after `name` in a file of lines "name number ...".
 std::uint64_t named_number(const std::string& path, std::string_view name, std::uint64_t missing) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
@@ -53,7 +53,7 @@ std::uint64_t named_number(const std::string& path, std::string_view name, std::
 constexpr std::string_view kTemporary = ".tmp-";
 constexpr std::size_t kTemporaryDigits = 8;
 
-// Whether a lock taken on one machine or in one container is seen by all others that reach the file.
+// Whether a lock is seen by every machine and container that can reach the file.
 bool locks_reach_everywhere(int descriptor) {
   struct statfs system {};
   if (fstatfs(descriptor, &system) != 0) return false;
@@ -70,8 +70,8 @@ bool locks_reach_everywhere(int descriptor) {
 
 }  // namespace
 
-// A live process holds a lock on its own; where locks may not be seen from here, a file must also have been
-// left alone for a day.
+// A live process holds a lock on its temporary. Where locks may not be visible from here, the file must also
+// be at least a day old.
 void remove_stale_temporaries(const std::string& path) {
   constexpr auto kLong = std::chrono::hours(24);
   const std::string start = std::filesystem::path(path).filename().string() + std::string(kTemporary);
@@ -95,10 +95,10 @@ void remove_stale_temporaries(const std::string& path) {
 }
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-  path_ = behind_links(path_);  // a link stays a link: what is replaced is the file behind it
+  path_ = behind_links(path_);  // replace the file behind a link, not the link
   remove_stale_temporaries(path_);
   open_temporary();
-  struct stat old {};  // a file that is replaced keeps its permissions
+  struct stat old {};  // the new file keeps the permissions of the old one
   if (stat(path_.c_str(), &old) == 0) static_cast<void>(fchmod(descriptor_, old.st_mode & 07777));
 }
 
@@ -109,7 +109,7 @@ void AtomicFile::open_temporary() {
     descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno == EEXIST) continue;
     if (descriptor_ < 0) fail("creating");
-    // A lock says that this process lives. Whoever looks for leftovers may have been faster, and removed it.
+    // The lock marks this process as alive. A process cleaning up leftovers may have removed the file first.
     while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
     struct stat status {};
@@ -135,7 +135,7 @@ void AtomicFile::fail(const char* doing) {
 void AtomicFile::reserve(std::uint64_t bytes) {
   const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
   if (error == 0) return;
-  // Where the file system cannot claim space, a full disk is met while writing instead.
+  // If the file system cannot preallocate, a full disk shows up while writing instead.
   if (error == EOPNOTSUPP || error == EINVAL || error == ENOSYS) {
     if (ftruncate(descriptor_, static_cast<off_t>(bytes)) == 0) return;
   } else {
@@ -180,19 +180,19 @@ void require_writable(const std::string& path, std::uint64_t bytes, std::string_
   if (path.empty() || path.back() == '/' || (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)))
     refuse("this is a folder; give the name of a file in it");
   if (path.ends_with(kPartEnding))
-    refuse(fmt::format("names that end in {} are those of runs that have not ended; give another name",
-                       kPartEnding));
+    refuse(
+        fmt::format("names ending in {} are reserved for unfinished runs; give another name", kPartEnding));
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    refuse("this is no regular file; give a file name, or 'none'");
+    refuse("this is not a regular file; give a file name, or 'none'");
   if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     refuse(fmt::format("there is no folder {0}; make it with: mkdir -p {0}", folder));
   if (access(folder.c_str(), W_OK) != 0)
-    refuse(fmt::format("the folder {} cannot be written; choose another place", folder));
+    refuse(fmt::format("the folder {} is not writable; choose another place", folder));
   struct statvfs disk {};
   if (statvfs(folder.c_str(), &disk) == 0) {
     const std::uint64_t there = static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize;
     if (bytes > there)
-      refuse(fmt::format("the file will take {} and the disk has {} left; make room or choose another place",
+      refuse(fmt::format("the file needs {} and the disk has {} free; make room or choose another place",
                          size_text(bytes), size_text(there)));
   }
 }
@@ -229,7 +229,7 @@ std::uint64_t group_memory(const std::string& folder) {
     const std::uint64_t limit = read_number(folder + limit_name, kUnknown);
     if (limit == kUnknown) return kUnknown;
     std::uint64_t used = read_number(folder + used_name, 0);
-    // Files that were read count as used until the memory is wanted.
+    // The page cache counts as used, but is freed on demand.
     used -= std::min(used, named_number(folder + "/memory.stat", cache_name, 0));
     return limit > used ? limit - used : 0;
   };
@@ -240,7 +240,7 @@ std::uint64_t group_memory(const std::string& folder) {
 std::uint64_t available_memory() {
   const std::uint64_t kilobytes = named_number("/proc/meminfo", "MemAvailable:", kUnknown);
   const std::uint64_t machine = kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
-  // Inside a container the control group may allow less than the machine has.
+  // Inside a container, the control group may allow less than the machine has.
   return std::min({machine, group_memory("/sys/fs/cgroup"), group_memory("/sys/fs/cgroup/memory")});
 }
 

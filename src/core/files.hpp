@@ -1,4 +1,4 @@
-// Files and the machine: atomic writes, memory that is there, sizes in words.
+// Files and the machine: atomic writes, free memory, readable sizes.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,8 @@
 namespace truemax {
 
 // A file that appears whole or not at all: written under a temporary name beside its target, synced, renamed.
-// Unless commit() was reached, the temporary is removed and the target keeps its old bytes. Several at once
-// may write one target: the last to commit wins. Temporaries of this target whose process was killed are
-// removed by the next.
+// Without commit(), the temporary is removed and the target keeps its old bytes. Several writers may share
+// one target: the last to commit wins. Temporaries of killed processes are removed by the next writer.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -19,7 +18,7 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // Claims the disk space at once, so that a full disk is met before the work. Throws UserError.
+  // Preallocates the disk space, so that a full disk is reported before the work. Throws UserError.
   void reserve(std::uint64_t bytes);
   void write_at(std::uint64_t offset, std::span<const char> bytes);
   void commit();
@@ -31,31 +30,31 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-// Removes what killed processes left of an AtomicFile of this path, and nothing of a live one.
+// Removes the temporaries that killed processes left for this path; those of live processes stay.
 void remove_stale_temporaries(const std::string& path);
 
-// Renames, and syncs the folder: a power cut leaves the old or the new file. False, with errno, where that
-// fails.
+// Renames and syncs the folder: a power cut leaves the old or the new file. False, with errno, on failure.
 bool rename_on_disk(const std::string& from, const std::string& to);
 
-// What is written aside until it is whole has the name of its target and this ending (core/claim.hpp).
+// Ending of a file that is still being written (core/claim.hpp).
 inline constexpr std::string_view kPartEnding = ".part";
 
-// Refuses, before any work, a path that could not be written: no such folder, not writable, is a folder, or
-// less free space than `bytes`. Creates nothing. `option`, where not empty, is named in the message.
+// Throws UserError, before any work, if the path cannot be written: no such folder, no permission, a folder
+// itself, or less free space than `bytes`. Creates nothing. The message names `option` unless it is empty.
 void require_writable(const std::string& path, std::uint64_t bytes, std::string_view option);
 
-// The path that is written in the end: links are followed, also those that lead to a file still to be made.
+// The file that will be written: follows links, also to files that do not exist yet.
 std::string behind_links(const std::string& path);
 
-// A pipe or a device: it is written as it comes, and never replaced.
+// A pipe or a device: written directly, never replaced.
 bool is_stream(const std::string& path);
-// Whether two paths lead to one file, there or still to be made.
+// Whether two paths lead to the same file, existing or not.
 bool same_file(const std::string& a, const std::string& b);
 
-// Memory this process may still take: what the machine and its control group have free.
+// Memory this process may still allocate: the smaller of what the machine and its control group have free.
 std::uint64_t available_memory();
-// What the control group described in `folder` (version 1 or 2) leaves; the largest number without a limit.
+// What the control group described in `folder` (version 1 or 2) leaves; the largest number if it has no
+// limit.
 std::uint64_t group_memory(const std::string& folder);
 
 // "12.3 MB" (powers of 1024).

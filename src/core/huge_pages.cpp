@@ -7,13 +7,13 @@
 
 namespace truemax {
 
-// Advice only: without huge pages the run is slower, not wrong.
+// Advice only: without huge pages the run is slower but correct.
 void detail::advise_huge_pages(void* start, std::size_t bytes) {
   madvise(start, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
 void detail::release_pages(void* start, std::size_t bytes) {
-  constexpr std::uintptr_t kPage = 4096;  // where pages are larger, the advice is refused and nothing is lost
+  constexpr std::uintptr_t kPage = 4096;  // where pages are larger, the advice is refused: harmless
   if (bytes < kHugePage) return;
   const std::size_t before = (kPage - reinterpret_cast<std::uintptr_t>(start) % kPage) % kPage;
   madvise(static_cast<char*>(start) + before, (bytes - before) / kPage * kPage, MADV_DONTNEED);
@@ -33,7 +33,7 @@ HugeBuffer::HugeBuffer(std::size_t bytes) {
   if (slack > 0) {
     const std::size_t beyond = reinterpret_cast<std::uintptr_t>(mapping_) % detail::kHugePage;
     if (beyond > 0) start += detail::kHugePage - beyond;
-    madvise(start, bytes, MADV_HUGEPAGE);  // the mapping is its own: the last, broken page too
+    madvise(start, bytes, MADV_HUGEPAGE);  // no other mapping shares the last, partial page
   }
   data_ = reinterpret_cast<float*>(start);
 }

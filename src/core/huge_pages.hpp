@@ -1,5 +1,4 @@
-// Large memory on huge pages: fewer page faults while it is filled, fewer misses of the address cache while
-// it is read at random.
+// Large memory on huge pages: fewer page faults while it is filled, fewer TLB misses in random reads.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 
 namespace truemax {
 
-// Zeroed memory from the system, aligned to 2 MiB where it is that large, huge pages asked for. Pages that
-// were never written cost nothing.
+// Zeroed memory from the system, with huge pages requested and 2 MiB alignment if it is that large. Pages
+// that are never written cost nothing.
 class HugeBuffer {
  public:
   HugeBuffer() = default;
@@ -33,11 +32,11 @@ class HugeBuffer {
 namespace detail {
 inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
 void advise_huge_pages(void* start, std::size_t bytes);
-// Gives the whole pages of this memory back to the system; they read as zeros afterwards.
+// Returns the whole pages of this memory to the system; they read as zeros afterwards.
 void release_pages(void* start, std::size_t bytes);
 }  // namespace detail
 
-// For std::vector: what is large stands on huge pages of its own, what is small comes from the heap.
+// For std::vector: large arrays get huge pages of their own, small ones come from the heap.
 template <class T>
 struct HugeAllocator {
   using value_type = T;
@@ -62,7 +61,7 @@ struct HugeAllocator {
 template <class T>
 using HugeVector = std::vector<T, HugeAllocator<T>>;
 
-// reserve(), but what was moved is given back piece by piece: a large array is never in memory twice.
+// reserve() that frees the old memory piece by piece: a large array never exists twice.
 template <class T, class Allocator>
 void reserve_in_place(std::vector<T, Allocator>& v, std::size_t capacity) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -78,7 +77,7 @@ void reserve_in_place(std::vector<T, Allocator>& v, std::size_t capacity) {
   v.swap(larger);
 }
 
-// Gives back the memory behind the end, without a copy. The capacity stays.
+// Frees the memory beyond the end without a copy. The capacity stays.
 template <class T>
 void release_room(HugeVector<T>& v) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -6,11 +6,11 @@
 
 namespace truemax {
 
-// Those this build can use on this machine, best first.
+// Those that this build and this machine support, best first.
 std::vector<std::int64_t> instruction_sets();
 const char* instruction_set_name(std::int64_t set);
 
-// Everything runs on one instruction set while it lives: for tests, on one thread at a time.
+// Forces one instruction set while it lives. For tests, on one thread at a time.
 class OnInstructionSet {
  public:
   explicit OnInstructionSet(std::int64_t set);

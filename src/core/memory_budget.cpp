@@ -20,13 +20,13 @@ std::uint64_t MemoryBudget::left() const {
   return limit_ > held_ ? limit_ - held_ : 0;
 }
 
-// Looking opens files, so it is done once for every 64 MB or eighth of what is free. Others may take memory
-// meanwhile: a sixteenth of it is left to them.
+// Reading free memory opens files, so it happens once per 64 MB or per eighth of the free memory. Other
+// processes may allocate meanwhile: a sixteenth is left to them.
 void MemoryBudget::look() {
   constexpr std::uint64_t kStep = std::uint64_t{64} << 20;
   const std::uint64_t free = available_();
   limit_ = std::max(kLeast, held_ + (free - free / 16));
-  if (limit_ < held_) limit_ = ~std::uint64_t{0};  // what is free is not known
+  if (limit_ < held_) limit_ = ~std::uint64_t{0};  // free memory is unknown
   next_look_ = held_ + std::max(kStep, std::min(free, std::uint64_t{1} << 40) / 8);
 }
 

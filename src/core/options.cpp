@@ -12,7 +12,7 @@
 namespace truemax {
 namespace {
 
-// The whole text as a finite number; false otherwise.
+// Parses the whole text as a finite number.
 bool parse_number(std::string_view text, double* out) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
@@ -46,7 +46,7 @@ bool parse_size(std::string_view text, std::uint64_t* out) {
   return true;
 }
 
-// A number as somebody would type it.
+// A number as a user would type it.
 std::string number_text(double v) {
   if (std::abs(v) < 1e6 && v == std::floor(v)) return fmt::format("{:.0f}", v);
   std::string text = fmt::format("{:g}", v);
@@ -253,8 +253,7 @@ void OptionTable::from_json(const nlohmann::json& json) {
     const Option* option = find(name);
     if (option == nullptr) option = find_former(name);
     if (option == nullptr)
-      throw UserError(
-          fmt::format("unknown option {}; see 'truemax help' for those there are", in_quotes(name)));
+      throw UserError(fmt::format("unknown option {}; 'truemax help' lists all options", in_quotes(name)));
     option->from_json(value);
   }
 }

@@ -27,44 +27,44 @@ struct Range {
   std::string text() const;
 };
 
-// What becomes of an option beside --replay.
+// How an option combines with --replay.
 enum class Replay {
-  logged,  // the log has it; typing it too is refused
+  logged,  // taken from the log; typing it as well is refused
   free,    // changes no result: taken from the command line, never from the log
-  test,    // about the test rows: from the log, unless one of these is typed
+  test,    // about the test rows: taken from the log unless one of these is typed
 };
 
-// What other code asks of an option. No file but the one that describes an option knows its name.
+// Properties that other code asks for. Only the file that describes an option knows its name.
 struct OptionTags {
-  bool brief = false;     // in --help; --help-all has all
+  bool brief = false;     // shown by --help; --help-all shows every option
   bool tunable = false;   // may differ between the runs of compare and tune
   bool common = false;    // compare: given once for all methods
   bool one_file = false;  // belongs to one data file
   Replay replay = Replay::logged;
-  std::vector<std::string> methods = {}, draws = {};  // those that use it; empty: any
-  std::string plain_default = {};  // of 'truemax train DATA', where a named method has another
-  std::string former_name = {};    // accepted in logs of older versions; typed, it is refused with advice
+  std::vector<std::string> methods = {}, draws = {};  // those that use it; empty: all
+  std::string plain_default = {};  // of 'truemax train DATA', if named methods have another default
+  std::string former_name = {};    // accepted in logs of older versions; refused with advice if typed
 };
 
 struct Option {
   std::string name;                             // without the dashes
   std::string value_name;                       // NUMBER, COUNT, FILE, SIZE, a|b|c, or empty for a switch
-  std::string help;                             // one sentence or two, without users and default
-  std::string range;                            // in words; empty where the value name says it all
+  std::string help;                             // one or two sentences, without users and default
+  std::string range;                            // in words; empty if the value name says it all
   std::string default_value;                    // as it would be typed
   std::vector<std::string> words;               // values that are words, for completion
   std::function<void(std::string_view)> parse;  // throws UserError naming the option and its range
   std::function<nlohmann::json()> to_json;
   std::function<void(const nlohmann::json&)> from_json;  // throws UserError on a value out of range
   bool is_switch = false;
-  bool is_list = false;  // may be typed more than once, each adds a value
-  std::string group;     // its heading
+  bool is_list = false;  // may be typed more than once; each adds a value
+  std::string group;     // heading in the help
   OptionTags tags;
 
-  // A switch that is on by itself, so that --no-NAME is worth showing.
+  // A switch that is on by default, so that --no-NAME is worth showing.
   bool can_be_off() const { return is_switch && (default_value == "on" || tags.plain_default == "on"); }
-  std::string full_help() const;     // who uses it, what it does, what it takes
-  std::string default_text() const;  // "linear (named methods: decay)"; empty where there is none
+  std::string full_help() const;     // users, description and range
+  std::string default_text() const;  // "linear (named methods: decay)"; empty if there is none
 };
 
 // How values of one type are typed, shown and kept in JSON. An option is a codec bound to a field.
@@ -74,7 +74,7 @@ struct Codec {
   std::string expects;               // what a value must be, for messages
   std::string range;                 // as in Option
   std::vector<std::string> words{};  // as in Option
-  // False leaves the value alone.
+  // On false, the value is unchanged.
   std::function<bool(std::string_view, T&)> parse;
   std::function<bool(const nlohmann::json&, T&)> from_json;
   std::function<nlohmann::json(const T&)> to_json;
@@ -88,28 +88,28 @@ Codec<std::uint64_t> size_codec();
 Codec<bool> switch_codec();
 Codec<std::string> text_codec(std::string value_name);
 Codec<std::vector<std::string>> list_codec(std::string value_name);
-// One of some values, each with its name.
+// One of several named values.
 template <class T>
 Codec<T> choice_codec(const std::vector<std::pair<std::string, T>>& values);
-// Values of `codec`, or `word`, which stands for `value`. The number itself is accepted too, and is what JSON
-// has, unless `only_word`.
+// Values of `codec`, or `word`, which stands for `value`. The value itself is accepted too, and is what JSON
+// stores, unless `only_word`.
 template <class T>
 Codec<T> codec_or(const Codec<T>& codec, const std::string& word, T value, bool only_word);
 
-// What "no limit" is called in every option that has one; 0 means the same.
+// The word for "no limit" in every option that has one; 0 means the same.
 inline constexpr char kUnlimited[] = "unlimited";
 inline constexpr char kAllCores[] = "all";  // of --threads; 0 means the same
 
-// A list of options bound to the fields of one options struct.
+// Options bound to the fields of one options struct.
 class OptionTable {
  public:
-  // The heading of the options that are described next.
+  // The heading of the options that follow.
   void group(std::string heading) { group_ = std::move(heading); }
 
   void number(std::string name, double* field, Range range, std::string help, OptionTags tags = {}) {
     add(std::move(name), field, number_codec(range), std::move(help), std::move(tags));
   }
-  // A number, or `word`, which stands for `value` outside the range.
+  // A number, or `word` for `value`, which may be outside the range.
   void number_or(std::string name, double* field, Range range, const std::string& word, double value,
                  std::string help, OptionTags tags = {}) {
     add(std::move(name), field, codec_or(number_codec(range), word, value, true), std::move(help),
@@ -118,13 +118,13 @@ class OptionTable {
   void count(std::string name, std::uint64_t* field, Range range, std::string help, OptionTags tags = {}) {
     add(std::move(name), field, count_codec(range), std::move(help), std::move(tags));
   }
-  // A count, or `word`, which stands for `value` outside the range.
+  // A count, or `word` for `value`, which may be outside the range.
   void count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
                 std::uint64_t value, std::string help, OptionTags tags = {}) {
     add(std::move(name), field, codec_or(count_codec(range), word, value, true), std::move(help),
         std::move(tags));
   }
-  // A number or count with a word for one of its values (0, unless said), which can be typed as well.
+  // A number or count with a word for one of its values (0 by default); the value itself can be typed too.
   void number_alias(std::string name, double* field, Range range, const std::string& word, std::string help,
                     OptionTags tags = {}) {
     add(std::move(name), field, codec_or(number_codec(range), word, 0.0, false), std::move(help),
@@ -163,20 +163,20 @@ class OptionTable {
   void named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
                     std::string help, OptionTags tags = {});
 
-  // The one way an option comes to be.
+  // Every option is added here.
   template <class T>
   void add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags);
 
-  // An option as it stands in another table; it stays bound to that table's field.
+  // Adds an option of another table; it stays bound to that table's field.
   void take(Option option) { options_.push_back(std::move(option)); }
 
   const std::vector<Option>& options() const { return options_; }
   const Option* find(std::string_view name) const;
-  // The option that had this name in older versions; null where none had.
+  // The option with this former name; null if there is none.
   const Option* find_former(std::string_view name) const;
   nlohmann::ordered_json to_json() const;  // in the order of the table
-  // Reads the options that are in `json`, also under former names; names it does not know are an error,
-  // missing ones keep their value.
+  // Reads the options in `json`, also under former names. Unknown names are an error; missing options keep
+  // their value.
   void from_json(const nlohmann::json& json);
 
  private:
@@ -184,7 +184,7 @@ class OptionTable {
   std::string group_;
 };
 
-// "--name 'found': this option takes ...": what a value that is refused is told.
+// The error for a refused value: "--name 'found': this option takes ...".
 UserError bad_value(std::string_view name, std::string_view found, std::string_view expects);
 
 template <class T>

@@ -1,4 +1,4 @@
-// Outputs that several processes want at once, and what killed ones leave behind.
+// Outputs that several processes write at once, and leftovers of killed processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ class Outputs : public testing::Test {
     std::ifstream in(path);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // Runs `work` in a process of its own, which is killed when the work is done and this returns.
+  // Runs `work` in a child process and kills the child when the work is done.
   template <class Work>
   static void killed_after(const Work& work) {
     int done[2];
@@ -62,7 +62,7 @@ class Outputs : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Outputs, AClaimIsOneProcessesUntilItIsGivenUpAndLeavesNothing) {
+TEST_F(Outputs, ClaimIsExclusiveAndLeavesNoFile) {
   {
     const auto first = Claim::take(path("m"));
     ASSERT_TRUE(first);
@@ -76,14 +76,14 @@ TEST_F(Outputs, AClaimIsOneProcessesUntilItIsGivenUpAndLeavesNothing) {
   EXPECT_TRUE(Claim::take(path("m")));
 }
 
-TEST_F(Outputs, AClaimIsToTheFileBehindALink) {
+TEST_F(Outputs, ClaimFollowsLinks) {
   std::ofstream(path("real")) << "x";
   std::filesystem::create_symlink("real", path("link"));
   const auto first = Claim::take(path("link"));
   EXPECT_FALSE(Claim::take(path("real")));
 }
 
-TEST_F(Outputs, AClaimOfAKilledProcessIsTakenOver) {
+TEST_F(Outputs, ClaimOfAKilledProcessIsTakenOver) {
   killed_after([&] {
     auto* claim = new std::optional<Claim>(Claim::take(path("m")));
     std::ofstream((*claim)->part()) << "half a log";
@@ -97,23 +97,23 @@ TEST_F(Outputs, AClaimOfAKilledProcessIsTakenOver) {
   EXPECT_EQ(files(), std::set<std::string>{"m"});
 }
 
-TEST_F(Outputs, WhatWasWrittenUnderAClaimStaysWhereItIsGivenUp) {
+TEST_F(Outputs, ReleasingAClaimKeepsWhatWasWritten) {
   std::ofstream(Claim::take(path("m"))->part()) << "half a log";
   EXPECT_EQ(files(), std::set<std::string>{"m.part"});
 }
 
-TEST_F(Outputs, APublishedFileKeepsThePermissionsOfTheOld) {
+TEST_F(Outputs, PublishingKeepsThePermissions) {
   std::ofstream(path("m")) << "old";
   std::filesystem::permissions(path("m"), std::filesystem::perms(0640));
   auto claim = Claim::take(path("m"));
   std::ofstream(claim->part()) << "new";
   ASSERT_TRUE(claim->publish());
   EXPECT_EQ(std::filesystem::status(path("m")).permissions(), std::filesystem::perms(0640));
-  EXPECT_TRUE(Claim::take(path("m")));  // it is free again
+  EXPECT_TRUE(Claim::take(path("m")));  // released
 }
 
-// Each thread opens, locks and removes the same name over and over: two must never have it at once.
-TEST_F(Outputs, NoTwoHaveAClaimAtOnceHoweverTheyRace) {
+// Each thread opens, locks and removes the same name over and over; two must never hold it at once.
+TEST_F(Outputs, RacingThreadsNeverShareAClaim) {
   std::atomic<int> holders{0}, both{0};
   std::atomic<std::uint64_t> got{0};
   std::vector<std::jthread> threads;
@@ -132,14 +132,14 @@ TEST_F(Outputs, NoTwoHaveAClaimAtOnceHoweverTheyRace) {
   EXPECT_TRUE(files().empty());
 }
 
-TEST_F(Outputs, ASignalRemovesTheClaimsOfTheProcessButNoLogThatWasBegun) {
+TEST_F(Outputs, SignalRemovesEmptyClaimsButNoStartedLog) {
   const auto empty = Claim::take(path("model")), begun = Claim::take(path("log"));
   std::ofstream(begun->part()) << "half a log";
   drop_claims_on_signal();
   EXPECT_EQ(files(), std::set<std::string>{"log.part"});
 }
 
-TEST_F(Outputs, AClaimThatCannotBeMadeSaysWhatIsInTheWay) {
+TEST_F(Outputs, FailedClaimSaysWhy) {
   std::filesystem::create_directory(path("m.part"));
   try {
     Claim::take(path("m"));
@@ -149,8 +149,8 @@ TEST_F(Outputs, AClaimThatCannotBeMadeSaysWhatIsInTheWay) {
   }
 }
 
-// With one name for the temporaries of a process, each wrote into the file of the other.
-TEST_F(Outputs, TwoThatWriteOneTargetAtOnceDoNotMix) {
+// Temporaries need a name per writer: with one per process, two writers would share a file.
+TEST_F(Outputs, ConcurrentWritersDoNotMix) {
   AtomicFile first(path("m")), second(path("m"));
   first.write_at(0, std::string(1000, 'a'));
   second.write_at(0, std::string(500, 'b'));
@@ -161,18 +161,18 @@ TEST_F(Outputs, TwoThatWriteOneTargetAtOnceDoNotMix) {
   EXPECT_EQ(files(), std::set<std::string>{"m"});
 }
 
-TEST_F(Outputs, TemporariesOfAKilledProcessAreRemovedByTheNextAndOthersAreNot) {
+TEST_F(Outputs, RemovesOnlyTheLeftoversOfKilledProcesses) {
   killed_after([&] { (new AtomicFile(path("m")))->write_at(0, std::string(1000, 'a')); });
   killed_after([&] { (new AtomicFile(path("n")))->write_at(0, std::string("x")); });
   ASSERT_EQ(files().size(), 2U);
-  // What somebody else may have made is not ours to remove.
+  // Files that others may have created must stay.
   for (const char* name : {"m.tmp-123", "m.tmp-notours!", "m.tmp-0123456789"})
     std::ofstream(path(name)) << "x";
   AtomicFile live(path("m"));
   AtomicFile file(path("m"));
   file.write_at(0, std::string("new"));
   EXPECT_EQ(files().size(), 6U)
-      << "that of the killed process is gone; n's, three others and two live ones are there";
+      << "the killed process's file is gone; n's, three other and two live ones remain";
   file.commit();
   live.write_at(0, std::string("newer"));
   live.commit();
@@ -180,8 +180,8 @@ TEST_F(Outputs, TemporariesOfAKilledProcessAreRemovedByTheNextAndOthersAreNot) {
   EXPECT_EQ(files().size(), 5U);
 }
 
-// Several at once look for leftovers while others have just made their files and not locked them yet.
-TEST_F(Outputs, ManyThatWriteOneTargetAtOnceAllSucceed) {
+// Some writers look for leftovers while others have created their file but not yet locked it.
+TEST_F(Outputs, ConcurrentWritersAllSucceed) {
   std::vector<std::jthread> threads;
   std::atomic<int> failed{0};
   for (int t = 0; t < 4; ++t)

@@ -49,8 +49,8 @@ void parallel_for(std::size_t chunks, std::size_t threads, const std::function<v
       }
     }
   };
-  // Threads stay from one call to the next: starting them takes as long as some of the work. A call from
-  // inside another, or beside it, has threads of its own.
+  // Threads are kept from one call to the next: starting them takes as long as a small job. A nested or
+  // concurrent call gets threads of its own.
   static std::atomic<bool> in_use{false};
   static std::unique_ptr<Team> kept;
   constexpr std::size_t kMostKept = 256;

@@ -14,7 +14,7 @@
 
 namespace truemax {
 
-// What a stream of numbers is for. Streams never overlap.
+// The purpose of a stream of numbers. Streams never overlap.
 enum class Stream : std::uint32_t {
   visit = 1,
   draw = 2,
@@ -46,7 +46,7 @@ class CounterRandom {
   r123::Philox4x64::key_type key_;
 };
 
-// The words of one stream one after the other, from any place: word i is a quarter of block i/4.
+// The words of one stream in sequence, from any position: word i is a quarter of block i/4.
 class RandomWords {
  public:
   RandomWords(const CounterRandom& random, std::uint64_t first) : random_(random), at_(first) {
@@ -67,23 +67,23 @@ class RandomWords {
   std::array<std::uint64_t, 4> words_{};
 };
 
-// Words that are there already, as another such source.
+// The same interface over words that are already there.
 struct WordList {
   const std::uint64_t* at;
   std::uint64_t next() { return *at++; }
 };
 
-// A whole number in [0, n) from 64 random bits; its probabilities differ from 1/n by less than 2^-64.
+// A whole number in [0, n) from 64 random bits; probabilities differ from 1/n by less than 2^-64.
 inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(bits) * n) >> 64);
 }
 
-// Different whole numbers in [0, n), every set of them as likely as any other, one word each (Floyd's
-// method). `words` has next().
+// Distinct whole numbers in [0, n), every set equally likely, one word each (Floyd's method). `words` has
+// next().
 template <class Id = std::uint32_t, class Words>
 void draw_distinct(Words& words, std::uint64_t n, std::type_identity_t<std::span<Id>> out) {
-  std::unordered_set<Id> seen;  // only where looking through what is there would be slow
+  std::unordered_set<Id> seen;  // only if a linear search would be slow
   const bool many = out.size() > 64;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::uint64_t last = n - out.size() + i;

@@ -1,4 +1,4 @@
-// Where the bytes of a saved state go to and come from: memory, a file, a socket.
+// Streams of a saved state: to memory, a file or a socket.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class StateSource {
   virtual ~StateSource() = default;
   // Fills all of `bytes`, or throws UserError.
   virtual void read(std::span<char> bytes) = 0;
-  // What is left at most: no array is made larger than that.
+  // Upper bound on the remaining bytes: a damaged length cannot make an array larger than this.
   virtual std::uint64_t left() const = 0;
 
   template <class T>
@@ -53,7 +53,7 @@ class StateSource {
   std::size_t length_of() {
     std::uint64_t length = 0;
     get(length);
-    if (length > left() / sizeof(T)) throw UserError("the saved state is cut off or damaged");
+    if (length > left() / sizeof(T)) throw UserError("the saved state is truncated or damaged");
     return length;
   }
 };
@@ -65,7 +65,7 @@ class StateBuffer final : public StateSink, public StateSource {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   void read(std::span<char> bytes) override {
-    if (bytes.size() > left()) throw UserError("the saved state is cut off or damaged");
+    if (bytes.size() > left()) throw UserError("the saved state is truncated or damaged");
     if (!bytes.empty()) std::memcpy(bytes.data(), bytes_.data() + at_, bytes.size());
     at_ += bytes.size();
   }

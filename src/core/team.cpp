@@ -10,7 +10,7 @@
 namespace truemax {
 
 void pause_a_little(std::size_t looks) {
-  constexpr std::size_t kPatient = 256;  // about ten microseconds; then a core may be missing
+  constexpr std::size_t kPatient = 256;  // about 10 us of spinning; by then a core may be missing
   if (looks >= kPatient) {
     std::this_thread::yield();
     return;
@@ -24,7 +24,7 @@ Team::Team(std::size_t members) {
   helpers_.reserve(members > 0 ? members - 1 : 0);
   try {
     for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
-  } catch (const std::system_error&) {  // those that there are do all the work
+  } catch (const std::system_error&) {  // go on with the threads that did start
   }
 }
 
@@ -44,7 +44,7 @@ void Team::call(std::size_t member) {
 }
 
 void Team::serve(std::size_t member) {
-  constexpr std::size_t kLooks = 4000;  // some hundred microseconds: batches follow each other closely
+  constexpr std::size_t kLooks = 4000;  // some 100 us of spinning: batches follow each other closely
   for (std::uint32_t seen = 0;;) {
     std::size_t looks = 0;
     while (round_.load(std::memory_order_acquire) == seen) {

@@ -1,5 +1,5 @@
-// Threads that stay: work in pieces of some microseconds, for which starting threads would cost more than the
-// work. The caller is member 0.
+// Persistent threads for pieces of work of a few microseconds, for which starting threads would cost more
+// than the work. The caller is member 0.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,12 @@
 
 namespace truemax {
 
-// Between two looks at what another thread is to write.
+// Pause between two polls of what another thread writes.
 void pause_a_little(std::size_t looks);
 
 class Team {
  public:
-  // As many members as the system gives, at least one.
+  // As many members as the system allows, at least one.
   explicit Team(std::size_t members);
   ~Team();
   Team(const Team&) = delete;
@@ -26,14 +26,14 @@ class Team {
 
   std::size_t size() const { return helpers_.size() + 1; }
 
-  // Every member calls work(its number); returns when all have. The first exception is thrown here.
+  // Every member calls work(its number); returns when all have finished. Rethrows the first exception.
   void run(const std::function<void(std::size_t member)>& work);
 
  private:
   void serve(std::size_t member);
   void call(std::size_t member);
 
-  // Each on a cache line of its own: helpers look at the first, the caller at the second.
+  // Separate cache lines: helpers poll the first, the caller the second.
   static constexpr std::size_t kLine = 64;
   alignas(kLine) std::atomic<std::uint32_t> round_{0};
   alignas(kLine) std::atomic<std::uint32_t> working_{0};

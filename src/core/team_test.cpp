@@ -1,4 +1,4 @@
-// Threads that stay: every member is called once a round, exceptions come out, rounds follow each other.
+// Persistent threads: one call per member and round, exceptions are rethrown, rounds can follow each other.
 #include "core/team.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace truemax {
 namespace {
 
-TEST(Team, CallsEveryMemberOnceARound) {
+TEST(Team, CallsEveryMemberOncePerRound) {
   for (const std::size_t members : {1U, 2U, 3U, 7U}) {
     Team team(members);
     ASSERT_EQ(team.size(), members);
@@ -22,7 +22,7 @@ TEST(Team, CallsEveryMemberOnceARound) {
   }
 }
 
-TEST(Team, ThrowsWhatAMemberThrewAndGoesOn) {
+TEST(Team, RethrowsAndStaysUsable) {
   Team team(3);
   for (const std::size_t thrower : {0U, 2U})
     EXPECT_THROW(team.run([&](std::size_t member) {
@@ -34,7 +34,7 @@ TEST(Team, ThrowsWhatAMemberThrewAndGoesOn) {
   EXPECT_EQ(calls.load(), 3);
 }
 
-TEST(Team, OfNobodyIsTheCaller) {
+TEST(Team, HasAtLeastTheCaller) {
   Team team(0);
   EXPECT_EQ(team.size(), 1U);
 }

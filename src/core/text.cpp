@@ -23,7 +23,7 @@ std::string printable(std::string_view text) {
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMost = 40;
   if (text.size() <= kMost) return fmt::format("'{}'", printable(text));
-  std::size_t end = kMost;  // not inside a character
+  std::size_t end = kMost;  // do not cut inside a character
   while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return fmt::format("'{}...'", printable(text.substr(0, end)));
 }

@@ -8,7 +8,8 @@ namespace truemax {
 
 using FeatureId = std::uint32_t;
 using ClassId = std::uint32_t;
-// A row is a list of features, an example is a row with one of its labels: their numbers do not mix.
+// A row is a list of features; an example is a row with one of its labels. Distinct types keep their numbers
+// apart.
 enum class RowId : std::uint32_t {};
 enum class ExampleId : std::uint32_t {};
 constexpr std::uint32_t number_of(RowId row) {
@@ -19,7 +20,7 @@ constexpr std::uint32_t number_of(ExampleId example) {
 }
 inline constexpr std::uint64_t kMostRows = 0xFFFFFFFFu;
 
-// All ids from `first` up to, and without, `end`: for loops.
+// All ids in [first, end), for loops.
 template <class Id>
 class IdRange {
  public:
@@ -50,7 +51,7 @@ class IdRange {
 // The class of a label that training never saw.
 inline constexpr ClassId kUnseenClass = 0xFFFFFFFFu;
 
-// Classes in a block: weights of 16 classes lie together in a cache line, and draws may take whole blocks.
+// Classes in a block: the weights of 16 classes share a cache line, and draws may take whole blocks.
 inline constexpr std::size_t kBlockClasses = 16;
 
 }  // namespace truemax

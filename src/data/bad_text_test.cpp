@@ -13,7 +13,7 @@ struct BadRow {
   const char* name;
   Format format;
   const char* text;
-  const char* message;  // behind the path
+  const char* message;  // after the path
 };
 
 std::ostream& operator<<(std::ostream& out, const BadRow& row) {
@@ -22,7 +22,7 @@ std::ostream& operator<<(std::ostream& out, const BadRow& row) {
 
 class BadRows : public ::testing::TestWithParam<BadRow> {};
 
-TEST_P(BadRows, AreRefusedWithLineFindingAndAdvice) {
+TEST_P(BadRows, AreReportedWithLineFindingAndAdvice) {
   const TempFolder folder;
   const std::string path = folder.write("bad.txt", GetParam().text);
   for (const std::size_t window : {std::size_t{1}, std::size_t{16} << 20}) {
@@ -43,14 +43,12 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadRow{"HeaderNotNumbers", kXml, "2 x 3\n0 1:1\n",
                ":1: header '2 x 3' is not three whole numbers; begin the file with 'rows features labels', "
-               "or name "
-               "its format by --format"},
+               "or give its format with --format"},
         BadRow{
             "TooFewRows", kXml, "3 5 5\n0 1:1\n1 2:1\n",
             ":1: header says 3 rows, the file has 2; correct the header (N D L) or restore the missing rows"},
-        BadRow{
-            "TooManyRows", kXml, "1 5 5\n0 1:1\n1 2:1\n\n",
-            ":1: header says 1 rows, the file has 2; correct the header (N D L) or remove the rows too many"},
+        BadRow{"TooManyRows", kXml, "1 5 5\n0 1:1\n1 2:1\n\n",
+               ":1: header says 1 rows, the file has 2; correct the header (N D L) or remove the extra rows"},
         BadRow{"FeatureAboveD", kXml, "2 5 5\n0 1:1\n1 5:1\n",
                ":3: feature number 5 is not below the 5 features of the header; correct the header (N D L) "
                "or the "
@@ -86,9 +84,9 @@ INSTANTIATE_TEST_SUITE_P(
                ":1: feature number '99999999999999999999999' is too large; feature numbers stay below "
                "4294967295"},
         BadRow{"FeatureTwice", kSvm, "1 3:1 2:1 3:0\n",
-               ":1: feature number 3 stands twice in the row; write each feature once"},
+               ":1: feature number 3 occurs twice in the row; write each feature once"},
         BadRow{"FeatureTwiceInOrder", kXml, "1 9 9\n1 2:1 3:0 3:1\n",
-               ":2: feature number 3 stands twice in the row; write each feature once"},
+               ":2: feature number 3 occurs twice in the row; write each feature once"},
         BadRow{
             "NoColon", kSvm, "1 1:1 abc\n",
             ":1: 'abc' is not a feature:value pair; write features as number:value, labels as 1,2,3 without "
@@ -138,12 +136,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadRow{"OldMacLineEnds", kSvm, "1 1:1\r2 2:2\r",
                ":1: a carriage return inside the line; write one row per line"},
         BadRow{"Binary", kSvm, "1 1:1\n1 \x01\x02\n",
-               ":2: looks like a binary file; name a text file, or its format by --format"},
+               ":2: looks like a binary file; give a text file, or its format with --format"},
         BadRow{"FasttextEmptyLabel", kText, "__label__a b\nc __label__ d\n",
                ":2: label '__label__' has no name; write labels as __label__name"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(BadText, TheEarliestErrorOfTheFileWinsForAnyNumberOfThreads) {
+TEST(BadText, ReportsTheFirstErrorForAnyThreadCount) {
   const TempFolder folder;
   std::string text;
   for (int i = 0; i < 5000; ++i)
@@ -157,12 +155,12 @@ TEST(BadText, TheEarliestErrorOfTheFileWinsForAnyNumberOfThreads) {
   }
 }
 
-TEST(BadText, BehindTheRowsAskedForIsNotLookedAt) {
+TEST(BadText, IgnoresErrorsAfterTheRequestedRows) {
   const TempFolder folder;
   const std::string path = folder.write("f", "1 1:1\n2 2:2\nbad bad\n");
   EXPECT_EQ(shown(read_all(path, as(Format::libsvm), {}, 2)), "1|0:1\n2|1:2\n");
   EXPECT_THAT(error_of([&] { read_all(path, as(Format::libsvm), {}, 3); }), HasSubstr(":3: 'bad'"));
-  // The header is not checked against rows that nobody read, and D is that of the rows read.
+  // The header is not checked against rows that were not read, and D is that of the rows read.
   EXPECT_EQ(read_all(folder.write("g", "9 5 5\n1 1:1\n2 2:2\n"), {}, {}, 1).size(), 1U);
   EXPECT_EQ(read_all(folder.write("h", "1 1:1\n2 9:2\n"), {}, {}, 1).features, 1U);
 }

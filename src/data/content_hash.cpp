@@ -16,7 +16,8 @@ std::span<const char> bytes_of(std::span<const Value> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-// The hashes of what was added, in its order. Chunks have a fixed size, so that threads change nothing.
+// The hashes of the added arrays, in order. Chunks have a fixed size, so the number of threads does not
+// matter.
 class Sums {
  public:
   explicit Sums(std::size_t threads) : threads_(threads) {}
@@ -27,8 +28,8 @@ class Sums {
       return array.subspan(first, count);
     });
   }
-  // The pieces [begin(i), end(i)) of `from`, i = 0, 1, ..., one after the other; begins[i] is where piece i
-  // would stand in a copy, and the last entry its length.
+  // Adds the pieces [begin(i), end(i)) of `from`, i = 0, 1, ..., in sequence; begins[i] is the offset of
+  // piece i in a contiguous copy, and the last entry the copy's length.
   template <class Value, class Begin>
   void add_pieces(std::span<const std::uint64_t> begins, const Value* from, const Begin& begin) {
     add_chunks<Value>(begins.back(), [&](std::size_t first, std::size_t count, std::vector<Value>& out) {
@@ -58,7 +59,7 @@ class Sums {
   void add_chunks(std::size_t size, const Chunk& chunk) {
     constexpr std::size_t kChunk = (std::size_t{1} << 20) / sizeof(Value);
     const std::size_t chunks = (size + kChunk - 1) / kChunk, first = words_.size() + 1;
-    words_.push_back(size * sizeof(Value));  // what ends one array and begins the next
+    words_.push_back(size * sizeof(Value));  // separates this array from the next
     words_.resize(first + chunks);
     parallel_for(chunks, threads_, [&](std::size_t c) {
       std::vector<Value> copied;
@@ -123,7 +124,7 @@ class ContentArrays {
       out.push_back(out.back() + begin[number_of(r) + std::size_t{1}] - begin[number_of(r)]);
     return out;
   }
-  // The rows of the examples, as places among the chosen ones.
+  // The rows of the examples, as positions among the chosen rows.
   static std::vector<RowId> renumbered(const DataView& data) {
     std::vector<RowId> out;
     if (!data.several_examples_) return out;

@@ -1,4 +1,4 @@
-// One number for everything that training sees of a data set.
+// One hash of everything that training reads of a data set.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace truemax {
 
-// Rows in their order, values, labels, weights, names of classes and features. The same for any number of
-// threads, and however the data are stored: a part has the hash of a copy of its rows.
+// Covers rows in order, values, labels, weights, and names of classes and features. Independent of the number
+// of threads and of storage: a part has the same hash as a copy of its rows.
 std::uint64_t content_hash(const DataView& data, std::size_t threads);
 
 }  // namespace truemax

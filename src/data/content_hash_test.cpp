@@ -21,7 +21,7 @@ Dataset read(const std::string& path, const std::string& weights = "",
   return make_training_set(read_rows(path, how, 0, 1, notes), options);
 }
 
-TEST(ContentHash, ChangesWithEveryThingThatTrainingSees) {
+TEST(ContentHash, CoversEverythingTrainingReads) {
   const TempFolder folder;
   const char* const kRows = "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n";
   const auto hash = [&](const std::string& text) { return content_hash(read(folder.write("d", text)), 1); };
@@ -57,7 +57,7 @@ TEST(ContentHash, ChangesWithAWord) {
 }
 
 // Large enough for several chunks.
-TEST(ContentHash, IsTheSameForAnyNumberOfThreadsAndHoweverTheDataAreStored) {
+TEST(ContentHash, IsIndependentOfThreadsAndStorage) {
   const TempFolder folder;
   GenerateOptions generate;
   generate.rows = 30000, generate.features = 500, generate.classes = 50, generate.nonzeros = 20;

@@ -43,7 +43,7 @@ double DataView::nonzeros_per_row() const {
 }
 
 RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) const {
-  constexpr std::uint64_t kCopied = 1 << 19;  // non-zeros of a slice whose rows are brought together
+  constexpr std::uint64_t kCopied = 1 << 19;  // most non-zeros of a slice that has to be copied
   const std::size_t count = std::min(most, row_count() - first);
   if (!part_) return {*this, first, store_.view().slice(first, count)};
   scratch.begin.assign(1, 0);

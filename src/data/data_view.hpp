@@ -1,5 +1,5 @@
-// DataView: what training, evaluation and prediction read: a list of examples of rows in a store. A view of
-// all rows and a view of some of them look the same. Copies are cheap, and nothing large is ever copied.
+// DataView is what training, evaluation and prediction read: a list of examples of rows in a store. A view of
+// some rows looks like a view of all rows. Copies are cheap: nothing large is ever copied.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class RowSlice;
 class DataView {
  public:
   DataView() = default;
-  // All of a data set: one that it keeps, or one that outlives it.
+  // All of a data set: one that the view keeps alive, or one that outlives the view.
   DataView(Dataset&& data);       // NOLINT(google-explicit-constructor)
   DataView(const Dataset& data);  // NOLINT(google-explicit-constructor)
 
@@ -34,12 +34,12 @@ class DataView {
   bool has_example_weights() const { return !weight_.empty(); }
   void prefetch(ExampleId i) const { store_.prefetch(row_of(i)); }
 
-  // The rows of the view, also those without an example.
+  // The rows of the view, including those without an example.
   std::size_t row_count() const { return part_ ? part_->rows.size() : store_.rows(); }
   std::uint64_t nonzeros() const;
-  double nonzeros_per_row() const;  // in the mean
-  // Rows at places first, first + 1, ... of the view, at most so many: fewer where they have many non-zeros,
-  // none at the end. `scratch` is the slice's memory where rows have to be brought together.
+  double nonzeros_per_row() const;  // mean
+  // Rows first, first + 1, ... of the view, at most `most`: fewer if they have many non-zeros, none at the
+  // end. `scratch` holds the slice if its rows have to be copied.
   RowSlice slice(std::size_t first, std::size_t most, Csr& scratch) const;
 
   std::span<const double> class_weights() const { return class_weight_; }  // empty: all 1
@@ -66,7 +66,7 @@ class DataView {
   friend class RowSlice;
   friend class ContentArrays;
 
-  // The lists of a view that is a part.
+  // The lists of a view of some rows.
   struct Part {
     std::vector<RowId> rows;  // ascending
     std::vector<RowId> example_row;
@@ -83,7 +83,7 @@ class DataView {
     const std::uint64_t first = label_begin_[number_of(r)];
     return label_set_.subspan(first, label_begin_[number_of(r) + std::size_t{1}] - first);
   }
-  // The first example of that row or of a later one.
+  // The first example of this row or a later one.
   std::size_t first_example(RowId r) const;
   DataView with(std::shared_ptr<const Part> part) const;
 
@@ -94,12 +94,12 @@ class DataView {
   std::span<const std::uint64_t> label_begin_;
   std::span<const ClassId> label_set_;
   std::shared_ptr<const void> owner_;  // of the arrays above
-  std::shared_ptr<const Part> part_;   // null: all rows
+  std::shared_ptr<const Part> part_;   // null: the view has all rows
   std::size_t shared_bytes_ = 0;
-  bool several_examples_ = false;  // of a row, in the data set that this is a part of
+  bool several_examples_ = false;  // some row has several, in the whole data set
 };
 
-// Some rows of a view side by side. Row r of the slice is the view's row at place first() + r.
+// Consecutive rows of a view. Row r of the slice is the view's row at place first() + r.
 class RowSlice {
  public:
   std::size_t first() const { return first_; }
@@ -108,7 +108,7 @@ class RowSlice {
   RowId id(std::size_t r) const { return data_->row_at(first_ + r); }
   double weight(std::size_t r) const { return data_->weight_of_row(id(r)); }
   std::span<const ClassId> labels(std::size_t r) const { return data_->labels_of_row(id(r)); }
-  // The examples of row r, and the first of those of row r or a later one.
+  // The examples of row r, and the first example of row r or a later one.
   std::size_t first_example(std::size_t r) const { return data_->first_example(id(r)); }
   IdRange<ExampleId> examples(std::size_t r, std::size_t first_example) const {
     std::size_t end = first_example;
@@ -173,7 +173,7 @@ DataView DataView::examples_where(const Keep& keep) const {
   return with(std::move(part));
 }
 
-// What several views take together; rows that they share count once.
+// Memory of several views; rows they share count once.
 std::size_t bytes_of(std::span<const DataView* const> views);
 
 }  // namespace truemax

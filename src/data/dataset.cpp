@@ -6,7 +6,7 @@
 namespace truemax {
 namespace {
 
-// A whole number as its sign and its digits without leading zeros; not whole: no digits.
+// A whole number as sign and digits without leading zeros; no digits if not a whole number.
 struct WholeNumber {
   bool negative = false;
   std::string_view digits;
@@ -36,7 +36,7 @@ bool name_less(std::string_view a, std::string_view b) {
   if (x.negative != y.negative) return x.negative;
   const int order = compare_magnitude(x.digits, y.digits);
   if (order != 0) return (order < 0) != x.negative;
-  return a < b;  // one number written in two ways: still a strict order
+  return a < b;  // the same number in two forms: keep the order strict
 }
 
 ClassList::ClassList(std::vector<std::string> names, std::vector<double> counts) {

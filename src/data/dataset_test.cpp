@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(NameLess, OrdersNumbersByValueBeforeWords) {
+TEST(NameLess, SortsNumbersByValueBeforeWords) {
   const std::vector<std::string> sorted{
       "-100", "-20", "-3", "0",   "7",  "20", "100", "99999999999999999999999",
       "",     "-",   "-x", "1.5", "2x", "a",  "b"};
@@ -24,12 +24,12 @@ TEST(NameLess, OrdersNumbersByValueBeforeWords) {
       EXPECT_EQ(name_less(sorted[i], sorted[j]), i < j) << sorted[i] << " " << sorted[j];
 }
 
-TEST(NameLess, IsStrictForOneNumberInTwoForms) {
+TEST(NameLess, IsStrictForTwoFormsOfOneNumber) {
   EXPECT_NE(name_less("7", "007"), name_less("007", "7"));
   EXPECT_FALSE(name_less("7", "7"));
 }
 
-TEST(ClassList, IsOrderedByFallingCountThenName) {
+TEST(ClassList, IsSortedByCountThenName) {
   const ClassList classes({"10", "9", "x", "b"}, {2, 2, 5, 2});
   EXPECT_EQ(classes.name(0), "x");
   EXPECT_EQ(classes.name(1), "9");

@@ -23,15 +23,14 @@ void read_exactly(Input& input, char* to, std::size_t size, const char* format) 
                      kCheckFile);
 }
 
-// ---- idx: two zero bytes, the type, the number of dimensions, each dimension in four bytes, high byte
-// first.
+// ---- idx: two zero bytes, the type, the number of dimensions, each dimension as 4 bytes, big endian.
 
 DenseHeader read_idx_header(Input& input) {
   char magic[4];
   read_exactly(input, magic, sizeof magic, "idx");
   if (!looks_like_idx({magic, 4}))
     throw file_error(input.name(), 0, fmt::format("is not idx: it begins with {}", in_quotes({magic, 4})),
-                     "name an idx file, or the format by --format");
+                     "give an idx file, or the format with --format");
   DenseHeader header;
   switch (magic[2]) {
     case 0x08:
@@ -99,19 +98,19 @@ class NpyHeaderReader {
     read_exactly(input_, head, sizeof head, "npy");
     if (!looks_like_npy({head, 8}))
       throw file_error(input_.name(), 0, fmt::format("is not npy: it begins with {}", in_quotes({head, 6})),
-                       "name an npy file, or the format by --format");
+                       "give an npy file, or the format with --format");
     if (head[6] < 1 || head[6] > 3) fail(fmt::format("version {} is not known", static_cast<int>(head[6])));
     unsigned char bytes[4] = {0, 0, 0, 0};
     read_exactly(input_, reinterpret_cast<char*>(bytes), head[6] == 1 ? 2 : 4, "npy");
     const std::size_t length = bytes[0] | (static_cast<std::size_t>(bytes[1]) << 8) |
                                (static_cast<std::size_t>(bytes[2]) << 16) |
                                (static_cast<std::size_t>(bytes[3]) << 24);
-    if (length > kMostItemBytes) fail(fmt::format("a length of {} bytes", length));
+    if (length > kMostItemBytes) fail(fmt::format("its length of {} bytes is too large", length));
     dictionary_.resize(length);
     read_exactly(input_, dictionary_.data(), length, "npy");
   }
 
-  // What stands behind 'key':, without leading blanks.
+  // The text after 'key':, without leading blanks.
   std::string_view value_of(std::string_view key) const {
     for (const char quote : {'\'', '"'}) {
       const std::string pattern = fmt::format("{}{}{}", quote, key, quote);
@@ -201,8 +200,7 @@ void check_shape(const Input& input, const DenseHeader& header, Format format) {
   std::uint64_t bytes = header.item_bytes;
   for (const std::uint64_t size : header.shape) {
     if (size == 0)
-      throw file_error(input.name(), 0, fmt::format("shape {} holds nothing", shape),
-                       "name a file with data");
+      throw file_error(input.name(), 0, fmt::format("shape {} is empty", shape), "name a file with data");
     if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / size)
       throw file_error(input.name(), 0, fmt::format("shape {} is too large", shape), kCheckFile);
     bytes *= size;

@@ -36,7 +36,7 @@ class LabelReader {
   LabelReader(std::string name, const DenseHeader& header, const std::shared_ptr<MemoryBudget>& memory)
       : name_(std::move(name)), header_(header), charge_(memory), name_charge_(memory) {}
 
-  // Before `count` items are read: what their numbers and names may take.
+  // Charges the memory that `count` more labels and names may take.
   void make_room(std::size_t count) {
     grow(label_, count, charge_);
     const std::size_t most = header_.is_text() ? header_.item_bytes : 20;
@@ -86,7 +86,7 @@ class LabelReader {
     label_.push_back(names_.add(name));
   }
 
-  // Text is padded with NULs at its end.
+  // Text is padded with trailing NULs.
   std::size_t text_length(const char* item) const {
     std::size_t length = header_.item_bytes;
     while (length > 0 && item[length - 1] == '\0') --length;
@@ -139,7 +139,7 @@ Format format_of_labels(Input& input) {
   if (looks_like_idx({head, size})) return Format::idx;
   throw file_error(input.name(), 0,
                    fmt::format("is neither idx nor npy: it begins with {}", in_quotes({head, size})),
-                   "name the labels by --label-file");
+                   "give the labels with --label-file");
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ DenseLabels read_dense_labels(const std::string& path, const std::shared_ptr<Mem
   }
   char more = 0;
   if (input.read(&more, 1) > 0)
-    throw file_error(input.name(), 0, fmt::format("goes on after its {} labels", header.rows()),
+    throw file_error(input.name(), 0, fmt::format("has more data after its {} labels", header.rows()),
                      "check that the file is one array");
   return reader.take();
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kChunkItems = 32 << 10;
 
-// The items of an array one after the other, in the order of the file.
+// The items of an array in file order.
 class ItemReader {
  public:
   ItemReader(Input& input, const DenseHeader& header) : input_(input), header_(header) {
@@ -27,7 +27,7 @@ class ItemReader {
     left_ = header.rows() * header.columns();
   }
 
-  // The next items, at most `most`. Throws where the file ends before them, with the row it ends in.
+  // The next items, at most `most`. Throws, naming the row, if the file ends before them.
   std::span<const double> read(std::uint64_t most) {
     const std::uint64_t count = std::min<std::uint64_t>({most, left_, kChunkItems});
     const std::size_t got = input_.read(bytes_.data(), count * header_.item_bytes) / header_.item_bytes;
@@ -46,7 +46,7 @@ class ItemReader {
   void check_end() {
     char more = 0;
     if (input_.read(&more, 1) > 0)
-      throw file_error(input_.name(), 0, fmt::format("goes on after its {} rows", header_.rows()),
+      throw file_error(input_.name(), 0, fmt::format("has more data after its {} rows", header_.rows()),
                        "check that the file is one array");
   }
 
@@ -135,12 +135,12 @@ class DenseSource : public RowSource {
   ItemReader reader_;
   DenseLabels labels_;
   StreamOptions stream_;
-  std::uint64_t wanted_;           // columns below this
-  std::span<const double> ahead_;  // read, not given out
+  std::uint64_t wanted_;           // number of columns to keep
+  std::span<const double> ahead_;  // read but not yet delivered
   std::uint64_t row_ = 0;
 };
 
-// A column-major array has no row complete before its last column: all non-zeros are read, then transposed.
+// In a column-major array no row is complete before the last column: read all non-zeros, then transpose.
 RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLabels& labels,
                           const StreamOptions& stream) {
   struct Entry {
@@ -207,14 +207,14 @@ RawRows read_column_major(Input& input, const DenseHeader& header, const DenseLa
 
 void check_features(const Input& input, const DenseHeader& header) {
   if (header.is_text())
-    throw file_error(input.name(), 0, "holds text, not numbers",
-                     "name features of numbers; labels go to --label-file");
+    throw file_error(input.name(), 0, "contains text, not numbers",
+                     "give numeric features; labels go to --label-file");
   if (header.columns() >= kMostFeatures)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many features", header.shape_text()),
                      fmt::format("at most {} are possible", kMostFeatures));
   if (header.rows() > kMostRows)
     throw file_error(input.name(), 0, fmt::format("shape {} has too many rows", header.shape_text()),
-                     "cut the file into parts");
+                     "split the file into parts");
 }
 
 }  // namespace
@@ -231,7 +231,7 @@ std::unique_ptr<RowSource> open_dense(Input input, Format format, const StreamOp
       throw file_error(input.name(), 0,
                        fmt::format("has {} rows, but {} has {} labels", header.rows(), shown_path(label_path),
                                    labels.label.size()),
-                       "name the labels that belong to it by --label-file");
+                       "give the matching labels with --label-file");
   }
   if (header.column_major && header.columns() > 1)
     return give_out(read_column_major(input, header, labels, stream));

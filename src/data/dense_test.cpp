@@ -123,7 +123,8 @@ TEST_F(Dense, RefusesBadLabels) {
   EXPECT_THAT(label_error(npy<double>("<f8", "(1, 2)", {1, 1})), HasSubstr(": labels of shape (1, 2)"));
   EXPECT_THAT(label_error(npy<double>("<f8", "(2,)", {1})),
               HasSubstr(": ends after 1 of its 2 labels (truncated)"));
-  EXPECT_THAT(label_error(npy<double>("<f8", "(2,)", {1, 2, 3})), HasSubstr(": goes on after its 2 labels"));
+  EXPECT_THAT(label_error(npy<double>("<f8", "(2,)", {1, 2, 3})),
+              HasSubstr(": has more data after its 2 labels"));
   EXPECT_THAT(label_error(npy_header("|S2", "(2,)") + std::string("a\0\0\0", 4)),
               HasSubstr(": row 2: empty label"));
   EXPECT_THAT(label_error(npy_header("|S2", "(2,)") + "a\x1b"
@@ -134,10 +135,10 @@ TEST_F(Dense, RefusesBadLabels) {
               labels(npy<double>("<f8", "(3,)", {1, 2, 3}));
             }),
             folder_.path("X.npy") + ": has 2 rows, but " + folder_.path("y.npy") +
-                " has 3 labels; name the labels that belong to it by --label-file");
+                " has 3 labels; give the matching labels with --label-file");
 }
 
-TEST_F(Dense, RefusesBadValuesWithRowAndColumn) {
+TEST_F(Dense, BadValuesAreReportedWithRowAndColumn) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(error(npy<float>("<f4", "(2, 2)", {1, 0, 0, infinity})),
             ": row 2, column 2: value inf is not finite; save finite numbers");
@@ -150,13 +151,14 @@ TEST_F(Dense, RefusesBadValuesWithRowAndColumn) {
 TEST_F(Dense, RefusesBadHeaders) {
   EXPECT_THAT(error(npy<float>("<f4", "(2, 2)", {1, 2, 3})),
               HasSubstr(": ends after 3 of the 4 numbers of its shape (2, 2) (truncated)"));
-  EXPECT_THAT(error(npy<float>("<f4", "(2, 2)", {1, 2, 3, 4, 5})), HasSubstr(": goes on after its 2 rows"));
+  EXPECT_THAT(error(npy<float>("<f4", "(2, 2)", {1, 2, 3, 4, 5})),
+              HasSubstr(": has more data after its 2 rows"));
   EXPECT_THAT(error(npy<float>("<f4", "()", {1})), HasSubstr(": a single number"));
-  EXPECT_THAT(error(npy<float>("<f4", "(0, 5)", {1})), HasSubstr(": shape (0, 5) holds nothing"));
+  EXPECT_THAT(error(npy<float>("<f4", "(0, 5)", {1})), HasSubstr(": shape (0, 5) is empty"));
   EXPECT_THAT(error(npy<float>("<f2", "(2,)", {1})), HasSubstr("item type '<f2' is not a number"));
   EXPECT_THAT(error(npy<float>("<c8", "(2,)", {1})), HasSubstr("item type '<c8' is not a number"));
   EXPECT_THAT(error(npy<float>("O", "(2,)", {1})), HasSubstr("item type 'O' is not known"));
-  EXPECT_THAT(error(npy_header("|S4", "(2,)") + "aaaabbbb"), HasSubstr(": holds text, not numbers"));
+  EXPECT_THAT(error(npy_header("|S4", "(2,)") + "aaaabbbb"), HasSubstr(": contains text, not numbers"));
   EXPECT_THAT(error(npy<float>("<f4", "(2, 1, 1)", {1, 1}, true)),
               HasSubstr("shape (2, 1, 1) has 3 dimensions"));
   EXPECT_THAT(error(npy<float>("<f4", "(2, 1, 1)", {1, 1})), HasSubstr("save an array of shape (N, D)"));
@@ -166,11 +168,11 @@ TEST_F(Dense, RefusesBadHeaders) {
   EXPECT_THAT(error("\x93NUMPY\x09"), HasSubstr("ends inside its npy header"));
   EXPECT_THAT(error(npy_header("<f4", "(2,)", false, '\4')), HasSubstr("version 4 is not known"));
   EXPECT_THAT(error(std::string("\x93NUMPY\x02\0\xff\xff\xff\x7f", 12)),
-              HasSubstr("a length of 2147483647 bytes"));
+              HasSubstr("its length of 2147483647 bytes is too large"));
 }
 
-// A header may claim what it likes: memory follows the bytes that are there.
-TEST_F(Dense, RefusesHostileShapesWithoutAllocatingThem) {
+// A header may claim any size: memory follows the bytes that are there.
+TEST_F(Dense, RefusesHostileShapesWithoutAllocating) {
   EXPECT_THAT(error(npy<float>("<f4", "(4294967296, 4294967296)", {1})), HasSubstr("is too large"));
   EXPECT_THAT(error(npy<float>("<f4", "(99999999999999999999999,)", {1})), HasSubstr("is not whole numbers"));
   EXPECT_THAT(error(npy<float>("<f4", "(2, 5000000000)", {1})), HasSubstr("too many features"));
@@ -204,7 +206,7 @@ TEST_F(Dense, IdxOfEveryType) {
     for (const T item : {T(1), T(0), T(0), T(9)}) bytes += bytes_of(item, true);
     EXPECT_EQ(shown(read_all(folder_.write("b-images-idx3-ubyte", bytes))), "5|0:1\n3|1:9\n") << int{type};
     const std::string packed = folder_.write("b-images-idx3-ubyte.gz", gzip(bytes));
-    EXPECT_EQ(shown(read_all(packed)), "5|0:1\n3|1:9\n") << "labels may be unpacked beside packed images";
+    EXPECT_EQ(shown(read_all(packed)), "5|0:1\n3|1:9\n") << "uncompressed labels beside compressed images";
     EXPECT_THAT(
         error_of([&] { read_all(folder_.write("b-images-idx3-ubyte", bytes.substr(0, bytes.size() - 1))); }),
         HasSubstr("ends after 3 of the 4 numbers of its shape (2, 1, 2) (truncated)"));
@@ -221,11 +223,11 @@ TEST_F(Dense, IdxOfEveryType) {
               HasSubstr("is not npy: it begins with '1 1:1 '"));
 }
 
-TEST_F(Dense, FindsLabelsByOptionByCommaOrByName) {
+TEST_F(Dense, FindsTheLabelFile) {
   const std::string features = npy<std::uint8_t>("|u1", "(2, 1)", {1, 1});
   const std::string alone = folder_.write("alone.npy", features);
   EXPECT_EQ(error_of([&] { read_all(alone); }),
-            alone + ": found no label file beside it; name the labels by --label-file");
+            alone + ": found no label file beside it; give the labels with --label-file");
   ReadOptions options;
   options.label_file = folder_.path("y.npy");
   EXPECT_EQ(shown(read_all(alone, options)), "7|0:1\n-1|0:1\n");
@@ -234,7 +236,7 @@ TEST_F(Dense, FindsLabelsByOptionByCommaOrByName) {
   StreamOptions predict;
   predict.labels_required = false;
   EXPECT_EQ(shown(read_all(alone, {}, predict)), "|0:1\n|0:1\n");
-  // What is not required is taken only where it is named: the neighbour may be of other rows.
+  // Optional labels are read only if named: the file beside the features may belong to other rows.
   const std::string with_neighbour = folder_.write("X.npy", npy<std::uint8_t>("|u1", "(3, 1)", {1, 1, 1}));
   EXPECT_EQ(shown(read_all(with_neighbour, {}, predict)), "|0:1\n|0:1\n|0:1\n");
   EXPECT_THAT(error_of([&] { read_all(with_neighbour, options, predict); }), HasSubstr("has 2 labels"));
@@ -260,7 +262,7 @@ TEST(FindLabelFile, KnowsTheUsualNames) {
   EXPECT_FALSE(found("X.npy", "z.npy"));
 }
 
-TEST_F(Dense, InBatchesGivesTheSameRows) {
+TEST_F(Dense, BatchesGiveTheSameRows) {
   for (const bool fortran : {false, true}) {
     std::vector<double> items;
     for (int i = 0; i < 100 * 7; ++i) items.push_back(i % 3 == 0 ? i : 0);

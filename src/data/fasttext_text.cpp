@@ -17,13 +17,13 @@ bool is_space(char c) {
 class FasttextParser {
  public:
   explicit FasttextParser(Piece& piece) : piece_(piece), p_(piece.text.data()), end_(p_ + piece.text.size()) {
-    const std::size_t words = piece.most_features(2, is_space);  // a word takes two bytes at least
+    const std::size_t words = piece.most_features(2, is_space);  // a word takes at least two bytes
     index_ = piece.index.reserve(words);
     value_ = piece.value.reserve(words);
     if (piece.text.find('\0') != std::string_view::npos) check_binary_ = true;
   }
 
-  // Every line is a row, an empty one too, so that predictions stand line by line beside the text.
+  // Every line is a row, even an empty one, so that predictions match the text line by line.
   void run() {
     piece_.lines.push_back({0, 0});
     while (p_ < end_) {
@@ -43,7 +43,7 @@ class FasttextParser {
       const std::string_view token(from, static_cast<std::size_t>(p_ - from));
       if (check_binary_ && token.find('\0') != std::string_view::npos)
         throw PieceError{piece_.line_count, "looks like a binary file",
-                         "name a text file, or its format by --format"};
+                         "give a text file, or its format with --format"};
       if (token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
         add_label(token.substr(kLabelPrefix.size()));
       else

@@ -16,7 +16,7 @@ std::unique_ptr<RowSource> dense(Input input, const OpenRequest& r) {
   return open_dense(std::move(input), r.format, r.stream, r.find_labels);
 }
 
-// Ordered as they are recognised: those that are sure of themselves first.
+// In the order of detection: formats with unmistakable marks first.
 constexpr std::array<FormatInfo, 6> kFormats{{
     {Format::npy, "npy", "NumPy array of features, labels in a file beside it", false, FileHead::is_npy,
      dense},

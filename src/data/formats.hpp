@@ -1,4 +1,4 @@
-// The table of data formats: a new format is a line here, with how it is recognised and how it is opened.
+// The table of data formats. A new format is one entry: how it is recognised and how it is opened.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,13 @@
 
 namespace truemax {
 
-// What a source is opened with, beside its file.
+// What is needed to open a source, apart from its file.
 struct OpenRequest {
   Format format;
   const StreamOptions& stream;
   std::vector<std::string>& notes;
-  // The path of the labels, empty for rows without; called once the features are known to be good.
+  // Returns the path of the labels, empty for rows without labels; called once the features are known to be
+  // good.
   const std::function<std::string()>& find_labels;
 };
 
@@ -28,8 +29,8 @@ struct FormatInfo {
   Format format;
   const char* name;
   const char* description;  // one line
-  bool is_text;             // rows hold their labels themselves; can be written by generate
-  // Whether a file that begins so has this format; asked in the order of the table, the first yes counts.
+  bool is_text;             // rows contain their labels; can be written by generate
+  // Whether a file with this head has this format; asked in table order, the first match wins.
   bool (*recognises)(const FileHead& head);
   std::unique_ptr<RowSource> (*open)(Input input, const OpenRequest& request);
 };

@@ -1,5 +1,5 @@
-// Files with bytes changed at random: each is read or refused with a UserError, the same for every window,
-// and what is read keeps the promises of RawRows.
+// Files with random byte changes: each is read or refused with a UserError, the same for every window size,
+// and the rows read satisfy the invariants of RawRows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ void expect_promises(const RawRows& raw) {
   for (const std::uint32_t label : raw.label) ASSERT_LT(label, raw.label_names.size());
 }
 
-// The rows, or the message where there are none.
+// The rows, or the error message.
 std::string outcome(const std::string& path, std::size_t window) {
   StreamOptions stream;
   stream.window = window;

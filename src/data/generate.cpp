@@ -25,10 +25,10 @@ namespace truemax {
 namespace {
 
 constexpr std::uint64_t kChunkRows = 4096;
-constexpr double kBackgroundSkew = 1.0;  // of the common features, as words have it
+constexpr double kBackgroundSkew = 1.0;  // of the common features: that of words in text
 constexpr std::uint64_t kValueSteps = 10000;
 
-// Numbers that different uses draw from one stream never meet: each use has its own epoch.
+// Each use has its own epoch, so that no two draw the same numbers of a stream.
 enum Use : std::uint32_t { kTrain = 0, kTest = 1, kPrototype = 2, kShuffle = 3 };
 
 struct Entry {
@@ -36,7 +36,7 @@ struct Entry {
   std::uint32_t value;  // in steps of 1 / kValueSteps, 1 to kValueSteps; fastText: a count
 };
 
-// A set of features of one row, in open addressing.
+// The set of features of one row, with open addressing.
 class FeatureSet {
  public:
   void begin_row(std::size_t most) {
@@ -60,7 +60,7 @@ class FeatureSet {
   std::vector<std::uint32_t> slots_;
 };
 
-// The text of rows in one format.
+// Formats rows as text.
 class RowWriter {
  public:
   explicit RowWriter(Format format) : format_(format) {}
@@ -133,7 +133,7 @@ class Generator {
     std::uint32_t word = 0;
     const std::uint64_t length = row_length(row_bits_.at(i, word++).first);
     seen.begin_row(length);
-    // A feature drawn before is drawn anew; where nearly all are taken, that would go on for ever.
+    // A duplicate is drawn again, unless nearly all features are taken, where that would take forever.
     const std::uint64_t tries = 8 * length + 8;
     for (std::uint64_t t = 0; t < tries && row.size() < length; ++t) {
       const auto kind = row_bits_.at(i, word++), which = row_bits_.at(i, word++);
@@ -166,7 +166,7 @@ class Generator {
     return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(length), 1, options_.features);
   }
 
-  // One of the class's own features: a list that is never stored, each entry a pure function of its place.
+  // One of the class's own features: the list is never stored, each entry is a pure function of its place.
   std::uint32_t prototype(std::uint32_t label, std::uint64_t bits) const {
     const auto place = static_cast<std::uint32_t>(uniform_below(bits, prototypes_));
     return static_cast<std::uint32_t>(
@@ -183,7 +183,7 @@ class Generator {
   CounterRandom label_bits_, row_bits_, prototype_bits_;
   ZipfTable class_draw_, background_draw_;
   std::uint64_t prototypes_;
-  std::vector<std::uint32_t> first_of_;  // the class that has its sure row here, or kNone
+  std::vector<std::uint32_t> first_of_;  // the class whose guaranteed row this is, or kNone
 };
 
 void check(const GenerateOptions& options) {
@@ -195,14 +195,14 @@ void check(const GenerateOptions& options) {
   if (options.nonzeros > static_cast<double>(options.features))
     throw UserError(fmt::format("--nonzeros {}: more than the {} features of --features; give fewer",
                                 options.nonzeros, options.features));
-  // The tables that classes and features are drawn from take 12 bytes a cell, those of the larger as much
-  // again while they are made; a class has its sure row in 4 bytes a row.
+  // The tables for drawing classes and features take 12 bytes per cell, and the larger one as much again
+  // while it is built; guaranteed rows of classes take 4 bytes per row.
   const std::uint64_t needed =
       12 * (options.features + options.classes + std::max(options.features, options.classes)) +
       (options.rows >= options.classes ? 4 * options.rows : 0);
   if (const std::uint64_t there = available_memory(); needed > there)
     throw UserError(fmt::format(
-        "the tables for {} features, {} classes and {} rows take {} of memory and {} are there; give fewer "
+        "the tables for {} features, {} classes and {} rows need {} of memory, {} available; give fewer "
         "--features, --classes or --rows",
         options.features, options.classes, options.rows, size_text(needed), size_text(there)));
 }
@@ -284,7 +284,7 @@ GenerateSummary write_rows(const Generator& generator, const GenerateOptions& op
   return summary;
 }
 
-// What "-", a pipe or a device is given: written as it comes.
+// Writes directly to "-", a pipe or a device.
 GenerateSummary write_stream(const Generator& generator, const GenerateOptions& options, std::size_t threads,
                              const std::string& path, const std::atomic<bool>* stop) {
   const bool to_stdout = path == "-";

@@ -1,4 +1,5 @@
-// Made-up data: rows of a Zipf-distributed class, with features partly of the class's own and partly common.
+// Synthetic data: rows of a Zipf-distributed class, with features partly of the class's own and partly
+// common.
 #pragma once
 
 #include <atomic>
@@ -15,9 +16,9 @@ struct GenerateOptions {
   std::uint64_t rows = 10000;
   std::uint64_t features = 1000;
   std::uint64_t classes = 100;
-  double nonzeros = 20;       // mean features of a row
+  double nonzeros = 20;       // mean number of features per row
   double skew = 1.0;          // class c is drawn in proportion to (c + 1)^-skew
-  double separability = 0.7;  // share of a row's features that come from its class's own
+  double separability = 0.7;  // share of a row's features that are its class's own
   std::uint64_t seed = 1;
   std::uint64_t test_rows = 0;
   Format format = Format::xmlrepository;  // a text format
@@ -29,20 +30,19 @@ enum class Part { train, test };
 
 struct GenerateSummary {
   std::uint64_t rows = 0, nonzeros = 0, bytes = 0;
-  std::uint64_t classes = 0;  // different labels in these rows
+  std::uint64_t classes = 0;  // number of distinct labels in these rows
   bool stopped = false;       // by the flag
 };
 
 // Writes the rows of a part to `sink`, piece by piece in order. Row i is a pure function of the options and
-// i, so the bytes depend on neither `threads` nor the run. In the training part every class stands at least
-// once where there are rows enough; test rows are drawn from the same classes and features. Throws UserError
-// where the options cannot be met.
+// i, so the bytes do not depend on `threads`. In the training part every class occurs at least once if there
+// are enough rows; test rows use the same classes and features. Throws UserError if the options cannot be
+// met.
 GenerateSummary generate_rows(const GenerateOptions& options, Part part, std::size_t threads,
                               const std::function<void(std::string_view)>& sink);
 
-// The same into a file, or to standard output for "-". `begin`, where there is one, is called when the first
-// byte is about to be written; the flag that it returns stops the writing. A file appears whole or not at
-// all.
+// The same into a file, or to standard output for "-". `begin`, if given, is called just before the first
+// byte is written; the flag it returns stops the writing. A file appears whole or not at all.
 using BeginWriting = std::function<const std::atomic<bool>*()>;
 GenerateSummary generate_file(const GenerateOptions& options, Part part, std::size_t threads,
                               const std::string& path, const BeginWriting& begin = {});

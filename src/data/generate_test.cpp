@@ -29,7 +29,7 @@ std::string text_of(const GenerateOptions& options, Part part, std::size_t threa
 
 class EveryTextFormat : public ::testing::TestWithParam<Format> {};
 
-TEST_P(EveryTextFormat, MakesARoundTrip) {
+TEST_P(EveryTextFormat, RoundTrips) {
   const TempFolder folder;
   GenerateOptions options;
   options.rows = 2000;
@@ -49,7 +49,7 @@ TEST_P(EveryTextFormat, MakesARoundTrip) {
   for (const float v : raw.rows.value)
     ASSERT_TRUE(v > 0 && v <= (GetParam() == Format::fasttext ? 3.0F : 1.0F));
 
-  // What was written is what is read: writing the rows again in another format changes nothing.
+  // Reading back and writing again in another format changes nothing.
   if (GetParam() == Format::fasttext) return;
   GenerateOptions same = options;
   same.format = Format::xmlrepository;
@@ -57,7 +57,7 @@ TEST_P(EveryTextFormat, MakesARoundTrip) {
   EXPECT_EQ(shown(raw), shown(read_all(folder.path("same.txt"))));
 }
 
-TEST_P(EveryTextFormat, TrainAndTestPartsFitTogether) {
+TEST_P(EveryTextFormat, TrainAndTestPartsMatch) {
   const TempFolder folder;
   GenerateOptions options;
   options.rows = 3000;
@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, EveryTextFormat,
                                            Format::fasttext),
                          [](const auto& tested) { return std::string(format_name(tested.param)); });
 
-TEST(Generate, TheSameSeedGivesTheSameBytesForAnyNumberOfThreads) {
+TEST(Generate, IsDeterministicForAnyThreadCount) {
   GenerateOptions options;
   options.rows = 20000;
   const std::string once = text_of(options, Part::train, 1);
@@ -86,7 +86,7 @@ TEST(Generate, TheSameSeedGivesTheSameBytesForAnyNumberOfThreads) {
   EXPECT_NE(once, text_of(options, Part::train, 1));
 }
 
-TEST(Generate, EveryClassStandsOnceWhereRowsAreJustEnough) {
+TEST(Generate, EveryClassOccursWithAsManyRowsAsClasses) {
   GenerateOptions options;
   options.rows = options.classes = 500;
   const GenerateSummary summary = generate_rows(options, Part::train, 1, [](std::string_view) {});
@@ -101,7 +101,7 @@ TEST(Generate, MeetsTheMeanNumberOfFeatures) {
     options.nonzeros = nonzeros;
     const GenerateSummary summary = generate_rows(options, Part::train, 2, [](std::string_view) {});
     const double mean = static_cast<double>(summary.nonzeros) / static_cast<double>(summary.rows);
-    // The length of a row is uniform, its deviation below 0.3 * nonzeros + 1: five deviations of the mean.
+    // A row's length is uniform with deviation below 0.3 * nonzeros + 1: allow five deviations of the mean.
     const double tolerance = 5 * (0.3 * nonzeros + 1) / 100;
     EXPECT_NEAR(mean, nonzeros == 1.0 ? 1.25 : nonzeros, tolerance + 0.25) << nonzeros;
   }
@@ -110,7 +110,7 @@ TEST(Generate, MeetsTheMeanNumberOfFeatures) {
   EXPECT_GT(generate_rows(options, Part::train, 1, [](std::string_view) {}).nonzeros, options.rows * 4);
 }
 
-TEST(Generate, RefusesWhatCannotBe) {
+TEST(Generate, RefusesImpossibleRequests) {
   GenerateOptions options;
   options.format = Format::npy;
   EXPECT_THAT(error_of([&] { text_of(options, Part::train); }), HasSubstr("only text can be generated"));
@@ -122,7 +122,7 @@ TEST(Generate, RefusesWhatCannotBe) {
               HasSubstr("/no/such/folder/f: there is no folder /no/such/folder"));
 }
 
-TEST(Generate, AnOlderFileStaysWhereNothingComesOfIt) {
+TEST(Generate, FailureKeepsTheOldFile) {
   const TempFolder folder;
   const std::string path = folder.write("f", "older");
   const auto content = [&] {
@@ -140,12 +140,12 @@ TEST(Generate, AnOlderFileStaysWhereNothingComesOfIt) {
   EXPECT_TRUE(generate_file({}, Part::train, 1, path, [&] { return &stop; }).stopped);
   EXPECT_EQ(content(), "older");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path("")), {}), 1)
-      << "nothing beside it";
+      << "no leftover files";
 }
 
-// Chi-square with n - 1 degrees of freedom lies below n + 6 sqrt(2 n) but for one time in about 10^7 (fixed
-// seed: the test gives the same answer each time).
-TEST(ZipfTable, DrawsByItsLaw) {
+// Chi-square with n - 1 degrees of freedom exceeds n + 6 sqrt(2 n) about once in 10^7 (the seed is fixed, so
+// the test is deterministic).
+TEST(ZipfTable, FollowsTheZipfLaw) {
   for (const double skew : {0.0, 0.7, 1.0, 2.0}) {
     constexpr std::uint64_t kNumbers = 50, kDraws = 400000;
     const ZipfTable table(kNumbers, skew);

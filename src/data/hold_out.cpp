@@ -13,8 +13,8 @@
 namespace truemax {
 namespace {
 
-// The rows with the smallest random numbers: exactly so many, and a row's number does not depend on the
-// share, so that a larger share holds out the rows of a smaller one too.
+// Takes the rows with the smallest random numbers: the count is exact, and since a row's number does not
+// depend on the share, a larger share includes the rows of a smaller one.
 std::vector<bool> choose(std::size_t rows, std::size_t count, std::uint64_t seed,
                          Stream stream = Stream::hold_out) {
   const CounterRandom random(seed, stream, 0);

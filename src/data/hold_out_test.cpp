@@ -16,7 +16,7 @@
 namespace truemax {
 namespace {
 
-// Row r has the feature r: every row is known by its features.
+// Row r has the feature r, which identifies it.
 Dataset many_rows(std::size_t rows, LabelRule labels, bool weights) {
   const TempFolder folder;
   std::string text = std::to_string(rows) + " " + std::to_string(rows) + " 9\n", weight;
@@ -49,7 +49,7 @@ std::vector<Row> rows_of(const DataView& data) {
   return all;
 }
 
-// The examples in their order, which the visits of a run follow: feature of the row, label, weight.
+// The examples in the order in which training visits them: feature of the row, label, weight.
 using Example = std::tuple<FeatureId, ClassId, double>;
 
 std::vector<Example> examples_of(const DataView& data) {
@@ -66,8 +66,8 @@ std::multiset<T> in_any_order(std::vector<T> all, const std::vector<T>& more = {
   return set;
 }
 
-// What a view shows of its rows, by way of its slices and of its examples, is what a copy of them shows.
-TEST(DataView, OfSomeRowsIsWhatACopyOfThemIs) {
+// Slices and examples of a view equal those of a copy of its rows.
+TEST(DataView, SubsetMatchesACopy) {
   for (const LabelRule labels : {LabelRule::first, LabelRule::all})
     for (const bool weights : {false, true}) {
       const DataView data = many_rows(300, labels, weights);
@@ -89,7 +89,7 @@ TEST(DataView, OfSomeRowsIsWhatACopyOfThemIs) {
     }
 }
 
-TEST(DataView, KeepsTheRowsOfADataSetThatIsGone) {
+TEST(DataView, OutlivesItsDataset) {
   DataView part;
   {
     const DataView data = many_rows(40, LabelRule::all, true);
@@ -99,7 +99,7 @@ TEST(DataView, KeepsTheRowsOfADataSetThatIsGone) {
   EXPECT_GE(examples_of(part).size(), 10U);
 }
 
-TEST(DataView, CountsRowsThatViewsShareOnce) {
+TEST(DataView, CountsSharedRowsOnce) {
   const DataView data = many_rows(300, LabelRule::first, false);
   const RowSplit split = set_aside(data, 0.2, 3);
   const DataView* const both[] = {&split.rest, &split.valid};
@@ -108,7 +108,7 @@ TEST(DataView, CountsRowsThatViewsShareOnce) {
   EXPECT_EQ(split.valid.own_bytes(), 60 * 3 * sizeof(std::uint32_t));
 }
 
-TEST(HoldOut, EveryExampleIsOnOneSideAndARowsExamplesStayTogether) {
+TEST(HoldOut, PartitionsExamplesByRow) {
   for (const LabelRule labels : {LabelRule::first, LabelRule::all})
     for (const bool weights : {false, true}) {
       const DataView data = many_rows(200, labels, weights);
@@ -126,7 +126,7 @@ TEST(HoldOut, EveryExampleIsOnOneSideAndARowsExamplesStayTogether) {
     }
 }
 
-TEST(HoldOut, KeepsTheExamplesWhoseLabelsTheOthersHave) {
+TEST(HoldOut, KeepsOnlyExamplesWithKnownLabels) {
   for (const LabelRule labels : {LabelRule::first, LabelRule::all}) {
     const DataView data = many_rows(50, labels, true);
     const DataView few = sample_part(data, 3, 1), part = sample_part(data, 30, 2);
@@ -145,7 +145,7 @@ TEST(HoldOut, KeepsTheExamplesWhoseLabelsTheOthersHave) {
   }
 }
 
-TEST(HoldOut, IsTheSameForASeedAndAnotherForAnother) {
+TEST(HoldOut, IsDeterministicForASeed) {
   const auto held = [](std::uint64_t seed, double share) {
     const DataView data = many_rows(100, LabelRule::first, false);
     std::set<FeatureId> rows;
@@ -158,9 +158,9 @@ TEST(HoldOut, IsTheSameForASeedAndAnotherForAnother) {
   EXPECT_TRUE(std::includes(many.begin(), many.end(), few.begin(), few.end()));
 }
 
-// Every row is held out about as often as any other: 3,000 seeds of probability 0.2, five standard
-// deviations, 50 rows: a false alarm in 35,000 such tests.
-TEST(HoldOut, HoldsEveryRowOutEquallyOften) {
+// Every row is held out about equally often: 3,000 seeds of probability 0.2, five standard deviations, 50
+// rows: a false alarm in 35,000 such tests.
+TEST(HoldOut, HoldsOutEveryRowEquallyOften) {
   std::map<FeatureId, int> times;
   const DataView all = many_rows(50, LabelRule::first, false);
   for (std::uint64_t seed = 0; seed < 3000; ++seed)
@@ -169,7 +169,7 @@ TEST(HoldOut, HoldsEveryRowOutEquallyOften) {
   for (const auto& [row, count] : times) EXPECT_NEAR(count, 600, 5 * 21.9) << row;
 }
 
-TEST(HoldOut, RefusesToLeaveOneSideEmpty) {
+TEST(HoldOut, RefusesAnEmptySide) {
   const DataView data = many_rows(20, LabelRule::first, false);
   EXPECT_NE(error_of([&] { set_aside(data, 0.02, 1); })
                 .find("--valid-share 0.02: of 20 rows this leaves none to"

@@ -66,7 +66,7 @@ class FileSource : public ByteSource {
   bool ready() override {
     if (!waits_) return true;
     pollfd state{descriptor_, POLLIN, 0};
-    return ::poll(&state, 1, 0) != 0;  // also at the end, and where reading is going to fail
+    return ::poll(&state, 1, 0) != 0;  // also true at the end, and if the read is going to fail
   }
   double progress() const override {
     return size_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(size_)) : 0.0;
@@ -76,18 +76,18 @@ class FileSource : public ByteSource {
   [[noreturn]] void refuse_to_open(int error) const {
     if (error == ENOENT || error == ENOTDIR) throw file_error(name_, 0, "no such file", "check the path");
     if (error == EACCES || error == EPERM)
-      throw file_error(name_, 0, "no permission to read it", "check the rights of the file");
+      throw file_error(name_, 0, "no permission to read it", "check the permissions of the file");
     throw file_error(name_, 0, fmt::format("cannot be opened ({})", std::strerror(error)), "check the path");
   }
 
   std::string name_;
   int descriptor_ = -1;
   bool owned_ = false;
-  bool waits_ = false;  // a pipe, a terminal: bytes come when they come
+  bool waits_ = false;  // a pipe or a terminal
   std::int64_t size_ = 0, done_ = 0;
 };
 
-// Packed bytes and the place reached in them; shared by both decompressors.
+// Compressed bytes and the current position; shared by both decompressors.
 class PackedBytes {
  public:
   PackedBytes(std::unique_ptr<ByteSource> from, std::string_view already_read)
@@ -122,7 +122,7 @@ class GzipSource : public ByteSource {
   GzipSource(std::string name, std::unique_ptr<ByteSource> from, std::string_view already_read,
              std::shared_ptr<MemoryBudget> memory)
       : name_(std::move(name)), packed_(std::move(from), already_read), charge_(std::move(memory)) {
-    charge_.set(kPackedBytes + (64 << 10));  // with zlib's window and tables
+    charge_.set(kPackedBytes + (64 << 10));  // including zlib's window and tables
     // 16 + 15: a gzip header, the largest window.
     if (inflateInit2(&stream_, 16 + 15) != Z_OK) throw std::bad_alloc();
   }
@@ -158,7 +158,7 @@ class GzipSource : public ByteSource {
   double progress() const override { return packed_.progress(); }
 
  private:
-  // Between members: the next one begins, or zero bytes pad the file (as tape archives leave them).
+  // Between members: the next one begins, or the file is padded with zero bytes (as tape archives are).
   bool begin_member() {
     if (*packed_.data() == '\0' && !first_member_) {
       packed_.skip(1);
@@ -205,15 +205,15 @@ class ZstdSource : public ByteSource {
           window_log_ < kLongestWindow)
         throw file_error(
             name_, 0,
-            fmt::format("unpacking it takes a window of more than {}, and {} is left to read with",
+            fmt::format("decompressing it needs a window of more than {}, but {} of memory is left",
                         size_text(std::uint64_t{1} << window_log_), size_text(memory_->left())),
-            "pack it without --long or --ultra, or raise --memory-limit");
+            "compress it without --long or --ultra, or raise --memory-limit");
       if (ZSTD_isError(status) != 0)
         throw file_error(name_, 0, fmt::format("corrupt zstd data ({})", ZSTD_getErrorName(status)),
                          kFetchAgain);
       packed_.skip(in.pos);
       if (!inside_) charge_.set(kPackedBytes + ZSTD_sizeof_DStream(stream_));
-      inside_ = status != 0;  // 0: a frame is complete and given out
+      inside_ = status != 0;  // 0: a frame is complete and fully delivered
       if (out.pos > 0) return out.pos;
       if (!more && inside_)
         throw file_error(name_, 0, "ends in the middle of its zstd data (truncated or damaged)", kFetchAgain);
@@ -223,9 +223,9 @@ class ZstdSource : public ByteSource {
   double progress() const override { return packed_.progress(); }
 
  private:
-  static constexpr int kLongestWindow = 31;  // the most that zstd --long packs with
+  static constexpr int kLongestWindow = 31;  // the largest window of zstd --long
 
-  // Before a frame: its header may ask for no larger window than there is memory.
+  // Before a frame: refuses a window larger than the memory left.
   void allow_window() {
     constexpr int kShortestWindow = 10;
     window_log_ = kLongestWindow;
@@ -255,7 +255,7 @@ bool is_zstd(std::string_view head) {
   return frame || skippable;
 }
 
-// Whether a packed file may begin with these bytes.
+// Whether a compressed file can begin with these bytes.
 bool may_be_packed(std::string_view head) {
   if (head.empty() || (head.size() == 1 && head[0] == '\x1f')) return true;
   const auto begins = [&](std::string_view magic) {
@@ -271,7 +271,8 @@ Input::Input(const std::string& path, std::shared_ptr<MemoryBudget> memory) : na
   auto file = std::make_unique<FileSource>(path);
   char head[4];
   std::size_t size = 0;
-  // No further than packed files begin alike: who types a short line must not have to type another.
+  // Stops at the first byte that rules out compression: a user who types a short line must not be asked for
+  // more.
   while (size < sizeof head && may_be_packed({head, size})) {
     const std::size_t got = file->read(head + size, sizeof head - size);
     if (got == 0) break;

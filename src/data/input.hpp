@@ -1,4 +1,4 @@
-// Bytes from a file or standard input, unpacked where they are gzip or zstd.
+// Bytes from a file or standard input, decompressed if gzip or zstd.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace truemax {
 
-// Where bytes come from: a file, or a decompressor over one.
+// A source of bytes: a file, or a decompressor over one.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // At least one byte, at most `size`; 0 only at the end. Throws UserError.
+  // Reads 1 to `size` bytes; returns 0 only at the end. Throws UserError.
   virtual std::size_t read(char* to, std::size_t size) = 0;
-  // False where read() would have to wait for who writes a pipe or types.
+  // False if read() would block on a pipe or a terminal.
   virtual bool ready() = 0;
-  // The share of the file that was read; 0 where its size is not known.
+  // The share of the file that was read; 0 if its size is unknown.
   virtual double progress() const = 0;
 };
 
 class Input {
  public:
-  // `path` or "-" for standard input. Throws UserError where it cannot be opened or holds nothing, or where
-  // unpacking it takes more than is left of the budget.
+  // `path` or "-" for standard input. Throws UserError if it cannot be opened or is empty, or if
+  // decompressing it would exceed the budget.
   explicit Input(const std::string& path, std::shared_ptr<MemoryBudget> memory = nullptr);
   ~Input();
   Input(Input&&) noexcept;
@@ -33,27 +33,27 @@ class Input {
 
   // Reads until `size` bytes are there or the input ends; returns their number.
   std::size_t read(char* to, std::size_t size);
-  // What there is, at least one byte; 0 only at the end.
+  // Reads what is available, at least one byte; 0 only at the end.
   std::size_t read_some(char* to, std::size_t size);
-  // False where read_some() would have to wait.
+  // False if read_some() would block.
   bool ready() { return front_used_ < front_.size() || source_->ready(); }
-  // Puts bytes back in front of those still to be read.
+  // Puts bytes back, to be read next.
   void unread(std::string_view bytes);
-  // The share of the file that was read, packed or not; 0 where its size is not known.
+  // The share of the file that was read, compressed or not; 0 if its size is unknown.
   double progress() const { return source_->progress(); }
-  // How messages call it.
+  // Its name in messages.
   const std::string& name() const { return name_; }
 
  private:
   std::string name_;
-  std::string front_;  // put back, to be read first
+  std::string front_;  // bytes put back, read first
   std::size_t front_used_ = 0;
   std::unique_ptr<ByteSource> source_;
 };
 
 inline constexpr const char* kStandardInput = "-";
 
-// How messages call a path.
+// A path as shown in messages.
 std::string shown_path(const std::string& path);
 bool file_exists(const std::string& path);
 

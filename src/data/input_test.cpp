@@ -25,7 +25,7 @@ std::string some_text(std::size_t size) {
   return text;
 }
 
-TEST(Input, UnpacksEveryKindByItsMagicBytesNotItsName) {
+TEST(Input, DetectsCompressionByMagicBytes) {
   const TempFolder folder;
   const std::string text = some_text(3'000'000);
   for (const std::size_t step : {std::size_t{1000}, std::size_t{1} << 20}) {
@@ -35,7 +35,7 @@ TEST(Input, UnpacksEveryKindByItsMagicBytesNotItsName) {
   }
 }
 
-TEST(Input, ReadsSeveralGzipMembersAndZstdFrames) {
+TEST(Input, ReadsConcatenatedGzipAndZstd) {
   const TempFolder folder;
   const std::string skippable(
       "\x50\x2a\x4d\x18\x03\x00\x00\x00"
@@ -53,7 +53,7 @@ TEST(Input, ReadsTheLargestZstdWindow) {
   EXPECT_EQ(read_in_steps(folder.write("z", frame), 3), "one\n");
 }
 
-TEST(Input, NoticesTruncationAtEveryLength) {
+TEST(Input, DetectsTruncationAtEveryLength) {
   const TempFolder folder;
   const std::string text = some_text(2000);
   for (const auto& [packed, word] : {std::pair{gzip(text), "gzip"}, std::pair{zstd(text), "zstd"}}) {
@@ -66,7 +66,7 @@ TEST(Input, NoticesTruncationAtEveryLength) {
   }
 }
 
-TEST(Input, NoticesCorruption) {
+TEST(Input, DetectsCorruption) {
   const TempFolder folder;
   std::string packed = gzip(some_text(100000));
   packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);  // the checksum
@@ -93,7 +93,7 @@ TEST(Input, SaysWhyAFileCannotBeRead) {
   }
 }
 
-TEST(Input, GivesBackWhatWasPutBack) {
+TEST(Input, ReturnsBytesThatWerePutBack) {
   const TempFolder folder;
   Input input(folder.write("f", "abcdef"));
   char part[4];
@@ -105,7 +105,7 @@ TEST(Input, GivesBackWhatWasPutBack) {
   EXPECT_EQ(all, "xyabcdef");
 }
 
-TEST(LineWindows, AreWholeLinesForEveryWindowSize) {
+TEST(LineWindows, ContainWholeLinesForEveryWindowSize) {
   const TempFolder folder;
   const std::string text = "a\n\nbcd\n" + std::string(50, 'x') + "\nlast line without end";
   const std::string path = folder.write("f", text);

@@ -1,4 +1,4 @@
-// The label file that belongs to a features file, by its name.
+// Finds the label file of a features file by its name.
 #include <cctype>
 #include <string_view>
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 
 struct Rename {
   std::string_view from, to;
-  bool whole_word;  // a letter alone: not the x of "max"
+  bool whole_word;  // a single letter must stand alone: not the x of "max"
 };
 
 constexpr Rename kRenames[] = {
@@ -37,7 +37,7 @@ bool stands_alone(const std::string& text, std::size_t at, std::size_t length) {
   return !(at > 0 && is_word_letter(text, at - 1)) && !is_word_letter(text, at + length);
 }
 
-// images-idx3 has labels-idx1: labels have one dimension.
+// images-idx3 becomes labels-idx1: labels have one dimension.
 std::string with_one_dimension(std::string name) {
   const std::size_t at = name.rfind("idx");
   if (at != std::string::npos && at + 3 < name.size() && name[at + 3] >= '2' && name[at + 3] <= '9')
@@ -45,7 +45,7 @@ std::string with_one_dimension(std::string name) {
   return name;
 }
 
-// The file itself, or the same packed or unpacked.
+// The file itself, or its compressed or uncompressed form.
 std::string existing(const std::string& path) {
   if (file_exists(path)) return path;
   for (const std::string_view ending : {".gz", ".zst"}) {

@@ -21,13 +21,13 @@ double weight_of(const RawRows& raw, std::size_t i) {
   return raw.weight.empty() ? 1.0 : raw.weight[i];
 }
 
-// " 3 have weight 0,", where there are such rows.
+// " 3 have weight 0,", or empty.
 std::string weightless_text(const DataStatistics& statistics) {
   const std::uint64_t rows = statistics.rows_of_weight_zero;
   return rows == 0 ? "" : fmt::format(" {} have weight 0,", rows);
 }
 
-// Words by falling number of occurrences, ties by first occurrence.
+// Sorts words by falling number of occurrences, ties by first occurrence.
 void number_words_by_count(RawRows& raw) {
   std::vector<double> counts(raw.words.size(), 0.0);
   for (std::size_t i = 0; i < raw.size(); ++i)
@@ -101,7 +101,7 @@ std::shared_ptr<ClassList> make_classes(const RawRows& raw, LabelRule rule) {
   }
   if (names.size() == 1)
     throw file_error(raw.path, 0,
-                     fmt::format("all {} usable rows are of the class {}", raw.size(), in_quotes(names[0])),
+                     fmt::format("all {} usable rows have the class {}", raw.size(), in_quotes(names[0])),
                      "train on rows of two classes or more");
   return std::make_shared<ClassList>(std::move(names), std::move(kept));
 }
@@ -215,7 +215,7 @@ void RowPreparer::check_kind(const RawRows& raw) const {
         "give data with the features of the training data");
 }
 
-// Numbers above the model's D. Where --max-features cut the model's data, they are cut like the others.
+// Features above the model's D. If --max-features cut the training data, they are cut too.
 void RowPreparer::check_features(RawRows& raw, DataStatistics& statistics) const {
   const std::uint64_t known = space_->file_features;
   if (raw.features <= known || space_->features < known) return;

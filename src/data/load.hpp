@@ -1,4 +1,4 @@
-// From files to data sets: reading whole files, and the preprocessing that a model keeps for its later data.
+// From files to data sets: reading whole files, and the preprocessing that a model applies to later data.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@
 
 namespace truemax {
 
-// All rows of a file, or its first `max_rows` (0: all; of the split, where there is one). The result does not
+// All rows of a file, or its first `max_rows` (0: all; of the split, if there is one). The result does not
 // depend on `threads`. Throws UserError with file and line.
 RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint64_t max_rows,
                   std::size_t threads, std::vector<std::string>& notes);
 
 // Preprocessing of training data, in this order: rows of weight 0 are dropped; features from max_features on
-// are dropped, or all are hashed; each row gets its examples by the label rule; rows without label or without
-// features are dropped; rows are scaled. The classes are the labels of the examples. `least_features` widens
-// D where the format does not state it, so that it covers the test data too. `class_weights` as
-// --class-weights takes it. Throws UserError where no row is left, or one class only.
+// are dropped, or all are hashed; each row gets its examples by the label rule; rows without label or
+// features are dropped; rows are scaled. The classes are the labels of the examples. If the format does not
+// state D, `least_features` widens it to cover the test data. `class_weights` takes the values of
+// --class-weights. Throws UserError if no row, or only one class, is left.
 Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features = 0,
                           const std::string& class_weights = "");
 
-// The same preprocessing for data of a model that exists. Made once for many batches: it keeps an index of
-// the model's words.
+// The same preprocessing for later data of a model. Built once for many batches: it keeps an index of the
+// model's words.
 class RowPreparer {
  public:
   RowPreparer(const PreprocessOptions& options, std::shared_ptr<const ClassList> classes,
@@ -36,9 +36,9 @@ class RowPreparer {
               std::vector<double> class_weight = {});
 
   // Rows of weight 0, without label or without features are dropped and counted. A label that training never
-  // saw makes no example, but its row stays. Throws UserError where no example is left.
+  // saw makes no example, but its row stays. Throws UserError if no example is left.
   Dataset test_set(RawRows&& raw) const;
-  // No row is dropped: row i of the result is row i of `raw`, perhaps without features or labels.
+  // Drops no row: row i of the result is row i of `raw`, perhaps without features or labels.
   Dataset prediction_rows(RawRows&& raw) const;
 
  private:

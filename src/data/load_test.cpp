@@ -39,7 +39,7 @@ std::vector<std::string> label_names(const Dataset& data) {
   return names;
 }
 
-TEST_F(Load, FirstLabelsMakeTheClassesByFallingCount) {
+TEST_F(Load, ClassesOfFirstLabelsAreSortedByCount) {
   const Dataset data = train("5 9 99\n7,50 0:1\n3 1:1\n7 2:1\n10,7 3:1\n3,10 4:1\n");
   EXPECT_THAT(label_names(data), ElementsAre("7", "3", "7", "10", "3"));
   ASSERT_EQ(data.classes->size(), 3U);
@@ -67,7 +67,7 @@ TEST_F(Load, AllLabelsShareTheRowAndItsWeight) {
   EXPECT_EQ(x_of(data, 4).index[0], 2U);
 }
 
-TEST_F(Load, AllLabelsOfRowsWithOneLabelEachNeedNoIndirection) {
+TEST_F(Load, SingleLabelRowsNeedNoIndirection) {
   options_.labels = LabelRule::all;
   const Dataset data = train("2 9 9\n1 0:1\n2 1:1\n");
   EXPECT_THAT(data.example_row, IsEmpty());
@@ -87,24 +87,24 @@ TEST_F(Load, DropsAndCountsRowsWithoutLabelOrFeatures) {
   EXPECT_THAT(data.rows.index, ElementsAre(0, 2));
 }
 
-TEST_F(Load, AFeatureLimitAboveDChangesNothing) {
+TEST_F(Load, FeatureLimitAboveDChangesNothing) {
   options_.max_features = 100;
   EXPECT_EQ(train("2 9 9\n1 0:1\n2 1:1\n").space->features, 9U);
 }
 
-TEST_F(Load, WidensOnlyWhatTheFormatLeavesOpen) {
+TEST_F(Load, WidensOnlyUndeclaredFeatureCounts) {
   EXPECT_EQ(train("1 4:1\n2 2:1\n", 9).space->features, 9U);
   EXPECT_EQ(train("1 4:1\n2 2:1\n", 2).space->features, 4U);
   EXPECT_EQ(train("2 5 5\n1 4:1\n2 2:1\n", 9).space->features, 5U);
 }
 
-TEST_F(Load, RefusesDataThatNothingCanBeLearntFrom) {
+TEST_F(Load, RefusesDataWithNothingToLearn) {
   EXPECT_EQ(error_of([&] { train("3 9 9\n 1:1\n2\n\n"); }),
             path() +
                 ": no row to train on: of 3 rows 2 have no label and 1 no feature; check the file and its "
                 "--format");
   EXPECT_EQ(error_of([&] { train("2 9 9\n1 1:1\n1 2:1\n"); }),
-            path() + ": all 2 usable rows are of the class '1'; train on rows of two classes or more");
+            path() + ": all 2 usable rows have the class '1'; train on rows of two classes or more");
   options_.max_features = 1;
   EXPECT_EQ(
       error_of([&] { train("1 9 9\n1 1:1\n"); }),
@@ -113,7 +113,7 @@ TEST_F(Load, RefusesDataThatNothingCanBeLearntFrom) {
           "--max-features");
 }
 
-TEST_F(Load, ScalesRowsToUnitLengthOverTheWholeRangeOfFloats) {
+TEST_F(Load, NormalizesRowsOverTheWholeFloatRange) {
   options_.normalize = Normalize::l2;
   const Dataset data = train(
       "9 9 9\n0 0:3 1:-4\n1 0:3e38 1:3e38 2:3e38\n2 0:1e-38 1:1e-38\n3 0:1e-45\n4 0:3e38 1:1e-38\n5 0:1e-45 "
@@ -129,11 +129,11 @@ TEST_F(Load, ScalesRowsToUnitLengthOverTheWholeRangeOfFloats) {
     EXPECT_NEAR(length, 1.0, 1e-6) << i;
   }
   EXPECT_THAT(data.rows.row(0).value, ElementsAre(0.6F, -0.8F));
-  EXPECT_THAT(data.rows.row(4).index, ElementsAre(0)) << "what vanished beside 3e38 is not stored";
+  EXPECT_THAT(data.rows.row(4).index, ElementsAre(0)) << "values that underflow beside 3e38 are not stored";
   EXPECT_THAT(data.rows.row(5).index, ElementsAre(1));
 }
 
-TEST_F(Load, NumbersWordsByFallingCountTiesByFirstOccurrence) {
+TEST_F(Load, SortsWordsByCountThenFirstOccurrence) {
   const Dataset data = train("__label__a rare the cat\n__label__b the dog the cat\nunlabelled dog dog dog\n");
   EXPECT_THAT(data.space->words, ElementsAre("dog", "the", "cat", "rare", "unlabelled"));
   EXPECT_EQ(data.space->features, 5U);
@@ -142,7 +142,7 @@ TEST_F(Load, NumbersWordsByFallingCountTiesByFirstOccurrence) {
   EXPECT_THAT(data.rows.row(1).value, ElementsAre(1.0F, 2.0F, 1.0F));
 }
 
-TEST_F(Load, AFeatureLimitKeepsTheCommonestWords) {
+TEST_F(Load, FeatureLimitKeepsTheMostFrequentWords) {
   options_.max_features = 2;
   const Dataset data = train("__label__a rare the cat\n__label__b the dog the cat dog dog\n");
   EXPECT_THAT(data.space->words, ElementsAre("the", "dog"));
@@ -152,7 +152,7 @@ TEST_F(Load, AFeatureLimitKeepsTheCommonestWords) {
   EXPECT_EQ(seen.statistics.unknown_words, 2U);
 }
 
-TEST_F(Load, TestWordsAreLookedUpAndUnknownOnesCounted) {
+TEST_F(Load, UnknownTestWordsAreCounted) {
   const Dataset data = train("__label__a the cat\n__label__b the dog\n");
   const Dataset seen = test(data, "__label__b new dog new the the\n__label__a strange\n__label__c cat\n");
   EXPECT_EQ(seen.statistics.unknown_words, 3U);
@@ -162,7 +162,7 @@ TEST_F(Load, TestWordsAreLookedUpAndUnknownOnesCounted) {
   EXPECT_THAT(seen.rows.row(0).value, ElementsAre(2.0F, 1.0F));
 }
 
-TEST_F(Load, UnseenLabelsMakeNoExampleButTheirRowsStay) {
+TEST_F(Load, RowsWithOnlyUnseenLabelsAreKept) {
   const Dataset data = train("3 9 9\n1 0:1\n1 0:1\n2 1:1\n");
   const Dataset seen = test(data, "5 9 9\n5,1 0:1\n2 1:1\n 2:1\n3\n1 3:1\n");
   EXPECT_EQ(seen.rows.rows(), 3U);
@@ -192,7 +192,7 @@ TEST_F(Load, DeclaredFeaturesMustAgree) {
   EXPECT_EQ(test(data, "1 3:1\n").rows.index[0], 2U) << "libsvm rows for a model of XMLRepository data";
 }
 
-TEST_F(Load, FeaturesAboveTheModelsAreRefusedOrDropped) {
+TEST_F(Load, UnknownFeaturesAreRefusedOrDropped) {
   const Dataset data = train("1 1:1\n2 4:1\n");
   const char* const text = "# c\n1 1:1 4:1\n1 2:1 5:1 9:1\n2 6:1\n";
   EXPECT_EQ(
@@ -206,7 +206,7 @@ TEST_F(Load, FeaturesAboveTheModelsAreRefusedOrDropped) {
   EXPECT_EQ(seen.rows.rows(), 2U);
 }
 
-TEST_F(Load, FeaturesAboveTheModelsAreCutWhereTheModelCutsAnyway) {
+TEST_F(Load, UnknownFeaturesAreDroppedUnderMaxFeatures) {
   options_.max_features = 2;
   const Dataset data = train("1 1:1\n2 2:1 4:1\n");
   const Dataset seen = test(data, "1 1:1 9:1\n");
@@ -240,7 +240,7 @@ TEST_F(Load, PredictionKeepsEveryRow) {
   EXPECT_THAT(rows.label_set, ElementsAre(kUnseen, 1));
 }
 
-TEST_F(Load, OnePreparerServesManyBatches) {
+TEST_F(Load, OnePreparerHandlesManyBatches) {
   const Dataset data = train("__label__a the cat\n__label__b the dog\n");
   const RowPreparer preparer(options_, data.classes, data.space, false);
   std::vector<std::string> notes;
@@ -254,7 +254,7 @@ TEST_F(Load, OnePreparerServesManyBatches) {
   EXPECT_THAT(features, ElementsAre(1, 2, 0));
 }
 
-TEST_F(Load, ReadsTheFirstRowsOnly) {
+TEST_F(Load, ReadsOnlyTheFirstRows) {
   std::vector<std::string> notes;
   const std::string file = folder_.write("f", "3 9 9\n1 0:1\n2 1:1\n3 2:1\n");
   EXPECT_EQ(read_rows(file, {}, 2, 2, notes).size(), 2U);

@@ -1,4 +1,4 @@
-// Names, each kept once and numbered by first occurrence.
+// Distinct names, numbered by first occurrence.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace truemax {
 
 inline std::uint64_t hash_name(std::string_view name) {
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15ULL, kOdd2 = 0xD6E8FEB86659FD93ULL;
-  // Every step can be undone, so words that differ stay different; two rounds carry each bit to the low ones.
+  // Every step is invertible, so different words stay different; two rounds carry each bit to the low ones.
   const auto mix = [](std::uint64_t h) {
     h = (h ^ (h >> 32)) * kOdd;
     h = (h ^ (h >> 29)) * kOdd2;
@@ -28,7 +28,7 @@ inline std::uint64_t hash_name(std::string_view name) {
     std::memcpy(&word, p, 8);
     h = mix(h ^ word);
   }
-  if (left >= 4) {  // two loads that overlap: with the length they still tell every byte
+  if (left >= 4) {  // two overlapping loads: with the length they cover every byte
     std::uint32_t low = 0, high = 0;
     std::memcpy(&low, p, 4);
     std::memcpy(&high, p + left - 4, 4);
@@ -42,14 +42,14 @@ inline std::uint64_t hash_name(std::string_view name) {
   return h;
 }
 
-// Text = std::string owns its names; Text = std::string_view points into a text that outlives the table.
+// Text = std::string owns its names; Text = std::string_view points into text that outlives the table.
 template <class Text>
 class NameTable {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 
   std::uint32_t add(std::string_view name) { return add(name, hash_name(name)); }
-  // The number of `name`, which is new where it equals size() before the call.
+  // The number of `name`; equal to the old size() if the name is new.
   std::uint32_t add(std::string_view name, std::uint64_t hash) {
     if (names_.size() * 2 >= slots_.size()) grow();
     Slot& slot = slots_[place(name, hash)];
@@ -67,8 +67,8 @@ class NameTable {
   std::size_t size() const { return names_.size(); }
   const Text& operator[](std::uint32_t i) const { return names_[i]; }
   std::uint64_t hash(std::uint32_t i) const { return hashes_[i]; }
-  // What the table takes, and what it takes at most while `more` names of `more_text` bytes are added: a
-  // table that grows is there twice for a moment.
+  // The memory of the table, and an upper bound on it while `more` names of `more_text` bytes are added: a
+  // growing table exists twice for a moment.
   std::uint64_t bytes() const {
     return names_.capacity() * sizeof(Text) + hashes_.capacity() * sizeof(std::uint64_t) +
            slots_.size() * sizeof(Slot) + text_bytes_;
@@ -99,20 +99,20 @@ class NameTable {
  private:
   static constexpr bool is_owner = std::is_same_v<Text, std::string>;
   static constexpr std::size_t kFewestSlots = 64;
-  static constexpr std::size_t kHeapBlock = 32;  // the least that a text of its own takes
+  static constexpr std::size_t kHeapBlock = 32;  // the smallest heap allocation of a string
   static std::uint64_t heap_bytes(std::size_t size) {
-    constexpr std::size_t kInside = 15;  // so much stands in the string itself
+    constexpr std::size_t kInside = 15;  // longest text stored inside the string
     return is_owner && size > kInside ? (size + kHeapBlock) / 16 * 16 : 0;
   }
 
   struct Slot {
     std::uint64_t hash = 0;
     std::uint32_t number = kNone;
-    std::uint32_t length = 0;  // of the name; here it spares a look at the name
+    std::uint32_t length = 0;  // of the name, stored here to avoid reading the name
   };
 
-  // Names of one length up to 8 bytes have the same hash only where they are the same: hash_name maps one
-  // word by steps that can be undone.
+  // Names of one length up to 8 bytes have the same hash only if they are equal: hash_name maps a single word
+  // by invertible steps.
   bool holds(const Slot& slot, std::string_view name, std::uint64_t hash) const {
     return slot.hash == hash && slot.length == static_cast<std::uint32_t>(name.size()) &&
            (name.size() <= 8 || names_[slot.number] == name);
@@ -134,9 +134,9 @@ class NameTable {
   }
 
   std::vector<Text> names_;
-  std::uint64_t text_bytes_ = 0;  // of names that stand outside of names_
+  std::uint64_t text_bytes_ = 0;  // of names stored outside names_
   std::vector<std::uint64_t> hashes_;
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // size is a power of two, at most half full
 };
 
 using NameViews = NameTable<std::string_view>;

@@ -13,7 +13,7 @@ const char* skip_digits(const char* p) {
   return p;
 }
 
-// The end of a well-formed number at p (behind its sign), nullptr where there is none.
+// The end of a well-formed number at p (after its sign); nullptr if there is none.
 const char* end_of_number(const char* p) {
   const char* const whole = p;
   p = skip_digits(p);
@@ -34,9 +34,9 @@ const char* end_of_number(const char* p) {
   return p;
 }
 
-// Whether a well-formed number out of the range of double is out of it at the small end.
+// Whether a well-formed number outside the range of double is too small rather than too large.
 bool is_tiny(const char* p, const char* end) {
-  std::int64_t order = 0;  // of the first digit that is not zero; 0 for units, -1 for tenths
+  std::int64_t order = 0;  // decimal exponent of the first non-zero digit: 0 for units, -1 for tenths
   bool found = false, point = false;
   for (; p < end && (is_digit(*p) || *p == '.'); ++p) {
     if (*p == '.') {
@@ -88,7 +88,7 @@ const char* detail::parse_float_slow(const char* text, float& value) {
 
 const char* what_is_wrong_with_value(std::string_view token) {
   if (token.empty()) return "is missing";
-  const std::string text(token);  // ends in NUL, which belongs to no number
+  const std::string text(token);  // ends in NUL, which stops the parser
   std::string_view bare = token;
   if (bare.front() == '-' || bare.front() == '+') bare.remove_prefix(1);
   if (equal_fold(bare, "nan") || equal_fold(bare, "inf") || equal_fold(bare, "infinity"))

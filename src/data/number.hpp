@@ -11,7 +11,7 @@ inline bool is_digit(char c) {
   return static_cast<unsigned char>(c - '0') < 10;
 }
 
-// The largest magnitude that is no longer a finite float once rounded.
+// The smallest magnitude that rounds to infinity as a float.
 inline constexpr double kFloatOverflow = 0x1.ffffffp127;
 
 namespace detail {
@@ -20,11 +20,11 @@ inline constexpr double kPowerOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6
                                          1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 inline constexpr int kExactPower = 22;                       // 10^22 is the last power exact in a double
 inline constexpr std::uint64_t kExactMantissa = 1ULL << 53;  // whole numbers up to here are exact too
-inline constexpr std::ptrdiff_t kDigitsOfWord = 19;          // so many digits never overflow 64 bits
+inline constexpr std::ptrdiff_t kDigitsOfWord = 19;          // 19 digits never overflow 64 bits
 const char* parse_float_slow(const char* text, float& value);
 }  // namespace detail
 
-// Reads [+-]digits[.digits][e[+-]digits] and returns the place behind it; nullptr where there is no number or
+// Reads [+-]digits[.digits][e[+-]digits] and returns the position after it; nullptr if there is no number or
 // its magnitude is too large for a float. The text must end in a byte that belongs to no number.
 inline const char* parse_float(const char* text, float& value) {
   const char* p = text;
@@ -40,7 +40,7 @@ inline const char* parse_float(const char* text, float& value) {
     fraction = p - point;
     digits += fraction;
   }
-  // One rounding of exact operands is a correct rounding; all else goes the slow way.
+  // One rounding of exact operands is correctly rounded; everything else takes the slow path.
   if (digits == 0 || digits > detail::kDigitsOfWord || mantissa > detail::kExactMantissa ||
       (*p | 0x20) == 'e')
     return detail::parse_float_slow(text, value);

@@ -25,7 +25,7 @@ void expect_as_defined(const std::string& text) {
   EXPECT_EQ(std::memcmp(&value, &expected, sizeof value), 0) << text << " gives " << value;
 }
 
-TEST(ParseFloat, EqualsStrtodRoundedToFloatOnRandomDecimals) {
+TEST(ParseFloat, MatchesStrtodOnRandomDecimals) {
   std::mt19937_64 random(1);
   const auto below = [&](std::uint64_t n) { return random() % n; };
   for (int i = 0; i < 300000; ++i) {
@@ -43,7 +43,7 @@ TEST(ParseFloat, EqualsStrtodRoundedToFloatOnRandomDecimals) {
   }
 }
 
-TEST(ParseFloat, EqualsStrtodOnShortestFormsOfRandomFloats) {
+TEST(ParseFloat, MatchesStrtodOnRandomFloats) {
   std::mt19937 random(2);
   for (int i = 0; i < 100000; ++i) {
     const std::uint32_t bits = static_cast<std::uint32_t>(random());
@@ -58,7 +58,7 @@ TEST(ParseFloat, EqualsStrtodOnShortestFormsOfRandomFloats) {
   }
 }
 
-TEST(ParseFloat, EqualsStrtodAtTheEdges) {
+TEST(ParseFloat, MatchesStrtodAtTheEdges) {
   for (const char* text : {"0",
                            "-0",
                            "0.0",
@@ -103,7 +103,7 @@ TEST(ParseFloat, EqualsStrtodAtTheEdges) {
     expect_as_defined(text);
 }
 
-TEST(ParseFloat, RefusesWhatIsNoNumber) {
+TEST(ParseFloat, RefusesNonNumbers) {
   for (const char* text : {"", "+", "-", ".", "e5", "1e", "1e+", "nan", "inf", "-inf", "abc", "--1", "+-1",
                            "1e400", "-1e39", "3.5e38"}) {
     float value = 0;
@@ -112,11 +112,11 @@ TEST(ParseFloat, RefusesWhatIsNoNumber) {
   }
 }
 
-TEST(ParseFloat, StopsBehindTheNumber) {
+TEST(ParseFloat, StopsAfterTheNumber) {
   const char* const text = "1.5 2";
   float value = 0;
   EXPECT_EQ(parse_float(text, value), text + 3);
-  const char* const hex = "0x10";  // a zero, and then something that the caller refuses
+  const char* const hex = "0x10";  // a zero, followed by something that the caller refuses
   EXPECT_EQ(parse_float(hex, value), hex + 1);
 }
 

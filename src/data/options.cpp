@@ -6,7 +6,7 @@
 
 namespace truemax {
 namespace {
-constexpr double kMostBuckets = 1e9;  // more is no saving: it is near the largest feature number
+constexpr double kMostBuckets = 1e9;  // near the largest feature number: more would save nothing
 }
 
 const char* format_name(Format format) {

@@ -1,4 +1,4 @@
-// What a reader and the preprocessing are told.
+// Options of reading and preprocessing.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,38 @@ const char* format_name(Format format);  // "auto", or as in the table of data/f
 // Where rows come from. One per file read.
 struct ReadOptions {
   Format format = Format::automatic;
-  std::string label_file;  // the labels of idx and npy features; empty: found beside the features
+  std::string label_file;  // the labels of idx and npy features; empty: searched for beside the features
   std::string split;       // XMLRepository split file: 1-based row numbers, one column per split
   std::uint64_t split_column = 1;
-  // The format of the data a model was trained on, no option: it decides where the content of a file leaves
-  // it open.
+  // Not an option: the format of the model's training data, which decides if the content of a file is
+  // ambiguous.
   Format expected = Format::automatic;
 
-  // Not for prediction, so described apart (describe_row_weights).
+  // Not for prediction, hence described separately (describe_row_weights).
   std::string row_weights;  // a file with a weight for each row of the data file
 
-  // No options either: what reading may take of the memory, with all that is charged to it already (null:
-  // what is free), and the feature number from which on no value is wanted (0: all are).
+  // Not options: the memory budget, with what is already charged to it (null: free memory), and the feature
+  // number from which on values are dropped (0: keep all).
   std::shared_ptr<MemoryBudget> memory;
   std::uint64_t max_features = 0;
 
   void describe(OptionTable& table);
 };
 
-// What is done to the rows; kept in the model, so that test data gets the same.
+// Preprocessing of the rows; stored in the model, so that test data gets the same.
 struct PreprocessOptions {
   LabelRule labels = LabelRule::first;
   std::uint64_t max_features = 0;   // keep features numbered below this (0-based); 0: all
-  std::uint64_t hash_features = 0;  // hash the features into so many buckets; 0: keep them as they are
+  std::uint64_t hash_features = 0;  // hash the features into this many buckets; 0: no hashing
   Normalize normalize = Normalize::none;
 
   void describe(OptionTable& table);
-  void check() const;  // throws UserError where options contradict each other
+  void check() const;  // throws UserError if options contradict each other
   bool operator==(const PreprocessOptions&) const = default;
 };
 
-// Options that several commands have.
-// --format; `written`: only those that can be written.
+// Options shared by several commands.
+// --format; `written`: only formats that can be written.
 void describe_format(OptionTable& table, Format* format, bool written, const std::string& help);
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows);
 void describe_row_weights(OptionTable& table, std::string* row_weights);

@@ -19,7 +19,7 @@ void set(Options& options, const char* name, const char* value) {
   option->parse(value);
 }
 
-TEST(DataOptions, AreSetByTheirNames) {
+TEST(DataOptions, AreSetByName) {
   ReadOptions read;
   set(read, "format", "libsvm");
   set(read, "format", "auto");

@@ -13,11 +13,11 @@
 namespace truemax {
 namespace {
 
-// Far from both ends of double: sums over all examples stay finite.
+// Far from both ends of double, so that sums over all examples stay finite.
 constexpr double kLeastExample = 1e-60, kLargestExample = 1e60;
 
-// Scales values to length 1. Squares of floats neither overflow nor vanish in a double, so the length of a
-// row that holds a value is positive and finite.
+// Scales the values to length 1. Squares of floats neither overflow nor underflow in double, so the length of
+// a non-empty row is positive and finite.
 void scale_to_unit(float* value, std::size_t count) {
   double sum = 0;
   for (std::size_t j = 0; j < count; ++j)
@@ -29,10 +29,10 @@ void scale_to_unit(float* value, std::size_t count) {
 
 }  // namespace
 
-// In place: what is kept moves to the front.
+// In place: kept values move to the front.
 void drop_weightless_rows(RawRows& raw, DataStatistics& statistics) {
   if (std::find(raw.weight.begin(), raw.weight.end(), 0.0) == raw.weight.end()) return;
-  RawRows before;  // where the rows stand in the file
+  RawRows before;  // where the rows are in the file
   before.lines.swap(raw.lines);
   std::uint64_t kept = 0, used = 0, labels_used = 0, begin = 0, label_begin = 0;
   for (std::size_t i = 0, n = raw.size(); i < n; ++i) {
@@ -62,7 +62,7 @@ void drop_weightless_rows(RawRows& raw, DataStatistics& statistics) {
 
 void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics) {
   Csr& rows = raw.rows;
-  std::uint64_t used = 0, labels_used = 0, rows_used = 0;  // what is kept moves to the front
+  std::uint64_t used = 0, labels_used = 0, rows_used = 0;  // kept values move to the front
   std::vector<LineMark> no_lines;
   raw.lines.swap(no_lines);
   statistics.cut_features += std::exchange(raw.cut_features, 0);
@@ -72,7 +72,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
     const std::uint64_t row_used = used;
     for (std::uint64_t j = begin; j < end; ++j) {
       if (rows.index[j] >= filter.features) {
-        statistics.cut_features += end - j;  // ascending: the rest of the row goes too
+        statistics.cut_features += end - j;  // ascending: the rest of the row is cut too
         break;
       }
       rows.index[used] = rows.index[j];
@@ -87,7 +87,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
     } else {
       if (filter.normalize == Normalize::l2 && has_features) {
         scale_to_unit(rows.value.data() + row_used, used - row_used);
-        // A value far below the largest one may have become zero, which no row stores.
+        // A value far below the largest one may have become zero; zeros are not stored.
         std::uint64_t to = row_used;
         for (std::uint64_t j = row_used; j < used; ++j) {
           if (rows.value[j] == 0.0F) continue;
@@ -138,7 +138,7 @@ void renumber_features(Csr& rows, const std::vector<FeatureId>& to) {
 }
 
 namespace {
-// Every bit of the result depends on every bit of z: the finaliser of splitmix64.
+// The finaliser of splitmix64: every bit of the result depends on every bit of z.
 std::uint64_t mixed(std::uint64_t z) {
   z += 0x9E3779B97F4A7C15ULL;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -152,7 +152,7 @@ std::uint64_t bucket_of(std::uint64_t feature, std::uint64_t buckets) {
 }
 
 std::uint64_t bucket_of(std::string_view word, std::uint64_t buckets) {
-  std::uint64_t h = 0xCBF29CE484222325ULL;  // FNV-1a: bytes in their order, the same on every machine
+  std::uint64_t h = 0xCBF29CE484222325ULL;  // FNV-1a: byte by byte, so the same on every machine
   for (const char c : word) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
   return mixed(h) % buckets;
 }
@@ -171,7 +171,7 @@ void hash_features(RawRows& raw, std::uint64_t buckets) {
       row.emplace_back(words ? of_word[rows.index[j]]
                              : static_cast<FeatureId>(bucket_of(std::uint64_t{rows.index[j]}, buckets)),
                        rows.value[j]);
-    // By value within a bucket, so that a sum does not depend on how words were numbered.
+    // Sorted by value within a bucket, so that a sum does not depend on how words were numbered.
     std::sort(row.begin(), row.end());
     begin = rows.begin[i + 1];
     for (std::size_t at = 0; at < row.size();) {
@@ -180,11 +180,12 @@ void hash_features(RawRows& raw, std::uint64_t buckets) {
       for (; at < row.size() && row[at].first == bucket; ++at) sum += static_cast<double>(row[at].second);
       const auto value = static_cast<float>(sum);
       if (!std::isfinite(value))
-        throw raw.error(i,
-                        fmt::format("values that --hash-features {} adds come to {:g}, too much for a "
-                                    "32-bit float",
-                                    buckets, sum),
-                        "scale the values down, or give more buckets");
+        throw raw.error(
+            i,
+            fmt::format("values in one bucket of --hash-features {} add up to {:g}, too large for a "
+                        "32-bit float",
+                        buckets, sum),
+            "scale the values down, or give more buckets");
       if (value == 0.0F) continue;
       rows.index[used] = bucket;
       rows.value[used] = value;
@@ -238,7 +239,7 @@ void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_
         ++data.statistics.unseen;
         continue;
       }
-      if (one_each && data.label.size() != i) {  // from here on the rows of the examples have to be said
+      if (one_each && data.label.size() != i) {  // from here on, example i is no longer row i
         one_each = false;
         data.example_row.reserve(most);
         for (std::size_t e = 0; e < data.label.size(); ++e) data.example_row.push_back(static_cast<RowId>(e));
@@ -256,7 +257,7 @@ void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_
       if (weighs) data.weight.push_back(weight);
     }
   }
-  // Rows behind the last example have none: example i is row i only where there are as many.
+  // Rows after the last example have none: example i is row i only if there are as many of each.
   if (one_each && data.label.size() != rows) {
     data.example_row.reserve(data.label.size());
     for (std::size_t e = 0; e < data.label.size(); ++e) data.example_row.push_back(static_cast<RowId>(e));

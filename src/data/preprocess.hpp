@@ -12,35 +12,36 @@ namespace truemax {
 
 struct RowFilter {
   std::uint64_t features = 0;  // values of features from here on are dropped
-  bool drop_rows = true;       // rows without label or without features go
+  bool drop_rows = true;       // drop rows without label or features
   Normalize normalize = Normalize::none;
 };
 
 // Drops the rows of weight 0 and counts them.
 void drop_weightless_rows(RawRows& raw, DataStatistics& statistics);
 
-// Cuts, drops and scales in place, and counts what it dropped.
+// Cuts, drops and scales in place, and counts what was dropped.
 void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics);
 
-// Renumbers the features: feature f becomes to[f], or goes where that is kDropFeature. Rows stay ascending.
+// Renumbers the features: feature f becomes to[f], or is dropped if that is kDropFeature. Rows stay
+// ascending.
 inline constexpr FeatureId kDropFeature = 0xFFFFFFFFU;
 void renumber_features(Csr& rows, const std::vector<FeatureId>& to);
 
-// Where --hash-features puts a feature: its number (from 0), or the bytes of its word. Part of the model
-// format, described in docs/formats.md: it must never change.
+// The bucket of a feature under --hash-features, from its number (from 0) or the bytes of its word. Part of
+// the model format (docs/formats.md): it must never change.
 std::uint64_t bucket_of(std::uint64_t feature, std::uint64_t buckets);
 std::uint64_t bucket_of(std::string_view word, std::uint64_t buckets);
 
-// Puts all features into their buckets. Values of a row that fall together are added in double; a sum of zero
-// is left out. Throws UserError where a sum is too large for float32.
+// Hashes all features into their buckets. Values of a row that share a bucket are added in double; zero sums
+// are dropped. Throws UserError if a sum is too large for float32.
 void hash_features(RawRows& raw, std::uint64_t buckets);
 
-// The numbers that `count` things with these counts get by falling count, ties by their old number.
+// New numbers for `count` items, by falling count, ties by their old number.
 std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);
 
 // Fills label_set, row_weight, and the examples with their rows and weights by the rule and
 // data.class_weight. class_of: the class of each of raw.label_names. Takes the labels out of `raw`. Throws
-// UserError where a weight is absurd, or where there is no memory for the examples.
+// UserError if a weight is out of range or memory is short.
 void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data);
 
 }  // namespace truemax

@@ -1,4 +1,4 @@
-// Rows as a file has them: before the label rule, the feature limit and the scaling.
+// Rows as in the file: before the label rule, the feature limit and the scaling.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace truemax {
 
-// From row `row` on (counted in these rows), each row stands one line below the one before, from `line` on.
+// From row `row` on (counted in these rows), row row + i is on line `line` + i.
 struct LineMark {
   std::uint64_t row = 0, line = 0;
 };
@@ -22,32 +22,32 @@ struct RawRows {
   Csr rows;  // features from 0, ascending, no zeros; fastText: numbers of `words`
   std::vector<std::uint64_t> label_begin{0};
   std::vector<std::uint32_t>
-      label;  // of each row, in the order of the file, each once: numbers of label_names
+      label;  // of each row, in file order without duplicates: indices into label_names
   std::vector<std::string> label_names;  // by first occurrence
   std::vector<std::string> words;        // fastText: by first occurrence; else empty
   std::vector<double> weight;            // of each row; empty: all 1
 
-  std::string path;                // as messages call it
-  std::vector<std::string> files;  // all that were opened for these rows: labels, split and weights too
+  std::string path;                // as shown in messages
+  std::vector<std::string> files;  // every file opened for these rows, including labels, split and weights
   Format format = Format::automatic;
-  std::uint64_t features = 0;      // D: as declared, or the largest feature number + 1 in the file so far
+  std::uint64_t features = 0;      // D: as declared, or the largest feature number + 1 so far
   bool declared = false;           // the format states D
   std::uint64_t first_row = 0;     // rows of the file before these
-  std::vector<LineMark> lines;     // text formats: where the rows stand; empty: row numbers are all there is
-  std::uint64_t cut_features = 0;  // values that were not kept: ReadOptions::max_features
-  MemoryCharge memory;             // what the rows take of the budget of their reading
+  std::vector<LineMark> lines;     // text formats: lines of the rows; empty if the format has no lines
+  std::uint64_t cut_features = 0;  // values dropped because of ReadOptions::max_features
+  MemoryCharge memory;             // the rows' charge to the budget
 
   std::size_t size() const { return rows.rows(); }
   bool has_label(std::size_t i) const { return label_begin[i + 1] > label_begin[i]; }
-  // The line of row i, from 1; 0 where the format has no lines.
+  // The line of row i, from 1; 0 if the format has no lines.
   std::uint64_t line_of(std::size_t i) const;
-  // Row i, which is to be the next, stands in `line`.
+  // Notes that row i, the next row, is on `line`.
   void mark_line(std::uint64_t i, std::uint64_t line);
-  // An error about row i: with its line, or its number in words.
+  // An error about row i, with its line or its number.
   UserError error(std::size_t i, std::string_view found, std::string_view advice) const;
 };
 
-// Rows `chosen` of `all`, in that order; names and words stay as they are. Charged to the budget of `all`;
+// The rows `chosen` of `all`, in that order; names and words are unchanged. Charged to the budget of `all`;
 // throws OverBudget.
 RawRows gather_rows(const RawRows& all, const std::vector<std::uint64_t>& chosen);
 

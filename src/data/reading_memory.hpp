@@ -1,4 +1,4 @@
-// What the readers share about memory: arrays that are charged as they grow, and the words of a refusal.
+// Memory of the readers: arrays that are charged as they grow, and the error if memory is short.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace truemax {
 
-// Room for `more` items behind the last, charged before it is taken. Grows by half, and without a moment at
-// which a large array is there twice.
+// Makes room for `more` items, charged before it is allocated. Grows by half, and a large array never exists
+// twice.
 template <class T, class Allocator>
 void grow(std::vector<T, Allocator>& v, std::size_t more, MemoryCharge& charge) {
   if (more <= v.capacity() - v.size()) return;
@@ -25,7 +25,7 @@ void grow(std::vector<T, Allocator>& v, std::size_t more, MemoryCharge& charge) 
   reserve_in_place(v, room);
 }
 
-// Text to read at a time where the numbers in it are all that is kept.
+// Text to read at a time if only the numbers in it are kept.
 inline std::size_t small_window(const std::shared_ptr<MemoryBudget>& memory) {
   constexpr std::uint64_t kMost = 1U << 20, kLeast = 1U << 16;
   return static_cast<std::size_t>(memory ? std::clamp(memory->left() / 64, kLeast, kMost) : kMost);
@@ -33,7 +33,7 @@ inline std::size_t small_window(const std::shared_ptr<MemoryBudget>& memory) {
 
 inline constexpr const char* kMoreMemory = "give a smaller file, or raise --memory-limit";
 
-// "path:line: not enough memory to read on after 12 rows: that takes 1.1 GB, --memory-limit is 1.0 GB".
+// "path:line: not enough memory to read on after 12 rows: needs 1.1 GB, --memory-limit is 1.0 GB".
 UserError memory_error(const OverBudget& over, std::string_view path, std::uint64_t line,
                        std::string_view so_far, std::string_view advice);
 

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMega = std::uint64_t{1} << 20;
 
-TEST(Grow, IsChargedBeforeItIsTaken) {
+TEST(Grow, ChargesBeforeAllocating) {
   const auto budget = std::make_shared<MemoryBudget>(32 * kMega);
   MemoryCharge charge(budget);
   std::vector<std::uint64_t> v;
@@ -27,13 +27,13 @@ TEST(Grow, IsChargedBeforeItIsTaken) {
       v.push_back(v.size());
     }
   } catch (const OverBudget&) {
-    EXPECT_GT(v.size() * sizeof(v[0]), 16 * kMega) << "growing by half uses most of what there is";
+    EXPECT_GT(v.size() * sizeof(v[0]), 16 * kMega) << "growing by half uses most of the budget";
     EXPECT_LE(v.capacity() * sizeof(v[0]), 32 * kMega);
   }
   for (std::size_t i = 0; i < v.size(); i += 1000) ASSERT_EQ(v[i], i);
 }
 
-TEST(NameTable, SaysAtLeastWhatItTakesBeforeItGrows) {
+TEST(NameTable, BoundsItsMemoryBeforeGrowing) {
   NameStore names;
   for (int i = 0; i < 100000; ++i) {
     const std::string name = "a name that does not stand in the string itself " + std::to_string(i);
@@ -44,7 +44,7 @@ TEST(NameTable, SaysAtLeastWhatItTakesBeforeItGrows) {
   EXPECT_GE(names.bytes(), 100000 * (sizeof(std::string) + sizeof(std::uint64_t) + 2 * 16 + 50));
 }
 
-TEST(ReadingMemory, WhatRowsTakeStaysChargedWhileTheyLive) {
+TEST(ReadingMemory, RowsStayChargedWhileAlive) {
   std::string text;
   for (int i = 0; i < 10000; ++i) text += "1 1:1 2:1\n";
   const TempFolder folder;
@@ -56,7 +56,7 @@ TEST(ReadingMemory, WhatRowsTakeStaysChargedWhileTheyLive) {
   {
     const RawRows rows = read_rows(file, options, 0, 2, notes);
     EXPECT_GE(options.memory->held(), 10000U * (2 * 8 + 8 + 8 + 4));
-    EXPECT_LE(options.memory->held(), 10000U * 100) << "windows and pieces went back";
+    EXPECT_LE(options.memory->held(), 10000U * 100) << "windows and pieces were returned";
   }
   EXPECT_EQ(options.memory->held(), 0U);
 }
@@ -79,7 +79,7 @@ TEST(ReadingMemory, RowsDoNotDependOnTheBudget) {
   EXPECT_EQ(a.label_names, b.label_names);
 }
 
-TEST(ReadingMemory, FeaturesThatNoOneWantsAreCountedAndNotKept) {
+TEST(ReadingMemory, UnwantedFeaturesAreCountedNotStored) {
   const TempFolder folder;
   const std::string file = folder.write("f", "1 1:1 3:1 9:1\n2 2:1\n1 7:1 8:1\n");
   std::vector<std::string> notes;
@@ -101,7 +101,7 @@ TEST(ReadingMemory, FeaturesThatNoOneWantsAreCountedAndNotKept) {
   EXPECT_EQ(a.space->file_features, b.space->file_features);
 }
 
-TEST(ReadingMemory, ALongRowOfLabelsKeepsEachOnceInTheOrderOfTheFile) {
+TEST(ReadingMemory, DuplicateLabelsOfALongRowAreDropped) {
   std::string text = "5";
   for (int i = 0; i < 500; ++i) text += "," + std::to_string((i * 37) % 200);
   const TempFolder folder;
@@ -120,13 +120,13 @@ TEST(ReadingMemory, ALongRowOfLabelsKeepsEachOnceInTheOrderOfTheFile) {
   EXPECT_EQ(found, wanted);
 }
 
-TEST(ReadingMemory, TheRefusalNamesThePlaceTheLimitAndAWay) {
+TEST(ReadingMemory, ErrorNamesLineLimitAndRemedy) {
   const OverBudget over(300 * kMega, 200 * kMega, true), free(300 * kMega, 200 * kMega, false);
   EXPECT_EQ(std::string(memory_error(over, "f", 7, "6 rows", "raise it").what()),
-            "f:7: not enough memory to read on after 6 rows: that takes 300 MB, --memory-limit is 200 MB; "
+            "f:7: not enough memory to read on after 6 rows: needs 300 MB, --memory-limit is 200 MB; "
             "raise it");
   EXPECT_THAT(memory_error(free, "f", 7, "6 rows", "raise it").what(),
-              HasSubstr("and 200 MB can be had; raise it"));
+              HasSubstr("200 MB available; raise it"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Real files, where they are at hand: the counts of their README.
+// Real files, if present: the counts stated in their README.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ Dataset train_on(const std::string& path, std::uint64_t max_rows, std::uint64_t 
 
 class RealData : public ::testing::Test {
  protected:
-  // Skips the test where the file is not there.
+  // Skips the test if the file is missing.
   bool has(const std::string& name) {
     path_ = data_folder() + "/" + name;
     return std::filesystem::exists(path_);

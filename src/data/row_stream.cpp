@@ -23,7 +23,7 @@ class RowsAtHand : public RowSource {
 
   void read(RawRows& batch, std::uint64_t most) override {
     if (used_ == 0 && most >= rows_.size()) {
-      batch = std::exchange(rows_, RawRows());  // all at once: nothing to copy
+      batch = std::exchange(rows_, RawRows());  // all at once: no copy
       return;
     }
     std::vector<std::uint64_t> chosen(std::min<std::uint64_t>(most, rows_.size() - used_));
@@ -41,7 +41,7 @@ struct Paths {
   std::string features, labels;
 };
 
-// "FEATURES,LABELS" is two files where no file has that whole name.
+// "FEATURES,LABELS" means two files unless a file has that whole name.
 Paths split_at_comma(const std::string& path) {
   if (path.find(',') == std::string::npos || file_exists(path)) return {path, ""};
   for (std::size_t comma = path.find(','); comma != std::string::npos; comma = path.find(',', comma + 1)) {
@@ -51,7 +51,7 @@ Paths split_at_comma(const std::string& path) {
   return {path.substr(0, path.find(',')), path.substr(path.find(',') + 1)};
 }
 
-// `live`: a whole line is enough where more would have to be waited for.
+// `live`: a whole line is enough if reading more would block.
 std::string read_head(Input& input, bool live) {
   std::string head(kSniffBytes, '\0');
   if (!live) {
@@ -78,16 +78,17 @@ Sniffed sniff(Input& input, Format expected, bool live) {
 
 std::string choose_label_file(const Paths& paths, const ReadOptions& options, bool required) {
   if (options.label_file == kStandardInput && paths.features == kStandardInput)
-    throw UserError("features and labels cannot both come from standard input; name a file by --label-file");
+    throw UserError(
+        "features and labels cannot both come from standard input; give a file with --label-file");
   if (!options.label_file.empty()) return options.label_file;
   if (!paths.labels.empty()) return paths.labels;
-  if (!required) return "";  // what lies beside the features may belong to others
+  if (!required) return "";  // a file beside the features may belong to others
   const bool has_neighbours = paths.features != kStandardInput;
   std::string found = has_neighbours ? find_label_file(paths.features) : "";
   if (found.empty())
     throw file_error(shown_path(paths.features), 0,
                      has_neighbours ? "found no label file beside it" : "rows without labels",
-                     "name the labels by --label-file");
+                     "give the labels with --label-file");
   return found;
 }
 
@@ -110,7 +111,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   const Paths paths = split_at_comma(path);
   StreamOptions source = stream;
   source.memory = options.memory ? options.memory : std::make_shared<MemoryBudget>();
-  // Values of rows that a split or a weight leaves out are not to be counted as cut.
+  // Values of rows dropped by a split or a weight must not count as cut.
   source.max_features = options.split.empty() && options.row_weights.empty() ? options.max_features : 0;
   Input input(paths.features, source.memory);
   files_ = {paths.features};
@@ -124,7 +125,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   }
   const FormatInfo& info = find_format(format_);
   if (info.is_text && (!options.label_file.empty() || !paths.labels.empty()))
-    throw file_error(name_, 0, fmt::format("is {} text, which holds its labels itself", info.name),
+    throw file_error(name_, 0, fmt::format("is {} text, which contains its labels", info.name),
                      "leave out --label-file (it is for idx and npy features)");
   source_ = info.open(std::move(input),
                       {format_, source, notes, [&] {
@@ -168,7 +169,7 @@ RawRows RowStream::next(std::uint64_t most) {
   rows_given_ += batch.size();
   if (weights_) {
     weights_->require_rows(rows_given_, name_, batch.size() == most);
-    if (batch.first_row == 0 && batch.size() < most) {  // all at once: nothing to copy
+    if (batch.first_row == 0 && batch.size() < most) {  // all at once: no copy
       take_weights(*weights_, batch);
       weights_.reset();
       return batch;

@@ -19,7 +19,7 @@ Format sniffed(std::string_view text) {
   return sniff_format("f", text).format;
 }
 
-TEST(Sniff, TellsTheFormatByTheContent) {
+TEST(Sniff, DetectsTheFormatFromTheContent) {
   EXPECT_EQ(sniffed("3 5 6\n1 1:1\n"), Format::xmlrepository);
   EXPECT_EQ(sniffed("\xef\xbb\xbf 3\t5 6 \r\n1 1:1\n"), Format::xmlrepository);
   EXPECT_EQ(sniffed("hello __label__x\n"), Format::fasttext);
@@ -32,37 +32,35 @@ TEST(Sniff, TellsTheFormatByTheContent) {
   EXPECT_EQ(sniffed("\x93NUMPY\x01"), Format::npy);
 }
 
-TEST(Sniff, RefusesWhatItDoesNotKnow) {
+TEST(Sniff, RefusesUnknownFormats) {
   EXPECT_EQ(error_of([] { sniffed("hello world\n"); }),
-            "f:1: no known format: neither feature:value pairs nor __label__name in 'hello world'; name the "
-            "format by "
-            "--format (see docs/formats.md)");
+            "f:1: unknown format: neither feature:value pairs nor __label__name in 'hello world'; give the "
+            "format with --format (see docs/formats.md)");
   EXPECT_THAT(error_of([] { sniffed(std::string_view("1 1:1\n\0", 7)); }),
               HasSubstr("f: looks like a binary file"));
 }
 
-TEST(Sniff, TextWithATimeInItIsNoLibsvm) {
+TEST(Sniff, TextWithATimeIsNotLibsvm) {
   for (const char* text : {"meet 12:30\n", "meet 12:30\ncall 14:15\n", "12:30 meet\n", "meet me 12:30\n"})
     EXPECT_THAT(error_of([&] { sniffed(text); }),
-                AllOf(HasSubstr("no known format"), HasSubstr("--format libsvm")))
+                AllOf(HasSubstr("unknown format"), HasSubstr("--format libsvm")))
         << text;
   EXPECT_EQ(sniffed("1 12:30\n"), Format::libsvm);
   EXPECT_EQ(sniffed("meet 1:30 2:15\ncall 4:1\n"), Format::libsvm) << "names as labels, several features";
 }
 
-TEST(Sniff, TextForAModelOfWordsIsText) {
+TEST(Sniff, WordModelReadsText) {
   const auto for_words = [](std::string_view text) {
     return sniff_format("f", text, Format::fasttext).format;
   };
   for (const char* text : {"meet 12:30\n", "meet 12:30 13:30\ncall 14:15\n", "12:30\n", "3 5 6\n",
                            "5 12:30\n", "1,2,3\n", "a,b\nc,d\n", "1 2 3\n4 5 6\n"})
     EXPECT_EQ(for_words(text), Format::fasttext) << text;
-  EXPECT_EQ(for_words("1 3:1\n2 4:1\n"), Format::libsvm)
-      << "rows of numbers alone are refused, not taken as words";
+  EXPECT_EQ(for_words("1 3:1\n2 4:1\n"), Format::libsvm) << "rows of numbers are refused, not read as words";
   EXPECT_EQ(for_words("2 9 9\n1 3:1\n2 4:1\n"), Format::xmlrepository);
 }
 
-TEST(Sniff, ForAModelOfNumbersItsFormatDecides) {
+TEST(Sniff, NumericModelDecidesTheFormat) {
   const auto for_model = [](Format format, std::string_view text) {
     return sniff_format("f", text, format).format;
   };
@@ -71,7 +69,7 @@ TEST(Sniff, ForAModelOfNumbersItsFormatDecides) {
   EXPECT_EQ(for_model(Format::xmlrepository, "7\n"), Format::lshtc);
 }
 
-TEST(Sniff, TablesGetACommandThatConvertsThem) {
+TEST(Sniff, SuggestsAConversionForTables) {
   for (const char* text :
        {"label,a,b\n1,0.5,2\n2,1,0\n", "1,0.5,2\n2,1,0\n", "5.1,3.5,1.4,setosa\n4.9,3,1.4,x\n",
         "y\ta\n1\t2\n", "y;a\n1;2,5\n", "text,label\ngood film,pos\n"})
@@ -81,10 +79,10 @@ TEST(Sniff, TablesGetACommandThatConvertsThem) {
   EXPECT_EQ(sniffed("1,5,9 3:0.5\n2,7 4:1\n"), Format::libsvm);
   EXPECT_EQ(sniffed("1,5,9 0:0.5\n2,7 4:1\n"), Format::lshtc);
   for (const char* text : {"hello, world\n", "well, yes\nno, never\n"})
-    EXPECT_THAT(error_of([&] { sniffed(text); }), HasSubstr("no known format")) << text;
+    EXPECT_THAT(error_of([&] { sniffed(text); }), HasSubstr("unknown format")) << text;
 }
 
-TEST(Sniff, LooksOnlyAtWholeLines) {
+TEST(Sniff, ReadsOnlyWholeLines) {
   std::string text;
   while (text.size() < kSniffBytes - 4) text += "1 2:3\n";
   text += "7, 8 0:0";
@@ -102,7 +100,7 @@ std::vector<std::string> notes_of(const std::string& path, const ReadOptions& op
   return notes;
 }
 
-TEST(RowStream, NotesThatLibsvmWasAssumedOnlyWhereItMayBeLshtc) {
+TEST(RowStream, NotesLibsvmOnlyIfItMayBeLshtc) {
   const TempFolder folder;
   const std::string path = folder.write("f", "3 5:1\n");
   EXPECT_THAT(notes_of(path),
@@ -113,7 +111,7 @@ TEST(RowStream, NotesThatLibsvmWasAssumedOnlyWhereItMayBeLshtc) {
               ElementsAre(folder.path("h") + ": qid:number is ignored"));
 }
 
-TEST(RowStream, ReadsPackedFilesInEveryFormat) {
+TEST(RowStream, ReadsCompressedFilesInEveryFormat) {
   const TempFolder folder;
   const std::string text = "2 5 5\n1,2 0:1\n3 4:0.5\n";
   const RawRows plain = read_all(folder.write("p", text));
@@ -121,7 +119,7 @@ TEST(RowStream, ReadsPackedFilesInEveryFormat) {
   expect_same(plain, read_all(folder.write("z", zstd(text))));
 }
 
-TEST(RowStream, ReportsATruncatedFileBehindGoodRows) {
+TEST(RowStream, ReportsTruncationAfterGoodRows) {
   const TempFolder folder;
   std::string text;
   for (int i = 0; i < 20000; ++i) text += std::to_string(i * 7919 % 1000) + " 1:1 2:2\n";
@@ -132,7 +130,7 @@ TEST(RowStream, ReportsATruncatedFileBehindGoodRows) {
   EXPECT_THAT(error_of([&] { read_all(path, as(Format::libsvm), stream); }),
               HasSubstr("(truncated or damaged)"));
   EXPECT_EQ(read_all(path, as(Format::libsvm), stream, 100).size(), 100U)
-      << "the first rows can still be had";
+      << "the first rows can still be read";
 }
 
 TEST(RowStream, ReadsStandardInput) {
@@ -162,7 +160,7 @@ TEST(RowStream, RefusesALabelFileForText) {
   ReadOptions options;
   options.label_file = "y.npy";
   EXPECT_THAT(error_of([&] { read_all(folder.write("f", "1 1:1\n"), options); }),
-              HasSubstr("is libsvm text, which holds its labels itself; leave out --label-file"));
+              HasSubstr("is libsvm text, which contains its labels; leave out --label-file"));
 }
 
 class Split : public ::testing::Test {
@@ -180,14 +178,14 @@ class Split : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(Split, TakesTheRowsOfItsColumnInItsOrder) {
+TEST_F(Split, TakesTheRowsOfItsColumnInOrder) {
   EXPECT_EQ(shown(read("4 1\n2 3\n\n", 1)), "3|3:1\n1|1:1\n");
   EXPECT_EQ(shown(read(gzip("4 1\r\n2 3"), 2)), "0|0:1\n2|2:1\n");
   EXPECT_EQ(shown(read("4\n2\n1\n", 1, 2)), "3|3:1\n1|1:1\n") << "max_rows counts rows of the split";
   EXPECT_EQ(read("4\n2\n", 1).line_of(0), 5U);
 }
 
-TEST_F(Split, RefusesNumbersThatNameNoRow) {
+TEST_F(Split, RefusesRowNumbersOutOfRange) {
   EXPECT_EQ(error("1\n5\n", 1),
             ":2: '5' is not a row number from 1 to 4; check that the split file belongs to the data file");
   EXPECT_EQ(error("0\n", 1),
@@ -196,10 +194,10 @@ TEST_F(Split, RefusesNumbersThatNameNoRow) {
   EXPECT_EQ(error("x\n", 1),
             ":1: 'x' is not a row number from 1 to 4; check that the split file belongs to the data "
             "file");
-  EXPECT_EQ(error("1\n2\n1\n", 1), ":3: row 1 stands here and in line 1; name each row once");
+  EXPECT_EQ(error("1\n2\n1\n", 1), ":3: row 1 is named here and in line 1; name each row once");
   EXPECT_EQ(error("1 2\n3\n", 2),
-            ":2: 1 columns, column 2 asked for; choose another column by --split-column");
-  EXPECT_EQ(error("\n", 1), ": holds no row numbers; check the split file");
+            ":2: 1 columns, but column 2 was requested; choose another column with --split-column");
+  EXPECT_EQ(error("\n", 1), ": contains no row numbers; check the split file");
 }
 
 }  // namespace

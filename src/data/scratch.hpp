@@ -1,4 +1,4 @@
-// Memory that is not cleared before it is written and never shrinks: what is never used costs nothing.
+// Memory that is neither cleared nor shrunk: unused parts cost nothing.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ class Scratch {
   Scratch() = default;
   explicit Scratch(std::shared_ptr<MemoryBudget> budget) : charge_(std::move(budget)) {}
 
-  // Room for `size` items, of which the first `kept` stay as they are. Throws OverBudget before it grows.
+  // Room for `size` items; the first `kept` are preserved. Throws OverBudget before growing.
   T* reserve(std::size_t size, std::size_t kept = 0) {
     if (size > size_) {
       if (size > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
       charge_.set(size * sizeof(T));
-      // What is kept is not copied where it is large: the system moves its pages.
+      // realloc moves large memory by remapping its pages, without a copy.
       if (kept == 0) data_.reset(), size_ = 0;
       T* const larger = static_cast<T*>(std::realloc(data_.get(), size * sizeof(T)));
       if (larger == nullptr) throw std::bad_alloc();
-      static_cast<void>(data_.release());  // realloc took it
+      static_cast<void>(data_.release());  // realloc has freed or reused it
       data_.reset(larger);
       size_ = size;
     }

@@ -14,16 +14,16 @@
 namespace truemax {
 
 struct Evidence {
-  bool pairs = false;          // a number:value pair was seen, in a line that begins with a number or a pair
-  std::size_t rows = 0;        // lines of numbers as labels and then pairs alone
+  bool pairs = false;          // a number:value pair in a line that begins with a number or a pair
+  std::size_t rows = 0;        // lines of numeric labels followed only by pairs
   std::size_t named_rows = 0;  // the same with a name as label
-  std::size_t lines = 0;       // that are not empty
-  bool several = false;        // a line with several pairs, their numbers ascending
-  bool words = false;          // something else where only pairs belong
-  bool blanks = false;         // a comma with a blank behind it, as LSHTC has
-  bool zero = false;           // feature 0, which libsvm has not
-  bool comment = false;        // a comment or qid, as libsvm has
-  bool named = false;          // a label that is not a plain number, as libsvm has
+  std::size_t lines = 0;       // non-empty lines
+  bool several = false;        // a line with several pairs in ascending order
+  bool words = false;          // something other than a pair where only pairs belong
+  bool blanks = false;         // a comma followed by a blank, as in LSHTC
+  bool zero = false;           // feature 0, which libsvm does not have
+  bool comment = false;        // a comment or qid, as in libsvm
+  bool named = false;          // a label that is not a plain number, as in libsvm
 };
 
 namespace {
@@ -65,7 +65,7 @@ bool is_feature_zero(std::string_view token) {
          token.substr(0, token.find(':')).find_first_not_of('0') == std::string_view::npos;
 }
 
-// +1, 3, 1.5e3, several of them between commas.
+// +1, 3, 1.5e3, or several of them separated by commas.
 bool is_numeric_label(std::string_view token) {
   return token.find_first_not_of("0123456789+-.,eE") == std::string_view::npos &&
          std::any_of(token.begin(), token.end(), is_digit);
@@ -78,7 +78,7 @@ void look_at_line(std::string_view line, Evidence& evidence) {
   const auto conclude = [&] {
     if (!pairs && !words && !labelled) return;
     ++evidence.lines;
-    // `meet 12:30` is text, and `12:30 then` too: only a label that is a number makes a row beyond doubt.
+    // `meet 12:30` is text, and so is `12:30 then`: only a numeric label makes it certainly a row.
     evidence.pairs |= pairs && numeric && (labelled || !words);
     evidence.zero |= zero;
     evidence.words |= words;
@@ -124,7 +124,7 @@ bool has_label_prefix(std::string_view text) {
   return false;
 }
 
-// Only whole lines, or, where the first line is longer than all we have, only whole tokens.
+// Only whole lines or, if the first line is longer than the head, only whole tokens.
 std::string_view cut_at_the_end(std::string_view text) {
   if (text.size() < kSniffBytes) return text;
   std::size_t end = text.rfind('\n');
@@ -138,15 +138,15 @@ UserError unknown_format(const std::string& name, std::string_view text) {
   if (line.find(':') != std::string_view::npos)
     return file_error(
         name, 1,
-        fmt::format("no known format: {} begins with no number, as a row of libsvm does, and has no {}name",
+        fmt::format("unknown format: {} does not begin with a number, as libsvm rows do, and has no {}name",
                     in_quotes(line), kLabelPrefix),
         fmt::format("for text write {}name before the words of a row; for rows with named classes add "
                     "--format libsvm",
                     kLabelPrefix));
   return file_error(name, 1,
-                    fmt::format("no known format: neither feature:value pairs nor {}name in {}", kLabelPrefix,
+                    fmt::format("unknown format: neither feature:value pairs nor {}name in {}", kLabelPrefix,
                                 in_quotes(line)),
-                    "name the format by --format (see docs/formats.md)");
+                    "give the format with --format (see docs/formats.md)");
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ FileHead::FileHead(const std::string& name, std::string_view bytes, Format expec
   std::string_view rest = text_;
   header_ = parse_xml_header(take_line(rest)).has_value();
   label_prefix_ = has_label_prefix(text_);
-  // The header alone decides, and so does a label; what else there is then need not be looked at.
+  // A header or a label prefix decides alone; the rest need not be read.
   if ((header_ && expected != Format::fasttext) || label_prefix_) return;
   evidence_ = std::make_unique<Evidence>();
   if (!header_) rest = text_;
@@ -190,9 +190,9 @@ bool FileHead::has_rows() const {
   const Evidence& e = *evidence_;
   if (expected_ == Format::fasttext) return only_rows();
   if (e.pairs) return true;
-  // Names as labels take more to be believed: all lines have them, and some line has several features.
+  // Named labels need more evidence: every line has one, and some line has several features.
   if (e.named_rows > 1 && e.named_rows == e.lines && e.several) return true;
-  // For a model of numbered features they need no more, and rows without features may stand first.
+  // If the model has numbered features, that is enough, and rows without features may come first.
   return expected_ != Format::automatic && e.lines > 0 && !e.words &&
          (e.named_rows > 0 || (!e.named && !table_error(name_, text_)));
 }
@@ -210,14 +210,14 @@ bool FileHead::is_xmlrepository(const FileHead& head) {
 }
 
 bool FileHead::is_fasttext(const FileHead& head) {
-  // Rows of numbers alone are no text, also for a model of words: they are refused later, as what they are.
+  // Rows of numbers are not text, even for a model of words: they are refused later with a clear message.
   return !head.binary_ && (head.label_prefix_ || (head.expected_ == Format::fasttext && !head.only_rows()));
 }
 
 bool FileHead::is_lshtc(const FileHead& head) {
   if (!head.has_rows() || head.expected_ == Format::libsvm || head.expected_ == Format::fasttext)
     return false;
-  // Rows for a model of LSHTC or XMLRepository data count from 0 like those.
+  // Rows for a model of LSHTC or XMLRepository data count features from 0, as its data did.
   if (head.expected_ == Format::lshtc || head.expected_ == Format::xmlrepository) return true;
   const Evidence& e = *head.evidence_;
   return !e.comment && (e.zero || (e.blanks && !e.named));

@@ -15,20 +15,20 @@ namespace truemax {
 std::unique_ptr<RowSource> open_text(Input input, Format format, const StreamOptions& stream,
                                      std::vector<std::string>& notes);
 
-// idx and npy. `find_labels` gives the path of the labels, empty for rows without; it is called once the
-// features are known to be good.
+// idx and npy. `find_labels` returns the path of the labels, empty for rows without labels; it is called once
+// the features are known to be good.
 std::unique_ptr<RowSource> open_dense(Input input, Format format, const StreamOptions& stream,
                                       const std::function<std::string()>& find_labels);
 
-// Rows at hand, given out in batches.
+// Rows already in memory, delivered in batches.
 std::unique_ptr<RowSource> give_out(RawRows rows);
 
-// The numbers (from 0) of a split's rows, of `rows` in all, in the order of the file.
+// The row numbers (from 0) of a split, in the order of the split file; the data has `rows` rows.
 std::vector<std::uint64_t> read_split(const std::string& path, std::uint64_t column, std::uint64_t rows,
                                       const std::shared_ptr<MemoryBudget>& memory = nullptr);
 
-// The label file beside `features` by its name ("train-images-idx3-ubyte.gz" -> "train-labels-idx1-ubyte.gz",
-// "X_train.npy" -> "y_train.npy"); empty where there is none.
+// The label file that matches the name of `features` ("train-images-idx3-ubyte.gz" ->
+// "train-labels-idx1-ubyte.gz", "X_train.npy" -> "y_train.npy"); empty if there is none.
 std::string find_label_file(const std::string& features);
 
 }  // namespace truemax

@@ -13,7 +13,7 @@
 namespace truemax {
 namespace {
 
-constexpr std::size_t kMostDigits = 18;  // of a feature number: so many never overflow
+constexpr std::size_t kMostDigits = 18;  // of a feature number: 18 digits never overflow
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
@@ -31,7 +31,7 @@ std::string_view without_leading_zeros(std::string_view digits) {
   return digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
 }
 
-// A number that is whole is the class of that number however it is written: +1, 01, 1.0 and 1e0 are class 1.
+// Whole numbers are one class however they are written: +1, 01, 1.0 and 1e0 are class 1.
 std::string canonical_label(std::string_view token) {
   std::string_view bare = token;
   const bool negative = bare.front() == '-';
@@ -61,7 +61,7 @@ class SparseParser {
         labels_(rules.labels),
         p_(piece.text.data()),
         end_(p_ + piece.text.size()) {
-    // A feature takes four bytes at least: " 1:1".
+    // A feature takes at least four bytes: " 1:1".
     const std::size_t features = piece.most_features(4, [](char c) { return c == ':'; });
     index_ = piece.index.reserve(features);
     value_ = piece.value.reserve(features);
@@ -81,7 +81,7 @@ class SparseParser {
   }
 
  private:
-  // A blank line is a row in XMLRepository, where the header counts lines; elsewhere it is none.
+  // A blank line is a row in XMLRepository, whose header counts lines; other formats skip it.
   bool skips_line() const {
     if (format_ == Format::xmlrepository) return false;
     const char* q = p_;
@@ -112,13 +112,13 @@ class SparseParser {
                                 static_cast<std::size_t>(std::find(p_, end_, '\n') - line_begin_));
     if (has_control(line))
       throw PieceError{piece_.line_count, "looks like a binary file",
-                       "name a text file, or its format by --format"};
+                       "give a text file, or its format with --format"};
     throw PieceError{piece_.line_count, std::move(found), std::move(advice)};
   }
 
   void read_labels() {
     if (is_blank(*p_) || at_line_end()) return;
-    if (token_at(p_).find(':') != std::string_view::npos) return;  // begins with a feature: no label
+    if (token_at(p_).find(':') != std::string_view::npos) return;  // starts with a feature: no label
     while (true) {
       const char* const from = p_;
       while (*p_ != ',' && !ends_token(*p_)) ++p_;
@@ -138,7 +138,7 @@ class SparseParser {
       add_name_label(token);
   }
 
-  // A few digits without a leading zero, as nearly all labels are.
+  // Fast path: nearly all labels are a few digits without a leading zero.
   bool add_plain_label(std::string_view token) {
     if (token.size() > 7 || (token.front() == '0' && token.size() > 1)) return false;
     std::uint32_t number = 0;
@@ -186,15 +186,15 @@ class SparseParser {
          "write labels as 1,2,3; where blanks follow the commas, add --format lshtc");
   }
 
-  // The loop that reading a file consists of. It works on copies of the members: the compiler cannot keep a
-  // member in a register beside the stores to index and value.
+  // The hot loop of reading. It works on local copies of the members: with stores to index and value in
+  // between, the compiler cannot keep members in registers.
   void read_features() {
     row_begin_ = used_;
     const char* p = p_;
     FeatureId* index = index_ + used_;
     float* value = value_ + used_;
     bool sorted = true, has_zero = false;
-    std::uint64_t next = 0;  // the least number that keeps the row ascending
+    std::uint64_t next = 0;  // the smallest number that keeps the row ascending
     while (true) {
       while (is_blank(*p)) ++p;
       const char* const token = p;
@@ -207,7 +207,7 @@ class SparseParser {
         p = p_;
         continue;
       }
-      const std::uint64_t id = number - base_;  // 0 in libsvm wraps around and is above any limit
+      const std::uint64_t id = number - base_;  // 0 in libsvm wraps around and exceeds every limit
       if (id >= features_) fail_feature_number(number);
       float v = 0;
       p = parse_float(p + 1, v);
@@ -223,7 +223,7 @@ class SparseParser {
     has_zero_ = has_zero;
   }
 
-  // What is no feature:value pair: the end of the line, a comment, qid. True where more may follow.
+  // Handles what is not a feature:value pair: the end of the line, a comment, qid. True if more may follow.
   bool read_other_token() {
     if (at_line_end()) return false;
     if (format_ == Format::libsvm && *p_ == '#') return false;
@@ -234,7 +234,7 @@ class SparseParser {
       p_ += text.size();
       return true;
     }
-    // A number with more digits than the fast loop takes may be leading zeros.
+    // A number with more digits than the fast loop accepts may have leading zeros.
     const std::string_view number = text.substr(0, std::min(text.find(':'), text.size()));
     if (number.size() > kMostDigits && number.size() < text.size() && is_all_digits(number)) {
       const std::string_view bare = without_leading_zeros(number);
@@ -248,7 +248,7 @@ class SparseParser {
     const std::size_t colon = text.find(':');
     const std::string shown = in_quotes(text);
     if (colon == std::string_view::npos) {
-      // A first line of numbers alone is likely meant as a header.
+      // A first line of numbers is probably meant as a header.
       const std::string_view line(line_begin_,
                                   static_cast<std::size_t>(std::find(p_, end_, '\n') - line_begin_));
       if (piece_.begins_file && piece_.line_count == 0 && line.find(':') == std::string_view::npos)
@@ -315,7 +315,7 @@ class SparseParser {
     std::sort(row_.begin(), row_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < row_.size(); ++i) {
       if (i > 0 && row_[i].first == row_[i - 1].first)
-        fail(fmt::format("feature number {} stands twice in the row", row_[i].first + base_),
+        fail(fmt::format("feature number {} occurs twice in the row", row_[i].first + base_),
              "write each feature once");
       index_[row_begin_ + i] = row_[i].first;
       value_[row_begin_ + i] = row_[i].second;
@@ -345,7 +345,7 @@ class SparseParser {
   std::size_t used_ = 0, row_begin_ = 0;
   bool sorted_ = true, has_zero_ = false;
   std::uint64_t widest_ = 0;      // largest feature number + 1
-  std::uint64_t line_ahead_ = 0;  // line - row of the rows read last
+  std::uint64_t line_ahead_ = 0;  // line - row of the last rows read
   std::vector<std::pair<FeatureId, float>> row_;
 };
 

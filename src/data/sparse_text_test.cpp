@@ -10,7 +10,7 @@
 namespace truemax {
 namespace {
 
-// The oracle: one line at a time by the standard library, no thought of speed.
+// The oracle: one line at a time with the standard library, without regard to speed.
 std::string oracle(const std::string& text, Format format) {
   std::istringstream lines(text);
   std::string line, out;
@@ -74,7 +74,7 @@ class RandomText {
       body += row() + (below(10) == 0 ? "\r\n" : "\n");
       ++lines;
     }
-    if (below(2) == 0) body.pop_back();  // no newline at the end (a carriage return may stay: see CRLF)
+    if (below(2) == 0) body.pop_back();  // no final newline (a carriage return may stay: see CRLF)
     if (!body.empty() && body.back() == '\r') body.pop_back();
     if (format_ == Format::xmlrepository) body = std::to_string(lines) + " 100000 5000\n" + body;
     return body;
@@ -153,7 +153,7 @@ class RandomText {
 
 class SparseText : public ::testing::TestWithParam<Format> {};
 
-TEST_P(SparseText, EqualsTheOracleForEveryWindowPieceAndThreadCount) {
+TEST_P(SparseText, MatchesTheOracle) {
   const TempFolder folder;
   for (unsigned seed = 0; seed < 15; ++seed) {
     const std::string text = RandomText(GetParam(), seed).file(1 + seed * 9);
@@ -172,7 +172,7 @@ TEST_P(SparseText, EqualsTheOracleForEveryWindowPieceAndThreadCount) {
   }
 }
 
-TEST_P(SparseText, InBatchesGivesTheSameRows) {
+TEST_P(SparseText, BatchesGiveTheSameRows) {
   const TempFolder folder;
   const std::string text = RandomText(GetParam(), 77).file(300);
   const std::string path = folder.write("rows.txt", text);
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, SparseText,
                          ::testing::Values(Format::xmlrepository, Format::lshtc, Format::libsvm),
                          [](const auto& tested) { return std::string(format_name(tested.param)); });
 
-TEST(SparseLines, ReadAsTheyStand) {
+TEST(SparseLines, ReadsTheUsualForms) {
   const TempFolder folder;
   const auto read = [&](const char* text, Format format) {
     return shown(read_all(folder.write("f", text), as(format)));
@@ -209,7 +209,7 @@ TEST(SparseLines, ReadAsTheyStand) {
             "1,2|0:1 4:-2.5\n|\n");
   EXPECT_EQ(read("3 5 5\n 0:1\n\n3,3,1", Format::xmlrepository), "|0:1\n|\n3,1|\n");
   EXPECT_EQ(read("1 5 5\n1 0:1\n\n\n \n", Format::xmlrepository), "1|0:1\n")
-      << "empty lines behind the last row";
+      << "empty lines after the last row";
   EXPECT_EQ(read("33, 20,7 5:1 0:2\n\n4\n", Format::lshtc), "33,20,7|0:2 5:1\n4|\n");
   EXPECT_EQ(read("+1 qid:3 1:1#c\n1.0 2:2 #\n-1 3:3\n1e0 1:1\n01 1:1\nx,y 1:1\n3:1\n 4:1\n1.5 1:1\n",
                  Format::libsvm),
@@ -219,7 +219,7 @@ TEST(SparseLines, ReadAsTheyStand) {
       << "explicit zeros state D";
 }
 
-TEST(SparseLines, LeadingZerosOfAFeatureNumberDoNotCount) {
+TEST(SparseLines, IgnoresLeadingZerosOfFeatureNumbers) {
   const TempFolder folder;
   const std::string zeros(30, '0');
   const std::string from_one = folder.write("f", "a " + zeros + "1:1 " + zeros + "12:2\n");
@@ -228,7 +228,7 @@ TEST(SparseLines, LeadingZerosOfAFeatureNumberDoNotCount) {
   EXPECT_EQ(shown(read_all(from_zero, as(Format::lshtc))), "a|0:3 1:1\n");
 }
 
-TEST(SparseLines, MayBeLongerThanTheWindow) {
+TEST(SparseLines, ReadsLinesLongerThanTheWindow) {
   const TempFolder folder;
   std::string text = "1";
   for (int i = 1; i <= 300000; ++i) text += " " + std::to_string(i) + ":1";
@@ -239,7 +239,7 @@ TEST(SparseLines, MayBeLongerThanTheWindow) {
   EXPECT_EQ(raw.rows.row(1).index.size(), 300000U);
 }
 
-TEST(FasttextLines, CountWordsAndTakeLabelsAnywhere) {
+TEST(FasttextLines, CountsWordsAndFindsLabelsAnywhere) {
   const TempFolder folder;
   const std::string text =
       "__label__a the cat the\n\nno label here\r\ndog __label__b,c __label__a\tthe __label__b,c\n";

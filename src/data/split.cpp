@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 
-// The `column`-th token of the line, from 1; empty where there are fewer. `columns`: how many there are.
+// The `column`-th token of the line, from 1; empty if there are fewer. `columns`: the number of tokens.
 std::string_view token_of(std::string_view line, std::uint64_t column, std::uint64_t& columns) {
   std::string_view found;
   columns = 0;
@@ -41,8 +41,8 @@ class SplitReader {
     const std::string_view token = token_of(line, column_, columns);
     if (columns == 0) return;
     if (token.empty())
-      throw file_error(name_, line_, fmt::format("{} columns, column {} asked for", columns, column_),
-                       "choose another column by --split-column");
+      throw file_error(name_, line_, fmt::format("{} columns, but column {} was requested", columns, column_),
+                       "choose another column with --split-column");
     std::uint64_t number = 0;
     const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
     const bool is_number = read.ec == std::errc() && read.ptr == token.data() + token.size();
@@ -52,7 +52,7 @@ class SplitReader {
                        "check that the split file belongs to the data file");
     std::uint64_t& seen_at = seen_at_[number - 1];
     if (seen_at != 0)
-      throw file_error(name_, line_, fmt::format("row {} stands here and in line {}", number, seen_at),
+      throw file_error(name_, line_, fmt::format("row {} is named here and in line {}", number, seen_at),
                        "name each row once");
     seen_at = line_;
     grow(chosen_, 1, memory_);
@@ -61,7 +61,7 @@ class SplitReader {
 
   std::uint64_t line() const { return line_; }
   std::vector<std::uint64_t> take() {
-    if (chosen_.empty()) throw file_error(name_, 0, "holds no row numbers", "check the split file");
+    if (chosen_.empty()) throw file_error(name_, 0, "contains no row numbers", "check the split file");
     return std::move(chosen_);
   }
 
@@ -69,7 +69,7 @@ class SplitReader {
   std::string name_;
   std::uint64_t column_, line_ = 0;
   MemoryCharge memory_;
-  std::vector<std::uint64_t> seen_at_;  // the line of each row's number; 0: none yet
+  std::vector<std::uint64_t> seen_at_;  // the line on which each row is named; 0: none yet
   std::vector<std::uint64_t> chosen_;
 };
 

@@ -1,5 +1,5 @@
-// CSV and its like are not read: what a column means, and which is the label, does not stand in them. What is
-// said instead is a command that makes libsvm rows or fastText lines of them.
+// CSV and similar tables are not read, because they do not say which column is the label or what a column
+// means. The error suggests a command that converts them to libsvm rows or fastText lines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,19 +33,19 @@ bool is_number(std::string_view field) {
   while (!field.empty() && (field.back() == ' ' || field.back() == '"')) field.remove_suffix(1);
   if (field.empty()) return false;
   float value = 0;
-  const std::string text(std::string(field) + "\n");  // parse_float stops at what is no part of the number
+  const std::string text(std::string(field) + "\n");  // parse_float needs a byte after the number
   const char* const end = parse_float(text.data(), value);
   return end == text.data() + field.size();
 }
 
 bool may_be_number(std::string_view field) {
-  return is_number(field) || field.find_first_not_of(" \"") == std::string_view::npos;  // or left out
+  return is_number(field) || field.find_first_not_of(" \"") == std::string_view::npos;  // or empty
 }
 
 struct Table {
   char separator = ',';
   std::vector<std::vector<std::string_view>> rows;  // the first lines
-  bool has_header = false, all_numbers = true;      // of the columns but that of the label
+  bool has_header = false, all_numbers = true;      // of the columns other than the label
   std::size_t label = 0;
 };
 
@@ -58,7 +58,7 @@ bool names_label(std::string_view field) {
          name == "labels" || name == "species";
 }
 
-// Lines with one number of columns, two at least: with one separator, and no word that holds a colon pair.
+// A table if all lines have the same number of columns, at least two.
 std::optional<Table> as_table(std::string_view text, char separator) {
   constexpr std::size_t kLines = 50;
   Table table;
@@ -68,7 +68,7 @@ std::optional<Table> as_table(std::string_view text, char separator) {
     std::string_view line = text.substr(0, length);
     const bool whole = length < text.size();
     text.remove_prefix(std::min(length + 1, text.size()));
-    if (!whole && !table.rows.empty()) break;  // the last line may be cut
+    if (!whole && !table.rows.empty()) break;  // the last line may be incomplete
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line.empty()) continue;
     table.rows.push_back(fields_of(line, separator));
@@ -79,7 +79,7 @@ std::optional<Table> as_table(std::string_view text, char separator) {
   const auto& first = table.rows.front();
   const auto numbers = [](const auto& row) { return std::count_if(row.begin(), row.end(), is_number); };
   table.has_header = table.rows.size() > 1 && numbers(first) == 0;
-  // A single line is a table where it has several numbers: one line of words with a comma is a sentence.
+  // A single line is a table only if it has several numbers: words with a comma are a sentence.
   if (table.rows.size() < 2 && (first.size() < 3 || numbers(first) < 2)) return std::nullopt;
   if (table.has_header)
     for (std::size_t c = 0; c < first.size(); ++c)
@@ -94,7 +94,7 @@ std::optional<Table> as_table(std::string_view text, char separator) {
   return table;
 }
 
-// A path as it stands in a command; a word for it where it would need quotes.
+// A path for use in a command; a placeholder if it would need quotes.
 std::string in_command(const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||

@@ -1,4 +1,4 @@
-// For tests: the arrays of a data set one by one, without a view, and copies of views.
+// For tests: the arrays of a data set, without a view, and copies of views.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,7 @@ inline std::vector<RowId> row_ids(const std::vector<std::uint32_t>& numbers) {
   return ids;
 }
 
-// A data set of just the rows of a view. `several`: the rows of examples are listed, as where a row has
-// several.
+// A data set of just the rows of a view. `several`: list the row of each example, as if some row had several.
 inline Dataset copy_of(const DataView& data, bool several) {
   Dataset out;
   out.class_weight = {data.class_weights().begin(), data.class_weights().end()};

@@ -1,4 +1,4 @@
-// What the tests of this folder share: files that go away, packed files, messages of errors.
+// Shared by the tests of this folder: temporary files, compressed files, error messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ inline std::string zstd(std::string_view bytes) {
   return out;
 }
 
-// The message of the UserError that `action` throws; a failure of the test where it throws none.
+// The message of the UserError that `action` throws; fails the test if it throws none.
 inline std::string error_of(const std::function<void()>& action) {
   try {
     action();
@@ -83,7 +83,7 @@ inline ReadOptions as(Format format) {
   return options;
 }
 
-// Rows as text, one line each: "label,label|feature:value feature:value", for comparison at a glance.
+// Rows as text, one line each: "label,label|feature:value feature:value".
 inline std::string shown(const RawRows& raw) {
   std::string out;
   for (std::size_t i = 0; i < raw.size(); ++i) {

@@ -6,12 +6,12 @@ namespace truemax {
 
 std::string_view LineWindows::read(Scratch<char>& buffer, bool wait) {
   std::size_t room = std::max(bytes_, rest_size_ + rest_size_ / 2);
-  char* text = buffer.reserve(room + 1);  // one more, for the newline that may be missing at the end
+  char* text = buffer.reserve(room + 1);  // one more for a missing final newline
   std::copy_n(rest_.data(), rest_size_, text);
   std::size_t size = std::exchange(rest_size_, 0);
   long_line_ = 0;
   std::size_t end = 0;          // of the last whole line
-  std::size_t searched = size;  // no newline between `end` and this place
+  std::size_t searched = size;  // no newline between `end` and here
   while (!at_end_) {
     if (live_) {
       const bool waits = wait && end == 0;

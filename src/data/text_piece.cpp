@@ -12,9 +12,9 @@
 namespace truemax {
 namespace {
 
-// Drops later occurrences in [first, end of labels).
+// Drops duplicates in [first, end of labels).
 void keep_each_once(std::vector<std::uint32_t>& labels, std::size_t first) {
-  constexpr std::size_t kFew = 64;  // so many are compared one by one
+  constexpr std::size_t kFew = 64;  // up to this many are compared pairwise
   const auto begin = labels.begin() + static_cast<std::ptrdiff_t>(first);
   const std::size_t count = labels.size() - first;
   if (count <= kFew) {
@@ -24,7 +24,7 @@ void keep_each_once(std::vector<std::uint32_t>& labels, std::size_t first) {
     labels.erase(to, labels.end());
     return;
   }
-  // By label and place, the first of each label stands first; then by place, to keep the order of the file.
+  // Sorting by label and place puts the first of each label first; sorting by place then restores file order.
   std::vector<std::uint64_t> places(count);
   for (std::size_t i = 0; i < count; ++i) places[i] = (std::uint64_t{labels[first + i]} << 32) | i;
   std::sort(places.begin(), places.end());
@@ -47,11 +47,11 @@ std::uint64_t Piece::bytes() const {
          lines.capacity() * sizeof(lines[0]) + widths.capacity() * sizeof(widths[0]);
 }
 
-// One line may hold any number of labels and words: what it takes is charged before it is parsed to its end.
+// A line may hold any number of labels and words, so memory is charged while it is parsed.
 void Piece::make_room_for_labels() {
   constexpr std::size_t kFirst = 1024;
   const std::size_t room = std::max(kFirst, 2 * label.capacity());
-  if (room > kFirst) charge(room * (sizeof(label[0]) + sizeof(std::uint64_t)));  // the latter: keep_each_once
+  if (room > kFirst) charge(room * (sizeof(label[0]) + sizeof(std::uint64_t)));  // and for keep_each_once
   label.reserve(room);
 }
 
@@ -72,7 +72,7 @@ void Piece::clear() {
 std::uint32_t Piece::add_name(NameViews& table, std::string_view name) {
   const std::size_t known = table.size();
   const std::uint32_t number = table.add(name);
-  // At powers of two the tables of names double.
+  // At powers of two the name tables double.
   constexpr std::size_t kMany = 1U << 15;
   if (table.size() > known && table.size() >= kMany && std::has_single_bit(table.size()))
     charge(table.bytes_with(table.size(), 0) - table.bytes());

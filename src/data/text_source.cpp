@@ -19,10 +19,10 @@
 namespace truemax {
 namespace {
 
-// The names of one batch, and where the names of the piece at hand stand in it.
+// The names of one batch, and the numbers in it of the current piece's names.
 class BatchNames {
  public:
-  // `later`: bytes that each name will take in what is made of the rows.
+  // `later`: bytes that each name will take after reading.
   BatchNames(const std::shared_ptr<MemoryBudget>& memory, std::uint64_t later)
       : charge_(memory), later_(later) {}
 
@@ -43,7 +43,7 @@ class BatchNames {
     return plain_[label];
   }
   std::size_t size() const { return names_.size(); }
-  // The names, and what they take added to the charge.
+  // Takes the names and adds their memory to the charge.
   std::vector<std::string> take(MemoryCharge& charge) {
     std::vector<std::string> names = names_.take_names();
     const std::uint64_t bytes = charge_.bytes();
@@ -53,7 +53,7 @@ class BatchNames {
   }
 
  private:
-  // Before the names of a piece are added: what that may take.
+  // Charges what the names of a piece may add, before they are added.
   void make_room() {
     const auto charge = [this](std::size_t more, std::uint64_t text) {
       charge_.set(names_.bytes_with(more, text) + (names_.size() + more) * later_);
@@ -64,7 +64,7 @@ class BatchNames {
       for (std::uint32_t i = 0; i < piece_->size(); ++i) text += length_of(i);
       charge(piece_->size(), text);
     } catch (const OverBudget&) {
-      // Most of them are known by now: only where it comes to it, they are looked up twice.
+      // Most names are known already. Looking them up twice is slow, so count the new ones only if needed.
       std::size_t more = 0;
       std::uint64_t text = 0;
       for (std::uint32_t i = 0; i < piece_->size(); ++i)
@@ -78,7 +78,7 @@ class BatchNames {
   std::uint64_t later_;
   const NameViews* piece_ = nullptr;
   std::vector<std::uint32_t> map_;    // of the piece's names
-  std::vector<std::uint32_t> plain_;  // of labels that stand for themselves
+  std::vector<std::uint32_t> plain_;  // of labels that are plain numbers
 };
 
 class TextSource : public RowSource {
@@ -120,7 +120,7 @@ class TextSource : public RowSource {
   }
 
  private:
-  // What a window takes in all, parsed, is some ten times its text, rarely more: a part of what is left.
+  // A parsed window takes about ten times its text, rarely more: use a part of the memory left.
   static std::size_t bounded_window(const StreamOptions& stream, std::size_t threads) {
     constexpr std::uint64_t kLeast = 1U << 16, kShare = 64;
     const std::uint64_t wanted = std::max<std::uint64_t>(1, threads * stream.window);
@@ -149,7 +149,7 @@ class TextSource : public RowSource {
     return stream_.batch_bytes > 0 && batch.rows.bytes() >= stream_.batch_bytes;
   }
 
-  // A live input that has no whole line yet.
+  // A live input without a whole line yet.
   bool next_would_wait() {
     if (!stream_.live || !next_text_.empty() || windows_.at_end() || read_failure_) return false;
     read_ahead(false);
@@ -183,13 +183,13 @@ class TextSource : public RowSource {
     if (!header_)
       throw file_error(input_.name(), 1,
                        fmt::format("header {} is not three whole numbers", in_quotes(trimmed(line))),
-                       "begin the file with 'rows features labels', or name its format by --format");
+                       "begin the file with 'rows features labels', or give its format with --format");
     if (header_->features > kMostFeatures)
       throw file_error(input_.name(), 1, fmt::format("header declares {} features", header_->features),
                        fmt::format("at most {} are possible", kMostFeatures));
     next_text_.remove_prefix(line.size() + 1);
     line_ = 2;
-    if (next_text_.empty()) read_first(!stream_.live);  // the window held the header alone
+    if (next_text_.empty()) read_first(!stream_.live);  // the window held only the header
     rules_.features = header_->features;
     rules_.labels = header_->labels;
   }
@@ -198,7 +198,7 @@ class TextSource : public RowSource {
     return !line.empty() && line.back() == '\r' ? line.substr(0, line.size() - 1) : line;
   }
 
-  // Parses the window read ahead and reads the next one meanwhile; false at the end of the file.
+  // Parses the current window while the next one is read; false at the end of the file.
   bool parse_window() {
     if (read_failure_) std::rethrow_exception(read_failure_);
     if (stream_.live && next_text_.empty() && !windows_.at_end()) read_ahead(true);
@@ -214,7 +214,7 @@ class TextSource : public RowSource {
       try {
         read_ahead(!stream_.live);
       } catch (...) {
-        read_failure_ = std::current_exception();  // an error in the rows before it comes first
+        read_failure_ = std::current_exception();  // an error in earlier rows comes first
       }
     });
     for (std::size_t i = 0; i < piece_count_; ++i) pieces_[i].charge();
@@ -227,8 +227,8 @@ class TextSource : public RowSource {
     next_progress_ = input_.progress();
   }
 
-  // Memory for the rows still to come, by what the file has held so far: growing by halves would copy all
-  // rows again and again, and touch twice the pages.
+  // Reserves memory for the remaining rows from what the file has held so far: growing by halves would copy
+  // all rows again and again, and touch twice the pages.
   void make_room(RawRows& batch, std::uint64_t most) const {
     std::uint64_t rows = batch.size(), nonzeros = batch.rows.nonzeros(), labels = batch.label.size();
     for (std::size_t i = 0; i < piece_count_; ++i) {
@@ -236,16 +236,16 @@ class TextSource : public RowSource {
       nonzeros += pieces_[i].begin.back();
       labels += pieces_[i].label.size();
     }
-    // The rows themselves, what is made of their labels, and the last huge page of two arrays.
+    // The rows themselves, the arrays made of their labels, and the last huge page of two arrays.
     constexpr std::uint64_t kRowBytes = 2 * sizeof(std::uint64_t) + sizeof(RowId), kRounding = 4U << 20;
     batch.memory.set(rows * kRowBytes + nonzeros * (sizeof(FeatureId) + sizeof(float)) +
                      labels * sizeof(std::uint32_t) + batch.lines.capacity() * sizeof(LineMark) +
                      std::min(kRounding, nonzeros * sizeof(FeatureId)));
     if (rows == 0) return;
-    // A little more than the share read so far says, since the rest may be denser; never more than the rows
-    // asked for; and not by a factor that a first short look cannot bear.
+    // Slightly more than the share read so far suggests, since the rest may be denser; at most the rows asked
+    // for; and limited, since a small first window is a poor estimate.
     constexpr double kMostTimes = 64;
-    constexpr double kUnknownTimes = 1.5;  // of an input whose end is not known
+    constexpr double kUnknownTimes = 1.5;  // if the end of the input is unknown
     const double times = std::min({progress_ > 0 ? 1.02 / progress_ : kUnknownTimes,
                                    static_cast<double>(most) / static_cast<double>(rows), kMostTimes});
     const auto reserve = [times](auto& v, std::uint64_t size) {
@@ -253,7 +253,7 @@ class TextSource : public RowSource {
         return static_cast<std::size_t>(static_cast<double>(size) * by) + 2;
       };
       if (scaled(std::min(times, 1.0)) <= v.capacity()) return;
-      // Where it fell short, not bit by bit.
+      // If the estimate was too low, grow by a quarter at least.
       const std::size_t room = std::max(scaled(times), v.capacity() + v.capacity() / 4);
       reserve_in_place(v, room);
     };
@@ -276,7 +276,7 @@ class TextSource : public RowSource {
     }
   }
 
-  // Appends rows of the piece at hand until the batch is full or the piece is used up.
+  // Appends rows of the current piece until the batch is full or the piece is used up.
   void append_rows(RawRows& batch, std::uint64_t most, BatchNames& labels, BatchNames& words) {
     Piece& piece = pieces_[piece_];
     const std::uint64_t from = piece_row_;
@@ -296,7 +296,7 @@ class TextSource : public RowSource {
     }
     piece_row_ = to;
     rows_done_ = row_;
-    // An error behind the last row asked for is no one's concern.
+    // An error after the last row asked for does not matter.
     if (to < piece.rows() || (piece.error && batch.size() == most)) return;
     if (piece.error)
       throw file_error(input_.name(), line_ + piece.error->line, piece.error->found, piece.error->advice);
@@ -305,8 +305,8 @@ class TextSource : public RowSource {
     piece_row_ = 0;
   }
 
-  // Counts the rows. Empty lines at the end of an XMLRepository file, behind the rows of its header, are
-  // none; returns how many of the last rows of [from, to) they are.
+  // Counts the rows. Empty lines after the last row of an XMLRepository header are not rows; returns how many
+  // of the last rows of [from, to) lie beyond the header's count.
   std::uint64_t spare_rows(const Piece& piece, std::uint64_t from, std::uint64_t to) {
     if (!header_ || row_ + (to - from) <= header_->rows) {
       row_ += to - from;
@@ -317,7 +317,7 @@ class TextSource : public RowSource {
     for (std::uint64_t i = from + inside; i < to; ++i)
       spare += piece.begin[i] == piece.begin[i + 1] && piece.label_begin[i] == piece.label_begin[i + 1];
     row_ += to - from - spare;
-    return to - from - inside;  // rows too many are counted, to be named in the error, but not given out
+    return to - from - inside;  // surplus rows are counted for the error message but not delivered
   }
 
   void append_lines(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to) const {
@@ -351,7 +351,7 @@ class TextSource : public RowSource {
       if (width.row < to) features_ = std::max(features_, width.features);
   }
 
-  // Values of features that no one wants are counted and never stored.
+  // Values of unwanted features are counted but never stored.
   void append_wanted(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to) {
     Csr& rows = batch.rows;
     for (std::uint64_t i = from; i < to; ++i) {
@@ -367,7 +367,7 @@ class TextSource : public RowSource {
     note_widths(piece, to);
   }
 
-  // Numbers of a piece ascend in its rows; those of the batch need not.
+  // Word numbers of a piece ascend within its rows; those of the batch need not.
   static void sort_each_row(Csr& rows, std::size_t first_row) {
     std::vector<std::pair<FeatureId, float>> row;
     for (std::size_t i = first_row; i < rows.rows(); ++i) {
@@ -396,7 +396,7 @@ class TextSource : public RowSource {
     if (header_ && row_ != header_->rows)
       throw file_error(input_.name(), 1,
                        fmt::format("header says {} rows, the file has {}", header_->rows, row_),
-                       row_ > header_->rows ? "correct the header (N D L) or remove the rows too many"
+                       row_ > header_->rows ? "correct the header (N D L) or remove the extra rows"
                                             : "correct the header (N D L) or restore the missing rows");
   }
 
@@ -411,14 +411,14 @@ class TextSource : public RowSource {
 
   Scratch<char> window_, next_;  // being parsed; being read
   std::string_view next_text_;
-  double progress_ = 0, next_progress_ = 0;  // share of the file behind each of them
+  double progress_ = 0, next_progress_ = 0;  // share of the file before the end of each
   std::exception_ptr read_failure_;
   std::vector<Piece> pieces_;
-  std::size_t piece_ = 0, piece_count_ = 0;  // at hand; of the window
-  std::uint64_t piece_row_ = 0;              // first row of the piece at hand that was not given out
+  std::size_t piece_ = 0, piece_count_ = 0;  // current; number in the window
+  std::uint64_t piece_row_ = 0;              // first row of the current piece not yet delivered
   std::uint64_t line_ = 1;                   // of the piece's first line
-  std::uint64_t row_ = 0;                    // rows given out
-  std::uint64_t rows_done_ = 0;              // the same, without those of the piece that is being appended
+  std::uint64_t row_ = 0;                    // rows delivered
+  std::uint64_t rows_done_ = 0;              // the same, without rows of the piece being appended
   std::uint64_t features_ = 0;               // largest feature number + 1 in them
   bool noted_qid_ = false;
   bool at_end_ = false;

@@ -43,7 +43,7 @@ void each_line(LineWindows& windows, Scratch<char>& buffer, std::uint64_t& numbe
   }
 }
 
-// Calls line(number, text) for each line, without its newline and a byte order mark.
+// Calls line(number, text) for each line, without newline and byte order mark.
 template <class Line>
 void for_each_line(Input& input, const std::shared_ptr<MemoryBudget>& memory, const Line& line) {
   LineWindows windows(input, small_window(memory), memory);
@@ -55,7 +55,7 @@ void for_each_line(Input& input, const std::shared_ptr<MemoryBudget>& memory, co
     throw memory_error(over, input.name(), number + 1, counted(number, "line"), kMoreMemory);
   }
 }
-// Why a number cannot be a weight; empty where it can.
+// Why a number is not a valid weight; empty if it is.
 std::string what_is_wrong_with_weight(double value) {
   if (!std::isfinite(value)) return "is not finite";
   if (value < 0) return "is negative";
@@ -65,7 +65,7 @@ std::string what_is_wrong_with_weight(double value) {
   return "";
 }
 
-// The weight that `token` is; else throws with what is wrong with it.
+// Parses a weight; throws with what is wrong.
 double parse_weight(const std::string& path, std::uint64_t line, std::string_view token, const char* advice) {
   std::string_view bare = token;
   if (!bare.empty() && bare.front() == '+') bare.remove_prefix(1);
@@ -88,7 +88,7 @@ RowWeights read_text(Input& input, const std::shared_ptr<MemoryBudget>& memory) 
   RowWeights weights;
   weights.memory = MemoryCharge(memory);
   weights.path = input.name();
-  std::uint64_t empty_line = 0;  // the first of those behind the last weight
+  std::uint64_t empty_line = 0;  // the first empty line after the last weight
   for_each_line(input, memory, [&](std::uint64_t number, std::string_view line) {
     const std::size_t comment = line.find('#');
     const std::string_view token = trimmed(line.substr(0, comment));
@@ -103,7 +103,7 @@ RowWeights read_text(Input& input, const std::shared_ptr<MemoryBudget>& memory) 
     weights.value.push_back(parse_weight(weights.path, number, token, kOneNumberALine));
     weights.last_line = number;
   });
-  if (weights.value.empty()) throw file_error(weights.path, 0, "holds no weights", kOneNumberALine);
+  if (weights.value.empty()) throw file_error(weights.path, 0, "contains no weights", kOneNumberALine);
   return weights;
 }
 
@@ -114,7 +114,7 @@ RowWeights read_array(Input& input, const std::shared_ptr<MemoryBudget>& memory)
   const DenseHeader header = read_dense_header(input, Format::npy);
   if (header.shape.size() != 1 || header.is_text())
     throw file_error(weights.path, 0,
-                     header.is_text() ? std::string("weights that are text")
+                     header.is_text() ? std::string("weights are text")
                                       : fmt::format("weights of shape {}", header.shape_text()),
                      "save one number a row: a float array of shape (N,)");
   std::vector<char> buffer(header.item_bytes * ((64 << 10) / header.item_bytes));
@@ -145,7 +145,7 @@ RowWeights read_array(Input& input, const std::shared_ptr<MemoryBudget>& memory)
   }
   char more = 0;
   if (input.read(&more, 1) > 0)
-    throw file_error(weights.path, 0, fmt::format("goes on after its {} weights", header.rows()),
+    throw file_error(weights.path, 0, fmt::format("has more data after its {} weights", header.rows()),
                      "check that the file is one array");
   return weights;
 }
@@ -161,7 +161,7 @@ std::vector<double> balanced_weights(const ClassList& classes) {
 
 std::vector<double> read_class_weights(const std::string& path, const ClassList& classes,
                                        const std::shared_ptr<MemoryBudget>& memory) {
-  constexpr const char* kAdvice = "write lines of a class, a blank and its weight, a number above 0";
+  constexpr const char* kAdvice = "write a class, a blank and its weight (above 0) on each line";
   Input input(path, memory);
   std::vector<double> weights(classes.size(), 1.0);
   std::vector<std::uint64_t> seen_at(classes.size(), 0);
@@ -169,10 +169,10 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
   for_each_line(input, memory, [&](std::uint64_t number, std::string_view line) {
     line = trimmed(line);
     if (line.empty()) return;
-    // The last word is the weight: names of classes may hold blanks.
+    // The last word is the weight: class names may contain blanks.
     const std::size_t blank = line.find_last_of(kBlanks);
     if (blank == std::string_view::npos)
-      throw file_error(input.name(), number, fmt::format("one word, {}", in_quotes(line)), kAdvice);
+      throw file_error(input.name(), number, fmt::format("only one word, {}", in_quotes(line)), kAdvice);
     const std::string_view name = trimmed(line.substr(0, blank)), token = line.substr(blank + 1);
     const double weight = parse_weight(input.name(), number, token, kAdvice);
     if (weight == 0)
@@ -182,17 +182,17 @@ std::vector<double> read_class_weights(const std::string& path, const ClassList&
     const ClassId k = classes.find(name);
     if (k == kUnseenClass)
       throw file_error(input.name(), number,
-                       fmt::format("class {} is none that training saw", in_quotes(name)),
-                       "name classes of the training data only, as they stand there");
+                       fmt::format("class {} is not in the training data", in_quotes(name)),
+                       "name only classes of the training data, spelled as there");
     if (seen_at[k] != 0)
       throw file_error(input.name(), number,
-                       fmt::format("class {} stands here and in line {}", in_quotes(name), seen_at[k]),
+                       fmt::format("class {} is named here and in line {}", in_quotes(name), seen_at[k]),
                        "name each class once");
     seen_at[k] = number;
     weights[k] = weight;
     any = true;
   });
-  if (!any) throw file_error(input.name(), 0, "holds no weights", kAdvice);
+  if (!any) throw file_error(input.name(), 0, "contains no weights", kAdvice);
   return weights;
 }
 

@@ -1,4 +1,4 @@
-// Weights of rows and classes: what is read, what is refused, and what they make of a data set.
+// Row and class weights: reading, errors, and their effect on a data set.
 #include "data/weight_files.hpp"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ class WeightFiles : public ::testing::Test {
 
 constexpr const char* kFour = "4 3 3\n0 0:1\n1 1:1\n2 2:1\n0 1:2\n";
 
-TEST_F(WeightFiles, RowWeightsAreOneNumberALine) {
+TEST_F(WeightFiles, ReadsOneRowWeightPerLine) {
   EXPECT_THAT(rows("1\n0\n2.5\n"), ElementsAre(1, 0, 2.5));
   EXPECT_THAT(rows("1\n0.1"), ElementsAre(1, 0.1)) << "the last newline may be missing";
   EXPECT_THAT(rows(" +1 \r\n\t2e-3\r\n\r\n \n"), ElementsAre(1, 2e-3))
@@ -71,7 +71,7 @@ TEST_F(WeightFiles, RowWeightsAreOneNumberALine) {
   EXPECT_THAT(rows(zstd("1\n2\n")), ElementsAre(1, 2));
 }
 
-TEST_F(WeightFiles, RowWeightsMayBeAnArray) {
+TEST_F(WeightFiles, ReadsRowWeightsFromAnArray) {
   EXPECT_THAT(rows(npy<double>({1, 0, 0.1}, "<f8", "(3,)")), ElementsAre(1, 0, 0.1));
   EXPECT_THAT(rows(gzip(npy<float>({1, 0.5F}, "<f4", "(2,)"))), ElementsAre(1, 0.5));
   EXPECT_THAT(rows(npy<std::int64_t>({1, 7}, "<i8", "(2,)")), ElementsAre(1, 7));
@@ -81,13 +81,13 @@ TEST_F(WeightFiles, RowWeightsMayBeAnArray) {
   EXPECT_THAT(refused(npy<double>({-1, 1}, "<f8", "(2,)")), HasSubstr("row 1: weight -1 is negative;"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1, 2)")), HasSubstr("weights of shape (1, 2);"));
   EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(2, 1)")), HasSubstr("weights of shape (2, 1);"));
-  EXPECT_THAT(refused(npy<double>({1}, "<U2", "(1,)")), HasSubstr("weights that are text;"));
+  EXPECT_THAT(refused(npy<double>({1}, "<U2", "(1,)")), HasSubstr("weights are text;"));
   EXPECT_THAT(refused(npy<double>({1}, "<f8", "(2,)")),
               HasSubstr("ends after 1 of its 2 weights (truncated);"));
-  EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1,)")), HasSubstr("goes on after its 1 weights;"));
+  EXPECT_THAT(refused(npy<double>({1, 1}, "<f8", "(1,)")), HasSubstr("has more data after its 1 weights;"));
 }
 
-TEST_F(WeightFiles, BadRowWeightsAreRefusedWithTheirLine) {
+TEST_F(WeightFiles, BadRowWeightsAreReportedWithTheirLine) {
   EXPECT_THAT(refused("1\n-2\n"), HasSubstr("w.txt:2: weight '-2' is negative; write one number"));
   EXPECT_THAT(refused("# c\n1\nnan\n"), HasSubstr("w.txt:3: weight 'nan' is not finite;"));
   EXPECT_THAT(refused("inf\n"), HasSubstr("w.txt:1: weight 'inf' is not finite;"));
@@ -98,11 +98,11 @@ TEST_F(WeightFiles, BadRowWeightsAreRefusedWithTheirLine) {
     EXPECT_THAT(refused(std::string("1\n") + word + "\n"), HasSubstr("w.txt:2: weight ")) << word;
   EXPECT_THAT(refused("1\n1 2\n"), HasSubstr("weight '1 2' is not a number;"));
   EXPECT_THAT(refused("1\n\n\n2\n"), HasSubstr("w.txt:2: empty line between weights;"));
-  EXPECT_THAT(refused("# none\n"), HasSubstr("w.txt: holds no weights;"));
+  EXPECT_THAT(refused("# none\n"), HasSubstr("w.txt: contains no weights;"));
   EXPECT_THAT(refused(""), HasSubstr("w.txt"));
 }
 
-TEST_F(WeightFiles, ThereIsAWeightForEachRowOfTheFile) {
+TEST_F(WeightFiles, RequiresAWeightForEachRow) {
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n").weight, ElementsAre(1, 2, 3, 4));
   const auto refused_data = [&](std::string_view weights, std::uint64_t max_rows = 0) {
     return error_of([&] { data(kFour, weights, max_rows); });
@@ -110,7 +110,7 @@ TEST_F(WeightFiles, ThereIsAWeightForEachRowOfTheFile) {
   EXPECT_THAT(refused_data("1\n2\n3\n\n"), HasSubstr("w.txt:3: the file ends after 3 weights, but"));
   EXPECT_THAT(refused_data("1\n2\n3\n"), HasSubstr("data.txt has 4 rows; give one weight for each row"));
   EXPECT_THAT(refused_data("1\n2\n3\n4\n5\n"), HasSubstr("w.txt:5: 5 weights, but"));
-  // Where --max-rows stops, further rows have their weights too.
+  // Rows beyond --max-rows have weights too.
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 2).weight, ElementsAre(1, 2));
   EXPECT_THAT(data(kFour, "1\n2\n", 2).weight, ElementsAre(1, 2));
   EXPECT_THAT(refused_data("1\n", 2), HasSubstr("has at least 2 rows;"));
@@ -118,7 +118,7 @@ TEST_F(WeightFiles, ThereIsAWeightForEachRowOfTheFile) {
   EXPECT_THAT(refused_data("1\n2\n3\n-4\n", 2), HasSubstr("w.txt:4: "));
 }
 
-TEST_F(WeightFiles, WithASplitTheWeightsBelongToTheWholeFile) {
+TEST_F(WeightFiles, SplitUsesTheWeightsOfTheWholeFile) {
   const std::string split = folder_.write("split.txt", "4\n1\n3\n");
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 0, split).weight, ElementsAre(4, 1, 3));
   EXPECT_THAT(data(kFour, "1\n2\n3\n4\n", 2, split).weight, ElementsAre(4, 1));
@@ -127,7 +127,7 @@ TEST_F(WeightFiles, WithASplitTheWeightsBelongToTheWholeFile) {
               HasSubstr("all 3 rows have weight 0;"));
 }
 
-TEST_F(WeightFiles, RowsOfWeightZeroAreDroppedAndCounted) {
+TEST_F(WeightFiles, ZeroWeightRowsAreDroppedAndCounted) {
   const Dataset made =
       make_training_set(data("5 3 3\n0 0:1\n1 1:1\n 2:1\n2 2:1\n0 1:2\n", "1\n3\n0\n0\n1\n"), {});
   EXPECT_EQ(made.size(), 2U + 1U);
@@ -143,7 +143,7 @@ TEST_F(WeightFiles, RowsOfWeightZeroAreDroppedAndCounted) {
               HasSubstr("of 2 rows 1 have weight 0, 1 have no label and 0 no feature"));
 }
 
-TEST_F(WeightFiles, ClassCountsCountRowWeights) {
+TEST_F(WeightFiles, RowWeightsEnterClassCounts) {
   PreprocessOptions options;
   const Dataset first = make_training_set(data(kFour, "1\n5\n2\n0.5\n"), options);
   EXPECT_EQ(first.classes->name(0), "1");
@@ -156,7 +156,7 @@ TEST_F(WeightFiles, ClassCountsCountRowWeights) {
   EXPECT_THAT(all.row_weight, ElementsAre(3, 1));
 }
 
-TEST_F(WeightFiles, WeightsOfOneAreNoWeights) {
+TEST_F(WeightFiles, WeightsOfOneChangeNothing) {
   const Dataset made = make_training_set(data(kFour, "1\n1\n1\n1\n"), {});
   EXPECT_THAT(made.weight, IsEmpty());
   EXPECT_THAT(made.row_weight, IsEmpty());
@@ -165,43 +165,43 @@ TEST_F(WeightFiles, WeightsOfOneAreNoWeights) {
   EXPECT_THAT(make_class_weights("", classes_), IsEmpty());
 }
 
-TEST_F(WeightFiles, WordsCountRowWeights) {
+TEST_F(WeightFiles, RowWeightsEnterWordCounts) {
   const Dataset made = make_training_set(data("__label__a x y\n__label__b y z\n", "3\n1\n"), {});
   EXPECT_THAT(made.space->words, ElementsAre("y", "x", "z"));
   const Dataset other = make_training_set(data("__label__a x y\n__label__b y z\n", "1\n3\n"), {});
   EXPECT_THAT(other.space->words, ElementsAre("y", "z", "x"));
 }
 
-TEST_F(WeightFiles, BalancedIsRowsOverClassesTimesRowsOfTheClass) {
+TEST_F(WeightFiles, BalancedWeightsFollowTheFormula) {
   EXPECT_THAT(make_class_weights(kBalanced, classes_), ElementsAre(10.0 / 18, 10.0 / 9, 10.0 / 3));
   const Dataset made = make_training_set(data(kFour, "1\n5\n2\n0.5\n"), {}, 0, kBalanced);
   EXPECT_THAT(made.class_weight, ElementsAre(8.5 / 15, 8.5 / 6, 8.5 / 4.5)) << "5, 2, 1.5";
   EXPECT_EQ(made.weight[0], 8.5 / 4.5);
   EXPECT_EQ(made.weight[1], 5 * (8.5 / 15));
-  EXPECT_THAT(made.row_weight, ElementsAre(1, 5, 2, 0.5)) << "class weights are no row weights";
+  EXPECT_THAT(made.row_weight, ElementsAre(1, 5, 2, 0.5)) << "class weights are not row weights";
 }
 
-TEST_F(WeightFiles, ClassWeightsStandByName) {
+TEST_F(WeightFiles, ClassWeightsAreMatchedByName) {
   EXPECT_THAT(classes("b 2\n\n a\t0.5\r\n"), ElementsAre(0.5, 2, 1)) << "a class not named has weight 1";
   EXPECT_THAT(classes("two words   3"), ElementsAre(1, 1, 3));
   EXPECT_THAT(classes(gzip("a 3\n")), ElementsAre(3, 1, 1));
 }
 
-TEST_F(WeightFiles, BadClassWeightsAreRefusedWithTheirLine) {
+TEST_F(WeightFiles, BadClassWeightsAreReportedWithTheirLine) {
   EXPECT_THAT(refused_classes("a 1\nzebra 2\n"),
-              HasSubstr("c.txt:2: class 'zebra' is none that training saw;"));
+              HasSubstr("c.txt:2: class 'zebra' is not in the training data;"));
   EXPECT_THAT(refused_classes("a 0\n"), HasSubstr("c.txt:1: weight '0' of class 'a'; give a number above 0"));
-  EXPECT_THAT(refused_classes("a -1\n"),
-              HasSubstr("c.txt:1: weight '-1' is negative; write lines of a class"));
+  EXPECT_THAT(refused_classes("a -1\n"), HasSubstr("c.txt:1: weight '-1' is negative; write a class"));
   EXPECT_THAT(refused_classes("a nan\n"), HasSubstr("weight 'nan' is not finite;"));
   EXPECT_THAT(refused_classes("a x\n"), HasSubstr("weight 'x' is not a number;"));
-  EXPECT_THAT(refused_classes("\na\n"), HasSubstr("c.txt:2: one word, 'a';"));
-  EXPECT_THAT(refused_classes("a 1\nb 2\na 3\n"), HasSubstr("c.txt:3: class 'a' stands here and in line 1;"));
-  EXPECT_THAT(refused_classes("\n\n"), HasSubstr("c.txt: holds no weights;"));
+  EXPECT_THAT(refused_classes("\na\n"), HasSubstr("c.txt:2: only one word, 'a';"));
+  EXPECT_THAT(refused_classes("a 1\nb 2\na 3\n"),
+              HasSubstr("c.txt:3: class 'a' is named here and in line 1;"));
+  EXPECT_THAT(refused_classes("\n\n"), HasSubstr("c.txt: contains no weights;"));
   EXPECT_THAT(error_of([&] { make_class_weights(folder_.path("none"), classes_); }), HasSubstr("none"));
 }
 
-TEST_F(WeightFiles, TestRowsGetTheirOwnRowWeightsAndTheClassWeightsOfTraining) {
+TEST_F(WeightFiles, TestRowsUseClassWeightsOfTraining) {
   const Dataset made =
       make_training_set(read_all(folder_.write("train.txt", kFour)), {}, 0, folder_.write("c.txt", "1 4\n"));
   const Dataset test = make_test_set(data("3 3 9\n1 0:1\n0 1:1\n1 2:1\n", "1\n0\n0.5\n"), {}, made.classes,
@@ -211,7 +211,7 @@ TEST_F(WeightFiles, TestRowsGetTheirOwnRowWeightsAndTheClassWeightsOfTraining) {
   EXPECT_EQ(test.statistics.rows_of_weight_zero, 1U);
 }
 
-TEST_F(WeightFiles, AnAbsurdWeightIsRefused) {
+TEST_F(WeightFiles, RefusesAnAbsurdWeight) {
   const ClassList far({"0", "1", "2"}, {1e90, 1, 1});
   RawRows rows = data(kFour, "1\n1e15\n1\n1\n");
   const auto space = make_training_set(data(kFour, "1\n1\n1\n1\n"), {}).space;

@@ -9,7 +9,7 @@ namespace truemax {
 ZipfTable::ZipfTable(std::uint64_t n, double skew) : own_(n), other_(n) {
   double sum = 0;
   for (std::uint64_t i = 0; i < n; ++i) sum += own_[i] = std::pow(static_cast<double>(i + 1), -skew);
-  std::vector<std::uint32_t> poor, rich;  // cells with less and with more than a full share
+  std::vector<std::uint32_t> poor, rich;  // cells with less, and with more, than a full share
   for (std::uint64_t i = 0; i < n; ++i) {
     own_[i] *= static_cast<double>(n) / sum;
     other_[i] = static_cast<std::uint32_t>(i);
@@ -25,7 +25,7 @@ ZipfTable::ZipfTable(std::uint64_t n, double skew) : own_(n), other_(n) {
       poor.push_back(r);
     }
   }
-  // What is left differs from a full cell by rounding only.
+  // The rest differ from a full cell only by rounding.
   for (const std::uint32_t i : poor) own_[i] = 1.0;
   for (const std::uint32_t i : rich) own_[i] = 1.0;
 }

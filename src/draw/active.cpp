@@ -34,7 +34,7 @@ std::size_t ActiveDraw::step(std::span<std::uint64_t> words, ClassId label, Exam
   WordList list{words.data()};
   draw_distinct_again(list, rest, {classes + kept, count});
   for (std::size_t j = kept; j < kept + count; ++j) {
-    // Numbers of the rest become classes: past the label and those remembered, in rising order.
+    // Maps numbers of the rest to classes: skips the label and the remembered classes, in rising order.
     ClassId k = classes[j];
     bool passed = false;
     for (std::size_t i = 0; i < kept; ++i) {

@@ -1,8 +1,7 @@
-// The active classes of a row: those of the highest scores that it has seen so far are taken with weight 1,
-// and of the other classes m uniformly without replacement, with weight (K-1-|memory|)/m. What is remembered
-// is a function of the steps before, so that every class but the label has the mean weight 1 in each step:
-// the classes that matter most to the row's softmax are so no part of the noise. Memory: 4 bytes for each row
-// and class remembered.
+// The active classes of a row: its highest-scoring classes so far are always taken, with weight 1, and m of
+// the other classes uniformly without replacement, with weight (K-1-|memory|)/m. The memory depends only on
+// earlier steps, so every class but the label has mean weight 1 in each step, and the classes that matter
+// most to the row's softmax add no noise. Memory: 4 bytes per row and remembered class.
 #pragma once
 
 #include "draw/draw.hpp"
@@ -16,7 +15,7 @@ class ActiveDraw final : public Draw {
   std::size_t words() const override { return per_step_; }
   std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                    double* weights) const override;
-  // No fixed probability exists; these are what they would be for a memory of classes at random.
+  // There is no fixed probability; these are the values for a memory of random classes.
   double inclusion(ClassId k) const override;
   double mean_count(ClassId k) const override { return inclusion(k); }
   bool learns() const override { return true; }
@@ -29,7 +28,7 @@ class ActiveDraw final : public Draw {
   std::size_t examples_;  // N
   std::size_t active_, per_step_;
   std::vector<ClassId>* memory_ = nullptr;  // [N][active_], each row in rising order, then kUnseenClass
-  std::vector<ClassId> own_;                // where nobody gives a place
+  std::vector<ClassId> own_;                // used if no memory is attached
   std::vector<std::uint32_t> order_;        // scratch
 };
 

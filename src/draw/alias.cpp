@@ -6,7 +6,7 @@ namespace truemax {
 
 AliasTable::AliasTable(std::span<const double> probability) : cells_(probability.size()) {
   const std::size_t n = probability.size();
-  std::vector<double> left(n);  // of each outcome, in cells
+  std::vector<double> left(n);  // probability left of each outcome, in cells
   std::vector<std::uint32_t> small, large;
   for (std::size_t i = 0; i < n; ++i) {
     left[i] = probability[i] * static_cast<double>(n);
@@ -21,7 +21,7 @@ AliasTable::AliasTable(std::span<const double> probability) : cells_(probability
     large.pop_back();
     small.push_back(more);
   }
-  // What is left fills a cell, but for rounding.
+  // The rest fill a cell, up to rounding.
   for (const auto* rest : {&small, &large})
     for (const std::uint32_t i : *rest) cells_[i] = {0, i};
 }
@@ -31,7 +31,7 @@ std::vector<double> mixed_probabilities(std::span<const double> mass, double pow
   const auto count = static_cast<double>(mass.size());
   std::vector<double> q(mass.size());
   double sum = 0;
-  // Relative to the largest, no power can overflow. Without any mass all are alike.
+  // Relative to the largest, no power can overflow. Without any mass, all are equal.
   for (std::size_t i = 0; i < q.size(); ++i)
     sum += q[i] = largest > 0 ? std::pow(mass[i] / largest, power) : 1.0;
   for (double& v : q) v = (1 - uniform_share) * (v / sum) + uniform_share / count;

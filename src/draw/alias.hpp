@@ -1,5 +1,5 @@
-// Draws by given probabilities in constant time (Walker's alias table, Vose's construction), and what to do
-// with several of them.
+// Draws from given probabilities in constant time (Walker's alias table, Vose's construction), and weighted
+// sets of such draws.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace truemax {
 
-// A word falls into one of n equal cells; within it, below `keep` (in units of 2^-64 of the cell) it means
-// the cell's own number, else the other one.
+// A word falls into one of n equal cells; below `keep` (in units of 2^-64 of the cell) it means the cell's
+// own number, otherwise the other one.
 class AliasTable {
   __extension__ using Wide = unsigned __int128;
 
@@ -22,12 +22,12 @@ class AliasTable {
   };
 
   AliasTable() = default;
-  explicit AliasTable(std::span<const double> probability);  // of sum 1
+  explicit AliasTable(std::span<const double> probability);  // must sum to 1
 
   std::size_t cell_of(std::uint64_t word) const {
     return static_cast<std::size_t>((static_cast<Wide>(word) * cells_.size()) >> 64);
   }
-  // Asks for the memory that pick() will look at.
+  // Prefetches what pick() will read.
   void ask_for(std::uint64_t word) const { __builtin_prefetch(&cells_[cell_of(word)]); }
   std::uint32_t pick(std::uint64_t word) const {
     const Wide place = static_cast<Wide>(word) * cells_.size();
@@ -43,7 +43,7 @@ class AliasTable {
 // q_i = (1 - uniform_share) mass_i^power/sum + uniform_share/n.
 std::vector<double> mixed_probabilities(std::span<const double> mass, double power, double uniform_share);
 
-// A number of draws with replacement: each outcome once, with weight times/(draws q).
+// Several draws with replacement: each outcome once, with weight times/(draws q).
 class WeightedDraws {
  public:
   WeightedDraws() = default;
@@ -55,12 +55,13 @@ class WeightedDraws {
   double inclusion(std::size_t i) const;
   std::uint64_t memory_bytes() const { return outcomes() * (sizeof(AliasTable::Cell) + sizeof(double)); }
 
-  // Asks for the memory of a later draw: its cell, and the probability of the outcome that it most likely is.
+  // Prefetches for a later draw: its cell, and the probability of its most likely outcome.
   void ask_for(std::uint64_t word) const {
     table_.ask_for(word);
     __builtin_prefetch(&probability_[table_.cell_of(word)]);
   }
-  // Calls take(outcome, weight) in rising order. One word a draw; the words become the outcomes.
+  // Calls take(outcome, weight) in rising order. Uses one word per draw and overwrites the words with
+  // outcomes.
   template <class Take>
   void each(std::span<std::uint64_t> words, Take&& take) const {
     for (std::uint64_t& word : words) word = table_.pick(word);

@@ -1,4 +1,4 @@
-// Every class in every step, with weight 1: nothing is random.
+// Every class in every step, with weight 1: no randomness.
 #pragma once
 
 #include "draw/draw.hpp"

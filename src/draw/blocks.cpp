@@ -58,7 +58,7 @@ void BlockDraw::fill_blocks(const CounterRandom& random, std::uint64_t first_ste
                             std::span<const ClassId> labels, BlockBuffer& out) const {
   const std::size_t most = most_blocks();
   out.shape(steps, most);
-  // All words first, so that what the table says of them is on its way when it is needed.
+  // All words first, so that their table entries are prefetched before they are needed.
   const std::size_t each = words();
   out.words.resize(steps * each);
   RandomWords source(random, first_step * each);

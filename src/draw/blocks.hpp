@@ -1,10 +1,10 @@
-// Whole blocks of 16 classes: a block's weights lie in the same cache lines, so that its other classes cost
-// little more than one. B = ceil(m/16) blocks are drawn with replacement by their label mass: weight
-// times/(B q_b). The blocks of the head, the most frequent classes, are always taken instead, with weight 1.
+// Whole blocks of 16 classes: a block's weights share cache lines, so its other 15 classes cost little more
+// than one. B = ceil(m/16) blocks are drawn with replacement by label mass, with weight times/(B q_b). The
+// blocks of the head, the most frequent classes, are always taken instead, with weight 1.
 //
-// For one row the label's block is always taken too, with weight 1: its lines are touched anyway, so its
-// other 15 classes are free, and they are those that the draw need not bring; where it is drawn, that counts
-// nothing. Given the label, a class of its block has weight 1, and any other the mean weight 1.
+// For one row the label's block is always taken too, with weight 1: its cache lines are touched anyway, so
+// its other 15 classes are free. Drawing it as well has no effect. Given the label, a class of its block has
+// weight 1 and any other class mean weight 1.
 #pragma once
 
 #include "draw/alias.hpp"
@@ -31,13 +31,13 @@ class BlockDraw final : public Draw {
   }
 
  private:
-  // Calls take(block, weight) for every block of a step, each once: the head, the label's, those drawn.
+  // Calls take(block, weight) once for every block of a step: the head, the label's, those drawn.
   template <class Take>
   void visit(std::span<std::uint64_t> words, ClassId label, Take&& take) const;
 
-  std::size_t classes_, blocks_, head_;  // head_: blocks
+  std::size_t classes_, blocks_, head_;  // head_ in blocks
   WeightedDraws tail_;
-  std::vector<double> label_share_;  // of each block of the tail: how often it has the label
+  std::vector<double> label_share_;  // of each tail block: how often it contains the label
 };
 
 }  // namespace truemax

@@ -81,7 +81,7 @@ void DrawOptions::describe(OptionTable& table) {
   table.group("Classes of a step");
   table.number("draw-power", &power, {0, 10},
                "classes are drawn by label frequency to this power; 0: all alike.", of(by_mass));
-  // A class of no mass has weight K/(m share): the least share keeps that a number to work with.
+  // A class without mass has weight K/(m share): the smallest share keeps that in a usable range.
   table.number("draw-uniform", &uniform_share, {1e-6, 1},
                "share of the draws that is uniform, so that every class can be drawn.", of(by_mass));
   OptionTags of_head = of({"head-blocks"});

@@ -1,7 +1,7 @@
 // Draws choose the classes of a step. A draw fills a buffer some steps ahead with distinct classes and
-// weights o such that every class has expected weight 1, given that it is not the row's label: that sentence
-// is its property test, by enumeration. A step of one row has classes of its own, never the label; the rows
-// of a larger step share theirs, and a class that is the label of one of them counts for the others only.
+// weights o such that every class has expected weight 1, given that it is not the row's label. The tests
+// check this by enumeration. A step of one row never draws its label; the rows of a larger step share the
+// drawn classes, and a class that is the label of one row counts only for the other rows.
 #pragma once
 
 #include <cstddef>
@@ -42,64 +42,64 @@ struct BlockBuffer {
   void shape(std::size_t steps, std::size_t most_blocks);
 };
 
-// Options that belong to single draws.
+// Options of individual draws.
 struct DrawOptions {
   double power = 1;            // label mass to this power; 0: uniform
-  double uniform_share = 0.1;  // of the draws, so that every class can be drawn
+  double uniform_share = 0.1;  // share of uniform draws, so that every class can be drawn
   std::uint64_t head = 64;     // classes always taken, rounded up to whole blocks
-  std::uint64_t active = 8;    // classes remembered for each row
+  std::uint64_t active = 8;    // classes remembered per row
   void describe(OptionTable& table);
 };
 
 class Draw {
  public:
-  // `shared`: several rows share the drawn classes, which may then be anybody's label.
+  // `shared`: several rows share the drawn classes, which may then be the label of any of them.
   explicit Draw(bool shared) : shared_(shared) {}
   virtual ~Draw() = default;
   Draw(const Draw&) = delete;
   Draw& operator=(const Draw&) = delete;
 
   virtual std::size_t most_classes() const = 0;  // of one step
-  // Every step has all classes (but the label), with weight 1.
+  // Every step has all classes (except the label), with weight 1.
   virtual bool complete() const { return false; }
-  // Every step has most_classes() of them.
+  // Every step has exactly most_classes() classes.
   virtual bool always_full() const { return false; }
-  // Random words that a step uses up.
+  // Random words used by a step.
   virtual std::size_t words() const = 0;
-  // One step as a function of its words, which it may overwrite: its classes and their weights go to places
-  // for most_classes(); returns how many there are. `label`: of the step's row; kUnseenClass where rows
-  // share. `example`: the row itself, for draws that learn.
+  // One step as a function of its words, which it may overwrite. Writes classes and weights to arrays of size
+  // most_classes() and returns their number. `label`: of the step's row; kUnseenClass if rows share.
+  // `example`: the row itself, for draws that learn.
   virtual std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
                            double* weights) const = 0;
-  // Steps first_step ... first_step + steps - 1 of an epoch. `labels` and `examples`: of each step's row; not
-  // looked at where rows share.
+  // Steps first_step ... first_step + steps - 1 of an epoch. `labels` and `examples`: of each step's row;
+  // ignored if rows share.
   virtual void fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
                     std::span<const ClassId> labels, std::span<const ExampleId> examples,
                     DrawBuffer& out) const;
 
-  // The probability that class k is among the drawn ones of a step, given that the label is another class
-  // (and, where the label's block is always taken, in another block). Not for draws that learn.
+  // The probability that a step draws class k, given that the label is another class (and in another block,
+  // if the label's block is always taken). Not for draws that learn.
   virtual double inclusion(ClassId k) const = 0;
-  // The mean number of times it is drawn in a step, over rows and draws: the measure of the noise for
-  // methods that want one. Any would do, as weights have mean 1: weight times this is an unbiased count.
+  // The mean number of times class k is drawn in a step, over rows and draws: a measure of noise for some
+  // methods. Any value would be unbiased: weights have mean 1, so weight times the value has it as mean.
   virtual double mean_count(ClassId k) const = 0;
 
-  // Draws of whole blocks can give the blocks instead of the classes. For one row the label's block is always
-  // among them, with weight 1.
+  // Draws of whole blocks can deliver blocks instead of classes. For one row they always include the label's
+  // block, with weight 1.
   virtual bool whole_blocks() const { return false; }
   virtual std::size_t most_blocks() const { return 0; }
   virtual void fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
                            std::span<const ClassId> labels, BlockBuffer& out) const;
   bool takes_label_block() const { return whole_blocks() && !shared_; }
 
-  // Draws that learn are told after a step which classes its row saw and how they scored; they cannot be
-  // filled ahead of that.
+  // Draws that learn are told after a step which classes its row saw and their scores; they cannot be filled
+  // ahead of that.
   virtual bool learns() const { return false; }
   virtual void learn(ExampleId /*example*/, std::span<const ClassId> /*classes*/, const double* /*score*/) {}
-  // Where such a draw keeps what it learns: part of the state of training.
+  // Where such a draw stores what it learns: part of the training state.
   virtual void attach(std::vector<ClassId>& /*memory*/) {}
 
-  // Beside the buffer; what attach() will fill included.
+  // Memory outside the buffer, including what attach() will fill.
   virtual std::uint64_t memory_bytes() const { return 0; }
 
  protected:
@@ -118,22 +118,21 @@ struct DrawRequest {
   DrawOptions options = {};
 };
 
-// A line of the table of draws: a new draw is a file in this folder and one of these.
+// An entry of the table of draws. A new draw is a file in this folder and one entry.
 struct DrawInfo {
   std::string_view name, description;
   std::string_view memory;  // in words
   std::unique_ptr<Draw> (*make)(const DrawRequest& request);
   bool takes_count;  // --classes-per-step has an effect
-  bool takes_rows;   // several rows can share it
+  bool takes_rows;   // several rows can share the drawn classes
   bool whole_blocks = false;
 };
 
-// The table of draws.
 std::span<const DrawInfo> draws();
-// The line of that name. Throws UserError where there is none.
+// The entry with this name. Throws UserError if there is none.
 const DrawInfo& find_draw(std::string_view name);
 
-// The draw that the table has under that name. Throws UserError where there is none.
+// The draw with this name. Throws UserError if there is none.
 std::unique_ptr<Draw> make_draw(const DrawRequest& request);
 
 }  // namespace truemax

@@ -1,5 +1,5 @@
-// Every draw of the table over many steps of the random numbers that training uses; how steps are numbered,
-// and what single draws promise. That weights have mean 1 is also enumerated (enumeration_test.cpp).
+// Every draw of the table over many steps with the random numbers of training; how steps are numbered, and
+// properties of single draws. Enumeration checks mean weight 1 as well (enumeration_test.cpp).
 #include "draw/draw.hpp"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@
 namespace truemax {
 namespace {
 
-// For any draw of the table, over many steps, for one row and shared: no label, no class twice in a step,
-// weights of mean 1 within six standard errors (a false alarm once in 500 million for each class).
-TEST(EveryDraw, NeverDrawsTheLabelNorAClassTwiceAndIsUnbiased) {
+// For every draw, for one row and shared, over many steps: never the label, no class twice in a step, mean
+// weight 1 within six standard errors (a false alarm once in 500 million per class).
+TEST(EveryDraw, IsUnbiasedAndDrawsDistinctNonLabels) {
   constexpr std::size_t kSteps = 100000;
   const DrawOptions options{.head = 16};
   for (const DrawInfo& info : draws())
@@ -59,7 +59,7 @@ TEST(EveryDraw, NeverDrawsTheLabelNorAClassTwiceAndIsUnbiased) {
         }
 }
 
-TEST(EveryDraw, StepsDoNotDependOnWhereABufferStarts) {
+TEST(EveryDraw, IsIndependentOfBufferStarts) {
   for (const DrawInfo& info : draws())
     for (const bool shared : {false, true})
       for (const std::size_t m : {1U, 3U, 40U}) {
@@ -86,8 +86,8 @@ TEST(EveryDraw, StepsDoNotDependOnWhereABufferStarts) {
       }
 }
 
-// Every set of m classes is as likely as any other. Five standard errors.
-TEST(UniformDraw, SharedByRowsTakesEverySetAlike) {
+// Every set of m classes is equally likely. Five standard errors.
+TEST(UniformDraw, SharedDrawTakesEverySetEquallyOften) {
   constexpr std::size_t kClasses = 7, kSteps = 100000;
   for (const std::size_t m : {1U, 3U, 7U, 9U}) {
     const auto draw = skewed_draw("uniform", kClasses, m, true);
@@ -108,8 +108,8 @@ TEST(UniformDraw, SharedByRowsTakesEverySetAlike) {
   }
 }
 
-// The one-class path of the uniform draw is the general one.
-TEST(UniformDraw, OfOneClassIsTheStepOfItsWord) {
+// The fast path for one class matches the general one.
+TEST(UniformDraw, OneClassFastPathMatchesTheGeneralOne) {
   const auto draw = skewed_draw("uniform", 1000, 1, false);
   const std::vector<ClassId> labels(500, 400);
   const CounterRandom random(3, Stream::draw, 1);
@@ -121,9 +121,9 @@ TEST(UniformDraw, OfOneClassIsTheStepOfItsWord) {
   EXPECT_EQ(fast.count, slow.count);
 }
 
-// The classes of a draw of blocks are those of its blocks, without the label and without padding; the blocks
-// are distinct, the head and, for one row, the label's block are there with weight 1.
-TEST(BlockDraw, GivesTheClassesOfItsBlocks) {
+// The classes of a block draw are those of its blocks, without the label and padding; the blocks are
+// distinct, and the head and, for one row, the label's block are included with weight 1.
+TEST(BlockDraw, DrawsTheClassesOfItsBlocks) {
   constexpr std::size_t kSteps = 2000;
   for (const char* name : {"blocks", "head-blocks"})
     for (const std::size_t classes : {1U, 5U, 16U, 23U, 33U, 200U})
@@ -169,7 +169,7 @@ TEST(BlockDraw, GivesTheClassesOfItsBlocks) {
         }
 }
 
-TEST(HeadBlocks, OfAllClassesIsAllClasses) {
+TEST(HeadBlocks, HeadCanCoverAllClasses) {
   const auto draw = skewed_draw("head-blocks", 50, 1, false, {.head = 49});
   const std::vector<ClassId> labels{7, 49};
   DrawBuffer buffer;
@@ -180,15 +180,15 @@ TEST(HeadBlocks, OfAllClassesIsAllClasses) {
   }
 }
 
-// Classes of much mass are drawn more often: the power does what it says.
+// Classes with more mass are drawn more often, and the power has its stated effect.
 TEST(FrequencyDraw, FollowsTheMass) {
   const auto draw = skewed_draw("frequency", 100, 1, true, {.power = 1, .uniform_share = 1e-6});
   EXPECT_NEAR(draw->mean_count(0) / draw->mean_count(3), std::pow(4.0, 1.3), 1e-3);
-  EXPECT_GT(draw->mean_count(6), 0);  // of no mass, and can be drawn all the same
+  EXPECT_GT(draw->mean_count(6), 0);  // has no mass but can be drawn
 }
 
-// The strongest of what a row has seen are remembered, those of one row for that row alone, in the memory
-// that the state of training holds.
+// A row remembers the highest-scoring classes it has seen, separately from other rows, in the memory that
+// belongs to the training state.
 TEST(ActiveDraw, RemembersTheStrongestClassesOfEachRow) {
   const auto draw = skewed_draw("active", 30, 2, false, {.active = 3});
   std::vector<ClassId> memory;
@@ -225,12 +225,12 @@ TEST(MakeDraw, MakesEveryDrawOfTheTable) {
   }
 }
 
-TEST(MakeDraw, RefusesWhatIsNotInTheTable) {
+TEST(MakeDraw, RefusesUnknownDraws) {
   EXPECT_THROW(make_draw({.name = "nonsense", .classes = 10}), UserError);
   EXPECT_THROW(make_draw({.name = "active", .classes = 10, .shared = true}), UserError);
 }
 
-TEST(DrawOptions, SayWhichDrawsTheyAreFor) {
+TEST(DrawOptions, NameTheDrawsThatUseThem) {
   OptionTable table;
   DrawOptions options;
   options.describe(table);

@@ -1,5 +1,5 @@
-// Every draw as a function of its random words, over all that the words can mean: expected weight 1 for every
-// class but the label, and the probabilities that the draw tells of itself.
+// Every draw as a function of its random words, over all outcomes of the words: expected weight 1 for every
+// class but the label, and the probabilities that the draw reports.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace truemax {
 namespace {
 
-// One word of every meaning that a word can have, with its probability.
+// One word for each possible outcome, with its probability.
 struct Meaning {
   std::uint64_t word;
   double probability;
@@ -44,7 +44,7 @@ Meanings alias_cells(const AliasTable& table) {
   return list;
 }
 
-// Of each word of a step.
+// For each word of a step.
 std::vector<Meanings> meanings_of(const Draw& draw, std::string_view name, std::size_t classes, bool shared,
                                   const DrawOptions& options, std::size_t kept) {
   std::vector<Meanings> list;
@@ -70,7 +70,7 @@ std::vector<Meanings> meanings_of(const Draw& draw, std::string_view name, std::
   return list;
 }
 
-// Calls visit(words, probability) for all that the words of a step can mean together.
+// Calls visit(words, probability) for all combinations of the words of a step.
 template <class Visit>
 void enumerate(const std::vector<Meanings>& meanings, Visit&& visit) {
   std::vector<std::size_t> at(meanings.size(), 0);
@@ -113,7 +113,7 @@ Expected expectation(const Draw& draw, const std::vector<Meanings>& meanings, st
   return sum;
 }
 
-TEST(EveryDraw, HasExpectedWeightOneForEveryClassButTheLabelByEnumeration) {
+TEST(EveryDraw, ExpectedWeightIsOneByEnumeration) {
   const DrawOptions plain, flat{.power = 0, .uniform_share = 1, .head = 16, .active = 3},
       steep{.power = 2.5, .uniform_share = 0.01, .head = 17, .active = 60};
   for (const DrawInfo& info : draws())
@@ -145,8 +145,8 @@ TEST(EveryDraw, HasExpectedWeightOneForEveryClassButTheLabelByEnumeration) {
           }
 }
 
-// Whatever is remembered: weight 1 for it, and the mean weight 1 for all others.
-TEST(ActiveDraw, HasExpectedWeightOneWhateverItRemembers) {
+// For any memory: weight 1 for remembered classes, and mean weight 1 for all others.
+TEST(ActiveDraw, ExpectedWeightIsOneForAnyMemory) {
   constexpr std::size_t kClasses = 9;
   const DrawOptions options{.active = 3};
   const std::vector<std::vector<ClassId>> memories{{0}, {8}, {0, 1, 2}, {3, 5, 8}, {1, 4}, {5, 6, 7}};
@@ -168,9 +168,9 @@ TEST(ActiveDraw, HasExpectedWeightOneWhateverItRemembers) {
       }
 }
 
-// The mean count is over rows too: labels by their mass, the label's block always there. With one block drawn
-// a class is drawn once or not at all.
-TEST(BlockDraw, TellsTheMeanCountOverRowsAndDraws) {
+// The mean count is also over rows: labels by their mass, with the label's block always included. With one
+// block drawn, a class is drawn once or not at all.
+TEST(BlockDraw, ReportsTheMeanCountOverRowsAndDraws) {
   constexpr std::size_t kClasses = 40;
   const std::vector<double> mass = skewed_mass(kClasses);
   const double total = std::accumulate(mass.begin(), mass.end(), 0.0);
@@ -189,8 +189,8 @@ TEST(BlockDraw, TellsTheMeanCountOverRowsAndDraws) {
     }
 }
 
-// The table draws what it was told to, to the last digits, however uneven.
-TEST(AliasTable, HasTheProbabilitiesItWasGiven) {
+// The table reproduces its probabilities to the last digits, however uneven.
+TEST(AliasTable, ReproducesItsProbabilities) {
   for (const std::size_t n : {1U, 2U, 3U, 100U, 5000U})
     for (const double power : {0.0, 1.0, 4.0})
       for (const double share : {1e-6, 0.1, 1.0}) {
@@ -208,7 +208,7 @@ TEST(AliasTable, HasTheProbabilitiesItWasGiven) {
       }
 }
 
-TEST(MixedProbabilities, AreThePowersOfTheMassMixedWithUniformOnes) {
+TEST(MixedProbabilities, MixPowersOfTheMassWithUniform) {
   const std::vector<double> mass{6, 3, 1, 0};
   const auto q = mixed_probabilities(mass, 2, 0.2);
   for (std::size_t i = 0; i < mass.size(); ++i) EXPECT_NEAR(q[i], 0.8 * mass[i] * mass[i] / 46 + 0.05, 1e-15);

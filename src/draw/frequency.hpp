@@ -1,6 +1,6 @@
-// Single classes by label frequency, m draws with replacement: weight times/(m q_k). The label of a step's
-// only row is drawn like any other and left out, which changes nothing for the others; a step may so be
-// without classes.
+// Single classes by label frequency, m draws with replacement: weight times/(m q_k). In a step of one row,
+// the label is drawn like any other class and then left out, which does not affect the others; such a step
+// may have no classes.
 #pragma once
 
 #include "draw/alias.hpp"

@@ -1,4 +1,4 @@
-// What the tests of this folder share.
+// Shared by the tests of this folder.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace truemax {
 
-// Falling, as classes are ordered, with some of none.
+// Falling, as classes are ordered; some have no mass.
 inline std::vector<double> skewed_mass(std::size_t classes) {
   std::vector<double> mass(classes);
   for (std::size_t k = 0; k < classes; ++k)
@@ -31,7 +31,7 @@ inline std::unique_ptr<Draw> skewed_draw(std::string_view name, std::size_t clas
                     .options = options});
 }
 
-// Whether class k is in every step of a row with that label, whatever is drawn.
+// Whether class k is in every step of a row with this label.
 inline bool with_the_label(const Draw& draw, ClassId k, ClassId label) {
   return draw.takes_label_block() && k / kBlockClasses == label / kBlockClasses;
 }

@@ -24,7 +24,7 @@ void UniformDraw::fill(const CounterRandom& random, std::uint64_t first_step, st
                        std::span<const ClassId> labels, std::span<const ExampleId> examples,
                        DrawBuffer& out) const {
   if (per_step_ != 1 || shared()) return Draw::fill(random, first_step, steps, labels, examples, out);
-  // The paper's step, where every nanosecond counts.
+  // Fast path for the paper's step.
   out.shape(steps, 1);
   std::fill(out.weights.begin(), out.weights.end(), static_cast<double>(among_));
   std::fill(out.count.begin(), out.count.end(), 1U);
@@ -42,7 +42,7 @@ double UniformDraw::inclusion(ClassId /*k*/) const {
 std::size_t UniformSkipDraw::step(std::span<std::uint64_t> words, ClassId label, ExampleId example,
                                   ClassId* classes, double* weights) const {
   const std::size_t count = from_all_.step(words, kUnseenClass, example, classes, weights);
-  ClassId* end = std::remove(classes, classes + count, label);  // the weights are all alike
+  ClassId* end = std::remove(classes, classes + count, label);  // all weights are equal
   return static_cast<std::size_t>(end - classes);
 }
 

@@ -1,6 +1,6 @@
 // The paper's draws: m classes uniformly without replacement. For one row from all but its label (Appendix
-// D.3: weight (K-1)/m each), shared by several rows from all (Appendix D.4: K/m). Never more classes than
-// there are.
+// D.3: weight (K-1)/m each), shared by several rows from all (Appendix D.4: K/m). m is limited to the number
+// of classes.
 #pragma once
 
 #include "draw/draw.hpp"
@@ -25,8 +25,8 @@ class UniformDraw final : public Draw {
   std::size_t among_, per_step_;  // classes to draw from, and how many
 };
 
-// The draws of the paper's own runs: from all classes for one row too, where the label, if drawn, is left
-// out. The others keep the weight K/m, so that its mean stays 1; with m = 1 one step in K is without a class.
+// The draws of the paper's own runs: from all classes for one row too; the label, if drawn, is left out. The
+// others keep weight K/m, so that the mean stays 1; with m = 1 one step in K has no class.
 class UniformSkipDraw final : public Draw {
  public:
   UniformSkipDraw(std::size_t classes, std::size_t classes_per_step, bool shared)

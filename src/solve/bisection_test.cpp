@@ -1,14 +1,13 @@
-// Proposition 4 and Algorithm 1: the paper's bracket holds the root, is as short as its proof says, and plain
-// bisection on it needs no more evaluations than printed,
+// Proposition 4 and Algorithm 1: the paper's bracket holds the root and is as short as its proof says, and
+// plain bisection on it needs no more evaluations than printed,
 //     log2(1/eps) + log2(|gap - u| + 2 eta N |x|^2 + log(2K)),
-// if three things are read as they must be:
-// - "eps accuracy" is that of u, as the middle of the last interval: its half-length is eps. For intervals of
-//   length eps a number of evaluations, being whole, may pass the printed one by less than 1.
-// - The evaluation at the old u that tells the sign, and with it the bracket, is not counted. With it
-//   the printed bound is passed by less than 1 too.
-// - "The iterate theta" is also w_k and w_y, which move by up to 1/|x| of what u does: for accuracy eps of
-// all
-//   of theta log2(sqrt(1 + 1/|x|^2)) evaluations have to be added. The printed bound is wrong there.
+// given three readings:
+// - "eps accuracy" refers to u, as the middle of the last interval: its half-length is eps. For intervals of
+//   length eps the number of evaluations, being whole, may exceed the printed one by less than 1.
+// - The evaluation at the old u, which gives the sign and with it the bracket, is not counted. Counting it
+//   exceeds the printed bound by less than 1 too.
+// - "The iterate theta" includes w_k and w_y, which move by up to 1/|x| of the move of u: accuracy eps for
+//   all of theta takes log2(sqrt(1 + 1/|x|^2)) more evaluations. The printed bound is wrong there.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +21,7 @@
 namespace truemax {
 namespace {
 
-// A step in the paper's letters: e = eta N, ridge factors r = 1 + eta mu beta.
+// A step in the paper's notation: e = eta N, ridge factors r = 1 + eta mu beta.
 struct PaperStep {
   double e, squared_norm, r_k, r_y, gap, u, classes;
 
@@ -32,7 +31,7 @@ struct PaperStep {
   double printed_bound(double eps) const {
     return std::log2(1 / eps) + std::log2(std::abs(gap - u) + 2 * e * squared_norm + std::log(2 * classes));
   }
-  // |d theta|/|d u| along the solutions of a for given u, |da/du| <= 1: exact but for that.
+  // |d theta|/|d u| along the solutions of a for given u, |da/du| <= 1: exact except for that.
   double theta_over_u() const { return std::sqrt(1 + 1 / squared_norm); }
 };
 
@@ -60,7 +59,7 @@ Root solve(const Problem& p) {
   return {one.u[0], one.a[0]};
 }
 
-// The rounding of double in the bracket (which subtracts e from a number of its size) and in g.
+// Rounding error of the bracket (which subtracts e from a number of its size) and of g.
 double rounding(const PaperStep& s) {
   return 1e-14 * (1 + s.e + s.u + std::abs(s.gap));
 }
@@ -83,7 +82,7 @@ Bisection bisect(const Problem& p, double eps) {
 
 constexpr double kAccuracies[] = {1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10};
 
-TEST(PropositionFour, TheBracketHoldsTheRootAndIsAsShortAsTheProofSays) {
+TEST(PropositionFour, BracketHoldsTheRootAndHasTheProvenLength) {
   std::size_t above = 0, below = 0;
   double longest = 0;
   for (const double decades : {0.5, 2.0, 4.0})
@@ -103,10 +102,10 @@ TEST(PropositionFour, TheBracketHoldsTheRootAndIsAsShortAsTheProofSays) {
             << " of what the proof allows\n";
   EXPECT_GT(above, 10000U);
   EXPECT_GT(below, 10000U);
-  EXPECT_GT(longest, 0.9);  // the length is claimed from near
+  EXPECT_GT(longest, 0.9);  // the bound on the length is nearly tight
 }
 
-TEST(PropositionFour, BisectionNeverTakesMoreEvaluationsThanPrinted) {
+TEST(PropositionFour, BisectionStaysWithinThePrintedCount) {
   std::size_t close = 0;
   for (const double decades : {0.5, 2.0, 4.0})
     for (const PaperStep& s : random_steps(4000, decades, 2)) {
@@ -120,12 +119,12 @@ TEST(PropositionFour, BisectionNeverTakesMoreEvaluationsThanPrinted) {
         close += b.evaluations > s.printed_bound(eps) - 1.5;
       }
     }
-  EXPECT_GT(close, 100U);  // not far above what is needed
+  EXPECT_GT(close, 100U);  // the bound is not much too large
 }
 
-// Intervals of length eps, or the sign at the old u counted: one evaluation more, which passes the printed
-// bound now and then, by less than 1.
-TEST(PropositionFour, CountsNeitherTheSignNorAnIntervalOfFullLength) {
+// Intervals of length eps, or counting the sign at the old u: one more evaluation, which occasionally exceeds
+// the printed bound, by less than 1.
+TEST(PropositionFour, OmitsTheSignAndFullIntervals) {
   std::size_t passed = 0;
   for (const double decades : {0.5, 2.0, 4.0})
     for (const PaperStep& s : random_steps(20000, decades, 3))
@@ -140,7 +139,7 @@ TEST(PropositionFour, CountsNeitherTheSignNorAnIntervalOfFullLength) {
   EXPECT_GT(passed, 0U);
 }
 
-// How far theta is from the minimiser when u is: w_k - w_k' = -gamma a/r_k x.
+// The error of theta for a given error of u: w_k - w_k' = -gamma a/r_k x.
 double theta_error(const PaperStep& s, double u, const Root& root) {
   const Problem p = s.problem();
   const double a = lambert_w_exp(std::log(p.e * p.o / p.gamma) + p.gap - u);
@@ -148,8 +147,8 @@ double theta_error(const PaperStep& s, double u, const Root& root) {
   return std::sqrt((u - root.u) * (u - root.u) + dw * dw * (1 / (s.r_k * s.r_k) + 1 / (s.r_y * s.r_y)));
 }
 
-TEST(PropositionFour, NeedsMoreEvaluationsThanPrintedForAllOfTheIterateWhereRowsAreShort) {
-  // With the addition every step gets there.
+TEST(PropositionFour, ShortRowsExceedThePrintedCount) {
+  // With the extra evaluations every step reaches the accuracy.
   for (const double decades : {0.5, 2.0, 4.0})
     for (const PaperStep& s : random_steps(4000, decades, 4)) {
       const Problem p = s.problem();
@@ -160,8 +159,8 @@ TEST(PropositionFour, NeedsMoreEvaluationsThanPrintedForAllOfTheIterateWhereRows
         ASSERT_LE(theta_error(s, b.u, root), eps + rounding(s) * s.theta_over_u());
       }
     }
-  // Without it this one does not, |x| = 0.001: u is within eps after the evaluations that are printed, W is
-  // far from it.
+  // Without them this one does not (|x| = 0.001): after the printed number of evaluations u is within eps,
+  // but W is far from it.
   const PaperStep s{1e6, 1e-6, 1, 1, 3, 1, 100};
   const Problem p = s.problem();
   const Root root = solve(p);

@@ -38,8 +38,8 @@ void invert_definite_here(double* a, std::size_t n, std::size_t stride) {
     pivot[p] = 1;
     for (std::size_t j = 0; j < stride; j += kDenseWidth)
       hn::Store(hn::Mul(hn::Set(d, over), hn::Load(d, pivot + j)), d, pivot + j);
-    // Column p of the others starts from 0. The mask does that in registers: a number written alone and read
-    // back in a vector would hold up every row.
+    // Column p of the other rows starts from 0. The mask does this in registers: storing one number and
+    // reloading it in a vector would stall every row.
     const std::size_t own = p / kDenseWidth * kDenseWidth;
     const auto at_p = hn::Eq(hn::Iota(d, 0.0), hn::Set(d, static_cast<double>(p - own)));
     for (std::size_t i = 0; i < n; ++i) {
@@ -82,7 +82,7 @@ void factor_lu_here(double* a, std::size_t n, std::size_t stride, std::size_t* p
       double* row = a + i * stride;
       if (row[p] == 0) continue;
       const double factor = row[p] * over;
-      // Whole vectors: columns before p + 1 hold multipliers, which must come out as they were.
+      // Whole vectors: columns before p + 1 hold multipliers and must not change.
       const std::size_t whole = (p + 1 + kDenseWidth - 1) / kDenseWidth * kDenseWidth;
       for (std::size_t j = p + 1; j < whole && j < n; ++j) row[j] -= factor * top[j];
       if (whole < stride) add_multiple(-factor, top, row, whole, stride);

@@ -1,6 +1,6 @@
-// Small dense matrices, row after row, vectorised for the machine at hand. Rows are `stride` apart, a
-// multiple of kDenseLanes, and start at addresses aligned for kDenseLanes numbers; what stands between a
-// row's end and the stride is computed with but never matters.
+// Small dense matrices, row-major and vectorised. Rows are `stride` apart, a multiple of kDenseLanes, and are
+// aligned for kDenseLanes numbers; the padding between a row's end and the stride takes part in computations
+// but never affects results.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@ constexpr std::size_t dense_stride(std::size_t columns) {
   return (columns + kDenseLanes - 1) / kDenseLanes * kDenseLanes;
 }
 
-// A matrix that keeps its memory when it changes its size.
+// A matrix that keeps its memory when resized.
 class DenseMatrix {
  public:
-  // Takes the memory of a matrix of up to so many rows and columns.
+  // Allocates for up to this many rows and columns.
   void reserve(std::size_t rows, std::size_t columns) {
     memory_.reserve(rows * dense_stride(columns) / kDenseLanes);
   }
@@ -40,14 +40,14 @@ class DenseMatrix {
   std::size_t stride_ = 0;
 };
 
-// The inverse of a symmetric positive definite matrix, in its place (Gauss and Jordan, no pivots needed).
+// Inverts a symmetric positive definite matrix in place (Gauss-Jordan, no pivoting needed).
 void invert_definite(double* a, std::size_t n, std::size_t stride);
 
 // out += a b for a of [rows][inner], b of [inner][columns].
 void add_product(double* out, std::size_t out_stride, const double* a, std::size_t a_stride, const double* b,
                  std::size_t b_stride, std::size_t rows, std::size_t inner, std::size_t columns);
 
-// a = L U with row exchanges, in its place: pivot[i] is the row exchanged with row i.
+// Factors a = L U in place with row exchanges: pivot[i] is the row exchanged with row i.
 void factor_lu(double* a, std::size_t n, std::size_t stride, std::size_t* pivot);
 void solve_lu(const double* a, std::size_t n, std::size_t stride, const std::size_t* pivot, double* x);
 

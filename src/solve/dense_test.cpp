@@ -1,4 +1,4 @@
-// Small dense matrices against what they have to fulfil, on every instruction set.
+// Small dense matrices against their defining equations, on every instruction set.
 #include "solve/dense.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Dense, AddsProducts) {
   }
 }
 
-TEST(Dense, SolvesLinearSystemsThatNeedRowExchanges) {
+TEST(Dense, SolvesSystemsThatNeedPivoting) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     std::mt19937_64 random(3);

@@ -23,7 +23,7 @@ using Tag = hn::CappedTag<double, kSolveLanes>;
 using V = hn::Vec<Tag>;
 constexpr std::size_t kWidth = hn::MaxLanes(Tag());
 
-// Where gamma is huge, u moves by one an evaluation: about log(gamma) of them, 207 for the shortest row of
+// If gamma is huge, u moves by one per evaluation: about log(gamma) of them, 207 for the shortest row of
 // floats.
 constexpr int kMostEvaluations = 300;
 
@@ -38,7 +38,7 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
   V u = u_old;
   V t = hn::Max(hn::Sub(c, u), lowest);
   V a = lambert_guess<false>(d, t);
-  auto open = hn::FirstN(d, std::min(count, kWidth));  // problems not solved yet
+  auto open = hn::FirstN(d, std::min(count, kWidth));  // unsolved problems
   int evaluations = 0;
   while (evaluations < kMostEvaluations && !hn::AllFalse(d, open)) {
     const V over = hn::Div(one, hn::Add(one, a));
@@ -46,23 +46,23 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
     const V decayed = hn::Mul(e, hn::Exp(d, hn::Neg(u)));  // e exp(-u)
     const V delta = lambert_delta(d, residual, over);
     const V refined = hn::MulAdd(a, delta, a);
-    // 1/(1 + refined) to first order: it only steers the move, the root is where g is.
+    // 1/(1 + refined) to first order: it only affects the step size, not the root.
     const V over_refined = hn::NegMulAdd(hn::Mul(a, delta), hn::Mul(over, over), over);
     const V pull = hn::Mul(gamma, refined);
     const V g = hn::Sub(hn::Add(hn::Sub(e, decayed), hn::Sub(u, u_old)), pull);
     const V da = hn::Mul(pull, over_refined);  // -gamma a'(u)
     const V slope = hn::Add(hn::Add(decayed, one), da);
     V curve = hn::Neg(hn::MulAdd(da, hn::Mul(over_refined, over_refined), decayed));
-    // Halley: -2 g g' / (2 g'^2 - g g''). Left of the root Newton never passes it (g is concave); Halley goes
-    // further, which can end in a cycle where the way is long: there Newton alone. Right of the root Halley
-    // brakes, and is always better.
+    // Halley: -2 g g' / (2 g'^2 - g g''). Left of the root Newton never overshoots (g is concave), while
+    // Halley takes longer steps and can cycle if the root is far: use Newton there. Right of the root Halley
+    // takes shorter steps and is always better.
     curve = hn::IfThenZeroElse(hn::Lt(g, hn::Mul(hn::Set(d, -0.5), slope)), curve);
     const V twice = hn::Add(slope, slope);
     const V move = hn::Neg(hn::Div(hn::Mul(g, twice), hn::NegMulAdd(g, curve, hn::Mul(twice, slope))));
     const V next = hn::Max(hn::Add(u, move), zero);
     const V moved = hn::Sub(next, u);
-    // u's error is now of the third power of the move, a's of the fourth power of its residual; neither can
-    // be told from the rounding of u and C. An error of C moves u by da/slope of it.
+    // The error of u is now cubic in the move, that of a quartic in its residual; both are below the rounding
+    // of u and C. An error of C moves u by da/slope times as much.
     const V unit = hn::Set(d, 1e-14);
     const V of_u = hn::Mul(unit, next), of_c = hn::Mul(unit, hn::Abs(c));
     // |moved| <= 1e-5 + of_u + of_c da/slope, without the division.
@@ -70,7 +70,7 @@ int solve_vector(ImplicitProblems& p, std::size_t first, std::size_t count) {
     const auto done = hn::And(hn::Le(hn::Mul(hn::Abs(moved), slope), far),
                               hn::Le(hn::Abs(residual), hn::Add(hn::Set(d, 1e-3), hn::Add(of_u, of_c))));
     // a follows u: the residual of the refined a at the new u is minus the move. A long move needs a new
-    // guess.
+    // initial guess.
     V followed = hn::MulAdd(refined, lambert_delta(d, hn::Neg(moved), over_refined), refined);
     const V next_t = hn::Max(hn::Sub(c, next), lowest);
     const auto leap = hn::And(open, hn::Gt(hn::Abs(moved), one));

@@ -9,8 +9,8 @@
 // With C = log(e o/gamma) + A, stationarity in a reads a = W(exp(C - u)), that is a + log(a) = C - u, and
 // what is left is the root of
 //     g(u) = e (1 - exp(-u)) + u - u_old - gamma a(u)          (eq:u_derivative, halved)
-// g rises and is concave in u, g(0) < 0, and g is not negative at max(u_old, log(1 + o exp(A))). Each
-// iteration refines a for the present u (one logarithm) and moves u by Halley's formula (one exponential);
+// g is increasing and concave in u, g(0) < 0, and g is not negative at max(u_old, log(1 + o exp(A))). Each
+// iteration refines a for the current u (one logarithm) and moves u by Halley's formula (one exponential);
 // the paper's bracket and its Brent search (paper_brent.hpp) are the oracle.
 #pragma once
 
@@ -22,8 +22,8 @@ namespace truemax {
 
 inline constexpr std::size_t kSolveLanes = 8;  // problems solved side by side
 
-// Problems and their solutions; entry i of every array is one problem. The result of a problem does not
-// depend on its place nor on what stands in the others.
+// Problems and their solutions; entry i of every array is one problem. The result of a problem depends
+// neither on its position nor on the other problems.
 struct ImplicitProblems {
   alignas(64) std::array<double, kSolveLanes> e;      // step of the row, > 0
   alignas(64) std::array<double, kSolveLanes> o;      // weight of the drawn class, > 0
@@ -33,16 +33,16 @@ struct ImplicitProblems {
   alignas(64) std::array<double, kSolveLanes> a;      // out: >= 0
 };
 
-// Harmless values for the entries that are not used: they are computed with, though never looked at.
+// Harmless values for unused entries: they are computed but ignored.
 inline constexpr ImplicitProblems kNoProblems = [] {
   ImplicitProblems p{};
   p.e.fill(1), p.o.fill(1), p.gamma.fill(1);
   return p;
 }();
 
-// Solves the first `count` problems. Relative error of u (to 1 + u) and of a below 1e-12, where terms cancel
-// relative to the largest term; a below 1e-299 is not resolved. Returns the number of evaluations of g of the
-// slowest problem.
+// Solves the first `count` problems. The relative error of u (to 1 + u) and of a is below 1e-12, relative to
+// the largest term if terms cancel; a below 1e-299 is not resolved. Returns the number of evaluations of g of
+// the slowest problem.
 int solve_implicit(ImplicitProblems& problems, std::size_t count);
 
 }  // namespace truemax

@@ -17,9 +17,9 @@ constexpr double kLogSomething = -660;  // exp of this does not
 constexpr double kTolerance = 1e-13;    // of a coefficient, times the size of the scores
 constexpr int kMostSweeps = 200;
 constexpr int kMostNewton = 100;
-constexpr double kPatience = 4;  // Newton's method takes over when more sweeps than this lie ahead
-constexpr double kNear = 0.03;   // a factorisation is used again while coefficients change by less in all
-constexpr double kSmall = 1e-9;  // a coefficient is small beside the sum of its row's
+constexpr double kPatience = 4;  // switch to Newton's method if more sweeps than this are expected
+constexpr double kNear = 0.03;   // reuse a factorisation while coefficients change by less than this in total
+constexpr double kSmall = 1e-9;  // a coefficient is small relative to the sum of its row's
 constexpr double kFar = 0.5;     // a Newton step longer than this is followed by a sweep
 
 // One drawn class of one row.
@@ -29,7 +29,7 @@ struct Entry {
   double c, gradient, move;
 };
 
-// A drawn class: its entries are places [begin, begin + count) of by_class_.
+// A drawn class: its entries are positions [begin, begin + count) of by_class_.
 struct DrawnClass {
   std::size_t column, begin, count;
 };
@@ -74,12 +74,12 @@ class ImplicitBatchSolver::Work {
 
   const ImplicitBatch* batch_ = nullptr;
   std::size_t n_ = 0, columns_ = 0;
-  std::vector<Entry> entries_;          // row after row
+  std::vector<Entry> entries_;          // row by row
   std::vector<std::size_t> row_begin_;  // [n + 1]
   std::vector<DrawnClass> classes_;
-  std::vector<Place> by_class_;                         // entries class after class, rows rising
+  std::vector<Place> by_class_;                         // entries class by class, rows ascending
   std::vector<std::size_t> labelled_, labelled_begin_;  // rows by label; [columns + 1]
-  bool labels_drawn_ = false;                           // some row's label is a drawn class of another
+  bool labels_drawn_ = false;                           // some row's label is drawn for another row
   std::vector<double> old_u_, u_;                       // [n]
   std::vector<double> over_ridge_;                      // [columns] 1/r
   std::vector<double> row_weight_, row_score_, row_ridge_, row_c_;
@@ -134,9 +134,9 @@ void ImplicitBatchSolver::Work::begin(const ImplicitBatch& batch) {
   classes_.clear();
 }
 
-// What Newton's method needs to know beside.
+// Index structures for Newton's method.
 void ImplicitBatchSolver::Work::list_classes() {
-  std::vector<std::size_t>& first = labelled_begin_;  // used to count first
+  std::vector<std::size_t>& first = labelled_begin_;  // first used for counting
   first.assign(columns_ + 1, 0);
   for (const Entry& entry : entries_) ++first[entry.column + 1];
   for (std::size_t k = 0; k < columns_; ++k) {
@@ -161,14 +161,14 @@ void ImplicitBatchSolver::Work::list_classes() {
   before_.resize(entries_.size());
 }
 
-// One pass over the rows; the largest relative change of a coefficient, in units of the tolerance.
+// One pass over the rows; returns the largest relative change of a coefficient, in units of the tolerance.
 double ImplicitBatchSolver::Work::sweep() {
   double worst = 0;
   for (std::size_t i = 0; i < n_; ++i) {
     const std::size_t y = batch_->label[i], first = row_begin_[i], count = row_begin_[i + 1] - first;
     ImplicitRow row;
-    // Only score/ridge and squared_norm/ridge matter there: where the scores would be without this row, and
-    // its stretch.
+    // Only score/ridge and squared_norm/ridge matter here: the scores without this row, and its effect on
+    // them.
     const double s_y = stretch(i, i, y), base_y = b_(i, y) - s_y * c_(i, y);
     row.e = batch_->e[i], row.squared_norm = s_y, row.u = old_u_[i];
     row.label_score = base_y;
@@ -208,7 +208,7 @@ double ImplicitBatchSolver::Work::sweep() {
   return worst / kTolerance;
 }
 
-// C, b and u from the coefficients of the entries.
+// Computes C, b and u from the coefficients of the entries.
 void ImplicitBatchSolver::Work::refresh() {
   for (std::size_t i = 0; i < n_; ++i) {
     double sum = 0;
@@ -232,8 +232,8 @@ void ImplicitBatchSolver::Work::refresh() {
   }
 }
 
-// The dual's gradient; returns its product with the move. Finds out, too, whether a coefficient that counts
-// as 0 should not: Newton's method leaves it there, a sweep brings it back.
+// The dual's gradient; returns its product with the move. Also checks whether a coefficient that counts as 0
+// should not: Newton's method would keep it at 0, a sweep brings it back.
 double ImplicitBatchSolver::Work::gradients() {
   double product = 0;
   missing_ = false;
@@ -256,8 +256,8 @@ double ImplicitBatchSolver::Work::gradients() {
 }
 
 // (G/r stands for G/r + free below.) dc_k = M (-g - dt + (G_AR/r) ds_R), A the rows that drew class k, R the
-// rows labelled k, D = diag(c_k), M = (D^-1 + G_AA/r)^-1 = D^1/2 (I + D^1/2 G_AA D^1/2/r)^-1 D^1/2: safe for
-// tiny c and any G. Adds the class's part to the system in ds, dt.
+// rows labelled k, D = diag(c_k), M = (D^-1 + G_AA/r)^-1 = D^1/2 (I + D^1/2 G_AA D^1/2/r)^-1 D^1/2: stable
+// for tiny c and any G. Adds the class's part to the system in ds, dt.
 void ImplicitBatchSolver::Work::factor_class(const DrawnClass& drawn, DenseMatrix& m) {
   const std::size_t count = drawn.count;
   const Place* places = by_class_.data() + drawn.begin;
@@ -300,7 +300,7 @@ void ImplicitBatchSolver::Work::factor_class(const DrawnClass& drawn, DenseMatri
     }
 }
 
-// The linear system of Newton's method. Unknowns ds and, where labels are drawn, dt:
+// The linear system of Newton's method. Unknowns ds and, if labels are drawn, dt:
 //     ds_i = sum_k dc_ik,   dt = T ds - [(G_RA/r_k) dc_k for the rows labelled k],
 // T = diag(du/ds) + G/r between rows of the same label.
 void ImplicitBatchSolver::Work::factor() {
@@ -328,8 +328,8 @@ void ImplicitBatchSolver::Work::factor() {
   factor_lu(system_.row(0), size, system_.stride(), pivot_.data());
 }
 
-// Fills in the moves of the entries; returns the largest relative to its coefficient, or the largest of a u
-// where that is more (around s = e, u changes by much when s changes by little).
+// Computes the moves of the entries; returns the largest one relative to its coefficient, or the largest move
+// of a u if larger (around s = e, a small change of s changes u by much).
 double ImplicitBatchSolver::Work::direction() {
   right_.assign(2 * n_, 0.0);
   part_.resize(n_);
@@ -379,15 +379,15 @@ void ImplicitBatchSolver::Work::advance(double part) {
   refresh();
 }
 
-// Goes along the move to where the dual's slope is not far above 0; false: it is no step, and none was made.
+// Moves along the direction to where the dual's slope is not far above 0; false if no step was possible.
 bool ImplicitBatchSolver::Work::line_search() {
   double slope = 0, part = 1;
   for (std::size_t i = 0; i < n_; ++i)
     for (std::size_t p = row_begin_[i]; p < row_begin_[i + 1]; ++p) {
       Entry& entry = entries_[p];
       before_[p] = entry.c;
-      // Coefficients stay positive. What matters makes the whole move shorter: a move that is cut in one
-      // place only may lead far uphill where rows are nearly equal.
+      // Coefficients stay positive. Significant ones shorten the whole move: clipping a single entry may lead
+      // far uphill if rows are nearly equal.
       const double most = 0.9 * entry.c;
       if (entry.move < -most) {
         if (entry.c > kSmall * c_(i, batch_->label[i]))
@@ -410,12 +410,12 @@ bool ImplicitBatchSolver::Work::line_search() {
   return false;
 }
 
-// Newton's method as long as it is quick; true: solved.
+// Newton's method as long as it converges fast; true: solved.
 bool ImplicitBatchSolver::Work::newton_steps() {
   if (classes_.empty()) list_classes();
   refresh();
   gradients();
-  double last = HUGE_VAL, changed = HUGE_VAL;  // changed: in all since the system was factored
+  double last = HUGE_VAL, changed = HUGE_VAL;  // changed: in total since the system was factored
   while (newton < kMostNewton) {
     const bool fresh = !(changed <= kNear);
     if (fresh) {
@@ -425,7 +425,7 @@ bool ImplicitBatchSolver::Work::newton_steps() {
     ++newton;
     const double size = direction();
     if (!std::isfinite(size)) return false;
-    // The error that is left is about the move times all change since the system was factored.
+    // The remaining error is about the move times the total change since the system was factored.
     if (!fresh && size > 0.3 * last) {
       if (size < 1e-10) return !missing_;
       changed = HUGE_VAL;
@@ -435,7 +435,7 @@ bool ImplicitBatchSolver::Work::newton_steps() {
     const bool ends = 3 * size * changed < 1e-14;
     if (!line_search()) return size < 1e-7 && !missing_;  // rounding hides the slope
     if (ends) return !missing_;
-    if (fresh && size < 1e-4 && size > 0.25 * last) return !missing_;  // rounding is all that is left
+    if (fresh && size < 1e-4 && size > 0.25 * last) return !missing_;  // only rounding is left
     if (size > kFar) return false;
     last = size;
   }

@@ -4,14 +4,15 @@
 // (paper: the n x m section of the appendix, whose "separate Lambert-W functions" hold for orthogonal rows
 // only.) Result: u_i and C; then w_k <- (w_k' + sum_i C_ik x_i)/r_k.
 //
-// With c_ik = e_i o_ik exp(b_ik - b_iy - u_i) >= 0, b the new scores, C_ik = -c_ik but for the label, where
-// it is s_i = sum_k c_ik. Two ways to the solution, mixed:
-// - sweeps: row i, given what the others do, is the problem of solve/implicit_row.hpp;
+// With c_ik = e_i o_ik exp(b_ik - b_iy - u_i) >= 0, b the new scores, C_ik = -c_ik except for the label,
+// where it is s_i = sum_k c_ik. Two methods are combined:
+// - sweeps: row i, with the other rows fixed, is the problem of solve/implicit_row.hpp;
 // - Newton's method on the dual, convex in c:
 //     sum_ik c_ik (log(c_ik/(e_i o_ik)) - 1) + sum_i U_i(s_i) + sum_k C_k.base_k + C_k'(G/r_k + free) C_k/2,
 //   U_i'(s) = u_i(s) from e_i (1 - exp(-u)) + u = u_i' + s. One class k after the other is eliminated,
 //   which leaves a linear system in t_i = u_i + b_iy and s_i. G is never inverted: rows may be equal.
-// Sweeps always make progress and are quick while rows have little in common; Newton's method does not mind.
+// Sweeps always make progress and converge fast if rows have little in common; Newton's method handles the
+// rest.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,16 @@ struct ImplicitBatch {
   const double* e = nullptr;  // [n] steps of the rows, > 0
   const double* base =
       nullptr;  // [n][columns] scores after the ridge alone: Z/r, and what is outside the ridge
-  const double* weight = nullptr;        // o [n][columns]; 0: takes no part; the label's own is not looked at
+  const double* weight = nullptr;        // o [n][columns]; 0: not drawn; the label's own is ignored
   const std::uint32_t* label = nullptr;  // [n] column of the row's label
   const double* gram = nullptr;          // G [n][n], diagonal > 0
   const double* ridge = nullptr;         // [columns] r >= 1; null: all 1
-  double free = 0;                // the product of any two rows outside the ridge: 1 for an intercept there
-  double* u = nullptr;            // [n] in: old u >= 0; out: new u >= 0
-  double* coefficient = nullptr;  // C [n][columns] out
+  double free = 0;                       // product of any two rows outside the ridge: 1 for a free intercept
+  double* u = nullptr;                   // [n] in: old u >= 0; out: new u >= 0
+  double* coefficient = nullptr;         // C [n][columns] out
 };
 
-// Keeps its buffers from one step to the next; one thread at a time.
+// Reuses its buffers from step to step; not thread-safe.
 class ImplicitBatchSolver {
  public:
   ImplicitBatchSolver();
@@ -42,11 +43,11 @@ class ImplicitBatchSolver {
   ImplicitBatchSolver(ImplicitBatchSolver&&) noexcept;
   ImplicitBatchSolver& operator=(ImplicitBatchSolver&&) noexcept;
 
-  // Takes the memory of all later solves of up to so many rows, columns and classes with a weight: solve()
-  // then allocates nothing. Newton's method has a matrix of rows x rows for each of these classes; pages that
-  // it does not touch cost nothing.
+  // Allocates for all later solves of up to this many rows, columns and classes with a weight: solve() then
+  // allocates nothing. Newton's method has a matrix of rows x rows for each of these classes; untouched pages
+  // cost nothing.
   void reserve(std::size_t rows, std::size_t columns, std::size_t drawn);
-  // Its matrices, which are nearly all of that.
+  // Bytes of these matrices, nearly all of the memory.
   static std::uint64_t bytes(std::uint64_t rows, std::uint64_t columns, std::uint64_t drawn) {
     return sizeof(double) * (rows * rows * (drawn + 8) + 2 * rows * columns);
   }
@@ -54,7 +55,7 @@ class ImplicitBatchSolver {
   // Returns sweeps plus Newton iterations. The result is finite for every finite input.
   int solve(const ImplicitBatch& batch);
 
-  // What the last solve() took.
+  // Iterations of the last solve().
   int sweeps() const;
   int newton_iterations() const;
 

@@ -19,7 +19,7 @@ struct Answer {
   std::vector<double> u, c;  // [n], C [n][columns]
 };
 
-// What the solver is given of a step.
+// The solver's input for a step.
 struct Scalars {
   explicit Scalars(const oracle::Step& step) {
     for (std::size_t i = 0; i < step.rows(); ++i) {
@@ -55,7 +55,7 @@ enum class Rows { kAny, kEqual, kOpposite, kNearlyEqual };
 struct Kind {
   Rows rows = Rows::kAny;
   bool shared_labels = false, labels_drawn = false, ridge = false;
-  double decades = 1;  // of the steps
+  double decades = 1;  // range of the step sizes
 };
 
 oracle::Step random_step(std::mt19937_64& random, const Kind& kind, std::size_t n, std::size_t columns) {
@@ -92,7 +92,7 @@ oracle::Step random_step(std::mt19937_64& random, const Kind& kind, std::size_t 
   return s;
 }
 
-// Random steps of a kind with n = 2 .. 4 rows and up to 6 columns.
+// Random steps of one kind with n = 2 .. 4 rows and up to 6 columns.
 void expect_argmin(const Kind& kind, int count) {
   std::mt19937_64 random(11);
   ImplicitBatchSolver solver;
@@ -112,8 +112,8 @@ void expect_argmin(const Kind& kind, int count) {
             << ", Newton iterations " << 1.0 * newton / count << '\n';
 }
 
-// The measure of all tests here sees what it should.
-TEST(ProximalOracle, SeesASmallErrorOfUAndOfW) {
+// The error measure of these tests detects small errors.
+TEST(ProximalOracle, DetectsSmallErrorsOfUAndW) {
   std::mt19937_64 random(2);
   ImplicitBatchSolver solver;
   const oracle::Step step = random_step(random, {Rows::kAny, true, true, true, 1}, 3, 5);
@@ -127,7 +127,7 @@ TEST(ProximalOracle, SeesASmallErrorOfUAndOfW) {
   wrong = right;
   for (double& c : wrong.c) c *= 1 + 1e-6;
   EXPECT_GT(oracle::errors_of(step, wrong.u, wrong.c).w, 1e-8);
-  // From afar it finds the same.
+  // It finds the same from a distant start.
   const oracle::ProximalObjective objective(step);
   const oracle::Vector best = oracle::minimise(objective, objective.start());
   for (std::size_t i = 0; i < 3; ++i)
@@ -162,7 +162,7 @@ TEST(ImplicitBatchSolver, IsTheArgminForNearlyEqualRows) {
       expect_argmin({Rows::kNearlyEqual, shared, true, false, decades}, 12);
 }
 
-TEST(ImplicitBatchSolver, IsTheRowSolverForOneRow) {
+TEST(ImplicitBatchSolver, MatchesTheRowSolverForOneRow) {
   std::mt19937_64 random(3);
   ImplicitBatchSolver solver;
   for (int i = 0; i < 500; ++i) {
@@ -183,7 +183,7 @@ TEST(ImplicitBatchSolver, IsTheRowSolverForOneRow) {
   }
 }
 
-// Rows that have nothing in common do not see each other.
+// Orthogonal rows do not affect each other.
 TEST(ImplicitBatchSolver, SolvesOrthogonalRowsOneByOne) {
   std::mt19937_64 random(4);
   ImplicitBatchSolver solver;
@@ -237,7 +237,7 @@ TEST(ImplicitBatchSolver, IsFiniteAtTheExtremes) {
   std::cout << "at most " << most << " sweeps and Newton iterations\n";
 }
 
-// Unit rows of correlations about 0 to 0.5. The microseconds are printed by `truemax_bench solvers`.
+// Unit rows with correlations of about 0 to 0.5. `truemax_bench solvers` prints the microseconds.
 TEST(ImplicitBatchSolver, NeedsFewIterationsForTypicalBatches) {
   const std::size_t n = 20, m = 5, d = 40;
   for (const bool drawn : {false, true})

@@ -27,9 +27,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kMostRowEvaluations = 100;
 
-// Fills A and the shares; returns the largest |A_j|, or -1 if no class takes part. Where the row brings no
-// guess, or one so far off that nothing is left of any class there, `merged` becomes one class that stands
-// for all: the same sum of exp(A_j), and the share of those that make most of it.
+// Fills A and the shares; returns the largest |A_j|, or -1 if no class takes part. If the row has no guess,
+// or one so far off that all terms underflow there, `merged` becomes a single class that stands for all: the
+// same sum of exp(A_j), and the share of the dominant classes.
 double prepare_row(const ImplicitRow& row, const RowClasses& classes, OneClassModel& merged, bool& warm) {
   const RowTag d;
   const double infinity = std::numeric_limits<double>::infinity();
@@ -39,7 +39,7 @@ double prepare_row(const ImplicitRow& row, const RowClasses& classes, OneClassMo
     const double r = drawn && row.ridge != nullptr ? row.ridge[j] : 1;
     classes.share[j] = drawn ? r / row.label_ridge : 0;
     classes.a[j] = drawn ? row.e * row.weight[j] * (row.squared_norm / r) : 1;
-    // Equal ridge factors, and so none at all: what the scores have in common costs no digits.
+    // Equal ridge factors (also none): a common offset of the scores costs no digits.
     const double gap = !drawn                 ? 0
                        : r == row.label_ridge ? (row.score[j] - row.label_score) / r
                                               : row.score[j] / r - row.label_score / row.label_ridge;
@@ -100,7 +100,7 @@ int solve_implicit_row_here(ImplicitRow& row, double* memory, std::size_t padded
     const RowSums sums = evaluate_row(classes, tau, move);
     ++evaluations;
     const bool exact = model.match(tau, sums.v, sums.slope, sums.curve);
-    // At u = tau - v the model's a is known; that is a start unless it is far off.
+    // At u = tau - v the model's a is known: a good start unless it is far off.
     const double there = tau - sums.v;
     found = there >= 0 && std::abs(there - found.u) < 1
                 ? solve_one_class(model, there, sums.v * model.eta / model.beta)
@@ -118,7 +118,7 @@ int solve_implicit_row_here(ImplicitRow& row, double* memory, std::size_t padded
     move = next - tau;
     tau = next;
   }
-  // The move is so short that its fourth power is nothing; or it is the rounding of huge scores.
+  // The fourth power of the move is negligible, or the move is the rounding of huge scores.
   move = std::clamp(move, -0.5, 0.5);
   double total = 0;
   for (std::size_t j = 0; j < row.classes; ++j) {

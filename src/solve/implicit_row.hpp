@@ -1,5 +1,5 @@
-// The implicit step for one row and m classes (paper: app:Implicit_SGD_single_multiple; its last, one-
-// dimensional problem is wrong as printed, so this is derived anew).
+// The implicit step for one row and m classes (paper: app:Implicit_SGD_single_multiple; its last,
+// one-dimensional problem is wrong as printed, so it is rederived here).
 //
 // Problem: the argmin over (u, w_1 .. w_m, w_y) of
 //     e (u + exp(-u) + sum_j o_j exp(x.(w_j - w_y) - u)) + (u - u_old)^2/2
@@ -9,10 +9,10 @@
 // With s = |x|^2, a_j = s c_j/r_j, v = s c_y/r_y and tau = u + v, stationarity reads
 //     a_j = W(exp(A_j - tau)),   A_j = log(e o_j s/r_j) + z_j/r_j - z_y/r_y,   v = sum_j (r_j/r_y) a_j
 //     e (1 - exp(-u)) + u = u_old + c_y.
-// The first line makes v a falling function of tau, the second makes u + v a rising function of v: one root.
-// Each iteration evaluates v(tau) with two derivatives (one logarithm per class), replaces its inverse by
-// tau(v) = const - alpha v - beta log(v) with the same derivatives, and solves what is then a problem of one
-// class. For one class that replacement is exact; else the error falls with its third power.
+// The first line makes v a decreasing function of tau, the second makes u + v an increasing function of v:
+// there is one root. Each iteration evaluates v(tau) with two derivatives (one logarithm per class), replaces
+// its inverse by tau(v) = const - alpha v - beta log(v) with the same derivatives, and solves the resulting
+// problem of one class. For one class this is exact; otherwise convergence is cubic.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +28,16 @@ struct ImplicitRow {
   double label_score = 0;   // z_y
   double label_ridge = 1;   // r_y >= 1
   std::size_t classes = 0;
-  const double* weight = nullptr;  // o_j >= 0; 0: the class takes no part
+  const double* weight = nullptr;  // o_j >= 0; 0: not drawn
   const double* score = nullptr;   // z_j = x.w_j'
   const double* ridge = nullptr;   // r_j >= 1; null: all 1
   double* coefficient = nullptr;   // out: c_j >= 0
   double label_coefficient = 0;    // out: c_y = sum of c_j
-  double start = -1;               // a guess of tau = u + s c_y/r_y; below 0: none
+  double start = -1;               // initial guess of tau = u + s c_y/r_y; below 0: none
 };
 
 // Returns the number of evaluations of the sum over classes. Finite for every finite input; allocates only
-// what `memory` was not told to reserve. The solution depends on the guess in its last digits only.
+// beyond what `memory` has reserved. The guess affects only the last digits of the solution.
 int solve_implicit_row(ImplicitRow& row, RowMemory& memory);
 
 }  // namespace truemax

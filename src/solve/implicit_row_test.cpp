@@ -64,7 +64,7 @@ std::vector<oracle::Step> random_steps(std::size_t count, bool ridge, double dec
       for (std::size_t f = 0; f < d; ++f) s.w[k].push_back(4 * sym(random) / length);
       s.r.push_back(ridge ? 1 + std::pow(10.0, 2 * sym(random)) : 1);
     }
-    if (i % 5 == 0 && m > 2) s.w[1] = s.w[0], s.o[0][1] = s.o[0][0];  // a class twice
+    if (i % 5 == 0 && m > 2) s.w[1] = s.w[0], s.o[0][1] = s.o[0][0];  // duplicate a class
   }
   return list;
 }
@@ -108,7 +108,7 @@ TEST(SolveImplicitRow, IsTheArgminFarFromTheOptimum) {
 }
 
 // Problems of one class through both solvers, on every instruction set.
-TEST(SolveImplicitRow, AgreesWithTheSolverOfOneClass) {
+TEST(SolveImplicitRow, MatchesTheOneClassSolver) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     std::mt19937_64 random(5);
@@ -133,7 +133,7 @@ TEST(SolveImplicitRow, AgreesWithTheSolverOfOneClass) {
   }
 }
 
-// The same solution from every start; and what the scores have in common costs no digits.
+// The same solution from every start; a common offset of the scores costs no digits.
 TEST(SolveImplicitRow, DependsOnlyOnTheProblem) {
   for (const oracle::Step& step : random_steps(600, false, 3, 4)) {
     const Answer cold = take(step);
@@ -184,7 +184,7 @@ TEST(SolveImplicitRow, IsFiniteAtTheExtremes) {
                 ASSERT_TRUE(std::isfinite(row.u) && row.u >= 0) << e << ' ' << o << ' ' << gap << ' ' << s;
                 ASSERT_TRUE(std::isfinite(row.label_coefficient) && row.label_coefficient >= 0);
                 for (const double v : c) ASSERT_TRUE(std::isfinite(v) && v >= 0);
-                // The equation for u, which holds for every answer that is one.
+                // The equation for u, which every solution satisfies.
                 const double got = -e * std::expm1(-row.u) + row.u, wanted = u + row.label_coefficient;
                 if (std::abs(gap) <= 1e6) {
                   EXPECT_NEAR(got, wanted, 1e-8 * (got + wanted + e * 1e-3))
@@ -192,10 +192,10 @@ TEST(SolveImplicitRow, IsFiniteAtTheExtremes) {
                 }
               }
   std::cout << count << " problems, at most " << most << " evaluations\n";
-  EXPECT_LT(most, 100);  // the loop's limit is never what ends it
+  EXPECT_LT(most, 100);  // never stopped by the iteration limit
 }
 
-TEST(SolveImplicitRow, TakesThousandsOfClassesAndNone) {
+TEST(SolveImplicitRow, AcceptsZeroToThousandsOfClasses) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> sym(-1, 1);
   for (const std::size_t m : {0UL, 1UL, 63UL, 64UL, 65UL, 5000UL}) {
@@ -214,7 +214,7 @@ TEST(SolveImplicitRow, TakesThousandsOfClassesAndNone) {
   }
 }
 
-// What a step costs: the microseconds are printed by `truemax_bench solvers`.
+// `truemax_bench solvers` prints the microseconds per step.
 TEST(SolveImplicitRow, NeedsFewEvaluations) {
   std::mt19937_64 random(8);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);

@@ -17,7 +17,7 @@ namespace {
 
 using Digits50 = boost::multiprecision::cpp_dec_float_50;
 
-// One problem alone, through the solver of many.
+// A single problem through the batched solver.
 Solution solve(const Problem& p) {
   ImplicitProblems many{};
   many.e[0] = p.e, many.o[0] = p.o, many.gap[0] = p.gap, many.gamma[0] = p.gamma, many.u[0] = p.u_old;
@@ -65,17 +65,17 @@ std::vector<Problem> extreme_problems() {
   return list;
 }
 
-TEST(SolveImplicit, IsTheMinimiserToTwelveDigitsOnRandomInput) {
+TEST(SolveImplicit, IsTheMinimiserToTwelveDigits) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     double worst_u = 0, worst_a = 0;
     for (const double spread : {1.0, 4.0, 12.0})
       for (const Problem& p : random_problems(2000, 7, spread)) {
         const Solution s = solve(p);
-        if (s.a < 1e-290) continue;  // beyond what a double can be checked with
+        if (s.a < 1e-290) continue;  // too small to be checked in double
         const Errors error = errors_of(p, s);
         worst_u = std::max(worst_u, error.u);
-        // a carries the rounding of C: relative to its largest term, where terms cancel.
+        // a inherits the rounding of C: relative to its largest term if terms cancel.
         const double scale = std::max(1.0, std::max(std::abs(p.gap), s.u) / (1 + s.a));
         worst_a = std::max(worst_a, error.a / scale);
       }
@@ -102,10 +102,10 @@ TEST(SolveImplicit, IsFiniteAndStationaryAtTheExtremes) {
           << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma << ' ' << p.u_old;
     }
   }
-  EXPECT_LT(most, 300);  // the loop's limit is never what ends it
+  EXPECT_LT(most, 300);  // never stopped by the iteration limit
 }
 
-// Where the rounding of C alone is larger than all else, there is no root to speak of, but nothing breaks.
+// If the rounding of C alone dominates, there is no meaningful root, but results stay finite.
 TEST(SolveImplicit, IsFiniteBeyondTheExtremes) {
   for (const Problem& p : extreme_problems())
     for (const double size : {-1e80, -1e38, -1e20, 1e20, 1e38, 1e80}) {
@@ -118,7 +118,7 @@ TEST(SolveImplicit, IsFiniteBeyondTheExtremes) {
     }
 }
 
-TEST(SolveImplicit, AgreesWithThePapersBracketedBrent) {
+TEST(SolveImplicit, MatchesThePapersBracketedBrent) {
   for (const double spread : {1.0, 3.0})
     for (const Problem& p : random_problems(3000, 3, spread)) {
       const Bracket bracket = paper_bracket(p);
@@ -143,8 +143,8 @@ TEST(SolveImplicit, NeverIncreasesItsTerm) {
   }
 }
 
-// A problem's result has the same bits wherever it stands and whatever stands beside it.
-TEST(SolveImplicit, DoesNotDependOnItsNeighbours) {
+// A result is bit for bit the same at every position and with any neighbours.
+TEST(SolveImplicit, IsIndependentOfOtherTerms) {
   const std::vector<Problem> list = random_problems(400, 9, 3.0);
   for (std::size_t first = 0; first + kSolveLanes <= list.size(); first += kSolveLanes)
     for (std::size_t count = 1; count <= kSolveLanes; ++count) {

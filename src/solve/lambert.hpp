@@ -1,15 +1,13 @@
-// W(e^t): the w > 0 with w + log(w) = t, the principal Lambert function of exp(t), from t itself, so that no
-// exp of a large number is ever taken. Relative error below 5e-15 for every finite t above -708 (tested
-// against 50-digit values); below, the true value is no normal double and is rounded to one that is not, or
-// to 0.
+// W(e^t): the w > 0 with w + log(w) = t, the principal Lambert function of exp(t), computed from t, so that
+// exp never overflows. Relative error below 5e-15 for every finite t above -708 (tested against 50-digit
+// values); below, the true value is denormal and is rounded to a denormal or to 0.
 #pragma once
 
 #include <cmath>
 
 namespace truemax {
 
-// One step of Fritsch, Shafer and Crowley (1973) from a guess w > 0: the relative error falls with its fourth
-// power.
+// One step of Fritsch, Shafer and Crowley (1973) from a guess w > 0: quartic convergence.
 inline double refine_lambert_w_exp(double t, double w) {
   const double residual = t - w - std::log(w);
   const double p = 1 + w;
@@ -24,7 +22,7 @@ inline double lambert_w_exp(double t) {
     return e * (1 - e);
   }
   if (t > 1e10) return t - std::log(t);  // the next term, log(t)/t, is below the last bit
-  // First guesses within 7%; two refinements then reach the last bits.
+  // Initial guesses within 7%; two refinements then reach the last bits.
   double w;
   if (t < 1) {
     const double e = std::exp(t);

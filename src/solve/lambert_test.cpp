@@ -13,7 +13,7 @@ namespace {
 
 using Digits50 = boost::multiprecision::cpp_dec_float_50;
 
-// How far w is from solving w + log(w) = t, as a relative error of w itself: one Newton step in 50 digits.
+// The relative error of w as a solution of w + log(w) = t: one Newton step in 50 digits.
 double relative_error(double t, double w) {
   const Digits50 exact_w(w);
   const Digits50 residual = Digits50(t) - exact_w - log(exact_w);
@@ -34,7 +34,7 @@ TEST(LambertWExp, IsWithinItsStatedErrorOnRandomInput) {
   EXPECT_LT(worst, 5e-15);
 }
 
-TEST(LambertWExp, IsExactOnBothSidesOfEveryBranch) {
+TEST(LambertWExp, IsAccurateOnBothSidesOfEveryBranch) {
   for (const double edge : {-18.0, 1.0, 2.5, 1e10})
     for (const double t : {std::nextafter(edge, -1e11), edge, std::nextafter(edge, 1e11)})
       EXPECT_LT(relative_error(t, lambert_w_exp(t)), 5e-15) << t;

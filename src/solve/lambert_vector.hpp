@@ -1,4 +1,4 @@
-// W(e^t) in vectors: pieces for the solvers, compiled once for every instruction set (hence the odd guard).
+// W(e^t) in vectors, for the solvers, compiled for every instruction set (hence the unusual guard).
 #if defined(TRUEMAX_SOLVE_LAMBERT_VECTOR_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef TRUEMAX_SOLVE_LAMBERT_VECTOR_HPP
 #undef TRUEMAX_SOLVE_LAMBERT_VECTOR_HPP
@@ -13,12 +13,12 @@ HWY_BEFORE_NAMESPACE();
 namespace truemax {
 namespace HWY_NAMESPACE {
 
-// exp(t) below this is no normal double; w is kept at it, 1e-300, which is nothing against any weight.
+// exp(t) below this is denormal; w is kept at 1e-300, which is negligible against any weight.
 constexpr double kLowestLog = -690;
 
 // The w that solves w + log(w) = t, from a guess a with residual = t - a - log(a) and over = 1/(1 + a): w = a
 // (1 + delta) with delta (1 + a) - delta^2/2 + delta^3/3 = residual, by its series in residual * over. The
-// relative error falls with the fourth power of that; within 10% where it is one. Returns delta.
+// relative error is quartic in that, and within 10% where it is one. Returns delta.
 template <class D, class V>
 HWY_INLINE V lambert_delta(D d, V residual, V over) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -28,8 +28,8 @@ HWY_INLINE V lambert_delta(D d, V residual, V over) {
   return hn::MulAdd(hn::Mul(rho, rho), square, rho);
 }
 
-// A guess for w + log(w) = t within 7%, from t >= kLowestLog. kBranch: where all t are small, which pays
-// where that can be foretold.
+// A guess for w + log(w) = t within 7%, for t >= kLowestLog. kBranch: branch on whether all t are small,
+// which pays if that is predictable.
 template <bool kBranch, class D, class V>
 HWY_INLINE V lambert_guess(D d, V t) {
   namespace hn = hwy::HWY_NAMESPACE;

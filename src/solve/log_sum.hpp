@@ -1,4 +1,4 @@
-// Logarithms of sums of exponentials, from differences only.
+// Log-sum-exp from score differences only.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace truemax {
 
-// log(1 + sum of exp(z[j] - base) over the entries of weight above 0).
+// log(1 + sum of exp(z[j] - base) over the entries of positive weight).
 inline double log_one_plus_sum_exp(const double* z, const double* weight, std::size_t count, double base) {
   double highest = 0;
   for (std::size_t j = 0; j < count; ++j)
@@ -19,7 +19,7 @@ inline double log_one_plus_sum_exp(const double* z, const double* weight, std::s
   return highest == 0 ? std::log1p(sum) : highest + std::log(std::exp(-highest) + sum);
 }
 
-// log of the sum of weight[j] exp(z[j] - base) over the entries of weight above 0; -infinity where there is
+// log of the sum of weight[j] exp(z[j] - base) over the entries of positive weight; -infinity if there is
 // none.
 inline double log_weighted_sum_exp(const double* z, const double* weight, std::size_t count, double base) {
   double highest = -std::numeric_limits<double>::infinity();
@@ -28,7 +28,7 @@ inline double log_weighted_sum_exp(const double* z, const double* weight, std::s
   double sum = 0;
   for (std::size_t j = 0; j < count; ++j)
     if (weight[j] > 0) sum += weight[j] * std::exp(z[j] - base - highest);
-  return highest + std::log(sum);  // no class: -infinity twice
+  return highest + std::log(sum);  // no class: both terms are -infinity
 }
 
 // 1/(1 + exp(-t)), without overflow and to full relative precision.

@@ -1,10 +1,10 @@
-// W(e^t) and the root of the implicit 1 x 1 step, each on a million random inputs and at every extreme.
+// W(e^t) and the root of the implicit 1 x 1 step, each on a million random inputs and at the extremes.
 //
-// 50-digit arithmetic on a million inputs would take an hour. What is checked instead is one Newton
-// correction of the answer in long double, whose 64 bits carry an error of 1e-19 of the largest term of a
-// residual: ten million times below what is tested for. That this correction is the distance to the true
-// solution is itself tested, on a few thousand of the inputs, against Newton's method in 50 digits run until
-// it stands. The extremes, where terms cancel beyond 64 bits, are all taken in 50 digits.
+// 50-digit arithmetic on a million inputs would take an hour. Instead, the tests check one Newton correction
+// of the answer in long double, whose 64 bits give an error of 1e-19 of the largest term of a residual: ten
+// million times below the tolerance. That this correction equals the distance to the true solution is itself
+// tested, on a few thousand of the inputs, against a converged Newton iteration in 50 digits. The extremes,
+// where terms cancel beyond 64 bits, are all checked in 50 digits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,13 +28,13 @@ static_assert(std::numeric_limits<long double>::digits >= 64);
 
 constexpr int kMillion = 1000000, kChecked = 3000;
 constexpr double kWanted = 1e-12;
-// How far the quick check may be from the truth.
+// Largest allowed error of the quick check.
 constexpr double kOfCheck = 1e-3 * kWanted;
 
 long double minus_expm1_of_minus(long double u) {
   return -std::expm1(-u);
 }
-// exp(-u) is at most 1 here and needs no series: 50 digits have 34 to spare.
+// exp(-u) is at most 1 here and needs no series: 50 digits leave 34 to spare.
 Digits50 minus_expm1_of_minus(const Digits50& u) {
   return 1 - exp(-u);
 }
@@ -47,7 +47,7 @@ Real lambert_correction(double t, const Real& w) {  // relative to w
   return (Real(t) - w - log(w)) / (1 + w);
 }
 
-// The relative error of w, from the solution itself in 50 digits.
+// The relative error of w against the solution in 50 digits.
 double lambert_error(double t, double w) {
   Digits50 exact(w);
   for (int i = 0; i < 4; ++i) exact *= 1 + lambert_correction(t, exact);
@@ -61,7 +61,7 @@ double random_t(std::mt19937_64& random, int i) {
   return narrow(random);
 }
 
-TEST(LambertWExp, IsWithinTwelveDigitsOnAMillionRandomInputs) {
+TEST(LambertWExp, HasTwelveDigitsOnAMillionRandomInputs) {
   std::mt19937_64 random(11);
   double worst = 0;
   for (int i = 0; i < kMillion; ++i) {
@@ -76,7 +76,7 @@ TEST(LambertWExp, IsWithinTwelveDigitsOnAMillionRandomInputs) {
   EXPECT_LT(worst, kWanted);
 }
 
-TEST(LambertWExp, IsWithinTwelveDigitsAtEveryExtreme) {
+TEST(LambertWExp, HasTwelveDigitsAtTheExtremes) {
   std::vector<double> list;
   for (const double size :
        {0.0, 1e-310, 1e-300, 1e-16, 1e-8, 1e-3, 0.5, 1.0, 2.5, 10.0, 18.0, 100.0, 700.0, 708.0})
@@ -89,7 +89,7 @@ TEST(LambertWExp, IsWithinTwelveDigitsAtEveryExtreme) {
   list.push_back(1e10), list.push_back(std::nextafter(1e10, 0.0)), list.push_back(std::nextafter(1e10, 1e11));
   list.push_back(std::numeric_limits<double>::max());
   for (const double t : list) EXPECT_LT(std::abs(lambert_error(t, lambert_w_exp(t))), kWanted) << t;
-  // Below, the true value is no normal double: it is rounded to one of the others, or to 0.
+  // Below, the true value is denormal and is rounded to a denormal or to 0.
   for (const double t :
        {-708.5, -720.0, -740.0, -745.0, -746.0, -1e4, -1e300, -std::numeric_limits<double>::max()})
     EXPECT_NEAR(lambert_w_exp(t), static_cast<double>(std::exp(static_cast<long double>(t))),
@@ -104,7 +104,7 @@ struct Correction {
   Real u, a;
 };
 
-// One step of Newton's method on the two stationarity equations of solve/implicit.hpp.
+// One Newton step on the two stationarity equations of solve/implicit.hpp.
 template <class Real>
 Correction<Real> correction(const Problem& p, const Real& u, const Real& a) {
   using std::exp;
@@ -117,9 +117,9 @@ Correction<Real> correction(const Problem& p, const Real& u, const Real& a) {
   return {(-f1 * j22 - gamma * f2) / det, (f1 - j11 * f2) / det};
 }
 
-// The largest terms that an answer is made of: u and a cannot be better than the rounding of the inputs makes
-// them. C = log(e o/gamma) + gap is rounded to a double of the size of its terms; a change of C moves u by
-// gamma a'/slope of it and log(a) by what is left, over 1 + a.
+// The largest terms of an answer: u and a cannot be more accurate than the rounding of the inputs allows. C =
+// log(e o/gamma) + gap is rounded to a double of the size of its terms; a change of C moves u by gamma
+// a'/slope times as much and log(a) by the rest, over 1 + a.
 struct Scale {
   double u, a;
 };
@@ -132,7 +132,7 @@ Scale scale_of(const Problem& p, double u, double a) {
 }
 
 struct Errors {
-  double u, a;  // of u absolute, of a relative
+  double u, a;  // absolute for u, relative for a
 };
 
 Errors quick_errors(const Problem& p, double u, double a) {
@@ -140,19 +140,19 @@ Errors quick_errors(const Problem& p, double u, double a) {
   return {static_cast<double>(off.u), static_cast<double>(off.a / static_cast<long double>(a))};
 }
 
-// From the solution itself in 50 digits.
+// Against the solution in 50 digits.
 Errors true_errors(const Problem& p, double u, double a) {
   Digits50 exact_u(u), exact_a(a);
   for (int i = 0; i < 4; ++i) {
     const auto off = correction(p, exact_u, exact_a);
     exact_u += off.u;
-    // In log(a), which cannot leave the positive numbers.
+    // In log(a), which keeps a positive.
     exact_a *= exp(off.a / exact_a);
   }
   return {Digits50(exact_u - u).convert_to<double>(), Digits50((exact_a - a) / exact_a).convert_to<double>()};
 }
 
-// Where a is no normal double its pull is none: e (1 - exp(-u)) + u = u_old.
+// If a is denormal its term vanishes: e (1 - exp(-u)) + u = u_old.
 double error_without_pull(const Problem& p, double u) {
   const long double f = static_cast<long double>(p.e) * minus_expm1_of_minus(static_cast<long double>(u)) +
                         static_cast<long double>(u) - static_cast<long double>(p.u_old);
@@ -169,7 +169,7 @@ Problem random_problem(std::mt19937_64& random, int i) {
           std::pow(10.0, spread * sym(random)), 20 * unit(random) * unit(random)};
 }
 
-TEST(SolveImplicit, IsTheMinimiserToTwelveDigitsOnAMillionRandomInputs) {
+TEST(SolveImplicit, IsTheMinimiserOnAMillionRandomInputs) {
   const std::vector<std::int64_t> sets = instruction_sets();
   for (const std::int64_t set : sets) {
     const OnInstructionSet here(set);
@@ -210,7 +210,7 @@ TEST(SolveImplicit, IsTheMinimiserToTwelveDigitsOnAMillionRandomInputs) {
   }
 }
 
-TEST(SolveImplicit, IsTheMinimiserToTwelveDigitsAtEveryExtreme) {
+TEST(SolveImplicit, IsTheMinimiserAtTheExtremes) {
   double worst_u = 0, worst_a = 0;
   std::size_t resolved = 0, unresolved = 0;
   for (const double e : {1e-12, 1e-3, 1.0, 1e3, 1e12})

@@ -1,8 +1,7 @@
-// The problem that is left of an implicit step of one row when its classes are replaced by one: find (u, v)
-// with
+// What remains of an implicit step of one row when its classes are replaced by one: find (u, v) with
 //     e (1 - exp(-u)) + u = u_old + kappa v   and   u + eta v + beta log(v eta/beta) = beta constant.
-// With a = eta v/beta the second says a = W(exp(constant - u/beta)), and what is left is a root in u alone,
-// as in solve/implicit.hpp.
+// With a = eta v/beta the second says a = W(exp(constant - u/beta)), which leaves a root in u alone, as in
+// solve/implicit.hpp.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +15,8 @@ struct OneClassModel {
   double e, u_old, kappa;
   double beta, eta, constant;
 
-  // The model that agrees at tau with a sum over classes v and minus its first and its second derivative.
-  // False where it cannot have the second derivative too.
+  // The model that matches, at tau, a sum over classes v and minus its first and second derivative. False if
+  // the second derivative cannot be matched.
   bool match(double tau, double v, double slope, double curve) {
     const double inverse = v / slope;
     beta = inverse * inverse * (curve / slope);  // >= 1 by Hoelder's inequality
@@ -41,7 +40,7 @@ inline double lost_of(double u) {
 
 // The u >= 0 with e (1 - exp(-u)) + u = target, for target >= 0.
 inline double solve_without_class(double e, double target, double guess_u = -1) {
-  // Concave in u: Newton from the left never passes the root; both starts are left of it.
+  // Concave in u: Newton from the left never overshoots; both starts are left of the root.
   double u = guess_u >= 0 ? guess_u : std::max(target - e, target / (1 + e));
   for (int i = 0; i < 100; ++i) {
     const double lost = lost_of(u), f = u - target - e * lost, slope = 1 + e * (1 + lost);
@@ -54,7 +53,7 @@ inline double solve_without_class(double e, double target, double guess_u = -1) 
   return u;
 }
 
-// From a guess of u; a_there: the a that belongs to it, below 0 where it is not known.
+// From a guess of u; a_there: the a at that guess, below 0 if unknown.
 inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u, double a_there = -1) {
   constexpr double kLowest = -690;
   const double gamma = p.kappa * p.beta / p.eta, over_beta = 1 / p.beta;
@@ -65,8 +64,8 @@ inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u, 
   for (int i = 0; i < 300; ++i) {
     const double lost = lost_of(u), decayed = p.e * (1 + lost), rest = u - p.u_old - p.e * lost;
     const double pull = gamma * a, g = rest - pull, over = 1 / (1 + a);
-    // Where the pull is far too large u would creep up by one an iteration: leap to where the pull is about
-    // what it has to be.
+    // If the pull is far too large, u would creep up by one per iteration: jump to where the pull is about
+    // right.
     if (leaps < 3 && pull > 8 * (1 + std::abs(rest)) && a < 1) {
       ++leaps;
       const double wanted = (1 + std::max(rest, 0.0)) / gamma;
@@ -79,7 +78,7 @@ inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u, 
     }
     const double da = pull * over * over_beta, slope = 1 + decayed + da;
     double curve = -(da * over * over * over_beta + decayed);
-    if (g < -0.5 * slope) curve = 0;  // Newton alone where the way from the left is long, see implicit.cpp
+    if (g < -0.5 * slope) curve = 0;  // Newton only, if the root is far to the right: see implicit.cpp
     const double next = std::max(u - 2 * g * slope / (2 * slope * slope - g * curve), 0.0);
     const double moved = next - u, rho = -moved * over_beta * over;
     u = next;

@@ -1,6 +1,6 @@
 // Algorithm 1 as the paper prints it: the bracket on u from the sign of the derivative at the old u, then
-// Brent's root finder on g with the Lambert function. Slow and faithful; the oracle of solve_implicit and the
-// yardstick for the number of evaluations. (Boost's brent_find_minima minimises; what the paper calls Brent's
+// Brent's root finder on g with the Lambert function. Slow but faithful: the oracle of solve_implicit and the
+// reference for the number of evaluations. (Boost's brent_find_minima minimises; what the paper calls Brent's
 // method is the root finder.)
 #pragma once
 
@@ -36,7 +36,7 @@ inline double log_one_plus_weighted_exp(double o, double gap) {
   return t > 0 ? t + std::log1p(std::exp(-t)) : std::log1p(std::exp(t));
 }
 
-// "Calculate lower and upper bounds on u_i" of Algorithm 1; P(exp(t)) is taken from t.
+// "Calculate lower and upper bounds on u_i" of Algorithm 1; P(exp(t)) is computed from t.
 inline Bracket paper_bracket(const Problem& p) {
   const double g = paper_derivative(p, p.u_old);
   const auto bound = [&](double gap) {

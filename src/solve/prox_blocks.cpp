@@ -26,7 +26,7 @@ using ProxV = hn::Vec<ProxTag>;
 constexpr std::size_t kProxWidth = hn::MaxLanes(ProxTag());
 
 constexpr int kMostProxEvaluations = 60;
-// exp of a larger difference, and the numbers made from it, could leave float32.
+// exp of a larger difference, or numbers made from it, could overflow float32.
 constexpr float kHighestGap = 40.0F, kLowestGap = -80.0F;
 constexpr double kSmallestFactor = 1e-18, kLargestFactor = 1e18;
 
@@ -40,7 +40,7 @@ HWY_INLINE ProxV moved(ProxV w, ProxV residual, ProxV over) {
   return hn::MulAdd(w, hn::MulAdd(hn::Mul(rho, rho), square, rho), w);
 }
 
-// W(x) for x >= 0, to about 1e-5 of itself.
+// W(x) for x >= 0, with relative error of about 1e-5.
 HWY_INLINE ProxV lambert_of(ProxV x) {
   const ProxTag d;
   const ProxV one = hn::Set(d, 1.0F);
@@ -58,7 +58,7 @@ HWY_INLINE ProxV lambert_of(ProxV x) {
     const ProxV far = hn::Add(hn::Sub(at_least, log_t), hn::Div(log_t, at_least));
     w = hn::IfThenElse(large, hn::IfThenElse(hn::Lt(t, hn::Set(d, 2.5F)), middle, far), w);
   }
-  // The guess is within 7%; x/w = exp(t)/w, so that t itself is not needed.
+  // The guess is within 7%; x/w = exp(t)/w, so t itself is not needed.
   const ProxV safe = hn::Max(w, hn::Set(d, 1e-30F));
   const ProxV residual = hn::Sub(hn::Log(d, hn::Max(hn::Div(x, safe), hn::Set(d, 0.5F))), w);
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, 1e-6F)), moved(w, residual, hn::Div(one, hn::Add(one, w))), x);
@@ -68,8 +68,8 @@ struct ProxSums {
   double value, slope;  // of c_y, and minus its derivative by log x
 };
 
-// c_y and its slope at x_j = factor_b * E_j; leaves s c_j in `coefficient`. Sums stay in their lanes until
-// the end: what follows waits for them.
+// c_y and its slope at x_j = factor_b * E_j; leaves s c_j in `coefficient`. Sums stay in lanes until the end,
+// because the following code waits for their reduction.
 HWY_INLINE ProxSums evaluate_prox(const ProxBlocks& p, double common) {
   const ProxTag d;
   const ProxV one = hn::Set(d, 1.0F);
@@ -88,14 +88,14 @@ HWY_INLINE ProxSums evaluate_prox(const ProxBlocks& p, double common) {
           static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first)))};
 }
 
-// W(y), to a few percent.
+// W(y), within a few percent.
 HWY_INLINE double rough_lambert(double y) {
   if (y < 2.5) return y * (1 + 4.0 / 3 * y) / (1 + y * (7.0 / 3 + 5.0 / 6 * y));
   const double log_y = quick_log(y), log_log_y = quick_log(log_y);
   return log_y - log_log_y + log_log_y / log_y;
 }
 
-// exp(delta) near 0; never 0 or infinite for |delta| < 2.
+// exp(delta) near 0; neither 0 nor infinite for |delta| < 2.
 HWY_INLINE double grown(double delta) {
   if (std::abs(delta) < 0.1) return 1 + delta * (1 + delta * (0.5 + delta * (1.0 / 6)));
   return (2 + delta) / (2 - delta);
@@ -111,7 +111,7 @@ int solve_prox_blocks_here(ProxBlocks& p) {
   const ProxTag d;
   const double over_rho = p.inverse_rho, keep = 1 + over_rho;
   const double base = 1 + quick_exp(-p.u) * over_rho;  // c_y/e = y = base - g keep
-  // E_j = exp(z_j - z_y), 0 where no class is; S = sum o E and the sum of squares.
+  // E_j = exp(z_j - z_y), 0 for unused lanes; S = sum o E and the sum of squares.
   const ProxV zero_at = hn::Set(d, static_cast<float>(p.label_score));
   const ProxV lowest = hn::Set(d, kLowestGap);
   ProxV highest = lowest, once = hn::Zero(d), squared = hn::Zero(d);
@@ -136,23 +136,23 @@ int solve_prox_blocks_here(ProxBlocks& p) {
     return 0;
   const double sum = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, once)));
   const double squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squared)));
-  if (!(squares < 1e38)) return 0;  // and with it the sum
+  if (!(squares < 1e38)) return 0;  // bounds the sum too
 
   p.label_coefficient = 0;
   if (!(sum > 1e-30)) {
     std::fill_n(p.coefficient, p.blocks * kProxLanes, 0.0F);
-    p.u = std::log(keep / (1 + std::exp(-p.u) * over_rho));  // all there is: to the last digit
+    p.u = std::log(keep / (1 + std::exp(-p.u) * over_rho));  // no class: the exact solution
     return 1;
   }
-  // Both ends: the step that is explicit in W, and the one of no class at all.
+  // Both ends of the bracket: the step that is explicit in W, and the one without classes.
   double low = base / (keep + sum), high = base / keep;
   const double s = p.label_norm, s_e = s * p.e, over_keep = 1 / keep;
-  const double eta = 1 + squares / (sum * sum);  // 2 where one class has it all, 1 where very many share
+  const double eta = 1 + squares / (sum * sum);  // 2 if one class has all the mass, 1 if very many share it
   double y = rough_lambert(eta * s_e * sum * low) / (eta * s_e), g = 0;
   const auto g_of_y = [&] { return (base - y) * over_keep; };
   const auto y_of_g = [&] { return base - g * keep; };
   g = g_of_y();
-  // As if one class stood for all: its equation is log(y/(sum g)) + eta s e y = 0, and costs no vector.
+  // As if a single class stood for all: its equation, log(y/(sum g)) + eta s e y = 0, needs no vector.
   for (int i = 0; i < 2 && g > low && g < high && y > 0; ++i) {
     const double pull = eta * s_e * y;
     const double delta = -(quick_log(y / (sum * g)) + pull) * (keep * g) / (y + (1 + pull) * (keep * g));
@@ -191,7 +191,7 @@ int solve_prox_blocks_here(ProxBlocks& p) {
     move = log_moved(g - old_g, old_g) - s_e * (y - old_y);
     if ((inside && std::abs(move) < 0.01) || high <= low * (1 + 1e-12)) break;
   }
-  // The move is so short that its fourth power is nothing.
+  // The fourth power of the move is negligible.
   const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(std::clamp(move, -0.5, 0.5)));
   ProxV all = hn::Zero(d);
   for (std::size_t b = 0; b < p.blocks; ++b) {

@@ -109,7 +109,7 @@ Case random_case(std::mt19937_64& random) {
   return in;
 }
 
-TEST(ProxBlocks, IsTheRootThatBisectionFinds) {
+TEST(ProxBlocks, MatchesBisection) {
   constexpr int kCases = 1000;
   std::mt19937_64 random(7);
   std::vector<double> evaluations(instruction_sets().size(), 0.0);
@@ -143,7 +143,7 @@ TEST(ProxBlocks, IsTheRootThatBisectionFinds) {
               evaluations[0] / kCases, worst_u, worst_c);
 }
 
-TEST(ProxBlocks, WithoutAClassOnlyUMoves) {
+TEST(ProxBlocks, WithoutClassesOnlyUChanges) {
   Case in;
   in.norm = {1}, in.weight = {1};
   in.score.assign(kProxLanes, kNoClass);
@@ -155,7 +155,7 @@ TEST(ProxBlocks, WithoutAClassOnlyUMoves) {
   for (const float c : in.coefficient) EXPECT_EQ(c, 0);
 }
 
-// Whatever it is given: a finite answer inside the bounds, or none.
+// For any input: a finite answer within the bounds, or none.
 TEST(ProxBlocks, IsFiniteOrDeclines) {
   std::mt19937_64 random(8);
   const auto pick = [&](std::initializer_list<double> list) {

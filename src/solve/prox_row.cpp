@@ -26,12 +26,12 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kMostProxEvaluations = 200;
-constexpr double kLeastLogStep = -600;  // of e s: below, a step moves none of the scores
+constexpr double kLeastLogStep = -600;  // of e s: a smaller step does not change the scores
 constexpr double kRounding = 4e-16;
 
-// Two ways to u, tau - v and the mirror's. Each rounds by what it subtracts from what (`size` is the first
-// one's), and the better one is taken. Where rounding alone is left of the mirror's denominator it says no
-// more than that u is large.
+// Two formulas for u, tau - v and the mirror's. Each loses digits by subtraction (`size` is that of the
+// first); the more accurate one is used. If only rounding is left of the mirror's denominator, it just says
+// that u is large.
 double better_u(double direct, double size, const Mirror& mirror, double pull) {
   const double left = mirror.left(pull), whole = mirror.left(0);
   if (left <= 0 || left * size < whole) return direct;
@@ -39,7 +39,7 @@ double better_u(double direct, double size, const Mirror& mirror, double pull) {
   return left < 1e-14 * whole && direct - mirrored > kRounding * size ? direct : mirrored;
 }
 
-// Fills log_scale with A_j less the largest of them, `top`, and the shares r_j/r_y; `sum` becomes that of
+// Fills log_scale with A_j minus the largest of them, `top`, and the shares r_j/r_y; `sum` becomes the sum of
 // share_j exp(A_j - top). log_step: log(e s/r_y). False if no class takes part.
 bool prepare_prox(const ProxRow& row, const RowClasses& classes, double log_step, double& top, double& sum) {
   const RowTag d;
@@ -50,7 +50,7 @@ bool prepare_prox(const ProxRow& row, const RowClasses& classes, double log_step
     const double r = drawn && row.ridge != nullptr ? row.ridge[j] : 1;
     classes.share[j] = drawn ? r / row.label_ridge : 0;
     classes.a[j] = drawn ? row.weight[j] * (row.label_ridge / r) : 1;
-    // Equal ridge factors, and so none at all: what the scores have in common costs no digits.
+    // Equal ridge factors (also none): a common offset of the scores costs no digits.
     classes.log_scale[j] = !drawn                 ? 0
                            : r == row.label_ridge ? (row.score[j] - row.label_score) / r
                                                   : row.score[j] / r - row.label_score / row.label_ridge;
@@ -74,8 +74,7 @@ bool prepare_prox(const ProxRow& row, const RowClasses& classes, double log_step
   return true;
 }
 
-// Where to go from a point with the sums `at`, and whether it is the last move: what is left after it is
-// rounding.
+// The next move from a point with the sums `at`, and whether it is the last: only rounding remains after it.
 struct ProxMove {
   double length;
   bool last;
@@ -86,14 +85,14 @@ ProxMove prox_move(const Mirror& mirror, const RowSums& at, double rho, double b
                    double x) {
   const double left = mirror.left(b * at.v), noise = kRounding * (std::abs(top) + at.v),
                grain = kRounding * std::abs(x);
-  // Newton on Q. `tied` is what `left` is at the root; bounded, where u is far off.
+  // Newton on Q. `tied` is the value of `left` at the root, bounded if u is far off.
   const double tied = (1 + rho) * std::exp(-std::max(u, -300.0));
   const double fall = b * at.slope + tied * (1 + at.slope),
                bend = b * at.curve + tied * ((1 + at.slope) * (1 + at.slope) + at.curve);
   const double q_move = (tied - left) / fall;
-  // Outside F's domain: its border lies left of the root too, and Newton does not pass it.
+  // Outside F's domain: its border is left of the root too, and Newton does not pass it.
   if (left <= 0) return {std::max(q_move, -left / (b * at.slope)), false};
-  // Newton on F, Halley's method close by.
+  // Newton on F, Halley close to the root.
   const double pull = b / left, rise = 1 + at.slope + pull * at.slope, f = u - mirror.from_pull(b * at.v);
   const double curve = at.curve + pull * at.curve + pull * at.slope * pull * at.slope;
   double f_move = -f / rise;
@@ -106,7 +105,7 @@ ProxMove prox_move(const Mirror& mirror, const RowSums& at, double rho, double b
   return {std::max(f_move, q_move), false};
 }
 
-// `memory`: three arrays of `padded` numbers. The unknown is x = tau - top, which keeps its digits where the
+// `memory`: three arrays of `padded` numbers. The unknown is x = tau - top, which keeps its digits if the
 // scores are huge and the step is not.
 int solve_prox_row_here(ProxRow& row, double* memory, std::size_t padded) {
   const RowClasses classes{padded, memory, memory + padded, memory + 2 * padded};
@@ -136,7 +135,7 @@ int solve_prox_row_here(ProxRow& row, double* memory, std::size_t padded) {
     if (next.last || evaluations == kMostProxEvaluations || x + move == x) break;
     x += move;
   }
-  // The move is so short that its fourth power is nothing; or it is the rounding of huge scores.
+  // The fourth power of the move is negligible, or the move is the rounding of huge scores.
   move = std::clamp(move, -0.5, 0.5);
   const double scale = true_log_step < kLeastLogStep ? row.e * std::exp(-kLeastLogStep) : 1 / s;
   double total = 0, v = 0;

@@ -65,7 +65,7 @@ std::vector<oracle::Step> random_steps(std::size_t count, bool ridge, double dec
       for (std::size_t f = 0; f < d; ++f) s.w[k].push_back(4 * sym(random) / length);
       s.r.push_back(ridge ? 1 + std::pow(10.0, 2 * sym(random)) : 1);
     }
-    if (i % 5 == 0 && m > 2) s.w[1] = s.w[0], s.o[0][1] = s.o[0][0];  // a class twice
+    if (i % 5 == 0 && m > 2) s.w[1] = s.w[0], s.o[0][1] = s.o[0][0];  // duplicate a class
   }
   return list;
 }
@@ -93,7 +93,7 @@ TEST(SolveProxRow, IsTheArgminWithRidge) {
   for (const double decades : {1.0, 3.0}) expect_argmin(random_steps(60, true, decades, 2));
 }
 
-// Scores far off, steps tiny and huge, a mirror that hardly holds u and one that hardly lets it go.
+// Distant scores, tiny and huge steps, weak and strong mirror terms.
 TEST(SolveProxRow, IsTheArgminFarFromTheOptimum) {
   std::vector<oracle::Step> steps;
   for (const double gap : {-60.0, 60.0, 150.0})
@@ -122,7 +122,7 @@ std::string shown(const ProxRow& row, double gap, double u) {
   return text.str();
 }
 
-// The conditions of the argmin, which hold for every answer that is one: each class's, and that of u.
+// The optimality conditions, which every solution satisfies: one per class, and that of u.
 void expect_stationary(const ProxRow& row, double u_old, const std::string& what, double tolerance) {
   const double s = row.squared_norm, y = row.label_score / row.label_ridge,
                moved = s / row.label_ridge * row.label_coefficient;
@@ -180,12 +180,11 @@ TEST(SolveProxRow, IsFiniteAndStationaryAtTheExtremes) {
                 expect_stationary(row, u, what, 1e-12);
               }
   std::cout << count << " problems, at most " << most << " evaluations\n";
-  EXPECT_LT(most, 100);  // the loop's limit is never what ends it
+  EXPECT_LT(most, 100);  // never stopped by the iteration limit
 }
 
-// The step lies between the mirror step without any class and the explicit one, which it comes to as e s goes
-// to 0.
-TEST(SolveProxRow, StaysBetweenTheMirrorStepsOfNoClassAndOfAll) {
+// The step lies between the mirror step without classes and the explicit one, its limit as e s goes to 0.
+TEST(SolveProxRow, LiesBetweenTheMirrorSteps) {
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   for (int i = 0; i < 3000; ++i) {
@@ -213,9 +212,9 @@ TEST(SolveProxRow, StaysBetweenTheMirrorStepsOfNoClassAndOfAll) {
   }
 }
 
-// A larger old u, a larger weight of a class and a higher score never make u smaller; a larger step never
-// larger.
-TEST(SolveProxRow, IsMonotoneInWhatMovesU) {
+// u does not decrease with the old u, the weight of a class or its score, and does not increase with the
+// step.
+TEST(SolveProxRow, IsMonotoneInItsInputs) {
   std::mt19937_64 random(4);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   for (int i = 0; i < 2000; ++i) {
@@ -241,7 +240,7 @@ TEST(SolveProxRow, IsMonotoneInWhatMovesU) {
   }
 }
 
-TEST(SolveProxRow, TakesThousandsOfClassesAndNoneOnEveryInstructionSet) {
+TEST(SolveProxRow, AcceptsZeroToThousandsOfClasses) {
   for (const std::int64_t set : instruction_sets()) {
     const OnInstructionSet here(set);
     std::mt19937_64 random(7);
@@ -261,8 +260,8 @@ TEST(SolveProxRow, TakesThousandsOfClassesAndNoneOnEveryInstructionSet) {
   }
 }
 
-// What the scores have in common costs no digits; a row without features moves u alone.
-TEST(SolveProxRow, DependsOnDifferencesOfScores) {
+// A common offset of the scores costs no digits; a row without features changes only u.
+TEST(SolveProxRow, DependsOnlyOnScoreDifferences) {
   const double o[3] = {3, 4, 0}, high[3] = {1048577, 1048575.5, 1048576}, low[3] = {1, -0.5, 0};
   double c[2][3], u[2];
   for (int i = 0; i < 2; ++i) {
@@ -283,7 +282,7 @@ TEST(SolveProxRow, DependsOnDifferencesOfScores) {
   for (const double v : c[0]) EXPECT_TRUE(std::isfinite(v));
 }
 
-TEST(Mirror, IsItsFormulaAndKeepsTheDigitsOfASmallU) {
+TEST(Mirror, MatchesItsFormulaAlsoForSmallU) {
   for (const double u : {0.0, 1e-9, 0.3, 5.0, 30.0})
     for (const double rho : {1e-9, 1e-3, 0.1, 2.0, 1e5})
       for (const double sum : {0.0, 1e-9, 0.5, 3.0, 1e6}) {
@@ -300,7 +299,7 @@ TEST(Mirror, IsItsFormulaAndKeepsTheDigitsOfASmallU) {
   EXPECT_EQ(Mirror(0, 0.1).from_pull(0), 0);
 }
 
-// What a step costs: the microseconds are printed by `truemax_bench solvers`.
+// `truemax_bench solvers` prints the microseconds per step.
 TEST(SolveProxRow, NeedsFewEvaluations) {
   std::mt19937_64 random(8);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);

@@ -1,5 +1,5 @@
-// For tests: the implicit step as what it is, the argmin of its proximal objective, found by Newton's method
-// in many digits on the whole problem in (u, w), with no formula in between. Slow and faithful.
+// For tests: the implicit step by definition, as the argmin of its proximal objective, found by Newton's
+// method in many digits on the whole problem in (u, w), with no formula in between. Slow but faithful.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace truemax::oracle {
 
-// Far from the optimum the Hessian takes most of the digits.
+// Far from the optimum the Hessian loses most of the digits.
 using Real = boost::multiprecision::number<boost::multiprecision::cpp_dec_float<100>>;
 using Vector = std::vector<Real>;
 
@@ -32,8 +32,8 @@ std::vector<Number> solve_dense(std::vector<std::vector<Number>> a, std::vector<
   return b;
 }
 
-// Newton's method, each step halved until the objective falls. Objective: at(theta, gradient, hessian) gives
-// the value and fills both; it is strictly convex, so where it starts does not matter.
+// Newton's method, each step halved until the objective falls. Objective: at(theta, gradient, hessian)
+// returns the value and fills both; it is strictly convex, so the start does not matter.
 template <class Objective, class Number>
 std::vector<Number> minimise(const Objective& objective, std::vector<Number> theta) {
   std::vector<Number> gradient, ignored;
@@ -61,12 +61,12 @@ std::vector<Number> minimise(const Objective& objective, std::vector<Number> the
 struct Step {
   std::vector<std::vector<double>> x;  // [n][d]
   std::vector<std::size_t> label;      // [n], each below K
-  std::vector<std::vector<double>> o;  // [n][K]; 0: the class takes no part in this row
+  std::vector<std::vector<double>> o;  // [n][K]; 0: not drawn for this row
   std::vector<double> e, u;            // [n] step and old u of each row
   std::vector<std::vector<double>> w;  // [K][d] old weights
   std::vector<double> r;               // [K] ridge factors >= 1
   bool free_last = false;              // the last feature is outside the ridge
-  double rho = 0;  // above 0: the distance of u is e/rho times the Bregman distance of exp(-u)
+  double rho = 0;  // if above 0, the distance of u is e/rho times the Bregman distance of exp(-u)
   double ridge(std::size_t k, std::size_t f) const { return free_last && f + 1 == features() ? 1.0 : r[k]; }
   std::size_t rows() const { return x.size(); }
   std::size_t columns() const { return w.size(); }
@@ -75,8 +75,8 @@ struct Step {
 
 // sum_i e_i (u_i + exp(-u_i) + sum_k o_ik exp(x_i.(w_k - w_y) - u_i)) + sum_i (u_i - u_i')^2/2
 //   + sum_k |w_k - w_k'|^2/2 + (r_k - 1)|w_k|^2/2,  at theta = (u_1 .. u_n, w_1 .. w_K), with its
-//   derivatives. With rho > 0, (e_i/rho) (exp(-u_i) - exp(-u_i') + exp(-u_i') (u_i - u_i')) stands in the
-//   place of (u_i - u_i')^2/2.
+//   derivatives. With rho > 0, (e_i/rho) (exp(-u_i) - exp(-u_i') + exp(-u_i') (u_i - u_i')) replaces
+//   (u_i - u_i')^2/2.
 class ProximalObjective {
  public:
   explicit ProximalObjective(const Step& step) : s_(step) {}
@@ -114,7 +114,7 @@ class ProximalObjective {
       for (std::size_t k = 0; k < s_.columns(); ++k) {
         if (s_.o[i][k] == 0) continue;
         Real exponent = -theta[i];
-        // The derivative of the exponent, without its zeros.
+        // The non-zero derivatives of the exponent.
         std::vector<std::size_t> at{i};
         Vector direction{Real(-1)};
         for (std::size_t f = 0; f < d; ++f) {
@@ -158,9 +158,8 @@ struct Errors {
 };
 
 // How far u and w_k = (w_k' + sum_i C_ik x_i)/r_k, C as [n][K], are from the argmin: u relative to 1 + u; w_k
-// relative to the size of its terms, the old w_k and the C_ik x_i, divided by r_k. The search starts where
-// the answer is (unless that is no number), so a good one is confirmed quickly and a bad one is still found
-// out.
+// relative to the size of its terms, the old w_k and the C_ik x_i, divided by r_k. The search starts at the
+// answer (unless it is not finite), so a good one is confirmed quickly and a bad one is still detected.
 inline Errors errors_of(const Step& step, const std::vector<double>& u, const std::vector<double>& c) {
   const ProximalObjective objective(step);
   const std::size_t n = step.rows(), columns = step.columns(), d = step.features();

@@ -1,5 +1,5 @@
-// exp and log of one double for solvers that wait for them: inlined, a few nanoseconds, good to nine digits.
-// Where all digits count, the library's functions are the ones to take.
+// exp and log of one double for latency-bound solvers: inlined, a few nanoseconds, nine digits. Use the
+// standard library where full precision matters.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace truemax {
 
-// log(x) of a normal x > 0, within 2e-9 (and within 2e-9 of itself near 1).
+// log(x) of a normal x > 0, within 2e-9 (relative near 1).
 inline double quick_log(double x) {
   constexpr std::uint64_t kRootOfHalf = 0x3FE6A09E667F3BCD;
   constexpr int kMantissa = 52;
@@ -28,11 +28,11 @@ inline double quick_log1p(double r) {
   return r * (low + s * s * high);
 }
 
-// exp(t) within 1e-8 of itself; 0 below -708, exp(708) above 708.
+// exp(t) with relative error below 1e-8; 0 below -708, exp(708) above 708.
 inline double quick_exp(double t) {
   if (t < -708) return 0;
   if (t > 708) t = 708;
-  constexpr double kShift = 0x1.8p52;  // adding it leaves the nearest whole number in the low bits
+  constexpr double kShift = 0x1.8p52;  // adding it leaves the nearest integer in the low bits
   const double shifted = t * 1.4426950408889634 + kShift;
   const double r =
       (t - (shifted - kShift) * 0.693147180369123816) - (shifted - kShift) * 1.90821492927058770e-10;

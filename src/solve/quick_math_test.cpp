@@ -1,4 +1,4 @@
-// The quick exp and log against those of the library in long double: the errors that their header states.
+// The quick exp and log against long double: the errors stated in their header.
 #include "solve/quick_math.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(QuickLog, IsWithinItsStatedErrorOnRandomInput) {
   }
 }
 
-TEST(QuickLog, HoldsAtTheEndsOfItsRange) {
+TEST(QuickLog, IsAccurateAtTheEndsOfItsRange) {
   EXPECT_EQ(quick_log(1.0), 0.0);
   EXPECT_NEAR(quick_log(std::numeric_limits<double>::min()), std::log(std::numeric_limits<double>::min()),
               1e-8);
@@ -52,7 +52,7 @@ TEST(QuickExp, IsWithinItsStatedErrorOnRandomInput) {
     }
 }
 
-TEST(QuickExp, IsNothingFarBelowAndFiniteFarAbove) {
+TEST(QuickExp, UnderflowsToZeroAndNeverOverflows) {
   EXPECT_EQ(quick_exp(-709), 0.0);
   EXPECT_EQ(quick_exp(-std::numeric_limits<double>::infinity()), 0.0);
   EXPECT_TRUE(std::isfinite(quick_exp(709)));

@@ -1,4 +1,4 @@
-// Working memory of the solvers of one row: three arrays of doubles, 64-byte aligned and padded to whole
+// Working memory of the one-row solvers: three arrays of doubles, 64-byte aligned and padded to whole
 // vectors; on the stack for up to 64 classes.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace truemax {
 
-// Solvers run where nothing may throw: reserve() takes the memory before. One thread at a time.
+// Solvers run where nothing may throw, so reserve() allocates beforehand. Not thread-safe.
 class RowMemory {
  public:
-  // For up to so many classes. Pages that no solve touches cost nothing.
+  // For up to this many classes. Untouched pages cost nothing.
   void reserve(std::size_t classes) {
     const std::size_t size = kArrays * padded(classes) + kWidth;
     if (padded(classes) <= kFixedClasses || size <= size_) return;
@@ -19,7 +19,7 @@ class RowMemory {
     size_ = size;
   }
 
-  // Calls solve(memory, padded). Allocates only where reserve() was not told of so many classes.
+  // Calls solve(memory, padded). Allocates only for more classes than reserved.
   template <class Solve>
   int use(std::size_t classes, Solve&& solve) {
     if (padded(classes) <= kFixedClasses) {

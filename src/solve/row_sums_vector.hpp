@@ -1,6 +1,6 @@
-// The sum over the classes of a row that the solvers of one row have in common,
+// The sum over the classes of a row that the one-row solvers share,
 //     v(tau) = sum_j share_j a_j,   a_j = W(exp(log_scale_j - tau)),
-// in vectors, compiled once for every instruction set (hence the odd guard).
+// in vectors, compiled for every instruction set (hence the unusual guard).
 #if defined(TRUEMAX_SOLVE_ROW_SUMS_VECTOR_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef TRUEMAX_SOLVE_ROW_SUMS_VECTOR_HPP
 #undef TRUEMAX_SOLVE_ROW_SUMS_VECTOR_HPP
@@ -35,15 +35,15 @@ HWY_INLINE RowV row_refine(RowV t, RowV a) {
 struct RowClasses {
   std::size_t padded;
   double* log_scale;
-  double* share;  // 0 where the class was not drawn
+  double* share;  // 0 for classes not drawn
   double* a;
 };
 
 struct RowSums {
-  double v, slope, curve;  // v and minus its first and its second derivative in tau
+  double v, slope, curve;  // v and minus its first and second derivative in tau
 };
 
-// Brings a to tau and adds up. `move`: how far tau is from where a is right; not finite: a says nothing.
+// Updates a to tau and sums up. `move`: the distance of tau from where a is valid; not finite: a is unknown.
 HWY_INLINE RowSums evaluate_row(const RowClasses& classes, double tau, double move) {
   namespace hn = hwy::HWY_NAMESPACE;
   const RowTag d;

@@ -18,7 +18,7 @@ namespace truemax {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[i] = f(x[i]), by vectors; the last of x fills the last vector.
+// out[i] = f(x[i]), by vectors; the last x fills the last vector.
 template <class T, class F>
 void map_here(const T* x, std::size_t count, T* out, const F& f) {
   const hn::CappedTag<T, 8> d;
@@ -104,7 +104,7 @@ std::vector<T> numbers(double low, double high, std::vector<T> out) {
   return out;
 }
 
-// The largest relative error of out against f in long double; absolute where |f| is below `small`.
+// The largest relative error of out against f in long double; absolute if |f| is below `small`.
 template <class T, class F>
 double worst(const std::vector<T>& x, const std::vector<T>& out, double small, const F& f) {
   long double most = 0;
@@ -119,7 +119,7 @@ double worst(const std::vector<T>& x, const std::vector<T>& out, double small, c
 const auto exp_of = [](long double v) { return std::exp(v); };
 const auto log_of = [](long double v) { return std::log(v); };
 
-TEST(VectorMath, ExpAndLogAreWithinAFewUnitsOfTheLastPlace) {
+TEST(VectorMath, ExpAndLogAreWithinAFewUlps) {
   const std::vector<double> t = numbers<double>(-700, 700, {0.0, -0.0, -1e-300, 1e-18, -690, 709}),
                             p = numbers<double>(0, 1e6, {1e-300, 0.5, 1.0, 1.0 + 1e-12, 1e300});
   const std::vector<float> s = numbers<float>(-80, 80, {0.0F, -1e-30F}),
@@ -142,7 +142,7 @@ TEST(VectorMath, ExpAndLogAreWithinAFewUnitsOfTheLastPlace) {
   }
 }
 
-TEST(VectorMath, LambertIsWithinSevenPercentAtFirstAndExactAfterTwoSteps) {
+TEST(VectorMath, LambertIsExactAfterTwoSteps) {
   std::vector<double> t = numbers<double>(-690, 700, {-690, -18, 0, 1, 2.5, 1e3, 1e10, 1e100});
   const std::vector<double> narrow = numbers<double>(-5, 5, {});
   t.insert(t.end(), narrow.begin(), narrow.end());
@@ -157,7 +157,7 @@ TEST(VectorMath, LambertIsWithinSevenPercentAtFirstAndExactAfterTwoSteps) {
     for (std::size_t i = 0; i < t.size(); ++i) {
       const double exact = lambert_w_exp(t[i]);
       ASSERT_NEAR(guess[i] / exact, 1, 0.07) << t[i];
-      // t - w - log(w) is known to a few units of the last place of its largest part.
+      // t - w - log(w) is accurate to a few ulps of its largest term.
       ASSERT_NEAR(refined[i] / exact, 1, 5e-15 + 5e-16 * std::abs(t[i]) / (1 + exact)) << t[i];
     }
   }

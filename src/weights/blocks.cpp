@@ -1,4 +1,4 @@
-// Sizeless vectors (SVE, RVV) cannot stand in arrays; those machines use NEON or the scalar path here.
+// Sizeless vectors (SVE, RVV) cannot be stored in arrays; those machines use NEON or the scalar path here.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
@@ -20,11 +20,10 @@ using BlockV = hn::Vec<BlockTag>;
 constexpr std::size_t kBlockWidth = hn::MaxLanes(BlockTag());
 constexpr std::size_t kBlockVectors = kLanes / kBlockWidth;
 
-// Blocks that go side by side: the row's numbers are read once for all of them, and additions do not wait for
-// each other.
+// Blocks processed side by side: the row is read once for all of them, and their additions are independent.
 constexpr std::size_t kSideBySide = 4;
-// Sums of a block, for the same reason: so many that few blocks keep the adders busy, but no more than there
-// are registers.
+// Partial sums per block, for the same reason: enough to keep the adders busy with few blocks, but no more
+// than there are registers.
 template <std::size_t kBlocks>
 constexpr std::size_t kSums = kBlockVectors* kBlocks >= 8   ? 1
                               : kBlockVectors* kBlocks >= 3 ? 2
@@ -140,7 +139,7 @@ namespace {
 HWY_EXPORT(score_blocks_here);
 HWY_EXPORT(add_to_blocks_here);
 
-// Classes of block b, without the padding of the last one.
+// Number of classes in block b, without the padding of the last one.
 std::size_t lanes_of(const Weights& w, std::uint32_t b) {
   return std::min(kLanes, w.classes() - std::size_t{b} * kLanes);
 }

@@ -1,10 +1,9 @@
-// Kernels of a step over whole blocks: one row against all 16 classes of a few blocks, a cache line a
-// feature. Dispatched at run time.
+// Step kernels over whole blocks: one row against all 16 classes of a few blocks, one cache line per feature.
+// Dispatched at run time.
 //
-// Sums are taken in float32. As in weights/pairs.hpp that is safe, and these kernels may be used, only while
-// `pairs_are_safe` says so of the row and no number in memory is above kPairWeightHigh: then no product and
-// no sum can leave float32, and a score is off by no more than the rounding of the weights themselves makes
-// it.
+// Sums are taken in float32. As in weights/pairs.hpp these kernels may be used only while `pairs_are_safe`
+// holds for the row and no number in memory exceeds kPairWeightHigh: then no product or sum overflows
+// float32, and the error of a score is no larger than the rounding of the weights themselves causes.
 #pragma once
 
 #include <algorithm>
@@ -21,25 +20,25 @@ namespace truemax {
 // z[i][lane] = x . (w of that lane of block i), times its scale, without the intercept.
 void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z);
 
-// w of every lane of block i += c[i][lane] x, without the intercept; blocks are different ones. A padding
-// lane must have c = 0.
+// w of every lane of block i += c[i][lane] x, without the intercept; blocks are distinct. A padding lane must
+// have c = 0.
 void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c);
 
-// b[i][lane] = the intercept of that lane of block i; zeros where there is none.
+// b[i][lane] = the intercept of that lane of block i; zeros without intercept.
 void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> blocks, float* b);
 
-// The intercept of every lane of block i += c[i][lane]; nothing where there is none.
+// The intercept of every lane of block i += c[i][lane]; does nothing without intercept.
 void add_to_block_intercepts(Weights& w, std::span<const std::uint32_t> blocks, const float* c);
 
-// Asks for the lines that a later step over some blocks will use, a share at a time: the memory takes so many
-// requests at once and no more, and what asks for all of them waits.
+// Prefetches the cache lines of a later step over some blocks, a share at a time: memory serves only a
+// limited number of requests at once, and prefetching all of them would stall.
 class LinesAhead {
  public:
   LinesAhead() = default;
   LinesAhead(const Weights& w, RowView x, std::span<const std::uint32_t> blocks)
       : w_(&w), x_(x), blocks_(blocks), left_(blocks.size() * x.index.size()) {}
 
-  // One of `parts` equal parts of what is left.
+  // One of `parts` equal parts of the remaining lines.
   void ask(std::size_t parts) {
     std::size_t count = (left_ + parts - 1) / parts;
     left_ -= count;

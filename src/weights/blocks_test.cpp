@@ -16,7 +16,7 @@ namespace {
 struct Scene {
   Weights w;
   Csr rows;
-  std::vector<std::uint32_t> blocks{0, 3, 2};  // of 4; the last one is padded
+  std::vector<std::uint32_t> blocks{0, 3, 2};  // of 4 blocks; the last one is padded
 
   Scene(std::uint64_t seed, bool scaled) {
     Engine random(seed);
@@ -31,7 +31,7 @@ struct Scene {
   }
 };
 
-TEST(BlockKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
+TEST(BlockKernels, ScoresMatchDoubleWithinFloatRounding) {
   for (const bool scaled : {false, true})
     for (const std::int64_t target : instruction_sets()) {
       const OnInstructionSet here(target);
@@ -60,7 +60,7 @@ TEST(BlockKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
     }
 }
 
-TEST(BlockKernels, AddsAreTheExactSumsAndTouchNothingElse) {
+TEST(BlockKernels, AddsAreExactAndTouchNothingElse) {
   for (const bool scaled : {false, true})
     for (const std::int64_t target : instruction_sets()) {
       const OnInstructionSet here(target);

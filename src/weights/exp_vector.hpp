@@ -1,4 +1,4 @@
-// exp of float32 vectors, compiled once for every instruction set (hence the odd guard).
+// exp of float32 vectors, compiled for every instruction set (hence the unusual guard).
 #if defined(TRUEMAX_WEIGHTS_EXP_VECTOR_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef TRUEMAX_WEIGHTS_EXP_VECTOR_HPP
 #undef TRUEMAX_WEIGHTS_EXP_VECTOR_HPP
@@ -12,14 +12,14 @@ HWY_BEFORE_NAMESPACE();
 namespace truemax {
 namespace HWY_NAMESPACE {
 
-// exp(x) for x <= 0 as 2^n 2^f, f in [-1/2, 1/2]: the integer n is taken from the last bits of a number so
-// large that it has no fraction. The polynomial is 1 + f q(f), exact at 0, within 9.2e-8 of 2^f.
+// exp(x) for x <= 0 as 2^n 2^f, f in [-1/2, 1/2]: adding a number too large to have a fraction leaves the
+// integer n in the low bits. The polynomial is 1 + f q(f), exact at 0, within 9.2e-8 of 2^f.
 template <class D, class V>
 HWY_INLINE V exp_of_falling(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> i;
   const V shift = hn::Set(d, 0x1.8p23F), per_octave = hn::Set(d, 0x1.715476p0F);
-  const V low = hn::Max(x, hn::Set(d, -86.6F));  // 2^-125: below it is nothing beside exp(0)
+  const V low = hn::Max(x, hn::Set(d, -86.6F));  // 2^-125: anything below is negligible beside exp(0)
   const V shifted = hn::MulAdd(low, per_octave, shift);
   const V f = hn::MulSub(low, per_octave, hn::Sub(shifted, shift));
   V p = hn::Set(d, 0x1.5bba14p-10F);

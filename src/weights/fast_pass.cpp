@@ -16,21 +16,21 @@ namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr std::size_t kTileRows = 32, kNearRows = 512, kFarRows = 32768;
-// Candidates beyond the best that were asked for: so many may be too close to tell apart in float32.
+// Spare candidates beyond the requested best: this many may be too close to tell apart in float32.
 constexpr std::size_t kSpare = 3;
-// Sums in float32 below this are far from its end, whatever their order.
+// Float32 sums below this cannot overflow, whatever their order.
 constexpr double kFastSumHigh = 0x1p100;
-constexpr std::size_t kFastNonzeros = std::size_t{1} << 17;  // of a row, so that |x|_1 is known well enough
+constexpr std::size_t kFastNonzeros = std::size_t{1} << 17;  // of a row, so that |x|_1 is accurate enough
 // W larger than this does not stay in the caches.
 constexpr std::size_t kFarBytes = std::size_t{2} << 20;
 
-// The best scores seen so far of the rows of a group, in falling order.
+// The best scores so far of the rows of a group, in falling order.
 class Candidates {
  public:
   Candidates(std::size_t rows, std::size_t most)
       : most_(most), size_(rows, 0), score_(rows * most), of_class_(rows * most) {}
 
-  // One score of row r that may be among its best.
+  // Adds a score of row r that may be among its best.
   void offer(std::size_t r, float score, ClassId k) {
     float* scores = &score_[r * most_];
     ClassId* classes = &of_class_[r * most_];
@@ -44,7 +44,7 @@ class Candidates {
     for (; at > 0 && scores[at - 1] < score; --at) scores[at] = scores[at - 1], classes[at] = classes[at - 1];
     scores[at] = score, classes[at] = k;
   }
-  // The first scores of row r: of the classes 0 ... lanes - 1.
+  // Sets the first scores of row r: of the classes 0 ... lanes - 1.
   void begin(std::size_t r, const float* score, std::size_t lanes) {
     std::array<std::uint8_t, kLanes> order;
     order_lanes(score, lanes, order.data());
@@ -52,7 +52,7 @@ class Candidates {
     for (std::size_t i = 0; i < size_[r]; ++i)
       score_[r * most_ + i] = score[order[i]], of_class_[r * most_ + i] = order[i];
   }
-  // A score must be above this to be among them.
+  // The threshold a score must exceed to be among them.
   float threshold(std::size_t r) const { return size_[r] < most_ ? kLowest : score_[r * most_ + most_ - 1]; }
   std::size_t size(std::size_t r) const { return size_[r]; }
   const float* scores(std::size_t r) const { return &score_[r * most_]; }
@@ -75,8 +75,8 @@ struct Entry {
 };
 
 // The result of a row from its candidates and the sum of its exps relative to its highest score, both in
-// float32; false where the best cannot be told from the rest. `exact_scores`: those of all classes in
-// double, where they are known.
+// float32; false if the best cannot be told from the rest. `exact_scores`: those of all classes in double, if
+// known.
 bool write_row(const Weights& weights, RowView x, const PassOptions& options, const Candidates& candidates,
                std::size_t r, double sum, double error, std::size_t row, PassResult& result,
                const double* exact_scores = nullptr) {
@@ -102,11 +102,11 @@ bool write_row(const Weights& weights, RowView x, const PassOptions& options, co
               [&](const Entry& a, const Entry& b) {
                 return a.score > b.score || (a.score == b.score && rank(a.k) < rank(b.k));
               });
-    // Classes that are no candidates score at most what the last candidate does, in float32.
+    // Other classes score at most as high as the last candidate, in float32.
     if (size < weights.classes() && !(entries[top - 1].score > static_cast<double>(scores[size - 1]) + error))
       return false;
     for (std::size_t i = 0; i < top; ++i) best[i] = entries[i].k, best_score[i] = entries[i].score;
-    if (options.refine) {  // what float32 says of the candidates is taken out and put in again in double
+    if (options.refine) {  // replace the float32 terms of the candidates by terms in double
       const auto highest = static_cast<double>(scores[0]);
       double exact = 0;
       for (std::size_t i = 0; i < size; ++i) {
@@ -116,15 +116,14 @@ bool write_row(const Weights& weights, RowView x, const PassOptions& options, co
       sum = exact + std::max(sum, 0.0) * std::exp(highest - entries[0].score);
     }
   }
-  // Sums are relative to the highest score in float32: its own term is 1 exactly, and a small loss keeps its
+  // Sums are relative to the highest score in float32: its own term is exactly 1, so a small loss keeps its
   // digits.
   result.highest[row] = best_score[0];
   result.excess[row] = std::max(sum, 1.0);
   return true;
 }
 
-// fast_group where one block holds all classes: no candidates are kept, and rows are done as soon as they are
-// passed.
+// fast_group if one block holds all classes: no candidates are kept, and each row is finished at once.
 void fast_group_of_few(const Weights& weights, CsrView rows, std::size_t first, std::size_t count,
                        const PassOptions& options, const FastBounds& bounds, PassResult& result,
                        std::vector<std::size_t>& declined, std::vector<std::size_t>& alike) {
@@ -174,7 +173,7 @@ void fast_group_of_few(const Weights& weights, CsrView rows, std::size_t first, 
 FastBounds fast_bounds(const Weights& weights) {
   FastBounds out;
   if (!is_far(weights)) out.add_blocks(weights, 0, weights.blocks());
-  // The last blocks are taken by twos and ones, with more partial sums than the others.
+  // The last blocks are taken in twos and ones, with more partial sums than the others.
   out.chains = fast_chains(fast_together(weights.blocks()));
   out.intercept =
       static_cast<double>(largest_absolute(weights.intercept().data(), weights.intercept().size()));
@@ -197,13 +196,13 @@ void FastBounds::add_blocks(const Weights& weights, std::size_t first, std::size
 }
 
 double fast_error(const FastBounds& bounds, std::size_t nonzeros, double absolute_sum) {
-  // Roundings on the way of one product: those of its partial sum, which may hold what is left over of the
-  // row. Their number is a power of two.
+  // Roundings that one product goes through: those of its partial sum, which may include the rest of the row.
+  // The number of partial sums is a power of two.
   const double n = static_cast<double>((nonzeros >> std::countr_zero(bounds.chains)) + bounds.chains);
   if (nonzeros > kFastNonzeros || !(absolute_sum * bounds.memory < kFastSumHigh) ||
       !(bounds.intercept < kFastSumHigh))
     return std::numeric_limits<double>::infinity();
-  // The last term: products that are too small for float32.
+  // The last term covers products that underflow in float32.
   return 1.01 * (n + 8) * 0x1p-24 * (absolute_sum * bounds.weight + bounds.intercept) +
          static_cast<double>(nonzeros) * 0x1p-140;
 }
@@ -221,7 +220,7 @@ FastRows::FastRows(const Weights& weights, CsrView all, std::size_t first, std::
   std::vector<FeatureId> features;
   for (std::size_t f = 0; f < uses.size(); ++f)
     if (uses[f] > 0) features.push_back(static_cast<FeatureId>(f));
-  // Places of the features, the rarest first.
+  // `uses` becomes the rank of each feature, the rarest first.
   std::vector<FeatureId> by_uses = features;
   std::stable_sort(by_uses.begin(), by_uses.end(),
                    [&](FeatureId a, FeatureId b) { return uses[a] < uses[b]; });
@@ -275,7 +274,7 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
     next = b + here;
     const std::size_t lanes = std::min(here * kLanes, weights.classes() - b * kLanes);
     const FastStart start(weights, b, here);
-    if (bounds.blocks == b) bounds.add_blocks(weights, b, here);  // just before the rows need its lines
+    if (bounds.blocks == b) bounds.add_blocks(weights, b, here);  // just before the rows need its cache lines
     for (std::size_t r = 0; r < count; r += kTileRows) {
       const std::size_t tile = std::min(kTileRows, count - r);
       FastHits hits{.count = 0, .row = hit_rows.data(), .lanes = hit_lanes.data()};
@@ -307,10 +306,10 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
     const double size = static_cast<double>(absolute[r]) * 1.001;
     const double error = fast_error(bounds, rows.begin[r + 1] - rows.begin[r], size);
     if (size == 0 || bounds.memory == 0)
-      alike.push_back(row);  // the intercepts alone
+      alike.push_back(row);  // only the intercepts matter
     else if (!(error <= kFastError) ||
              !write_row(weights, rows.row(r), options, candidates, r, sum[r], error, row, result))
-      declined.push_back(row);  // its scores may be anything
+      declined.push_back(row);  // its scores may be arbitrarily wrong
   }
 }
 

@@ -42,9 +42,8 @@ void expect_same(const PassResult& a, const PassResult& b) {
   EXPECT_EQ(a.best_score, b.best_score);
 }
 
-// Against double: the same best classes; scores within E, losses of all classes within 2 E + 2e-6 (relative
-// to nothing: absolute), never negative; no probability above one. Returns the rows that were done in
-// float32.
+// Against double: the same best classes; scores within E, losses of all classes within 2 E + 2e-6 (absolute),
+// never negative; no probability above one. Returns the number of rows done in float32.
 std::size_t expect_right(const Weights& w, const Csr& rows, std::size_t top, std::size_t threads = 1) {
   const auto rank = falling_ranks(w.classes());
   const PassResult fast = pass(w, rows.view(), top, PassNumbers::floats, rank, threads);
@@ -57,7 +56,7 @@ std::size_t expect_right(const Weights& w, const Csr& rows, std::size_t top, std
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const RowView x = rows.row(r);
     const double error = fast_error(bounds, x.index.size(), 1.001 * absolute_sum(x));
-    // Where E is too large, or where all scores are intercepts, the row is the one of double, bit for bit.
+    // If E is too large, or if all scores are intercepts, the row matches double bit for bit.
     const bool declined = !(error <= kFastError) || x.index.empty() || bounds.memory == 0;
     const double slack = declined ? 0.0 : error;
     if (fast.excess[r] != slow.excess[r]) ++in_floats;
@@ -86,7 +85,7 @@ void scale_some(Weights& w) {
   w.scale_all(0.9);
 }
 
-TEST(FastPass, HasTheBestClassesAndTheLossesOfDoubleOnEveryInstructionSet) {
+TEST(FastPass, MatchesTheDoublePass) {
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet here(target);
     SCOPED_TRACE(instruction_set_name(target));
@@ -105,8 +104,8 @@ TEST(FastPass, HasTheBestClassesAndTheLossesOfDoubleOnEveryInstructionSet) {
   }
 }
 
-// More than 2 MB: rows are passed in another order, lines are asked for ahead.
-TEST(FastPass, IsRightWhereRowsArePassedInAnotherOrder) {
+// More than 2 MB: rows are reordered and lines are prefetched.
+TEST(FastPass, AcceptsRowsInAnyOrder) {
   Engine random(2);
   for (const bool scaled : {false, true}) {
     Weights w = random_weights(random, 530, 1100, true, 0.3);
@@ -116,14 +115,14 @@ TEST(FastPass, IsRightWhereRowsArePassedInAnotherOrder) {
   }
 }
 
-TEST(FastPass, DeclinesWhatFloatCannotHold) {
+TEST(FastPass, DeclinesRowsBeyondFloatRange) {
   Engine random(3);
   for (const double decades : {3.0, 10.0, 37.0})
     for (const bool intercept : {false, true}) {
       const Weights w = random_weights(random, 37, 20, intercept, decades);
       expect_right(w, random_rows(random, 150, 20, 10, decades), 5, 2);
     }
-  // Rows that overflow float32, or in which all scores become the same float, beside one that does not.
+  // Rows that overflow float32, or whose scores all become the same float, beside one that does neither.
   Weights w(40, 2, false);
   for (ClassId k = 0; k < 40; ++k)
     w.set_class(k, std::vector<float>{1.0F + 0.01F * static_cast<float>(k), 0.5F});
@@ -136,8 +135,8 @@ TEST(FastPass, DeclinesWhatFloatCannotHold) {
   EXPECT_EQ(expect_right(w, rows, 3), 1U);
 }
 
-// Few numbers, so that many scores are equal or nearly so.
-TEST(FastPass, OrdersEqualAndNearlyEqualScoresAsDoubleDoes) {
+// Few distinct numbers, so that many scores are equal or nearly so.
+TEST(FastPass, OrdersNearTiesLikeDouble) {
   Engine random(4);
   std::uniform_int_distribution<int> small(-1, 1);
   for (const float nudge : {0.0F, 1e-7F, 1e-6F, 1e-4F}) {
@@ -155,8 +154,8 @@ TEST(FastPass, OrdersEqualAndNearlyEqualScoresAsDoubleDoes) {
   }
 }
 
-// Where the best have nearly all of the probability, so do its digits.
-TEST(FastPass, RefinedHasTheScoresOfDoubleBitForBitAndProbabilitiesToMatch) {
+// If the best have nearly all of the probability, the remainder keeps its digits.
+TEST(FastPass, RefinedScoresMatchDoubleBitForBit) {
   Engine random(9);
   Weights w = random_weights(random, 200, 60, true, 0.6);
   const Csr rows = random_rows(random, 300, 60, 40, 0.6);
@@ -178,7 +177,7 @@ TEST(FastPass, RefinedHasTheScoresOfDoubleBitForBitAndProbabilitiesToMatch) {
   if (bounds.blocks == 0) bounds.add_blocks(w, 0, w.blocks());
   for (std::size_t r = 0; r < rows.rows(); ++r) {
     const RowView x = rows.row(r);
-    double rest = 1;  // what the best do not have
+    double rest = 1;  // probability of the other classes
     for (std::size_t i = 0; i < 5; ++i) rest -= slow.probability(r, slow.best_score[r * 5 + i]);
     const double error = fast_error(bounds, x.index.size(), 1.001 * absolute_sum(x));
     EXPECT_NEAR(fine.excess[r] / slow.excess[r], 1, 2 * error * rest + 1e-6) << r;
@@ -186,7 +185,7 @@ TEST(FastPass, RefinedHasTheScoresOfDoubleBitForBitAndProbabilitiesToMatch) {
   }
 }
 
-TEST(FastPass, OfUntrainedWeightsIsThatOfDouble) {
+TEST(FastPass, MatchesDoubleOnUntrainedWeights) {
   Engine random(5);
   const Csr rows = random_rows(random, 100, 5, 3, 1);
   const Weights w(1000, 5, true);
@@ -195,9 +194,9 @@ TEST(FastPass, OfUntrainedWeightsIsThatOfDouble) {
               pass(w, rows.view(), 5, PassNumbers::doubles, rank));
 }
 
-TEST(FastPass, HasTheSameBitsForAnyNumberOfThreadsAndAnyCompany) {
+TEST(FastPass, IsIndependentOfThreadsAndOtherRows) {
   Engine random(6);
-  for (const std::size_t features : {15U, 1100U}) {  // the second does not stay in the caches
+  for (const std::size_t features : {15U, 1100U}) {  // the second does not fit in the caches
     const Weights w = random_weights(random, 500, features, true, 0.5);
     const Csr rows = random_rows(random, 3000, static_cast<FeatureId>(features), 8, 0.5);
     const auto rank = falling_ranks(500);
@@ -214,7 +213,7 @@ TEST(FastPass, HasTheSameBitsForAnyNumberOfThreadsAndAnyCompany) {
   }
 }
 
-TEST(FastPass, SmallInputsAreDoneInDouble) {
+TEST(FastPass, SmallInputsUseDouble) {
   Engine random(7);
   const Weights w = random_weights(random, 20, 30, false, 0.5);
   const auto rank = falling_ranks(20);
@@ -225,7 +224,7 @@ TEST(FastPass, SmallInputsAreDoneInDouble) {
                 pass(w, rows->view(), 5, numbers, rank));
 }
 
-TEST(FastPass, IsIncompleteExactlyWhenItWasStopped) {
+TEST(FastPass, IsIncompleteOnlyIfStopped) {
   Engine random(8);
   const Weights w = random_weights(random, 40, 10, false, 1);
   const Csr rows = random_rows(random, 500, 10, 5, 1);
@@ -244,7 +243,7 @@ TEST(FastPass, IsIncompleteExactlyWhenItWasStopped) {
   }
 }
 
-// A worst case within reach: all products alike, so that roundings add up.
+// An achievable worst case: all products alike, so that roundings add up.
 TEST(FastPass, ErrorsStayWithinTheBoundOnLongRows) {
   for (const std::size_t nonzeros : {10U, 1000U, 20000U}) {
     Weights w(70, nonzeros, false);

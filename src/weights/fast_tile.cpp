@@ -1,4 +1,4 @@
-// Sizeless vectors (SVE, RVV) cannot stand in arrays; those machines use NEON or the scalar path here.
+// Sizeless vectors (SVE, RVV) cannot be stored in arrays; those machines use NEON or the scalar path here.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
@@ -27,7 +27,7 @@ using FastV = hn::Vec<FastTag>;
 constexpr std::size_t kFastWidth = hn::MaxLanes(FastTag());
 constexpr std::size_t kFastVectors = kLanes / kFastWidth;
 
-// The numbers of later rows: dense rows against one block are read as fast as memory gives them.
+// Prefetches later rows: dense rows against one block are read at memory speed.
 HWY_INLINE void prefetch_numbers(CsrView rows, std::size_t begin, std::size_t end) {
   constexpr std::size_t kAhead = 1024;
   for (std::size_t j = begin; j < end; j += kLanes) {
@@ -86,7 +86,7 @@ HWY_INLINE void fast_scores(CsrView rows, std::size_t row, const float* HWY_REST
   if (kAbsolute) *absolute = hn::GetLane(hn::SumOfLanes(few, size)) + size_left;
 }
 
-// The scores z of row r of a tile into its running sum, and the row into the hits where it is one.
+// Adds the scores z of row r of a tile to its running sum, and the row to the hits if it is one.
 template <std::size_t kBlocks>
 HWY_INLINE void fast_sum(const float* HWY_RESTRICT z, std::size_t r, float& highest, double& sum,
                          float threshold, FastHits& hits) {
@@ -121,8 +121,8 @@ HWY_INLINE void fast_sum(const float* HWY_RESTRICT z, std::size_t r, float& high
   sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, total)));
 }
 
-// The exps of a row stand between the lines of the next rows, so that lines are under way all the time. They
-// are two rows behind, because scores that were just written would be waited for.
+// The exps of a row are computed between the loads of the next rows, so that loads are always under way. They
+// lag two rows behind, because reading scores that were just written would stall.
 template <std::size_t kBlocks, bool kAbsolute>
 void fast_tile_of(CsrView rows, std::size_t first, std::size_t count, const float* block,
                   std::size_t features, const FastStart& start, float* z, float* absolute, float* highest,
@@ -153,7 +153,7 @@ HWY_INLINE void fast_tile_of(CsrView rows, std::size_t first, std::size_t count,
                                  threshold, hits);
 }
 
-// Lanes of a vector are rows here: nothing is added or compared across a vector.
+// Vector lanes are rows here: nothing is added or compared across a vector.
 void fast_few_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
                    std::size_t features, const FastStart& start, std::size_t classes, std::size_t top,
                    FastFew& few) {
@@ -171,7 +171,7 @@ void fast_few_here(CsrView rows, std::size_t first, std::size_t count, const flo
   const auto places = hn::Set(i, static_cast<std::int32_t>(kLanes - 1));
   const auto flip = hn::Set(i, 0x7fffffff);
   for (std::size_t r = 0; r < count; r += kFastWidth) {
-    // Scores as integers in the same order; the last four bits make way for the class.
+    // Scores as integers in the same order; the last four bits hold the class.
     hn::Vec<decltype(i)> best[kFastFewTop + 1];
     for (auto& b : best) b = hn::Set(i, std::numeric_limits<std::int32_t>::min());
     FastV most = hn::Load(d, by_class + r);
@@ -220,8 +220,8 @@ void fast_tile_here(CsrView rows, std::size_t first, std::size_t count, const fl
     fast_tile_of<1>(rows, first, count, block, features, start, z, absolute, highest, sum, threshold, hits);
 }
 
-// The place of a lane is the number of those with a higher score: no branch depends on the scores. Equal ones
-// share a place; then 2^place does not add up to all ones.
+// The place of a lane is the number of lanes with a higher score, without branches on the scores. Equal
+// scores share a place; then the sum of 2^place is not all ones.
 void order_lanes_here(const float* HWY_RESTRICT score, std::size_t real, std::uint8_t* HWY_RESTRICT lanes) {
   const FastTag d;
   const hn::RebindToSigned<FastTag> i;
@@ -253,7 +253,7 @@ void order_lanes_here(const float* HWY_RESTRICT score, std::size_t real, std::ui
 float largest_absolute_here(const float* HWY_RESTRICT numbers, std::size_t count) {
   const FastTag d;
   const hn::RebindToUnsigned<FastTag> u;
-  // As unsigned integers absolute floats stand in their order, infinities and what is no number at the end.
+  // As unsigned integers, absolute floats keep their order, with infinities and NaN at the end.
   const auto sign = hn::Set(u, 0x80000000U);
   auto most = hn::Zero(u), most2 = hn::Zero(u);
   std::size_t i = 0;

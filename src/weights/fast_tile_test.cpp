@@ -19,7 +19,7 @@ namespace {
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
+TEST(FastTile, MatchesDouble) {
   constexpr std::size_t kClasses = 120, kFeatures = 50, kRows = 40;
   for (const int kind : {0, 1, 2, 3}) {
     Engine random(1);
@@ -81,7 +81,7 @@ TEST(FastTile, ScoresSumsAndHitsAreThoseOfDouble) {
   }
 }
 
-TEST(FastTile, FewClassesAreSummedAndOrderedWhereTheGapSaysSo) {
+TEST(FastTile, SumsAndOrdersFewClassesByTheGap) {
   constexpr std::size_t kFeatures = 50;
   Engine random(4);
   for (const std::size_t classes : {1U, 2U, 5U, 6U, 10U, 16U})
@@ -122,7 +122,7 @@ TEST(FastTile, FewClassesAreSummedAndOrderedWhereTheGapSaysSo) {
           for (std::size_t t = 0; t < top; ++t)
             EXPECT_EQ(static_cast<std::size_t>(few.best[t * kFastFewRows + r]), order[t]);
         }
-        EXPECT_GT(2 * sure, count);  // the order is told of most rows
+        EXPECT_GT(2 * sure, count);  // the order is certain for most rows
       }
     }
 }
@@ -146,7 +146,7 @@ TEST(FastTile, ExpIsWithinItsStatedError) {
   }
 }
 
-TEST(FastTile, LanesAreOrderedByFallingScore) {
+TEST(FastTile, LanesAreSortedByFallingScore) {
   Engine random(2);
   std::uniform_int_distribution<int> few(-3, 3);
   for (const std::int64_t target : instruction_sets()) {
@@ -155,7 +155,7 @@ TEST(FastTile, LanesAreOrderedByFallingScore) {
       for (int round = 0; round < 200; ++round) {
         std::array<float, kLanes> z;
         z.fill(-kInfinity);
-        for (std::size_t i = 0; i < real; ++i)  // every other round has equal ones
+        for (std::size_t i = 0; i < real; ++i)  // every other round has ties
           z[i] = round % 2 == 0 ? wide(random, 3) : static_cast<float>(few(random));
         std::array<std::uint8_t, kLanes> found{};
         order_lanes(z.data(), real, found.data());
@@ -168,7 +168,7 @@ TEST(FastTile, LanesAreOrderedByFallingScore) {
   }
 }
 
-TEST(FastTile, LargestAbsoluteSeesEveryPlaceAndWhatIsNotFinite) {
+TEST(FastTile, LargestAbsoluteSeesEveryLaneAndNonFinites) {
   Engine random(3);
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet here(target);

@@ -25,7 +25,7 @@ void KeptWeights::fail(const char* doing, int error) const {
 }
 
 void KeptWeights::open_file(std::uint64_t bytes) {
-  // Without a name from its first moment, where the file system can do that.
+  // Unnamed from the start, if the file system supports it.
   file_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file_ < 0) {
     std::string name = folder_ + "/.truemax-best-XXXXXX";
@@ -33,7 +33,7 @@ void KeptWeights::open_file(std::uint64_t bytes) {
     if (file_ < 0) fail("Keeping", errno);
     unlink(name.c_str());
   }
-  // A full disk is met now, and not after hours. Not every file system can claim space.
+  // Preallocate, so that a full disk is reported now rather than after hours. Not every file system can.
   const int error = posix_fallocate(file_, 0, static_cast<off_t>(bytes));
   if (error != 0 && error != EOPNOTSUPP && error != EINVAL && error != ENOSYS) fail("Keeping", error);
 }
@@ -52,7 +52,7 @@ void KeptWeights::restore(Weights& weights) {
   read_numbers(weights.memory(), 0);
 }
 
-// Numbers from place `at` of the matrix on.
+// Numbers from position `at` of the matrix on.
 void KeptWeights::keep_numbers(std::span<const float> numbers, std::uint64_t at) {
   if (folder_.empty()) {
     if (copy_.classes() == 0) copy_ = Weights(classes_, features_, false);
@@ -87,7 +87,7 @@ void KeptWeights::read_numbers(std::span<float> numbers, std::uint64_t at) const
 }
 
 namespace {
-constexpr std::uint64_t kPiece = 1 << 20;  // numbers at once
+constexpr std::uint64_t kPiece = 1 << 20;  // numbers at a time
 }
 
 void KeptWeights::write(StateSink& to) const {
@@ -114,7 +114,7 @@ void KeptWeights::read(StateSource& from) {
   from.get(scales_.common);
   const std::uint64_t numbers = from.length_of<float>();
   if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_))
-    throw UserError("the saved state is cut off or damaged");
+    throw UserError("the saved state is truncated or damaged");
   copy_ = Weights();
   std::vector<float> piece;
   for (std::uint64_t at = 0; at < numbers; at += kPiece) {

@@ -1,4 +1,4 @@
-// A copy of the weights, kept aside while training goes on: the best so far, for --patience.
+// A copy of the best weights so far, kept while training continues, for --patience.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace truemax {
 
 class KeptWeights {
  public:
-  // In memory, or, where a folder is named, in a file there that has no name: it is gone with the process,
-  // however that ends.
+  // In memory or, if a folder is given, in an unnamed file there, which disappears with the process however
+  // it ends.
   explicit KeptWeights(std::string folder) : folder_(std::move(folder)) {}
   ~KeptWeights();
   KeptWeights(const KeptWeights&) = delete;
   KeptWeights& operator=(const KeptWeights&) = delete;
 
-  void keep(const Weights& weights);  // throws UserError where the disk is full
-  void restore(Weights& weights);     // bit for bit what was kept last
+  void keep(const Weights& weights);  // throws UserError if the disk is full
+  void restore(Weights& weights);     // the last copy, bit for bit
   bool empty() const { return !kept_; }
-  // What is kept, bit for bit.
+  // Saves and loads the copy, bit for bit.
   void write(StateSink& to) const;
   void read(StateSource& from);
 
@@ -36,7 +36,7 @@ class KeptWeights {
   bool kept_ = false;
   int file_ = -1;
   std::uint64_t classes_ = 0, features_ = 0;
-  Weights copy_;  // empty where a file is used
+  Weights copy_;  // empty if a file is used
   std::vector<float> intercept_;
   Weights::Scales scales_;
 };

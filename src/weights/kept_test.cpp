@@ -11,13 +11,13 @@
 namespace truemax {
 namespace {
 
-TEST(KeptWeights, PutBackWhatWasKeptLastBitForBit) {
+TEST(KeptWeights, RestoresTheLastCopyBitForBit) {
   for (const std::string& place : {std::string(), std::string(".")})
     for (const bool intercept : {false, true}) {
       Weights w(37, 5, intercept);
       w.allow_scaling();
       KeptWeights best(place);
-      for (int round = 1; round <= 2; ++round) {  // the second takes the place of the first
+      for (int round = 1; round <= 2; ++round) {  // the second replaces the first
         float value = static_cast<float>(round);
         for (float& v : w.memory()) v = value += 0.25F;
         for (float& v : w.intercept()) v = value += 0.5F;
@@ -38,7 +38,7 @@ TEST(KeptWeights, PutBackWhatWasKeptLastBitForBit) {
       EXPECT_EQ(w.scale(3), scale);
       EXPECT_EQ(w.scale(0), other);
 
-      // Written and read, also from a file into memory.
+      // Saved and loaded, also from a file into memory.
       StateBuffer bytes;
       best.write(bytes);
       KeptWeights again{std::string()};
@@ -52,7 +52,7 @@ TEST(KeptWeights, PutBackWhatWasKeptLastBitForBit) {
     }
 }
 
-TEST(KeptWeights, SayWhereTheyCannotBeKept) {
+TEST(KeptWeights, ErrorNamesTheFolderAndMemoryLimit) {
   const Weights w(3, 3, false);
   KeptWeights best("/there/is no such folder");
   try {

@@ -1,6 +1,6 @@
-// The loops over features of a sampled step: a row against single classes. Inlined into the step loop.
-// Products are taken in double, where the product of two floats is exact: no feature value can overflow a
-// score, and a sum differs between machines and loops only by the order of its additions.
+// The feature loops of a sampled step: a row against single classes. Inlined into the step loop. Products are
+// taken in double, where the product of two floats is exact: no feature value can overflow a score, and sums
+// differ between machines and loops only by the order of additions.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,7 @@
 
 namespace truemax {
 
-// z_k = x.w_k (+ intercept), added in the order of the features: bit for bit what the rows x blocks pass
-// computes.
+// z_k = x.w_k (+ intercept), added in feature order: bit for bit the same as the rows x blocks pass.
 inline double score(const Weights& w, RowView x, ClassId k) {
   const float* from = w.lane(k);
   const double start = w.has_intercept() ? static_cast<double>(w.intercept()[k]) : 0.0;
@@ -25,7 +24,7 @@ inline double score(const Weights& w, RowView x, ClassId k) {
   return w.scaled() ? w.scale(k) * z + start : z;
 }
 
-// Scores of a few classes at once; four partial sums a class, so that additions do not wait for each other.
+// Scores of a few classes at once, with four independent partial sums per class.
 template <std::size_t kClasses>
 inline std::array<double, kClasses> scores(const Weights& w, RowView x,
                                            const std::array<ClassId, kClasses>& k) {
@@ -55,7 +54,7 @@ inline std::array<double, kClasses> scores(const Weights& w, RowView x,
   return even;
 }
 
-// w_k += c x (and the intercept += c) for a few classes, all different.
+// w_k += c x (and the intercept += c) for a few distinct classes.
 template <std::size_t kClasses>
 inline void add(Weights& w, RowView x, const std::array<ClassId, kClasses>& k,
                 std::array<double, kClasses> c) {
@@ -74,7 +73,7 @@ inline void add(Weights& w, RowView x, const std::array<ClassId, kClasses>& k,
   }
 }
 
-// w_k = 0 where x is not.
+// w_k = 0 at the features of x.
 inline void clear_features(Weights& w, RowView x, ClassId k) {
   float* to = w.lane(k);
   for (const FeatureId f : x.index) to[std::size_t{f} * kLanes] = 0;
@@ -101,8 +100,7 @@ inline void add(Weights& w, RowView x, std::span<const ClassId> k, const double*
   for (; i < k.size(); ++i) add<1>(w, x, {k[i]}, {c[i]});
 }
 
-// All classes: z and c hold a number for each, padded to whole blocks. Scores are those of score(), bit for
-// bit.
+// All classes: z and c hold one number per class, padded to whole blocks. Scores match score() bit for bit.
 void scores_of_all(const Weights& w, std::span<const RowView> rows, double* z);
 void add_to_all(Weights& w, RowView x, const double* c);
 
@@ -113,8 +111,8 @@ inline double squared_norm(RowView x, bool with_intercept) {
   return sum;
 }
 
-// x_i . x_j of some rows, plus one for the intercept. Works in a buffer of D floats that is all zeros before
-// and after.
+// x_i . x_j of some rows, plus one for the intercept. Uses a buffer of D floats that is all zeros before and
+// after.
 class GramKernel {
  public:
   explicit GramKernel(std::size_t features) : dense_(features) {}

@@ -1,4 +1,4 @@
-// The loops over features of a step, against long double loops over dense rows.
+// The feature loops of a step, against long double loops over dense rows.
 #include "weights/kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -17,11 +17,11 @@ namespace {
 using Wide = long double;
 
 struct Sum {
-  Wide value = 0, sizes = 0;  // of the terms, and of their absolute values
+  Wide value = 0, sizes = 0;  // sum of the terms, and of their absolute values
   void add(Wide term) { value += term, sizes += std::abs(term); }
 };
 
-// x.w_k + intercept from the weights as copy_class gives them.
+// x.w_k + intercept, from the weights that copy_class returns.
 Sum slow_score(const Weights& w, RowView x, ClassId k) {
   std::vector<float> of_class(w.features());
   w.copy_class(k, of_class);
@@ -32,7 +32,7 @@ Sum slow_score(const Weights& w, RowView x, ClassId k) {
   return sum;
 }
 
-// The rounding of n additions in double, whatever their order.
+// Error bound of n additions in double, in any order.
 double rounding(const Sum& sum, std::size_t terms) {
   return static_cast<double>(sum.sizes) * static_cast<double>(terms + 1) * 0x1p-53;
 }
@@ -44,7 +44,7 @@ struct Case {
 constexpr Case kCases[] = {
     {0.5, 0.5, false}, {0.5, 0.5, true}, {30, 30, false}, {37, 37, true}, {1, 37, true}};
 
-TEST(Kernels, ScoresAreTheDotProductWithinTheRoundingOfDouble) {
+TEST(Kernels, ScoreIsTheDotProduct) {
   Engine random(1);
   for (const Case& c : kCases) {
     const Weights w = random_weights(random, 37, 60, c.intercept, c.w_decades);
@@ -71,7 +71,7 @@ TEST(Kernels, ScoresAreTheDotProductWithinTheRoundingOfDouble) {
   }
 }
 
-TEST(Kernels, TheScoreOfARowWithoutFeaturesIsTheIntercept) {
+TEST(Kernels, ScoreOfAnEmptyRowIsTheIntercept) {
   Engine random(2);
   const Weights with = random_weights(random, 20, 3, true, 1),
                 without = random_weights(random, 20, 3, false, 1);
@@ -83,7 +83,7 @@ TEST(Kernels, TheScoreOfARowWithoutFeaturesIsTheIntercept) {
   }
 }
 
-TEST(Kernels, NoProductOfFloatsOverflowsAScore) {
+TEST(Kernels, ScoresOfFloatsNeverOverflow) {
   Weights w(2, 2, false);
   constexpr float kMost = std::numeric_limits<float>::max();
   w.set_class(0, std::vector{kMost, kMost});
@@ -95,8 +95,8 @@ TEST(Kernels, NoProductOfFloatsOverflowsAScore) {
             static_cast<double>(kMost) * static_cast<double>(kMost));
 }
 
-// One weight after w += c x: within half a float of the exact sum. (The sum is rounded twice, to double and
-// to float, so it need not be the nearest float.)
+// One weight after w += c x: within half an ulp of the exact sum. (It is rounded twice, to double and to
+// float, so it need not be the nearest float.)
 void expect_moved(float got, float old, double c, float x) {
   const Wide exact = static_cast<Wide>(old) + static_cast<Wide>(c) * static_cast<Wide>(x);
   EXPECT_LE(std::abs(static_cast<Wide>(got) - exact),
@@ -113,7 +113,7 @@ void check_add(Engine& random, const Case& shape) {
     std::array<ClassId, n> k;
     std::array<double, n> c;
     for (std::size_t j = 0; j < n; ++j) {
-      k[j] = static_cast<ClassId>((i * 5 + j * 7) % 37);  // all different
+      k[j] = static_cast<ClassId>((i * 5 + j * 7) % 37);  // all distinct
       c[j] = static_cast<double>(wide(random, std::min(3.0, shape.w_decades)));
     }
     const std::vector<float> before = all_cells(w);
@@ -136,7 +136,7 @@ void check_add(Engine& random, const Case& shape) {
   }
 }
 
-TEST(Kernels, AddMovesTheCellsOfItsClassesAndFeaturesAndNoOthers) {
+TEST(Kernels, AddChangesOnlyItsClassesAndFeatures) {
   Engine random(3);
   for (const Case& shape :
        {Case{0.5, 0.5, false}, Case{0.5, 0.5, true}, Case{30, 1, true}, Case{1, 30, false}}) {
@@ -146,7 +146,7 @@ TEST(Kernels, AddMovesTheCellsOfItsClassesAndFeaturesAndNoOthers) {
   }
 }
 
-TEST(Kernels, AddOfARowWithoutFeaturesMovesTheInterceptAlone) {
+TEST(Kernels, AddOfAnEmptyRowChangesOnlyTheIntercept) {
   Weights w(3, 2, true);
   add<2>(w, {}, {0, 2}, {0.5, -0.25});
   EXPECT_EQ(w.intercept()[0], 0.5F);
@@ -155,7 +155,7 @@ TEST(Kernels, AddOfARowWithoutFeaturesMovesTheInterceptAlone) {
   EXPECT_EQ(w.largest(), 0.5);
 }
 
-TEST(Kernels, SquaredNormIsTheSumOfSquaresPlusOneForTheIntercept) {
+TEST(Kernels, SquaredNormCountsTheIntercept) {
   Engine random(4);
   for (const double decades : {0.5, 10.0, 37.0}) {
     const Csr rows = random_rows(random, 50, 100, 60, decades);
@@ -173,8 +173,8 @@ TEST(Kernels, SquaredNormIsTheSumOfSquaresPlusOneForTheIntercept) {
   EXPECT_EQ(squared_norm({}, true), 1.0);
 }
 
-// The gram a rule is given must be the change of a score that a unit coefficient makes.
-TEST(Kernels, AddChangesTheScoreByTheCoefficientTimesTheSquaredNorm) {
+// The squared norm must be the change of a score by a unit coefficient.
+TEST(Kernels, AddChangesTheScoreByCoefficientTimesNorm) {
   Engine random(5);
   for (const bool intercept : {false, true}) {
     Weights w(17, 50, intercept);

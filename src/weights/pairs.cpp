@@ -10,7 +10,7 @@ HWY_BEFORE_NAMESPACE();
 namespace truemax {
 namespace HWY_NAMESPACE {
 
-// x w + sum, fused where the machine has it: the compiler's own fma would call a library elsewhere.
+// x w + sum, fused only in hardware: elsewhere the compiler's fma would call a library function.
 HWY_INLINE float multiply_add(float x, float w, float sum) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   return __builtin_fmaf(x, w, sum);

@@ -19,7 +19,7 @@ namespace {
 
 using Wide = long double;
 
-// Steps over the rows, all with two different classes, in no particular order.
+// Steps over the rows, each with two distinct classes, in no particular order.
 struct Scene {
   Weights w;
   Csr rows;
@@ -57,7 +57,7 @@ Scores scores_on(std::int64_t target, Scene& scene) {
   return z;
 }
 
-// n products added up in float32 in two sums: each term meets at most n/2 + 2 roundings.
+// n products summed in float32 in two partial sums: each term goes through at most n/2 + 2 roundings.
 double float_bound(const Weights& w, RowView x, ClassId k) {
   Wide sizes = 0;
   for (std::size_t j = 0; j < x.index.size(); ++j)
@@ -66,7 +66,7 @@ double float_bound(const Weights& w, RowView x, ClassId k) {
   return 1.001 * roundings * 0x1p-24 * static_cast<double>(sizes);
 }
 
-TEST(PairKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
+TEST(PairKernels, ScoresMatchDoubleWithinFloatRounding) {
   for (const double decades : {0.5, 2.0, 6.0})
     for (const std::int64_t target : instruction_sets()) {
       Scene scene(1, 37, 200, decades / 2, decades);
@@ -81,14 +81,14 @@ TEST(PairKernels, ScoresAreThoseOfTheDoubleKernelsWithinTheRoundingOfFloat) {
     }
 }
 
-TEST(PairKernels, AddsAreTheExactSumsWithinThreeRoundingsOfFloat) {
+TEST(PairKernels, AddsAreExactWithinThreeFloatRoundings) {
   for (const std::int64_t target : instruction_sets()) {
     Scene scene(2, 37, 200, 1, 1);
     Engine random(3);
     for (std::size_t t = 0; t < scene.drawn.size(); ++t) {
       const std::vector<float> before = all_cells(scene.w);
       const PairPlace place = scene.places()[t];
-      const double c = static_cast<double>(wide(random, 2)) * (1 + 1e-9);  // no float
+      const double c = static_cast<double>(wide(random, 2)) * (1 + 1e-9);  // not a float
       const OnInstructionSet here(target);
       add_pairs(&place, 1, &c);
       std::vector<float> expected = before;  // cells that must not change
@@ -109,7 +109,7 @@ TEST(PairKernels, AddsAreTheExactSumsWithinThreeRoundingsOfFloat) {
   }
 }
 
-TEST(PairKernels, AddsWhatDrawnLosesToTheLabelToTheLastBit) {
+TEST(PairKernels, UpdatesOfLabelAndDrawnCancelBitForBit) {
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet here(target);
     Engine random(4);
@@ -125,8 +125,8 @@ TEST(PairKernels, AddsWhatDrawnLosesToTheLabelToTheLastBit) {
   }
 }
 
-// Steps of one call that share classes or rows act one after the other.
-TEST(PairKernels, AStepSeesWhatTheStepsBeforeItAdded) {
+// Steps of one call that share classes or rows take effect in order.
+TEST(PairKernels, StepSeesEarlierUpdates) {
   for (const std::int64_t target : instruction_sets()) {
     Scene at_once(5, 5, 40, 1, 1), one_by_one(5, 5, 40, 1, 1);
     std::vector<double> c;
@@ -139,10 +139,9 @@ TEST(PairKernels, AStepSeesWhatTheStepsBeforeItAdded) {
   }
 }
 
-// Machines differ only by whether they fuse a product with its sum: at most two results, as far apart as the
-// bound of the first test lets them be. That there are two shows that forcing an instruction set does
-// something.
-TEST(PairKernels, EveryInstructionSetGivesOneOfTwoResults) {
+// Machines differ only in whether they fuse multiply and add: at most two results, within the error bound of
+// the first test. Two results also show that forcing an instruction set has an effect.
+TEST(PairKernels, InstructionSetsGiveOneOfTwoResults) {
   std::set<std::vector<double>> results;
   bool fuses = false, rounds = false;
   for (const std::int64_t target : instruction_sets()) {
@@ -160,7 +159,7 @@ TEST(PairKernels, EveryInstructionSetGivesOneOfTwoResults) {
   }
 }
 
-TEST(PairKernels, AreRefusedOutsideTheirRange) {
+TEST(PairKernels, RefusesInputsOutOfRange) {
   EXPECT_TRUE(pairs_are_safe(1));
   EXPECT_TRUE(pairs_are_safe(0x1p-40));
   EXPECT_TRUE(pairs_are_safe(0x1p40));
@@ -171,8 +170,8 @@ TEST(PairKernels, AreRefusedOutsideTheirRange) {
   EXPECT_FALSE(pairs_are_safe(std::numeric_limits<double>::quiet_NaN()));
 }
 
-// The ends of the range that pairs_are_safe allows, with weights of one sign, so that nothing cancels.
-TEST(PairKernels, StayFiniteAndPreciseAtTheEndsOfTheirRange) {
+// The ends of the range of pairs_are_safe, with weights of one sign, so that nothing cancels.
+TEST(PairKernels, StaysPreciseAtTheEndsOfItsRange) {
   constexpr std::size_t kFeatures = 4096;
   std::vector<FeatureId> index(kFeatures);
   for (std::size_t f = 0; f < kFeatures; ++f) index[f] = static_cast<FeatureId>(f);

@@ -13,7 +13,7 @@
 namespace truemax {
 namespace {
 
-// A group of rows stays with a thread while all blocks pass by; a tile of it stays in the first-level cache.
+// A group of rows stays with a thread while all blocks pass by; a tile of it fits in the L1 cache.
 constexpr std::size_t kGroupRows = 1024;
 constexpr std::size_t kTileRows = 64;
 
@@ -22,7 +22,7 @@ struct Entry {
   ClassId k;
 };
 
-// The best `top` entries of a row as a heap whose root is the worst of them.
+// The best `top` entries of a row, as a heap with the worst at its root.
 class BestEntries {
  public:
   BestEntries(std::size_t top, std::span<const std::uint32_t> rank) : top_(top), rank_(rank) {}
@@ -81,7 +81,7 @@ void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::si
     if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
   }
   for (std::size_t r = 0; r < count; ++r) {
-    sum[r] = std::max(sum[r], 1.0);  // it holds exp(0) of the highest score; rounding may lose a bit of that
+    sum[r] = std::max(sum[r], 1.0);  // includes exp(0) of the highest score, which rounding may lose
     if (result.top > 0)
       best[r].write(&result.best[(first + r) * result.top], &result.best_score[(first + r) * result.top]);
   }
@@ -110,7 +110,7 @@ void copy_row(const PassResult& from, std::size_t i, PassResult& to, std::size_t
   copy(from.best_score, to.best_score, i, row, to.top);
 }
 
-// Depends on the whole input and never on the threads.
+// Depends on the whole input, never on the number of threads.
 bool in_floats(const Weights& weights, CsrView rows, const PassOptions& options, std::size_t top) {
   if (rows.rows() == 0 || top == 0 || top > kFastTop || options.numbers == PassNumbers::doubles) return false;
   const std::size_t nonzeros = rows.begin.back() - rows.begin.front() + rows.rows();
@@ -118,7 +118,7 @@ bool in_floats(const Weights& weights, CsrView rows, const PassOptions& options,
          (top < weights.classes() && nonzeros >= kFastLines / weights.blocks());
 }
 
-// A group in float32; what that declines in double, as a group of its own.
+// A group in float32; declined rows follow in double, as a group of their own.
 void pass_in_floats(const Weights& weights, CsrView rows, std::size_t first, std::size_t count,
                     const PassOptions& options, const FastBounds& bounds, PassResult& result,
                     std::vector<std::size_t>& alike) {
@@ -154,7 +154,7 @@ void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& optio
   const bool floats = in_floats(weights, rows, options, result.top);
   FastBounds bounds;
   if (floats) bounds = fast_bounds(weights);
-  // Small inputs are cut finer, so that every thread has work; the cut never shows in the result.
+  // Small inputs are cut finer, so that every thread has work; the result does not depend on it.
   const std::size_t group =
       floats ? fast_group_rows(weights, count, options.threads)
              : std::clamp((count + 4 * options.threads - 1) / (4 * options.threads), kTileRows, kGroupRows);

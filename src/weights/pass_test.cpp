@@ -1,4 +1,4 @@
-// The rows x blocks pass: against every score of every row, sorted and summed the slow way.
+// The rows x blocks pass against brute force: all scores, sorted and summed.
 #include "weights/pass.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace truemax {
 namespace {
 
-// log sum exp of a row, in one number again.
+// log sum exp of a row as a single number.
 double log_sum(const PassResult& result, std::size_t row) {
   return result.highest[row] + std::log(result.excess[row]);
 }
@@ -74,7 +74,7 @@ void expect_right(const Weights& w, const Csr& rows, std::size_t asked,
   }
 }
 
-TEST(SoftmaxPass, IsTheBruteForceLogSumAndTopOrder) {
+TEST(SoftmaxPass, MatchesBruteForce) {
   Engine random(1);
   for (const std::size_t classes : {2U, 3U, 15U, 16U, 17U, 33U, 100U})
     for (const std::size_t count : {1U, 63U, 64U, 65U, 200U})
@@ -89,7 +89,7 @@ TEST(SoftmaxPass, IsTheBruteForceLogSumAndTopOrder) {
         }
 }
 
-TEST(SoftmaxPass, NeedsNoTopEntries) {
+TEST(SoftmaxPass, AllowsNoTopEntries) {
   Engine random(2);
   const Weights w = random_weights(random, 20, 10, false, 0.5);
   const Csr rows = random_rows(random, 70, 10, 5, 0.5);
@@ -97,7 +97,7 @@ TEST(SoftmaxPass, NeedsNoTopEntries) {
   expect_right(w, rows, 0, rank, pass(w, rows, 0, rank));
 }
 
-TEST(SoftmaxPass, OfNoRowsIsEmpty) {
+TEST(SoftmaxPass, IsEmptyForNoRows) {
   const Weights w(20, 10, false);
   const PassResult result = pass(w, Csr(), 3, std::vector<std::uint32_t>(20));
   EXPECT_TRUE(result.complete);
@@ -105,7 +105,7 @@ TEST(SoftmaxPass, OfNoRowsIsEmpty) {
   EXPECT_TRUE(result.best.empty());
 }
 
-TEST(SoftmaxPass, OfUntrainedWeightsIsUniformWithTheClassesInTheOrderOfTheirRanks) {
+TEST(SoftmaxPass, UntrainedWeightsGiveUniformProbabilities) {
   Engine random(3);
   const Csr rows = random_rows(random, 10, 5, 3, 1);
   const auto rank = random_ranks(random, 1000);
@@ -116,7 +116,7 @@ TEST(SoftmaxPass, OfUntrainedWeightsIsUniformWithTheClassesInTheOrderOfTheirRank
   }
 }
 
-TEST(SoftmaxPass, IsRightForWeightsAndValuesAtTheEndsOfFloat) {
+TEST(SoftmaxPass, HandlesTheWholeRangeOfFloat) {
   Engine random(4);
   for (const double decades : {10.0, 37.0})
     for (const bool intercept : {false, true}) {
@@ -129,7 +129,7 @@ TEST(SoftmaxPass, IsRightForWeightsAndValuesAtTheEndsOfFloat) {
     }
 }
 
-TEST(SoftmaxPass, HasTheSameBitsForAnyNumberOfThreads) {
+TEST(SoftmaxPass, IsIndependentOfThreads) {
   Engine random(5);
   for (const std::size_t count : {1U, 65U, 1000U, 5000U}) {
     Weights w = random_weights(random, 35, 15, true, 1);
@@ -148,7 +148,7 @@ TEST(SoftmaxPass, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(SoftmaxPass, RowsDoNotDependOnEachOther) {
+TEST(SoftmaxPass, RowsAreIndependent) {
   Engine random(6);
   const Weights w = random_weights(random, 50, 15, true, 1);
   const Csr rows = random_rows(random, 300, 15, 8, 0.5);
@@ -166,7 +166,7 @@ TEST(SoftmaxPass, RowsDoNotDependOnEachOther) {
   }
 }
 
-TEST(SoftmaxPass, IsIncompleteExactlyWhenItWasStopped) {
+TEST(SoftmaxPass, IsIncompleteOnlyIfStopped) {
   Engine random(7);
   const Weights w = random_weights(random, 40, 10, false, 1);
   const Csr rows = random_rows(random, 500, 10, 5, 1);
@@ -179,8 +179,8 @@ TEST(SoftmaxPass, IsIncompleteExactlyWhenItWasStopped) {
   }
 }
 
-// The stop comes while the first group of rows is passed, or after it: the groups behind are not begun.
-TEST(SoftmaxPass, EndsSoonAfterItIsStopped) {
+// The stop arrives during or after the first group of rows: later groups are not started.
+TEST(SoftmaxPass, StopsQuickly) {
   Engine random(8);
   const Weights w = random_weights(random, 200, 30, false, 1);
   const Csr rows = random_rows(random, 50000, 30, 5, 1);
@@ -198,12 +198,12 @@ TEST(SoftmaxPass, EndsSoonAfterItIsStopped) {
       calls = 0, options.stop = &stop;
       options.watch = [&](std::size_t) { stop = true, ++calls; };
       EXPECT_FALSE(softmax_pass(w, rows.view(), options).complete);
-      EXPECT_LE(calls, threads) << "one group a thread was under way";
+      EXPECT_LE(calls, threads) << "one group per thread was under way";
     }
 }
 
-// However large the scores, equal ones share the probability and nothing is lost beside the highest.
-TEST(SoftmaxPass, ProbabilitiesSumToOneWhereScoresAreHuge) {
+// Equal scores share the probability however large they are, and nothing is lost beside the highest.
+TEST(SoftmaxPass, ProbabilitiesSumToOneForHugeScores) {
   for (const float v : {1.0F, 1e10F, 1e16F, 1e20F, 3e37F}) {
     Weights weights(3, 1, false);
     for (ClassId k = 0; k < 3; ++k) weights.set_class(k, std::vector<float>{v});

@@ -1,4 +1,4 @@
-// Lazy scales and the kernels over many classes, against the obvious.
+// Lazy scales and the kernels over many classes, against direct computation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kClasses = 21, kFeatures = 30;
 
-// W as it should be, in double.
+// The expected W, in double.
 struct Dense {
   std::vector<std::vector<double>> w;
   explicit Dense(const Weights& from) : w(from.classes(), std::vector<double>(from.features())) {
@@ -46,7 +46,7 @@ void expect_equal(const Weights& got, const Dense& wanted) {
   }
 }
 
-TEST(Scales, AreLazyAndEqualToEagerOnes) {
+TEST(Scales, LazyScalesMatchEagerOnes) {
   Engine random(3);
   const Csr rows = random_rows(random, 60, kFeatures, 8, 0.3);
   Weights w = random_weights(random, kClasses, kFeatures, false, 0.3);
@@ -75,7 +75,7 @@ TEST(Scales, AreLazyAndEqualToEagerOnes) {
   EXPECT_EQ(w.squared_norm(3), 0);
 }
 
-TEST(Scales, WithoutThemNothingChanges) {
+TEST(Scales, AllowingScalesChangesNoScore) {
   Engine random(4);
   Weights w = random_weights(random, kClasses, kFeatures, true, 2.0);
   const Csr rows = random_rows(random, 20, kFeatures, 8, 0.3);
@@ -88,7 +88,7 @@ TEST(Scales, WithoutThemNothingChanges) {
     for (ClassId k = 0; k < kClasses; ++k) EXPECT_EQ(scores<1>(w, rows.row(i), {k})[0], before[at++]);
 }
 
-TEST(ManyClasses, AreOneAfterTheOther) {
+TEST(ManyClasses, MatchesOneClassAtATime) {
   for (const bool scaled : {false, true})
     for (const bool intercept : {false, true})
       for (const std::size_t count : {0U, 1U, 3U, 4U, 9U, 21U}) {
@@ -111,7 +111,7 @@ TEST(ManyClasses, AreOneAfterTheOther) {
       }
 }
 
-TEST(AllClasses, AreScoredAndMovedLikeSingleOnesOnEveryInstructionSet) {
+TEST(AllClasses, MatchesSingleClasses) {
   for (const std::int64_t set : instruction_sets())
     for (const bool scaled : {false, true})
       for (const bool intercept : {false, true}) {
@@ -138,11 +138,11 @@ TEST(AllClasses, AreScoredAndMovedLikeSingleOnesOnEveryInstructionSet) {
       }
 }
 
-TEST(Gram, IsTheProductsOfTheRows) {
+TEST(Gram, HoldsTheDotProductsOfTheRows) {
   Engine random(7);
   const Csr rows = random_rows(random, 12, kFeatures, 15, 0.5);
   GramKernel kernel(kFeatures);
-  std::vector<RowView> chosen;  // twice the same, and an empty one
+  std::vector<RowView> chosen;  // one row twice, and an empty one
   for (const std::size_t r : {3U, 3U, 8U, 6U, 11U}) chosen.push_back(rows.row(r));
   for (int again = 0; again < 2; ++again)
     for (const bool intercept : {false, true}) {

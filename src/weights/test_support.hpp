@@ -1,4 +1,4 @@
-// What the tests of this folder share: random rows and weights, and one instruction set at a time.
+// Shared by the tests of this folder: random rows and weights, and one instruction set at a time.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace truemax {
 
 using Engine = std::mt19937_64;
 
-// A number of random sign whose size is spread evenly over 10^-decades ... 10^decades.
+// A number of random sign with a magnitude log-uniform in 10^-decades ... 10^decades.
 inline float wide(Engine& random, double decades) {
   std::uniform_real_distribution<double> sym(-1, 1);
   const double size = std::pow(10.0, decades * sym(random));

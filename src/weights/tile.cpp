@@ -1,4 +1,4 @@
-// Sizeless vectors (SVE, RVV) cannot stand in arrays; those machines use NEON or the scalar path here.
+// Sizeless vectors (SVE, RVV) cannot be stored in arrays; those machines use NEON or the scalar path here.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
@@ -36,7 +36,7 @@ void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const f
     for (std::size_t j = 0; j < x.index.size(); ++j) {
       const Vector value = hn::Set(d, static_cast<double>(x.value[j]));
       const float* line = block + std::size_t{x.index[j]} * kLanes;
-      // The product of two floats is exact in double: fused or not, the sum is the same.
+      // The product of two floats is exact in double, so fusing does not change the sum.
       for (std::size_t v = 0; v < kVectors; ++v)
         z[v] = hn::MulAdd(value, hn::PromoteTo(d, hn::LoadU(f, line + v * kWidth)), z[v]);
     }

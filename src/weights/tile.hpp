@@ -1,5 +1,5 @@
-// Vectorised pieces of the rows x blocks pass, dispatched at run time to the best instructions of the
-// machine. A tile is the scores of some rows against one block: [rows][kLanes] double.
+// Vectorised pieces of the rows x blocks pass, dispatched at run time. A tile is the scores of some rows
+// against one block: [rows][kLanes] double.
 #pragma once
 
 #include <array>
@@ -10,16 +10,16 @@
 
 namespace truemax {
 
-// What a block's scores begin with and are multiplied by.
+// The initial values and factors of a block's scores.
 struct TileStart {
   TileStart(const Weights& w, std::size_t b);
   alignas(64) std::array<double, kLanes> intercept;
   alignas(64) std::array<double, kLanes> scale;
-  bool scaled;  // else every scale is 1
+  bool scaled;  // otherwise every scale is 1
 };
 
-// tile[r][lane] = x_(first+r) . w_(lane of the block) + intercept. Equal on every machine, and equal to
-// score() bit for bit.
+// tile[r][lane] = x_(first+r) . w_(lane of the block) + intercept. Bit for bit the same on every machine and
+// in score().
 void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block,
                 const TileStart& start, double* tile);
 
@@ -32,7 +32,7 @@ void add_tile(RowView x, const double* c, float* block);
 void accumulate_tile(double* tile, std::size_t count, std::size_t lanes, double* highest, double* sum,
                      double* tile_highest);
 
-// log(x) of numbers from 1 on: within 1e-15 (1 + log(x)), 0 at 1.
+// log(x) for x >= 1: error below 1e-15 (1 + log(x)), 0 at 1.
 void logs_of(const double* x, std::size_t count, double* out);
 
 }  // namespace truemax

@@ -25,7 +25,7 @@ std::uint64_t bits(double v) {
   return b;
 }
 
-TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
+TEST(ScoreTile, MatchesScoreBitForBit) {
   ASSERT_FALSE(instruction_sets().empty());
   for (const double decades : {0.5, 8.0, 37.0})
     for (const int kind : {0, 1, 2, 3}) {
@@ -58,7 +58,7 @@ TEST(ScoreTile, HasTheBitsOfScoreOnEveryInstructionSet) {
     }
 }
 
-// Running log-sum-exp of one row after another tile, beside the same in long double over all scores seen.
+// Running log-sum-exp of one row, tile by tile, beside the same in long double over all scores.
 struct Running {
   std::vector<double> highest{kLowest}, sum{0.0};
   std::vector<long double> seen;
@@ -76,7 +76,7 @@ struct Running {
     EXPECT_EQ(static_cast<long double>(highest[0]), most) << what;
     long double total = 0;
     for (const long double z : seen) total += std::exp(z - most);
-    // Highway's exp is good to one unit of the last place; a tile adds a rounding or two to each term.
+    // Highway's exp is within one ulp; a tile adds a rounding or two to each term.
     EXPECT_NEAR(sum[0] / static_cast<double>(total), 1,
                 1e-15 * (4 + static_cast<double>(seen.size() / kLanes)))
         << what;
@@ -96,7 +96,7 @@ class AccumulateTile : public testing::Test {
   }
 };
 
-TEST_F(AccumulateTile, IsTheLogSumExpOfRandomScoresInAnyOrder) {
+TEST_F(AccumulateTile, IsLogSumExpInAnyOrder) {
   everywhere([] {
     Engine random(2);
     std::normal_distribution<double> normal;
@@ -107,7 +107,7 @@ TEST_F(AccumulateTile, IsTheLogSumExpOfRandomScoresInAnyOrder) {
           std::vector<double> z(kLanes);
           for (double& v : z) v = spread * normal(random);
           if (order == 1)
-            for (double& v : z) v += spread * tile;  // the highest rises with every tile
+            for (double& v : z) v += spread * tile;  // the highest score rises with every tile
           if (order == 2)
             for (double& v : z) v -= spread * tile;
           running.add(z, kLanes);
@@ -117,7 +117,7 @@ TEST_F(AccumulateTile, IsTheLogSumExpOfRandomScoresInAnyOrder) {
   });
 }
 
-TEST_F(AccumulateTile, LeavesOutTheMaskedLanesWhateverStandsThere) {
+TEST_F(AccumulateTile, IgnoresMaskedLanes) {
   everywhere([] {
     for (std::size_t lanes = 1; lanes <= kLanes; ++lanes)
       for (const double garbage : {0.0, 1e308, -1e308, std::numeric_limits<double>::infinity(),
@@ -147,7 +147,7 @@ TEST_F(AccumulateTile, CountsEqualScores) {
   });
 }
 
-TEST_F(AccumulateTile, IsRightForScoresBeyondAllExponentials) {
+TEST_F(AccumulateTile, HandlesScoresBeyondTheRangeOfExp) {
   everywhere([] {
     for (const double low : {-1e300, -1e6, -800.0, 0.0})
       for (const double high : {1e300, 1e6, 800.0}) {
@@ -167,8 +167,8 @@ TEST_F(AccumulateTile, IsRightForScoresBeyondAllExponentials) {
   });
 }
 
-// Differences where exp leaves the normal numbers, and where it becomes zero.
-TEST_F(AccumulateTile, IsSmoothWhereExponentialsVanish) {
+// Differences where exp becomes denormal, and where it becomes zero.
+TEST_F(AccumulateTile, IsContinuousWhereExpUnderflows) {
   everywhere([] {
     for (double gap = 690; gap < 1010; gap += 0.5) {
       Running running;
@@ -182,7 +182,7 @@ TEST_F(AccumulateTile, IsSmoothWhereExponentialsVanish) {
   });
 }
 
-TEST_F(AccumulateTile, RowsOfATileAreIndependentAndOthersUntouched) {
+TEST_F(AccumulateTile, RowsAreIndependent) {
   everywhere([] {
     Engine random(3);
     std::normal_distribution<double> normal;
@@ -208,7 +208,7 @@ TEST_F(AccumulateTile, RowsOfATileAreIndependentAndOthersUntouched) {
   });
 }
 
-TEST(AddTile, HasTheBitsOfTheScalarSumAndTouchesNothingElseOnEveryInstructionSet) {
+TEST(AddTile, MatchesTheScalarSumBitForBit) {
   for (const double decades : {0.5, 8.0}) {
     Engine random(9);
     const Weights before = random_weights(random, 32, 40, false, decades);
@@ -234,7 +234,7 @@ TEST(AddTile, HasTheBitsOfTheScalarSumAndTouchesNothingElseOnEveryInstructionSet
   }
 }
 
-TEST(TileTarget, ForcingOneLeavesItAloneInTheListUntilItIsLetGo) {
+TEST(TileTarget, ForcedTargetIsTheOnlyOneUntilReleased) {
   const std::vector<std::int64_t> all = instruction_sets();
   for (const std::int64_t target : all) {
     const OnInstructionSet here(target);
@@ -243,7 +243,7 @@ TEST(TileTarget, ForcingOneLeavesItAloneInTheListUntilItIsLetGo) {
   EXPECT_EQ(instruction_sets(), all);
 }
 
-TEST(Tile, LogsAreWithinTheirStatedErrorOnEveryInstructionSet) {
+TEST(Tile, LogIsWithinItsStatedError) {
   std::mt19937_64 random(8);
   std::uniform_real_distribution<double> exponent(0, 60), near(1, 1.01);
   std::vector<double> x{1.0, std::nextafter(1.0, 2.0), 2.0, 1e300};

@@ -123,7 +123,7 @@ void Weights::read(StateSource& from) {
   const std::uint64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
   if (bytes_needed(classes, features) != numbers * sizeof(float) ||
       (!intercept.empty() && intercept.size() != padded) || (!scale.empty() && scale.size() != classes))
-    throw UserError("the saved state is cut off or damaged");
+    throw UserError("the saved state is truncated or damaged");
   if (classes != classes_ || features != features_) *this = Weights(classes, features, false);
   intercept_ = std::move(intercept);
   scale_ = std::move(scale);

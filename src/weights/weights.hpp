@@ -1,10 +1,9 @@
-// W: the block matrix [K/16 blocks][D features][16 classes], float32, 64-byte aligned. One touched weight
-// costs one cache line, and a line holds the same feature of 16 classes that lie side by side by falling
-// label frequency. Only this folder knows the layout. Padding lanes of the last block stay zero and are
-// masked wherever they are read.
+// W: the block matrix [K/16 blocks][D features][16 classes], float32, 64-byte aligned. Touching one weight
+// costs one cache line, which holds the same feature of 16 classes of similar label frequency. Only this
+// folder knows the layout. Padding lanes of the last block stay zero and are masked wherever they are read.
 //
-// Ridge and projections multiply whole classes, which must not cost O(D): the true weights of class k are
-// scale(k) times those in memory. Scaling has to be allowed first; without it every scale is 1 and costs
+// Ridge and projections multiply whole classes, which must not cost O(D), so the true weights of class k are
+// scale(k) times those in memory. Scaling must be enabled first; without it every scale is 1 and costs
 // nothing. The intercept is never scaled.
 #pragma once
 
@@ -35,7 +34,7 @@ class Weights {
 
   float* block(std::size_t b) { return buffer_.data() + b * features_ * kLanes; }
   const float* block(std::size_t b) const { return buffer_.data() + b * features_ * kLanes; }
-  // The weight of feature 0 of class k; feature f lies kLanes * f further on.
+  // The weight of feature 0 of class k; feature f is kLanes * f further on.
   float* lane(ClassId k) { return block(k / kLanes) + k % kLanes; }
   const float* lane(ClassId k) const { return block(k / kLanes) + k % kLanes; }
   std::span<float> intercept() { return intercept_; }  // padded to whole blocks; empty without intercept
@@ -48,31 +47,31 @@ class Weights {
   void allow_scaling();
   bool scaled() const { return !scale_.empty(); }
   double scale(ClassId k) const { return scale_.empty() ? 1.0 : common_scale_ * scale_[k]; }
-  // Before class k is used: multiplies a scale that common factors made too small into memory, which is rare.
+  // Call before using class k: folds a scale that common factors made too small into memory, which is rare.
   void settle(ClassId k) {
     if (scale(k) < kLeastScale) fold(k);
   }
   void scale_class(ClassId k, double factor);  // w_k *= factor, 0 <= factor <= 1
-  // All classes of a block at once; the least of their scales.
+  // All classes of a block at once, and their smallest scale.
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;
   void scale_block_intercept(std::size_t b, double factor) {
     for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
       scale_intercept(static_cast<ClassId>(k), factor);
   }
-  void scale_intercept(ClassId k, double factor) {  // at once; nothing without one
+  void scale_intercept(ClassId k, double factor) {  // applied at once; does nothing without intercept
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
   }
   void scale_all(double factor);  // W *= factor, 0 < factor <= 1
-  // W = 0, as made, in the memory that is there: fresh memory costs more than clearing it.
+  // W = 0, as after construction, reusing the memory: fresh memory costs more than clearing it.
   void clear();
-  // Writes zeros to every page on several threads, of weights that are new: fresh pages cost far more than
-  // those that are there.
+  // Writes zeros to every page of new weights, on several threads: the first touch of a page costs far more
+  // than later ones.
   void clear_pages(std::size_t threads);
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
 
-  // All numbers in memory and what they are multiplied with, to keep them and put them back as they are.
+  // All numbers in memory and their scales, to be saved and restored unchanged.
   struct Scales {
     std::vector<double> of_class;  // empty without scaling
     double common = 1;
@@ -85,27 +84,27 @@ class Weights {
     common_scale_ = scales.common;
   }
 
-  // All of it, bit for bit.
+  // Saves and loads all of it, bit for bit.
   void write(StateSink& to) const;
   void read(StateSource& from);
 
   void copy_class(ClassId k, std::span<float> out) const;  // out: D
   void set_class(ClassId k, std::span<const float> in);    // in: D
-  // All classes of a block that was not scaled; in: [kLanes][D], of which those of classes count.
+  // All classes of a block that was not scaled; in: [kLanes][D], of which the rows of classes are used.
   void set_block(std::size_t b, std::span<const float> in);
-  // The largest absolute number in memory, intercepts included; infinite if any is not finite. A weight is at
-  // most that.
+  // The largest absolute number in memory, intercepts included; infinite if any is not finite. An upper bound
+  // on the weights.
   double largest() const;
   double largest_weight() const;         // the largest absolute weight itself, without intercepts
   double squared_norm(ClassId k) const;  // |w_k|^2, without the intercept
 
   static std::uint64_t bytes_needed(std::uint64_t classes, std::uint64_t features);  // saturates
-  // The largest power of two of features that so many bytes hold; 0: not even one.
+  // The largest power of two of features that fits in `bytes`; 0 if not even one does.
   static std::uint64_t features_that_fit(std::uint64_t classes, std::uint64_t bytes);
 
  private:
   std::size_t classes_ = 0, features_ = 0;
-  // Numbers in memory are weights divided by their scale: below this they would come near the end of float32.
+  // Numbers in memory are weights divided by their scale: a smaller scale could overflow float32.
   static constexpr double kLeastScale = 1e-15;
   void fold(ClassId k);  // multiplies the scale into memory: O(D)
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kClassCounts[] = {1, 2, 15, 16, 17, 33, 64};
 constexpr std::size_t kFeatureCounts[] = {1, 3, 40};
 
-// A number that tells class and feature.
+// A number that identifies class and feature.
 float mark(std::size_t k, std::size_t f) {
   return static_cast<float>(1 + k * 1000 + f);
 }
@@ -37,13 +37,13 @@ Weights marked(std::size_t classes, std::size_t features) {
   return w;
 }
 
-TEST(Weights, SettingABlockIsSettingItsClasses) {
+TEST(Weights, SettingABlockSetsItsClasses) {
   Engine random(11);
   for (const std::size_t classes : {1U, 16U, 21U}) {
     const Weights wanted = random_weights(random, classes, 7, false, 2);
     Weights w(classes, 7, false);
     for (std::size_t b = 0; b < w.blocks(); ++b) {
-      std::vector<float> rows(kLanes * 7, 99.0F);  // what belongs to no class must not be seen
+      std::vector<float> rows(kLanes * 7, 99.0F);  // values of padding classes must be ignored
       for (std::size_t lane = 0; lane < kLanes && b * kLanes + lane < classes; ++lane)
         wanted.copy_class(static_cast<ClassId>(b * kLanes + lane), std::span(rows).subspan(lane * 7, 7));
       w.set_block(b, rows);
@@ -56,7 +56,7 @@ TEST(Weights, StartAtZero) {
   for (const float v : all_cells(Weights(100, 50, true))) ASSERT_EQ(v, 0.0F);
 }
 
-TEST(Weights, CopyClassGivesBackWhatSetClassTook) {
+TEST(Weights, CopyClassReturnsWhatSetClassStored) {
   for (const std::size_t classes : kClassCounts)
     for (const std::size_t features : kFeatureCounts) {
       const Weights w = marked(classes, features);
@@ -69,7 +69,7 @@ TEST(Weights, CopyClassGivesBackWhatSetClassTook) {
     }
 }
 
-TEST(Weights, LieInBlocksOfSixteenClassesFeatureByFeature) {
+TEST(Weights, AreStoredInBlocksOfSixteenClasses) {
   for (const std::size_t classes : kClassCounts) {
     const std::size_t features = 5;
     Weights w = marked(classes, features);
@@ -84,7 +84,7 @@ TEST(Weights, LieInBlocksOfSixteenClassesFeatureByFeature) {
   }
 }
 
-TEST(Weights, PaddingLanesStayZeroWhateverIsWrittenToTheClasses) {
+TEST(Weights, PaddingStaysZero) {
   for (const std::size_t classes : kClassCounts) {
     if (classes < 2) continue;
     Weights w = marked(classes, 3);
@@ -103,7 +103,7 @@ TEST(Weights, PaddingLanesStayZeroWhateverIsWrittenToTheClasses) {
   }
 }
 
-TEST(Weights, InterceptIsPaddedToWholeBlocksOrAbsent) {
+TEST(Weights, InterceptIsAbsentOrPadded) {
   for (const std::size_t classes : kClassCounts) {
     EXPECT_EQ(Weights(classes, 2, true).intercept().size(), (classes + 15) / 16 * 16);
     EXPECT_TRUE(Weights(classes, 2, true).has_intercept());
@@ -112,7 +112,7 @@ TEST(Weights, InterceptIsPaddedToWholeBlocksOrAbsent) {
   }
 }
 
-TEST(Weights, EveryBlockStartsOnACacheLineAndLargeOnesOnAHugePage) {
+TEST(Weights, BlocksAreAligned) {
   const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
   for (const std::size_t features : {1U, 3U, 1000U}) {
     const Weights w(100, features, false);
@@ -122,7 +122,7 @@ TEST(Weights, EveryBlockStartsOnACacheLineAndLargeOnesOnAHugePage) {
     EXPECT_EQ(address(Weights(16, features, false).block(0)) % (1 << 21), 0U);
 }
 
-TEST(Weights, LargestIsTheLargestAbsoluteWeightWhereverItLies) {
+TEST(Weights, LargestIsTheLargestAbsoluteWeight) {
   for (const bool in_intercept : {false, true})
     for (ClassId k = 0; k < 19; ++k) {
       Weights w(19, 4, true);
@@ -139,7 +139,7 @@ TEST(Weights, LargestIsTheLargestAbsoluteWeightWhereverItLies) {
     }
 }
 
-TEST(Weights, LargestIsInfiniteWhereAnyWeightIsNotFinite) {
+TEST(Weights, LargestIsInfiniteIfAWeightIsNotFinite) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
   for (const float bad : {kInfinite, -kInfinite, std::numeric_limits<float>::quiet_NaN(), -std::nanf("")})
     for (const bool in_intercept : {false, true})
@@ -151,7 +151,7 @@ TEST(Weights, LargestIsInfiniteWhereAnyWeightIsNotFinite) {
       }
 }
 
-TEST(Weights, BytesNeededAreThoseOfWholeBlocks) {
+TEST(Weights, BytesNeededCountsWholeBlocks) {
   EXPECT_EQ(Weights::bytes_needed(1, 1), 64U);
   EXPECT_EQ(Weights::bytes_needed(16, 1), 64U);
   EXPECT_EQ(Weights::bytes_needed(17, 1), 128U);
@@ -168,7 +168,7 @@ TEST(Weights, BytesNeededSaturate) {
   EXPECT_EQ(Weights::bytes_needed(kMost / 2, kMost / 2), kMost);
 }
 
-TEST(Weights, BytesNeededSaturateWhereRoundingUpToSixteenClassesWraps) {
+TEST(Weights, BytesNeededSaturateWhenRoundingUpWraps) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t classes : {kMost, kMost - 1, kMost - 14, kMost - 15})
     EXPECT_EQ(Weights::bytes_needed(classes, 1), kMost) << classes;
@@ -181,7 +181,7 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-TEST(Weights, PagesThatWereNeverWrittenCostNothing) {
+TEST(Weights, UnwrittenPagesCostNothing) {
   const std::uint64_t before = resident_bytes();
   Weights w(std::size_t{1} << 20, std::size_t{1} << 18, false);  // 1 TiB
   const ClassId last = (1U << 20) - 1;
@@ -193,11 +193,11 @@ TEST(Weights, PagesThatWereNeverWrittenCostNothing) {
   EXPECT_LT(resident_bytes(), before + (64U << 20));
 }
 
-TEST(Weights, MemoryThatCannotBeHadIsABadAlloc) {
+TEST(Weights, ThrowsBadAllocWithoutMemory) {
   EXPECT_THROW(Weights(std::size_t{1} << 26, std::size_t{1} << 22, false), std::bad_alloc);  // 1 PiB
 }
 
-TEST(Weights, MoveWithTheirCellsAndLeaveNothingBehind) {
+TEST(Weights, MoveLeavesTheSourceEmpty) {
   Weights a = marked(20, 4);
   const float* cells = a.block(0);
   Weights b = std::move(a);
@@ -213,7 +213,7 @@ TEST(Weights, MoveWithTheirCellsAndLeaveNothingBehind) {
   EXPECT_NE(second.data(), nullptr);
 }
 
-TEST(Weights, FeaturesThatFitAreTheLargestPowerOfTwoThatDoes) {
+TEST(Weights, FeaturesThatFitIsTheLargestPowerOfTwo) {
   for (const std::uint64_t classes : {2ULL, 16ULL, 17ULL, 100000ULL})
     for (const std::uint64_t bytes : {0ULL, 63ULL, 64ULL, 1000000ULL, 12345678901ULL}) {
       const std::uint64_t fit = Weights::features_that_fit(classes, bytes);
