@@ -177,7 +177,7 @@ void expect_same_bits(const Metrics& a, const Metrics& b) {
   EXPECT_EQ(a.examples, b.examples);
 }
 
-TEST(Evaluate, IsTheBruteForceOnSmallData) {
+TEST(Evaluate, MatchesBruteForceOnSmallData) {
   Engine random(1);
   for (const std::size_t classes : {2U, 3U, 5U, 17U, 40U})
     for (const bool all_labels : {false, true})
@@ -193,7 +193,7 @@ TEST(Evaluate, IsTheBruteForceOnSmallData) {
         }
 }
 
-TEST(Evaluate, HasTheSameBitsForAnyNumberOfThreads) {
+TEST(Evaluate, SameBitsForAnyNumberOfThreads) {
   Engine random(2);
   const Shape shape{.rows = 3000, .classes = 33, .all_labels = true, .unseen = true};
   const Dataset data = random_data(random, shape);
@@ -203,7 +203,7 @@ TEST(Evaluate, HasTheSameBitsForAnyNumberOfThreads) {
 }
 
 // More rows than are held at once, with rows that have no example and rows that have several.
-TEST(Evaluate, CountsEveryRowAndExampleOnceOverManySlices) {
+TEST(Evaluate, CountsEachRowAndExampleOnceOverManySlices) {
   Engine random(3);
   const Shape shape{.rows = 140000, .classes = 6, .features = 3, .all_labels = true, .unseen = true};
   const Dataset data = random_data(random, shape);
@@ -232,7 +232,7 @@ TEST(Evaluate, CountsEveryRowAndExampleOnceOverManySlices) {
   expect_same_bits(*evaluate(w, data, 1), fast);
 }
 
-TEST(Evaluate, GivesTiesToTheClassWhoseNameStandsFirst) {
+TEST(Evaluate, TiesGoToTheFirstClassByName) {
   // By falling count the classes are 30, 9, 100, 2; by name 2, 9, 30, 100.
   Dataset data;
   data.classes = std::make_shared<ClassList>(std::vector<std::string>{"2", "9", "30", "100"},
@@ -254,7 +254,7 @@ TEST(Evaluate, GivesTiesToTheClassWhoseNameStandsFirst) {
   EXPECT_DOUBLE_EQ(evaluate(Weights(4, 1, false), data, 1)->precision[1], 1.0 / 12);
 }
 
-TEST(Evaluate, HasNoErrorForAPerfectModelAndAllErrorForAWrongOne) {
+TEST(Evaluate, ErrorIsZeroIfPerfectAndOneIfAllWrong) {
   Dataset data;
   data.classes =
       std::make_shared<ClassList>(std::vector<std::string>{"0", "1", "2"}, std::vector<double>{3, 2, 1});
@@ -280,7 +280,7 @@ TEST(Evaluate, HasNoErrorForAPerfectModelAndAllErrorForAWrongOne) {
   EXPECT_FALSE(bad.perplexity());
 }
 
-TEST(Evaluate, IsFiniteForWeightsAtTheEndsOfFloat) {
+TEST(Evaluate, IsFiniteForExtremeFloatWeights) {
   Engine random(4);
   const Shape shape{.rows = 200, .classes = 18};
   const Dataset data = random_data(random, shape);
@@ -291,7 +291,7 @@ TEST(Evaluate, IsFiniteForWeightsAtTheEndsOfFloat) {
   EXPECT_FALSE(m.perplexity());
 }
 
-TEST(Evaluate, OfNoExamplesIsZeroAndNoNaN) {
+TEST(Evaluate, NoExamplesGiveZeroNotNaN) {
   Dataset data;
   Engine random(5);
   data.classes = numbered_classes(random, 5);
@@ -312,7 +312,7 @@ TEST(Evaluate, OfNoExamplesIsZeroAndNoNaN) {
   EXPECT_EQ(unseen.to_json()["unseen"], 1);
 }
 
-TEST(Evaluate, GivesNothingWhenItWasStopped) {
+TEST(Evaluate, ReturnsNothingWhenStopped) {
   Engine random(6);
   const Shape shape;
   const Dataset data = random_data(random, shape);
@@ -323,7 +323,7 @@ TEST(Evaluate, GivesNothingWhenItWasStopped) {
   EXPECT_FALSE(evaluate(w, data, 2, &stop));
 }
 
-TEST(ClassFrequencies, AreTheFiguresOfTheModelWhoseScoresAreTheLogarithmsOfTheCounts) {
+TEST(ClassFrequencies, MatchTheModelOfLogCounts) {
   Engine random(7);
   for (const std::size_t classes : {2U, 4U, 23U})
     for (const bool all_labels : {false, true}) {
@@ -335,7 +335,7 @@ TEST(ClassFrequencies, AreTheFiguresOfTheModelWhoseScoresAreTheLogarithmsOfTheCo
     }
 }
 
-TEST(Evaluate, WeighsExamplesByTheirWeightAndPrecisionByThatOfTheRow) {
+TEST(Evaluate, WeightsExamplesAndPrecisionByRow) {
   Engine random(8);
   for (const bool all_labels : {false, true})
     for (const bool unseen : {false, true}) {
@@ -346,7 +346,7 @@ TEST(Evaluate, WeighsExamplesByTheirWeightAndPrecisionByThatOfTheRow) {
     }
 }
 
-TEST(ClassFrequencies, AreThoseOfTheWeightedExamples) {
+TEST(ClassFrequencies, CountWeightedExamples) {
   Engine random(9);
   for (const bool all_labels : {false, true}) {
     const Shape shape{.rows = 120, .all_labels = all_labels, .unseen = true, .weighted = true};
@@ -359,7 +359,7 @@ TEST(ClassFrequencies, AreThoseOfTheWeightedExamples) {
   }
 }
 
-TEST(ClassFrequencies, OfARowOfWeightThreeAreThoseOfTheRowWrittenThreeTimes) {
+TEST(ClassFrequencies, RowOfWeightThreeEqualsThreeCopies) {
   Engine random(12);
   std::uniform_int_distribution<int> times(0, 3), label(0, 6), feature(0, 4);
   std::string once, often, weights;
@@ -392,7 +392,7 @@ TEST(ClassFrequencies, OfARowOfWeightThreeAreThoseOfTheRowWrittenThreeTimes) {
 }
 
 // No other constant model has a smaller log-loss on the weighted training data.
-TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
+TEST(ClassFrequencies, AreTheBestConstantModel) {
   Engine random(10);
   Dataset data = random_data(random, {.rows = 400, .classes = 6, .weighted = true});
   std::vector<double> row_sum(6, 0.0), share(6, 0.0);
@@ -420,7 +420,7 @@ TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
   EXPECT_NEAR(m.error, 1 - *std::max_element(share.begin(), share.end()) / total, 1e-12);
 }
 
-TEST(ClassFrequencies, TiesThatClassWeightsMakeGoToTheMoreFrequentClass) {
+TEST(ClassFrequencies, TiesFromClassWeightsGoByFrequency) {
   Engine random(11);
   Dataset data = random_data(random, {.rows = 50, .classes = 7});
   data.classes = std::make_shared<ClassList>(std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7"},
@@ -433,7 +433,7 @@ TEST(ClassFrequencies, TiesThatClassWeightsMakeGoToTheMoreFrequentClass) {
   EXPECT_DOUBLE_EQ(evaluate_class_frequencies(data).error, wrong / static_cast<double>(data.size()));
 }
 
-TEST(Metrics, PerplexityBeyondEveryDoubleIsNoneAndNullInJson) {
+TEST(Metrics, PerplexityThatOverflowsIsNullInJson) {
   Metrics m;
   m.log_loss = std::log(1000.0);
   EXPECT_NEAR(*m.perplexity(), 1000, 1e-9);
@@ -449,7 +449,7 @@ TEST(Metrics, PerplexityBeyondEveryDoubleIsNoneAndNullInJson) {
   }
 }
 
-TEST(Metrics, JsonHoldsEveryFigureUnderItsName) {
+TEST(Metrics, JsonHasEveryFigureByName) {
   Metrics m;
   m.log_loss = 1.5, m.error = 0.25, m.calibration_error = 0.125, m.precision = {0.5, 0.375, 0.25},
   m.rows = 10, m.examples = 12;

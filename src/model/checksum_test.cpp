@@ -67,7 +67,7 @@ TEST_F(ModelChecksums, EveryFlippedBitIsRefused) {
   }
 }
 
-TEST_F(ModelChecksums, RowsThatChangedPlacesAreRefusedForAnyNumberOfThreads) {
+TEST_F(ModelChecksums, SwappedRowsAreRefused) {
   std::string bytes = good_;
   constexpr std::size_t kRow = kFeatures * sizeof(float);
   std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(begin_),
@@ -80,7 +80,7 @@ TEST_F(ModelChecksums, RowsThatChangedPlacesAreRefusedForAnyNumberOfThreads) {
 }
 
 // As docs/model-file.md has it.
-TEST_F(ModelChecksums, AreSumsOverRowsAndOneOfTheMetadata) {
+TEST_F(ModelChecksums, CoverRowsAndMetadata) {
   const std::string text = header_["__metadata__"]["truemax"];
   EXPECT_EQ(header_["__metadata__"]["truemax_checksum"], checksum_text(xxh64(text)));
   std::uint64_t sum = 0;
@@ -90,7 +90,7 @@ TEST_F(ModelChecksums, AreSumsOverRowsAndOneOfTheMetadata) {
   EXPECT_EQ(meta_["checksums"]["intercept"], checksum_text(xxh64(good_.substr(begin_ + 4 * kRow))));
 }
 
-TEST_F(ModelChecksums, AnotherProgramMayWriteTheHeaderAnew) {
+TEST_F(ModelChecksums, SurviveAReformattedHeader) {
   const std::string text = header_.dump(2);
   const std::uint64_t length = text.size();
   std::string bytes(8, '\0');
@@ -98,7 +98,7 @@ TEST_F(ModelChecksums, AnotherProgramMayWriteTheHeaderAnew) {
   EXPECT_EQ(error(bytes + text + good_.substr(begin_)), "");
 }
 
-TEST_F(ModelChecksums, AFileWithoutThemIsTakenButNotOneThatLostOne) {
+TEST_F(ModelChecksums, MayBeAbsentButNotPartlyMissing) {
   Json without_own = header_;
   without_own["__metadata__"].erase("truemax_checksum");
   EXPECT_NE(error(with_header(without_own)).find("the metadata does not have its checksum"),

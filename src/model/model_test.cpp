@@ -50,7 +50,7 @@ void expect_same(const Model& a, const Model& b) {
   EXPECT_EQ(nlohmann::json(a.data), nlohmann::json(b.data));
 }
 
-TEST(ModelFile, GivesBackWhatWasSavedBitForBit) {
+TEST(ModelFile, RoundTripsBitForBit) {
   const TempFolder folder;
   for (const bool intercept : {false, true})
     for (const bool words : {false, true})
@@ -64,7 +64,7 @@ TEST(ModelFile, GivesBackWhatWasSavedBitForBit) {
       }
 }
 
-TEST(ModelFile, KeepsEveryKindOfFloat) {
+TEST(ModelFile, KeepsSpecialFloats) {
   const TempFolder folder;
   Model model = random_model(1, {6, false, false, {"a", "b"}});
   constexpr float kMost = std::numeric_limits<float>::max(),
@@ -84,7 +84,7 @@ TEST(ModelFile, HoldsManyClasses) {
 }
 
 // By hand, with no code of the project but the JSON parser.
-TEST(ModelFile, IsALengthAHeaderAndRowsInTheOrderOfTheNames) {
+TEST(ModelFile, IsLengthHeaderAndRowsInNameOrder) {
   const TempFolder folder;
   const std::vector<std::string> by_name{"-3",
                                          "0",
@@ -138,7 +138,7 @@ TEST(ModelFile, IsALengthAHeaderAndRowsInTheOrderOfTheNames) {
   }
 }
 
-TEST(ModelFile, MetadataCanBeReadWithoutTheWeights) {
+TEST(ModelFile, MetadataIsReadWithoutTheWeights) {
   const TempFolder folder;
   save_model(random_model(4, {5, true, false, awkward_names()}), folder.path("m"));
   const nlohmann::json meta = read_model_metadata(folder.path("m"));
@@ -174,7 +174,7 @@ class FullDisk {
   void (*old_handler_)(int);
 };
 
-TEST(ModelFile, AFailedSaveLeavesTheOldFileAndNothingElse) {
+TEST(ModelFile, FailedSaveLeavesOnlyTheOldFile) {
   const TempFolder folder;
   const std::string path = folder.write("m", "the old model");
   const Model large = random_model(5, {20000, false, false, {"a", "b", "c"}});
@@ -198,7 +198,7 @@ TEST(ModelFile, AFailedSaveLeavesTheOldFileAndNothingElse) {
   expect_same(large, load_model(path, kUnlimited));
 }
 
-TEST(ModelFile, IsRefusedWhereMemoryIsShortBeforeItsWeightsAreRead) {
+TEST(ModelFile, IsRefusedIfMemoryIsShort) {
   const TempFolder folder;
   save_model(random_model(6, {100, false, false, {"a", "b", "c"}}), folder.path("m"));
   const std::uint64_t needed = Weights::bytes_needed(3, 100);
@@ -207,12 +207,12 @@ TEST(ModelFile, IsRefusedWhereMemoryIsShortBeforeItsWeightsAreRead) {
   EXPECT_NE(message.find("--memory-limit"), std::string::npos) << message;
 }
 
-TEST(ModelBytes, AreThoseOfTheTensors) {
+TEST(ModelBytes, CountTheTensors) {
   EXPECT_EQ(model_bytes(10, 3, false), 120U);
   EXPECT_EQ(model_bytes(10, 3, true), 160U);
 }
 
-TEST(SafetensorsHeader, PlacesTensorsOneAfterTheOtherOnEightBytes) {
+TEST(SafetensorsHeader, TensorsAreContiguousAndAligned) {
   const TempFolder folder;
   for (std::size_t pad = 0; pad < 9; ++pad) {
     const std::string bytes =

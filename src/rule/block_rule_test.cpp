@@ -116,7 +116,7 @@ std::size_t for_each_block_rule(Visit&& visit) {
 
 // solve/prox_blocks.hpp promises 2e-4 of each coefficient and 1e-4 of u against the exact solution; scores
 // that are rounded to float32 after the ridge add their rounding.
-TEST(EveryBlockRule, IsItsStepInDouble) {
+TEST(EveryBlockRule, MatchesTheStepInDouble) {
   const std::size_t seen = for_each_block_rule([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges) {
@@ -144,7 +144,7 @@ TEST(EveryBlockRule, IsItsStepInDouble) {
 }
 
 // A step that is declined will be taken again in double: it must find u as it was.
-TEST(EveryBlockRule, IsFiniteAtTheExtremesOrDeclinesWithUAsItWas) {
+TEST(EveryBlockRule, IsFiniteOrDeclinesWithoutChangingU) {
   for_each_block_rule([]<class R>() {
     std::size_t taken = 0, declined = 0;
     for (const RuleOptions& options : options_to_try(R::kInfo, true))
@@ -177,7 +177,7 @@ TEST(EveryBlockRule, IsFiniteAtTheExtremesOrDeclinesWithUAsItWas) {
   });
 }
 
-TEST(EveryBlockRule, GivesTheSameBitsForTheSameInput) {
+TEST(EveryBlockRule, SameInputGivesTheSameBits) {
   for_each_block_rule([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges) {
@@ -195,7 +195,7 @@ TEST(EveryBlockRule, GivesTheSameBitsForTheSameInput) {
 // The label's block with weight 1, and one of two others with weight 2: in the mean over both draws a small
 // step goes down the gradient of the double sum in the scores, with ridge factors as near to 1 as the
 // trainer's are.
-TEST(EveryBlockRule, FollowsInTheMeanTheGradientOfTheDoubleSum) {
+TEST(EveryBlockRule, MeanStepFollowsTheDoubleSum) {
   for_each_block_rule([]<class R>() {
     static_assert(R::kInfo.objective == Objective::double_sum);
     RuleOptions options;

@@ -117,7 +117,7 @@ std::string shown(const MethodInfo& info, const StepInput& in) {
 }
 
 // (c) Also where the numbers are not finite: the answer has the same bits.
-TEST(EveryMethod, GivesTheSameBitsForTheSameInput) {
+TEST(EveryMethod, SameInputGivesTheSameBits) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges)
@@ -190,7 +190,7 @@ void expect_balance(R& rule, const StepInput& in) {
 
 // Softmax does not change when all scores move by the same amount, and what depends on differences of scores
 // alone may not move them so.
-TEST(EveryMethod, OfScoreDifferencesHasCoefficientsThatSumToZero) {
+TEST(EveryMethod, CoefficientsOfScoreDifferencesSumToZero) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {
     if (R::kInfo.objective == Objective::noise_contrast || R::kInfo.refreshes) return;
@@ -212,7 +212,7 @@ TEST(EveryMethod, OfScoreDifferencesHasCoefficientsThatSumToZero) {
   EXPECT_GT(seen, 4U);
 }
 
-TEST(EveryMethod, TakesARowWeightAsAFactorOfTheStep) {
+TEST(EveryMethod, RowWeightMultipliesTheStep) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges)
@@ -229,7 +229,7 @@ TEST(EveryMethod, TakesARowWeightAsAFactorOfTheStep) {
   });
 }
 
-TEST(EveryMethod, SolvesStepsSideBySideToTheBitsOfOneAlone) {
+TEST(EveryMethod, PairStepsHaveTheBitsOfSingleSteps) {
   std::size_t pair_rules = 0;
   for_each_method([&]<class R>() {
     if constexpr (PairRule<R>) {
@@ -263,7 +263,7 @@ TEST(EveryMethod, SolvesStepsSideBySideToTheBitsOfOneAlone) {
 }
 
 // Steps may not throw: what they need is taken by reserve_memory, also of several rows, ridge and intercept.
-TEST(EveryMethod, TakesNoMemoryInAStep) {
+TEST(EveryMethod, AllocatesNothingInAStep) {
   ASSERT_GT(allocations_of([] { std::vector<double>(100); }), 0U);  // they are counted
   for_each_method([]<class R>() {
     for (const Shape shape :
@@ -286,7 +286,7 @@ TEST(EveryMethod, TakesNoMemoryInAStep) {
   });
 }
 
-TEST(EveryMethod, HasANameOfItsOwnAndIsFoundByIt) {
+TEST(EveryMethod, HasAUniqueName) {
   std::set<std::string_view> names;
   for_each_method([&]<class R>() {
     EXPECT_TRUE(names.insert(R::kInfo.name).second) << R::kInfo.name;
@@ -300,7 +300,7 @@ TEST(EveryMethod, HasANameOfItsOwnAndIsFoundByIt) {
   EXPECT_THROW(find_method(""), UserError);
 }
 
-TEST(RuleOptions, EachNamesItsMethodsAndHasItsRange) {
+TEST(RuleOptions, EachHasMethodsAndARange) {
   RuleOptions options;
   OptionTable table;
   options.describe(table);

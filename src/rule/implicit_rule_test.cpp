@@ -52,7 +52,7 @@ TEST(ImplicitRule, IsTheArgminForManyRowsAndClasses) {
 }
 
 // With all ridge factors 1 both ways of saying "no ridge" give the same step.
-TEST(ImplicitRule, TakesRidgeFactorsOfOneAsNoRidge) {
+TEST(ImplicitRule, RidgeFactorsOfOneAreNoRidge) {
   std::mt19937_64 random(3);
   for (const Kind& kind : {Kind{1, 1}, Kind{1, 4}, Kind{3, 2}})
     for (int i = 0; i < 100; ++i) {
@@ -79,7 +79,7 @@ long double length_of(const StepInput& in, const StepAnswer& out) {
 }
 
 // Proposition 1: the implicit step is no longer than the vanilla SGD step from the same place.
-TEST(PropositionOne, TheImplicitStepIsNeverLongerThanTheVanillaStep) {
+TEST(PropositionOne, ImplicitStepIsNoLongerThanVanilla) {
   std::mt19937_64 random(4);
   std::size_t much_shorter = 0;
   for (const Kind& kind : {Kind{1, 1}, Kind{1, 4}, Kind{3, 2}})
@@ -103,7 +103,7 @@ TEST(PropositionOne, TheImplicitStepIsNeverLongerThanTheVanillaStep) {
 }
 
 // Proposition 2 in the form that can be tested: a = C/gamma <= max(1, gap + log(e o/gamma), e/gamma).
-TEST(PropositionTwo, TheImplicitStepIsAtMostLinearInTheScoreGap) {
+TEST(PropositionTwo, ImplicitStepIsAtMostLinearInTheScoreGap) {
   std::mt19937_64 random(5);
   std::size_t by_logarithm = 0;
   for (const double decades : {1.0, 4.0, 9.0})
@@ -121,7 +121,7 @@ TEST(PropositionTwo, TheImplicitStepIsAtMostLinearInTheScoreGap) {
 }
 
 // Only the label was drawn: W stays, and u goes to the argmin of e (u + exp(-u)) + (u - u_old)^2/2.
-TEST(ImplicitStep, WithoutAClassMovesUAlone) {
+TEST(ImplicitStep, WithoutADrawnClassMovesOnlyU) {
   for (const double u : {0.0, 0.3, 5.0})
     for (const double step : {1e-3, 1.0, 1e3}) {
       ImplicitRule rule({}, no_ridge());

@@ -194,7 +194,7 @@ double constant_of_lemma_three(const Sum& f) {
   return std::min(std::exp(-f.info().u_bound()), f.mu);
 }
 
-TEST(LemmaThree, WithinTheBoundsTheDoubleSumIsStronglyConvexWithItsConstant) {
+TEST(LemmaThree, DoubleSumIsStronglyConvexWithinTheBounds) {
   std::mt19937_64 random(3);
   for (const double length : {1e-3, 0.1, 1.0})
     for (const double mu : {1e-3, 0.1, 1.0, 30.0, 1e3})
@@ -214,7 +214,7 @@ TEST(LemmaThree, WithinTheBoundsTheDoubleSumIsStronglyConvexWithItsConstant) {
 
 // Both sides of the minimum are reached: along a direction of W that no row sees the curvature is mu; along u
 // at its bound, the label far ahead, exp(-B_u) times little more than 1.
-TEST(LemmaThree, TheConstantIsMetFromNear) {
+TEST(LemmaThree, ConstantIsNearlyAttained) {
   Sum f;
   f.classes = 3, f.y = {0, 1}, f.x = {{1e-3, 0}, {-1e-3, 0}}, f.mu = 1e-3;
   Vector a(f.size(), 0.0), b = a;
@@ -246,7 +246,7 @@ double length_of(const Vector& g) {
   return std::sqrt(Sum::dot(g, g));
 }
 
-TEST(LemmaFour, WithinTheBoundsNoGradientIsLongerThanItsBound) {
+TEST(LemmaFour, GradientsAreBoundedWithinTheBounds) {
   std::mt19937_64 random(4);
   double closest = 0;
   for (const double length : {1e-2, 0.1, 1.0})
@@ -314,7 +314,7 @@ double jumped(const Row& row, double u, double delta, double weight_of_first = 1
   return take(rule, one_row(score, weight, u, std::numeric_limits<double>::min())).u[0];
 }
 
-TEST(LemmaFive, RaisingUFromDeltaBelowItsBoundLowersTheDoubleSumByHalfOfDeltaSquared) {
+TEST(LemmaFive, JumpLowersTheSumByHalfDeltaSquared) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   std::size_t jumps = 0;
@@ -346,7 +346,7 @@ TEST(LemmaFive, RaisingUFromDeltaBelowItsBoundLowersTheDoubleSumByHalfOfDeltaSqu
 
 // Algorithm 2 as printed draws with replacement and sums over draws: a class counted twice puts the bound
 // above the optimal u, and a "raise" to it lifts f. The rule counts it once, and stays.
-TEST(LemmaFive, BreaksWhereAClassIsCountedTwice) {
+TEST(LemmaFive, FailsIfAClassIsCountedTwice) {
   std::size_t broken = 0, lifted = 0;
   for (const double gap : {-1.0, 0.0, 3.0, 50.0})
     for (const double delta : {0.01, 0.1, 0.3}) {

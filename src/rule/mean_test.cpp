@@ -257,7 +257,7 @@ std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& optio
 
 // (a) As the step goes to zero, the mean of the update over all draws is minus the step times the gradient of
 // the function that the method names.
-TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
+TEST(EveryMethod, MeanStepFollowsItsObjective) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_at_rest(R::kInfo))
       for (Scene scene : scenes())
@@ -295,7 +295,7 @@ TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
 // Where u moves at a rate of its own it goes down the gradient of the double sum in the mean, in its own
 // geometry: that of exp(-u) for the mirror step, whose second derivative divides the gradient, and none for
 // SOX.
-TEST(EveryMethod, WithARateForUMovesItDownTheGradientInTheMean) {
+TEST(EveryMethod, MeanStepOfUDescendsAtItsRate) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {
     if (!R::kInfo.u_rate) return;
@@ -331,7 +331,7 @@ TEST(EveryMethod, WithARateForUMovesItDownTheGradientInTheMean) {
 }
 
 // Where u is no free variable but the row's normaliser, exp(u) stays what it is in the mean.
-TEST(EveryMethod, KeepsAnExactNormaliserInTheMean) {
+TEST(EveryMethod, KeepsAnExactNormaliserOnAverage) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {
     if (R::kInfo.objective != Objective::double_sum_exact) return;

@@ -37,7 +37,7 @@ TEST(ProxRule, IsTheArgminWithRidgeAndIntercept) {
 }
 
 // A row's weight multiplies e, and with it the distance of u: rho keeps its meaning.
-TEST(ProxRule, KeepsRhoForARowOfAnyWeight) {
+TEST(ProxRule, RowWeightLeavesRhoAlone) {
   for (const double weight : {0.25, 1.0, 8.0}) {
     StepInput in = one_row({0.5, -1, 0}, {3, 2}, 1.5, 1e-13);
     in.row_weight = {weight};
@@ -47,7 +47,7 @@ TEST(ProxRule, KeepsRhoForARowOfAnyWeight) {
   }
 }
 
-TEST(ProxRule, LetsRhoFallWithTheStepUnlessToldNotTo) {
+TEST(ProxRule, RhoFallsWithTheStepUnlessTurnedOff) {
   StepInput in = one_row({0.5, -1, 0}, {3, 2}, 1.5, 2);
   ProxRule tenth(with_rho(0.03), {}), falls(with_rho(0.3), {}), stays(with_rho(0.3, false), {});
   const StepAnswer small = take(tenth, in), large = take(falls, in);

@@ -68,7 +68,7 @@ double jumped(Input in) {
   return take(in).u;
 }
 
-TEST(UmaxRule, RaisesUToTheLogSumOverTheDistinctClassesWhereItLiesDeltaBelow) {
+TEST(UmaxRule, RaisesUToTheLogSumOfDistinctClasses) {
   std::size_t jumps = 0, stays = 0;
   for (const double spread : {0.1, 3.0, 50.0, 1e4})
     for (const Input& in : random_inputs(500, spread, 1)) {
@@ -88,7 +88,7 @@ TEST(UmaxRule, RaisesUToTheLogSumOverTheDistinctClassesWhereItLiesDeltaBelow) {
   EXPECT_GT(stays, 300U);
 }
 
-TEST(UmaxRule, JumpsOnOneSideOfDeltaAndNotOnTheOther) {
+TEST(UmaxRule, JumpsOnlyMoreThanDeltaBelow) {
   for (const double delta : {1e-3, 0.5, 1.0, 3.0}) {
     Input in{{2, 1, -1, -2}, {5, 5, 5}, 1, 1, 0, delta};
     const double bound = bound_of(in).convert_to<double>();
@@ -99,7 +99,7 @@ TEST(UmaxRule, JumpsOnOneSideOfDeltaAndNotOnTheOther) {
   }
 }
 
-TEST(UmaxRule, DoesNotCountAClassTwiceThatWasDrawnTwice) {
+TEST(UmaxRule, CountsAClassDrawnTwiceOnce) {
   Input in{{3, 0}, {9}, 1, 1, 0, 1};
   const double once = jumped(in);
   in.weight[0] = 18;  // drawn twice: the weight says so
@@ -107,7 +107,7 @@ TEST(UmaxRule, DoesNotCountAClassTwiceThatWasDrawnTwice) {
   EXPECT_DOUBLE_EQ(once, std::log1p(std::exp(3.0)));
 }
 
-TEST(UmaxRule, StepsAsSgdDoesFromTheRaisedU) {
+TEST(UmaxRule, TakesTheSgdStepFromTheRaisedU) {
   for (const double spread : {0.1, 3.0, 50.0})
     for (const Input& in : random_inputs(500, spread, 2)) {
       const Answer got = take(in);
@@ -128,7 +128,7 @@ TEST(UmaxRule, StepsAsSgdDoesFromTheRaisedU) {
 }
 
 // Lemma 5: no exponent is above delta after the jump, whatever the scores are.
-TEST(UmaxRule, KeepsEveryCoefficientBelowItsWeightTimesExpDelta) {
+TEST(UmaxRule, CoefficientsAreAtMostWeightTimesExpDelta) {
   for (const double spread : {1.0, 100.0, 1e6})
     for (const Input& in : random_inputs(1000, spread, 3)) {
       const Answer got = take(in);
@@ -137,7 +137,7 @@ TEST(UmaxRule, KeepsEveryCoefficientBelowItsWeightTimesExpDelta) {
     }
 }
 
-TEST(UmaxRule, NeverMakesUNegative) {
+TEST(UmaxRule, UIsNeverNegative) {
   std::size_t at_zero = 0;
   for (const double step : {1.0, 1e3, 1e12})
     for (Input in : random_inputs(300, 20, 4)) {
@@ -151,7 +151,7 @@ TEST(UmaxRule, NeverMakesUNegative) {
 }
 
 // With alpha > 0 the variable is v = u + alpha z_y: the jump goes there too, and nothing is clamped at 0.
-TEST(UmaxRule, JumpsWithAlphaToTheBoundPlusAlphaTimesTheScoreOfTheLabel) {
+TEST(UmaxRule, JumpWithAlphaAddsAlphaTimesLabelScore) {
   std::size_t negative = 0;
   for (const double alpha : {0.3, 1.0})
     for (Input in : random_inputs(500, 8, 5)) {
@@ -166,7 +166,7 @@ TEST(UmaxRule, JumpsWithAlphaToTheBoundPlusAlphaTimesTheScoreOfTheLabel) {
   EXPECT_GT(negative, 50U);
 }
 
-TEST(UmaxRule, ProjectsUOnTheIntervalOfLemma2) {
+TEST(UmaxRule, ProjectsUOntoTheIntervalOfLemma2) {
   ProblemInfo problem = no_ridge();
   problem.ridge = 50;
   const double high = problem.u_bound();

@@ -35,7 +35,7 @@ TEST(HeapCounter, SeesAllocations) {
 
 // Every method with every draw in every shape that the tables allow, with and without ridge and an intercept
 // outside it.
-TEST(EveryMethod, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
+TEST(EveryMethod, AllocatesNothingAfterTheFirstEpoch) {
   std::size_t runs = 0;
   for (const MethodInfo* info : methods())
     for (const DrawInfo& draw : draws())
@@ -59,7 +59,7 @@ TEST(EveryMethod, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
 }
 
 // Steps over whole blocks on two threads, some of them declined.
-TEST(BlockLane, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
+TEST(BlockLane, AllocatesNothingAfterTheFirstEpoch) {
   Dataset data = random_data({.rows = 1500, .classes = 700, .features = 900});
   for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;
   for (const bool lock_free : {false, true}) {

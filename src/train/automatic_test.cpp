@@ -44,7 +44,7 @@ TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
   return options;
 }
 
-TEST(Automatic, TakesAllClassesWhereThatCostsLittleAndBlocksWhereThereAreMany) {
+TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
   TrainOptions few = asked();
   choose_shape(random_data({.rows = 400, .classes = 30}), few);
   EXPECT_EQ(few.method, "prox");
@@ -60,7 +60,7 @@ TEST(Automatic, TakesAllClassesWhereThatCostsLittleAndBlocksWhereThereAreMany) {
   EXPECT_EQ(told.classes_per_step, 7U);
 }
 
-TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
+TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
   const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
   Seen one, three;
   TrainOptions options = asked();
@@ -94,7 +94,7 @@ TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
   EXPECT_LE(taken, best / (1 - 0.01));
 }
 
-TEST(Automatic, DoesNotSearchWhatIsGiven) {
+TEST(Automatic, KeepsOptionsThatAreSet) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   Seen none;
   TrainOptions all;
@@ -113,7 +113,7 @@ TEST(Automatic, DoesNotSearchWhatIsGiven) {
   for (const SearchTrial& t : some.trials) EXPECT_EQ(t.ridge, 0);
 }
 
-TEST(Automatic, JudgesByTheRowsThatAreGiven) {
+TEST(Automatic, UsesTheGivenValidationRows) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   const Dataset valid = random_data({.rows = 300, .classes = 12, .features = 40, .seed = 2});
   Seen seen;
@@ -124,7 +124,7 @@ TEST(Automatic, JudgesByTheRowsThatAreGiven) {
   }
 }
 
-TEST(Automatic, DoesNotDependOnTheUnitOfTheWeightsOrOfTheFeatures) {
+TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
   const Dataset plain = random_data({.rows = 800, .classes = 12, .features = 40});
   Seen seen;
   const TrainOptions chosen = choose(plain, asked({}, Target::train), seen);
@@ -137,7 +137,7 @@ TEST(Automatic, DoesNotDependOnTheUnitOfTheWeightsOrOfTheFeatures) {
   EXPECT_NEAR(choose(longer, asked({}, Target::train), seen).step * 256 / chosen.step, 1, 1e-3);
 }
 
-TEST(Automatic, TargetTrainHasNeitherRidgeNorInterceptNorRowsSetAside) {
+TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
   const TrainOptions options = asked({}, Target::train);
   EXPECT_EQ(options.ridge, 0);
   EXPECT_FALSE(options.intercept);
@@ -159,7 +159,7 @@ TEST(Automatic, TargetTrainHasNeitherRidgeNorInterceptNorRowsSetAside) {
   EXPECT_LE(loss_at(chosen.step), 1.1 * best);
 }
 
-TEST(Automatic, FindsItsWayWithFewRows) {
+TEST(Automatic, WorksWithFewRows) {
   for (const std::size_t rows : {2U, 9U, 30U, 60U}) {
     const Dataset data = random_data({.rows = rows, .classes = 5, .features = 8});
     Seen seen;
@@ -173,7 +173,7 @@ TEST(Automatic, FindsItsWayWithFewRows) {
 
 // Under --seconds the number of trials, their lengths and the choice come from counted work: a machine that
 // takes twice the time for them chooses the same.
-TEST(Automatic, ChoosesTheSameOnASlowMachine) {
+TEST(Automatic, SameChoiceOnASlowMachine) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
   TrainOptions options = asked({"seconds"});
   options.seconds = 3;
@@ -201,7 +201,7 @@ TEST(Automatic, ChoosesTheSameOnASlowMachine) {
 }
 
 // One that is slower than any count allows for must still leave time for the fit.
-TEST(Automatic, EndsTheSearchOfAMachineThatIsFarTooSlow) {
+TEST(Automatic, EndsTheSearchEarlyIfFarTooSlow) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
   TrainOptions options = asked({"seconds"});
   options.seconds = 3;
@@ -218,7 +218,7 @@ TEST(Automatic, EndsTheSearchOfAMachineThatIsFarTooSlow) {
 
 // A label that no row of the trial has says nothing of its options: with many such labels, more ridge would
 // always look better.
-TEST(Automatic, IsNotJudgedByLabelsThatItCannotKnow) {
+TEST(Automatic, ValidationIgnoresUnseenLabels) {
   Dataset data = random_data({.rows = 600, .classes = 12, .features = 40});
   std::vector<std::string> names;
   for (int k = 0; k < 312; ++k) names.push_back(fmt::format("{:03}", k));
@@ -242,7 +242,7 @@ TEST(Automatic, StopsWhenAsked) {
 }
 
 // With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.
-TEST(StartAtFrequencies, BeginsWithTheModelOfTheClassFrequencies) {
+TEST(StartAtFrequencies, IsTheClassFrequencyModel) {
   Dataset data = random_data({.rows = 500, .classes = 12, .features = 40});
   std::vector<std::string> names;
   std::vector<double> counts;

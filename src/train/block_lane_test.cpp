@@ -27,7 +27,7 @@ namespace truemax {
 namespace {
 
 // Every block and every row sees its steps in their order, whatever the threads do.
-TEST(Turns, KeepTheOrderOfStepsThatShareABlockOrARow) {
+TEST(Turns, KeepTheOrderOfConflictingSteps) {
   std::mt19937_64 random(1);
   for (const std::size_t members : {2U, 3U, 5U}) {
     constexpr std::size_t kBlocks = 12, kRows = 40, kSteps = 128;
@@ -84,7 +84,7 @@ TrainOptions block_options(const char* draw, std::size_t threads) {
   return options;
 }
 
-TEST(BlockLane, GivesTheBitsOfOneThreadOnSeveral) {
+TEST(BlockLane, SameBitsForAnyNumberOfThreads) {
   const Dataset data = data_of(3000, 700);
   for (const Visit visit : {Visit::random, Visit::shuffle})
     for (const double ridge : {0.0, 2.0})
@@ -101,7 +101,7 @@ TEST(BlockLane, GivesTheBitsOfOneThreadOnSeveral) {
       }
 }
 
-TEST(BlockLane, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
+TEST(BlockLane, UsesThreadsOnlyIfStepsRarelyConflict) {
   const Dataset many = data_of(3000, 700), few = data_of(300, 20);
   const auto useful = [](const Dataset& data, const char* draw) {
     const TrainOptions options = block_options(draw, 2);
@@ -114,7 +114,7 @@ TEST(BlockLane, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
 
 // A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn. The
 // growth of each adds to the bound on the weights, and sums of doubles depend on their order.
-TEST(BlockLane, GivesTheSameBitsAndTheSameBoundWhereStepsAreDeclined) {
+TEST(BlockLane, DeclinedStepsKeepTheBitsAndTheBound) {
   Dataset data = data_of(1500, 700);
   for (std::size_t i = 0; i < data.rows.value.size(); i += 9)
     data.rows.value[i] = 3e7F * (1 + static_cast<float>(i % 7));
@@ -157,7 +157,7 @@ class Declines final : public AnyRule {
 // Whether a declined step is taken depends on the bound before it, which has the growth of all earlier steps
 // and of no later one, also where the thread of an earlier step is slow: they are taken in their order, and
 // so the sum of their growths has the same bits.
-TEST(BlockLane, TakesDeclinedStepsInOrder) {
+TEST(BlockLane, DeclinedStepsRunInOrder) {
   const Dataset made = data_of(400, 700);
   const DataView data(made);
   constexpr std::size_t kSteps = 100;
@@ -193,7 +193,7 @@ TEST(BlockLane, TakesDeclinedStepsInOrder) {
 // A row of so large a weight that its step would leave float32, among others: the run stops, and what it
 // leaves behind does not depend on how far other threads were. One such row in each block, so that no block
 // has most of the label mass: else one thread would be used.
-TEST(BlockLane, LeavesTheSameBitsBehindWhereAStepIsRefused) {
+TEST(BlockLane, DivergenceLeavesTheSameBits) {
   Dataset data = data_of(1500, 700);
   data.weight.assign(data.size(), 1.0);
   for (ClassId k = 0; k < 700; k += kLanes) {
@@ -233,7 +233,7 @@ TEST(BlockLane, LeavesTheSameBitsBehindWhereAStepIsRefused) {
 }
 
 // What trials of auto train on.
-TEST(BlockLane, TrainsOnAPartAsOnACopyOfItsRows) {
+TEST(BlockLane, PartOfDataTrainsLikeACopy) {
   const Dataset whole = data_of(600, 700);
   const DataView part = sample_part(whole, 200, 1), copy = copy_of(part, false);
   ASSERT_EQ(part.size(), copy.size());
@@ -247,7 +247,7 @@ TEST(BlockLane, TrainsOnAPartAsOnACopyOfItsRows) {
 TEST(LockFree, DISABLED_RacesByNature) {}
 #else
 // Over seeds the log-loss is that of runs in order, within their own spread.
-TEST(LockFree, EndsWhereRunsInOrderEnd) {
+TEST(LockFree, ReachesTheLossOfOrderedRuns) {
   const Dataset data = data_of(4000, 600);
   double ordered = 0, free = 0, least = 1e300, most = 0;
   constexpr int kSeeds = 5;

@@ -25,7 +25,7 @@ CompareOptions options_of_list(const std::string& list, std::vector<double> step
   return options;
 }
 
-TEST(Contenders, AreMethodsWithOptionsOfTraining) {
+TEST(Contenders, ParseMethodsWithOptions) {
   TrainOptions base;
   base.ridge = 0.25;
   const auto all = parse_contenders("implicit,umax:classes-per-step=5:delta=2,vanilla:step=0.5", base);
@@ -41,7 +41,7 @@ TEST(Contenders, AreMethodsWithOptionsOfTraining) {
   EXPECT_EQ(all[2].options.step, 0.5);
 }
 
-TEST(Contenders, OfABadListAreRefusedByName) {
+TEST(Contenders, ErrorNamesTheBadEntry) {
   const auto refused = [](const std::string& list) {
     return error_of([&] { parse_contenders(list, TrainOptions()); });
   };
@@ -56,7 +56,7 @@ TEST(Contenders, OfABadListAreRefusedByName) {
   EXPECT_NE(refused("").find("an entry is empty"), std::string::npos);
 }
 
-TEST(Contenders, OfTheUsualListAreAllThere) {
+TEST(Contenders, DefaultListIsValid) {
   const auto all = parse_contenders(default_contenders(), TrainOptions());
   EXPECT_GE(all.size(), 7U);
   EXPECT_NE(default_contenders().find("implicit,umax:classes-per-step=5,vanilla:classes-per-step=5,ove"),
@@ -70,7 +70,7 @@ TEST(Grid, IsPowersOfTen) {
     EXPECT_NE(error_of([&] { parse_grid(bad); }).find("--grid"), std::string::npos) << bad;
 }
 
-TEST(RunFor, EpochsIsTheTrainerItself) {
+TEST(RunFor, EpochsMatchesTheTrainer) {
   const Dataset data = random_data({});
   for (const char* method : {"implicit", "umax", "exact"}) {
     TrainOptions options = truemax::options_of(method, 1);
@@ -139,7 +139,7 @@ TEST(RunFor, TakesEverySchedule) {
   EXPECT_GT(timed.steps, 0U);
 }
 
-TEST(RunFor, AMethodThatDivergesSaysSo) {
+TEST(RunFor, ReportsDivergence) {
   const Dataset data = random_data({});
   TrainOptions options = truemax::options_of("vanilla", 5);
   options.step = 1e10;
@@ -215,7 +215,7 @@ TEST(Compare, RunsEveryMethodAtEveryStepAndFindsTheBest) {
   EXPECT_EQ(diverged, 4U);
 }
 
-TEST(Compare, IsTheSameTwiceAtEqualEpochs) {
+TEST(Compare, RepeatsExactlyAtEqualEpochs) {
   const Dataset data = random_data({});
   CompareOptions options = options_of_list("implicit,umax:classes-per-step=5,ove", {0.1, 1});
   options.epochs = 3;
@@ -230,7 +230,7 @@ TEST(Compare, IsTheSameTwiceAtEqualEpochs) {
 
 // The clock moves when the watch of a run by epochs starts and stops: twice, for its memory and for its
 // steps.
-TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
+TEST(Compare, DefaultTimeIsThatOfImplicit) {
   const Dataset data = random_data({.rows = 50});
   for (const double tick : {0.001, 0.2}) {
     FakeClock clock(tick);
@@ -244,7 +244,7 @@ TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
   }
 }
 
-TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {
+TEST(Compare, RunsAutoOnceAndShowsItsStep) {
   const Dataset data = random_data({.rows = 300});
   CompareOptions options = options_of_list("auto,prox", {0.1, 1});
   options.epochs = 2;
@@ -255,7 +255,7 @@ TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {
   EXPECT_NE(result.runs[0].step, TrainOptions().step);
 }
 
-TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
+TEST(Compare, KeepsFinishedRunsWhenStopped) {
   const Dataset data = random_data({});
   CompareOptions options = options_of_list("implicit,umax,ove", {0.1, 1});
   options.epochs = 2;
@@ -271,7 +271,7 @@ TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
   EXPECT_NO_THROW(compare_json({{"a", data, {}}, {"b", data, {}}}, options, result));
 }
 
-TEST(Compare, RefusesAStepThatTheDataCannotHave) {
+TEST(Compare, RefusesAnImpossibleStep) {
   const Dataset data = random_data({});
   const CompareOptions options = options_of_list("umax:classes-per-step=100000", {1});
   EXPECT_NE(error_of([&] {

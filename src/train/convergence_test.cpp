@@ -111,7 +111,7 @@ double reached_by(const MethodInfo& info, const Dataset& data, Shape shape, Visi
   return loss_of(data, run_epochs(data, options));
 }
 
-TEST(EveryMethod, ThatIsUnbiasedComesWithinAPercentOfTheMaximumOfTheLikelihood) {
+TEST(EveryMethod, UnbiasedOnesReachTheMaximumLikelihood) {
   for (const bool weights : {false, true}) {
     const Dataset data = small_problem(weights);
     const double best = best_loss(data);
@@ -133,7 +133,7 @@ TEST(EveryMethod, ThatIsUnbiasedComesWithinAPercentOfTheMaximumOfTheLikelihood) 
 
 // The biased ones do not get there with a few classes a step. Importance sampling does once all classes are
 // drawn: its bias falls with m, and is none then.
-TEST(EveryMethod, ThatIsBiasedDoesNotUnlessItsBiasVanishes) {
+TEST(EveryMethod, BiasedOnesMissTheMaximumLikelihood) {
   const Dataset data = small_problem(false);
   const double best = best_loss(data);
   for (const MethodInfo* info : methods()) {
@@ -150,7 +150,7 @@ TEST(EveryMethod, ThatIsBiasedDoesNotUnlessItsBiasVanishes) {
 
 // W's step uses a u that the same draw has moved: at a fixed rate the fixed point is off the optimum, the
 // less the smaller the rate; with a rate that falls with the step it is the optimum.
-TEST(EveryMethod, WithARateForUStopsOffTheOptimumUnlessItFalls) {
+TEST(EveryMethod, FixedRateForUMissesTheOptimum) {
   const Dataset data = small_problem(false);
   const double best = best_loss(data);
   for (const MethodInfo* info : methods()) {
@@ -173,7 +173,7 @@ TEST(EveryMethod, WithARateForUStopsOffTheOptimumUnlessItFalls) {
 
 // u is the row's log(1 + sum of exp(z_k - z_y)) once the steps are small, for methods in which it is free or
 // exact.
-TEST(EveryMethod, BringsUToTheLogSumOfItsRow) {
+TEST(EveryMethod, UConvergesToTheLogSumOfItsRow) {
   const Dataset data = small_problem(false);
   for (const MethodInfo* info : methods()) {
     if (info->objective != Objective::double_sum && info->objective != Objective::double_sum_exact) continue;

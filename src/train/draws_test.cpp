@@ -56,7 +56,7 @@ double relative_distance(const RunState& fast, const SlowState& slow) {
 }
 
 // 85 rows: of steps of seven, the last has one row, whose label may be among the classes that it shares.
-TEST(EveryDraw, IsItsEagerSelfWithEveryMethodAndShapeOfStep) {
+TEST(EveryDraw, MatchesTheSlowTrainer) {
   for (const DrawInfo& draw : draws())
     for (const MethodInfo* info : methods())
       for (const Shape shape : {Shape{1, 1}, Shape{1, 20}, Shape{7, 1}, Shape{7, 20}})
@@ -75,7 +75,7 @@ TEST(EveryDraw, IsItsEagerSelfWithEveryMethodAndShapeOfStep) {
 
 // The paper's other step, all classes but the label, in any method is the method without its noise: two seeds
 // give the same bits where the order of the rows is the same.
-TEST(AllDraw, HasNothingRandom) {
+TEST(AllDraw, DoesNotDependOnTheSeed) {
   const Dataset data = skewed_data(85, true);
   TrainOptions options = options_of("implicit", 1, Visit::file);
   options.draw = "all";
@@ -88,7 +88,7 @@ TEST(AllDraw, HasNothingRandom) {
 
 // So close that a ridge of half or twice the size would be seen four times over: the weights beta, and for
 // the active draw the weighted ridge, are right.
-TEST(EveryDraw, ComesToTheOptimumWithRidge) {
+TEST(EveryDraw, ReachesTheRidgeOptimum) {
   constexpr double kRidge = 10;
   const Dataset data = centres_data(300, 36);
   const RidgeOracle oracle(data, kRidge);
@@ -109,7 +109,7 @@ TEST(EveryDraw, ComesToTheOptimumWithRidge) {
       }
 }
 
-TEST(EveryDraw, StaysFiniteOrDivergesWithWFinite) {
+TEST(EveryDraw, WStaysFiniteEvenIfItDiverges) {
   for (const DrawInfo& draw : draws())
     for (const MethodInfo* info : methods())
       for (const Shape shape : {Shape{1, 1}, Shape{1, 20}, Shape{10, 5}})
@@ -141,7 +141,7 @@ TEST(EveryDraw, StaysFiniteOrDivergesWithWFinite) {
 }
 
 // A step in which nothing but the label was drawn moves u alone, to where the proximal problem has it.
-TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
+TEST(FrequencyDraw, HandlesAStepThatDrewOnlyTheLabel) {
   Dataset data = skewed_data(50, false);
   for (ClassId& y : data.label) y = 0;
   for (const MethodInfo* info : methods()) {
@@ -159,7 +159,7 @@ TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
 }
 
 // Stopped and taken up by a new runner, as after a restart: what the draw has learnt is in the state.
-TEST(ActiveDraw, GoesOnFromAnInterruptionToTheSameBits) {
+TEST(ActiveDraw, ResumesWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
   TrainOptions options = options_of("implicit", 2);
   options.draw = "active", options.draws.active = 4, options.step = 1;
@@ -196,7 +196,7 @@ TEST(ActiveDraw, FindsTheStrongestClassesOfItsRows) {
 }
 
 // The memory plan states what a draw takes.
-TEST(MemoryPlan, HasTheMemoryOfTheDraw) {
+TEST(MemoryPlan, CountsTheMemoryOfTheDraw) {
   const Dataset data = random_data({.rows = 1000, .classes = 12});
   TrainOptions options = options_of("implicit", 1);
   options.draw = "active", options.draws.active = 1;
@@ -205,7 +205,7 @@ TEST(MemoryPlan, HasTheMemoryOfTheDraw) {
   EXPECT_GE(step_bytes(data, options), one + std::uint64_t{4} * 4 * 1000);
 }
 
-TEST(TrainOptions, RefuseADrawThatDoesNotTakeSoManyRows) {
+TEST(TrainOptions, RefuseMoreRowsThanTheDrawTakes) {
   TrainOptions options = options_of("implicit", 1);
   options.draw = "active", options.rows_per_step = 2;
   try {

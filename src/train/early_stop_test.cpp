@@ -63,7 +63,7 @@ struct Overfit : testing::Test {
   }
 };
 
-TEST_F(Overfit, EndsWherePatienceDoesAndLeavesTheBestModel) {
+TEST_F(Overfit, StopsAfterPatienceAndKeepsTheBestModel) {
   for (const double ridge : {0.0, 0.01}) {
     TrainOptions o = options(ridge, ridge > 0);
     const Watched whole = train_watched(sets, o);
@@ -95,7 +95,7 @@ TEST_F(Overfit, EndsWherePatienceDoesAndLeavesTheBestModel) {
   }
 }
 
-TEST_F(Overfit, WatchesOnlyTheValidationRowsUntilTheEnd) {
+TEST_F(Overfit, EvaluatesOnlyValidationRowsUntilTheEnd) {
   TrainOptions o = options();
   o.patience = 3;
   const Watched r = train_watched(sets, o);
@@ -109,7 +109,7 @@ TEST_F(Overfit, WatchesOnlyTheValidationRowsUntilTheEnd) {
   EXPECT_EQ(last.epoch, r.outcome.last->epoch);
 }
 
-TEST_F(Overfit, KeepsTheSameModelOnDiskAndLeavesNoFile) {
+TEST_F(Overfit, KeepingOnDiskGivesTheSameModel) {
   TrainOptions o = options(0.01, true);
   o.patience = 3;
   Watched in_memory = train_watched(sets, o);
@@ -119,7 +119,7 @@ TEST_F(Overfit, KeepsTheSameModelOnDiskAndLeavesNoFile) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
-TEST_F(Overfit, AStoppedRunLeavesTheBestModelSoFar) {
+TEST_F(Overfit, StoppedRunKeepsTheBestModelSoFar) {
   TrainOptions o = options();
   o.patience = 1000;
   const Watched whole = train_watched(sets, o);
@@ -132,7 +132,7 @@ TEST_F(Overfit, AStoppedRunLeavesTheBestModelSoFar) {
   EXPECT_EQ(evaluate(r.state.weights, valid, 1)->log_loss, whole.outcome.last->valid->log_loss);
 }
 
-TEST_F(Overfit, RepeatsATimedRunWithPatience) {
+TEST_F(Overfit, TimedRunWithPatienceReplays) {
   TrainOptions o = options();
   o.patience = 2, o.epochs = kUnlimitedEpochs, o.seconds = 20, o.schedule = Schedule::linear;
   Watched first = train_watched(sets, o);

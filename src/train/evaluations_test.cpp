@@ -57,14 +57,14 @@ void expect_few_evaluations(const char* name, const Dataset& data, std::uint64_t
     }
 }
 
-TEST(SolveImplicit, NeedsAtMostFiveEvaluationsInTheMeanOverARunOnGeneratedData) {
+TEST(SolveImplicit, AveragesFiveEvaluationsOnGeneratedData) {
   expect_few_evaluations("12 classes", random_data({.rows = 500, .classes = 12}), 10);
   expect_few_evaluations("2000 classes", random_data({.rows = 1000, .classes = 2000, .features = 300}), 3);
   expect_few_evaluations("long weighted rows",
                          random_data({.rows = 300, .classes = 12, .weights = true, .scale = 10}), 5);
 }
 
-TEST(SolveImplicit, NeedsAtMostFiveEvaluationsInTheMeanOverARunOnBibtex) {
+TEST(SolveImplicit, AveragesFiveEvaluationsOnBibtex) {
   const char* folder = std::getenv("TRUEMAX_DATA");
   const std::string path =
       (folder != nullptr ? std::string(folder) : std::string(TRUEMAX_SOURCE_DIR) + "/../shared/data") +

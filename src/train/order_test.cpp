@@ -24,7 +24,7 @@ std::vector<ExampleId> epoch_order(VisitOrder& order, std::uint64_t epoch, std::
 
 constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 
-TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
+TEST(VisitOrder, RowDependsOnlyOnSeedEpochAndStep) {
   for (const Visit visit : kVisits) {
     VisitOrder order(visit, 5, 1000), other(visit, 5, 1000);
     const std::vector<ExampleId> third = epoch_order(order, 3, 1000);
@@ -39,7 +39,7 @@ TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
 }
 
 // Chi-square over 50 cells, 100,000 steps: the bound is passed by chance once in a million.
-TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
+TEST(VisitOrder, RandomIsUniformAndDiffersByEpoch) {
   VisitOrder order(Visit::random, 7, 50);
   std::vector<std::vector<ExampleId>> epochs;
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
@@ -58,7 +58,7 @@ TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
   }
 }
 
-TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
+TEST(VisitOrder, ShuffleIsANewPermutationEachEpoch) {
   for (const std::size_t rows : {1U, 2U, 3U, 127U, 128U, 1000U}) {
     VisitOrder order(Visit::shuffle, 3, rows), other_seed(Visit::shuffle, 4, rows);
     std::vector<ExampleId> identity(rows);
@@ -80,7 +80,7 @@ TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
 }
 
 // Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, passed once in a million.
-TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
+TEST(VisitOrder, ShuffleIsUniformOverPermutations) {
   VisitOrder order(Visit::shuffle, 11, 4);
   std::map<std::vector<ExampleId>, double> count;
   for (std::uint64_t epoch = 0; epoch < 24000; ++epoch) ++count[epoch_order(order, epoch, 4)];
@@ -90,7 +90,7 @@ TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
   EXPECT_LT(chi, 72);
 }
 
-TEST(VisitOrder, FileGoesThroughTheRowsAsTheyStand) {
+TEST(VisitOrder, FileKeepsTheOrderOfTheRows) {
   VisitOrder order(Visit::file, 3, 500);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     const std::vector<ExampleId> rows = epoch_order(order, epoch, 500);
@@ -177,7 +177,7 @@ std::vector<std::size_t> expect_sequential(CommutingGroups& groups, const Steps&
   return lengths;
 }
 
-TEST(CommutingGroups, SideBySideGiveExactlyTheSequentialMethod) {
+TEST(CommutingGroups, MatchSequentialStepsExactly) {
   std::mt19937_64 random(1);
   CommutingGroups groups;
   for (const std::uint32_t classes : {2U, 3U, 5U, 20U, 100U, 1000U, 1000000U})
@@ -188,7 +188,7 @@ TEST(CommutingGroups, SideBySideGiveExactlyTheSequentialMethod) {
 }
 
 // The marks of groups are numbered in 16 bits: go round more than once.
-TEST(CommutingGroups, StayRightWhenTheirNumbersBeginAnew) {
+TEST(CommutingGroups, SurviveCounterWraparound) {
   std::mt19937_64 random(2);
   CommutingGroups groups;
   std::size_t made = 0;
@@ -197,7 +197,7 @@ TEST(CommutingGroups, StayRightWhenTheirNumbersBeginAnew) {
 
 // A mark that is left of a group long ago must not be taken for one of this group: a step that waits for ever
 // is lost.
-TEST(CommutingGroups, TakeTheFirstStepAlsoWhereMarksOfTheSameNumberAreLeft) {
+TEST(CommutingGroups, TakeTheFirstStepDespiteStaleMarks) {
   const ExampleId row{3};
   const ClassId label = 5, drawn = 9;
   for (int between = 65530; between < 65540; ++between) {
@@ -213,7 +213,7 @@ TEST(CommutingGroups, TakeTheFirstStepAlsoWhereMarksOfTheSameNumberAreLeft) {
   }
 }
 
-TEST(CommutingGroups, AreFullWhereStepsHaveNothingInCommon) {
+TEST(CommutingGroups, AreFullForDisjointSteps) {
   CommutingGroups groups;
   std::mt19937_64 random(3);
   std::size_t steps = 0, made = 0;
@@ -224,7 +224,7 @@ TEST(CommutingGroups, AreFullWhereStepsHaveNothingInCommon) {
   EXPECT_LT(static_cast<double>(made), static_cast<double>(steps) / 8 * 1.1);
 }
 
-TEST(CommutingGroups, AreSingleStepsWhereAllShareAClass) {
+TEST(CommutingGroups, AreSingleStepsIfAllShareAClass) {
   CommutingGroups groups;
   std::mt19937_64 random(4);
   for (const std::size_t length : expect_sequential(groups, Steps(random, 128, 1000, 2), 8))

@@ -30,7 +30,7 @@ std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_
   return sizes;
 }
 
-TEST(StepPlan, DecaysByAFactorAnEpoch) {
+TEST(StepPlan, DecaysByAFactorPerEpoch) {
   TrainOptions options;
   options.step = 3, options.decay = 0.5, options.epochs = 4;
   const auto sizes = step_sizes(StepPlan(options, 10), 4, 10, 7);
@@ -39,7 +39,7 @@ TEST(StepPlan, DecaysByAFactorAnEpoch) {
     EXPECT_EQ(sizes[t], 3 * std::pow(0.5, std::floor(static_cast<double>(t) / 10)));
 }
 
-TEST(StepPlan, FallsEvenlyToAHundredthHoweverStepsAreBatched) {
+TEST(StepPlan, LinearDecayIsIndependentOfBatches) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.step = 2;
   for (const std::uint64_t epochs : {1U, 3U, 50U})
@@ -57,7 +57,7 @@ TEST(StepPlan, FallsEvenlyToAHundredthHoweverStepsAreBatched) {
     }
 }
 
-TEST(StepPlan, EndsAfterItsStepsAndFallsLinearlyOverThem) {
+TEST(StepPlan, DecaysLinearlyOverItsSteps) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.steps = 25;
   StepPlan plan(options, 10);
@@ -70,7 +70,7 @@ TEST(StepPlan, EndsAfterItsStepsAndFallsLinearlyOverThem) {
   EXPECT_NEAR(sizes.back(), options.step / 25, 1e-12);
 }
 
-TEST(StepPlan, RepeatsARecordingWithoutAClock) {
+TEST(StepPlan, ReplaysARecordingWithoutAClock) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.seconds = 1e-9;
   const Recording recording{.steps = 8, .segments = {{0, 0.5}, {3, 0.25}, {7, 0.125}}};
@@ -88,7 +88,7 @@ std::vector<std::uint64_t> weight_bits(RunState state) {
 }
 
 // Steps of a batch are solved together, so that a repeated run must have the same batches.
-TEST(Seconds, BesideEpochsEndBatchesWhereTheRepeatedRunDoes) {
+TEST(Seconds, WithEpochsBatchesEndAsInTheReplay) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = 8, options.seconds = 1e6;
   const auto batches = [](StepPlan& plan, FakeClock* clock) {
@@ -131,7 +131,7 @@ Timed train_timed(const Dataset& data, const TrainOptions& options, const Record
   return r;
 }
 
-TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
+TEST(Seconds, AreKeptByEveryMethodAndReplayExactly) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 60});
   for (const MethodInfo* info : methods())
     for (const Schedule schedule : {Schedule::decay, Schedule::linear}) {
@@ -156,7 +156,7 @@ TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
     }
 }
 
-TEST(Seconds, SetTheLinearStepAnewTwoHundredTimesAndTheRecordingHasThemAll) {
+TEST(Seconds, RecordEveryUpdateOfTheLinearStep) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.step = 2, options.epochs = kUnlimitedEpochs;
   options.seconds = 1e6;
@@ -183,7 +183,7 @@ TEST(Seconds, SetTheLinearStepAnewTwoHundredTimesAndTheRecordingHasThemAll) {
 }
 
 // Where the steps run out before the time, the step falls with them.
-TEST(Seconds, BesideEpochsFallWithWhatIsFurtherOn) {
+TEST(Seconds, WithEpochsTheFurtherOneSetsTheStep) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = 4, options.seconds = 1e6;
   FakeClock clock;
@@ -197,7 +197,7 @@ TEST(Seconds, BesideEpochsFallWithWhatIsFurtherOn) {
   EXPECT_EQ(StepPlan(options, 100, &watch).next(0, 0).step, options.step / 2);
 }
 
-TEST(Seconds, EndAlsoByEpochsAndSteps) {
+TEST(Seconds, RunAlsoEndsByEpochsOrSteps) {
   const Dataset data = random_data({});
   TrainOptions options = options_of("implicit", 1);
   options.epochs = 3, options.seconds = 1000, options.eval_every = 1;
@@ -210,7 +210,7 @@ TEST(Seconds, EndAlsoByEpochsAndSteps) {
   EXPECT_EQ(r.outcome.last->steps, data.size() + 7);
 }
 
-TEST(Seconds, ThatAreOverBeforeTheFirstStepLeaveTheStart) {
+TEST(Seconds, SpentBeforeTheFirstStepLeaveTheStart) {
   const Dataset data = random_data({});
   TrainOptions options = options_of("raman", 1);
   options.seconds = 1e-9;
@@ -220,7 +220,7 @@ TEST(Seconds, ThatAreOverBeforeTheFirstStepLeaveTheStart) {
   EXPECT_NEAR(r.outcome.last->train->log_loss, std::log(12.0), 1e-9);
 }
 
-TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
+TEST(Steps, OfManyRowsMatchTheSlowTrainer) {
   const Dataset data = random_data({.rows = 64});
   for (const std::uint64_t rows : {1U, 5U}) {
     TrainOptions options = options_of("implicit", 2);
@@ -237,7 +237,7 @@ TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
   }
 }
 
-TEST(TrainOptions, WithABudgetHaveNoLimitOfEpochsUnlessItIsGiven) {
+TEST(TrainOptions, BudgetLiftsTheDefaultEpochLimit) {
   const auto completed = [](TrainOptions options, bool given) {
     options.method = "implicit";
     options.complete([given](const char*) { return given; });

@@ -28,7 +28,7 @@ std::vector<unsigned> sets(std::size_t of, std::size_t count) {
 
 // By the definition: the weight of the rows of a step, in the mean over steps that have the class. Without
 // row weights that is the probability to be in a step.
-TEST(RidgeWeights, MakeTheRidgeOfAClassItsShareOfTheWeightOfTheRowsInTheMean) {
+TEST(RidgeWeights, AreInverseInclusionProbabilities) {
   constexpr std::size_t kClasses = 5;
   for (const bool weights : {false, true}) {
     Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kClasses);  // class 4 is never a label
@@ -63,7 +63,7 @@ TEST(RidgeWeights, MakeTheRidgeOfAClassItsShareOfTheWeightOfTheRowsInTheMean) {
 
 // A draw of blocks for one row also brings the block of the label. What a draw tells of itself is enumerated
 // in its own room; here are all rows, and all pairs of them.
-TEST(RidgeWeights, CountTheBlockThatALabelBrings) {
+TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
   constexpr std::size_t kClasses = 40;
   Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kClasses);
   data.weight = {1, 2, 0.5, 4, 1, 1, 3, 0.25, 1};
@@ -91,7 +91,7 @@ TEST(RidgeWeights, CountTheBlockThatALabelBrings) {
     }
 }
 
-TEST(ProblemInfo, BoundsAreInfiniteWithoutRidgeAndFiniteWithIt) {
+TEST(ProblemInfo, BoundsAreFiniteOnlyWithRidge) {
   const Dataset data = random_data({.rows = 50, .classes = 6, .weights = true});
   TrainOptions options = options_of("umax", 1);
   EXPECT_EQ(problem_of(data, options).weight_bound(), HUGE_VAL);

@@ -24,7 +24,7 @@ void weigh_rows(Dataset& data) {
   for (std::size_t i = 0; i < data.size(); ++i) data.weight.push_back(i % 3 == 0 ? 3 : i % 3 == 1 ? 1 : 0.5);
 }
 
-TEST(LemmaOne, TheOptimalWeightsLieWithinTheirBall) {
+TEST(LemmaOne, OptimalWeightsLieInTheBall) {
   double closest = 0;
   for (const double noise : {0.0, 0.4})
     for (const bool weights : {false, true})
@@ -43,7 +43,7 @@ TEST(LemmaOne, TheOptimalWeightsLieWithinTheirBall) {
   EXPECT_GT(closest, 0.3);  // not vacuous
 }
 
-TEST(LemmaTwo, TheOptimalUIsAtMostItsBound) {
+TEST(LemmaTwo, OptimalUIsAtMostItsBound) {
   double closest = 0, for_learnt = 0;
   for (const bool weights : {false, true})
     for (const double mu : {1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6}) {
@@ -82,7 +82,7 @@ TrainOptions falling_steps(const MethodInfo& info, Shape shape, double ridge) {
 // every double sum. With alpha > 0 a common shift of all classes moves every v and costs only ridge, so that
 // it dies out with a time of about N/(mu K) of steps: for a small ridge the steps have to fall slowly, and
 // delta may not be small against them.
-TEST(PropositionFive, UmaxComesToTheOptimumWithItsProjectionsOn) {
+TEST(PropositionFive, UmaxReachesTheOptimumWithProjections) {
   static_assert(UmaxRule::kInfo.projects);
   const Dataset data = centres_data(250, 5);
   for (const double mu : {1.0, 30.0}) {
@@ -106,7 +106,7 @@ TEST(PropositionFive, UmaxComesToTheOptimumWithItsProjectionsOn) {
 }
 
 // First steps so long that W leaves the ball again and again do not keep it from the optimum.
-TEST(PropositionFive, UmaxComesToTheOptimumAfterWReachedItsBall) {
+TEST(PropositionFive, UmaxReachesTheOptimumAfterWHitsTheBall) {
   const Dataset data = centres_data(100, 5);
   const RidgeOracle oracle(data, 100);
   const double best = oracle.value(oracle.optimum());
@@ -120,7 +120,7 @@ TEST(PropositionFive, UmaxComesToTheOptimumAfterWReachedItsBall) {
 
 // The percent that is promised is five times what is tested: so close that a ridge of half or twice the size,
 // or of none, would be seen.
-TEST(EveryMethod, ThatIsUnbiasedComesWithinAFifthOfAPercentOfTheOptimumWithRidge) {
+TEST(EveryMethod, UnbiasedOnesReachTheRidgeOptimum) {
   const Dataset data = centres_data(250, 5);
   const RidgeOracle oracle(data, 1);
   const double best = oracle.value(oracle.optimum());

@@ -39,7 +39,7 @@ Dataset with_copies() {
   return data;
 }
 
-TEST(EveryMethod, ThatIsUnbiasedTakesARowOfWeightTwoAsTheRowTwice) {
+TEST(EveryMethod, UnbiasedOnesTreatWeightTwoAsTwoRows) {
   const Dataset weighted = with_weights(), copied = with_copies(), plain = centres_data(150, 5);
   ASSERT_EQ(copied.size(), 180U);
   for (const double mu : {0.0, 1.0}) {

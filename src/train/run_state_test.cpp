@@ -65,7 +65,7 @@ void run_until(const DataView& data, TrainOptions options, std::uint64_t steps, 
   state = std::move(fit.state());
 }
 
-TEST(RunState, PassedOnAtAnyStepEndsWithTheSameBits) {
+TEST(RunState, ResumedAtAnyStepGivesTheSameBits) {
   const Dataset made = random_data({.rows = 60, .classes = 40, .features = 15, .weights = true});
   const DataView data(made);
   std::mt19937_64 random(1);
@@ -89,7 +89,7 @@ TEST(RunState, PassedOnAtAnyStepEndsWithTheSameBits) {
 }
 
 // Evaluations, patience and the best weights too.
-TEST(RunState, PassedOnBetweenEvaluationsEndsWithTheSameModelAndFigures) {
+TEST(RunState, ResumedBetweenEvaluationsEndsTheSame) {
   const Dataset made = random_data({.rows = 400, .classes = 12, .features = 10});
   const RowSplit split = set_aside(made, 0.3, 1);
   const TrainSets sets{split.rest, {}, split.valid};
@@ -123,7 +123,7 @@ TEST(RunState, PassedOnBetweenEvaluationsEndsWithTheSameModelAndFigures) {
   }
 }
 
-TEST(RunState, RefusesBytesThatAreMissingOrMakeNoSense) {
+TEST(RunState, RefusesTruncatedOrInvalidBytes) {
   const Dataset made = random_data({.rows = 20});
   TrainOptions options = options_of("composition", 2);
   options.epochs = 1;

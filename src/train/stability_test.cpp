@@ -52,7 +52,7 @@ struct MethodCase {
 };
 constexpr MethodCase kCases[] = {{"implicit", 1}, {"umax", 1}, {"umax", 5}};
 
-TEST(StepLoop, StaysFiniteOrDivergesWithWFiniteForAnyValuesAndSteps) {
+TEST(StepLoop, WStaysFiniteForAnyValuesAndSteps) {
   for (const MethodCase& c : kCases)
     for (const double scale : {1e-38, 1e-30, 1e-7, 1.0, 1e7, 1e19, 1e30, 1e38})
       for (const double step : {1e-12, 1e-3, 1.0, 1e3, 1e12, 1e15})
@@ -69,7 +69,7 @@ TEST(StepLoop, StaysFiniteOrDivergesWithWFiniteForAnyValuesAndSteps) {
 }
 
 // The same for every method, in every shape of a step, with ridge and without.
-TEST(EveryMethod, StaysFiniteOrDivergesWithWFinite) {
+TEST(EveryMethod, WStaysFiniteEvenIfItDiverges) {
   struct Shape {
     std::uint64_t n, m;
   };
@@ -118,7 +118,7 @@ TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
 }
 
 // Rows on both sides of the range of the float32 kernels, side by side in one group.
-TEST(StepLoop, StaysFiniteWhereTinyAndHugeRowsMeet) {
+TEST(StepLoop, StaysFiniteForTinyAndHugeRowsTogether) {
   for (const MethodCase& c : kCases)
     for (const double step : {1e-12, 1.0, 1e12}) {
       Dataset data = random_data({.rows = 400, .classes = 50});
@@ -147,7 +147,7 @@ TEST(StepLoop, ImplicitNeverDivergesOnRowsOfUnitSize) {
 }
 
 // A threshold that never lets u jump makes U-max plain SGD, which does diverge.
-TEST(StepLoop, SaysSoWhenItDivergesAndKeepsWAsItWasBeforeTheStep) {
+TEST(StepLoop, ReportsDivergenceAndUndoesTheStep) {
   Dataset data = random_data({.rows = 300, .classes = 20, .scale = 30});
   TrainOptions options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.rule.delta = 1e6;
@@ -178,7 +178,7 @@ TEST(StepSize, FallsByTheDecayAndStaysAboveZero) {
   EXPECT_EQ(options.step_at(1000000), 10);
 }
 
-TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
+TEST(StepLoop, VanishingStepsChangeNothing) {
   const Dataset data = random_data({});
   for (const MethodCase& c : kCases) {
     TrainOptions options = options_of(c.method, c.classes_per_step);
@@ -194,7 +194,7 @@ TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
 
 // What can diverge by nature is stopped by the trainer, with all as it was before the step that would have
 // left float32: the same bits as a run of the steps before it.
-TEST(EveryMethod, ThatDivergesLeavesTheStateOfTheStepBefore) {
+TEST(EveryMethod, DivergedStepLeavesTheStateUnchanged) {
   std::size_t seen = 0;
   for (const MethodInfo* info : methods())
     for (const std::uint64_t n : {1U, 7U})
