@@ -1,5 +1,4 @@
-// SCENT, SOX, mini-batch log-sum-exp and the softplus bound: each step by its formula, written out in plain
-// double.
+// SCENT, SOX, BSGD and the softplus bound: each step against its formula in plain double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +14,7 @@
 namespace truemax {
 namespace {
 
-// Two rows that share their classes; the label of the second is drawn for the first.
+// Two rows with shared classes; the label of the second is drawn for the first.
 std::vector<StepInput> steps(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
@@ -83,7 +82,7 @@ TEST(SoxRule, RunningMeanThenDescentAtTheNewU) {
     }
 }
 
-// The bounds that keep a step finite, where scores are so large that their sums round.
+// The bounds keep a step finite; scores here are so large that their sums are rounded.
 TEST(ScentAndSox, CoefficientsStayWithinTheirBounds) {
   for (const double gap : {0.0, 30.0, 800.0, 1e6, 1e15, 1e300})
     for (const double weight : {0.01, 1.0, 1e6})
@@ -113,7 +112,7 @@ TEST(Bsgd, IsImportanceSamplingWithLogQ) {
   }
 }
 
-// At b = 1 what it descends is above the log-sum, wherever u is; and it is the double sum less 1 as b falls.
+// At b = 1 the objective is above the log-sum for every u; as b goes to 0 it is the double sum minus 1.
 TEST(SoftplusRule, ObjectiveIsAboveTheLogSum) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> sym(-1, 1);
