@@ -1,4 +1,4 @@
-// Exact evaluation against the same figures computed the slow way in long double.
+// Exact evaluation against a slow version in long double.
 #include "evaluate/evaluate.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using Wide = long double;
 using Engine = std::mt19937_64;
 
-// Classes named by numbers, so that the order of the names can be told by value; counts repeat.
+// Classes named by numbers, so that names sort by value; some counts are equal.
 std::shared_ptr<const ClassList> numbered_classes(Engine& random, std::size_t classes) {
   std::vector<std::string> names;
   std::vector<double> counts;
@@ -37,8 +37,8 @@ std::shared_ptr<const ClassList> numbered_classes(Engine& random, std::size_t cl
 
 struct Shape {
   std::size_t rows = 100, classes = 20, features = 10;
-  bool all_labels = false;  // one weighted example a label
-  bool unseen = false;      // some labels are no class
+  bool all_labels = false;  // one weighted example per label
+  bool unseen = false;      // some labels are not a class
   bool weighted = false;    // rows and classes have weights
 };
 
@@ -106,7 +106,7 @@ Weights random_weights(Engine& random, const Shape& shape, bool intercept, doubl
   return w;
 }
 
-// The figures by their definitions. z(row, k): the score.
+// The figures from their definitions. z(row, k): the score.
 template <class Score>
 Metrics slow_metrics(const Dataset& data, Score&& z) {
   const std::size_t classes = data.classes->size();
@@ -202,14 +202,14 @@ TEST(Evaluate, SameBitsForAnyNumberOfThreads) {
   for (const std::size_t threads : {2U, 3U, 4U, 5U, 16U}) expect_same_bits(*evaluate(w, data, threads), one);
 }
 
-// More rows than are held at once, with rows that have no example and rows that have several.
+// More rows than one slice holds; some have no example, some several.
 TEST(Evaluate, CountsEachRowAndExampleOnceOverManySlices) {
   Engine random(3);
   const Shape shape{.rows = 140000, .classes = 6, .features = 3, .all_labels = true, .unseen = true};
   const Dataset data = random_data(random, shape);
   const Weights w = random_weights(random, shape, true, 1);
   const Metrics fast = *evaluate(w, data, 2);
-  // The slow version looks through all examples for each row; a sum over short pieces is as slow and obvious.
+  // The slow version scans all examples for each row, too slow here: sum over the examples directly.
   Wide loss = 0, weight = 0, wrong = 0, hits = 0;
   for (std::size_t e = 0; e < data.size(); ++e) {
     const RowView x = x_of(data, e);
@@ -222,18 +222,18 @@ TEST(Evaluate, CountsEachRowAndExampleOnceOverManySlices) {
     loss += of_one * std::log(sum);
     const auto best = static_cast<ClassId>(std::max_element(z.begin(), z.end()) - z.begin());
     wrong += best == data.label[e] ? 0 : of_one;
-    hits += best == data.label[e] ? 1 : 0;  // every seen label of a row is one example
+    hits += best == data.label[e] ? 1 : 0;  // every seen label of a row is an example
   }
   EXPECT_EQ(fast.examples, data.size());
   EXPECT_NEAR(fast.log_loss, static_cast<double>(loss / weight), 1e-10);
-  // An empty row has only intercepts, which are all different: no ties here.
+  // A row without features has the intercepts as scores; they all differ, so there are no ties.
   EXPECT_NEAR(fast.error, static_cast<double>(wrong / weight), 1e-10);
   EXPECT_NEAR(fast.precision[0], static_cast<double>(hits / 140000), 1e-10);
   expect_same_bits(*evaluate(w, data, 1), fast);
 }
 
 TEST(Evaluate, TiesGoToTheFirstClassByName) {
-  // By falling count the classes are 30, 9, 100, 2; by name 2, 9, 30, 100.
+  // In descending order of count the classes are 30, 9, 100, 2; by name 2, 9, 30, 100.
   Dataset data;
   data.classes = std::make_shared<ClassList>(std::vector<std::string>{"2", "9", "30", "100"},
                                              std::vector<double>{1, 3, 4, 2});
@@ -245,9 +245,9 @@ TEST(Evaluate, TiesGoToTheFirstClassByName) {
     data.label_begin.push_back(data.label_set.size());
   }
   const Metrics m = *evaluate(Weights(4, 1, false), data, 1);
-  EXPECT_EQ(m.error, 0.75);  // right for class 2 alone
+  EXPECT_EQ(m.error, 0.75);  // right only for class 2
   EXPECT_EQ(m.precision[0], 0.25);
-  EXPECT_DOUBLE_EQ(m.precision[1], 0.25);  // 2, 9 and 30 are the first three
+  EXPECT_DOUBLE_EQ(m.precision[1], 0.25);  // the top three are 2, 9 and 30
   EXPECT_DOUBLE_EQ(m.log_loss, std::log(4.0));
   data.label_set = {data.classes->find("100"), data.classes->find("100"), data.classes->find("100"),
                     data.classes->find("2")};
@@ -300,7 +300,7 @@ TEST(Evaluate, NoExamplesGiveZeroNotNaN) {
   EXPECT_EQ(none.examples, 0U);
   EXPECT_EQ(none.log_loss, 0);
   EXPECT_EQ(none.precision[0], 0);
-  data.rows.begin.push_back(0);  // one row, whose only label is no class
+  data.rows.begin.push_back(0);  // one row, whose only label is unseen
   data.label_set = {kUnseenClass};
   data.label_begin.push_back(1);
   data.statistics.unseen = 1;
@@ -403,7 +403,7 @@ TEST(ClassFrequencies, AreTheBestConstantModel) {
     share[data.label[e]] += weight_of(data, e);
     total += weight_of(data, e);
   }
-  // Counts as training makes them; the order of the classes may change, so labels and weights follow.
+  // Counts as in training. That may reorder the classes, so labels and weights are remapped.
   for (ClassId k = 0; k < 6; ++k) names.push_back(data.classes->name(k));
   const auto classes = std::make_shared<ClassList>(names, row_sum);
   std::vector<double> class_weight(6);

@@ -1,4 +1,4 @@
-// Estimates of the log-loss: no bias by enumeration, intervals that cover, the same bits for any threads.
+// Estimates of the log-loss: unbiased by enumeration, intervals that cover, same bits for any threads.
 #include "evaluate/sampled.hpp"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ struct Made {
   Weights weights;
 };
 
-// Rows of a few features, labels by falling frequency, scores of a few units: some rows have their mass in
-// the tail. With `several`, rows have up to three weighted examples, and some none.
+// Rows of a few features, skewed labels and scores of a few units, so that some rows have their mass in the
+// tail. With `several`, rows have up to three weighted examples, and some have none.
 Made make(std::uint64_t seed, std::size_t rows, std::size_t classes, bool several = false) {
   constexpr std::size_t kFeatures = 12;
   std::mt19937_64 random(seed);
@@ -118,8 +118,8 @@ TEST(LevelSum, LevelsComeWithTheirProbabilities) {
     EXPECT_NEAR(share[level], sum.probability(level), 2.0 / kCells);
 }
 
-// Over many seeds the mean is the exact log-loss, and about 95 of 100 intervals hold it: within four standard
-// deviations of what the law says, which a right program misses once in 16,000 tries (the seeds are fixed).
+// Over many seeds the mean is the exact log-loss and about 95% of the intervals contain it, both within four
+// standard deviations: correct code fails once in 16,000 choices of seeds (they are fixed).
 void expect_honest(const Made& made, const EvaluateOptions& options, bool mean_only = false) {
   constexpr int kSeeds = 400;
   const double exact = evaluate(made.weights, made.data, 1)->log_loss;

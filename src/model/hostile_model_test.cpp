@@ -1,5 +1,5 @@
-// Files that are no model, or lie about what they hold: always a UserError that names the file, never a
-// crash, never another exception.
+// Files that are not a model, or have a false header: always a UserError that names the file, never a crash
+// or another exception.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -47,20 +47,20 @@ class HostileModel : public testing::Test {
     parts_.header = Json::parse(good_.substr(8, length));
     parts_.meta = Json::parse(parts_.header["__metadata__"]["truemax"].get<std::string>());
     parts_.data = good_.substr(8 + length);
-    // As in files from before there were checksums: each case is refused for what it is.
+    // Without checksums, so that each case is refused for its own reason.
     parts_.header["__metadata__"].erase("truemax_checksum");
     parts_.meta.erase("checksums");
     ASSERT_EQ(parts_.data.size(), 36U);
-    ASSERT_NO_THROW(load(parts_.bytes()));  // taken apart and put together it is still good
+    ASSERT_NO_THROW(load(parts_.bytes()));  // still valid after the round trip
   }
 
-  // A new file each time: some file systems wait for the disk when an old one is written over.
+  // A new file each time: some file systems sync when an old one is overwritten.
   std::string write(const std::string& bytes) const {
     std::filesystem::remove(folder_.path("m"));
     return folder_.write("m", bytes);
   }
   Model load(const std::string& bytes) const { return load_model(write(bytes), kUnlimited); }
-  // Refused by the loader, and by inspection too where it is the header that is wrong.
+  // Refused by the loader and, if the header is wrong, also by read_model_metadata.
   void expect_refused(const std::string& bytes, const std::string& what, const char* says = "",
                       bool in_header = true) {
     const std::string path = write(bytes);
@@ -138,8 +138,7 @@ TEST_F(HostileModel, ImpossibleHeaderLengthsAreRefused) {
   }
 }
 
-// The file is as long as it says, but holds nothing: a header is not to be read into memory whatever its
-// length.
+// A sparse file as long as its header claims: the length must be checked before the header is read.
 TEST_F(HostileModel, HeaderLargerThanMemoryIsRefused) {
   const std::uint64_t length = (std::uint64_t{1} << 40) - 8;
   std::string start(8, '\0');
@@ -171,7 +170,7 @@ TEST_F(HostileModel, DuplicateKeyIsRefused) {
   expect_refused(parts_.with_header(inside), "dtype twice", "twice");
 }
 
-// Two readers must not see two models there either.
+// Two readers must not see two models.
 TEST_F(HostileModel, DuplicateKeyInMetadataIsRefused) {
   Json whole = parts_.header;
   whole["__metadata__"]["truemax"] = "{\"classes\":[\"x\",\"y\",\"z\"]," + parts_.meta.dump().substr(1);
@@ -233,9 +232,10 @@ TEST_F(HostileModel, WrongTypesAndShapesAreRefused) {
   for (const Json& shape : {Json::array({2}), Json::array({4}), Json({3, 1}), Json({1, 3}), Json::array()})
     expect_refused([&](Parts& p) { p.header["intercept"]["shape"] = shape; },
                    "intercept of shape " + shape.dump());
-  // Products that wrap round to just the bytes that are there.
+  // Products that overflow to exactly the bytes in the file.
   for (const Json& shape : {Json({3, (1ULL << 62) + 2}), Json({6, 1ULL << 62, 4, 1})})
-    expect_refused([&](Parts& p) { p.header["weight"]["shape"] = shape; }, shape.dump(), "beyond all memory");
+    expect_refused([&](Parts& p) { p.header["weight"]["shape"] = shape; }, shape.dump(),
+                   "too large for memory");
   for (const char* key : {"dtype", "shape", "data_offsets"})
     expect_refused([&](Parts& p) { p.header["weight"].erase(key); }, std::string("without ") + key);
   expect_refused(

@@ -1,4 +1,4 @@
-// The model file: what is saved comes back bit for bit, and lies in the file as docs/model-file.md says.
+// The model file: it round-trips bit for bit and has the layout of docs/model-file.md.
 #include "model/model.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ void expect_same(const Model& a, const Model& b) {
   EXPECT_EQ(a.preprocess.max_features, b.preprocess.max_features);
   EXPECT_EQ(a.preprocess.normalize, b.preprocess.normalize);
   EXPECT_EQ(a.method, b.method);
-  // As sets of names: the file need not keep their order.
+  // As unordered objects: the file need not keep the order of keys.
   EXPECT_EQ(nlohmann::json(a.options), nlohmann::json(b.options));
   EXPECT_EQ(nlohmann::json(a.data), nlohmann::json(b.data));
 }
@@ -83,7 +83,7 @@ TEST(ModelFile, HoldsManyClasses) {
   expect_same(model, load_model(folder.path("m"), kUnlimited));
 }
 
-// By hand, with no code of the project but the JSON parser.
+// Reads the file by hand, without code of the project.
 TEST(ModelFile, IsLengthHeaderAndRowsInNameOrder) {
   const TempFolder folder;
   const std::vector<std::string> by_name{"-3",
@@ -153,7 +153,7 @@ std::size_t files_in(const TempFolder& folder) {
                                                 std::filesystem::directory_iterator()));
 }
 
-// Every write past 64 KiB fails while this lives, as on a full disk.
+// While this exists, every write past 64 KiB fails, as on a full disk.
 class FullDisk {
  public:
   FullDisk() : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -193,7 +193,7 @@ TEST(ModelFile, FailedSaveLeavesOnlyTheOldFile) {
   EXPECT_EQ(files_in(folder), 1U);
   EXPECT_NE(error_of([&] { save_model(large, folder.path("no/such/m")); }), "");
   EXPECT_EQ(files_in(folder), 1U);
-  save_model(large, path);  // and with room it works
+  save_model(large, path);  // with room it works
   EXPECT_EQ(files_in(folder), 1U);
   expect_same(large, load_model(path, kUnlimited));
 }

@@ -1,4 +1,4 @@
-// Probabilities over all classes, against the slow softmax in long double.
+// Probabilities over all classes, against a slow softmax in long double.
 #include "model/predict.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(Predictor, GivesSoftmaxProbabilitiesInDescendingOrder) {
       }
 }
 
-// log-sum-exp as one double cannot hold log(2) beside a score of 1e17.
+// A log-sum-exp in one double would lose log(2) next to a score of 1e17.
 TEST(Predictor, SumsToOneForEqualHugeScores) {
   Model model = random_model(4, {1, false, false, {"a", "b", "c"}});
   for (const double size : {1e10, 1e14, 1e17, 1e30}) {
