@@ -45,10 +45,10 @@ TEST(Contenders, ErrorNamesTheBadEntry) {
   const auto refused = [](const std::string& list) {
     return error_of([&] { parse_contenders(list, TrainOptions()); });
   };
-  EXPECT_NE(refused("implicit,softmaxx").find("'softmaxx' is no method"), std::string::npos)
+  EXPECT_NE(refused("implicit,softmaxx").find("'softmaxx' is not a method"), std::string::npos)
       << refused("implicit,softmaxx");
-  EXPECT_NE(refused("umax:clases=5").find("'clases' is no option"), std::string::npos);
-  EXPECT_NE(refused("umax:classes-per-step").find("no option=value"), std::string::npos);
+  EXPECT_NE(refused("umax:clases=5").find("'clases' is not an option"), std::string::npos);
+  EXPECT_NE(refused("umax:classes-per-step").find("is not option=value"), std::string::npos);
   EXPECT_NE(refused("umax:classes-per-step=-1").find("--classes-per-step"), std::string::npos);
   EXPECT_NE(refused("umax:epochs=3").find("'epochs' is not for --methods"), std::string::npos);
   EXPECT_NE(refused("implicit,,umax").find("an entry is empty"), std::string::npos);

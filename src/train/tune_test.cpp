@@ -56,7 +56,7 @@ TEST(Tries, ParseOptionsWithValues) {
   };
   EXPECT_NE(refused({}).find("nothing to try"), std::string::npos);
   EXPECT_NE(refused({"step"}).find("no '='"), std::string::npos);
-  EXPECT_NE(refused({"stepp=1"}).find("'stepp' is no option"), std::string::npos);
+  EXPECT_NE(refused({"stepp=1"}).find("'stepp' is not an option"), std::string::npos);
   EXPECT_NE(refused({"epochs=1,2"}).find("'epochs' is the same for all"), std::string::npos);
   EXPECT_NE(refused({"step=1,-1"}).find("--step '-1'"), std::string::npos);
   EXPECT_NE(refused({"step=1,,2"}).find("--step ''"), std::string::npos);
