@@ -123,7 +123,7 @@ class Replays(ProgramTest):
         self.run_it("--epochs", 2)
         for option in (("--step", 3), ("--seed", 2), ("--seconds", 1), ("--intercept",), ("--valid", "test.txt")):
             with self.subTest(option=option):
-                self.refused(self.train, "--replay", "m.jsonl", *option, words=f"{option[0]}: with --replay the log")
+                self.refused(self.train, "--replay", "m.jsonl", *option, words=f"{option[0]}: with --replay it comes from the log")
 
     def test_other_data_are_refused(self):
         self.run_it("--epochs", 2)

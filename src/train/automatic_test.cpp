@@ -1,5 +1,5 @@
-// --method auto: what it chooses, that it is told and can be repeated, and that it is near what a search by
-// hand finds.
+// --method auto: what it chooses, that trials are reported and repeatable, and that the choice is close to
+// what a manual search finds.
 #include "train/automatic.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 const std::atomic<bool> kGo{false};
 
-// What `truemax train` with only these options begins with.
+// The initial options of `truemax train` with only these options given.
 TrainOptions asked(const std::vector<std::string>& given = {}, Target target = Target::valid) {
   TrainOptions options;
   options.target = target;
@@ -85,7 +85,7 @@ TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
     has[0] |= t.about == "ridge", has[1] |= t.about == "step", has[2] |= t.about == "epochs";
   }
   EXPECT_TRUE(has[0] && has[1] && has[2]);
-  // What it took is the best of what it tried, but for what others won by less than the noise of the judges.
+  // The choice is the best of all trials, up to the noise of the validation rows.
   double best = 1e300, taken = 1e300;
   for (const SearchTrial& t : one.trials) {
     best = std::min(best, t.log_loss);
@@ -171,8 +171,8 @@ TEST(Automatic, WorksWithFewRows) {
   }
 }
 
-// Under --seconds the number of trials, their lengths and the choice come from counted work: a machine that
-// takes twice the time for them chooses the same.
+// With --seconds the number of trials, their lengths and the choice follow from counted work, so that a
+// slower machine makes the same choice.
 TEST(Automatic, SameChoiceOnASlowMachine) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
   TrainOptions options = asked({"seconds"});
@@ -200,7 +200,7 @@ TEST(Automatic, SameChoiceOnASlowMachine) {
   EXPECT_EQ(first.epochs, second.epochs);
 }
 
-// One that is slower than any count allows for must still leave time for the fit.
+// On a machine much slower than the counts assume, there must still be time for the fit.
 TEST(Automatic, EndsTheSearchEarlyIfFarTooSlow) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
   TrainOptions options = asked({"seconds"});
@@ -216,8 +216,8 @@ TEST(Automatic, EndsTheSearchEarlyIfFarTooSlow) {
   EXPECT_GT(options.step, 0);
 }
 
-// A label that no row of the trial has says nothing of its options: with many such labels, more ridge would
-// always look better.
+// Labels that no training row of a trial has are ignored: with many of them, more ridge would always look
+// better.
 TEST(Automatic, ValidationIgnoresUnseenLabels) {
   Dataset data = random_data({.rows = 600, .classes = 12, .features = 40});
   std::vector<std::string> names;

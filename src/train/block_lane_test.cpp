@@ -1,4 +1,4 @@
-// Steps on several threads: the order that turns keep, and whole runs with the bits of one thread.
+// Steps on several threads: turns keep the order, and whole runs have the bits of one thread.
 #include "train/block_lane.hpp"
 
 #include "data/test_access.hpp"
@@ -26,7 +26,7 @@
 namespace truemax {
 namespace {
 
-// Every block and every row sees its steps in their order, whatever the threads do.
+// Every block and row sees its steps in order, however the threads run.
 TEST(Turns, KeepTheOrderOfConflictingSteps) {
   std::mt19937_64 random(1);
   for (const std::size_t members : {2U, 3U, 5U}) {
@@ -48,7 +48,7 @@ TEST(Turns, KeepTheOrderOfConflictingSteps) {
         }
         for (Turns& of_member : turns) of_member.add(rows[t], blocks[t]);
       }
-      // Not atomic: only the turns keep two threads from writing one of them at once.
+      // Not atomic: only the turns prevent two threads from writing to one of them at once.
       std::vector<std::vector<std::size_t>> of_block(kBlocks), of_row(kRows);
       team.run([&](std::size_t member) {
         for (std::size_t t = member; t < kSteps; t += members) {
@@ -112,8 +112,8 @@ TEST(BlockLane, UsesThreadsOnlyIfStepsRarelyConflict) {
   EXPECT_EQ(useful(few, "blocks"), 1U);
 }
 
-// A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn. The
-// growth of each adds to the bound on the weights, and sums of doubles depend on their order.
+// Steps with a huge feature are declined in float32 and taken by the general lane, one at a time and in
+// order. Each adds to the bound on the weights, whose rounding depends on the order.
 TEST(BlockLane, DeclinedStepsKeepTheBitsAndTheBound) {
   Dataset data = data_of(1500, 700);
   for (std::size_t i = 0; i < data.rows.value.size(); i += 9)
@@ -135,7 +135,7 @@ TEST(BlockLane, DeclinedStepsKeepTheBitsAndTheBound) {
   }
 }
 
-// Takes no blocks, and is slow in every second step, which is another thread's.
+// Declines every block step, and is slow in every other step, which belongs to another thread.
 class Declines final : public AnyRule {
  public:
   const MethodInfo& info() const noexcept override { return ProxRule::kInfo; }
@@ -151,12 +151,12 @@ class Declines final : public AnyRule {
   bool step_blocks(BlockStepView&) const noexcept override { return false; }
   double smoothing(const StepView&) const noexcept override { return 1; }
 
-  int taken = 0;  // declined steps are taken one at a time
+  int taken = 0;  // not atomic: declined steps are taken one at a time
 };
 
-// Whether a declined step is taken depends on the bound before it, which has the growth of all earlier steps
-// and of no later one, also where the thread of an earlier step is slow: they are taken in their order, and
-// so the sum of their growths has the same bits.
+// Whether a declined step is taken depends on the bound before it, which includes the growth of exactly the
+// earlier steps, even if one of their threads is slow. They are taken in order, so that the bound has the
+// same bits.
 TEST(BlockLane, DeclinedStepsRunInOrder) {
   const Dataset made = data_of(400, 700);
   const DataView data(made);
@@ -190,9 +190,9 @@ TEST(BlockLane, DeclinedStepsRunInOrder) {
   }
 }
 
-// A row of so large a weight that its step would leave float32, among others: the run stops, and what it
-// leaves behind does not depend on how far other threads were. One such row in each block, so that no block
-// has most of the label mass: else one thread would be used.
+// Some rows have so large a weight that their step would overflow float32: the run stops, and its final state
+// does not depend on the progress of other threads. One such row in each block, so that no block has most of
+// the label mass; otherwise only one thread would be used.
 TEST(BlockLane, DivergenceLeavesTheSameBits) {
   Dataset data = data_of(1500, 700);
   data.weight.assign(data.size(), 1.0);
@@ -232,7 +232,7 @@ TEST(BlockLane, DivergenceLeavesTheSameBits) {
   }
 }
 
-// What trials of auto train on.
+// Trials of auto train on parts.
 TEST(BlockLane, PartOfDataTrainsLikeACopy) {
   const Dataset whole = data_of(600, 700);
   const DataView part = sample_part(whole, 200, 1), copy = copy_of(part, false);
@@ -246,7 +246,7 @@ TEST(BlockLane, PartOfDataTrainsLikeACopy) {
 #if defined(__SANITIZE_THREAD__)
 TEST(LockFree, DISABLED_RacesByNature) {}
 #else
-// Over seeds the log-loss is that of runs in order, within their own spread.
+// Averaged over seeds, the log-loss is that of ordered runs within their spread.
 TEST(LockFree, ReachesTheLossOfOrderedRuns) {
   const Dataset data = data_of(4000, 600);
   double ordered = 0, free = 0, least = 1e300, most = 0;

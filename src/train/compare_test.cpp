@@ -103,11 +103,11 @@ TEST(RunFor, SecondsAreKept) {
   const BudgetedRun run = run_once(0.1);
   ASSERT_TRUE(run.finished());
   EXPECT_GE(run.seconds, 0.1);
-  EXPECT_LT(run.seconds, 0.1 + 3 * kTick);  // the look that ends it, and the one that stops the watch
+  EXPECT_LT(run.seconds, 0.1 + 3 * kTick);  // one read ends the run, one stops the watch
   ASSERT_EQ(run.curve.size(), 8U);
   for (std::size_t i = 0; i < run.curve.size(); ++i) {
     EXPECT_TRUE(std::isfinite(run.curve[i].train_loss));
-    // An epoch has two batches and a look at the alarm: so late may a moment before the end be.
+    // An epoch reads the clock for two batches and the limit, so an earlier evaluation may be this late.
     const double wanted = 0.1 / static_cast<double>(1U << (7 - i));
     EXPECT_GE(run.curve[i].seconds, wanted);
     EXPECT_LT(run.curve[i].seconds, wanted + 6 * kTick) << i;
@@ -153,17 +153,17 @@ TEST(RunFor, ReportsDivergence) {
   }
 }
 
-// Training asks for a tick every 8,192 steps; the stop that it raises is seen there, by either clock.
+// Training calls tick every 8,192 steps; a stop raised there ends the run, with either clock.
 TEST(RunFor, StopsWhenAsked) {
   const Dataset data = random_data({.rows = 50000});
   TrainOptions options = truemax::options_of("implicit", 1);
-  options.decay = 1;  // no trial before the run, which would be stopped in its place
+  options.decay = 1;  // or a trial before the run would be stopped instead
   for (const bool fake : {true, false}) {
     FakeClock clock(1e-4);
     std::atomic<bool> stop{false};
     Budget budget;
     budget.seconds = fake ? 2 : 1e6, budget.tick = [&] { stop.store(true); };
-    if (fake) budget.time = clock.source();  // 20,000 batches, were it not stopped
+    if (fake) budget.time = clock.source();  // 20,000 batches if not stopped
     const BudgetedRun run = run_for(options, data, {}, budget, stop);
     EXPECT_TRUE(run.interrupted);
     EXPECT_GE(run.steps, 8192U);
@@ -228,8 +228,7 @@ TEST(Compare, RepeatsExactlyAtEqualEpochs) {
   EXPECT_EQ(losses(), losses());
 }
 
-// The clock moves when the watch of a run by epochs starts and stops: twice, for its memory and for its
-// steps.
+// A run by epochs reads the clock only when its watch starts and stops: twice, for its memory and its steps.
 TEST(Compare, DefaultTimeIsThatOfImplicit) {
   const Dataset data = random_data({.rows = 50});
   for (const double tick : {0.001, 0.2}) {

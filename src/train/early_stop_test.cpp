@@ -1,4 +1,4 @@
-// Validation and patience: where a run ends, and that the best model is what is left, bit for bit.
+// Validation and patience: when a run ends, and that it keeps the best model bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Watched train_watched(const TrainSets& sets, const TrainOptions& options, const 
   return r;
 }
 
-// Few rows and large steps: it soon knows the training rows by heart.
+// Few rows and large steps overfit quickly.
 struct Overfit : testing::Test {
   Dataset data = random_data({.rows = 150, .features = 40});
   Dataset valid = random_data({.rows = 100, .features = 40, .seed = 2});
@@ -71,7 +71,7 @@ TEST_F(Overfit, StopsAfterPatienceAndKeepsTheBestModel) {
     for (const auto& r : whole.seen.records) loss.push_back(r.valid->log_loss);
     ASSERT_EQ(loss.size(), 60U);
     for (const std::uint64_t patience : {1U, 4U, 1000U}) {
-      // By hand: the first epoch from which the lowest so far is `patience` epochs away.
+      // The expected end: the first epoch that is `patience` epochs after the lowest so far.
       std::size_t best = 0, end = 0;
       for (; end < loss.size(); ++end) {
         if (loss[end] < loss[best]) best = end;

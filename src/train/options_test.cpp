@@ -1,4 +1,4 @@
-// What the descriptions of training's options say: their tags, and the defaults that the help shows.
+// The descriptions of training options: their tags, and the defaults that the help shows.
 #include "train/options.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
 }
 
-// The help must not promise what complete() does not do.
+// The help must show what complete() does.
 TEST(TrainOptions, DefaultsMatchAuto) {
   TrainOptions fresh, plain;
   plain.complete([](const char*) { return false; });

@@ -38,7 +38,7 @@ TEST(VisitOrder, RowDependsOnlyOnSeedEpochAndStep) {
   }
 }
 
-// Chi-square over 50 cells, 100,000 steps: the bound is passed by chance once in a million.
+// Chi-square over 50 cells, 100,000 steps: false alarm once in a million.
 TEST(VisitOrder, RandomIsUniformAndDiffersByEpoch) {
   VisitOrder order(Visit::random, 7, 50);
   std::vector<std::vector<ExampleId>> epochs;
@@ -52,7 +52,7 @@ TEST(VisitOrder, RandomIsUniformAndDiffersByEpoch) {
     double chi = 0;
     for (const double c : count) chi += (c - 2000) * (c - 2000) / 2000;
     EXPECT_LT(chi, 110);
-    EXPECT_GT(chi, 15);  // a permutation repeated would be too even
+    EXPECT_GT(chi, 15);  // repeated permutations would be too even
     for (const auto& before : epochs) EXPECT_NE(rows, before);
     epochs.push_back(rows);
   }
@@ -79,7 +79,8 @@ TEST(VisitOrder, ShuffleIsANewPermutationEachEpoch) {
   }
 }
 
-// Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, passed once in a million.
+// Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, false alarm once in a
+// million.
 TEST(VisitOrder, ShuffleIsUniformOverPermutations) {
   VisitOrder order(Visit::shuffle, 11, 4);
   std::map<std::vector<ExampleId>, double> count;
@@ -98,7 +99,7 @@ TEST(VisitOrder, FileKeepsTheOrderOfTheRows) {
   }
 }
 
-// Steps with their rows and classes, and the memory they read and write.
+// Steps with their rows and classes.
 struct Steps {
   std::vector<ExampleId> rows;
   std::vector<ClassId> labels, drawn;
@@ -128,8 +129,8 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xD6E8FEB86659FD93ULL;
 }
 
-// What step t makes of the cells it touches: every result depends on all three, so that no two steps that
-// share a cell may change places.
+// What step t writes to its three cells. Every result depends on all three, so swapping two steps that share
+// a cell changes the result.
 Written toy_step(Cells& cells, const Steps& steps, std::size_t t) {
   const std::uint64_t r = cells.of_row[steps.rows[t]], y = cells.of_class[steps.labels[t]],
                       k = cells.of_class[steps.drawn[t]];
@@ -143,8 +144,7 @@ void put(Cells& cells, const Steps& steps, std::size_t t, const Written& w) {
   cells.of_class[steps.drawn[t]] = w.drawn;
 }
 
-// All steps by the groups of `groups`, each group side by side: all read, then all write. Returns the groups'
-// lengths.
+// Takes all steps in groups, each side by side: all read, then all write. Returns the lengths of the groups.
 std::vector<std::size_t> expect_sequential(CommutingGroups& groups, const Steps& steps,
                                            std::size_t group_size) {
   const std::size_t count = steps.rows.size();
@@ -187,7 +187,7 @@ TEST(CommutingGroups, MatchSequentialStepsExactly) {
           expect_sequential(groups, Steps(random, count, rows, classes), group_size);
 }
 
-// The marks of groups are numbered in 16 bits: go round more than once.
+// Groups are numbered in 16 bits: wrap around more than once.
 TEST(CommutingGroups, SurviveCounterWraparound) {
   std::mt19937_64 random(2);
   CommutingGroups groups;
@@ -195,8 +195,7 @@ TEST(CommutingGroups, SurviveCounterWraparound) {
   while (made < 140000) made += expect_sequential(groups, Steps(random, 128, 50, 4), 8).size();
 }
 
-// A mark that is left of a group long ago must not be taken for one of this group: a step that waits for ever
-// is lost.
+// A stale mark must not be taken for one of this group: the step would wait forever.
 TEST(CommutingGroups, TakeTheFirstStepDespiteStaleMarks) {
   const ExampleId row{3};
   const ClassId label = 5, drawn = 9;
@@ -206,7 +205,7 @@ TEST(CommutingGroups, TakeTheFirstStepDespiteStaleMarks) {
     groups.start(1);
     ASSERT_EQ(groups.next(&row, &label, &drawn, group), 1U);
     for (int i = 0; i < between; ++i)
-      groups.next(&row, &label, &drawn, group);  // nothing left: only numbers pass
+      groups.next(&row, &label, &drawn, group);  // nothing left: only the counter advances
     groups.start(1);
     ASSERT_EQ(groups.next(&row, &label, &drawn, group), 1U) << between;
     EXPECT_TRUE(groups.empty());

@@ -1,4 +1,4 @@
-// Step sizes and budgets: what a plan says before each batch, and that a run repeats without its clock.
+// Step sizes and budgets of a plan, and that a run can be repeated without its clock.
 #include "train/plan.hpp"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace truemax {
 namespace {
 
-// The step size of every step of a run, asked as the runner does: batches of at most `batch` steps that end
-// with their epoch.
+// The step size of every step of a run, asked as the step loop does: in batches of at most `batch` steps
+// within an epoch.
 std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_t epoch_steps,
                                std::uint64_t batch) {
   std::vector<double> sizes;
@@ -52,7 +52,7 @@ TEST(StepPlan, LinearDecayIsIndependentOfBatches) {
       for (std::size_t t = 0; t < one.size(); ++t) {
         const double even = 2 * (1 - static_cast<double>(t) / total);
         EXPECT_GE(one[t], std::max(even, 0.02) - 1e-12) << t;
-        EXPECT_LE(one[t], std::max(even + 2.0 / 200, 0.02) + 1e-12) << t;  // it is set anew 200 times
+        EXPECT_LE(one[t], std::max(even + 2.0 / 200, 0.02) + 1e-12) << t;  // it is updated 200 times
       }
     }
 }
@@ -74,20 +74,20 @@ TEST(StepPlan, ReplaysARecordingWithoutAClock) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.seconds = 1e-9;
   const Recording recording{.steps = 8, .segments = {{0, 0.5}, {3, 0.25}, {7, 0.125}}};
-  const Stopwatch watch;  // long over, were it looked at
+  const Stopwatch watch;  // would be over if it were read
   const StepPlan plan(options, 5, &watch, &recording);
   EXPECT_FALSE(plan.has_clock());
   EXPECT_EQ(step_sizes(plan, 9, 5, 128), (std::vector{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125}));
   EXPECT_EQ(plan.segments(), recording.segments);
 }
 
-// Where the time ran out while a method recomputed u, some rows have the new one; no step has seen it.
+// Without u: if time runs out while a method recomputes it, some rows have the new one, which no step used.
 std::vector<std::uint64_t> weight_bits(RunState state) {
   state.rows.clear();
   return bits_of(state);
 }
 
-// Steps of a batch are solved together, so that a repeated run must have the same batches.
+// Steps of a batch are solved together, so a replay must have the same batches.
 TEST(Seconds, WithEpochsBatchesEndAsInTheReplay) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = 8, options.seconds = 1e6;
@@ -98,7 +98,7 @@ TEST(Seconds, WithEpochsBatchesEndAsInTheReplay) {
       if (leg.steps == 0) break;
       lengths.push_back(std::min({leg.steps, std::uint64_t{16}, 777 - done % 777}));
       done += lengths.back();
-      if (clock != nullptr) clock->add(1700);  // at first ahead of the steps
+      if (clock != nullptr) clock->add(1700);  // at first further along than the steps
     }
     return lengths;
   };
@@ -119,7 +119,7 @@ struct Timed {
   TrainOutcome outcome;
 };
 
-// A millisecond passes each time the clock is read: once a batch.
+// A millisecond passes each time the clock is read, once per batch.
 Timed train_timed(const Dataset& data, const TrainOptions& options, const Recording* recording = nullptr) {
   Timed r;
   FakeClock clock(0.001);
@@ -182,7 +182,7 @@ TEST(Seconds, RecordEveryUpdateOfTheLinearStep) {
   EXPECT_EQ(step_sizes(StepPlan(options, 70, nullptr, &recording), 100, 70, 128), sizes);
 }
 
-// Where the steps run out before the time, the step falls with them.
+// If steps run out before the time, the step falls with them.
 TEST(Seconds, WithEpochsTheFurtherOneSetsTheStep) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = 4, options.seconds = 1e6;

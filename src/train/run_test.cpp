@@ -133,7 +133,7 @@ TEST_F(WholeRun, SavedModelIsCompleteAndEvaluatesTheSame) {
   EXPECT_EQ(saved.method, "implicit");
   EXPECT_EQ(saved.options["epochs"], 5);
   EXPECT_EQ(saved.data["rows"], 400);
-  // Read anew, the test data give the same figures.
+  // Read again, the test data give the same figures.
   PreparedRun again = prepare_run(o);
   const auto metrics = evaluate(saved.weights, *again.test, 1);
   EXPECT_EQ(metrics->log_loss, finished.outcome.last->test->log_loss);
@@ -168,7 +168,7 @@ TEST_F(WholeRun, PreparingWritesOnlyTemporaryClaims) {
   EXPECT_GE(run.memory.total(), run.memory.weights + run.bytes());
 }
 
-// They may be what fills the disk.
+// Leftovers may be what fills the disk.
 TEST_F(WholeRun, PreparingRemovesLeftoversOfAKilledSave) {
   const std::string stale = folder_.write("m.safetensors.tmp-0123abcd", "half a model");
   const PreparedRun run = prepare_run(options());
@@ -352,7 +352,7 @@ TEST(RunLog, WritesEachLineToDiskAtOnce) {
 TEST(RunLog, ReportsAFullDisk) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   RunLog log("/dev/full");
-  log.write({{"event", "start"}});  // kept for later: what was learnt is worth more than its log
+  log.write({{"event", "start"}});  // does not throw: the model is worth more than its log
   log.write({{"event", "end"}});
   EXPECT_NE(error_of([&] { log.require_whole(); }).find("make room"), std::string::npos);
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 
-// The largest difference between the two, relative to the largest weight and the largest u.
+// The largest difference, relative to the largest weight and the largest u.
 double distance(const RunState& fast, const SlowState& slow, double least = 0.01) {
   double most_w = 0, most_u = 0, off_w = 0, off_u = 0;
   const std::size_t features = fast.weights.features();
@@ -71,9 +71,8 @@ TEST(StepLoop, MatchesSequentialStepsInDouble) {
           }
 }
 
-// Every method of the table, every shape of a step it takes, with and without ridge and intercept (in and
-// outside the ridge) and row weights: lazy scales, tracked norms and lazy smoothing are what the eager ones
-// are.
+// Every method and step shape, with and without ridge, intercept (inside and outside the ridge) and row
+// weights: lazy scales, tracked norms and lazy smoothing match the eager ones.
 TEST(EveryMethod, MatchesTheSlowTrainerInEveryShape) {
   struct Shape {
     std::uint64_t n, m;
@@ -95,7 +94,7 @@ TEST(EveryMethod, MatchesTheSlowTrainerInEveryShape) {
         }
 }
 
-// The ball of Lemma 1 made so small that W reaches it.
+// A ridge so large that W reaches the ball of Lemma 1.
 TEST(StepLoop, ProjectsOntoTheBallWithTrackedNorms) {
   for (const std::uint64_t n : {1U, 7U})
     for (const bool intercept : {false, true}) {
@@ -110,8 +109,8 @@ TEST(StepLoop, ProjectsOntoTheBallWithTrackedNorms) {
     }
 }
 
-// A step so large that every visit divides the weights by a thousand: scales are folded into memory again and
-// again.
+// A step so large that every visit divides the weights by a thousand, so that scales are folded into memory
+// repeatedly.
 TEST(StepLoop, KeepsLazyScalesWithinFloat) {
   for (const char* method : {"implicit", "umax", "exact", "composition"}) {
     const Dataset data = random_data({.rows = 300, .classes = 12});
@@ -123,7 +122,7 @@ TEST(StepLoop, KeepsLazyScalesWithinFloat) {
   }
 }
 
-// Rows so long or so short that float32 sums would lose them, alone and among others in one group.
+// Rows so long or short that float32 sums would lose them, alone and mixed with others in one group.
 TEST(StepLoop, MatchesForVeryLongAndShortRows) {
   for (const double scale : {1e-25, 1e-9, 1e9, 1e25})
     for (const bool mixed : {false, true}) {
@@ -140,7 +139,7 @@ TEST(StepLoop, MatchesForVeryLongAndShortRows) {
     }
 }
 
-// The groups of the loop change nothing, not a bit: the same kernels, one step at a time.
+// Grouping steps does not change a bit: the reference uses the same kernels one step at a time.
 TEST(StepLoop, SameBitsAsOneStepAtATime) {
   for (const std::size_t classes : {2U, 7U, 60U, 5000U})
     for (const bool intercept : {false, true}) {
@@ -199,7 +198,7 @@ TEST(StepLoop, BitsDependOnTheSeed) {
     }
 }
 
-// Interrupted whenever it lets itself be, the run ends where it would have ended.
+// Interrupted at every opportunity, the run gives the same result.
 TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
   for (const MethodCase& c : kCases)
@@ -228,8 +227,7 @@ TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
     }
 }
 
-// Every boundary between two draws ahead: in file order, a run over the first n rows stops where one over all
-// of them passes.
+// Every boundary between batches: in file order, a run over the first n rows is a prefix of a run over all.
 TEST(StepLoop, ResumesFromAnyBoundaryWithTheSameBits) {
   const Dataset data = random_data({.rows = 1000, .classes = 40});
   for (const MethodCase& c : kCases) {

@@ -1,4 +1,4 @@
-// The trainer: when it evaluates, what observers are told, how it ends.
+// The trainer: when it evaluates, what observers see, how it ends.
 #include "train/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace truemax {
 namespace {
 
-// Keeps what it is told, and raises a flag at the evaluation of one epoch or after some steps.
+// Records calls, and can raise `stop` at an epoch or after some steps.
 struct Recorder final : TrainObserver {
   std::vector<EvaluationRecord> records;
   std::vector<std::uint64_t> steps;
@@ -177,7 +177,7 @@ TEST(Train, EndsAtOnceIfEpochsAreAlreadyDone) {
   options.epochs = 1;
   std::atomic<bool> stop{false};
   Recorder seen;
-  seen.stop = &stop, seen.stop_at_step = 1;  // or it would never end
+  seen.stop = &stop, seen.stop_at_step = 1;  // else a failure would never end
   TrainObserver* observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
@@ -192,7 +192,7 @@ TEST(Stopwatch, CountsOnlyWhileItRuns) {
   watch.resume();
   clock.add(2);
   EXPECT_EQ(watch.seconds_running(), 2);
-  EXPECT_EQ(watch.seconds(), 0);  // what has been paused
+  EXPECT_EQ(watch.seconds(), 0);  // only finished intervals
   watch.pause();
   EXPECT_EQ(watch.seconds(), 2);
   clock.add(4);

@@ -112,7 +112,7 @@ TEST(Tune, RoundsAreEighthQuarterHalfAndAll) {
   EXPECT_EQ(tune_rounds(1), std::vector<std::uint64_t>{1});
 }
 
-// The slow way: every trial on its own from the beginning, for as many epochs as each round has.
+// Against a slow version: each trial of each round trained from scratch.
 TEST(Tune, IsSuccessiveHalving) {
   const Parts data = parts();
   TuneOptions options = options_of_tries({"step=0.001,0.01,0.1,1,10,100", "ridge=0,1"}, 16);
