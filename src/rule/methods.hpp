@@ -60,7 +60,7 @@ struct MethodAlias {
   void (*set)(RuleOptions& options);
 };
 inline constexpr std::array<MethodAlias, 1> kMethodAliases{
-    {{"bsgd", "importance", "Mini-batch log-sum-exp (BSGD): importance with --log-q, whatever is typed.",
+    {{"bsgd", "importance", "Mini-batch log-sum-exp (BSGD): importance, always with --log-q.",
       [](RuleOptions& options) { options.log_q = true; }}}};
 
 // Null if the name is not an alias.
