@@ -123,7 +123,7 @@ class Replays(ProgramTest):
         self.run_it("--epochs", 2)
         for option in (("--step", 3), ("--seed", 2), ("--seconds", 1), ("--intercept",), ("--valid", "test.txt")):
             with self.subTest(option=option):
-                self.refused(self.train, "--replay", "m.jsonl", *option, words=f"{option[0]}: with --replay the log")
+                self.refused(self.train, "--replay", "m.jsonl", *option, words=f"{option[0]}: with --replay it comes from the log")
 
     def test_other_data_are_refused(self):
         self.run_it("--epochs", 2)
@@ -138,13 +138,13 @@ class Replays(ProgramTest):
 
         unknown = json.dumps({**log[0], "config": {**log[0]["config"], "nonsense": 1}})
         bad_value = json.dumps({**log[0], "config": {**log[0]["config"], "step": -1}})
-        cases = (("", "the run has no end here"), ("\n".join(lines[:-1]), "the run has no end here"),
-                 ("not json", "is no event of a run"), ("{}", "is no event"), ("\n".join(lines[1:]), "begins with"),
-                 ("\n".join(lines[:1] + lines), "begins with"), ("\n".join(lines + lines[-1:]), "behind the end"),
-                 (changed(steps=-1), "does not say its steps"), (changed(segments=3), "segments are no"),
-                 (changed(segments=[{"first_step": 1, "step": 1.0}]), "segments are no"),
-                 (changed(segments=[{"first_step": 0, "step": 0}]), "segments are no"),
-                 (changed(segments=[{"first_step": 0, "step": 1}, {"first_step": 0, "step": 1}]), "segments are no"),
+        cases = (("", "the log has no end"), ("\n".join(lines[:-1]), "the log has no end"),
+                 ("not json", "is not an event of a run"), ("{}", "is not an event"), ("\n".join(lines[1:]), "begins with"),
+                 ("\n".join(lines[:1] + lines), "begins with"), ("\n".join(lines + lines[-1:]), "after the end"),
+                 (changed(steps=-1), "does not say its steps"), (changed(segments=3), "segments are not"),
+                 (changed(segments=[{"first_step": 1, "step": 1.0}]), "segments are not"),
+                 (changed(segments=[{"first_step": 0, "step": 0}]), "segments are not"),
+                 (changed(segments=[{"first_step": 0, "step": 1}, {"first_step": 0, "step": 1}]), "segments are not"),
                  ("\n".join([unknown] + lines[1:]), "unknown option"), ("\n".join([bad_value] + lines[1:]), "--step"),
                  ("\n".join(['{"event":"start"}'] + lines[1:]), "does not say its options"))
         for text, words in cases:
@@ -152,7 +152,7 @@ class Replays(ProgramTest):
                 self.write("bad.jsonl", text)
                 self.refused(self.train, "--replay", "bad.jsonl", words=words)
         self.refused(self.train, "--replay", "missing.jsonl", words="--replay missing.jsonl")
-        self.refused(self.train, "--replay", self.folder, words="this is no file")
+        self.refused(self.train, "--replay", self.folder, words="this file cannot be read")
         self.refused(self.train, "--replay", "m.jsonl", "--log", "m.jsonl", words="this is an input of the run")
 
 

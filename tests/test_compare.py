@@ -197,9 +197,9 @@ class Refusals(RefusalTest):
     def test_of_compare(self):
         def no(*more, words):
             self.refused(["compare", "a.txt", *more], *words)
-        no("--methods", "implicit,nosuch", words=["'nosuch' is no method", "truemax methods"])
+        no("--methods", "implicit,nosuch", words=["'nosuch' is not a method", "truemax methods"])
         no("--methods", "umax:delta=-1", words=["umax:delta=-1", "--delta"])
-        no("--methods", "umax:nosuch=1", words=["'nosuch' is no option"])
+        no("--methods", "umax:nosuch=1", words=["'nosuch' is not an option"])
         no("--methods", "umax:epochs=1", words=["'epochs' is not for --methods"])
         no("--grid", "3:1", words=["--grid '3:1'"])
         no("--by", "test", words=["--by test", "add --test"])
@@ -219,7 +219,7 @@ class Refusals(RefusalTest):
             self.refused(["tune", "a.txt", *more], *words)
         no(words=["nothing to try", "--try step="])
         no("--try", "step", words=["no '='"])
-        no("--try", "nosuch=1", words=["'nosuch' is no option of training"])
+        no("--try", "nosuch=1", words=["'nosuch' is not an option of training"])
         no("--try", "step=1,x", words=["--step 'x'"])
         no("--try", "step=1", "--epochs", 0, words=["--epochs '0'"])
         no("--try", "step=1", "--valid", "a.txt", "--valid-share", 0.2, words=["--valid and --valid-share"])

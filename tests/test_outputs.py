@@ -89,7 +89,7 @@ class AtTheSameTime(Outputs):
             with self.subTest(output):
                 said = truemax("train", self.train, "--epochs", 1, *output, cwd=self.folder)
                 self.assertEqual(said.returncode, 2, said.stderr)
-                self.assertRegex(said.stderr, r"another run that has not ended yet.*; wait for it, or give another name")
+                self.assertRegex(said.stderr, r"another run is still writing there.*; wait for it, or give another name")
         self.assertIsNone(run.poll())
         self.assertEqual(self.stop(run)[0], 130)
         self.assertEqual(self.files(), ["link.safetensors", "m.jsonl", "m.safetensors"])
@@ -121,7 +121,7 @@ class AtTheSameTime(Outputs):
                         ["compare", self.train, "--plot", "runs.json"]):
             result = truemax(*command, cwd=self.folder)
             self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn("another run that has not ended yet", result.stderr)
+            self.assertIn("another run is still writing there", result.stderr)
         self.assertEqual(self.files(), ["runs.json.part"])
 
     def test_a_refused_run_gives_its_names_back(self):

@@ -240,7 +240,7 @@ TEST_F(Api, TellsWhatReadingWasUnsureAbout) {
   std::vector<std::string> notes;
   model.predict(write("others.txt", "__label__a six two\n"), 1, {}, &notes);
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_THAT(notes[0], HasSubstr("1 words that training never saw"));
+  EXPECT_THAT(notes[0], HasSubstr("1 words not seen in training"));
 }
 
 }  // namespace

@@ -17,12 +17,12 @@ namespace truemax {
 namespace {
 
 constexpr std::size_t kCalibrationBins = 15;
-// Rows whose results are held at once. Many where W does not stay in the caches, because the pass reads all
-// of it for each of its groups; else few, which stay in the caches themselves.
+// Rows whose results are held at once. Many if W does not fit in the cache, because the pass reads all of W
+// for each of its groups; otherwise few, so that their results stay in the cache.
 constexpr std::size_t kSliceRows = 1 << 17, kNearSliceRows = 1 << 13;
 constexpr std::size_t kNearBytes = std::size_t{2} << 20;
 
-// Sums over examples and rows, finished into Metrics.
+// Sums over examples and rows, from which Metrics are computed.
 class Tally {
  public:
   using Hits = std::array<std::uint8_t, kPrecisionAt.size()>;
@@ -55,7 +55,7 @@ class Tally {
     counted_rows_ += other.counted_rows_;
   }
 
-  // How many of the first k best classes are labels, for each k of kPrecisionAt.
+  // How many of the top k classes are labels, for each k of kPrecisionAt.
   static Hits count_hits(std::span<const ClassId> labels, std::span<const ClassId> best) {
     Hits out{};
     std::uint8_t hits = 0;
@@ -93,12 +93,12 @@ class Tally {
   double weight_ = 0, loss_ = 0, wrong_ = 0;
   std::array<Bin, kCalibrationBins> bins_{};
   std::array<double, kPrecisionAt.size()> hits_{};
-  double rows_ = 0;  // the sum of their weights
+  double rows_ = 0;  // sum of the row weights
   std::uint64_t examples_ = 0, counted_rows_ = 0;
 };
 
-// The rows of a slice, counted on all threads. Chunks of a fixed size
-// are counted apart and added up in their order: the sums have the same bits for any number of threads.
+// Counts the rows of a slice on all threads. Chunks have a fixed size and are added up in order, so that the
+// sums have the same bits for any number of threads.
 void count_slice(const Weights& weights, const DataView& data, const RowSlice& slice, const PassResult& pass,
                  std::size_t threads, std::vector<Tally>& parts, std::vector<double>* row_loss,
                  Tally& total) {
@@ -126,7 +126,7 @@ void count_slice(const Weights& weights, const DataView& data, const RowSlice& s
         const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
         const double z =
             place < best.size() ? pass.best_score[r * pass.top + place] : score(weights, slice.x().row(r), y);
-        // As PassResult::loss has it.
+        // The formula of PassResult::loss.
         const double weight = data.weight(example);
         const double loss = (pass.highest[r] - z) + log_excess[r - begin];
         tally.add_example(weight, loss, place == 0, confidence);
@@ -152,7 +152,7 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& dat
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
   if (const std::uint64_t lines = data.nonzeros() * weights.blocks();
       lines >= kFastLines && options.top < weights.classes())
-    options.numbers = PassNumbers::floats;  // for all slices, also a short last one
+    options.numbers = PassNumbers::floats;  // for all slices, even a short last one
   const std::size_t most = weights.bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
   Csr scratch;
   Tally tally;
@@ -171,7 +171,7 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& dat
 
 Metrics evaluate_class_frequencies(const DataView& data) {
   const ClassList& classes = *data.classes;
-  // The sum of the weights of each class's training examples: the best constant model for them.
+  // Total weight of each class's training examples: the best constant model.
   std::vector<double> share(classes.size());
   double total = 0;
   for (ClassId k = 0; k < classes.size(); ++k) {
@@ -181,8 +181,8 @@ Metrics evaluate_class_frequencies(const DataView& data) {
   std::vector<ClassId> order(classes.size());
   std::iota(order.begin(), order.end(), ClassId{0});
   const std::size_t top = std::min(kPrecisionAt.back(), classes.size());
-  // As floats, so that shares made equal by class weights are equal; ties then go by falling count, then
-  // name.
+  // Rounded to float so that shares that class weights make equal compare equal. Ties then go by count, then
+  // by name.
   const auto rounded = [&](ClassId k) { return static_cast<float>(share[k]); };
   std::partial_sort(
       order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),

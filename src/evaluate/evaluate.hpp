@@ -17,44 +17,44 @@ namespace truemax {
 
 inline constexpr std::array<std::size_t, 3> kPrecisionAt{1, 3, 5};
 
-// What an estimate was made from.
+// What an estimate is based on.
 struct Estimate {
-  double error_bar = 0;  // of the log-loss: half of its 95% interval
+  double error_bar = 0;  // of the log-loss: half the width of its 95% interval
   std::uint64_t rows = 0, of_rows = 0;
-  std::uint64_t classes = 0, of_classes = 0;  // about so many classes of each row; 0: all
+  std::uint64_t classes = 0, of_classes = 0;  // classes per row, about; 0: all
 
   std::string to_text() const;  // "1000 of 60000 rows, all classes"
 };
 
-// Means over the examples (weighted by their weights), natural logarithm, sums in double.
+// Weighted means over the examples; natural logarithm, sums in double.
 struct Metrics {
   double log_loss = 0;
   double error = 0;              // share of examples whose label is not the top class
   double calibration_error = 0;  // expected calibration error of the top class, 15 bins of equal width
-  // Share of the top k classes that are labels of the row, over all rows that have a label (also an unseen
-  // one), weighted by the rows' weights.
+  // Share of the top k classes that are labels of the row, averaged over all rows with a label (even an
+  // unseen one) by row weight.
   std::array<double, kPrecisionAt.size()> precision{};
-  bool has_top = true;               // false: error, calibration and precision are not known
+  bool has_top = true;               // false: error, calibration and precision are unknown
   std::uint64_t rows = 0;            // with at least one example
-  std::uint64_t examples = 0;        // with --labels all one for each label of a row, else as many as rows
-  std::optional<Estimate> estimate;  // where the log-loss is one; the other figures are those of its rows
+  std::uint64_t examples = 0;        // with --labels all one per label of a row, else one per row
+  std::optional<Estimate> estimate;  // if the log-loss is one; other figures are of the sampled rows
   DataStatistics statistics;         // rows left out, and why
 
-  // exp(log_loss); nothing where that is no finite number.
+  // exp(log_loss); nullopt if it overflows.
   std::optional<double> perplexity() const;
   nlohmann::json to_json() const;
-  std::string to_text() const;  // a table that lines up
+  std::string to_text() const;  // an aligned table
 };
 
-// Called now and then while rows are evaluated, by one thread at a time.
+// Reports progress; called by one thread at a time.
 using RowWatch = std::function<void(std::size_t rows_done)>;
 
-// Ties between scores go to the class that stands first in the model file. Nothing is returned when `stop`
-// was raised. The result has the same bits for any number of threads.
+// Ties between scores go to the class that comes first in the model file. Returns nullopt if `stop` was
+// raised. The result has the same bits for any number of threads.
 std::optional<Metrics> evaluate(const Weights& weights, const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 
-// The same figures for the model that knows only how often each class occurred in training, with its weights.
+// The same figures for the constant model that predicts each class by its weighted frequency in training.
 Metrics evaluate_class_frequencies(const DataView& data);
 
 }  // namespace truemax

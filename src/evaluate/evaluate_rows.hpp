@@ -1,4 +1,4 @@
-// Exact evaluation that also tells the loss of every row. For this folder.
+// Exact evaluation that also returns the loss of every row. Internal to this folder.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace truemax {
 
-// `row_loss`, where it is wanted, has a place for each row of `data`: it gets the sum over the row's examples
-// of weight x loss.
+// `row_loss` may be null; else it has an entry for each row of `data`, to which the sum of weight x loss over
+// the row's examples is added.
 std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& data, std::size_t threads,
                                      const std::atomic<bool>* stop, const RowWatch& watch,
                                      std::vector<double>* row_loss);

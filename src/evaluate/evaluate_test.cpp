@@ -1,4 +1,4 @@
-// Exact evaluation against the same figures computed the slow way in long double.
+// Exact evaluation against a slow version in long double.
 #include "evaluate/evaluate.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using Wide = long double;
 using Engine = std::mt19937_64;
 
-// Classes named by numbers, so that the order of the names can be told by value; counts repeat.
+// Classes named by numbers, so that names sort by value; some counts are equal.
 std::shared_ptr<const ClassList> numbered_classes(Engine& random, std::size_t classes) {
   std::vector<std::string> names;
   std::vector<double> counts;
@@ -37,8 +37,8 @@ std::shared_ptr<const ClassList> numbered_classes(Engine& random, std::size_t cl
 
 struct Shape {
   std::size_t rows = 100, classes = 20, features = 10;
-  bool all_labels = false;  // one weighted example a label
-  bool unseen = false;      // some labels are no class
+  bool all_labels = false;  // one weighted example per label
+  bool unseen = false;      // some labels are not a class
   bool weighted = false;    // rows and classes have weights
 };
 
@@ -106,7 +106,7 @@ Weights random_weights(Engine& random, const Shape& shape, bool intercept, doubl
   return w;
 }
 
-// The figures by their definitions. z(row, k): the score.
+// The figures from their definitions. z(row, k): the score.
 template <class Score>
 Metrics slow_metrics(const Dataset& data, Score&& z) {
   const std::size_t classes = data.classes->size();
@@ -177,7 +177,7 @@ void expect_same_bits(const Metrics& a, const Metrics& b) {
   EXPECT_EQ(a.examples, b.examples);
 }
 
-TEST(Evaluate, IsTheBruteForceOnSmallData) {
+TEST(Evaluate, MatchesBruteForceOnSmallData) {
   Engine random(1);
   for (const std::size_t classes : {2U, 3U, 5U, 17U, 40U})
     for (const bool all_labels : {false, true})
@@ -193,7 +193,7 @@ TEST(Evaluate, IsTheBruteForceOnSmallData) {
         }
 }
 
-TEST(Evaluate, HasTheSameBitsForAnyNumberOfThreads) {
+TEST(Evaluate, SameBitsForAnyNumberOfThreads) {
   Engine random(2);
   const Shape shape{.rows = 3000, .classes = 33, .all_labels = true, .unseen = true};
   const Dataset data = random_data(random, shape);
@@ -202,14 +202,14 @@ TEST(Evaluate, HasTheSameBitsForAnyNumberOfThreads) {
   for (const std::size_t threads : {2U, 3U, 4U, 5U, 16U}) expect_same_bits(*evaluate(w, data, threads), one);
 }
 
-// More rows than are held at once, with rows that have no example and rows that have several.
-TEST(Evaluate, CountsEveryRowAndExampleOnceOverManySlices) {
+// More rows than one slice holds; some have no example, some several.
+TEST(Evaluate, CountsEachRowAndExampleOnceOverManySlices) {
   Engine random(3);
   const Shape shape{.rows = 140000, .classes = 6, .features = 3, .all_labels = true, .unseen = true};
   const Dataset data = random_data(random, shape);
   const Weights w = random_weights(random, shape, true, 1);
   const Metrics fast = *evaluate(w, data, 2);
-  // The slow version looks through all examples for each row; a sum over short pieces is as slow and obvious.
+  // The slow version scans all examples for each row, too slow here: sum over the examples directly.
   Wide loss = 0, weight = 0, wrong = 0, hits = 0;
   for (std::size_t e = 0; e < data.size(); ++e) {
     const RowView x = x_of(data, e);
@@ -222,18 +222,18 @@ TEST(Evaluate, CountsEveryRowAndExampleOnceOverManySlices) {
     loss += of_one * std::log(sum);
     const auto best = static_cast<ClassId>(std::max_element(z.begin(), z.end()) - z.begin());
     wrong += best == data.label[e] ? 0 : of_one;
-    hits += best == data.label[e] ? 1 : 0;  // every seen label of a row is one example
+    hits += best == data.label[e] ? 1 : 0;  // every seen label of a row is an example
   }
   EXPECT_EQ(fast.examples, data.size());
   EXPECT_NEAR(fast.log_loss, static_cast<double>(loss / weight), 1e-10);
-  // An empty row has only intercepts, which are all different: no ties here.
+  // A row without features has the intercepts as scores; they all differ, so there are no ties.
   EXPECT_NEAR(fast.error, static_cast<double>(wrong / weight), 1e-10);
   EXPECT_NEAR(fast.precision[0], static_cast<double>(hits / 140000), 1e-10);
   expect_same_bits(*evaluate(w, data, 1), fast);
 }
 
-TEST(Evaluate, GivesTiesToTheClassWhoseNameStandsFirst) {
-  // By falling count the classes are 30, 9, 100, 2; by name 2, 9, 30, 100.
+TEST(Evaluate, TiesGoToTheFirstClassByName) {
+  // In descending order of count the classes are 30, 9, 100, 2; by name 2, 9, 30, 100.
   Dataset data;
   data.classes = std::make_shared<ClassList>(std::vector<std::string>{"2", "9", "30", "100"},
                                              std::vector<double>{1, 3, 4, 2});
@@ -245,16 +245,16 @@ TEST(Evaluate, GivesTiesToTheClassWhoseNameStandsFirst) {
     data.label_begin.push_back(data.label_set.size());
   }
   const Metrics m = *evaluate(Weights(4, 1, false), data, 1);
-  EXPECT_EQ(m.error, 0.75);  // right for class 2 alone
+  EXPECT_EQ(m.error, 0.75);  // right only for class 2
   EXPECT_EQ(m.precision[0], 0.25);
-  EXPECT_DOUBLE_EQ(m.precision[1], 0.25);  // 2, 9 and 30 are the first three
+  EXPECT_DOUBLE_EQ(m.precision[1], 0.25);  // the top three are 2, 9 and 30
   EXPECT_DOUBLE_EQ(m.log_loss, std::log(4.0));
   data.label_set = {data.classes->find("100"), data.classes->find("100"), data.classes->find("100"),
                     data.classes->find("2")};
   EXPECT_DOUBLE_EQ(evaluate(Weights(4, 1, false), data, 1)->precision[1], 1.0 / 12);
 }
 
-TEST(Evaluate, HasNoErrorForAPerfectModelAndAllErrorForAWrongOne) {
+TEST(Evaluate, ErrorIsZeroIfPerfectAndOneIfAllWrong) {
   Dataset data;
   data.classes =
       std::make_shared<ClassList>(std::vector<std::string>{"0", "1", "2"}, std::vector<double>{3, 2, 1});
@@ -280,7 +280,7 @@ TEST(Evaluate, HasNoErrorForAPerfectModelAndAllErrorForAWrongOne) {
   EXPECT_FALSE(bad.perplexity());
 }
 
-TEST(Evaluate, IsFiniteForWeightsAtTheEndsOfFloat) {
+TEST(Evaluate, IsFiniteForExtremeFloatWeights) {
   Engine random(4);
   const Shape shape{.rows = 200, .classes = 18};
   const Dataset data = random_data(random, shape);
@@ -291,7 +291,7 @@ TEST(Evaluate, IsFiniteForWeightsAtTheEndsOfFloat) {
   EXPECT_FALSE(m.perplexity());
 }
 
-TEST(Evaluate, OfNoExamplesIsZeroAndNoNaN) {
+TEST(Evaluate, NoExamplesGiveZeroNotNaN) {
   Dataset data;
   Engine random(5);
   data.classes = numbered_classes(random, 5);
@@ -300,7 +300,7 @@ TEST(Evaluate, OfNoExamplesIsZeroAndNoNaN) {
   EXPECT_EQ(none.examples, 0U);
   EXPECT_EQ(none.log_loss, 0);
   EXPECT_EQ(none.precision[0], 0);
-  data.rows.begin.push_back(0);  // one row, whose only label is no class
+  data.rows.begin.push_back(0);  // one row, whose only label is unseen
   data.label_set = {kUnseenClass};
   data.label_begin.push_back(1);
   data.statistics.unseen = 1;
@@ -312,7 +312,7 @@ TEST(Evaluate, OfNoExamplesIsZeroAndNoNaN) {
   EXPECT_EQ(unseen.to_json()["unseen"], 1);
 }
 
-TEST(Evaluate, GivesNothingWhenItWasStopped) {
+TEST(Evaluate, ReturnsNothingWhenStopped) {
   Engine random(6);
   const Shape shape;
   const Dataset data = random_data(random, shape);
@@ -323,7 +323,7 @@ TEST(Evaluate, GivesNothingWhenItWasStopped) {
   EXPECT_FALSE(evaluate(w, data, 2, &stop));
 }
 
-TEST(ClassFrequencies, AreTheFiguresOfTheModelWhoseScoresAreTheLogarithmsOfTheCounts) {
+TEST(ClassFrequencies, MatchTheModelOfLogCounts) {
   Engine random(7);
   for (const std::size_t classes : {2U, 4U, 23U})
     for (const bool all_labels : {false, true}) {
@@ -335,7 +335,7 @@ TEST(ClassFrequencies, AreTheFiguresOfTheModelWhoseScoresAreTheLogarithmsOfTheCo
     }
 }
 
-TEST(Evaluate, WeighsExamplesByTheirWeightAndPrecisionByThatOfTheRow) {
+TEST(Evaluate, WeightsExamplesAndPrecisionByRow) {
   Engine random(8);
   for (const bool all_labels : {false, true})
     for (const bool unseen : {false, true}) {
@@ -346,7 +346,7 @@ TEST(Evaluate, WeighsExamplesByTheirWeightAndPrecisionByThatOfTheRow) {
     }
 }
 
-TEST(ClassFrequencies, AreThoseOfTheWeightedExamples) {
+TEST(ClassFrequencies, CountWeightedExamples) {
   Engine random(9);
   for (const bool all_labels : {false, true}) {
     const Shape shape{.rows = 120, .all_labels = all_labels, .unseen = true, .weighted = true};
@@ -359,7 +359,7 @@ TEST(ClassFrequencies, AreThoseOfTheWeightedExamples) {
   }
 }
 
-TEST(ClassFrequencies, OfARowOfWeightThreeAreThoseOfTheRowWrittenThreeTimes) {
+TEST(ClassFrequencies, RowOfWeightThreeEqualsThreeCopies) {
   Engine random(12);
   std::uniform_int_distribution<int> times(0, 3), label(0, 6), feature(0, 4);
   std::string once, often, weights;
@@ -392,7 +392,7 @@ TEST(ClassFrequencies, OfARowOfWeightThreeAreThoseOfTheRowWrittenThreeTimes) {
 }
 
 // No other constant model has a smaller log-loss on the weighted training data.
-TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
+TEST(ClassFrequencies, AreTheBestConstantModel) {
   Engine random(10);
   Dataset data = random_data(random, {.rows = 400, .classes = 6, .weighted = true});
   std::vector<double> row_sum(6, 0.0), share(6, 0.0);
@@ -403,7 +403,7 @@ TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
     share[data.label[e]] += weight_of(data, e);
     total += weight_of(data, e);
   }
-  // Counts as training makes them; the order of the classes may change, so labels and weights follow.
+  // Counts as in training. That may reorder the classes, so labels and weights are remapped.
   for (ClassId k = 0; k < 6; ++k) names.push_back(data.classes->name(k));
   const auto classes = std::make_shared<ClassList>(names, row_sum);
   std::vector<double> class_weight(6);
@@ -420,7 +420,7 @@ TEST(ClassFrequencies, AreTheBestConstantModelOfWeightedTrainingData) {
   EXPECT_NEAR(m.error, 1 - *std::max_element(share.begin(), share.end()) / total, 1e-12);
 }
 
-TEST(ClassFrequencies, TiesThatClassWeightsMakeGoToTheMoreFrequentClass) {
+TEST(ClassFrequencies, TiesFromClassWeightsGoByFrequency) {
   Engine random(11);
   Dataset data = random_data(random, {.rows = 50, .classes = 7});
   data.classes = std::make_shared<ClassList>(std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7"},
@@ -433,7 +433,7 @@ TEST(ClassFrequencies, TiesThatClassWeightsMakeGoToTheMoreFrequentClass) {
   EXPECT_DOUBLE_EQ(evaluate_class_frequencies(data).error, wrong / static_cast<double>(data.size()));
 }
 
-TEST(Metrics, PerplexityBeyondEveryDoubleIsNoneAndNullInJson) {
+TEST(Metrics, PerplexityThatOverflowsIsNullInJson) {
   Metrics m;
   m.log_loss = std::log(1000.0);
   EXPECT_NEAR(*m.perplexity(), 1000, 1e-9);
@@ -449,7 +449,7 @@ TEST(Metrics, PerplexityBeyondEveryDoubleIsNoneAndNullInJson) {
   }
 }
 
-TEST(Metrics, JsonHoldsEveryFigureUnderItsName) {
+TEST(Metrics, JsonHasEveryFigureByName) {
   Metrics m;
   m.log_loss = 1.5, m.error = 0.25, m.calibration_error = 0.125, m.precision = {0.5, 0.375, 0.25},
   m.rows = 10, m.examples = 12;

@@ -45,7 +45,7 @@ double log_sum_of_block(const Weights& weights, RowView x, std::size_t b) {
 }
 
 struct Moments {
-  double mean = 0, variance = 0;  // of the sample, with n - 1
+  double mean = 0, variance = 0;  // sample variance, divided by n - 1
 };
 
 Moments moments(std::span<const double> values) {
@@ -102,7 +102,7 @@ double LevelSum::estimate(std::size_t level, std::span<const double> log_terms, 
   const auto log_of = [&](std::span<const double> terms) {
     return log_add(log_sure, log_sum_exp(terms) - std::log(static_cast<double>(terms.size())));
   };
-  double first = 0;  // in the mean over the groups of draws: any one of them has the same expectation
+  double first = 0;  // mean over groups of draws, which all have the same expectation
   const std::size_t groups = log_terms.size() / base_;
   for (std::size_t g = 0; g < groups; ++g) first += log_of(log_terms.subspan(g * base_, base_));
   first /= static_cast<double>(groups);
@@ -116,7 +116,7 @@ double LevelSum::estimate(std::size_t level, std::span<const double> log_terms, 
 
 ClassSample::ClassSample(const Weights& weights, const ClassList& counts, std::uint64_t classes)
     : blocks_(weights.blocks()) {
-  constexpr double kDrawsOfLevels = 4.5;  // the mean number of draws of a LevelSum, in units of its base
+  constexpr double kDrawsOfLevels = 4.5;  // mean number of draws of a LevelSum, in units of its base
   const auto seen = static_cast<double>(classes) / kLanes;
   if (classes == 0 || classes >= weights.classes()) {
     head_ = blocks_;
@@ -124,7 +124,7 @@ ClassSample::ClassSample(const Weights& weights, const ClassList& counts, std::u
   }
   head_ = std::max<std::size_t>(1, static_cast<std::size_t>(seen / 2));
   base_ = std::max<std::size_t>(1, static_cast<std::size_t>(seen / 2 / (2 * kDrawsOfLevels)));
-  // Half of the draws by label count, half uniform: a block without many labels may have large scores too.
+  // Half of the draws by label count, half uniform: a block with few labels can have large scores too.
   const std::size_t tail = blocks_ - head_;
   std::vector<double> mass(tail, 0.0);
   double total = 0;
@@ -146,7 +146,7 @@ double ClassSample::log_q(std::size_t tail_block) const {
 std::pair<double, double> ClassSample::log_sum(const Weights& weights, RowView x,
                                                std::span<const ClassId> labels, std::uint64_t row,
                                                std::uint64_t seed) const {
-  std::vector<std::size_t> own;  // blocks of the tail that are taken wholly
+  std::vector<std::size_t> own;  // tail blocks that are summed exactly
   for (const ClassId y : labels) {
     const std::size_t b = y / kLanes;
     if (b >= head_ && std::find(own.begin(), own.end(), b) == own.end()) own.push_back(b);
@@ -198,8 +198,8 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
   const DataView some = sample_part(data, count, seed, Stream::evaluate);
 
   Metrics metrics;
-  std::vector<double> loss(count, 0.0);    // of a row: of its examples, times their weights
-  std::vector<double> within(count, 0.0);  // variance that the draws of classes add to it
+  std::vector<double> loss(count, 0.0);    // by row: sum of weight x loss over its examples
+  std::vector<double> within(count, 0.0);  // by row: variance from drawing classes
   if (classes.takes_all()) {
     const auto exact = evaluate_rows(weights, some, threads, stop, watch, &loss);
     if (!exact) return std::nullopt;
@@ -242,7 +242,7 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
     metrics.rows = with_examples;
   }
 
-  // Rows are drawn without replacement and the weights of all are known: the mean below has no bias.
+  // Rows are drawn without replacement and the total weight is known, so the mean below is unbiased.
   double weight = 0;
   for (const ExampleId i : data.examples()) weight += data.weight(i);
   const auto n = static_cast<double>(count), of = static_cast<double>(all_rows);

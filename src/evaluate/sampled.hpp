@@ -1,5 +1,5 @@
-// An estimate of the log-loss at a cost that depends neither on N nor, if asked for, on K: of sampled rows,
-// over all classes or over sampled ones. It is unbiased and comes with its 95% error bar.
+// An unbiased estimate of the log-loss with a 95% error bar, from sampled rows and all or sampled classes.
+// Its cost does not depend on N nor, with sampled classes, on K.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,40 @@ enum class EvalKind { exact, sampled };
 
 struct EvaluateOptions {
   EvalKind kind = EvalKind::exact;
-  std::uint64_t rows = 10000;  // of each data set at most
-  std::uint64_t classes = 0;   // about so many of each row; 0: all
+  std::uint64_t rows = 10000;  // at most, from each data set
+  std::uint64_t classes = 0;   // per row, about; 0: all
 
   void describe(OptionTable& table);
   void check() const;  // throws UserError
 };
 
-// What the options ask for. Rows and classes are drawn by `seed`; the result has the same bits for any number
-// of threads. Nothing is returned when `stop` was raised. Where all rows and classes are taken it is exact.
+// Evaluates exactly or by sampling, as the options say; exact if the sample is everything. Rows and classes
+// are drawn by `seed`; the result has the same bits for any number of threads. Returns nullopt if `stop` was
+// raised.
 std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const Weights& weights,
                                 const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
-// The rows that this looks at.
+// The number of rows that evaluate() reads.
 std::size_t rows_to_evaluate(const EvaluateOptions& options, const DataView& data);
 
-// How log(sure + sum of the blocks b of the tail of s_b) is estimated from drawn blocks without the bias of
-// the logarithm (Blanchet and Glynn). log(sure + mean of s_b/q_b over n draws) is too low in expectation by
-// about 1/n, so what twice as many draws would add is added, for one level l only, drawn with the probability
-// p_l and divided by it; the last level adds what the whole tail would, and so the sum of all expectations
-// is the exact logarithm. p falls by 2^-1.5 a level, between the draws (2) and the variance of what they add
-// (2^-2): both cost and variance are finite whatever the number of levels.
+// Estimates log(sure + sum of s_b over the tail blocks b) from drawn blocks, without the bias of the
+// logarithm (Blanchet and Glynn). The plain estimate log(sure + mean of s_b/q_b over n draws) is too low by
+// about 1/n. Level l corrects it by what twice as many draws would add; the last level, by what the whole
+// tail would add. The corrections sum to the exact logarithm in expectation. Only one level is evaluated: it
+// is drawn with probability p_l, and its correction is divided by p_l. p falls by 2^-1.5 per level, while
+// draws grow by 2 and the variance of the correction falls by 2^-2, so cost and variance are bounded for any
+// number of levels.
 class LevelSum {
  public:
-  // base: draws of the first term; blocks: in the tail. No level draws more than these.
+  // base: draws of the plain estimate; blocks: number of blocks in the tail, which no level exceeds.
   LevelSum(std::size_t base, std::size_t blocks);
 
   std::size_t last() const { return last_; }
-  std::size_t level(double uniform) const;  // from a number in [0, 1)
+  std::size_t level(double uniform) const;  // from a uniform number in [0, 1)
   double probability(std::size_t level) const;
   std::size_t draws(std::size_t level) const { return level < last_ ? base_ << (level + 1) : base_ << last_; }
-  // `log_terms`: log(s_b/q_b) of each draw, -infinity where a block counts among the sure ones already.
-  // `log_exact`: the logarithm itself, needed for the last level only.
+  // `log_terms`: log(s_b/q_b) of each draw, -infinity if the block is already part of `sure`.
+  // `log_exact`: the exact logarithm, used only at the last level.
   double estimate(std::size_t level, std::span<const double> log_terms, double log_sure,
                   double log_exact) const;
 
@@ -54,16 +56,15 @@ class LevelSum {
   std::size_t base_, last_ = 0;
 };
 
-// The blocks of a row that are seen: a head wholly, of the tail drawn ones.
+// The blocks that a row is evaluated on: all of the head, and drawn ones of the tail.
 class ClassSample {
  public:
-  // Of `classes` classes a row one half goes to the head. `counts`: label counts by class.
+  // Half of the `classes` classes per row go to the head. `counts`: label counts by class.
   ClassSample(const Weights& weights, const ClassList& counts, std::uint64_t classes);
 
   bool takes_all() const { return head_ >= blocks_; }
   std::size_t head() const { return head_; }  // blocks
-  // Two independent estimates of log sum_k exp(z_k) of a row; `labels`: classes whose blocks are taken
-  // wholly.
+  // Two independent estimates of log sum_k exp(z_k) of a row. The blocks of `labels` are summed exactly.
   std::pair<double, double> log_sum(const Weights& weights, RowView x, std::span<const ClassId> labels,
                                     std::uint64_t row, std::uint64_t seed) const;
 
@@ -71,7 +72,7 @@ class ClassSample {
   double log_q(std::size_t tail_block) const;
 
   std::size_t blocks_, head_, base_ = 1;
-  std::vector<double> up_to_;  // of the tail: sum of q over the blocks up to this one
+  std::vector<double> up_to_;  // cumulative q of the tail blocks
 };
 
 }  // namespace truemax

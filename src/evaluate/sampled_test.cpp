@@ -1,4 +1,4 @@
-// Estimates of the log-loss: no bias by enumeration, intervals that cover, the same bits for any threads.
+// Estimates of the log-loss: unbiased by enumeration, intervals that cover, same bits for any threads.
 #include "evaluate/sampled.hpp"
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ struct Made {
   Weights weights;
 };
 
-// Rows of a few features, labels by falling frequency, scores of a few units: some rows have their mass in
-// the tail. With `several`, rows have up to three weighted examples, and some none.
+// Rows of a few features, skewed labels and scores of a few units, so that some rows have their mass in the
+// tail. With `several`, rows have up to three weighted examples, and some have none.
 Made make(std::uint64_t seed, std::size_t rows, std::size_t classes, bool several = false) {
   constexpr std::size_t kFeatures = 12;
   std::mt19937_64 random(seed);
@@ -118,8 +118,8 @@ TEST(LevelSum, LevelsComeWithTheirProbabilities) {
     EXPECT_NEAR(share[level], sum.probability(level), 2.0 / kCells);
 }
 
-// Over many seeds the mean is the exact log-loss, and about 95 of 100 intervals hold it: within four standard
-// deviations of what the law says, which a right program misses once in 16,000 tries (the seeds are fixed).
+// Over many seeds the mean is the exact log-loss and about 95% of the intervals contain it, both within four
+// standard deviations: correct code fails once in 16,000 choices of seeds (they are fixed).
 void expect_honest(const Made& made, const EvaluateOptions& options, bool mean_only = false) {
   constexpr int kSeeds = 400;
   const double exact = evaluate(made.weights, made.data, 1)->log_loss;
@@ -139,23 +139,23 @@ void expect_honest(const Made& made, const EvaluateOptions& options, bool mean_o
   EXPECT_NEAR(covered, 0.95 * kSeeds, wide);
 }
 
-TEST(SampledEvaluation, RowsAreHonest) {
+TEST(SampledEvaluation, RowSamplesAreUnbiasedAndCovered) {
   expect_honest(make(1, 600, 100), sampled(200, 0));
 }
 
-TEST(SampledEvaluation, RowsWithWeightsAndSeveralExamplesAreHonest) {
+TEST(SampledEvaluation, WeightedRowSamplesAreUnbiasedAndCovered) {
   expect_honest(make(2, 600, 100, true), sampled(200, 0));
 }
 
-TEST(SampledEvaluation, ClassesAreHonest) {
+TEST(SampledEvaluation, ClassSamplesAreUnbiasedAndCovered) {
   expect_honest(make(3, 200, 1000), sampled(200, 256));
 }
 
-TEST(SampledEvaluation, RowsAndClassesAreHonest) {
+TEST(SampledEvaluation, RowAndClassSamplesAreUnbiasedAndCovered) {
   expect_honest(make(4, 600, 1000, true), sampled(200, 256));
 }
 
-TEST(SampledEvaluation, ThreadsNeverChangeABit) {
+TEST(SampledEvaluation, SameBitsForAnyNumberOfThreads) {
   const Made made = make(5, 700, 500, true);
   for (const std::uint64_t classes : {0U, 128U}) {
     const auto one = evaluate(sampled(300, classes), 7, made.weights, made.data, 1);
@@ -168,7 +168,7 @@ TEST(SampledEvaluation, ThreadsNeverChangeABit) {
   }
 }
 
-TEST(SampledEvaluation, AllRowsAndClassesAreExactAndNoEstimate) {
+TEST(SampledEvaluation, AllRowsAndClassesIsExact) {
   const Made made = make(6, 150, 100);
   const auto exact = evaluate(made.weights, made.data, 1);
   for (const std::uint64_t classes : {0U, 100U, 1000U}) {
@@ -178,7 +178,7 @@ TEST(SampledEvaluation, AllRowsAndClassesAreExactAndNoEstimate) {
   }
 }
 
-TEST(SampledEvaluation, FiguresThatNeedAllClassesAreLeftOut) {
+TEST(SampledEvaluation, OmitsFiguresThatNeedAllClasses) {
   const Made made = make(7, 300, 1000);
   const auto rows = evaluate(sampled(100, 0), 1, made.weights, made.data, 1)->to_json();
   const auto classes = evaluate(sampled(100, 64), 1, made.weights, made.data, 1)->to_json();
@@ -205,14 +205,14 @@ TEST(SampledEvaluation, HugeScoresStayFinite) {
   EXPECT_TRUE(std::isfinite(m->estimate->error_bar));
 }
 
-TEST(SampledEvaluation, AStopIsSeen) {
+TEST(SampledEvaluation, StopsWhenAsked) {
   const Made made = make(9, 300, 300);
   const std::atomic<bool> stop{true};
   EXPECT_FALSE(evaluate(sampled(100, 64), 1, made.weights, made.data, 1, &stop));
   EXPECT_FALSE(evaluate(sampled(100, 0), 1, made.weights, made.data, 1, &stop));
 }
 
-TEST(PartsOfData, EvaluateAsTheirCopies) {
+TEST(PartsOfData, EvaluateLikeCopies) {
   for (const bool several : {false, true}) {
     const Made made = make(10, 500, 40, several);
     const DataView part = sample_part(made.data, 123, 5), copy = copy_of(part, several);

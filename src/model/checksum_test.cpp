@@ -1,4 +1,4 @@
-// Checksums of a model file: damage is met when it is loaded, and files from before them still load.
+// Checksums of a model file: damage is found on loading, and files without checksums still load.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ constexpr std::size_t kFeatures = 3;
 
 class ModelChecksums : public testing::Test {
  protected:
-  // Names that are escaped in the header, twice: a flipped bit may make another escape of the same name.
+  // Names with escapes in the header: a flipped bit may give another escape of the same name.
   void SetUp() override {
     save_model(random_model(1, {kFeatures, true, true, {"a", "b\x1f", "c\"\\", "\xc3\xa9"}}),
                folder_.path("good"));
@@ -31,7 +31,7 @@ class ModelChecksums : public testing::Test {
     header_ = Json::parse(good_.substr(8, length));
     meta_ = Json::parse(header_["__metadata__"]["truemax"].get<std::string>());
   }
-  // Empty where the file is taken.
+  // Empty if the file loads.
   std::string error(const std::string& bytes, std::size_t threads = 1) const {
     std::filesystem::remove(folder_.path("m"));
     const std::string path = folder_.write("m", bytes);
@@ -42,7 +42,7 @@ class ModelChecksums : public testing::Test {
     }
     return "";
   }
-  // The same tensors behind another header.
+  // The same tensors with another header.
   std::string with_header(const Json& header) const {
     const std::string text = header.dump();
     const std::uint64_t length = text.size();
@@ -67,7 +67,7 @@ TEST_F(ModelChecksums, EveryFlippedBitIsRefused) {
   }
 }
 
-TEST_F(ModelChecksums, RowsThatChangedPlacesAreRefusedForAnyNumberOfThreads) {
+TEST_F(ModelChecksums, SwappedRowsAreRefused) {
   std::string bytes = good_;
   constexpr std::size_t kRow = kFeatures * sizeof(float);
   std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(begin_),
@@ -75,12 +75,12 @@ TEST_F(ModelChecksums, RowsThatChangedPlacesAreRefusedForAnyNumberOfThreads) {
                    bytes.begin() + static_cast<std::ptrdiff_t>(begin_ + kRow));
   for (const std::size_t threads : {1U, 3U}) {
     EXPECT_EQ(error(good_, threads), "");
-    EXPECT_NE(error(bytes, threads).find("'weight' does not have its checksum"), std::string::npos);
+    EXPECT_NE(error(bytes, threads).find("'weight' has a wrong checksum"), std::string::npos);
   }
 }
 
-// As docs/model-file.md has it.
-TEST_F(ModelChecksums, AreSumsOverRowsAndOneOfTheMetadata) {
+// As docs/model-file.md defines them.
+TEST_F(ModelChecksums, CoverRowsAndMetadata) {
   const std::string text = header_["__metadata__"]["truemax"];
   EXPECT_EQ(header_["__metadata__"]["truemax_checksum"], checksum_text(xxh64(text)));
   std::uint64_t sum = 0;
@@ -90,7 +90,7 @@ TEST_F(ModelChecksums, AreSumsOverRowsAndOneOfTheMetadata) {
   EXPECT_EQ(meta_["checksums"]["intercept"], checksum_text(xxh64(good_.substr(begin_ + 4 * kRow))));
 }
 
-TEST_F(ModelChecksums, AnotherProgramMayWriteTheHeaderAnew) {
+TEST_F(ModelChecksums, SurviveAReformattedHeader) {
   const std::string text = header_.dump(2);
   const std::uint64_t length = text.size();
   std::string bytes(8, '\0');
@@ -98,16 +98,15 @@ TEST_F(ModelChecksums, AnotherProgramMayWriteTheHeaderAnew) {
   EXPECT_EQ(error(bytes + text + good_.substr(begin_)), "");
 }
 
-TEST_F(ModelChecksums, AFileWithoutThemIsTakenButNotOneThatLostOne) {
+TEST_F(ModelChecksums, MayBeAbsentButNotPartlyMissing) {
   Json without_own = header_;
   without_own["__metadata__"].erase("truemax_checksum");
-  EXPECT_NE(error(with_header(without_own)).find("the metadata does not have its checksum"),
-            std::string::npos);
+  EXPECT_NE(error(with_header(without_own)).find("the metadata has a wrong checksum"), std::string::npos);
   Json meta = meta_;
   meta.erase("checksums");
   Json only_own = header_;
   only_own["__metadata__"]["truemax"] = meta.dump();
-  EXPECT_NE(error(with_header(only_own)).find("the metadata does not have its checksum"), std::string::npos);
+  EXPECT_NE(error(with_header(only_own)).find("the metadata has a wrong checksum"), std::string::npos);
   only_own["__metadata__"]["truemax_checksum"] = checksum_text(xxh64(meta.dump()));
   EXPECT_NE(error(with_header(only_own)).find("checksums"), std::string::npos);
   Json none = without_own;

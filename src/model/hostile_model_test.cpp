@@ -1,5 +1,5 @@
-// Files that are no model, or lie about what they hold: always a UserError that names the file, never a
-// crash, never another exception.
+// Files that are not a model, or have a false header: always a UserError that names the file, never a crash
+// or another exception.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -47,20 +47,20 @@ class HostileModel : public testing::Test {
     parts_.header = Json::parse(good_.substr(8, length));
     parts_.meta = Json::parse(parts_.header["__metadata__"]["truemax"].get<std::string>());
     parts_.data = good_.substr(8 + length);
-    // As in files from before there were checksums: each case is refused for what it is.
+    // Without checksums, so that each case is refused for its own reason.
     parts_.header["__metadata__"].erase("truemax_checksum");
     parts_.meta.erase("checksums");
     ASSERT_EQ(parts_.data.size(), 36U);
-    ASSERT_NO_THROW(load(parts_.bytes()));  // taken apart and put together it is still good
+    ASSERT_NO_THROW(load(parts_.bytes()));  // still valid after the round trip
   }
 
-  // A new file each time: some file systems wait for the disk when an old one is written over.
+  // A new file each time: some file systems sync when an old one is overwritten.
   std::string write(const std::string& bytes) const {
     std::filesystem::remove(folder_.path("m"));
     return folder_.write("m", bytes);
   }
   Model load(const std::string& bytes) const { return load_model(write(bytes), kUnlimited); }
-  // Refused by the loader, and by inspection too where it is the header that is wrong.
+  // Refused by the loader and, if the header is wrong, also by read_model_metadata.
   void expect_refused(const std::string& bytes, const std::string& what, const char* says = "",
                       bool in_header = true) {
     const std::string path = write(bytes);
@@ -112,7 +112,7 @@ TEST_F(HostileModel, WithAnyByteChangedIsRefused) {
     }
 }
 
-TEST_F(HostileModel, WithoutChecksumsAnyByteChangedIsTakenOrRefusedAndNothingElse) {
+TEST_F(HostileModel, ChangedByteWithoutChecksumsNeverCrashes) {
   const std::string old = parts_.bytes();
   for (std::size_t at = 0; at < old.size(); ++at)
     for (const char c : {'\0', '\xFF', '"', '{', '9', '\x80'}) {
@@ -127,7 +127,7 @@ TEST_F(HostileModel, WithoutChecksumsAnyByteChangedIsTakenOrRefusedAndNothingEls
     }
 }
 
-TEST_F(HostileModel, HeaderLengthsThatCannotBeAreRefused) {
+TEST_F(HostileModel, ImpossibleHeaderLengthsAreRefused) {
   for (const std::uint64_t length :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, good_.size() - 7, good_.size(),
         std::uint64_t{1} << 32, std::uint64_t{1} << 62, std::uint64_t{1} << 63, (std::uint64_t{1} << 63) + 5,
@@ -138,9 +138,8 @@ TEST_F(HostileModel, HeaderLengthsThatCannotBeAreRefused) {
   }
 }
 
-// The file is as long as it says, but holds nothing: a header is not to be read into memory whatever its
-// length.
-TEST_F(HostileModel, AHeaderLargerThanMemoryIsRefused) {
+// A sparse file as long as its header claims: the length must be checked before the header is read.
+TEST_F(HostileModel, HeaderLargerThanMemoryIsRefused) {
   const std::uint64_t length = (std::uint64_t{1} << 40) - 8;
   std::string start(8, '\0');
   std::memcpy(start.data(), &length, 8);
@@ -150,7 +149,7 @@ TEST_F(HostileModel, AHeaderLargerThanMemoryIsRefused) {
   EXPECT_THROW(read_model_metadata(path), UserError);
 }
 
-TEST_F(HostileModel, HeadersThatAreNoJsonObjectAreRefused) {
+TEST_F(HostileModel, HeaderThatIsNotAJsonObjectIsRefused) {
   for (const std::string& text :
        {std::string("[]"), std::string("12"), std::string("null"), std::string("{}"), std::string("{\"a\":"),
         std::string(50, ' '), std::string(20, '\0'), std::string("\"weight\""),
@@ -161,7 +160,7 @@ TEST_F(HostileModel, HeadersThatAreNoJsonObjectAreRefused) {
     expect_refused(parts_.with_header(text), text.substr(0, 60));
 }
 
-TEST_F(HostileModel, AKeyThatStandsTwiceIsRefused) {
+TEST_F(HostileModel, DuplicateKeyIsRefused) {
   Json whole = parts_.header;
   const std::string text = whole.dump();
   const std::string twice = "{\"weight\":" + whole["weight"].dump() + "," + text.substr(1);
@@ -171,14 +170,14 @@ TEST_F(HostileModel, AKeyThatStandsTwiceIsRefused) {
   expect_refused(parts_.with_header(inside), "dtype twice", "twice");
 }
 
-// Two readers must not see two models there either.
-TEST_F(HostileModel, AKeyThatStandsTwiceInTheMetadataIsRefused) {
+// Two readers must not see two models.
+TEST_F(HostileModel, DuplicateKeyInMetadataIsRefused) {
   Json whole = parts_.header;
   whole["__metadata__"]["truemax"] = "{\"classes\":[\"x\",\"y\",\"z\"]," + parts_.meta.dump().substr(1);
   expect_refused(parts_.with_header(whole.dump()), "classes twice", "twice");
 }
 
-TEST_F(HostileModel, TensorsThatOverlapLeaveHolesOrGoPastTheEndAreRefused) {
+TEST_F(HostileModel, TensorsMustCoverTheDataExactly) {
   const auto offsets = [](const char* tensor, std::uint64_t begin, std::uint64_t end) {
     return [=](Parts& p) { p.header[tensor]["data_offsets"] = {begin, end}; };
   };
@@ -210,7 +209,7 @@ TEST_F(HostileModel, TensorsThatOverlapLeaveHolesOrGoPastTheEndAreRefused) {
     expect_refused([&](Parts& p) { p.header["weight"]["data_offsets"] = bad; }, "offsets " + bad.dump());
 }
 
-TEST_F(HostileModel, TensorsInTheOtherOrderAreTaken) {
+TEST_F(HostileModel, TensorsInReverseOrderAreAccepted) {
   Parts p = parts_;
   p.header["intercept"]["data_offsets"] = {0, 12};
   p.header["weight"]["data_offsets"] = {12, 36};
@@ -220,7 +219,7 @@ TEST_F(HostileModel, TensorsInTheOtherOrderAreTaken) {
   EXPECT_EQ(model.weights.intercept()[model.classes->find("a")], first);
 }
 
-TEST_F(HostileModel, OtherTypesAndShapesAreRefused) {
+TEST_F(HostileModel, WrongTypesAndShapesAreRefused) {
   for (const char* type : {"F64", "F16", "BF16", "I32", "U32", "I8", "f32", "", "F128"})
     for (const char* tensor : {"weight", "intercept"})
       expect_refused([&](Parts& p) { p.header[tensor]["dtype"] = type; },
@@ -233,9 +232,10 @@ TEST_F(HostileModel, OtherTypesAndShapesAreRefused) {
   for (const Json& shape : {Json::array({2}), Json::array({4}), Json({3, 1}), Json({1, 3}), Json::array()})
     expect_refused([&](Parts& p) { p.header["intercept"]["shape"] = shape; },
                    "intercept of shape " + shape.dump());
-  // Products that wrap round to just the bytes that are there.
+  // Products that overflow to exactly the bytes in the file.
   for (const Json& shape : {Json({3, (1ULL << 62) + 2}), Json({6, 1ULL << 62, 4, 1})})
-    expect_refused([&](Parts& p) { p.header["weight"]["shape"] = shape; }, shape.dump(), "beyond all memory");
+    expect_refused([&](Parts& p) { p.header["weight"]["shape"] = shape; }, shape.dump(),
+                   "too large for memory");
   for (const char* key : {"dtype", "shape", "data_offsets"})
     expect_refused([&](Parts& p) { p.header["weight"].erase(key); }, std::string("without ") + key);
   expect_refused(
@@ -265,7 +265,7 @@ TEST_F(HostileModel, MissingOrUnknownTensorsAreRefused) {
       "an empty tensor", "besides");
 }
 
-TEST_F(HostileModel, MetadataThatLacksSomethingOrHasItWrongIsRefused) {
+TEST_F(HostileModel, IncompleteOrWrongMetadataIsRefused) {
   for (const char* key :
        {"format_version", "classes", "class_counts", "preprocessing", "method", "features"}) {
     expect_refused([&](Parts& p) { p.meta.erase(key); }, std::string("without ") + key, key);
@@ -290,13 +290,13 @@ TEST_F(HostileModel, MetadataThatLacksSomethingOrHasItWrongIsRefused) {
   expect_refused(parts_.with_header(whole.dump()), "no metadata", "metadata");
 }
 
-TEST_F(HostileModel, AnotherVersionIsRefusedWithBothNumbers) {
+TEST_F(HostileModel, ErrorForAnotherVersionNamesBoth) {
   for (const Json& version : {Json(0), Json(2), Json(1000), Json(~0ULL), Json((1ULL << 32) + 1)})
     expect_refused([&](Parts& p) { p.meta["format_version"] = version; }, "version " + version.dump(),
                    "reads version 1");
 }
 
-TEST_F(HostileModel, ClassesThatDoNotFitAreRefused) {
+TEST_F(HostileModel, InconsistentClassesAreRefused) {
   expect_refused([](Parts& p) { p.meta["classes"] = {"a", "b", "a"}; }, "class twice", "twice");
   expect_refused([](Parts& p) { p.meta["classes"] = {"a", "b"}; }, "too few classes", "names 2 classes");
   expect_refused([](Parts& p) { p.meta["classes"] = {"a", "b", "c", "d"}; }, "too many classes");
@@ -306,7 +306,7 @@ TEST_F(HostileModel, ClassesThatDoNotFitAreRefused) {
     expect_refused([&](Parts& p) { p.meta["class_counts"][1] = bad; }, "count " + bad.dump(), "class_counts");
 }
 
-TEST_F(HostileModel, WordsThatDoNotFitAreRefused) {
+TEST_F(HostileModel, InconsistentWordsAreRefused) {
   expect_refused([](Parts& p) { p.meta["features"]["words"] = Json::array({"x"}); }, "too few words");
   expect_refused([](Parts& p) { p.meta["features"]["words"] = {"x", "x"}; }, "word twice", "twice", false);
   expect_refused([](Parts& p) { p.meta["features"]["words"] = {"x", 2}; }, "word that is none", "", false);
@@ -323,7 +323,7 @@ TEST_F(HostileModel, PreprocessingOutOfRangeIsRefused) {
                    "preprocessing", false);
 }
 
-TEST_F(HostileModel, WeightsThatAreNotFiniteAreRefused) {
+TEST_F(HostileModel, NonFiniteWeightsAreRefused) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()})
     for (std::size_t at = 0; at < 9; ++at)
@@ -331,7 +331,7 @@ TEST_F(HostileModel, WeightsThatAreNotFiniteAreRefused) {
                      "float " + std::to_string(at), "not finite", false);
 }
 
-TEST_F(HostileModel, PathsThatAreNoFileAreRefused) {
+TEST_F(HostileModel, PathsThatAreNotFilesAreRefused) {
   EXPECT_NE(error_of([&] { load_model(folder_.path("none"), kUnlimited); }).find("no such file"),
             std::string::npos);
   EXPECT_NE(error_of([&] { load_model(folder_.path(""), kUnlimited); }).find("regular"), std::string::npos);

@@ -24,17 +24,17 @@
 namespace truemax {
 namespace {
 
-constexpr const char* kNotOurs = "this is no truemax model: train one with 'truemax train'";
-// The key of the metadata's own checksum; those of the tensors stand in the metadata, as `checksums`.
+constexpr const char* kNotOurs = "this is not a truemax model: train one with 'truemax train'";
+// The key of the metadata's own checksum; those of the tensors are in the metadata, as `checksums`.
 constexpr const char* kMetadataChecksum = "truemax_checksum";
 
-// A tensor's checksum is the sum of these over its rows: threads may add them in any order, and rows that
-// changed places are noticed.
+// A tensor's checksum is the sum of these over its rows, so threads can add them in any order. The row number
+// is the seed, so swapped rows are noticed.
 std::uint64_t row_checksum(std::span<const float> row, std::uint64_t number) {
   return xxh64({reinterpret_cast<const char*>(row.data()), row.size_bytes()}, number);
 }
 
-// What a file says it holds; files from before there were checksums say nothing.
+// The checksums in a file; older files have none.
 struct Checksums {
   std::uint64_t weight = 0, intercept = 0;
 };
@@ -64,11 +64,11 @@ const nlohmann::json& field(const std::string& path, const nlohmann::json& json,
   const auto found = json.find(name);
   const bool number = type == nlohmann::json::value_t::number_unsigned;
   if (found == json.end() || (number ? !found->is_number_unsigned() : found->type() != type))
-    throw file_error(path, 0, fmt::format("its metadata has no proper '{}'", name), kNotOurs);
+    throw file_error(path, 0, fmt::format("its metadata has no valid '{}'", name), kNotOurs);
   return *found;
 }
 
-// A field that may be missing, but not be of another type.
+// A field that may be missing but must not have another type.
 void check_optional(const std::string& path, const nlohmann::json& json, const char* name,
                     nlohmann::json::value_t type) {
   if (json.contains(name)) field(path, json, name, type);
@@ -99,13 +99,13 @@ std::vector<std::string> names_of(const std::string& path, const nlohmann::json&
       throw file_error(path, 0, fmt::format("a name in '{}' is not text", what), kNotOurs);
     names.push_back(name.get<std::string>());
     if (!seen.insert(names.back()).second)
-      throw file_error(path, 0, fmt::format("{} stands twice in '{}'", in_quotes(names.back()), what),
+      throw file_error(path, 0, fmt::format("{} appears twice in '{}'", in_quotes(names.back()), what),
                        kNotOurs);
   }
   return names;
 }
 
-// Everything a header says, checked against itself; the tensors are not read.
+// The contents of a header, checked for consistency; the tensors are not read.
 struct CheckedHeader {
   SafetensorsHeader tensors;
   nlohmann::json metadata;
@@ -117,12 +117,12 @@ struct CheckedHeader {
 };
 
 UserError damaged(const std::string& path, const std::string& what) {
-  return file_error(path, 0, fmt::format("{} does not have its checksum: the file was damaged", what),
-                    "copy it anew, or train again");
+  return file_error(path, 0, fmt::format("{} has a wrong checksum: the file is damaged", what),
+                    "copy it again, or train again");
 }
 
-// The checksum of the metadata stands outside of them, and says with them that there are others. So a file
-// that lost one of the two does not pass for an old one.
+// A file must have both the metadata's own checksum (stored outside the metadata) and `checksums` within, or
+// neither: a file that lost one of them must not pass for an old file.
 std::optional<Checksums> read_checksums(const std::string& path, const CheckedHeader& h) {
   const auto own = h.tensors.metadata.find(kMetadataChecksum);
   const bool has_own = own != h.tensors.metadata.end();
@@ -147,7 +147,7 @@ CheckedHeader read_checked_header(const std::string& path) {
   h.names = names_of(path, field(path, h.metadata, "classes", Type::array), "classes");
   const auto weight = h.tensors.tensors.find("weight");
   if (weight == h.tensors.tensors.end() || weight->second.type != "F32" || weight->second.shape.size() != 2)
-    throw file_error(path, 0, "it has no float32 tensor 'weight' of two dimensions", kNotOurs);
+    throw file_error(path, 0, "it has no two-dimensional float32 tensor 'weight'", kNotOurs);
   h.classes = weight->second.shape[0];
   h.features = weight->second.shape[1];
   if (h.classes < 2 || h.classes >= kUnseenClass || h.features < 1 || h.features > 0xFFFFFFFEu)
@@ -161,11 +161,11 @@ CheckedHeader read_checked_header(const std::string& path) {
     throw file_error(path, 0, "class_counts and classes differ in length", kNotOurs);
   for (const auto& count : counts)
     if (!count.is_number() || !(count.get<double>() > 0))
-      throw file_error(path, 0, "class_counts holds something but positive numbers", kNotOurs);
+      throw file_error(path, 0, "class_counts has an entry that is not a positive number", kNotOurs);
   const auto intercept = h.tensors.tensors.find("intercept");
   h.intercept = intercept != h.tensors.tensors.end();
   if (h.intercept && (intercept->second.type != "F32" || intercept->second.shape != std::vector{h.classes}))
-    throw file_error(path, 0, "its intercept is not float32 of the length of the classes", kNotOurs);
+    throw file_error(path, 0, "its intercept is not a float32 tensor with one entry per class", kNotOurs);
   if (h.tensors.tensors.size() != (h.intercept ? 2U : 1U))
     throw file_error(path, 0, "it holds tensors besides weight and intercept", kNotOurs);
   OptionTable table;
@@ -197,7 +197,7 @@ CheckedHeader read_checked_header(const std::string& path) {
                      kNotOurs);
   if (buckets == 0 && features.value("hashed_words", false))
     throw file_error(path, 0, "it says that words are hashed, but not into how many buckets", kNotOurs);
-  h.checksums = read_checksums(path, h);  // last: what is wrong above has a message of its own
+  h.checksums = read_checksums(path, h);  // last, because the checks above have more precise messages
   return h;
 }
 
@@ -212,22 +212,22 @@ Floats read_floats(std::ifstream& in, std::uint64_t at, std::span<float> out) {
 
 void check_floats(const std::string& path, Floats found, const std::string& what) {
   if (found == Floats::cut_off)
-    throw file_error(path, 0, fmt::format("{} is cut off", what), "copy the file anew");
+    throw file_error(path, 0, fmt::format("{} is cut off", what), "copy the file again");
   if (found == Floats::not_finite)
     throw file_error(path, 0, fmt::format("{} holds a number that is not finite", what), "train again");
 }
 
-// Block after block, so that a cache line of W is written once and not once for each of its classes.
+// Block by block, so that a cache line of W is written once, not once per class.
 void read_weights(const std::string& path, CheckedHeader& h, std::span<const ClassId> order,
                   std::size_t threads, Weights& weights) {
   const std::uint64_t first = h.tensors.tensors["weight"].begin, features = h.features;
   std::vector<std::uint64_t> row_of(h.classes);
   for (std::uint64_t r = 0; r < h.classes; ++r) row_of[order[r]] = r;
   std::mutex mutex;
-  std::uint64_t bad_row = h.classes;  // the first in the file, whichever thread meets it
+  std::uint64_t bad_row = h.classes;  // the first in the file, whichever thread finds it
   Floats bad = Floats::good;
   std::atomic<std::uint64_t> sum{0};
-  constexpr std::size_t kBlocks = 8;  // of a chunk
+  constexpr std::size_t kBlocks = 8;  // per chunk
   parallel_for((weights.blocks() + kBlocks - 1) / kBlocks, threads, [&](std::size_t chunk) {
     std::ifstream in(path, std::ios::binary);
     std::vector<float> rows(kLanes * features);
@@ -271,8 +271,7 @@ void save_model(const Model& model, const std::string& path) {
     return make_safetensors_header(tensors,
                                    {{"truemax", text}, {kMetadataChecksum, checksum_text(xxh64(text))}});
   };
-  // Checksums are known when all is written; until then only the length of the header is, which they do not
-  // change.
+  // The checksums are known only at the end, but do not change the length of the header.
   const std::uint64_t begin = header_with({}).size();
   Checksums sums;
 
@@ -306,10 +305,11 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
     const std::string fits = buckets > 0 ? fmt::format(" (--hash-features {} would fit)", buckets) : "";
     throw file_error(
         path, 0,
-        fmt::format("the model takes {} of memory, {} classes x {} features x 4 bytes, and {} are there",
-                    size_text(needed), h.classes, h.features, size_text(memory_limit)),
-        fmt::format("use a larger machine, train a model of fewer features{} or fewer classes, or raise "
-                    "--memory-limit to try all the same",
+        fmt::format(
+            "not enough memory: the model needs {} ({} classes x {} features x 4 bytes), {} available",
+            size_text(needed), h.classes, h.features, size_text(memory_limit)),
+        fmt::format("use a larger machine, train a model with fewer features{} or fewer classes, or raise "
+                    "--memory-limit to try anyway",
                     fits));
   }
   Model model;

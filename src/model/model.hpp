@@ -18,21 +18,21 @@ struct Model {
   std::shared_ptr<const ClassList> classes;
   std::shared_ptr<const FeatureSpace> space;
   PreprocessOptions preprocess;
-  std::string method;                                                 // that trained it
+  std::string method;                                                 // the training method
   nlohmann::ordered_json options = nlohmann::ordered_json::object();  // of the run
   nlohmann::ordered_json data = nlohmann::ordered_json::object();     // statistics of the training data
 };
 
-// The bytes save_model will write, without the header.
+// The bytes that save_model writes, without the header.
 std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept);
 
-// Streams the file to a temporary name, syncs it and renames it: a failure leaves an old file as it was.
+// Writes to a temporary name, syncs and renames, so that a failure leaves an old file unchanged.
 void save_model(const Model& model, const std::string& path);
 
-// Reads and checks everything: sizes, offsets, names, version, that all weights are finite. Throws UserError.
+// Reads and checks everything: sizes, offsets, names, version, finite weights. Throws UserError.
 Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads = 1);
 
-// The metadata alone, for inspection; same checks but for the weights.
+// Reads only the metadata, with the same checks except those of the weights.
 nlohmann::json read_model_metadata(const std::string& path);
 
 }  // namespace truemax

@@ -1,4 +1,4 @@
-// The model file: what is saved comes back bit for bit, and lies in the file as docs/model-file.md says.
+// The model file: it round-trips bit for bit and has the layout of docs/model-file.md.
 #include "model/model.hpp"
 
 #include <gtest/gtest.h>
@@ -45,12 +45,12 @@ void expect_same(const Model& a, const Model& b) {
   EXPECT_EQ(a.preprocess.max_features, b.preprocess.max_features);
   EXPECT_EQ(a.preprocess.normalize, b.preprocess.normalize);
   EXPECT_EQ(a.method, b.method);
-  // As sets of names: the file need not keep their order.
+  // As unordered objects: the file need not keep the order of keys.
   EXPECT_EQ(nlohmann::json(a.options), nlohmann::json(b.options));
   EXPECT_EQ(nlohmann::json(a.data), nlohmann::json(b.data));
 }
 
-TEST(ModelFile, GivesBackWhatWasSavedBitForBit) {
+TEST(ModelFile, RoundTripsBitForBit) {
   const TempFolder folder;
   for (const bool intercept : {false, true})
     for (const bool words : {false, true})
@@ -64,7 +64,7 @@ TEST(ModelFile, GivesBackWhatWasSavedBitForBit) {
       }
 }
 
-TEST(ModelFile, KeepsEveryKindOfFloat) {
+TEST(ModelFile, KeepsSpecialFloats) {
   const TempFolder folder;
   Model model = random_model(1, {6, false, false, {"a", "b"}});
   constexpr float kMost = std::numeric_limits<float>::max(),
@@ -83,8 +83,8 @@ TEST(ModelFile, HoldsManyClasses) {
   expect_same(model, load_model(folder.path("m"), kUnlimited));
 }
 
-// By hand, with no code of the project but the JSON parser.
-TEST(ModelFile, IsALengthAHeaderAndRowsInTheOrderOfTheNames) {
+// Reads the file by hand, without code of the project.
+TEST(ModelFile, IsLengthHeaderAndRowsInNameOrder) {
   const TempFolder folder;
   const std::vector<std::string> by_name{"-3",
                                          "0",
@@ -138,7 +138,7 @@ TEST(ModelFile, IsALengthAHeaderAndRowsInTheOrderOfTheNames) {
   }
 }
 
-TEST(ModelFile, MetadataCanBeReadWithoutTheWeights) {
+TEST(ModelFile, MetadataIsReadWithoutTheWeights) {
   const TempFolder folder;
   save_model(random_model(4, {5, true, false, awkward_names()}), folder.path("m"));
   const nlohmann::json meta = read_model_metadata(folder.path("m"));
@@ -153,7 +153,7 @@ std::size_t files_in(const TempFolder& folder) {
                                                 std::filesystem::directory_iterator()));
 }
 
-// Every write past 64 KiB fails while this lives, as on a full disk.
+// While this exists, every write past 64 KiB fails, as on a full disk.
 class FullDisk {
  public:
   FullDisk() : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -174,7 +174,7 @@ class FullDisk {
   void (*old_handler_)(int);
 };
 
-TEST(ModelFile, AFailedSaveLeavesTheOldFileAndNothingElse) {
+TEST(ModelFile, FailedSaveLeavesOnlyTheOldFile) {
   const TempFolder folder;
   const std::string path = folder.write("m", "the old model");
   const Model large = random_model(5, {20000, false, false, {"a", "b", "c"}});
@@ -193,12 +193,12 @@ TEST(ModelFile, AFailedSaveLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(files_in(folder), 1U);
   EXPECT_NE(error_of([&] { save_model(large, folder.path("no/such/m")); }), "");
   EXPECT_EQ(files_in(folder), 1U);
-  save_model(large, path);  // and with room it works
+  save_model(large, path);  // with room it works
   EXPECT_EQ(files_in(folder), 1U);
   expect_same(large, load_model(path, kUnlimited));
 }
 
-TEST(ModelFile, IsRefusedWhereMemoryIsShortBeforeItsWeightsAreRead) {
+TEST(ModelFile, IsRefusedIfMemoryIsShort) {
   const TempFolder folder;
   save_model(random_model(6, {100, false, false, {"a", "b", "c"}}), folder.path("m"));
   const std::uint64_t needed = Weights::bytes_needed(3, 100);
@@ -207,12 +207,12 @@ TEST(ModelFile, IsRefusedWhereMemoryIsShortBeforeItsWeightsAreRead) {
   EXPECT_NE(message.find("--memory-limit"), std::string::npos) << message;
 }
 
-TEST(ModelBytes, AreThoseOfTheTensors) {
+TEST(ModelBytes, CountTheTensors) {
   EXPECT_EQ(model_bytes(10, 3, false), 120U);
   EXPECT_EQ(model_bytes(10, 3, true), 160U);
 }
 
-TEST(SafetensorsHeader, PlacesTensorsOneAfterTheOtherOnEightBytes) {
+TEST(SafetensorsHeader, TensorsAreContiguousAndAligned) {
   const TempFolder folder;
   for (std::size_t pad = 0; pad < 9; ++pad) {
     const std::string bytes =

@@ -13,14 +13,13 @@ Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads)
 
 namespace {
 
-// Whether a row is worth float32. That depends on the row alone: a stream comes in batches of any size, and
-// the digits of an answer must not depend on when the rows came. The share of a row in a large batch.
+// Whether float32 pays for a row: whether it would in a large batch of such rows. This depends only on the
+// row, because results must not depend on how a stream happens to be cut into batches.
 bool in_floats(const Weights& weights, std::size_t nonzeros) {
   constexpr std::size_t kUsualBatch = 4096;
   return (nonzeros + 1) * weights.blocks() >= kFastLines / kUsualBatch;
 }
 
-// The rows whose places are given.
 Csr gather(CsrView rows, const std::vector<std::size_t>& places) {
   Csr out;
   for (const std::size_t r : places) {

@@ -11,15 +11,15 @@
 namespace truemax {
 
 struct Predictions {
-  std::size_t top = 0;           // entries a row
-  std::vector<ClassId> classes;  // [rows][top], by falling probability; ties in the order of the model file
+  std::size_t top = 0;              // entries per row
+  std::vector<ClassId> classes;     // [rows][top], most probable first; ties in the order of the model file
   std::vector<double> probability;  // [rows][top], each in [0, 1]; with top = K they sum to one
 };
 
 class Predictor {
  public:
   Predictor(const Model& model, std::size_t top, std::size_t threads);
-  // The answer for a row does not depend on the rows beside it.
+  // The result for a row does not depend on the other rows.
   Predictions predict(CsrView rows) const;
 
  private:

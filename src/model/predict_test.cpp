@@ -1,4 +1,4 @@
-// Probabilities over all classes, against the slow softmax in long double.
+// Probabilities over all classes, against a slow softmax in long double.
 #include "model/predict.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ ModelShape shape_of(std::size_t classes, bool intercept) {
   return shape;
 }
 
-TEST(Predictor, GivesTheProbabilitiesOfTheSoftmaxInFallingOrder) {
+TEST(Predictor, GivesSoftmaxProbabilitiesInDescendingOrder) {
   for (const std::size_t classes : {2U, 5U, 16U, 61U})
     for (const bool intercept : {false, true})
       for (const double scale : {0.5, 20.0, 1e30}) {
@@ -70,8 +70,8 @@ TEST(Predictor, GivesTheProbabilitiesOfTheSoftmaxInFallingOrder) {
       }
 }
 
-// log-sum-exp as one double cannot hold log(2) beside a score of 1e17.
-TEST(Predictor, SumsToOneWhereHugeScoresAreEqual) {
+// A log-sum-exp in one double would lose log(2) next to a score of 1e17.
+TEST(Predictor, SumsToOneForEqualHugeScores) {
   Model model = random_model(4, {1, false, false, {"a", "b", "c"}});
   for (const double size : {1e10, 1e14, 1e17, 1e30}) {
     model.weights = Weights(3, 1, false);
@@ -85,7 +85,7 @@ TEST(Predictor, SumsToOneWhereHugeScoresAreEqual) {
   }
 }
 
-TEST(Predictor, NamesEveryClassOnceWhenAskedForAll) {
+TEST(Predictor, AllClassesAppearOnce) {
   const Model model = random_model(1, shape_of(40, true));
   const Csr rows = random_rows(20, 7, 1);
   const Predictions got = Predictor(model, 40, 1).predict(rows.view());
@@ -97,7 +97,7 @@ TEST(Predictor, NamesEveryClassOnceWhenAskedForAll) {
   }
 }
 
-TEST(Predictor, PutsEqualClassesInTheOrderOfTheirNames) {
+TEST(Predictor, TiesAreInNameOrder) {
   Model model = random_model(2, {1, false, false, {"b", "10", "a", "9", "c"}});
   model.weights = Weights(5, 1, false);
   Csr rows;
@@ -109,7 +109,7 @@ TEST(Predictor, PutsEqualClassesInTheOrderOfTheirNames) {
   for (const double p : got.probability) EXPECT_DOUBLE_EQ(p, 0.2);
 }
 
-TEST(Predictor, HasTheSameBitsForAnyNumberOfThreads) {
+TEST(Predictor, SameBitsForAnyNumberOfThreads) {
   const Model model = random_model(3, shape_of(50, true));
   const Csr rows = random_rows(700, 7, 1);
   const Predictions one = Predictor(model, 5, 1).predict(rows.view());

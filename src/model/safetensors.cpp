@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are little-en
 namespace truemax {
 namespace {
 
-constexpr const char* kAdvice = "this is no whole safetensors file: train again or copy it anew";
+constexpr const char* kAdvice = "this is not a complete safetensors file: copy it again, or train again";
 
 const std::map<std::string, std::uint64_t>& type_bytes() {
   static const std::map<std::string, std::uint64_t> sizes{
@@ -45,14 +45,16 @@ TensorPlace read_place(const std::string& path, const std::string& name, const n
   for (const auto& extent : entry["shape"]) {
     if (!extent.is_number_unsigned()) throw bad("has a shape that is not whole numbers");
     place.shape.push_back(extent.get<std::uint64_t>());
-    if (__builtin_mul_overflow(bytes, place.shape.back(), &bytes)) throw bad("has a shape beyond all memory");
+    if (__builtin_mul_overflow(bytes, place.shape.back(), &bytes))
+      throw bad("has a shape too large for memory");
   }
   const auto& offsets = entry["data_offsets"];
   if (!offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
     throw bad("has data_offsets that are not whole numbers");
   const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
   if (begin > end || end > data_bytes)
-    throw bad(fmt::format("lies at bytes {} to {} of {} in the file (truncated?)", begin, end, data_bytes));
+    throw bad(fmt::format("has data_offsets {} to {}, but the file has {} bytes of data (truncated?)", begin,
+                          end, data_bytes));
   if (end - begin != bytes)
     throw bad(fmt::format("has {} bytes where its shape needs {}", end - begin, bytes));
   place.begin = data_begin + begin;
@@ -60,7 +62,7 @@ TensorPlace read_place(const std::string& path, const std::string& name, const n
   return place;
 }
 
-// Tensors must cover the data exactly: a hole hides something, an overlap is two truths about one byte.
+// Tensors must cover the data exactly: a hole could hide data, an overlap gives one byte two meanings.
 void require_tiling(const std::string& path, const SafetensorsHeader& header, std::uint64_t file_bytes) {
   std::vector<const TensorPlace*> places;
   for (const auto& [name, place] : header.tensors) places.push_back(&place);
@@ -81,7 +83,7 @@ void require_tiling(const std::string& path, const SafetensorsHeader& header, st
 
 nlohmann::json parse_json_once(const std::string& text, bool* twice) {
   using Event = nlohmann::json::parse_event_t;
-  // The parser takes a zero byte for the end of the text, whatever follows.
+  // The parser would stop at a zero byte and ignore the rest.
   if (text.find('\0') != std::string::npos) return nlohmann::json(nlohmann::json::value_t::discarded);
   std::vector<std::unordered_set<std::string>> keys;
   const auto watch = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
@@ -96,8 +98,7 @@ nlohmann::json parse_json_once(const std::string& text, bool* twice) {
 SafetensorsHeader read_safetensors_header(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (error || !std::filesystem::exists(status))
-    throw file_error(path, 0, "there is no such file", "check the path");
+  if (error || !std::filesystem::exists(status)) throw file_error(path, 0, "no such file", "check the path");
   if (!std::filesystem::is_regular_file(status))
     throw file_error(path, 0, "this is not a regular file", "give the path of a model file");
   const std::uint64_t file_bytes = std::filesystem::file_size(path, error);
@@ -128,7 +129,7 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
       if (!entry.is_object()) throw file_error(path, 0, "its __metadata__ is not an object", kAdvice);
       for (const auto& [key, value] : entry.items()) {
         if (!value.is_string())
-          throw file_error(path, 0, "its __metadata__ holds something but text", kAdvice);
+          throw file_error(path, 0, "its __metadata__ has a value that is not a string", kAdvice);
         header.metadata[key] = value.get<std::string>();
       }
     } else {

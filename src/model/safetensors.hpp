@@ -21,15 +21,15 @@ struct SafetensorsHeader {
   std::uint64_t data_begin = 0;  // where the tensors start in the file
 };
 
-// JSON, discarded where it is none. *twice: whether an object names a key twice, which would make two readers
-// see two models.
+// Parses JSON; a discarded value if it is invalid. *twice: whether an object has a duplicate key, with which
+// two readers could see two different models.
 nlohmann::json parse_json_once(const std::string& text, bool* twice);
 
-// Reads and checks a header against the size of its file: length, JSON, types, offsets that cover the data
-// without hole or overlap. Throws UserError naming `path`.
+// Reads a header and checks it against the size of the file: length, JSON, types, and offsets that cover the
+// data without holes or overlaps. Throws UserError naming `path`.
 SafetensorsHeader read_safetensors_header(const std::string& path);
 
-// The first bytes of a file that holds these tensors, in this order, one after the other: length and header.
+// The length and header of a file that holds these tensors contiguously in this order.
 struct NewTensor {
   std::string name;
   std::vector<std::uint64_t> shape;  // float32

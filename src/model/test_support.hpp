@@ -1,4 +1,4 @@
-// What the tests of this folder share: small models, and files as bytes.
+// Shared by the tests of this folder: small models, and files as bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline std::string read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Classes whose names are hard on a file format; counts so that ids and names stand in different orders.
+// Class names that are hard on a file format, not in sorted order.
 inline std::vector<std::string> awkward_names() {
   return {"10",
           "9",

@@ -18,10 +18,10 @@ ReadOptions UseOptions::read_for(const Model& model) const {
   const std::string trained_on = model.data.value("format", "auto");
   for (const FormatInfo& info : formats())
     if (info.is_text && trained_on == info.name) options.expected = info.format;
-  // What is free is free beside the model; a limit that was given is for both.
+  // Free memory is measured with the model loaded; a given limit covers model and data.
   options.memory = std::make_shared<MemoryBudget>(
       memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.weights.bytes()));
-  // A model that was cut wants no value from there on; one that was not refuses features it does not know.
+  // A model trained with --max-features drops values beyond it; any other refuses unknown features.
   if (model.space->features < model.space->file_features)
     options.max_features = model.preprocess.max_features;
   return options;
@@ -52,7 +52,7 @@ std::vector<std::string> predict_stream(
     sink(predictor.predict(rows.rows.view()), rows.rows.rows());
   }
   if (unknown_words > 0)
-    notes.push_back(fmt::format("{} words that training never saw were left out", unknown_words));
+    notes.push_back(fmt::format("{} words not seen in training were left out", unknown_words));
   if (unknown_features > 0)
     notes.push_back(
         fmt::format("{} values of features the model does not have were left out", unknown_features));

@@ -1,4 +1,4 @@
-// What evaluation and prediction are told: a model, data to use it on, and how to read them.
+// The options of evaluation and prediction: a model, data to use it on, and how to read them.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct UseOptions {
     describe_data(table);
     describe_memory_limit(table, &memory_limit);
   }
-  // Those for data of a model that is in memory.
+  // The options for the data, without those for the model.
   void describe_data(OptionTable& table) {
     read.describe(table);
     describe_max_rows(table, &max_rows);
@@ -42,14 +42,13 @@ struct UseOptions {
   }
   std::size_t thread_count() const { return resolve_threads(threads); }
   std::uint64_t memory_there() const { return memory_limit == 0 ? available_memory() : memory_limit; }
-  // How to read data for this model: what their content leaves open is as in the training data.
+  // How to read data for this model: like the training data where the content is ambiguous.
   ReadOptions read_for(const Model& model) const;
   bool drops() const { return unknown_features == UnknownFeatures::drop; }
 };
 
-// Predicts the rows of `path` a batch at a time, in memory that depends neither on N nor on K; `sink` gets
-// each batch and its number of rows. Returns notes for the user: how the file was read and what was left out
-// of it.
+// Predicts the rows of `path` batch by batch, in memory that depends neither on N nor on K; `sink` gets each
+// batch and its number of rows. Returns notes for the user: how the file was read and what was left out.
 std::vector<std::string> predict_stream(
     const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
     const std::function<void(const Predictions&, std::size_t rows)>& sink);

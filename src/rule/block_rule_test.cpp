@@ -1,6 +1,6 @@
-// The contract of rules that take whole blocks of classes in float32 (BlockRule), which is what
-// `--method auto` runs: each such step is the rule's own step in double within what float32 can do, with
-// ridge and an intercept in or outside it, for every option; or it is declined with u as it was.
+// The contract of rules that take whole blocks of classes in float32 (BlockRule), which `--method auto` runs.
+// Each block step matches the rule's own step in double to float32 accuracy, with ridge and with the
+// intercept inside or outside it, for every option; or it is declined and leaves u unchanged.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kLanes = kProxLanes;
 
-// A row, its blocks (the label's among them) and the same as columns for step(): the label last.
+// One row and its blocks, the label's included, and the same step as columns for step(), label last.
 struct BlockInput {
-  std::vector<double> score, weight, ridge, intercept;  // [blocks][16], and of the blocks
-  std::size_t label = 0, absent = 0;                    // a lane, and lanes of padding at the end
+  std::vector<double> score, weight, ridge, intercept;  // score: [blocks][16]; the rest: [blocks]
+  std::size_t label = 0, absent = 0;                    // label: a lane; absent: padding lanes at the end
   double squared_norm = 1, e = 1, u = 0, decayed = 1;
   bool has_ridge = false, free_intercept = false;
 
@@ -50,7 +50,7 @@ struct BlockAnswer {
   std::vector<float> c;  // [blocks][16]; the label's is not written
 };
 
-// As train/block_steps.hpp asks for it: scores of the shrunken weights, |x|^2 by block.
+// The input the trainer would pass: scores after the ridge shrank the weights, |x|^2 by block.
 template <class R>
 BlockAnswer take_blocks(const R& rule, const BlockInput& in, bool complete = false) {
   std::vector<float> score(in.score.size());
@@ -114,9 +114,9 @@ std::size_t for_each_block_rule(Visit&& visit) {
   return seen;
 }
 
-// solve/prox_blocks.hpp promises 2e-4 of each coefficient and 1e-4 of u against the exact solution; scores
-// that are rounded to float32 after the ridge add their rounding.
-TEST(EveryBlockRule, IsItsStepInDouble) {
+// solve/prox_blocks.hpp promises a relative error of 2e-4 for coefficients and 1e-4 for u; rounding the
+// scores to float32 after the ridge adds to that.
+TEST(EveryBlockRule, MatchesTheStepInDouble) {
   const std::size_t seen = for_each_block_rule([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges) {
@@ -143,8 +143,8 @@ TEST(EveryBlockRule, IsItsStepInDouble) {
   EXPECT_GT(seen, 0U);
 }
 
-// A step that is declined will be taken again in double: it must find u as it was.
-TEST(EveryBlockRule, IsFiniteAtTheExtremesOrDeclinesWithUAsItWas) {
+// A declined step is retried in double and must find the old u.
+TEST(EveryBlockRule, IsFiniteOrDeclinesWithoutChangingU) {
   for_each_block_rule([]<class R>() {
     std::size_t taken = 0, declined = 0;
     for (const RuleOptions& options : options_to_try(R::kInfo, true))
@@ -177,7 +177,7 @@ TEST(EveryBlockRule, IsFiniteAtTheExtremesOrDeclinesWithUAsItWas) {
   });
 }
 
-TEST(EveryBlockRule, GivesTheSameBitsForTheSameInput) {
+TEST(EveryBlockRule, SameInputGivesTheSameBits) {
   for_each_block_rule([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges) {
@@ -192,14 +192,13 @@ TEST(EveryBlockRule, GivesTheSameBitsForTheSameInput) {
   });
 }
 
-// The label's block with weight 1, and one of two others with weight 2: in the mean over both draws a small
-// step goes down the gradient of the double sum in the scores, with ridge factors as near to 1 as the
-// trainer's are.
-TEST(EveryBlockRule, FollowsInTheMeanTheGradientOfTheDoubleSum) {
+// The label's block with weight 1, and one of two others with weight 2: averaged over both draws, a small
+// step follows the gradient of the double sum in the scores. Ridge factors are close to 1, as in the trainer.
+TEST(EveryBlockRule, MeanStepFollowsTheDoubleSum) {
   for_each_block_rule([]<class R>() {
     static_assert(R::kInfo.objective == Objective::double_sum);
     RuleOptions options;
-    options.rho = 1e-5;  // W's step is taken at nearly the old u
+    options.rho = 1e-5;  // W's step uses nearly the old u
     R rule(options, no_ridge());
     for (const Ridge ridge : kRidges) {
       constexpr double kStep = 1e-4;

@@ -3,8 +3,8 @@
 //     w_k <- w_k - e o_k exp(x.(s_k - s_y)) / (1 + v_i) x,    w_y <- w_y + the same, summed,
 //     v_i <- (1 - b) v_i + b sum_k o_k exp(x.(s_k - s_y)),    s <- (1 - b) s + b w   after every step, all
 //     classes.
-// b = min(1, running-rate times (step_t/step_0)^(4/5)): it falls slower than the step, as their rates do. u
-// of a row holds log(1 + v_i). The s of the trainer is kept as the difference s - w, which decays lazily.
+// b = min(1, running-rate times (step_t/step_0)^(4/5)) falls more slowly than the step, as in their analysis.
+// A row's u holds log(1 + v_i). The trainer stores s as the difference s - w, which decays lazily.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class CompositionRule {
 
   CompositionRule(const RuleOptions& options, const ProblemInfo& /*problem*/) : rate_(options.running_rate) {}
 
-  // b: what the smoothed weights move towards W after a step.
+  // b: the share of the way that the smoothed weights move towards W after a step.
   double smoothing(const StepView& view) const { return std::min(1.0, rate_ * std::pow(view.decayed, 0.8)); }
 
   void step(const StepView& view, StepResult& out) const noexcept {

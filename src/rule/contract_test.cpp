@@ -1,5 +1,5 @@
-// The contract of a rule on single steps, random and extreme, over every entry of the table of methods. What
-// it does in the mean over all draws is in mean_test.cpp.
+// The contract of every method on single steps, random and extreme. Averages over all draws are tested in
+// mean_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,8 +116,8 @@ std::string shown(const MethodInfo& info, const StepInput& in) {
          std::to_string(in.u[0]);
 }
 
-// (c) Also where the numbers are not finite: the answer has the same bits.
-TEST(EveryMethod, GivesTheSameBitsForTheSameInput) {
+// (c) Holds for non-finite results too.
+TEST(EveryMethod, SameInputGivesTheSameBits) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges)
@@ -132,7 +132,7 @@ TEST(EveryMethod, GivesTheSameBitsForTheSameInput) {
   });
 }
 
-// Exponents of a step, by the formula of the double sums: what a method that can diverge overflows by.
+// Whether the exponentials of the double sum stay in range. If not, methods that can diverge may overflow.
 bool exponents_are_small(const StepInput& in) {
   for (std::size_t i = 0; i < in.rows; ++i)
     for (std::size_t c = 0; c < in.columns; ++c)
@@ -141,9 +141,8 @@ bool exponents_are_small(const StepInput& in) {
   return true;
 }
 
-// (d) Finite at the extremes, with each option at the ends of its range. What can diverge by nature must be
-// finite too unless an exponential overflows; what the trainer then makes of it is in
-// train/stability_test.cpp.
+// (d) Finite at extreme inputs, with each option at the ends of its range. Methods that can diverge must be
+// finite too unless an exponential overflows; train/stability_test.cpp tests how the trainer handles that.
 TEST(EveryMethod, IsFiniteAtTheExtremes) {
   for_each_method([]<class R>() {
     std::size_t asked = 0, steps = 0;
@@ -169,7 +168,7 @@ TEST(EveryMethod, IsFiniteAtTheExtremes) {
   });
 }
 
-// The label gets what the other classes lose. Only what can diverge may leave the doubles.
+// The label gains what the other classes lose. Only methods that can diverge may overflow.
 template <class R>
 void expect_balance(R& rule, const StepInput& in) {
   const StepAnswer out = take(rule, in);
@@ -188,9 +187,9 @@ void expect_balance(R& rule, const StepInput& in) {
   }
 }
 
-// Softmax does not change when all scores move by the same amount, and what depends on differences of scores
-// alone may not move them so.
-TEST(EveryMethod, OfScoreDifferencesHasCoefficientsThatSumToZero) {
+// Softmax does not change if all scores shift by the same amount, so a step that depends only on differences
+// of scores must not shift them all.
+TEST(EveryMethod, CoefficientsOfScoreDifferencesSumToZero) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {
     if (R::kInfo.objective == Objective::noise_contrast || R::kInfo.refreshes) return;
@@ -212,7 +211,7 @@ TEST(EveryMethod, OfScoreDifferencesHasCoefficientsThatSumToZero) {
   EXPECT_GT(seen, 4U);
 }
 
-TEST(EveryMethod, TakesARowWeightAsAFactorOfTheStep) {
+TEST(EveryMethod, RowWeightMultipliesTheStep) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_to_try(R::kInfo))
       for (const Ridge ridge : kRidges)
@@ -229,7 +228,7 @@ TEST(EveryMethod, TakesARowWeightAsAFactorOfTheStep) {
   });
 }
 
-TEST(EveryMethod, SolvesStepsSideBySideToTheBitsOfOneAlone) {
+TEST(EveryMethod, PairStepsHaveTheBitsOfSingleSteps) {
   std::size_t pair_rules = 0;
   for_each_method([&]<class R>() {
     if constexpr (PairRule<R>) {
@@ -262,9 +261,9 @@ TEST(EveryMethod, SolvesStepsSideBySideToTheBitsOfOneAlone) {
   EXPECT_GT(pair_rules, 0U);
 }
 
-// Steps may not throw: what they need is taken by reserve_memory, also of several rows, ridge and intercept.
-TEST(EveryMethod, TakesNoMemoryInAStep) {
-  ASSERT_GT(allocations_of([] { std::vector<double>(100); }), 0U);  // they are counted
+// Steps must not throw, so reserve_memory allocates everything, also for several rows, ridge and intercept.
+TEST(EveryMethod, AllocatesNothingInAStep) {
+  ASSERT_GT(allocations_of([] { std::vector<double>(100); }), 0U);  // the counter works
   for_each_method([]<class R>() {
     for (const Shape shape :
          {Shape{1, 1}, Shape{1, 5}, Shape{1, 300}, Shape{2, 1}, Shape{6, 5}, Shape{6, 100}})
@@ -286,7 +285,7 @@ TEST(EveryMethod, TakesNoMemoryInAStep) {
   });
 }
 
-TEST(EveryMethod, HasANameOfItsOwnAndIsFoundByIt) {
+TEST(EveryMethod, HasAUniqueName) {
   std::set<std::string_view> names;
   for_each_method([&]<class R>() {
     EXPECT_TRUE(names.insert(R::kInfo.name).second) << R::kInfo.name;
@@ -300,7 +299,7 @@ TEST(EveryMethod, HasANameOfItsOwnAndIsFoundByIt) {
   EXPECT_THROW(find_method(""), UserError);
 }
 
-TEST(RuleOptions, EachNamesItsMethodsAndHasItsRange) {
+TEST(RuleOptions, EachHasMethodsAndARange) {
   RuleOptions options;
   OptionTable table;
   options.describe(table);

@@ -13,9 +13,8 @@
 
 namespace truemax {
 
-// Writes the coefficients of row i of the step, minus the gradient in the scores at v; returns minus the
-// gradient in v. `most`: exponents are known to be at most this, also where huge scores are rounded
-// otherwise.
+// Writes the coefficients of row i, minus the gradient in the scores at v; returns minus the gradient in v.
+// `most`: an upper bound on the exponents, enforced because rounding of huge scores could exceed it.
 inline double descend_double_sum(const StepView& view, const StepResult& out, std::size_t i, double alpha,
                                  double v, double most = std::numeric_limits<double>::infinity()) noexcept {
   const auto [z, o, coefficient, y, e] = row_of(view, out, i);
@@ -31,7 +30,7 @@ inline double descend_double_sum(const StepView& view, const StepResult& out, st
   return sum - rest;
 }
 
-// The logarithm of the least weight above 0; 0 where there is none.
+// The logarithm of the smallest positive weight; 0 if there is none.
 inline double log_least_weight(const double* weight, std::size_t count) noexcept {
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t k = 0; k < count; ++k)

@@ -1,5 +1,5 @@
-// Exact softmax SGD over all classes (eq:original_log_likelihood): C[i,k] = e (1[k = y] - p_k). The
-// yardstick.
+// Exact softmax SGD over all classes (eq:original_log_likelihood): C[i,k] = e (1[k = y] - p_k). The baseline
+// that sampled methods are compared with.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class ExactRule {
       double sum = 0;
       for (std::size_t k = 0; k < view.columns; ++k) sum += c[k] = std::exp(z[k] - highest);
       const double factor = -e / sum;
-      double others = 0;  // of the classes that are not the label: 1 - p_y without a loss of digits
+      double others = 0;  // sum of p_k over k != y: 1 - p_y without cancellation
       for (std::size_t k = 0; k < view.columns; ++k) {
         c[k] *= factor;
         if (k != y) others -= c[k];

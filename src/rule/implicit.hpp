@@ -3,7 +3,7 @@
 //     f(u, W) = sum_i e_i (u_i + exp(-u_i) + sum_k o_ik exp(x_i.(w_k - w_y) - u_i)) + ridge, eq:stochastic_f,
 // that is, the argmin of  2 f(theta) + |theta - theta_old|^2,  for one row and one class (a scalar root), one
 // row and m classes (a scalar root too) or n rows and m classes (a convex problem in the coefficients). The
-// draw's weight o stands for (K-1) or its like, a row weight multiplies the row's loss.
+// draw's weight o generalises the paper's (K-1); a row weight multiplies the row's loss.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class ImplicitRule {
       .description =
           "Implicit SGD: the exact proximal step on n rows and m classes; stable at any step size.",
       .biased = false,
-      .most_rows = 1024,  // seconds a step from there on
+      .most_rows = 1024,  // beyond this a step takes seconds
       .most_classes = kAnyNumber,
       .cost = "n(m+1) scores, n(m+1) updates; a scalar root for one row, about n^2(n+m) operations for more",
       .objective = Objective::double_sum,
@@ -41,7 +41,7 @@ class ImplicitRule {
 
   void step(const StepView& view, StepResult& out) noexcept {
     if (view.rows > 1) return step_batch(view, out);
-    if (view.columns != 2) return step_row(view, out);  // one column: nothing was drawn but the label
+    if (view.columns != 2) return step_row(view, out);  // one column: only the label was drawn
     const std::size_t y = view.label[0], k = 1 - y;
     ImplicitProblems p = kNoProblems;
     p.e[0] = view.step * view.row_weight[0];
@@ -51,8 +51,7 @@ class ImplicitRule {
     p.u[0] = out.u[0];
     solve_implicit(p, 1);
     out.u[0] = p.u[0];
-    const double c =
-        p.gamma[0] * p.a[0];  // eq:implicit_single_class_w_update; the division by r is the trainer's
+    const double c = p.gamma[0] * p.a[0];  // eq:implicit_single_class_w_update; the trainer divides by r
     out.coefficient[k] = -c;
     out.coefficient[y] = c;
   }

@@ -1,5 +1,5 @@
-// Implicit SGD: the step is the argmin of its proximal objective (solve/proximal_oracle.hpp), for one row and
-// one class, one row and many, many and many; and the propositions that bound it.
+// Implicit SGD: the step is the argmin of its proximal objective (solve/proximal_oracle.hpp) for one row and
+// one class, one row and many classes, and many rows and classes; and Propositions 1 and 2 bound it.
 #include "rule/implicit.hpp"
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ TEST(ImplicitRule, IsTheArgminForManyRowsAndClasses) {
         for (const bool equal : {false, true}) expect_argmin({n, 2, ridge, free, equal, 1.5}, 5, 1e-9);
 }
 
-// With all ridge factors 1 both ways of saying "no ridge" give the same step.
-TEST(ImplicitRule, TakesRidgeFactorsOfOneAsNoRidge) {
+// No ridge can be given as factors of 1 or as null; both must give the same step.
+TEST(ImplicitRule, RidgeFactorsOfOneAreNoRidge) {
   std::mt19937_64 random(3);
   for (const Kind& kind : {Kind{1, 1}, Kind{1, 4}, Kind{3, 2}})
     for (int i = 0; i < 100; ++i) {
@@ -63,7 +63,7 @@ TEST(ImplicitRule, TakesRidgeFactorsOfOneAsNoRidge) {
     }
 }
 
-// |theta_new - theta_old| without ridge: of u, and of W from coefficients and the Gram matrix.
+// |theta_new - theta_old| without ridge; W's part comes from the coefficients and the Gram matrix.
 long double length_of(const StepInput& in, const StepAnswer& out) {
   long double sum = 0;
   for (std::size_t i = 0; i < in.rows; ++i) {
@@ -78,8 +78,8 @@ long double length_of(const StepInput& in, const StepAnswer& out) {
   return std::sqrt(std::max(sum, 0.0L));
 }
 
-// Proposition 1: the implicit step is no longer than the vanilla SGD step from the same place.
-TEST(PropositionOne, TheImplicitStepIsNeverLongerThanTheVanillaStep) {
+// Proposition 1: the implicit step is no longer than the vanilla SGD step from the same point.
+TEST(PropositionOne, ImplicitStepIsNoLongerThanVanilla) {
   std::mt19937_64 random(4);
   std::size_t much_shorter = 0;
   for (const Kind& kind : {Kind{1, 1}, Kind{1, 4}, Kind{3, 2}})
@@ -88,13 +88,13 @@ TEST(PropositionOne, TheImplicitStepIsNeverLongerThanTheVanillaStep) {
         Kind wide = kind;
         wide.decades = decades;
         StepInput in = input_of(random_step(random, wide), false);
-        // Vanilla clamps u at 0, which could make its step shorter: compare where it does not.
+        // Vanilla clamps u at 0, which can shorten its step: compare only unclamped steps.
         VanillaRule vanilla(RuleOptions{}, {});
         ImplicitRule implicit(RuleOptions{}, {});
         const StepAnswer far = take(vanilla, in), near = take(implicit, in);
         if (!far.finite() || *std::min_element(far.u.begin(), far.u.end()) == 0) continue;
         const long double a = length_of(in, near), b = length_of(in, far);
-        // u is rounded to a double: a step far below its last bit is not seen.
+        // u is rounded to a double, which hides a step far below its last bit.
         EXPECT_LE(a, b * (1 + 1e-9L) + 1e-13L * static_cast<long double>(1 + in.u[0]))
             << kind.n << 'x' << kind.m;
         much_shorter += a < 0.1L * b;
@@ -102,8 +102,8 @@ TEST(PropositionOne, TheImplicitStepIsNeverLongerThanTheVanillaStep) {
   EXPECT_GT(much_shorter, 1000U);
 }
 
-// Proposition 2 in the form that can be tested: a = C/gamma <= max(1, gap + log(e o/gamma), e/gamma).
-TEST(PropositionTwo, TheImplicitStepIsAtMostLinearInTheScoreGap) {
+// Proposition 2 in testable form: a = C/gamma <= max(1, gap + log(e o/gamma), e/gamma).
+TEST(PropositionTwo, ImplicitStepIsAtMostLinearInTheScoreGap) {
   std::mt19937_64 random(5);
   std::size_t by_logarithm = 0;
   for (const double decades : {1.0, 4.0, 9.0})
@@ -114,14 +114,14 @@ TEST(PropositionTwo, TheImplicitStepIsAtMostLinearInTheScoreGap) {
       const double logarithm = gap + std::log(in.step * in.weight[0] / gamma);
       const double a = take(rule, in).c[1] / gamma;
       EXPECT_LE(a, std::max({1.0, logarithm, in.step / gamma}) * (1 + 1e-12));
-      EXPECT_LE(a, std::max(1.0, logarithm) * (1 + 1e-12));  // sharper: u > 0 alone says this much
+      EXPECT_LE(a, std::max(1.0, logarithm) * (1 + 1e-12));  // sharper: follows from u > 0 alone
       by_logarithm += logarithm > 1 && a > 0.3 * logarithm;
     }
-  EXPECT_GT(by_logarithm, 500U);  // the bound is met from near, not from afar
+  EXPECT_GT(by_logarithm, 500U);  // the bound is tight
 }
 
 // Only the label was drawn: W stays, and u goes to the argmin of e (u + exp(-u)) + (u - u_old)^2/2.
-TEST(ImplicitStep, WithoutAClassMovesUAlone) {
+TEST(ImplicitStep, WithoutADrawnClassMovesOnlyU) {
   for (const double u : {0.0, 0.3, 5.0})
     for (const double step : {1e-3, 1.0, 1e3}) {
       ImplicitRule rule({}, no_ridge());

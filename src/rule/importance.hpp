@@ -1,8 +1,8 @@
 // Importance sampling (Bengio and Senecal; "sampled softmax"): SGD on the softmax log-loss over the label and
 // the drawn classes alone,  log(exp(z_y) + sum_k o_k exp(z_k)) - z_y,  where o_k = count_k/(mean number of
 // draws of k) makes the sum an unbiased estimate of the normaliser (with --no-log-q: count_k alone). Biased:
-// the logarithm of an unbiased estimate is not one; the bias vanishes as m grows. BSGD, mini-batch
-// log-sum-exp (Hu et al.), is the same step under the name of its literature: an alias in rule/methods.hpp.
+// the logarithm of an unbiased estimate is not unbiased; the bias vanishes as m grows. BSGD, mini-batch
+// log-sum-exp (Hu et al.), is the same step under another name: an alias in rule/methods.hpp.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 
 namespace truemax {
 
-// Row i of the step; log_q: where given, the weights are multiplied by its exponentials, so that counts are
-// left.
+// Row i of the step. If log_q is given, weights are multiplied by exp(log_q), which turns them into counts.
 inline void descend_sampled_softmax(const StepView& view, const StepResult& out, std::size_t i,
                                     const double* log_q) noexcept {
   const auto [z, o, c, y, e] = row_of(view, out, i);

@@ -1,7 +1,7 @@
-// The lemmas on the double sum f(u, W) of eq:f: convex (Section 2.1), strongly so within the bounds (Lemma
-// 3), its gradients bounded there (Lemma 4), and lowered where U-max raises u (Lemma 5). Lemmas 1 and 2 need
-// an optimum and stand in train/ridge_test.cpp. f is taken in 50 digits by its definition; gradients, bounds
-// and jumps are those of the code.
+// The lemmas on the double sum f(u, W) of eq:f: it is convex (Section 2.1), strongly convex within the bounds
+// (Lemma 3), has bounded gradients there (Lemma 4) and falls when U-max raises u (Lemma 5). Lemmas 1 and 2
+// need an optimum and are tested in train/ridge_test.cpp. f is computed from its definition in 50 digits;
+// gradients, bounds and jumps come from the code under test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 using Real = boost::multiprecision::cpp_dec_float_50;
 using Vector = std::vector<double>;
 
-// Rows and their labels, and the ridge: all that f is made of.
+// Everything f depends on: rows, labels and the ridge.
 struct Sum {
   std::vector<Vector> x;
   std::vector<std::size_t> y;
@@ -31,7 +31,7 @@ struct Sum {
 
   std::size_t rows() const { return x.size(); }
   std::size_t features() const { return x[0].size(); }
-  std::size_t size() const { return rows() + classes * features(); }  // of theta = (u, w_1, .., w_K)
+  std::size_t size() const { return rows() + classes * features(); }  // length of theta = (u, w_1, .., w_K)
 
   ProblemInfo info() const {
     ProblemInfo info;
@@ -47,7 +47,7 @@ struct Sum {
     return sum;
   }
 
-  // The whole double sum over all rows and all classes.
+  // The double sum over all rows and classes.
   Real value(const std::vector<Real>& theta) const {
     Real sum = 0;
     for (std::size_t i = 0; i < rows(); ++i) {
@@ -64,7 +64,7 @@ struct Sum {
   }
   Real value(const Vector& theta) const { return value(std::vector<Real>(theta.begin(), theta.end())); }
 
-  // What the rules descend along, over all rows and classes.
+  // The gradient that the rules follow, summed over all rows and classes.
   Vector gradient(const Vector& theta) const {
     Vector g(size(), 0.0);
     for (std::size_t i = 0; i < rows(); ++i) {
@@ -79,7 +79,7 @@ struct Sum {
     const auto n = static_cast<double>(rows()), of_k = static_cast<double>(std::count(y.begin(), y.end(), k));
     return n / (of_k + (n - of_k) / static_cast<double>(classes - 1));
   }
-  // Of f_ik, eq:stochastic_f.
+  // The gradient of f_ik, eq:stochastic_f.
   Vector stochastic_gradient(const Vector& theta, std::size_t i, std::size_t k) const {
     Vector g(size(), 0.0);
     std::vector<double> weight(classes, 0.0);
@@ -167,7 +167,7 @@ Slope gradient_slope(const Sum& f, const Vector& a, const Vector& b) {
   const double squared = squared_distance(a, b).convert_to<double>();
   for (std::size_t j = 0; j < a.size(); ++j) {
     sum += (at_b[j] - at_a[j]) * (b[j] - a[j]);
-    // Scores of a few tens make exp() good to a few tens of last bits.
+    // exp() of a score of a few tens is accurate to a few tens of ulps.
     terms += (std::abs(at_a[j]) + std::abs(at_b[j])) * std::abs(b[j] - a[j]);
   }
   return {sum / squared, 1e-13 * (1 + terms) / squared};
@@ -194,7 +194,7 @@ double constant_of_lemma_three(const Sum& f) {
   return std::min(std::exp(-f.info().u_bound()), f.mu);
 }
 
-TEST(LemmaThree, WithinTheBoundsTheDoubleSumIsStronglyConvexWithItsConstant) {
+TEST(LemmaThree, DoubleSumIsStronglyConvexWithinTheBounds) {
   std::mt19937_64 random(3);
   for (const double length : {1e-3, 0.1, 1.0})
     for (const double mu : {1e-3, 0.1, 1.0, 30.0, 1e3})
@@ -203,7 +203,7 @@ TEST(LemmaThree, WithinTheBoundsTheDoubleSumIsStronglyConvexWithItsConstant) {
         const Vector a = bounded_theta(random, f);
         Vector b = bounded_theta(random, f);
         if (i % 3 == 0)
-          for (std::size_t j = 0; j < b.size(); ++j) b[j] = a[j] + 1e-6 * (b[j] - a[j]);  // between the two
+          for (std::size_t j = 0; j < b.size(); ++j) b[j] = a[j] + 1e-6 * (b[j] - a[j]);  // a short segment
         const double m = constant_of_lemma_three(f);
         ASSERT_GT(m, 0);
         ASSERT_GE(curvature(f, a, b), m * (1 - 1e-12)) << length << ' ' << mu;
@@ -212,9 +212,9 @@ TEST(LemmaThree, WithinTheBoundsTheDoubleSumIsStronglyConvexWithItsConstant) {
       }
 }
 
-// Both sides of the minimum are reached: along a direction of W that no row sees the curvature is mu; along u
-// at its bound, the label far ahead, exp(-B_u) times little more than 1.
-TEST(LemmaThree, TheConstantIsMetFromNear) {
+// The constant is a minimum of two terms, and each is nearly attained: mu along a direction of W in which
+// every row is zero, and exp(-B_u) along u at its bound with the label far ahead.
+TEST(LemmaThree, ConstantIsNearlyAttained) {
   Sum f;
   f.classes = 3, f.y = {0, 1}, f.x = {{1e-3, 0}, {-1e-3, 0}}, f.mu = 1e-3;
   Vector a(f.size(), 0.0), b = a;
@@ -246,7 +246,7 @@ double length_of(const Vector& g) {
   return std::sqrt(Sum::dot(g, g));
 }
 
-TEST(LemmaFour, WithinTheBoundsNoGradientIsLongerThanItsBound) {
+TEST(LemmaFour, GradientsAreBoundedWithinTheBounds) {
   std::mt19937_64 random(4);
   double closest = 0;
   for (const double length : {1e-2, 0.1, 1.0})
@@ -256,7 +256,7 @@ TEST(LemmaFour, WithinTheBoundsNoGradientIsLongerThanItsBound) {
         const double bound = bound_of_lemma_four(f);
         Vector theta = bounded_theta(random, f);
         if (sample % 4 == 0) {
-          // The worst there is: u = 0, and all of W in the gap of the longest row.
+          // The worst case: u = 0, and all of W in the score gap of the longest row.
           std::size_t i = 0;
           for (std::size_t j = 1; j < f.rows(); ++j)
             if (Sum::dot(f.x[j], f.x[j]) > Sum::dot(f.x[i], f.x[i])) i = j;
@@ -278,12 +278,12 @@ TEST(LemmaFour, WithinTheBoundsNoGradientIsLongerThanItsBound) {
           }
       }
   std::cout << "longest gradient " << closest << " of the bound\n";
-  EXPECT_GT(closest, 0.3);  // the bound is met from near
+  EXPECT_GT(closest, 0.3);  // the bound is not loose
 }
 
 // ---- Lemma 5 ----
 
-// A row with its scores for all classes; those drawn come first, the label is the last one.
+// The scores of a row for all classes: drawn ones first, the label last.
 struct Row {
   Vector z;
   std::size_t drawn;
@@ -295,7 +295,7 @@ Real term(const Row& row, const Real& u) {
   return sum;
 }
 
-// log(1 + the sum over the drawn classes, the first of them counted `times`).
+// log(1 + sum over the drawn classes), the first of them counted `times` times.
 Real bound_of(const Row& row, int times = 1) {
   Real sum = 1;
   for (std::size_t k = 0; k < row.drawn; ++k)
@@ -303,7 +303,7 @@ Real bound_of(const Row& row, int times = 1) {
   return log(sum);
 }
 
-// The jump of the rule alone: a step that changes nothing else.
+// Only the jump: the step is too small to change anything else.
 double jumped(const Row& row, double u, double delta, double weight_of_first = 1) {
   RuleOptions options;
   options.delta = delta;
@@ -314,7 +314,7 @@ double jumped(const Row& row, double u, double delta, double weight_of_first = 1
   return take(rule, one_row(score, weight, u, std::numeric_limits<double>::min())).u[0];
 }
 
-TEST(LemmaFive, RaisingUFromDeltaBelowItsBoundLowersTheDoubleSumByHalfOfDeltaSquared) {
+TEST(LemmaFive, JumpLowersTheSumByHalfDeltaSquared) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   std::size_t jumps = 0;
@@ -329,34 +329,34 @@ TEST(LemmaFive, RaisingUFromDeltaBelowItsBoundLowersTheDoubleSumByHalfOfDeltaSqu
         const double bound = bound_of(row).convert_to<double>();
         const double u =
             bound - delta * (1 + 1e-9) - (i % 3 == 0 ? 0 : unit(random) * spread) - 1e-12 * spread;
-        if (u < 0) continue;  // u never is
+        if (u < 0) continue;  // u is never negative
         const double now = jumped(row, u, delta);
         ASSERT_NEAR(now, bound, 1e-15 * (1 + bound));
         ++jumps;
         const Real lowered = term(row, u) - term(row, now);
-        // now is a double, off the bound by its last bit, where f has no slope or falls.
+        // now is a double and misses the bound by its last bit, where f is flat or falling.
         ASSERT_GE(lowered, Real(delta) * delta / 2 - 1e-15 * (1 + bound))
             << spread << ' ' << delta << ' ' << row.drawn;
         nearest = std::min(nearest, Real(lowered / (Real(delta) * delta / 2)).convert_to<double>());
       }
   std::cout << jumps << " jumps; the smallest fall is " << nearest << " of delta^2/2\n";
   EXPECT_GT(jumps, 500U);
-  EXPECT_LT(nearest, 1.01);  // the bound is met
+  EXPECT_LT(nearest, 1.01);  // the bound is tight
 }
 
 // Algorithm 2 as printed draws with replacement and sums over draws: a class counted twice puts the bound
-// above the optimal u, and a "raise" to it lifts f. The rule counts it once, and stays.
-TEST(LemmaFive, BreaksWhereAClassIsCountedTwice) {
+// above the optimal u, and raising u to it raises f. The rule counts the class once and does not jump.
+TEST(LemmaFive, FailsIfAClassIsCountedTwice) {
   std::size_t broken = 0, lifted = 0;
   for (const double gap : {-1.0, 0.0, 3.0, 50.0})
     for (const double delta : {0.01, 0.1, 0.3}) {
-      const Row row{{gap, 0}, 1};  // K = 2: the drawn class is all there is
+      const Row row{{gap, 0}, 1};  // K = 2: the drawn class is the only one besides the label
       const double wrong = bound_of(row, 2).convert_to<double>(), u = wrong - delta;
       ASSERT_GE(u, 0);
       const Real lowered = term(row, u) - term(row, wrong);
       broken += lowered < Real(delta) * delta / 2;
       lifted += lowered < 0;
-      const double now = jumped(row, u, delta, 2);  // drawn twice: its weight says so
+      const double now = jumped(row, u, delta, 2);  // drawn twice, so weight 2
       if (bound_of(row) - u > delta) continue;
       EXPECT_EQ(now, u) << gap << ' ' << delta;
     }

@@ -1,5 +1,4 @@
-// The contract of a rule in the mean over all draws of a small problem, over every entry of the table of
-// methods.
+// The contract of every method on average over all draws of a small problem.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ using Real = boost::multiprecision::cpp_dec_float_50;
 // One possible outcome of a draw: how often each of the K classes was drawn.
 using Counts = std::vector<int>;
 
-// For one row: m numbers with replacement from the classes that are not its label.
+// For one row: m draws with replacement from the classes other than its label.
 std::vector<Counts> draws_of_one(std::size_t classes, std::size_t y, std::size_t m) {
   std::vector<Counts> list{Counts(classes, 0)};
   for (std::size_t j = 0; j < m; ++j) {
@@ -38,7 +37,7 @@ std::vector<Counts> draws_of_one(std::size_t classes, std::size_t y, std::size_t
   return list;
 }
 
-// Shared by rows: every set of m of the classes.
+// Shared by several rows: every set of m classes.
 std::vector<Counts> shared_draws(std::size_t classes, std::size_t m) {
   std::vector<Counts> list;
   for (unsigned set = 0; set < (1U << classes); ++set) {
@@ -49,12 +48,12 @@ std::vector<Counts> shared_draws(std::size_t classes, std::size_t m) {
   return list;
 }
 
-// A few rows with all their scores: what the step is taken from.
+// A few rows with their scores for all classes.
 struct Scene {
   std::vector<std::vector<double>> z;  // [n][K]
   std::vector<std::size_t> y;
   std::vector<double> u, row_weight;
-  double mean_count = 1;  // of a class in a step
+  double mean_count = 1;  // how often a class is drawn in a step, on average
 
   std::size_t classes() const { return z[0].size(); }
   std::size_t rows() const { return z.size(); }
@@ -73,8 +72,8 @@ Draws all_draws(const Scene& scene, std::size_t m) {
   return {shared_draws(scene.classes(), m), static_cast<double>(m) / classes};
 }
 
-// The step of one outcome; `column` says which class a column is.
-// Ridge factors are 1 + O(step), as the trainer's are: what they divide is no part of the coefficients.
+// The step of one outcome; `column` says which class a column is. Ridge factors are 1 + O(step), as in the
+// trainer: the shrinking itself is not part of the coefficients.
 StepInput step_of(const Scene& scene, const Counts& counts, bool whole_set, double step,
                   std::vector<std::size_t>& column, Ridge ridge = Ridge::none) {
   column.clear();
@@ -116,7 +115,7 @@ Real log1p_exp(const Real& t) {
   return log(1 + exp(t));
 }
 
-// What row i contributes at scores z and u, in the mean over all draws.
+// The contribution of row i at scores z and u, averaged over all draws.
 Real objective_value(Objective objective, const RuleOptions& options, const Scene& scene, std::size_t i,
                      const std::vector<Real>& z, const Real& u, const Draws& draws) {
   const std::size_t y = scene.y[i];
@@ -165,7 +164,7 @@ Real objective_value(Objective objective, const RuleOptions& options, const Scen
   return 0;
 }
 
-// -weight times the gradient, by differences in 50 digits: entries k for the scores, entry K for u.
+// -weight times the gradient, by finite differences in 50 digits: entry k for score k, entry K for u.
 std::vector<double> minus_gradient(Objective objective, const RuleOptions& options, const Scene& scene,
                                    std::size_t i, const Draws& draws) {
   std::vector<Real> z(scene.z[i].begin(), scene.z[i].end());
@@ -186,7 +185,7 @@ std::vector<double> minus_gradient(Objective objective, const RuleOptions& optio
   return g;
 }
 
-// The mean of a rule's answers over all draws per unit of step, by row: entries k for class k, entry K for u.
+// A rule's result averaged over all draws, per unit of step, by row: entry k for class k, entry K for u.
 template <class R>
 std::vector<std::vector<double>> mean_answer(R& rule, const Scene& scene, const Draws& draws, double step,
                                              Ridge ridge = Ridge::none) {
@@ -205,7 +204,7 @@ std::vector<std::vector<double>> mean_answer(R& rule, const Scene& scene, const 
   return mean;
 }
 
-// The same where u moves at a rate of its own: so slowly that W's step is taken at the old u.
+// For methods whose u has its own rate: one so small that W's step uses the old u.
 std::vector<RuleOptions> options_at_rest(const MethodInfo& info) {
   std::vector<RuleOptions> list = options_to_try(info);
   if (info.u_rate)
@@ -229,8 +228,8 @@ std::vector<Scene> scenes() {
   return list;
 }
 
-// Where u stands when the mean is taken: anywhere near its optimum for a free u (not so far below that U-max
-// jumps), the exact value for methods that keep it there.
+// The values of u to average at: around the optimum for a free u (not so far below that U-max jumps), the
+// exact value for methods that keep it exact.
 std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& options, const Scene& scene,
                                 std::size_t i) {
   double sum = 0;
@@ -255,9 +254,9 @@ std::vector<double> values_of_u(const MethodInfo& info, const RuleOptions& optio
   return {};
 }
 
-// (a) As the step goes to zero, the mean of the update over all draws is minus the step times the gradient of
-// the function that the method names.
-TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
+// (a) As the step goes to zero, the update averaged over all draws is minus the step times the gradient of
+// the method's objective.
+TEST(EveryMethod, MeanStepFollowsItsObjective) {
   for_each_method([]<class R>() {
     for (const RuleOptions& options : options_at_rest(R::kInfo))
       for (Scene scene : scenes())
@@ -273,7 +272,7 @@ TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
             for (std::size_t i = 0; i < scene.rows(); ++i)
               gradient.push_back(minus_gradient(R::kInfo.objective, options, scene, i, draws));
             for (const Ridge ridge : kRidges) {
-              // One step of Richardson's rule takes the first order of the step away.
+              // One step of Richardson extrapolation removes the first-order error in the step.
               const auto whole = mean_answer(rule, scene, draws, 1e-6, ridge),
                          half = mean_answer(rule, scene, draws, 5e-7, ridge);
               for (std::size_t i = 0; i < scene.rows(); ++i) {
@@ -292,10 +291,9 @@ TEST(EveryMethod, FollowsInTheMeanTheGradientOfTheFunctionItNames) {
   });
 }
 
-// Where u moves at a rate of its own it goes down the gradient of the double sum in the mean, in its own
-// geometry: that of exp(-u) for the mirror step, whose second derivative divides the gradient, and none for
-// SOX.
-TEST(EveryMethod, WithARateForUMovesItDownTheGradientInTheMean) {
+// A u with its own rate descends the double sum on average, in its own geometry: for the mirror step the
+// gradient is divided by the second derivative of exp(-u), for SOX it is the plain gradient.
+TEST(EveryMethod, MeanStepOfUDescendsAtItsRate) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {
     if (!R::kInfo.u_rate) return;
@@ -330,8 +328,8 @@ TEST(EveryMethod, WithARateForUMovesItDownTheGradientInTheMean) {
   EXPECT_EQ(seen, 3U);
 }
 
-// Where u is no free variable but the row's normaliser, exp(u) stays what it is in the mean.
-TEST(EveryMethod, KeepsAnExactNormaliserInTheMean) {
+// Where u is the row's exact normaliser rather than a free variable, the mean of exp(u) does not change.
+TEST(EveryMethod, KeepsAnExactNormaliserOnAverage) {
   std::size_t seen = 0;
   for_each_method([&]<class R>() {
     if (R::kInfo.objective != Objective::double_sum_exact) return;

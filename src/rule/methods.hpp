@@ -53,24 +53,24 @@ inline std::array<const MethodInfo*, kMethodCount> methods() {
   return list;
 }
 
-// Another name of a method with some of its options fixed.
+// Another name for a method, with some of its options fixed.
 struct MethodAlias {
   std::string_view name, of;
   std::string_view description;
   void (*set)(RuleOptions& options);
 };
 inline constexpr std::array<MethodAlias, 1> kMethodAliases{
-    {{"bsgd", "importance", "Mini-batch log-sum-exp (BSGD): importance with --log-q, whatever is typed.",
+    {{"bsgd", "importance", "Mini-batch log-sum-exp (BSGD): importance, always with --log-q.",
       [](RuleOptions& options) { options.log_q = true; }}}};
 
-// The alias of that name; null where it is none.
+// Null if the name is not an alias.
 inline const MethodAlias* find_alias(std::string_view name) {
   for (const MethodAlias& alias : kMethodAliases)
     if (alias.name == name) return &alias;
   return nullptr;
 }
 
-// The method of that name or alias.
+// The method with this name or alias.
 inline const MethodInfo& find_method(std::string_view name) {
   const MethodAlias* alias = find_alias(name);
   if (alias != nullptr) name = alias->of;
@@ -80,7 +80,7 @@ inline const MethodInfo& find_method(std::string_view name) {
                   ": there is no such method; 'truemax methods' lists them");
 }
 
-// The options that the rule of this name or alias gets.
+// The options for the rule with this name or alias, with those that an alias fixes.
 inline RuleOptions rule_options(std::string_view name, RuleOptions options) {
   if (const MethodAlias* alias = find_alias(name)) alias->set(options);
   return options;

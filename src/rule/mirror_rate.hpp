@@ -1,4 +1,4 @@
-// The mirror strength rho of a step: it falls with the step unless told otherwise.
+// The mirror strength rho of a step: it falls with the step unless --no-rho-falls is given.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@ class MirrorRate {
  public:
   explicit MirrorRate(const RuleOptions& options) : rho_(options.rho), falls_(options.rho_falls) {}
 
-  // Above 0, also where the step has fallen to nothing.
+  // Above 0 even after the step has decayed to nothing.
   double at(const StepView& view) const { return at(view.decayed, view.complete); }
-  // Where every step has all classes the normaliser is no estimate: nothing of the old u is worth keeping.
+  // If every step has all classes, the normaliser is exact and replaces the old u.
   double at(double decayed, bool complete) const {
     constexpr double kComplete = 1e6;
     if (complete) return kComplete;

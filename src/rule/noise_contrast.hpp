@@ -2,8 +2,8 @@
 // drawn classes,
 //     -log sigma(t_y) - sum_k count_k log sigma(-t_k),   t_k = z_k - log(mean number of draws of k)
 // (with --no-log-q: t_k = z_k), count_k how often k was drawn. A drawn class that is the row's own label is
-// left out, unless --label-noise has it count as noise like any other: then with the mean number of its draws
-// in place of count_y, as no draw of one row gives the label. Biased: the optimum depends on m and the draw.
+// left out. With --label-noise the label counts as noise too, with the mean number of its draws in place of
+// count_y, because draws for one row never contain its label. Biased: the optimum depends on m and the draw.
 #pragma once
 
 #include <cmath>

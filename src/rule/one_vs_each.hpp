@@ -1,6 +1,6 @@
 // One-versus-each (Titsias; the paper's OVE): SGD on sum_{k != y} log(1 + exp(z_k - z_y)), a bound of the
 // softmax log-loss, over the drawn classes with their weights ((K-1)/m for uniform ones). Biased: its optimum
-// is another one.
+// is not that of softmax.
 #pragma once
 
 #include "rule/rule.hpp"

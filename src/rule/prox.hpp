@@ -2,8 +2,8 @@
 //     e (u + exp(-u) + sum_k o_k exp(x.(w_k - w_y) - u)) + ridge,
 // plus half the squared distance of W plus e/rho times the Bregman distance of exp(-u). It is the implicit
 // step of the paper (eq:stochastic_f) with the geometry for u of SCENT (arXiv 2602.02877), all drawn classes
-// together. W's step uses a u that was moved by the same draw, so with a fixed rho the fixed point is
-// slightly off the softmax optimum. rho falls with the step: rho_t = rho step_t/step_0.
+// together. W's step uses a u moved by the same draw, so with a fixed rho the fixed point is slightly off the
+// softmax optimum. By default rho falls with the step: rho_t = rho step_t/step_0.
 #pragma once
 
 #include "rule/mirror_rate.hpp"

@@ -1,5 +1,5 @@
-// The proximal rule: its step is the argmin of its objective, with ridge and an intercept in or outside it,
-// and rho is what the options say.
+// The proximal rule: its step is the argmin of its objective, with ridge and an intercept inside or outside
+// it, and rho follows the options.
 #include "rule/prox.hpp"
 
 #include <gtest/gtest.h>
@@ -36,8 +36,8 @@ TEST(ProxRule, IsTheArgminWithRidgeAndIntercept) {
           }
 }
 
-// A row's weight multiplies e, and with it the distance of u: rho keeps its meaning.
-TEST(ProxRule, KeepsRhoForARowOfAnyWeight) {
+// A row's weight multiplies e, and with it the distance term of u, so rho keeps its meaning.
+TEST(ProxRule, RowWeightLeavesRhoAlone) {
   for (const double weight : {0.25, 1.0, 8.0}) {
     StepInput in = one_row({0.5, -1, 0}, {3, 2}, 1.5, 1e-13);
     in.row_weight = {weight};
@@ -47,7 +47,7 @@ TEST(ProxRule, KeepsRhoForARowOfAnyWeight) {
   }
 }
 
-TEST(ProxRule, LetsRhoFallWithTheStepUnlessToldNotTo) {
+TEST(ProxRule, RhoFallsWithTheStepUnlessTurnedOff) {
   StepInput in = one_row({0.5, -1, 0}, {3, 2}, 1.5, 2);
   ProxRule tenth(with_rho(0.03), {}), falls(with_rho(0.3), {}), stays(with_rho(0.3, false), {});
   const StepAnswer small = take(tenth, in), large = take(falls, in);
@@ -56,7 +56,7 @@ TEST(ProxRule, LetsRhoFallWithTheStepUnlessToldNotTo) {
   EXPECT_NEAR(fallen.u[0], small.u[0], 1e-14);
   EXPECT_EQ(kept, large);
   EXPECT_NE(fallen, large);
-  in.decayed = 1e-300;  // a spent step leaves u where it is
+  in.decayed = 1e-300;  // a vanishing step leaves u unchanged
   EXPECT_NEAR(take(falls, in).u[0], 1.5, 1e-12);
 }
 

@@ -1,4 +1,4 @@
-// For tests: random steps for rules that take proximal steps, and the same for the oracle.
+// For tests: random steps for the proximal rules, and the same steps for the oracle.
 #pragma once
 
 #include <cmath>
@@ -10,14 +10,14 @@
 
 namespace truemax {
 
-// A step to be compared with the argmin of its proximal objective.
+// The shape of a random step.
 struct Kind {
   std::size_t n, m;
   bool ridge = false, free_intercept = false, equal_rows = false;
   double decades = 1;
 };
 
-// m classes that are drawn for all rows but those whose label they are, and labels of which some are drawn.
+// m classes drawn for every row except those that have them as label; some labels are among them.
 inline oracle::Step random_step(std::mt19937_64& random, const Kind& kind) {
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   oracle::Step s;

@@ -1,6 +1,6 @@
 // Doubly-separable multinomial regression (Raman et al.; paper: Section 2.3 and Appendix A): the double sum
-// of alpha = 1, e [v - z_y + exp(z_y - v) + sum_k o_k exp(z_k - v)], descended in W alone, while v is the
-// exact normaliser log(sum_k exp(z_k)) of the row, which the trainer recomputes every --refresh epochs.
+// with alpha = 1, e [v - z_y + exp(z_y - v) + sum_k o_k exp(z_k - v)]. SGD on W only; v is the row's exact
+// normaliser log(sum_k exp(z_k)), which the trainer recomputes every --refresh epochs.
 #pragma once
 
 #include "rule/double_sum.hpp"

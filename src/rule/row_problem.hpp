@@ -1,5 +1,5 @@
-// A step of one row as the solvers of one row want it: base scores and how far a coefficient moves them, with
-// ridge and an intercept that may be outside it.
+// Converts a step of one row into the input of the one-row solvers: base scores and how far a coefficient
+// moves them, with ridge and an intercept that may be outside it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace truemax {
 
-// The score after the ridge alone: what the step starts from.
+// The score after the ridge shrank the weights, before the step adds to them.
 inline double base_score(const StepView& view, std::size_t i, std::size_t k) {
   const double z = view.score[i * view.columns + k];
   if (view.ridge == nullptr) return z;
@@ -19,14 +19,14 @@ inline double base_score(const StepView& view, std::size_t i, std::size_t k) {
   return shrunk_score(z, view.ridge[k], view.free_intercept[k]);
 }
 
-// How far a coefficient of the class moves the score of the only row.
+// How far a coefficient of 1 moves the score of class k for the only row.
 inline double stretch_of(const StepView& view, std::size_t k) {
   if (view.ridge == nullptr) return view.gram[0];
   return shrunk_norm(view.gram[0], view.ridge[k], view.free_intercept != nullptr);
 }
 
-// Solves the step of the view's only row by `solve`, which takes an ImplicitRow or a ProxRow and memory to
-// work in.
+// Solves the step of the view's only row with `solve`, which takes an ImplicitRow or a ProxRow and scratch
+// memory.
 class RowProblem {
  public:
   void reserve(const StepShape& shape) {
@@ -40,13 +40,13 @@ class RowProblem {
     row.e = view.step * view.row_weight[0];
     row.u = out.u[0];
     row.classes = columns;
-    row.weight = view.weight;  // 0 for the label, whose coefficient comes out as 0 and is set below
+    row.weight = view.weight;  // 0 for the label: the solver returns 0 for it, set below
     row.coefficient = out.coefficient;
     if (view.free_intercept == nullptr) {
       row.squared_norm = view.gram[0];
       row.score = view.score, row.ridge = view.ridge;
     } else {
-      // Only score/ridge and squared_norm/ridge matter: those are the base and the stretch.
+      // The solver uses only score/ridge and squared_norm/ridge: pass the base and the stretch.
       score_.resize(columns), ridge_.resize(columns);
       for (std::size_t k = 0; k < columns; ++k) {
         ridge_[k] = 1 / stretch_of(view, k);

@@ -14,51 +14,51 @@
 
 namespace truemax {
 
-// What a rule is given: n rows and some classes, each once: those drawn and the labels of the rows. They are
-// the columns of what follows.
+// The input of a step: n rows and the distinct classes among the drawn ones and the rows' labels, which are
+// the columns.
 struct StepView {
   std::size_t rows = 1;           // n
   std::size_t columns = 2;        // classes
   const double* score = nullptr;  // Z [n][columns]
   const double* weight =
-      nullptr;  // o [n][columns]: 0 for a class that was not drawn, and for the row's own label
+      nullptr;  // o [n][columns]: 0 for a class that was not drawn and for the row's own label
   const std::uint32_t* label = nullptr;  // [n]: the column of the row's label
-  const double* gram = nullptr;          // [n][n], for rules that ask for it; for one row always |x|^2
+  const double* gram = nullptr;          // [n][n], if MethodInfo::needs_gram; for one row always |x|^2
   const double* ridge = nullptr;         // r [columns]; null: all 1
-  // [columns], where there is an intercept outside the ridge: then Z without it is what r divides, and of
-  // every entry of the Gram matrix one does not belong to the features. Else null.
+  // [columns], if there is an intercept outside the ridge, else null. Then r divides only Z minus the
+  // intercept, and 1 of every entry of the Gram matrix comes from the intercept.
   const double* free_intercept = nullptr;
   const double* row_weight = nullptr;  // [n]
-  const double* log_q = nullptr;  // [columns]: log of how often a class is drawn in a step, in the mean, for
-                                  // rules that ask for it
-  const double* smoothed = nullptr;  // [n][columns]: scores of the companion matrix, for rules that have one
-  double step = 0;                   // eta N / n: what one row of the step weighs
-  bool complete = false;             // every step has all classes, with weight 1
-  double decayed = 1;                // how far the step has fallen since the first epoch, in (0, 1]
+  const double* log_q = nullptr;       // [columns]: log of the mean number of draws of a class in a step, if
+                                       // MethodInfo::needs_log_q
+  const double* smoothed = nullptr;    // [n][columns]: scores of the smoothed weights, if has_companion
+  double step = 0;                     // eta N / n: the step size of one row
+  bool complete = false;               // every step has all classes with weight 1
+  double decayed = 1;                  // step / first step, in (0, 1]
 };
 
-// What it answers.
+// The output of a step.
 struct StepResult {
   double* coefficient = nullptr;  // C [n][columns]
-  double* u = nullptr;            // [n]; holds the old u on entry, the new one on return
+  double* u = nullptr;            // [n]; in: old, out: new
 };
 
-// Row i of a step: what a rule that takes its rows one by one looks at and writes.
+// Row i of a step, for rules that take their rows one by one.
 struct StepRow {
   const double* score;
   const double* weight;
   double* coefficient;
   std::size_t label;
-  double e;  // step of the row times its weight
+  double e;  // step size times the row's weight
 };
 inline StepRow row_of(const StepView& view, const StepResult& out, std::size_t i) {
   const std::size_t at = i * view.columns;
-  const double* weight = view.weight == nullptr ? nullptr : view.weight + at;  // none where nothing is drawn
+  const double* weight = view.weight == nullptr ? nullptr : view.weight + at;  // null if nothing is drawn
   return {view.score + at, weight, out.coefficient + at, view.label[i], view.step * view.row_weight[i]};
 }
 
-// Several steps of one row and one drawn class each, independent of each other (no row and no class in
-// common): what a rule may solve side by side. Entry i of every array is step i; there is no ridge here.
+// Several steps of one row and one drawn class each, which share no row and no class, so that a rule can
+// solve them side by side. Entry i of every array is step i. Without ridge.
 inline constexpr std::size_t kPairSteps = 8;
 struct PairSteps {
   std::array<double, kPairSteps> score_drawn, score_label, weight, squared_norm, row_weight;
@@ -66,38 +66,36 @@ struct PairSteps {
   std::array<double, kPairSteps> coefficient;  // out: C of the label; that of the drawn class is its negative
 };
 
-// A step of one row and whole blocks of classes, in float32. Ridge and an intercept outside it are in scores
-// and norms already. Lanes that take no part have the score kNoScore.
+// A step of one row and whole blocks of classes, in float32. Scores and norms already include the ridge and
+// an intercept outside it. Unused lanes have the score kNoScore.
 inline constexpr float kNoScore = -1e30F;
 struct BlockStepView {
-  double e = 1;                            // step of the row times its weight
+  double e = 1;                            // step size times the row's weight
   double decayed = 1;                      // as in StepView
   bool complete = false;                   // as in StepView
-  double label_score = 0, label_norm = 1;  // what stands in place of |x|^2 for the label
+  double label_score = 0, label_norm = 1;  // label_norm: norm of the label's block
   std::size_t blocks = 0;
   float* score = nullptr;          // [blocks][16]; overwritten
-  const double* norm = nullptr;    // [blocks]: what stands in place of |x|^2
+  const double* norm = nullptr;    // [blocks]: |x|^2 after the ridge
   const double* weight = nullptr;  // o [blocks], > 0
   double u = 0;                    // in: old, out: new
-  float* coefficient = nullptr;    // out: C [blocks][16], without the label's
+  float* coefficient = nullptr;    // out: C [blocks][16], except the label's
   double label_coefficient = 0;    // out
 };
 
-// The function of (W, u) whose gradient the mean of a method's small steps follows; the contract test holds
-// each method against the one it names.
+// The function of (W, u) whose gradient a method's small steps follow on average; tested for every method in
+// mean_test.cpp.
 enum class Objective {
-  double_sum,        // the paper's f with u free (eq:f), or its family with alpha: optimum of the softmax
-                     // likelihood
-  double_sum_exact,  // the same where u is the exact normaliser of the row: there its gradient is that of
-                     // softmax
+  double_sum,        // the paper's f with free u (eq:f), or its family with alpha; has the softmax optimum
+  double_sum_exact,  // the same with u the row's exact normaliser, where its gradient is that of softmax
   softmax,           // the softmax log-loss itself
   one_vs_each,       // sum over classes of log(1 + exp(z_k - z_y))
   noise_contrast,    // binary log-losses of the label against the drawn classes
   sampled_softmax,   // softmax over the label and the drawn classes
-  softplus_bound,    // u and softplus functions of the scores in the place of the log-sum
+  softplus_bound,    // an upper bound on the log-sum from u and softplus functions of the scores
 };
 
-// What a method is, for people and for the trainer: the line of the table of methods.
+// A method's line in the table of methods, for the help and for the trainer.
 struct MethodInfo {
   std::string_view name;
   std::string_view description;  // one sentence
@@ -106,20 +104,20 @@ struct MethodInfo {
   std::size_t most_classes;      // largest m it takes
   std::string_view cost;         // per step
   Objective objective;
-  bool needs_gram = false;     // the Gram matrix of several rows
-  bool needs_log_q = false;    // how often a class is drawn
-  bool whole_set = false;      // takes all classes in every step; nothing is drawn
-  bool exact_start = false;    // u starts at its exact value for W = 0, log K; else at 0
+  bool needs_gram = false;     // wants the Gram matrix of several rows
+  bool needs_log_q = false;    // wants StepView::log_q
+  bool whole_set = false;      // every step has all classes; nothing is drawn
+  bool exact_start = false;    // u starts at log K, exact for W = 0; else at 0
   bool refreshes = false;      // u is the exact normaliser, recomputed every --refresh epochs
-  bool projects = false;       // W is projected on a ball where there is ridge
-  bool has_companion = false;  // wants the scores of smoothed weights; has smoothing(view), their rate
-  bool can_diverge = false;    // by nature; the run then stops with a message
-  bool u_rate = false;         // u moves at a rate of its own (--rho, --sox-rate), not by the step
+  bool projects = false;       // with ridge, W is projected onto a ball
+  bool has_companion = false;  // wants StepView::smoothed; its smoothing(view) is their rate
+  bool can_diverge = false;    // if it does, the run stops with a message
+  bool u_rate = false;         // u has its own rate (--rho, --sox-rate) instead of the step
   bool signed_u = false;       // u may be negative
 };
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
-// Options that belong to single methods.
+// Options of single methods.
 struct RuleOptions {
   double delta = 1;             // umax
   double double_sum_alpha = 0;  // vanilla, umax
@@ -134,7 +132,7 @@ struct RuleOptions {
   void describe(OptionTable& table);
 };
 
-// What a rule may know of the whole problem.
+// What a rule may know about the whole problem.
 struct ProblemInfo {
   double rows = 0;              // N
   double total_weight = 0;      // sum of the row weights
@@ -157,20 +155,20 @@ concept Rule = requires(R& rule, const StepView& view, StepResult& result) {
 }
 &&std::constructible_from<R, const RuleOptions&, const ProblemInfo&>;
 
-// The largest step a rule will see.
+// The largest step that a rule must handle.
 struct StepShape {
   std::size_t rows = 1, drawn = 1;  // n, drawn classes
   std::size_t columns = 2;          // these, and labels that were not drawn
 };
-// step() may not throw, so a rule that works in memory of its own takes it all in reserve(); called once,
-// before the first step.
+// A rule that needs scratch memory allocates it in reserve(), called once before the first step, because
+// step() must not throw.
 template <class R>
 void reserve_memory(R& rule, const StepShape& shape) {
   if constexpr (requires { rule.reserve(shape); }) rule.reserve(shape);
 }
 
-// A rule that solves independent steps side by side, where its options let it (takes_pairs). Each must come
-// out with the bits that step() gives it.
+// A rule that can solve independent steps side by side, if its options allow (takes_pairs). Each must have
+// the bits that step() gives.
 template <class R>
 concept PairRule = Rule<R> && requires(R& rule, PairSteps& pairs, std::size_t count, double step) {
   { rule.takes_pairs() }
@@ -179,8 +177,8 @@ concept PairRule = Rule<R> && requires(R& rule, PairSteps& pairs, std::size_t co
   noexcept;
 };
 
-// A rule that takes one row and whole blocks of classes at once, in float32. False: the numbers are outside
-// the range of float32, and nothing but scores and coefficients has changed; step() must do it.
+// A rule that takes one row and whole blocks of classes at once, in float32. False: out of the range of
+// float32; only scores and coefficients were overwritten, and the caller must use step().
 template <class R>
 concept BlockRule = Rule<R> && requires(const R& rule, BlockStepView& view) {
   { rule.step_blocks(view) }

@@ -1,9 +1,9 @@
 // SCENT (Wei et al., arXiv 2602.02877): for each row a mirror step of u,
 //     exp(u_new) = (1 + rho s) / (rho + exp(-u)),   s = 1 + sum_k o_k exp(z_k - z_y),
-// s the unbiased estimate of exp(u)'s optimum from the drawn classes; then a step of SGD on W along the
-// double sum (eq:f) at the new u. A class's share o_k exp(z_k - z_y - u_new) is at most 1 + exp(-u)/rho: a
-// step is bounded, but large ones throw W far. W's step uses a u that was moved by the same draw: with a
-// fixed rho the fixed point is slightly off the softmax optimum. rho falls with the step: rho_t = rho
+// where s estimates the optimal exp(u) without bias from the drawn classes; then an SGD step on W along the
+// double sum (eq:f) at the new u. A class's share o_k exp(z_k - z_y - u_new) is at most 1 + exp(-u)/rho, so
+// steps are bounded, but can still be large. W's step uses a u moved by the same draw, so with a fixed rho
+// the fixed point is slightly off the softmax optimum. By default rho falls with the step: rho_t = rho
 // step_t/step_0.
 #pragma once
 
@@ -37,7 +37,7 @@ class ScentRule {
     for (std::size_t i = 0; i < view.rows; ++i) {
       const StepRow row = row_of(view, out, i);
       const double log_sum = log_weighted_sum_exp(row.score, row.weight, view.columns, row.score[row.label]);
-      // No share is above this, also where huge scores are rounded otherwise.
+      // The bound on a share; rounding of huge scores could exceed it.
       const double log_most = softplus(-out.u[i] - std::log(rho));
       out.u[i] = std::max(Mirror(out.u[i], rho).from_log_sum(log_sum), 0.0);
       descend_double_sum(view, out, i, 0, out.u[i], log_most - log_least_weight(row.weight, view.columns));

@@ -1,8 +1,8 @@
 // The softplus bound of the log-sum (Bouchard, 2007; Gladin et al., arXiv 2509.24894): SGD in W and u on
 //     u + (1/b) [ log(1 + b exp(-u)) + sum_k o_k log(1 + b exp(z_k - z_y - u)) ],
 // an upper bound of the softmax log-loss at b = 1 (b: --softplus-bend), and the double sum (eq:f) as b goes
-// to 0. No class pulls harder than o_k/b: gradients are bounded. Biased: its optimum over u and W is another
-// one. u may be negative here: for a row of which the model is sure the bound wants it so.
+// to 0. The gradient in a score is at most o_k/b. Biased: its optimum over u and W is not that of softmax. u
+// may be negative: for a row that the model is sure of, the optimum of the bound is.
 #pragma once
 
 #include <cmath>

@@ -1,8 +1,8 @@
 // SOX (Wang and Yang, arXiv 2202.12396): for each row a running mean of the normaliser,
 //     exp(u_new) = (1 - g) exp(u) + g s,   s = 1 + sum_k o_k exp(z_k - z_y),
-// with a fixed rate g; then a step of SGD on W along the double sum (eq:f) at the new u. A class's share
-// o_k exp(z_k - z_y - u_new) is at most 1/g. Biased: u_new and the classes come from the same draw, so that
-// the fixed point is off the softmax optimum, the less the smaller g is.
+// with a fixed rate g; then an SGD step on W along the double sum (eq:f) at the new u. A class's share
+// o_k exp(z_k - z_y - u_new) is at most 1/g. Biased: u_new and the classes come from the same draw, so the
+// fixed point is off the softmax optimum, by less the smaller g is.
 #pragma once
 
 #include <algorithm>
@@ -34,16 +34,16 @@ class SoxRule {
     for (std::size_t i = 0; i < view.rows; ++i) {
       const StepRow row = row_of(view, out, i);
       const double log_sum = log_weighted_sum_exp(row.score, row.weight, view.columns, row.score[row.label]);
-      // A rate of 1 keeps nothing of the old: its logarithm is -infinity.
+      // A rate of 1 discards the old u: log_rest_ is -infinity.
       const double old = log_rest_ + out.u[i], fresh = log_rate_ + softplus(log_sum);
       out.u[i] = std::max(std::max(old, fresh) + std::log1p(std::exp(-std::abs(old - fresh))), 0.0);
-      // No share is above 1/g, also where huge scores are rounded otherwise.
+      // A share is at most 1/g; rounding of huge scores could exceed it.
       descend_double_sum(view, out, i, 0, out.u[i], -log_rate_ - log_least_weight(row.weight, view.columns));
     }
   }
 
  private:
-  double log_rate_, log_rest_;  // of g and 1 - g
+  double log_rate_, log_rest_;  // log g, log(1 - g)
 };
 
 }  // namespace truemax

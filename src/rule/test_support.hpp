@@ -1,4 +1,4 @@
-// One step for a rule, with everything it may look at, and its answer.
+// For tests: one step for a rule with all its input, and the result.
 #pragma once
 
 #include <cmath>
@@ -67,8 +67,8 @@ inline StepInput one_row(std::vector<double> score, std::vector<double> weight, 
   return in;
 }
 
-// Values of an option that its methods are tested with: ordinary ones, and the ends of its range, at which a
-// method must still give numbers.
+// The values of an option to test with: ordinary ones, and the ends of its range, where results must still be
+// finite.
 struct OptionValues {
   std::string_view option;
   void (*set)(RuleOptions& options, double value);
@@ -90,7 +90,7 @@ inline const std::vector<OptionValues>& option_values() {
   return list;
 }
 
-// The options of a method that its contract is tested with: the defaults, and each of its options changed.
+// The options to test a method with: the defaults, and each of its options changed.
 inline std::vector<RuleOptions> options_to_try(const MethodInfo& info, bool ends = false) {
   RuleOptions described;
   OptionTable table;
@@ -104,7 +104,6 @@ inline std::vector<RuleOptions> options_to_try(const MethodInfo& info, bool ends
   return list;
 }
 
-// What a step has beside its scores.
 enum class Ridge { none, with, without_intercept };
 inline constexpr Ridge kRidges[] = {Ridge::none, Ridge::with, Ridge::without_intercept};
 

@@ -1,5 +1,4 @@
-// SCENT, SOX, mini-batch log-sum-exp and the softplus bound: each step by its formula, written out in plain
-// double.
+// SCENT, SOX, BSGD and the softplus bound: each step against its formula in plain double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +14,7 @@
 namespace truemax {
 namespace {
 
-// Two rows that share their classes; the label of the second is drawn for the first.
+// Two rows with shared classes; the label of the second is drawn for the first.
 std::vector<StepInput> steps(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
@@ -52,7 +51,7 @@ void expect_descends_at(const StepInput& in, const StepAnswer& out, std::size_t 
   EXPECT_NEAR(c[in.label[i]], sum, 1e-13 * sum);
 }
 
-TEST(ScentRule, TakesTheMirrorStepAndDescendsAtTheNewU) {
+TEST(ScentRule, MirrorStepThenDescentAtTheNewU) {
   RuleOptions falling, fixed;
   falling.rho = fixed.rho = 0.3, fixed.rho_falls = false;
   for (const StepInput& in : steps(1))
@@ -68,7 +67,7 @@ TEST(ScentRule, TakesTheMirrorStepAndDescendsAtTheNewU) {
     }
 }
 
-TEST(SoxRule, TakesTheRunningMeanAndDescendsAtTheNewU) {
+TEST(SoxRule, RunningMeanThenDescentAtTheNewU) {
   for (const StepInput& in : steps(2))
     for (const double g : {0.1, 0.7, 1.0}) {
       RuleOptions options;
@@ -83,8 +82,8 @@ TEST(SoxRule, TakesTheRunningMeanAndDescendsAtTheNewU) {
     }
 }
 
-// The bounds that keep a step finite, where scores are so large that their sums round.
-TEST(ScentAndSox, NeverPullHarderThanTheirBounds) {
+// The bounds keep a step finite; scores here are so large that their sums are rounded.
+TEST(ScentAndSox, CoefficientsStayWithinTheirBounds) {
   for (const double gap : {0.0, 30.0, 800.0, 1e6, 1e15, 1e300})
     for (const double weight : {0.01, 1.0, 1e6})
       for (const double u : {0.0, 2.0, 1e4}) {
@@ -100,7 +99,7 @@ TEST(ScentAndSox, NeverPullHarderThanTheirBounds) {
       }
 }
 
-TEST(Bsgd, IsImportanceSamplingWithItsCorrectionWhateverTheOptionsSay) {
+TEST(Bsgd, IsImportanceSamplingWithLogQ) {
   EXPECT_EQ(&find_method("bsgd"), &ImportanceRule::kInfo);
   RuleOptions without;
   without.log_q = false;
@@ -113,8 +112,8 @@ TEST(Bsgd, IsImportanceSamplingWithItsCorrectionWhateverTheOptionsSay) {
   }
 }
 
-// At b = 1 what it descends is above the log-sum, wherever u is; and it is the double sum less 1 as b falls.
-TEST(SoftplusRule, DescendsABoundOfTheLogSum) {
+// At b = 1 the objective is above the log-sum for every u; as b goes to 0 it is the double sum minus 1.
+TEST(SoftplusRule, ObjectiveIsAboveTheLogSum) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> sym(-1, 1);
   for (int i = 0; i < 1000; ++i) {

@@ -1,8 +1,8 @@
 // U-max (paper: Section 3.2, Algorithm 2): SGD on the double sum, with u first raised to
-// log(1 + sum of exp(z_k - z_y) over the *distinct* drawn classes) whenever it lies `delta` below it (a class
-// counted twice there could push u past its optimum and break Lemma 5). u is projected on [0, B_u] (Lemma 2),
-// and W by the trainer on the ball B_W (Lemma 1). With alpha > 0 the variable is v = u + alpha z_y, and its
-// interval moves with the largest possible alpha |z_y|.
+// log(1 + sum of exp(z_k - z_y) over the *distinct* drawn classes) whenever it is more than `delta` below (a
+// class counted twice could push u past its optimum and break Lemma 5). u is projected onto [0, B_u] (Lemma
+// 2), and the trainer projects W onto the ball B_W (Lemma 1). With alpha > 0 the variable is v = u + alpha
+// z_y, and its interval is widened by the largest possible alpha |z_y|.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class UmaxRule {
   }
 
  private:
-  // "increase u_i"; no exponent is above delta from here on.
+  // "increase u_i" of Algorithm 2; afterwards no exponent is above delta.
   double raised(double u, double bound) const noexcept { return u < bound - delta_ ? bound : u; }
 
   double delta_, alpha_;

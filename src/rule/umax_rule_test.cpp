@@ -1,4 +1,4 @@
-// U-max: the jump of u, and the SGD step after it, against 50 digits.
+// U-max: the jump of u and the SGD step after it, against 50-digit arithmetic.
 #include "rule/umax.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ Answer take(const Input& in, double alpha = 0, const ProblemInfo& problem = no_r
   return {out.c, out.u[0]};
 }
 
-// log(1 + sum of exp(z_k - z_y) over the drawn classes, each once).
+// log(1 + sum of exp(z_k - z_y)) over the distinct drawn classes.
 Real bound_of(const Input& in) {
   Real sum = 1;
   for (std::size_t j = 0; j < in.weight.size(); ++j) sum += exp(Real(in.score[j]) - Real(in.score.back()));
@@ -62,18 +62,18 @@ std::vector<Input> random_inputs(std::size_t count, double spread, std::uint64_t
   return list;
 }
 
-// With a step that changes nothing, what is left is the jump.
+// Only the jump: the step is too small to change anything else.
 double jumped(Input in) {
   in.step = std::numeric_limits<double>::min();
   return take(in).u;
 }
 
-TEST(UmaxRule, RaisesUToTheLogSumOverTheDistinctClassesWhereItLiesDeltaBelow) {
+TEST(UmaxRule, RaisesUToTheLogSumOfDistinctClasses) {
   std::size_t jumps = 0, stays = 0;
   for (const double spread : {0.1, 3.0, 50.0, 1e4})
     for (const Input& in : random_inputs(500, spread, 1)) {
       const Real exact = bound_of(in);
-      if (abs(Real(in.u) - (exact - in.delta)) < Real(1e-9) * (1 + exact)) continue;  // too near to tell
+      if (abs(Real(in.u) - (exact - in.delta)) < Real(1e-9) * (1 + exact)) continue;  // rounding decides
       const double u = jumped(in);
       if (Real(in.u) < exact - in.delta) {
         ++jumps;
@@ -88,7 +88,7 @@ TEST(UmaxRule, RaisesUToTheLogSumOverTheDistinctClassesWhereItLiesDeltaBelow) {
   EXPECT_GT(stays, 300U);
 }
 
-TEST(UmaxRule, JumpsOnOneSideOfDeltaAndNotOnTheOther) {
+TEST(UmaxRule, JumpsOnlyMoreThanDeltaBelow) {
   for (const double delta : {1e-3, 0.5, 1.0, 3.0}) {
     Input in{{2, 1, -1, -2}, {5, 5, 5}, 1, 1, 0, delta};
     const double bound = bound_of(in).convert_to<double>();
@@ -99,15 +99,15 @@ TEST(UmaxRule, JumpsOnOneSideOfDeltaAndNotOnTheOther) {
   }
 }
 
-TEST(UmaxRule, DoesNotCountAClassTwiceThatWasDrawnTwice) {
+TEST(UmaxRule, CountsAClassDrawnTwiceOnce) {
   Input in{{3, 0}, {9}, 1, 1, 0, 1};
   const double once = jumped(in);
-  in.weight[0] = 18;  // drawn twice: the weight says so
+  in.weight[0] = 18;  // drawn twice, so twice the weight
   EXPECT_EQ(jumped(in), once);
   EXPECT_DOUBLE_EQ(once, std::log1p(std::exp(3.0)));
 }
 
-TEST(UmaxRule, StepsAsSgdDoesFromTheRaisedU) {
+TEST(UmaxRule, TakesTheSgdStepFromTheRaisedU) {
   for (const double spread : {0.1, 3.0, 50.0})
     for (const Input& in : random_inputs(500, spread, 2)) {
       const Answer got = take(in);
@@ -127,8 +127,8 @@ TEST(UmaxRule, StepsAsSgdDoesFromTheRaisedU) {
     }
 }
 
-// Lemma 5: no exponent is above delta after the jump, whatever the scores are.
-TEST(UmaxRule, KeepsEveryCoefficientBelowItsWeightTimesExpDelta) {
+// Lemma 5: after the jump no exponent is above delta, for any scores.
+TEST(UmaxRule, CoefficientsAreAtMostWeightTimesExpDelta) {
   for (const double spread : {1.0, 100.0, 1e6})
     for (const Input& in : random_inputs(1000, spread, 3)) {
       const Answer got = take(in);
@@ -137,12 +137,12 @@ TEST(UmaxRule, KeepsEveryCoefficientBelowItsWeightTimesExpDelta) {
     }
 }
 
-TEST(UmaxRule, NeverMakesUNegative) {
+TEST(UmaxRule, UIsNeverNegative) {
   std::size_t at_zero = 0;
   for (const double step : {1.0, 1e3, 1e12})
     for (Input in : random_inputs(300, 20, 4)) {
       in.step = step;
-      in.score.back() += 100;  // the label far ahead: u is pulled down
+      in.score.back() += 100;  // label far ahead: the step lowers u
       const double u = take(in).u;
       EXPECT_GE(u, 0);
       at_zero += u == 0;
@@ -150,8 +150,8 @@ TEST(UmaxRule, NeverMakesUNegative) {
   EXPECT_GT(at_zero, 300U);
 }
 
-// With alpha > 0 the variable is v = u + alpha z_y: the jump goes there too, and nothing is clamped at 0.
-TEST(UmaxRule, JumpsWithAlphaToTheBoundPlusAlphaTimesTheScoreOfTheLabel) {
+// With alpha > 0 the variable is v = u + alpha z_y: the jump includes alpha z_y, and u is not clamped at 0.
+TEST(UmaxRule, JumpWithAlphaAddsAlphaTimesLabelScore) {
   std::size_t negative = 0;
   for (const double alpha : {0.3, 1.0})
     for (Input in : random_inputs(500, 8, 5)) {
@@ -166,7 +166,7 @@ TEST(UmaxRule, JumpsWithAlphaToTheBoundPlusAlphaTimesTheScoreOfTheLabel) {
   EXPECT_GT(negative, 50U);
 }
 
-TEST(UmaxRule, ProjectsUOnTheIntervalOfLemma2) {
+TEST(UmaxRule, ProjectsUOntoTheIntervalOfLemma2) {
   ProblemInfo problem = no_ridge();
   problem.ridge = 50;
   const double high = problem.u_bound();

@@ -1,6 +1,6 @@
 // Vanilla SGD on the double sum (paper: Section 2.2, eq:vanilla_stoch_updates), n rows and m classes a step,
-// for any double sum of Appendix A. Its steps are exponential in the scores: it can diverge by nature, and
-// the trainer stops it before a step that would leave the range of the weights.
+// for any double sum of Appendix A. Its steps grow exponentially with the scores, so it can diverge; the
+// trainer stops before a step that would overflow the weights.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class VanillaRule {
   void step(const StepView& view, StepResult& out) const noexcept {
     for (std::size_t i = 0; i < view.rows; ++i) {
       out.u[i] += descend_double_sum(view, out, i, alpha_, out.u[i]);
-      if (alpha_ == 0) out.u[i] = std::max(out.u[i], 0.0);  // u >= 0 there; with alpha > 0 it may be negative
+      if (alpha_ == 0) out.u[i] = std::max(out.u[i], 0.0);  // with alpha > 0 v may be negative
     }
   }
 

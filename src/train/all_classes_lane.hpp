@@ -1,5 +1,5 @@
-// The all-classes lane: n rows against every class, block by block. Column k is class k; the padding of the
-// last block has no probability.
+// The all-classes lane: n rows against every class, block by block. Column k is class k; padding in the last
+// block has probability 0.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// Steps take nothing from the heap once a run is under way: a rule may not throw, and a step is too short for
-// an allocation.
+// Steps do not allocate once a run has started: a rule must not throw, and allocation would slow down steps.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +17,6 @@ struct Shape {
   std::uint64_t n, m;
 };
 
-// The allocations of the second epoch.
 std::size_t allocations_of_second_epoch(const Dataset& data, const TrainOptions& options) {
   RunState state = make_state(data, options);
   StepLoop loop(data, options);
@@ -33,9 +31,9 @@ TEST(HeapCounter, SeesAllocations) {
   EXPECT_EQ(allocations_of([] { delete new std::string(100, 'x'); }), 2U);
 }
 
-// Every method with every draw in every shape that the tables allow, with and without ridge and an intercept
-// outside it.
-TEST(EveryMethod, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
+// Every method with every draw and step shape that it allows, with and without ridge and an intercept outside
+// it.
+TEST(EveryMethod, AllocatesNothingAfterTheFirstEpoch) {
   std::size_t runs = 0;
   for (const MethodInfo* info : methods())
     for (const DrawInfo& draw : draws())
@@ -50,7 +48,7 @@ TEST(EveryMethod, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
           options.draw = draw.name, options.draws.head = 16, options.draws.active = 3;
           options.rows_per_step = shape.n, options.ridge = ridge, options.intercept = ridge > 0;
           options.step = (info->can_diverge ? 0.002 : 0.05) * static_cast<double>(shape.n);
-          options.rule.refresh = 10;  // an exact pass is no step
+          options.rule.refresh = 10;  // an exact pass may allocate
           EXPECT_EQ(allocations_of_second_epoch(data, options), 0U)
               << info->name << ' ' << draw.name << ' ' << shape.n << 'x' << shape.m << " ridge " << ridge;
           ++runs;
@@ -59,7 +57,7 @@ TEST(EveryMethod, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
 }
 
 // Steps over whole blocks on two threads, some of them declined.
-TEST(BlockLane, TakesNoMemoryInTheStepsOfItsSecondEpoch) {
+TEST(BlockLane, AllocatesNothingAfterTheFirstEpoch) {
   Dataset data = random_data({.rows = 1500, .classes = 700, .features = 900});
   for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;
   for (const bool lock_free : {false, true}) {

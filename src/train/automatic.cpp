@@ -11,7 +11,7 @@ namespace truemax {
 namespace {
 
 constexpr double kLeastStep = 1e-300;
-// In units of 1/mean |x|^2. Of the steps that come out well on all data sets we have, the middle.
+// In units of 1/mean |x|^2: the middle of the range that works well on all our data sets.
 constexpr double kValidStep = 3;
 // In units of mean |x|^2.
 constexpr double kFirstRidge = 0.1;
@@ -22,7 +22,7 @@ double mean_squared_norm(const DataView& data) {
   return std::max(sum / static_cast<double>(data.size()), 1e-300);
 }
 
-// A row weight multiplies the step of its row.
+// The step of a row is multiplied by its weight.
 double mean_weight(const DataView& data) {
   if (!data.has_weights()) return 1;
   double sum = 0;
@@ -59,13 +59,13 @@ StepCost step_cost(const DataView& data) {
   return cost;
 }
 
-// A block belongs to the head where so large a share of the rows has its label there that drawing it would
-// seldom miss it. The tail gets as many draws as cost about as much as the rest of a step.
+// A block belongs to the head if it has the labels of so large a share of the rows that most steps would
+// include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_shape(const DataView& data, TrainOptions& options) {
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;
-  if (!options.open.any()) options.target = Target::valid;  // that of a named method
+  if (!options.open.any()) options.target = Target::valid;  // the default of named methods
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
   const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
@@ -80,8 +80,8 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
   bool all = drawn > kWorthDrawing * complete;
-  // Drawing pays while rows are new. Where the time is enough to see all of them several times with all
-  // classes, what keeps a run from the optimum of its training rows is the noise of drawing.
+  // Drawing pays while rows are new. If there is time to see all rows several times with all classes, only
+  // the noise of drawing keeps a run from the optimum of its training rows.
   constexpr double kSeenOften = 6, kSecondsPerLine = 4e-9;
   if (options.target == Target::train && options.seconds > 0)
     all |= options.seconds > kSeenOften * static_cast<double>(data.size()) * complete * kSecondsPerLine;

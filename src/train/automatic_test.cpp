@@ -1,5 +1,5 @@
-// --method auto: what it chooses, that it is told and can be repeated, and that it is near what a search by
-// hand finds.
+// --method auto: what it chooses, that trials are reported and repeatable, and that the choice is close to
+// what a manual search finds.
 #include "train/automatic.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 const std::atomic<bool> kGo{false};
 
-// What `truemax train` with only these options begins with.
+// The initial options of `truemax train` with only these options given.
 TrainOptions asked(const std::vector<std::string>& given = {}, Target target = Target::valid) {
   TrainOptions options;
   options.target = target;
@@ -44,7 +44,7 @@ TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
   return options;
 }
 
-TEST(Automatic, TakesAllClassesWhereThatCostsLittleAndBlocksWhereThereAreMany) {
+TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
   TrainOptions few = asked();
   choose_shape(random_data({.rows = 400, .classes = 30}), few);
   EXPECT_EQ(few.method, "prox");
@@ -60,7 +60,7 @@ TEST(Automatic, TakesAllClassesWhereThatCostsLittleAndBlocksWhereThereAreMany) {
   EXPECT_EQ(told.classes_per_step, 7U);
 }
 
-TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
+TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
   const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
   Seen one, three;
   TrainOptions options = asked();
@@ -85,7 +85,7 @@ TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
     has[0] |= t.about == "ridge", has[1] |= t.about == "step", has[2] |= t.about == "epochs";
   }
   EXPECT_TRUE(has[0] && has[1] && has[2]);
-  // What it took is the best of what it tried, but for what others won by less than the noise of the judges.
+  // The choice is the best of all trials, up to the noise of the validation rows.
   double best = 1e300, taken = 1e300;
   for (const SearchTrial& t : one.trials) {
     best = std::min(best, t.log_loss);
@@ -94,7 +94,7 @@ TEST(Automatic, ChoosesTheSameForAnyNumberOfThreadsAndTellsEveryTrial) {
   EXPECT_LE(taken, best / (1 - 0.01));
 }
 
-TEST(Automatic, DoesNotSearchWhatIsGiven) {
+TEST(Automatic, KeepsOptionsThatAreSet) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   Seen none;
   TrainOptions all;
@@ -113,7 +113,7 @@ TEST(Automatic, DoesNotSearchWhatIsGiven) {
   for (const SearchTrial& t : some.trials) EXPECT_EQ(t.ridge, 0);
 }
 
-TEST(Automatic, JudgesByTheRowsThatAreGiven) {
+TEST(Automatic, UsesTheGivenValidationRows) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   const Dataset valid = random_data({.rows = 300, .classes = 12, .features = 40, .seed = 2});
   Seen seen;
@@ -124,7 +124,7 @@ TEST(Automatic, JudgesByTheRowsThatAreGiven) {
   }
 }
 
-TEST(Automatic, DoesNotDependOnTheUnitOfTheWeightsOrOfTheFeatures) {
+TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
   const Dataset plain = random_data({.rows = 800, .classes = 12, .features = 40});
   Seen seen;
   const TrainOptions chosen = choose(plain, asked({}, Target::train), seen);
@@ -137,7 +137,7 @@ TEST(Automatic, DoesNotDependOnTheUnitOfTheWeightsOrOfTheFeatures) {
   EXPECT_NEAR(choose(longer, asked({}, Target::train), seen).step * 256 / chosen.step, 1, 1e-3);
 }
 
-TEST(Automatic, TargetTrainHasNeitherRidgeNorInterceptNorRowsSetAside) {
+TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
   const TrainOptions options = asked({}, Target::train);
   EXPECT_EQ(options.ridge, 0);
   EXPECT_FALSE(options.intercept);
@@ -159,7 +159,7 @@ TEST(Automatic, TargetTrainHasNeitherRidgeNorInterceptNorRowsSetAside) {
   EXPECT_LE(loss_at(chosen.step), 1.1 * best);
 }
 
-TEST(Automatic, FindsItsWayWithFewRows) {
+TEST(Automatic, WorksWithFewRows) {
   for (const std::size_t rows : {2U, 9U, 30U, 60U}) {
     const Dataset data = random_data({.rows = rows, .classes = 5, .features = 8});
     Seen seen;
@@ -171,9 +171,9 @@ TEST(Automatic, FindsItsWayWithFewRows) {
   }
 }
 
-// Under --seconds the number of trials, their lengths and the choice come from counted work: a machine that
-// takes twice the time for them chooses the same.
-TEST(Automatic, ChoosesTheSameOnASlowMachine) {
+// With --seconds the number of trials, their lengths and the choice follow from counted work, so that a
+// slower machine makes the same choice.
+TEST(Automatic, SameChoiceOnASlowMachine) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
   TrainOptions options = asked({"seconds"});
   options.seconds = 3;
@@ -200,8 +200,8 @@ TEST(Automatic, ChoosesTheSameOnASlowMachine) {
   EXPECT_EQ(first.epochs, second.epochs);
 }
 
-// One that is slower than any count allows for must still leave time for the fit.
-TEST(Automatic, EndsTheSearchOfAMachineThatIsFarTooSlow) {
+// On a machine much slower than the counts assume, there must still be time for the fit.
+TEST(Automatic, EndsTheSearchEarlyIfFarTooSlow) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
   TrainOptions options = asked({"seconds"});
   options.seconds = 3;
@@ -216,9 +216,9 @@ TEST(Automatic, EndsTheSearchOfAMachineThatIsFarTooSlow) {
   EXPECT_GT(options.step, 0);
 }
 
-// A label that no row of the trial has says nothing of its options: with many such labels, more ridge would
-// always look better.
-TEST(Automatic, IsNotJudgedByLabelsThatItCannotKnow) {
+// Labels that no training row of a trial has are ignored: with many of them, more ridge would always look
+// better.
+TEST(Automatic, ValidationIgnoresUnseenLabels) {
   Dataset data = random_data({.rows = 600, .classes = 12, .features = 40});
   std::vector<std::string> names;
   for (int k = 0; k < 312; ++k) names.push_back(fmt::format("{:03}", k));
@@ -242,7 +242,7 @@ TEST(Automatic, StopsWhenAsked) {
 }
 
 // With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.
-TEST(StartAtFrequencies, BeginsWithTheModelOfTheClassFrequencies) {
+TEST(StartAtFrequencies, IsTheClassFrequencyModel) {
   Dataset data = random_data({.rows = 500, .classes = 12, .features = 40});
   std::vector<std::string> names;
   std::vector<double> counts;

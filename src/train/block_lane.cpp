@@ -11,7 +11,7 @@ namespace truemax {
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
   const std::size_t threads = options.thread_count();
   if (threads == 1 || draw.complete()) return 1;
-  // How often two steps have a block in common, in the mean.
+  // The mean number of blocks that two steps have in common.
   const std::vector<double> mass = label_mass(data);
   double total = 0, common = 0;
   for (const double m : mass) total += m;
@@ -22,7 +22,7 @@ std::size_t useful_threads(const DataView& data, const TrainOptions& options, co
     const double there = label + (1 - label) * drawn;
     common += there * there;
   }
-  constexpr double kMost = 0.3;  // of the steps may have to wait for another that is under way
+  constexpr double kMost = 0.3;  // largest share of steps that may wait for another
   return std::clamp<std::size_t>(1 + static_cast<std::size_t>(kMost / common), 1, threads);
 }
 
@@ -55,7 +55,7 @@ BlockLane::BlockLane(const LaneSetup& setup) : setup_(setup), general_(setup) {
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
-  // Members wait for each other: more of them than cores would wait for the system.
+  // Members wait for each other: with more members than cores they would wait for the scheduler.
   const bool lock_free = setup.options.lock_free;
   const std::size_t threads =
       std::min(available_threads(), lock_free ? setup.options.thread_count()
@@ -68,10 +68,10 @@ BlockLane::BlockLane(const LaneSetup& setup) : setup_(setup), general_(setup) {
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {
-  // Beyond this every step would be declined; one after the other, they may look at all of W.
+  // Beyond this every step would be declined. One by one, they can recompute the bound from all of W.
   if (!float_batch_holds(state.largest_weight)) return general_.take(batch, state);
-  // What a step may do depends on the bound at the beginning of its batch and on itself, so that it does not
-  // depend on what other threads have done since.
+  // Whether a step is taken depends only on itself and on the bound at the start of the batch, not on what
+  // other threads have done since.
   const Work work{batch, {batch.step, batch.decayed, state.largest_weight}, state};
   refused_.reset();
   if (members_.size() == 1)
@@ -80,7 +80,7 @@ void BlockLane::take(const Batch& batch, RunState& state) {
     run_lock_free(work);
   else
     run_in_order(work);
-  // Only now: threads that are faster or slower have taken the same steps, so that W is the same.
+  // Only at the end of the batch, when W no longer depends on which threads were faster.
   if (refused_) setup_.guard.diverged(state, refused_->step, refused_->update);
   state.step += batch.count;
 }
@@ -91,7 +91,7 @@ void BlockLane::run_alone(const Work& work) {
   work.state.largest_weight = bound_before(work, work.batch.count, 1);
 }
 
-// Each member draws all steps and plans for itself: that costs less than fetching what others wrote.
+// Each member draws and plans all steps itself, which is cheaper than reading what others wrote.
 void BlockLane::run_in_order(const Work& work) {
   const std::size_t members = members_.size(), count = work.batch.count;
   progress_->start();
@@ -107,13 +107,13 @@ void BlockLane::run_in_order(const Work& work) {
       throw;
     }
   };
-  team_->run(std::ref(of_member));  // a std::function of its own would allocate in every batch
+  team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
   work.state.largest_weight = bound_before(work, count, members);
 }
 
 void BlockLane::run_lock_free(const Work& work) {
   const std::size_t count = work.batch.count, share = (count + members_.size() - 1) / members_.size();
-  free_bound_ = work.terms.largest_weight + kMostBatchGrowth;  // what the steps in float32 may add
+  free_bound_ = work.terms.largest_weight + kMostBatchGrowth;  // the most that float32 steps can add
   const auto of_member = [&](std::size_t number) {
     const std::size_t from = std::min(count, number * share);
     const std::size_t size = std::min(count, from + share) - from;
@@ -125,8 +125,8 @@ void BlockLane::run_lock_free(const Work& work) {
   for (std::size_t t = 0; t < count; ++t) work.state.largest_weight += members_[t / share]->growth[t % share];
 }
 
-// The bound on the weights before step t of a batch whose step i is member i % members's. All earlier steps
-// are done. Sums of doubles depend on the order: it is that of the steps.
+// The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier
+// steps are done. Summed in the order of the steps, because rounding depends on it.
 double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t members) const {
   double bound = work.terms.largest_weight;
   for (std::size_t i = 0; i < t; ++i) bound += members_[i % members]->growth[i];
@@ -146,10 +146,10 @@ void BlockLane::prepare(const Work& work, Member& member, std::size_t from, std:
   for (std::size_t i = 0; i < size; ++i) member.x[i] = setup_.data.x(member.examples[i]);
 }
 
-// Places start, start + stride, ... below `end` of a member's steps.
+// Takes a member's steps start, start + stride, ... below `end`.
 void BlockLane::take_steps(const Work& work, Member& member, std::size_t start, std::size_t end,
                            std::size_t stride, Order order) {
-  // Steps between prefetching a row, and its lines of W, and using them.
+  // How many steps ahead a row, and its lines of W, are prefetched.
   constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
   RunState& state = work.state;
   for (std::size_t i = start, n = 0; n < kRowsAhead && i < end; i += stride, ++n)
@@ -168,9 +168,10 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t start, 
   }
 }
 
-// Whether the general lane takes a step depends on the bound before it, so it waits for all earlier steps of
-// the batch, whose growth makes that bound: else the answer would depend on which thread was faster. Later
-// steps may be under way, so W as a whole cannot be looked at here. Returns the growth.
+// Whether the general lane takes a step depends on the bound before it. So it waits for all earlier steps of
+// the batch, whose growth is part of that bound; otherwise the result would depend on which thread was
+// faster. Later steps may be running, so the bound cannot be recomputed from all of W here. Returns the
+// growth.
 double BlockLane::take_declined(const Work& work, const Member& member, std::size_t i, Order order) {
   const std::size_t members = order == Order::turns ? members_.size() : 1;
   if (order == Order::turns)
@@ -182,7 +183,7 @@ double BlockLane::take_declined(const Work& work, const Member& member, std::siz
   return growth;
 }
 
-// Step t of the batch in double; not taken where it could leave the range of the weights.
+// Step t of the batch in double; not taken if it could overflow the weights.
 double BlockLane::take_generally(const Work& work, std::size_t t, double bound) {
   const Batch one = work.batch.one(t);
   general_.prepare(one);

@@ -1,6 +1,6 @@
-// The block lane: one row and whole blocks of classes a step, in batches, on one thread or several. Which of
-// them takes a step never shows in the result (train/turns.hpp), unless the run was allowed to be lock-free:
-// then steps do not wait for each other, and one may read weights that another is writing.
+// The block lane: steps of one row and whole blocks of classes, in batches, on one or several threads. The
+// number of threads does not change the result (train/turns.hpp), except with --lock-free: then steps do not
+// wait for each other, and one may read weights while another writes them.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace truemax {
 
-// Threads that steps of this draw can keep busy in their order: a step that has to wait for another one's
-// blocks might as well be taken by that one's thread.
+// How many threads this draw can keep busy. If steps often wait for each other's blocks, more threads do not
+// help.
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw);
 
 class BlockLane final : public Lane {
@@ -31,7 +31,7 @@ class BlockLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
 
  private:
-  // What one member of the team writes; nothing of it is read by another while steps are taken.
+  // Written by one thread of the team; no other reads it during a batch.
   struct Member {
     Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t blocks);
     BlockStep step(std::size_t i, const DataView& data) const;
@@ -39,7 +39,7 @@ class BlockLane final : public Lane {
       return {&drawn.blocks[i * drawn.capacity], drawn.count[i]};
     }
 
-    std::size_t from = 0;  // step of the batch that stands at place 0 of what follows
+    std::size_t from = 0;  // step of the batch at index 0 of the arrays below
     std::vector<ExampleId> examples;
     std::vector<ClassId> labels;
     std::vector<RowView> x;
@@ -48,7 +48,7 @@ class BlockLane final : public Lane {
     BlockStepper stepper;
     Turns turns;
   };
-  // A batch under way.
+  // The current batch.
   struct Work {
     const Batch& batch;
     BlockTerms terms;
@@ -67,18 +67,18 @@ class BlockLane final : public Lane {
   double bound_before(const Work& work, std::size_t t, std::size_t members) const;
 
   const LaneSetup& setup_;
-  GeneralLane general_;  // for steps that float32 cannot hold
-  bool far_;             // W does not fit into the nearest caches: its lines are prefetched some steps ahead
+  GeneralLane general_;  // for steps out of the range of float32
+  bool far_;             // W does not fit in the cache: prefetch its lines some steps ahead
   std::unique_ptr<Team> team_;
   std::unique_ptr<Progress> progress_;
   std::vector<std::unique_ptr<Member>> members_;
-  std::mutex declined_;    // there is one general lane
-  double free_bound_ = 0;  // lock-free: on the weights, with the declined steps so far
+  std::mutex declined_;    // guards general_
+  double free_bound_ = 0;  // lock-free: bound on the weights, including declined steps so far
   struct Refused {
     std::uint64_t step;
     double update;
   };
-  std::optional<Refused> refused_;  // the first step of the batch that would leave float32
+  std::optional<Refused> refused_;  // the first step of the batch that would overflow float32
 };
 
 }  // namespace truemax

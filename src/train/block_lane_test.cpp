@@ -1,4 +1,4 @@
-// Steps on several threads: the order that turns keep, and whole runs with the bits of one thread.
+// Steps on several threads: turns keep the order, and whole runs have the bits of one thread.
 #include "train/block_lane.hpp"
 
 #include "data/test_access.hpp"
@@ -26,8 +26,8 @@
 namespace truemax {
 namespace {
 
-// Every block and every row sees its steps in their order, whatever the threads do.
-TEST(Turns, KeepTheOrderOfStepsThatShareABlockOrARow) {
+// Every block and row sees its steps in order, however the threads run.
+TEST(Turns, KeepTheOrderOfConflictingSteps) {
   std::mt19937_64 random(1);
   for (const std::size_t members : {2U, 3U, 5U}) {
     constexpr std::size_t kBlocks = 12, kRows = 40, kSteps = 128;
@@ -48,7 +48,7 @@ TEST(Turns, KeepTheOrderOfStepsThatShareABlockOrARow) {
         }
         for (Turns& of_member : turns) of_member.add(rows[t], blocks[t]);
       }
-      // Not atomic: only the turns keep two threads from writing one of them at once.
+      // Not atomic: only the turns prevent two threads from writing to one of them at once.
       std::vector<std::vector<std::size_t>> of_block(kBlocks), of_row(kRows);
       team.run([&](std::size_t member) {
         for (std::size_t t = member; t < kSteps; t += members) {
@@ -84,7 +84,7 @@ TrainOptions block_options(const char* draw, std::size_t threads) {
   return options;
 }
 
-TEST(BlockLane, GivesTheBitsOfOneThreadOnSeveral) {
+TEST(BlockLane, SameBitsForAnyNumberOfThreads) {
   const Dataset data = data_of(3000, 700);
   for (const Visit visit : {Visit::random, Visit::shuffle})
     for (const double ridge : {0.0, 2.0})
@@ -101,7 +101,7 @@ TEST(BlockLane, GivesTheBitsOfOneThreadOnSeveral) {
       }
 }
 
-TEST(BlockLane, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
+TEST(BlockLane, UsesThreadsOnlyIfStepsRarelyConflict) {
   const Dataset many = data_of(3000, 700), few = data_of(300, 20);
   const auto useful = [](const Dataset& data, const char* draw) {
     const TrainOptions options = block_options(draw, 2);
@@ -112,9 +112,9 @@ TEST(BlockLane, UsesThreadsWhereStepsSeldomMeetAndNotWhereTheyAlwaysDo) {
   EXPECT_EQ(useful(few, "blocks"), 1U);
 }
 
-// A huge feature makes float32 decline: those steps go the general way, one at a time, in their turn. The
-// growth of each adds to the bound on the weights, and sums of doubles depend on their order.
-TEST(BlockLane, GivesTheSameBitsAndTheSameBoundWhereStepsAreDeclined) {
+// Steps with a huge feature are declined in float32 and taken by the general lane, one at a time and in
+// order. Each adds to the bound on the weights, whose rounding depends on the order.
+TEST(BlockLane, DeclinedStepsKeepTheBitsAndTheBound) {
   Dataset data = data_of(1500, 700);
   for (std::size_t i = 0; i < data.rows.value.size(); i += 9)
     data.rows.value[i] = 3e7F * (1 + static_cast<float>(i % 7));
@@ -135,7 +135,7 @@ TEST(BlockLane, GivesTheSameBitsAndTheSameBoundWhereStepsAreDeclined) {
   }
 }
 
-// Takes no blocks, and is slow in every second step, which is another thread's.
+// Declines every block step, and is slow in every other step, which belongs to another thread.
 class Declines final : public AnyRule {
  public:
   const MethodInfo& info() const noexcept override { return ProxRule::kInfo; }
@@ -151,13 +151,13 @@ class Declines final : public AnyRule {
   bool step_blocks(BlockStepView&) const noexcept override { return false; }
   double smoothing(const StepView&) const noexcept override { return 1; }
 
-  int taken = 0;  // declined steps are taken one at a time
+  int taken = 0;  // not atomic: declined steps are taken one at a time
 };
 
-// Whether a declined step is taken depends on the bound before it, which has the growth of all earlier steps
-// and of no later one, also where the thread of an earlier step is slow: they are taken in their order, and
-// so the sum of their growths has the same bits.
-TEST(BlockLane, TakesDeclinedStepsInOrder) {
+// Whether a declined step is taken depends on the bound before it, which includes the growth of exactly the
+// earlier steps, even if one of their threads is slow. They are taken in order, so that the bound has the
+// same bits.
+TEST(BlockLane, DeclinedStepsRunInOrder) {
   const Dataset made = data_of(400, 700);
   const DataView data(made);
   constexpr std::size_t kSteps = 100;
@@ -190,10 +190,10 @@ TEST(BlockLane, TakesDeclinedStepsInOrder) {
   }
 }
 
-// A row of so large a weight that its step would leave float32, among others: the run stops, and what it
-// leaves behind does not depend on how far other threads were. One such row in each block, so that no block
-// has most of the label mass: else one thread would be used.
-TEST(BlockLane, LeavesTheSameBitsBehindWhereAStepIsRefused) {
+// Some rows have so large a weight that their step would overflow float32: the run stops, and its final state
+// does not depend on the progress of other threads. One such row in each block, so that no block has most of
+// the label mass; otherwise only one thread would be used.
+TEST(BlockLane, DivergenceLeavesTheSameBits) {
   Dataset data = data_of(1500, 700);
   data.weight.assign(data.size(), 1.0);
   for (ClassId k = 0; k < 700; k += kLanes) {
@@ -232,8 +232,8 @@ TEST(BlockLane, LeavesTheSameBitsBehindWhereAStepIsRefused) {
   }
 }
 
-// What trials of auto train on.
-TEST(BlockLane, TrainsOnAPartAsOnACopyOfItsRows) {
+// Trials of auto train on parts.
+TEST(BlockLane, PartOfDataTrainsLikeACopy) {
   const Dataset whole = data_of(600, 700);
   const DataView part = sample_part(whole, 200, 1), copy = copy_of(part, false);
   ASSERT_EQ(part.size(), copy.size());
@@ -246,8 +246,8 @@ TEST(BlockLane, TrainsOnAPartAsOnACopyOfItsRows) {
 #if defined(__SANITIZE_THREAD__)
 TEST(LockFree, DISABLED_RacesByNature) {}
 #else
-// Over seeds the log-loss is that of runs in order, within their own spread.
-TEST(LockFree, EndsWhereRunsInOrderEnd) {
+// Averaged over seeds, the log-loss is that of ordered runs within their spread.
+TEST(LockFree, ReachesTheLossOfOrderedRuns) {
   const Dataset data = data_of(4000, 600);
   double ordered = 0, free = 0, least = 1e300, most = 0;
   constexpr int kSeeds = 5;

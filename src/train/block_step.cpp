@@ -45,7 +45,7 @@ bool BlockStepper::prepare(const BlockStep& in, const BlockTerms& terms, const R
     std::fill_n(norm_.begin(), in.blocks.size(), squared_norm_);
   } else {
     const double strength = setup_.ridge.strength(terms.step, in.row_weight);
-    const std::vector<double>& beta = setup_.ridge.beta(1);  // equal inside a block
+    const std::vector<double>& beta = setup_.ridge.beta(1);  // equal within a block
     const bool free = setup_.ridge.leaves_intercept();
     for (std::size_t i = 0; i < in.blocks.size(); ++i) {
       ridge_[i] = ridge_factor(strength, beta[in.blocks[i] * kLanes]);
@@ -56,7 +56,7 @@ bool BlockStepper::prepare(const BlockStep& in, const BlockTerms& terms, const R
   return true;
 }
 
-// Of the shrunken weights where there is ridge. The label and the padding of the last block take no part.
+// With ridge, scores of the shrunken weights. The label and the padding of the last block get kNoScore.
 void BlockStepper::score(const BlockStep& in, const Weights& w, LinesAhead& ahead) {
   ahead.ask(3);
   score_blocks(w, in.x, in.blocks, score_);
@@ -86,7 +86,7 @@ void BlockStepper::shrink(std::size_t blocks) {
   }
 }
 
-// False where the step may not be taken so.
+// False if the step is out of the range of float32.
 bool BlockStepper::solve(const BlockStep& in, const Weights& w, LinesAhead& ahead, double* growth) {
   if (!setup_.rule.step_blocks(view_)) return false;
   ahead.ask(1);

@@ -1,5 +1,5 @@
 // One step of the block lane: a row against whole blocks of classes. Scores, coefficients and updates are
-// vectors of 16 float32, and nothing is copied class by class.
+// vectors of 16 float32; nothing is copied class by class.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ struct BlockStep {
   ClassId label = 0;
   double row_weight = 1;
   std::span<const std::uint32_t> blocks;
-  const double* weights = nullptr;  // of the blocks
+  const double* weights = nullptr;  // [blocks]
 };
 
 // What the steps of a batch have in common.
 struct BlockTerms {
   double step = 0, decayed = 1;
-  double largest_weight = 0;  // RunState's, at the beginning of the batch
+  double largest_weight = 0;  // RunState::largest_weight at the start of the batch
 };
 
 // Takes steps for one thread.
 class BlockStepper {
  public:
-  // Memory of steps of up to so many blocks.
+  // Allocates for steps of up to `most_blocks` blocks.
   BlockStepper(const LaneSetup& setup, std::size_t most_blocks);
 
   struct Outcome {
-    bool taken = false;  // false, and nothing done, where float32 cannot be trusted with the step
-    double growth = 0;   // no number in memory has grown by more
+    bool taken = false;  // false: declined as out of the range of float32, nothing changed
+    double growth = 0;   // upper bound on the growth of any number in memory
   };
-  // `ahead`: lines of a later step, prefetched a part at a time between the verbs.
+  // `ahead`: cache lines of a later step, prefetched in parts between the phases.
   Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
 
  private:
@@ -51,9 +51,9 @@ class BlockStepper {
   const LaneSetup& setup_;
   BlockStepView view_;
   double squared_norm_ = 0;
-  std::size_t label_ = 0;      // place of the label among the lanes of the step
-  std::vector<double> norm_;   // of the blocks: what stands in place of |x|^2
-  std::vector<double> ridge_;  // of the blocks: r
+  std::size_t label_ = 0;      // lane of the label in the step
+  std::vector<double> norm_;   // by block: |x|^2 after the ridge
+  std::vector<double> ridge_;  // by block: r
   std::vector<float> memory_;
   float *score_ = nullptr, *coefficient_ = nullptr, *intercept_ = nullptr;  // [blocks][16], 64-byte aligned
 };

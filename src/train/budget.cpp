@@ -13,15 +13,15 @@
 namespace truemax {
 namespace {
 
-constexpr double kDecays = 50;  // how often the step falls over a budget of seconds
+constexpr double kDecays = 50;  // times that the step falls over a budget of seconds
 
-// Trains until the watch shows so many seconds or so many epochs are done.
+// Trains up to a number of seconds or epochs.
 class Trainee {
  public:
   Trainee(const TrainOptions& options, const DataView& data, const Budget& budget,
           const std::atomic<bool>& stop)
       : data_(data), tick_(budget.tick), stop_(stop), watch_(budget.time), options_(chosen(options)) {
-    const Running running(watch_);  // W and the tables of a method are part of what it costs
+    const Running running(watch_);  // allocating W and tables counts as training time
     fit_.emplace(data, options_, make_state(data, options_, &spare_), &watch_);
   }
 
@@ -36,7 +36,7 @@ class Trainee {
   double step() const { return options_.step; }
 
  private:
-  // The watch runs while this lives.
+  // The watch runs while this exists.
   struct Running {
     explicit Running(Stopwatch& watch) : watch_(watch) { watch_.resume(); }
     ~Running() { watch_.pause(); }
@@ -53,7 +53,7 @@ class Trainee {
     if (end == Fit::End::diverged) throw DivergenceError(fit_->divergence());
   }
 
-  // What the method finds out by itself is part of what it costs.
+  // The search of auto counts as training time.
   TrainOptions chosen(TrainOptions options) {
     if (!options.automatic()) return options;
     const Running running(watch_);
@@ -66,28 +66,28 @@ class Trainee {
   const std::function<void()>& tick_;
   const std::atomic<bool>& stop_;
   Stopwatch watch_;
-  Weights spare_;  // the memory of trials
+  Weights spare_;  // memory of the trials
   TrainOptions options_;
   std::optional<Fit> fit_;
 };
 
-// The decay per epoch that comes to decay^50 over the seconds: how many epochs they hold, a short trial says.
+// The decay per epoch that amounts to decay^50 over the budget; a short trial estimates its number of epochs.
 double decay_over(const TrainOptions& options, const DataView& data, const Budget& budget,
                   const std::atomic<bool>& stop) {
   if (options.decay == 1 || options.schedule != Schedule::decay) return options.decay;
   constexpr double kTrial = 0.1;
   Trainee trial(options, data, budget, stop);
-  // The first half touches fresh memory and is slower than what follows.
+  // The first half touches fresh memory and is slower, so only the second half is measured.
   trial.train_until(kTrial / 2 * budget.seconds);
   const double seconds = trial.seconds(), epochs = trial.epochs();
   trial.train_until(std::max(kTrial * budget.seconds, 1.5 * seconds));
   const double rate = (trial.epochs() - epochs) / (trial.seconds() - seconds);
-  if (!(rate > 0)) return options.decay;  // stopped, or steps as long as the trial
+  if (!(rate > 0)) return options.decay;  // stopped, or a step takes as long as the trial
   const double decays = kDecays / (rate * budget.seconds);
   return std::pow(options.decay, std::min(decays, kDecays));
 }
 
-// What a run has done is noted also where it diverged.
+// Fills in seconds and steps of a run even if it diverged.
 class Note {
  public:
   Note(BudgetedRun& run, const Trainee& trainee) : run_(run), trainee_(trainee) {}
@@ -104,7 +104,7 @@ class Note {
   const Trainee& trainee_;
 };
 
-// When to evaluate: the end, and before it each time half as much was done.
+// When to evaluate: at the end, at half of it, a quarter, and so on.
 std::vector<double> moments(double end, std::size_t points) {
   std::vector<double> at;
   for (std::size_t i = std::max<std::size_t>(points, 1); i-- > 0;)
@@ -150,7 +150,7 @@ BudgetedRun run_for(const TrainOptions& asked, const DataView& data, const std::
       CurvePoint point{trainee.seconds(), trainee.epochs(), on_train->log_loss, std::nullopt};
       if (on_test) point.test_loss = on_test->log_loss;
       if (!std::isfinite(point.train_loss) || (on_test && !std::isfinite(*point.test_loss)))
-        throw DivergenceError("the log-loss is no finite number; try a smaller step");
+        throw DivergenceError("the log-loss is not finite; try a smaller step");
       run.curve.push_back(point);
     }
   } catch (const DivergenceError& error) {

@@ -1,4 +1,4 @@
-// A run for so many seconds of training, or for so many epochs, with the log-loss along the way.
+// A run for a given number of training seconds or epochs, with the log-loss along the way.
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@
 
 namespace truemax {
 
-// One of the two: seconds of training (nothing else counts), or epochs.
+// Either seconds (of training only) or epochs.
 struct Budget {
   double seconds = 0;
   std::uint64_t epochs = 0;
-  std::size_t points = 8;   // evaluations along the way, the last at the end; geometric in time or epochs
-  std::size_t threads = 1;  // of an evaluation; training has one
-  std::function<void()> tick{};  // called now and then by the thread that trains
-  TimeSource time{};             // what tells the seconds; empty: the steady clock
+  std::size_t points = 8;        // evaluations, the last at the end; geometric in time or epochs
+  std::size_t threads = 1;       // for evaluation; training uses one
+  std::function<void()> tick{};  // called periodically by the training thread
+  TimeSource time{};             // empty: the steady clock
 };
 
 struct CurvePoint {
@@ -32,16 +32,16 @@ struct CurvePoint {
 
 struct BudgetedRun {
   std::vector<CurvePoint> curve;
-  std::string divergence;    // the message, where the method diverged
+  std::string divergence;    // the message, if the method diverged
   bool interrupted = false;  // `stop` was raised
   double seconds = 0;        // of training
   std::uint64_t steps = 0;
-  double step = 0;  // size of the first one: given, or found by auto
+  double step = 0;  // first step size: given, or found by auto
 
   bool finished() const { return !interrupted && divergence.empty(); }
 };
 
-// Over a budget of seconds the schedule decay falls as in a run of 50 epochs: by options.decay each fiftieth.
+// With a budget of seconds, --schedule decay multiplies the step by options.decay every fiftieth of the time.
 BudgetedRun run_for(const TrainOptions& options, const DataView& data, const std::optional<DataView>& test,
                     const Budget& budget, const std::atomic<bool>& stop);
 

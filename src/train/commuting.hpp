@@ -1,7 +1,7 @@
-// Which of the steps drawn ahead may be done side by side. Two steps commute when they share no row and no
-// class: doing them in either order, or at once, leaves the same weights to the last bit. A group takes steps
-// in their order, passing over those that meet an earlier one (taken or passed over); those wait for the next
-// group. What comes out is exactly the sequential method.
+// Which of the steps drawn ahead can be done side by side. Two steps commute if they share no row and no
+// class: in either order, or at once, they leave the same weights bit for bit. A group takes steps in order
+// and skips those that conflict with an earlier one (taken or skipped); these wait for the next group. The
+// result is exactly that of the sequential method.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ inline constexpr std::size_t kStepsAhead = 128;  // steps drawn ahead
 
 class CommutingGroups {
  public:
-  // Starts on steps 0 ... count - 1, which visit these rows with these two classes each.
+  // Starts a batch of steps 0 ... count - 1.
   void start(std::size_t count) {
     first_ = 0;
     count_ = count;
@@ -26,16 +26,16 @@ class CommutingGroups {
 
   bool empty() const { return first_ == count_; }
 
-  // The next group, at most group.size() steps; its length, at least one unless empty.
+  // Writes the next group, at most group.size() steps, and returns its length: at least 1 unless empty().
   std::size_t next(const ExampleId* rows, const ClassId* labels, const ClassId* drawn,
                    std::span<std::uint8_t> group) {
-    // Places of a small hashed table are marked with the number of the group: steps that do not meet may seem
-    // to, which makes one wait and harms nothing. The first step meets nothing and is always taken.
+    // Entries of a small hash table are marked with the number of the group. A collision only makes a step
+    // wait for the next group. The first step conflicts with nothing and is always taken.
     if (++group_ == 0) {
       marks_.fill(0);
       group_ = 1;
     }
-    constexpr std::size_t kLook = 32;  // steps looked at for one group
+    constexpr std::size_t kLook = 32;  // steps considered for one group
     std::array<std::uint8_t, kLook> passed;
     std::size_t taken = 0, left = 0, at = first_;
     for (; at < count_ && taken < group.size() && at - first_ < kLook; ++at) {
@@ -50,7 +50,7 @@ class CommutingGroups {
       else
         group[taken++] = t;
     }
-    // Those passed over come first in the next group.
+    // Skipped steps come first in the next group.
     first_ = at - left;
     for (std::size_t i = 0; i < left; ++i) waiting_[first_ + i] = passed[i];
     return taken;

@@ -1,6 +1,6 @@
-// Smoothed weights s <- (1 - b) s + b w, after every step and for all classes, at the cost of the classes
-// touched. Kept as d = s - w: it decays by (1 - b) a step, and an update of w by c x is one of d by -c x.
-// Ridge divides s as it does w.
+// Smoothed weights s <- (1 - b) s + b w, after every step and for all classes, at the cost of only the
+// classes touched. Stored as d = s - w, which decays by (1 - b) per step; an update of w by c x changes d by
+// -c x. Ridge divides s like w.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace truemax {
 
 class Companion {
  public:
-  // Rows in the journal of a class: as many as have about as many features as there are. Beyond that it is as
-  // cheap to clear the whole class.
+  // The most rows in the journal of a class: as many as together have about D non-zeros. Beyond that it is
+  // cheaper to clear the whole class.
   static std::size_t journal_limit(const DataView& data) {
     return 1 + static_cast<std::size_t>(static_cast<double>(data.space->features) /
                                         std::max(data.nonzeros_per_row(), 1.0));
   }
 
-  // Besides the matrix.
+  // Without the matrix.
   static std::uint64_t bytes(const DataView& data) {
     return data.classes->size() * (journal_limit(data) * sizeof(ExampleId) + 5 * sizeof(double));
   }
@@ -35,15 +35,15 @@ class Companion {
     state.journal_limit = journal_limit(data);
     state.journal.assign(classes, {});
     for (std::vector<ExampleId>& rows : state.journal)
-      rows.reserve(state.journal_limit);  // steps take no memory
+      rows.reserve(state.journal_limit);  // so that steps do not allocate
   }
 
-  // Brings class k up to date, before its scores are taken.
+  // Applies the pending decay to class k, before its scores are computed.
   static void touch(CompanionState& state, const DataView& data, ClassId k) {
     const double log_factor = state.log_decay - state.touched[k];
     state.touched[k] = state.log_decay;
     if (log_factor == 0) return;
-    constexpr double kNothing = -46;  // 1e-20: less than the rounding of any weight
+    constexpr double kNothing = -46;  // 1e-20: below the rounding of any weight
     Weights& d = state.difference;
     d.scale_intercept(k, std::exp(log_factor));
     if (log_factor > kNothing) return d.scale_class(k, std::exp(log_factor));
@@ -58,20 +58,20 @@ class Companion {
         state.journal[k[j]].push_back(i);
   }
 
-  // Ridge on class k, which is up to date.
+  // Ridge on class k, after touch().
   static void shrink(CompanionState& state, ClassId k, double factor, bool intercept_too) {
     state.difference.scale_class(k, factor);
     if (intercept_too) state.difference.scale_intercept(k, factor);
   }
 
   static void decay(CompanionState& state, double rate) {
-    // b = 1 forgets everything at once.
+    // b = 1 discards everything at once.
     state.log_decay += rate >= 1 ? -1e3 : std::log1p(-rate);
   }
 
  private:
-  // Zeroes what was written since the last time: a journal longer than the class is cheaper to clear as a
-  // whole.
+  // Zeroes what was written since the last time: the features of the rows in the journal, or the whole class
+  // if that is cheaper or the journal is full.
   static void clear(CompanionState& state, const DataView& data, ClassId k) {
     Weights& d = state.difference;
     std::vector<ExampleId>& rows = state.journal[k];

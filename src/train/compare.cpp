@@ -15,7 +15,7 @@
 namespace truemax {
 namespace {
 
-constexpr double kLeastSeconds = 0.15;  // below, a clock and a cold cache decide
+constexpr double kLeastSeconds = 0.15;  // shorter runs measure mostly clock and cold caches
 constexpr std::uint64_t kBudgetEpochs = 50;
 constexpr int kBudgetRuns = 3;
 
@@ -40,13 +40,13 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
   try {
     table.find("method")->parse(words[0]);
   } catch (const UserError&) {
-    throw refuse(fmt::format("{} is no method", in_quotes(words[0])), "'truemax methods' lists them");
+    throw refuse(fmt::format("{} is not a method", in_quotes(words[0])), "'truemax methods' lists them");
   }
   std::vector<std::string> given;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     if (equals == std::string_view::npos)
-      throw refuse(fmt::format("{} is no option=value", in_quotes(words[i])),
+      throw refuse(fmt::format("{} is not option=value", in_quotes(words[i])),
                    "write for example umax:classes-per-step=5");
     const std::string_view name = words[i].substr(0, equals);
     const Option* option = table.find(name);
@@ -55,7 +55,8 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
                    fmt::format("write {}", now->name));
     if (option == nullptr || name == "method" || !option->tags.tunable)
       throw refuse(
-          fmt::format("{} {}", in_quotes(name), option == nullptr ? "is no option" : "is not for --methods"),
+          fmt::format("{} {}", in_quotes(name),
+                      option == nullptr ? "is not an option" : "is not for --methods"),
           "take options of training such as classes-per-step, draw or ridge ('truemax train --help')");
     try {
       option->parse(words[i].substr(equals + 1));
@@ -96,7 +97,7 @@ class Comparison {
       result_.budgets.push_back(budget_for(d));
       const Budget budget = result_.budgets.back();
       if (stop_.load()) break;
-      // Those without a grid run with the first step.
+      // Contenders without a grid run only with the first step.
       for (std::size_t s = 0; s < std::max<std::size_t>(options_.steps.size(), 1); ++s)
         for (std::size_t c = 0; c < options_.contenders.size() && !stop_.load(); ++c) {
           const Contender& contender = options_.contenders[c];
@@ -138,7 +139,7 @@ class Comparison {
     if (!measures()) return budget;
     TrainOptions train;
     train.method = "implicit";
-    if (!options_.contenders.empty()) {  // what is common to all of them
+    if (!options_.contenders.empty()) {  // options common to all of them
       const TrainOptions& common = options_.contenders[0].options;
       train.seed = common.seed, train.decay = common.decay, train.visit = common.visit;
     }
@@ -182,7 +183,7 @@ std::vector<Contender> parse_contenders(std::string_view list, const TrainOption
                                   in_quotes(list)));
     for (const Contender& other : all)
       if (other.entry == entry)
-        throw UserError(fmt::format("--methods: {} stands there twice; name it once", in_quotes(entry)));
+        throw UserError(fmt::format("--methods: {} is listed twice; name it once", in_quotes(entry)));
     all.push_back(parse_contender(entry, base));
   }
   return all;
@@ -217,7 +218,7 @@ std::vector<double> parse_grid(std::string_view text) {
         "--grid=-3:3 for the steps 0.001 to 1000",
         in_quotes(text)));
   std::vector<double> steps;
-  for (int power = low; power <= high; ++power)  // read, so that each is the number nearest to the power
+  for (int power = low; power <= high; ++power)  // parsed, so that each is the double nearest to the power
     steps.push_back(std::stod(fmt::format("1e{}", power)));
   return steps;
 }

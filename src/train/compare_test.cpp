@@ -25,7 +25,7 @@ CompareOptions options_of_list(const std::string& list, std::vector<double> step
   return options;
 }
 
-TEST(Contenders, AreMethodsWithOptionsOfTraining) {
+TEST(Contenders, ParseMethodsWithOptions) {
   TrainOptions base;
   base.ridge = 0.25;
   const auto all = parse_contenders("implicit,umax:classes-per-step=5:delta=2,vanilla:step=0.5", base);
@@ -41,14 +41,14 @@ TEST(Contenders, AreMethodsWithOptionsOfTraining) {
   EXPECT_EQ(all[2].options.step, 0.5);
 }
 
-TEST(Contenders, OfABadListAreRefusedByName) {
+TEST(Contenders, ErrorNamesTheBadEntry) {
   const auto refused = [](const std::string& list) {
     return error_of([&] { parse_contenders(list, TrainOptions()); });
   };
-  EXPECT_NE(refused("implicit,softmaxx").find("'softmaxx' is no method"), std::string::npos)
+  EXPECT_NE(refused("implicit,softmaxx").find("'softmaxx' is not a method"), std::string::npos)
       << refused("implicit,softmaxx");
-  EXPECT_NE(refused("umax:clases=5").find("'clases' is no option"), std::string::npos);
-  EXPECT_NE(refused("umax:classes-per-step").find("no option=value"), std::string::npos);
+  EXPECT_NE(refused("umax:clases=5").find("'clases' is not an option"), std::string::npos);
+  EXPECT_NE(refused("umax:classes-per-step").find("is not option=value"), std::string::npos);
   EXPECT_NE(refused("umax:classes-per-step=-1").find("--classes-per-step"), std::string::npos);
   EXPECT_NE(refused("umax:epochs=3").find("'epochs' is not for --methods"), std::string::npos);
   EXPECT_NE(refused("implicit,,umax").find("an entry is empty"), std::string::npos);
@@ -56,7 +56,7 @@ TEST(Contenders, OfABadListAreRefusedByName) {
   EXPECT_NE(refused("").find("an entry is empty"), std::string::npos);
 }
 
-TEST(Contenders, OfTheUsualListAreAllThere) {
+TEST(Contenders, DefaultListIsValid) {
   const auto all = parse_contenders(default_contenders(), TrainOptions());
   EXPECT_GE(all.size(), 7U);
   EXPECT_NE(default_contenders().find("implicit,umax:classes-per-step=5,vanilla:classes-per-step=5,ove"),
@@ -70,7 +70,7 @@ TEST(Grid, IsPowersOfTen) {
     EXPECT_NE(error_of([&] { parse_grid(bad); }).find("--grid"), std::string::npos) << bad;
 }
 
-TEST(RunFor, EpochsIsTheTrainerItself) {
+TEST(RunFor, EpochsMatchesTheTrainer) {
   const Dataset data = random_data({});
   for (const char* method : {"implicit", "umax", "exact"}) {
     TrainOptions options = truemax::options_of(method, 1);
@@ -103,11 +103,11 @@ TEST(RunFor, SecondsAreKept) {
   const BudgetedRun run = run_once(0.1);
   ASSERT_TRUE(run.finished());
   EXPECT_GE(run.seconds, 0.1);
-  EXPECT_LT(run.seconds, 0.1 + 3 * kTick);  // the look that ends it, and the one that stops the watch
+  EXPECT_LT(run.seconds, 0.1 + 3 * kTick);  // one read ends the run, one stops the watch
   ASSERT_EQ(run.curve.size(), 8U);
   for (std::size_t i = 0; i < run.curve.size(); ++i) {
     EXPECT_TRUE(std::isfinite(run.curve[i].train_loss));
-    // An epoch has two batches and a look at the alarm: so late may a moment before the end be.
+    // An epoch reads the clock for two batches and the limit, so an earlier evaluation may be this late.
     const double wanted = 0.1 / static_cast<double>(1U << (7 - i));
     EXPECT_GE(run.curve[i].seconds, wanted);
     EXPECT_LT(run.curve[i].seconds, wanted + 6 * kTick) << i;
@@ -139,7 +139,7 @@ TEST(RunFor, TakesEverySchedule) {
   EXPECT_GT(timed.steps, 0U);
 }
 
-TEST(RunFor, AMethodThatDivergesSaysSo) {
+TEST(RunFor, ReportsDivergence) {
   const Dataset data = random_data({});
   TrainOptions options = truemax::options_of("vanilla", 5);
   options.step = 1e10;
@@ -153,17 +153,17 @@ TEST(RunFor, AMethodThatDivergesSaysSo) {
   }
 }
 
-// Training asks for a tick every 8,192 steps; the stop that it raises is seen there, by either clock.
+// Training calls tick every 8,192 steps; a stop raised there ends the run, with either clock.
 TEST(RunFor, StopsWhenAsked) {
   const Dataset data = random_data({.rows = 50000});
   TrainOptions options = truemax::options_of("implicit", 1);
-  options.decay = 1;  // no trial before the run, which would be stopped in its place
+  options.decay = 1;  // or a trial before the run would be stopped instead
   for (const bool fake : {true, false}) {
     FakeClock clock(1e-4);
     std::atomic<bool> stop{false};
     Budget budget;
     budget.seconds = fake ? 2 : 1e6, budget.tick = [&] { stop.store(true); };
-    if (fake) budget.time = clock.source();  // 20,000 batches, were it not stopped
+    if (fake) budget.time = clock.source();  // 20,000 batches if not stopped
     const BudgetedRun run = run_for(options, data, {}, budget, stop);
     EXPECT_TRUE(run.interrupted);
     EXPECT_GE(run.steps, 8192U);
@@ -215,7 +215,7 @@ TEST(Compare, RunsEveryMethodAtEveryStepAndFindsTheBest) {
   EXPECT_EQ(diverged, 4U);
 }
 
-TEST(Compare, IsTheSameTwiceAtEqualEpochs) {
+TEST(Compare, RepeatsExactlyAtEqualEpochs) {
   const Dataset data = random_data({});
   CompareOptions options = options_of_list("implicit,umax:classes-per-step=5,ove", {0.1, 1});
   options.epochs = 3;
@@ -228,9 +228,8 @@ TEST(Compare, IsTheSameTwiceAtEqualEpochs) {
   EXPECT_EQ(losses(), losses());
 }
 
-// The clock moves when the watch of a run by epochs starts and stops: twice, for its memory and for its
-// steps.
-TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
+// A run by epochs reads the clock only when its watch starts and stops: twice, for its memory and its steps.
+TEST(Compare, DefaultTimeIsThatOfImplicit) {
   const Dataset data = random_data({.rows = 50});
   for (const double tick : {0.001, 0.2}) {
     FakeClock clock(tick);
@@ -244,7 +243,7 @@ TEST(Compare, TakesTheTimeOfImplicitWhereNoneIsGiven) {
   }
 }
 
-TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {
+TEST(Compare, RunsAutoOnceAndShowsItsStep) {
   const Dataset data = random_data({.rows = 300});
   CompareOptions options = options_of_list("auto,prox", {0.1, 1});
   options.epochs = 2;
@@ -255,7 +254,7 @@ TEST(Compare, RunsAutoOnceAndShowsTheStepThatItFound) {
   EXPECT_NE(result.runs[0].step, TrainOptions().step);
 }
 
-TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
+TEST(Compare, KeepsFinishedRunsWhenStopped) {
   const Dataset data = random_data({});
   CompareOptions options = options_of_list("implicit,umax,ove", {0.1, 1});
   options.epochs = 2;
@@ -271,7 +270,7 @@ TEST(Compare, KeepsWhatWasDoneWhenItIsStopped) {
   EXPECT_NO_THROW(compare_json({{"a", data, {}}, {"b", data, {}}}, options, result));
 }
 
-TEST(Compare, RefusesAStepThatTheDataCannotHave) {
+TEST(Compare, RefusesAnImpossibleStep) {
   const Dataset data = random_data({});
   const CompareOptions options = options_of_list("umax:classes-per-step=100000", {1});
   EXPECT_NE(error_of([&] {

@@ -1,4 +1,4 @@
-// Trained long enough with falling steps, every unbiased method comes to the maximum of the softmax
+// Trained long enough with falling steps, every unbiased method reaches the maximum of the softmax
 // likelihood, which plain gradient descent in double finds for a small problem.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kClasses = 5, kFeatures = 3;
 using Matrix = std::vector<std::vector<double>>;
 
-// Points around five centres, a fifth of them with a label that is not theirs, so that the optimum is finite.
+// Points around five centres, a fifth of them with a wrong label, so that the optimum is finite.
 Dataset small_problem(bool weights) {
   std::mt19937_64 random(4);
   std::normal_distribution<double> normal;
@@ -50,7 +50,7 @@ std::vector<double> probabilities(const Matrix& w, RowView x) {
   return p;
 }
 
-// Mean log-loss, and its gradient.
+// Mean log-loss and its gradient.
 double loss_at(const Dataset& data, const Matrix& w, Matrix& gradient) {
   gradient.assign(kClasses, std::vector<double>(kFeatures, 0.0));
   double loss = 0, weight = 0;
@@ -111,7 +111,7 @@ double reached_by(const MethodInfo& info, const Dataset& data, Shape shape, Visi
   return loss_of(data, run_epochs(data, options));
 }
 
-TEST(EveryMethod, ThatIsUnbiasedComesWithinAPercentOfTheMaximumOfTheLikelihood) {
+TEST(EveryMethod, UnbiasedOnesReachTheMaximumLikelihood) {
   for (const bool weights : {false, true}) {
     const Dataset data = small_problem(weights);
     const double best = best_loss(data);
@@ -131,13 +131,13 @@ TEST(EveryMethod, ThatIsUnbiasedComesWithinAPercentOfTheMaximumOfTheLikelihood) 
   }
 }
 
-// The biased ones do not get there with a few classes a step. Importance sampling does once all classes are
-// drawn: its bias falls with m, and is none then.
-TEST(EveryMethod, ThatIsBiasedDoesNotUnlessItsBiasVanishes) {
+// Biased methods do not get there with few classes per step. Importance sampling does once all classes are
+// drawn, when its bias is zero.
+TEST(EveryMethod, BiasedOnesMissTheMaximumLikelihood) {
   const Dataset data = small_problem(false);
   const double best = best_loss(data);
   for (const MethodInfo* info : methods()) {
-    if (!info->biased || info->u_rate) continue;  // a rate of u has a test of its own
+    if (!info->biased || info->u_rate) continue;  // methods with a rate for u are tested below
     for (const Shape shape : {Shape{1, 1}, Shape{10, 1}}) {
       const double off = reached_by(*info, data, shape, Visit::shuffle) / best - 1;
       std::cout << info->name << ' ' << shape.n << 'x' << shape.m << " above the optimum by " << off << '\n';
@@ -148,9 +148,9 @@ TEST(EveryMethod, ThatIsBiasedDoesNotUnlessItsBiasVanishes) {
   EXPECT_LT(all, 1.001 * best);
 }
 
-// W's step uses a u that the same draw has moved: at a fixed rate the fixed point is off the optimum, the
-// less the smaller the rate; with a rate that falls with the step it is the optimum.
-TEST(EveryMethod, WithARateForUStopsOffTheOptimumUnlessItFalls) {
+// W's step uses a u moved by the same draw: at a fixed rate the fixed point is off the optimum, by less the
+// smaller the rate; with a rate that falls with the step it is the optimum.
+TEST(EveryMethod, FixedRateForUMissesTheOptimum) {
   const Dataset data = small_problem(false);
   const double best = best_loss(data);
   for (const MethodInfo* info : methods()) {
@@ -171,9 +171,9 @@ TEST(EveryMethod, WithARateForUStopsOffTheOptimumUnlessItFalls) {
   }
 }
 
-// u is the row's log(1 + sum of exp(z_k - z_y)) once the steps are small, for methods in which it is free or
-// exact.
-TEST(EveryMethod, BringsUToTheLogSumOfItsRow) {
+// For methods with a free or exact u, it reaches the row's log(1 + sum of exp(z_k - z_y)) once steps are
+// small.
+TEST(EveryMethod, UConvergesToTheLogSumOfItsRow) {
   const Dataset data = small_problem(false);
   for (const MethodInfo* info : methods()) {
     if (info->objective != Objective::double_sum && info->objective != Objective::double_sum_exact) continue;

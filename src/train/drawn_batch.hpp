@@ -36,14 +36,14 @@ class DrawnBatch {
                   {examples_.data(), visited_}, drawn_);
   }
 
-  // Of step t of the batch. The last step of an epoch may have fewer rows.
+  // For step t of the batch. The last step of an epoch may have fewer rows.
   std::span<const ExampleId> examples(std::size_t t) const { return part(examples_, t); }
   std::span<const ClassId> labels(std::size_t t) const { return part(labels_, t); }
   std::span<const ClassId> classes(std::size_t t) const {
     return {&drawn_.classes[t * drawn_.capacity], drawn_.count[t]};
   }
   const double* weights(std::size_t t) const { return &drawn_.weights[t * drawn_.capacity]; }
-  // Of all steps, one after the other.
+  // For all steps, concatenated.
   std::span<const ExampleId> all_examples() const { return {examples_.data(), visited_}; }
   std::span<const ClassId> all_labels() const { return {labels_.data(), visited_}; }
 

@@ -1,5 +1,5 @@
-// Every method with every draw: the step loop against its eager self, the optimum, finite whatever happens,
-// and what a draw that learns carries from step to step.
+// Every method with every draw: the step loop against the slow trainer, the optimum, finite results at
+// extremes, and the memory of a draw that learns.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ struct Shape {
   std::uint64_t n, m;
 };
 
-// Three blocks of classes, the last not whole, labels that become rarer.
+// Three blocks of classes, the last one partial, with skewed labels.
 Dataset skewed_data(std::size_t rows, bool weights) {
   constexpr std::size_t kClasses = 40;
   Dataset data = random_data({.rows = rows, .classes = kClasses, .features = 30, .weights = weights});
@@ -55,8 +55,8 @@ double relative_distance(const RunState& fast, const SlowState& slow) {
   return std::max(off / most, most_u > 0 ? off_u / most_u : off_u);
 }
 
-// 85 rows: of steps of seven, the last has one row, whose label may be among the classes that it shares.
-TEST(EveryDraw, IsItsEagerSelfWithEveryMethodAndShapeOfStep) {
+// 85 rows: in steps of seven, the last has one row, whose label may be among the shared classes.
+TEST(EveryDraw, MatchesTheSlowTrainer) {
   for (const DrawInfo& draw : draws())
     for (const MethodInfo* info : methods())
       for (const Shape shape : {Shape{1, 1}, Shape{1, 20}, Shape{7, 1}, Shape{7, 20}})
@@ -73,9 +73,9 @@ TEST(EveryDraw, IsItsEagerSelfWithEveryMethodAndShapeOfStep) {
         }
 }
 
-// The paper's other step, all classes but the label, in any method is the method without its noise: two seeds
-// give the same bits where the order of the rows is the same.
-TEST(AllDraw, HasNothingRandom) {
+// With all classes in every step there is no noise from drawing: with rows in file order, two seeds give the
+// same bits.
+TEST(AllDraw, DoesNotDependOnTheSeed) {
   const Dataset data = skewed_data(85, true);
   TrainOptions options = options_of("implicit", 1, Visit::file);
   options.draw = "all";
@@ -86,9 +86,9 @@ TEST(AllDraw, HasNothingRandom) {
   EXPECT_EQ(bits_of(run_epochs(data, options)), bits);
 }
 
-// So close that a ridge of half or twice the size would be seen four times over: the weights beta, and for
-// the active draw the weighted ridge, are right.
-TEST(EveryDraw, ComesToTheOptimumWithRidge) {
+// Tight enough to detect a ridge off by a factor of 2, with a margin of 4: tests the weights beta and, for
+// the active draw, the weighted ridge.
+TEST(EveryDraw, ReachesTheRidgeOptimum) {
   constexpr double kRidge = 10;
   const Dataset data = centres_data(300, 36);
   const RidgeOracle oracle(data, kRidge);
@@ -109,7 +109,7 @@ TEST(EveryDraw, ComesToTheOptimumWithRidge) {
       }
 }
 
-TEST(EveryDraw, StaysFiniteOrDivergesWithWFinite) {
+TEST(EveryDraw, WStaysFiniteEvenIfItDiverges) {
   for (const DrawInfo& draw : draws())
     for (const MethodInfo* info : methods())
       for (const Shape shape : {Shape{1, 1}, Shape{1, 20}, Shape{10, 5}})
@@ -140,8 +140,8 @@ TEST(EveryDraw, StaysFiniteOrDivergesWithWFinite) {
             }
 }
 
-// A step in which nothing but the label was drawn moves u alone, to where the proximal problem has it.
-TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
+// A step that drew only the label moves only u.
+TEST(FrequencyDraw, HandlesAStepThatDrewOnlyTheLabel) {
   Dataset data = skewed_data(50, false);
   for (ClassId& y : data.label) y = 0;
   for (const MethodInfo* info : methods()) {
@@ -150,7 +150,7 @@ TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
     options.draw = "frequency", options.draws.power = 10, options.draws.uniform_share = 1e-6;
     options.epochs = 1, options.step = 0.01;
     const RunState state = run_epochs(data, options);    // a class other than 0 is drawn once in 10^6 steps
-    if (info->name != "nce" && info->name != "raman") {  // these pull at the label on its own
+    if (info->name != "nce" && info->name != "raman") {  // these move the label even alone
       EXPECT_EQ(state.weights.largest(), 0) << info->name;
     }
     EXPECT_TRUE(std::isfinite(state.weights.largest())) << info->name;
@@ -158,8 +158,8 @@ TEST(FrequencyDraw, TakesAStepThatDrewTheLabelAlone) {
   }
 }
 
-// Stopped and taken up by a new runner, as after a restart: what the draw has learnt is in the state.
-TEST(ActiveDraw, GoesOnFromAnInterruptionToTheSameBits) {
+// Stopped and resumed by a new loop, as after a restart: what the draw has learnt is in the state.
+TEST(ActiveDraw, ResumesWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
   TrainOptions options = options_of("implicit", 2);
   options.draw = "active", options.draws.active = 4, options.step = 1;
@@ -175,8 +175,7 @@ TEST(ActiveDraw, GoesOnFromAnInterruptionToTheSameBits) {
   EXPECT_EQ(state.draw_memory.size(), data.size() * 4);
 }
 
-// A row's memory holds classes that matter to it: after training, most of those remembered are among the
-// strongest of the row.
+// After training, most of the classes in a row's memory are among its strongest.
 TEST(ActiveDraw, FindsTheStrongestClassesOfItsRows) {
   const Dataset data = random_data({.rows = 300, .classes = 60});
   TrainOptions options = options_of("implicit", 4, Visit::shuffle);
@@ -195,8 +194,7 @@ TEST(ActiveDraw, FindsTheStrongestClassesOfItsRows) {
   EXPECT_GT(right / (4.0 * static_cast<double>(data.size())), 0.7);  // at random: 8 of 59
 }
 
-// The memory plan states what a draw takes.
-TEST(MemoryPlan, HasTheMemoryOfTheDraw) {
+TEST(MemoryPlan, CountsTheMemoryOfTheDraw) {
   const Dataset data = random_data({.rows = 1000, .classes = 12});
   TrainOptions options = options_of("implicit", 1);
   options.draw = "active", options.draws.active = 1;
@@ -205,7 +203,7 @@ TEST(MemoryPlan, HasTheMemoryOfTheDraw) {
   EXPECT_GE(step_bytes(data, options), one + std::uint64_t{4} * 4 * 1000);
 }
 
-TEST(TrainOptions, RefuseADrawThatDoesNotTakeSoManyRows) {
+TEST(TrainOptions, RefuseMoreRowsThanTheDrawTakes) {
   TrainOptions options = options_of("implicit", 1);
   options.draw = "active", options.rows_per_step = 2;
   try {

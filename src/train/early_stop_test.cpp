@@ -1,4 +1,4 @@
-// Validation and patience: where a run ends, and that the best model is what is left, bit for bit.
+// Validation and patience: when a run ends, and that it keeps the best model bit for bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Watched train_watched(const TrainSets& sets, const TrainOptions& options, const 
   return r;
 }
 
-// Few rows and large steps: it soon knows the training rows by heart.
+// Few rows and large steps overfit quickly.
 struct Overfit : testing::Test {
   Dataset data = random_data({.rows = 150, .features = 40});
   Dataset valid = random_data({.rows = 100, .features = 40, .seed = 2});
@@ -63,7 +63,7 @@ struct Overfit : testing::Test {
   }
 };
 
-TEST_F(Overfit, EndsWherePatienceDoesAndLeavesTheBestModel) {
+TEST_F(Overfit, StopsAfterPatienceAndKeepsTheBestModel) {
   for (const double ridge : {0.0, 0.01}) {
     TrainOptions o = options(ridge, ridge > 0);
     const Watched whole = train_watched(sets, o);
@@ -71,7 +71,7 @@ TEST_F(Overfit, EndsWherePatienceDoesAndLeavesTheBestModel) {
     for (const auto& r : whole.seen.records) loss.push_back(r.valid->log_loss);
     ASSERT_EQ(loss.size(), 60U);
     for (const std::uint64_t patience : {1U, 4U, 1000U}) {
-      // By hand: the first epoch from which the lowest so far is `patience` epochs away.
+      // The expected end: the first epoch that is `patience` epochs after the lowest so far.
       std::size_t best = 0, end = 0;
       for (; end < loss.size(); ++end) {
         if (loss[end] < loss[best]) best = end;
@@ -95,7 +95,7 @@ TEST_F(Overfit, EndsWherePatienceDoesAndLeavesTheBestModel) {
   }
 }
 
-TEST_F(Overfit, WatchesOnlyTheValidationRowsUntilTheEnd) {
+TEST_F(Overfit, EvaluatesOnlyValidationRowsUntilTheEnd) {
   TrainOptions o = options();
   o.patience = 3;
   const Watched r = train_watched(sets, o);
@@ -109,7 +109,7 @@ TEST_F(Overfit, WatchesOnlyTheValidationRowsUntilTheEnd) {
   EXPECT_EQ(last.epoch, r.outcome.last->epoch);
 }
 
-TEST_F(Overfit, KeepsTheSameModelOnDiskAndLeavesNoFile) {
+TEST_F(Overfit, KeepingOnDiskGivesTheSameModel) {
   TrainOptions o = options(0.01, true);
   o.patience = 3;
   Watched in_memory = train_watched(sets, o);
@@ -119,7 +119,7 @@ TEST_F(Overfit, KeepsTheSameModelOnDiskAndLeavesNoFile) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path("")));
 }
 
-TEST_F(Overfit, AStoppedRunLeavesTheBestModelSoFar) {
+TEST_F(Overfit, StoppedRunKeepsTheBestModelSoFar) {
   TrainOptions o = options();
   o.patience = 1000;
   const Watched whole = train_watched(sets, o);
@@ -132,7 +132,7 @@ TEST_F(Overfit, AStoppedRunLeavesTheBestModelSoFar) {
   EXPECT_EQ(evaluate(r.state.weights, valid, 1)->log_loss, whole.outcome.last->valid->log_loss);
 }
 
-TEST_F(Overfit, RepeatsATimedRunWithPatience) {
+TEST_F(Overfit, TimedRunWithPatienceReplays) {
   TrainOptions o = options();
   o.patience = 2, o.epochs = kUnlimitedEpochs, o.seconds = 20, o.schedule = Schedule::linear;
   Watched first = train_watched(sets, o);

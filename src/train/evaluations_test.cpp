@@ -1,4 +1,4 @@
-// The 1 x 1 root over real runs: five evaluations of its equation at most, in the mean.
+// The 1 x 1 root in real runs: at most five evaluations of its equation on average.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,9 +17,9 @@ namespace {
 struct Tally {
   std::size_t problems = 0, evaluations = 0, most = 0, other_bits = 0;
 };
-Tally tally;  // the trainer makes the rule itself
+Tally tally;  // global because the trainer constructs the rule
 
-// Implicit SGD that also solves the problem of each step by itself, and counts.
+// Implicit SGD that also solves each step separately and counts evaluations.
 class CountingRule : public ImplicitRule {
  public:
   using ImplicitRule::ImplicitRule;
@@ -36,7 +36,7 @@ class CountingRule : public ImplicitRule {
     tally.evaluations += evaluations;
     tally.most = std::max(tally.most, evaluations);
     ImplicitRule::step(view, out);
-    tally.other_bits += out.u[0] != p.u[0];  // what was counted is what the run solved
+    tally.other_bits += out.u[0] != p.u[0];  // the counted solve must match that of the run
   }
 };
 
@@ -57,14 +57,14 @@ void expect_few_evaluations(const char* name, const Dataset& data, std::uint64_t
     }
 }
 
-TEST(SolveImplicit, NeedsAtMostFiveEvaluationsInTheMeanOverARunOnGeneratedData) {
+TEST(SolveImplicit, AveragesFiveEvaluationsOnGeneratedData) {
   expect_few_evaluations("12 classes", random_data({.rows = 500, .classes = 12}), 10);
   expect_few_evaluations("2000 classes", random_data({.rows = 1000, .classes = 2000, .features = 300}), 3);
   expect_few_evaluations("long weighted rows",
                          random_data({.rows = 300, .classes = 12, .weights = true, .scale = 10}), 5);
 }
 
-TEST(SolveImplicit, NeedsAtMostFiveEvaluationsInTheMeanOverARunOnBibtex) {
+TEST(SolveImplicit, AveragesFiveEvaluationsOnBibtex) {
   const char* folder = std::getenv("TRUEMAX_DATA");
   const std::string path =
       (folder != nullptr ? std::string(folder) : std::string(TRUEMAX_SOURCE_DIR) + "/../shared/data") +

@@ -30,7 +30,7 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
     while (!reached()) {
       const bool over = used_up(), stopped = stop.load(std::memory_order_relaxed);
       if (over || stopped) {
-        // The clock may have gone on in between.
+        // The clock may have advanced since then.
         if (!reached()) end = over ? End::used_up : End::stopped;
         break;
       }

@@ -1,5 +1,5 @@
-// Fit: one run of one method on one data set, from its start to wherever it is told to go. The trainer, the
-// trials of auto, compare and tune all drive their runs through it.
+// Fit: one run of one method on one data set, advanced in legs. The trainer, the trials of auto, compare and
+// tune all use it.
 #pragma once
 
 #include <atomic>
@@ -14,33 +14,32 @@
 
 namespace truemax {
 
-// W = 0; u = 0, or its exact value there for methods that want it.
-// `spare`: weights of a run before, whose memory is used again where its shape is right; may be null.
+// W = 0; u = 0 or, for methods with exact_start, its exact value. `spare` may be null; else weights of an
+// earlier run, whose memory is reused if the shape matches.
 RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare = nullptr);
 
-// Weights to hand to make_state as `spare`, every page of them written. A run that looks at a clock begins
-// with these, before the clock starts: what the system takes to clear fresh pages would decide what the run
-// learns.
+// Weights with every page touched, to pass to make_state as `spare`. A run with a clock makes them before the
+// clock starts; otherwise the time that the system takes to clear fresh pages would affect the result.
 Weights cleared_weights(const DataView& data, const TrainOptions& options);
 
 class Fit {
  public:
-  // `watch`: what --seconds counts, and what the records show; null: --seconds is not looked at.
-  // `recording`: a run to repeat without a clock.
+  // `watch`: the clock of --seconds and of the records; null: --seconds is ignored. `recording`: a run to
+  // repeat without a clock.
   Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch = nullptr,
       const Recording* recording = nullptr);
 
-  // How far to go at most. Seconds are those of the clock that is named.
+  // How far to go at most; `seconds` are read from `clock`.
   struct Until {
     std::uint64_t epoch = std::numeric_limits<std::uint64_t>::max();
     double seconds = std::numeric_limits<double>::infinity();
     const Stopwatch* clock = nullptr;
   };
   enum class End {
-    reached,   // as far as it was told to go
-    used_up,   // epochs, steps or seconds of the options
+    reached,   // the limit of Until
+    used_up,   // the epochs, steps or seconds of the options
     stopped,   // `stop` was raised
-    diverged,  // divergence() says why; the state is that before the step
+    diverged,  // divergence() says why; the state is from before the step
   };
   End run(const Until& until, const std::atomic<bool>& stop, const StepWatch& watch = {});
   bool used_up() const;

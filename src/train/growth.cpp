@@ -7,7 +7,7 @@
 namespace truemax {
 
 void GrowthGuard::admit(RunState& state, const Growth& growth) const {
-  constexpr double kDiverged = 1e37;  // weights of this size have left all use behind
+  constexpr double kDiverged = 1e37;  // weights of this size are useless
   if (!may_grow(state.largest_weight, growth)) {
     state.largest_weight = state.weights.largest();
     if (!(state.largest_weight <= kDiverged) || !may_grow(state.largest_weight, growth))
@@ -18,8 +18,8 @@ void GrowthGuard::admit(RunState& state, const Growth& growth) const {
 
 void GrowthGuard::diverged(const RunState& state, std::uint64_t step, double update) const {
   throw DivergenceError(fmt::format(
-      "{} diverged at step {} of epoch {}: the next update would leave the range of the weights (largest "
-      "weight {:.2g}, update {:.2g}). Try --step {:.3g}",
+      "{} diverged at step {} of epoch {}: the next update would overflow the weights (largest weight "
+      "{:.2g}, update {:.2g}). Try --step {:.3g}",
       method_, step + 1, state.epoch + 1, state.weights.largest_weight(), update, step_ / 100));
 }
 

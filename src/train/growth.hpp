@@ -1,6 +1,6 @@
-// No number in the memory of W may leave float32. A run keeps an upper bound on them (RunState::
-// largest_weight) to which every step adds what it may grow them by; a step that could pass the limit is not
-// taken. Faster lanes add up in float32 and have narrower limits: beyond them the general lane takes over.
+// No number in the memory of W may overflow float32. A run keeps an upper bound on them (RunState::
+// largest_weight), to which every step adds its largest possible change; a step that could pass the limit is
+// not taken. Faster lanes sum in float32 and have lower limits, beyond which the general lane takes over.
 #pragma once
 
 #include <string_view>
@@ -11,9 +11,9 @@
 
 namespace truemax {
 
-// How far a step may move weights.
+// The largest change that a step can make.
 struct Growth {
-  double memory = 0, update = 0;  // numbers in memory, and the weights themselves
+  double memory = 0, update = 0;  // of numbers in memory, and of the weights
   bool finite = true;
 };
 
@@ -23,12 +23,12 @@ inline bool may_grow(double bound, const Growth& growth) {
   return growth.finite && bound + growth.memory <= kWeightLimit;
 }
 
-// Sums in float32, step after step (weights/pairs.hpp).
+// The limit for sums in float32 (weights/pairs.hpp).
 inline bool float_sums_hold(double bound) {
   return bound <= kPairWeightHigh;  // also false if NaN
 }
-// Batches whose steps do not look at each other's growth: no weight passes the limit of float32 sums before
-// the batch ends.
+// The limit at the start of a batch whose steps ignore each other's growth: no weight can pass the limit of
+// float32 sums before the batch ends.
 inline bool float_batch_holds(double bound) {
   return bound <= kPairWeightHigh / 2;
 }
@@ -37,7 +37,7 @@ inline bool may_grow_in_batch(double growth) {
   return growth <= kMostBatchGrowth / static_cast<double>(kStepsAhead);
 }
 
-// The bound only grows as steps are taken; the truth is cheap once an epoch.
+// Steps only increase the bound; computing the true maximum once an epoch is cheap.
 inline void tighten_bound(RunState& state) {
   if (state.largest_weight > kPairWeightHigh / 2) state.largest_weight = state.weights.largest();
 }
@@ -46,8 +46,9 @@ class GrowthGuard {
  public:
   GrowthGuard(std::string_view method, double step) : method_(method), step_(step) {}
 
-  // Adds the growth of the next step to the bound. Throws DivergenceError, with W as it was, where the step
-  // could leave float32. Looks at all of W first if the bound alone says so, so no other thread may write.
+  // Adds the growth of the next step to the bound. Throws DivergenceError, with W unchanged, if the step
+  // could overflow float32. If the bound alone would refuse the step, recomputes it from all of W first, so
+  // no other thread may be writing.
   void admit(RunState& state, const Growth& growth) const;
   [[noreturn]] void diverged(const RunState& state, std::uint64_t step, double update) const;
 

@@ -1,6 +1,6 @@
-// A lane is a way to take steps: one row and one class, whole blocks, any rows and classes, all classes. All
-// have the same verbs: prepare (rows, classes, ridge), score, solve, apply. Scores and updates go through
-// weights/, the mathematics through a rule.
+// A lane is one way to take steps: one row and one class, whole blocks, any rows and classes, or all classes.
+// Each step has the phases prepare (rows, classes, ridge), score, solve and apply. Scores and updates are in
+// weights/, the mathematics in a rule.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace truemax {
 
-// What the lanes of a run share; it outlives them.
+// Shared by the lanes of a run; outlives them.
 struct LaneSetup {
   const DataView& data;
   const TrainOptions& options;
@@ -29,7 +29,7 @@ struct LaneSetup {
   const GrowthGuard& guard;
   AnyRule& rule;
   Draw* draw;              // null: every step takes all classes
-  std::size_t most_steps;  // of a batch
+  std::size_t most_steps;  // per batch
 
   bool draw_learns() const { return draw != nullptr && draw->learns(); }
 };
@@ -38,10 +38,10 @@ struct LaneSetup {
 struct Batch {
   const VisitOrder& order;
   const CounterRandom& random;
-  std::uint64_t first = 0;  // step of the epoch
+  std::uint64_t first = 0;  // first step, counted in the epoch
   std::size_t count = 0;
   double step = 0;     // eta N
-  double decayed = 1;  // how far it has fallen since the first epoch
+  double decayed = 1;  // step / first step
 
   Batch one(std::size_t t) const { return {order, random, first + t, 1, step, decayed}; }
 };
@@ -53,14 +53,14 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // Before an epoch, or the rest of one.
+  // Called before an epoch, or the rest of one.
   virtual void attach(RunState& /*state*/) {}
-  // What a method wants at the beginning of an epoch; false where `stop` was raised or the time is over.
+  // Work of a method at the start of an epoch; false if `stop` was raised or the time is up.
   virtual bool start_epoch(RunState& /*state*/, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
     return true;
   }
-  // Takes the steps of a batch, with the bits of one after the other, and adds them to state.step. Throws
-  // DivergenceError before a step that would leave float32.
+  // Takes the steps of a batch, with the bits of taking them in order, and adds them to state.step. Throws
+  // DivergenceError before a step that would overflow float32.
   virtual void take(const Batch& batch, RunState& state) = 0;
 };
 

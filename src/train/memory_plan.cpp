@@ -13,22 +13,21 @@
 namespace truemax {
 namespace {
 
-// What evaluation holds at once: results of a slice of rows, whatever N and K are.
+// Memory of evaluation: the results of a slice of rows, independent of N and K.
 constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
-// The program itself, and the names of a class in the metadata while a model is saved.
+// The program itself, and a class name in the metadata while a model is saved.
 constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 300;
 
 }  // namespace
 
-// Far more draws than classes are never meant: they would cost more than all classes. The rows of a step are
-// different ones.
+// Far more draws than classes would cost more than taking all classes. The rows of a step are distinct, so
+// there cannot be more than in the data.
 void require_step_shape(const TrainOptions& options, const DataView& data) {
   constexpr std::uint64_t kMostTimes = 100;
   const std::uint64_t most = kMostTimes * data.classes->size();
   if (options.classes_per_step > most)
-    throw UserError(fmt::format(
-        "--classes-per-step {}: with the {} classes of the data at most {} make sense; give fewer",
-        options.classes_per_step, data.classes->size(), most));
+    throw UserError(fmt::format("--classes-per-step {}: the data have {} classes; give at most {}",
+                                options.classes_per_step, data.classes->size(), most));
   if (options.rows_per_step > data.size())
     throw UserError(fmt::format("--rows-per-step {}: the data have {} rows; give at most that many",
                                 options.rows_per_step, data.size()));
@@ -50,7 +49,7 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(ExampleId) : 0));
   plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
-  // Trials see parts of the rows: row numbers, labels and weights, of all rows once and of a sample.
+  // Trials use parts of the rows: row numbers, labels and weights, once of all rows and once of a sample.
   if (options.open.any() && options.valid_share > 0)
     plan.data +=
         (3 * sizeof(ExampleId) + (data.has_example_weights() ? sizeof(double) : 0)) * data.size() * 5 / 4;
@@ -60,7 +59,7 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
       plan.weights = std::numeric_limits<std::uint64_t>::max();
   }
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
-  // The data are in memory already: what is there for the run is what is free now, plus them.
+  // The data are already in memory: the run can use what is free now plus the data.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
   if (options.patience == 0) return plan;
   plan.best = Weights::bytes_needed(data.classes->size(), data.space->features);
@@ -90,14 +89,12 @@ void MemoryPlan::require() const {
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;
   const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
   const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
-                           : left == 0 ? "though what a run needs beside its weights is too much already"
+                           : left == 0 ? "though the run needs too much even without its weights"
                                        : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
-      "this run needs {}, more than is there: {} classes x {} features, in blocks of 16 classes, are {} "
-      "weights of 4 bytes{}; keep fewer features (--max-features), hash them into fewer buckets ({}), train "
-      "on fewer "
-      "classes or rows "
-      "(--max-rows), or raise --memory-limit to try all the same",
+      "not enough memory: this run needs {} available, because {} classes x {} features, in blocks of 16 "
+      "classes, are {} weights of 4 bytes{}; keep fewer features (--max-features), hash them into fewer "
+      "buckets ({}), train on fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
       copies > 1 ? ", twice" : "", fits));
 }

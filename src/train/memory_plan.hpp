@@ -1,4 +1,4 @@
-// What a run will take of the memory, before it takes it, and what the data say of the options.
+// The memory a run will need, checked before it is allocated, and checks of options against the data.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace truemax {
 
-// The memory a run takes, part by part.
+// In bytes.
 struct MemoryPlan {
   std::uint64_t weights = 0, rows = 0, data = 0, evaluation = 0;
   std::uint64_t there = 0;
-  std::uint64_t best = 0;     // the best weights so far, where --patience keeps them
-  bool best_on_disk = false;  // there is no memory for them
+  std::uint64_t best = 0;     // the best weights so far, for --patience
+  bool best_on_disk = false;  // not enough memory for them
   std::uint64_t classes = 0, features = 0;
-  std::uint64_t copies = 1;  // of weights, without the best
+  std::uint64_t copies = 1;  // of the weights, without the best
 
   std::uint64_t total() const;
   std::string to_text() const;
-  void require() const;  // throws UserError with the numbers and the ways out
+  void require() const;  // throws UserError with the numbers and what to do
 };
 
 MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
-                       std::uint64_t memory_limit);  // 0: what is there
+                       std::uint64_t memory_limit);  // 0: available memory
 
-// What the data say of the options. Throws UserError.
+// Checks rows and classes per step against the data. Throws UserError.
 void require_step_shape(const TrainOptions& options, const DataView& data);
-// Patience needs something to watch. Throws UserError.
+// --patience needs validation rows. Throws UserError.
 void require_validation(const TrainOptions& options, bool has_valid);
 
 }  // namespace truemax

@@ -1,4 +1,4 @@
-// |w_k|^2 of all classes, tracked from scores and coefficients, for a method that projects W on a ball.
+// |w_k|^2 of all classes, tracked from scores and coefficients, for a method that projects W onto a ball.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ class Norms {
       norms.total += norms.of_class[k] = weights.squared_norm(k);
   }
 
-  // Before the step is applied: |w_k + sum_i C_ik x_i|^2 / r_k^2. An intercept is in scores and Gram matrix,
-  // and not in W.
+  // Before the step is applied: |w_k + sum_i C_ik x_i|^2 / r_k^2. Scores and the Gram matrix include an
+  // intercept, W does not.
   static void update(NormState& norms, const StepView& view, const StepArrays& a, const Weights& weights) {
     const double of_intercept = weights.has_intercept() ? 1.0 : 0.0;
     for (std::size_t c = 0; c < a.classes.size(); ++c) {
@@ -42,9 +42,9 @@ class Norms {
     }
   }
 
-  // After it: W back onto the ball.
+  // After the step: projects W onto the ball.
   static void project(NormState& norms, Weights& weights, double bound) {
-    if (!std::isfinite(norms.common * norms.total)) recompute(norms, weights);  // products left the doubles
+    if (!std::isfinite(norms.common * norms.total)) recompute(norms, weights);  // products overflowed
     const double length = std::sqrt(norms.common * norms.total);
     if (length <= bound) return;
     const double factor = bound / length;

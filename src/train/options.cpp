@@ -148,7 +148,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("valid-share")) valid_share = open.searches() && !aims_at_train && !given("valid") ? 0.1 : 0;
   }
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
-  // Evaluations take no training time, but the user's: thousands of epochs may fit into a second.
+  // Evaluations do not count as training time but cost the user's: a second may hold thousands of epochs.
   if (given("eval-every")) return;
   if (seconds > 0) eval_every = 0;
   if (patience > 0 && !open.searches()) eval_every = 1;
@@ -183,8 +183,7 @@ void TrainOptions::check() const {
   if (lock_free && (ridge != 0 || rows_per_step > 1 || info.name != "prox" ||
                     !(open.shape || find_draw(draw).whole_blocks)))
     throw UserError(
-        "--lock-free: only steps of prox over whole blocks without ridge are taken so; give --method prox "
-        "with "
+        "--lock-free: only prox over whole blocks without ridge can run lock-free; give --method prox with "
         "--draw blocks or --draw head-blocks and --ridge 0, or leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())
     throw UserError(fmt::format(
@@ -197,8 +196,7 @@ std::size_t TrainOptions::thread_count() const {
 }
 
 double TrainOptions::step_at(std::uint64_t epoch) const {
-  // A step that has decayed below every normal number changes nothing; it must stay above zero for the
-  // solvers.
+  // A fully decayed step changes nothing, but the solvers need it above zero.
   return std::max(step * std::pow(decay, static_cast<double>(epoch)), std::numeric_limits<double>::min());
 }
 

@@ -1,4 +1,4 @@
-// What training is told.
+// The options of training.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ enum class Schedule { decay, linear };
 enum class Target { valid, train };
 
 inline constexpr double kLargestStep = 1e15;
-// More epochs than any run has: the time or the steps end it.
+// More epochs than any run takes: it ends by time or steps.
 inline constexpr std::uint64_t kUnlimitedEpochs = 1000000000;
 
 inline constexpr char kAutomatic[] = "auto";
 inline constexpr double kAutomaticRidge = -1;
-// What the help shows as a default of auto that is no value.
+// Shown in the help as the default of options that auto chooses.
 inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = "chosen from the data";
 
 // What --method auto may still choose.
@@ -32,7 +32,7 @@ struct OpenChoices {
   bool searches() const { return step || ridge || epochs; }
 };
 
-// Ordered for the reader: there are few of them, and their padding costs nothing.
+// Ordered for the reader; padding does not matter for a struct with few instances.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 struct TrainOptions {
   std::string method = kAutomatic;
@@ -41,21 +41,21 @@ struct TrainOptions {
   Schedule schedule = Schedule::decay;
   double decay = 0.9;  // epoch e uses step * decay^e, unless the schedule is linear
   std::uint64_t epochs = 50;
-  std::uint64_t steps = 0;             // of the whole run at most; 0: no limit
-  double seconds = 0;                  // of training at most; 0: no limit
+  std::uint64_t steps = 0;             // at most, in the whole run; 0: no limit
+  double seconds = 0;                  // at most, of training; 0: no limit
   std::uint64_t classes_per_step = 1;  // m
   std::uint64_t rows_per_step = 1;     // n
   std::string draw = "uniform";
   DrawOptions draws;
   Visit visit = Visit::random;
   bool intercept = false;
-  double ridge = 0;                   // mu, beside the sum of the row losses
+  double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge
-  bool start_at_frequencies = false;  // the intercept starts at the logarithms of the class frequencies
+  bool start_at_frequencies = false;  // the intercept starts at the log class frequencies
   std::uint64_t seed = 1;
   std::uint64_t eval_every = 10;  // 0: only after the last epoch
-  double valid_share = 0;         // of the rows, set aside for validation
-  std::uint64_t patience = 0;     // evaluations without a better validation log-loss before the end; 0: off
+  double valid_share = 0;         // share of the rows set aside for validation
+  std::uint64_t patience = 0;     // evaluations without a lower validation log-loss before stopping; 0: off
   bool eval_train = true;         // evaluate the training rows too
   EvaluateOptions evaluation;     // exact, or an estimate
   std::uint64_t threads = 0;      // 0: all cores
@@ -64,13 +64,13 @@ struct TrainOptions {
   OpenChoices open;  // set by complete()
 
   void describe(OptionTable& table);
-  // Defaults that depend on other options, for those that were not given by name.
+  // Sets defaults that depend on other options, for options that were not given.
   void complete(const std::function<bool(const char* option)>& given);
-  // What single ranges cannot say: that the method takes this n and m, and the draw this n. Throws UserError.
+  // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }
   std::size_t thread_count() const;
-  double step_at(std::uint64_t epoch) const;  // of the schedule decay
+  double step_at(std::uint64_t epoch) const;  // for --schedule decay
 };
 
 }  // namespace truemax

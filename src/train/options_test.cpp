@@ -1,4 +1,4 @@
-// What the descriptions of training's options say: their tags, and the defaults that the help shows.
+// The descriptions of training options: their tags, and the defaults that the help shows.
 #include "train/options.hpp"
 
 #include <gmock/gmock.h>
@@ -29,14 +29,14 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
   return names;
 }
 
-TEST(TrainOptions, OfAWholeRunAreNotTunable) {
+TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
   EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
               ElementsAre("epochs", "steps", "seconds", "valid-share", "patience", "eval-every", "eval",
                           "eval-rows", "eval-classes", "threads"));
 }
 
-TEST(RunOptions, ThatChangeNoResultCanBeGivenBesideReplay) {
+TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
   RunOptions options;
   const OptionTable table = table_of(options);
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::free; }),
@@ -45,8 +45,8 @@ TEST(RunOptions, ThatChangeNoResultCanBeGivenBesideReplay) {
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
 }
 
-// The help must not promise what complete() does not do.
-TEST(TrainOptions, PlainDefaultsAreThoseOfAuto) {
+// The help must show what complete() does.
+TEST(TrainOptions, DefaultsMatchAuto) {
   TrainOptions fresh, plain;
   plain.complete([](const char*) { return false; });
   const OptionTable shown = table_of(fresh), done = table_of(plain);
@@ -64,7 +64,7 @@ TEST(TrainOptions, PlainDefaultsAreThoseOfAuto) {
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
 }
 
-TEST(TrainOptions, OfOlderVersionsAreReadUnderTheirOldNames) {
+TEST(TrainOptions, OldNamesAreStillRead) {
   TrainOptions options;
   OptionTable table = table_of(options);
   table.from_json({{"warm-start", true}, {"method", "bsgd"}, {"steps", 0}, {"patience", 0}, {"threads", 0}});

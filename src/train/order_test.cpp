@@ -24,7 +24,7 @@ std::vector<ExampleId> epoch_order(VisitOrder& order, std::uint64_t epoch, std::
 
 constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 
-TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
+TEST(VisitOrder, RowDependsOnlyOnSeedEpochAndStep) {
   for (const Visit visit : kVisits) {
     VisitOrder order(visit, 5, 1000), other(visit, 5, 1000);
     const std::vector<ExampleId> third = epoch_order(order, 3, 1000);
@@ -38,8 +38,8 @@ TEST(VisitOrder, AStepsRowDependsOnSeedEpochAndStepAlone) {
   }
 }
 
-// Chi-square over 50 cells, 100,000 steps: the bound is passed by chance once in a million.
-TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
+// Chi-square over 50 cells, 100,000 steps: false alarm once in a million.
+TEST(VisitOrder, RandomIsUniformAndDiffersByEpoch) {
   VisitOrder order(Visit::random, 7, 50);
   std::vector<std::vector<ExampleId>> epochs;
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
@@ -52,13 +52,13 @@ TEST(VisitOrder, RandomIsUniformInEveryEpochAndNeverTheSame) {
     double chi = 0;
     for (const double c : count) chi += (c - 2000) * (c - 2000) / 2000;
     EXPECT_LT(chi, 110);
-    EXPECT_GT(chi, 15);  // a permutation repeated would be too even
+    EXPECT_GT(chi, 15);  // repeated permutations would be too even
     for (const auto& before : epochs) EXPECT_NE(rows, before);
     epochs.push_back(rows);
   }
 }
 
-TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
+TEST(VisitOrder, ShuffleIsANewPermutationEachEpoch) {
   for (const std::size_t rows : {1U, 2U, 3U, 127U, 128U, 1000U}) {
     VisitOrder order(Visit::shuffle, 3, rows), other_seed(Visit::shuffle, 4, rows);
     std::vector<ExampleId> identity(rows);
@@ -79,8 +79,9 @@ TEST(VisitOrder, ShuffleVisitsEveryRowOnceInANewOrderEachEpoch) {
   }
 }
 
-// Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, passed once in a million.
-TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
+// Chi-square over the 24 orders of 4 rows, 24,000 epochs: 23 degrees of freedom, false alarm once in a
+// million.
+TEST(VisitOrder, ShuffleIsUniformOverPermutations) {
   VisitOrder order(Visit::shuffle, 11, 4);
   std::map<std::vector<ExampleId>, double> count;
   for (std::uint64_t epoch = 0; epoch < 24000; ++epoch) ++count[epoch_order(order, epoch, 4)];
@@ -90,7 +91,7 @@ TEST(VisitOrder, ShuffleGivesEveryPermutationAlike) {
   EXPECT_LT(chi, 72);
 }
 
-TEST(VisitOrder, FileGoesThroughTheRowsAsTheyStand) {
+TEST(VisitOrder, FileKeepsTheOrderOfTheRows) {
   VisitOrder order(Visit::file, 3, 500);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     const std::vector<ExampleId> rows = epoch_order(order, epoch, 500);
@@ -98,7 +99,7 @@ TEST(VisitOrder, FileGoesThroughTheRowsAsTheyStand) {
   }
 }
 
-// Steps with their rows and classes, and the memory they read and write.
+// Steps with their rows and classes.
 struct Steps {
   std::vector<ExampleId> rows;
   std::vector<ClassId> labels, drawn;
@@ -128,8 +129,8 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return (a ^ (b + 0x9E3779B97F4A7C15ULL + (a << 6) + (a >> 2))) * 0xD6E8FEB86659FD93ULL;
 }
 
-// What step t makes of the cells it touches: every result depends on all three, so that no two steps that
-// share a cell may change places.
+// What step t writes to its three cells. Every result depends on all three, so swapping two steps that share
+// a cell changes the result.
 Written toy_step(Cells& cells, const Steps& steps, std::size_t t) {
   const std::uint64_t r = cells.of_row[steps.rows[t]], y = cells.of_class[steps.labels[t]],
                       k = cells.of_class[steps.drawn[t]];
@@ -143,8 +144,7 @@ void put(Cells& cells, const Steps& steps, std::size_t t, const Written& w) {
   cells.of_class[steps.drawn[t]] = w.drawn;
 }
 
-// All steps by the groups of `groups`, each group side by side: all read, then all write. Returns the groups'
-// lengths.
+// Takes all steps in groups, each side by side: all read, then all write. Returns the lengths of the groups.
 std::vector<std::size_t> expect_sequential(CommutingGroups& groups, const Steps& steps,
                                            std::size_t group_size) {
   const std::size_t count = steps.rows.size();
@@ -177,7 +177,7 @@ std::vector<std::size_t> expect_sequential(CommutingGroups& groups, const Steps&
   return lengths;
 }
 
-TEST(CommutingGroups, SideBySideGiveExactlyTheSequentialMethod) {
+TEST(CommutingGroups, MatchSequentialStepsExactly) {
   std::mt19937_64 random(1);
   CommutingGroups groups;
   for (const std::uint32_t classes : {2U, 3U, 5U, 20U, 100U, 1000U, 1000000U})
@@ -187,17 +187,16 @@ TEST(CommutingGroups, SideBySideGiveExactlyTheSequentialMethod) {
           expect_sequential(groups, Steps(random, count, rows, classes), group_size);
 }
 
-// The marks of groups are numbered in 16 bits: go round more than once.
-TEST(CommutingGroups, StayRightWhenTheirNumbersBeginAnew) {
+// Groups are numbered in 16 bits: wrap around more than once.
+TEST(CommutingGroups, SurviveCounterWraparound) {
   std::mt19937_64 random(2);
   CommutingGroups groups;
   std::size_t made = 0;
   while (made < 140000) made += expect_sequential(groups, Steps(random, 128, 50, 4), 8).size();
 }
 
-// A mark that is left of a group long ago must not be taken for one of this group: a step that waits for ever
-// is lost.
-TEST(CommutingGroups, TakeTheFirstStepAlsoWhereMarksOfTheSameNumberAreLeft) {
+// A stale mark must not be taken for one of this group: the step would wait forever.
+TEST(CommutingGroups, TakeTheFirstStepDespiteStaleMarks) {
   const ExampleId row{3};
   const ClassId label = 5, drawn = 9;
   for (int between = 65530; between < 65540; ++between) {
@@ -206,14 +205,14 @@ TEST(CommutingGroups, TakeTheFirstStepAlsoWhereMarksOfTheSameNumberAreLeft) {
     groups.start(1);
     ASSERT_EQ(groups.next(&row, &label, &drawn, group), 1U);
     for (int i = 0; i < between; ++i)
-      groups.next(&row, &label, &drawn, group);  // nothing left: only numbers pass
+      groups.next(&row, &label, &drawn, group);  // nothing left: only the counter advances
     groups.start(1);
     ASSERT_EQ(groups.next(&row, &label, &drawn, group), 1U) << between;
     EXPECT_TRUE(groups.empty());
   }
 }
 
-TEST(CommutingGroups, AreFullWhereStepsHaveNothingInCommon) {
+TEST(CommutingGroups, AreFullForDisjointSteps) {
   CommutingGroups groups;
   std::mt19937_64 random(3);
   std::size_t steps = 0, made = 0;
@@ -224,7 +223,7 @@ TEST(CommutingGroups, AreFullWhereStepsHaveNothingInCommon) {
   EXPECT_LT(static_cast<double>(made), static_cast<double>(steps) / 8 * 1.1);
 }
 
-TEST(CommutingGroups, AreSingleStepsWhereAllShareAClass) {
+TEST(CommutingGroups, AreSingleStepsIfAllShareAClass) {
   CommutingGroups groups;
   std::mt19937_64 random(4);
   for (const std::size_t length : expect_sequential(groups, Steps(random, 128, 1000, 2), 8))

@@ -18,7 +18,7 @@ std::string log_beside(const std::string& model) {
   return std::filesystem::path(model).replace_extension(".jsonl").string();
 }
 
-// A dangling link is there too: it is not to be replaced unasked.
+// A dangling link counts as existing: it must not be replaced unasked.
 bool is_there(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(std::filesystem::symlink_status(path, error));
@@ -32,8 +32,7 @@ std::string with_ending(const std::string& path, const std::string& ending) {
 
 UserError taken(const char* option, const std::string& path) {
   return UserError(fmt::format(
-      "--{} {}: another run that has not ended yet writes there; wait for it, or give another name", option,
-      path));
+      "--{} {}: another run is still writing there; wait for it, or give another name", option, path));
 }
 
 }  // namespace
@@ -54,7 +53,7 @@ RunOutputs::RunOutputs(RunOptions& options) {
   if (log_beside_model_ && !options.saves()) options.log = "none";
   if (log_beside_model_ && options.saves() && !options.model.empty()) options.log = log_beside(options.model);
   log_streams_ = options.logs() && !log_beside_model_ && is_stream(options.log);
-  // Space is not known yet; whether the places exist is.
+  // The size is not known yet, only whether the paths can be written.
   if (options.saves())
     require_writable(options.model.empty() ? "model.safetensors" : options.model, 0, "model");
   if (options.logs() && !options.log.empty() && !log_streams_) require_writable(options.log, 0, "log");
@@ -67,7 +66,7 @@ void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
       const std::string log = log_beside_model_ ? log_beside(model) : "";
       if (log.empty() && options.logs() && same_file(model, options.log)) continue;
       const auto free = [&] { return !is_there(model) && (log.empty() || !is_there(log)); };
-      // Looked at again under the claim: the run that had it may just have ended, and left its files.
+      // Checked again under the claim: the run that held it may just have ended and left its files.
       if (free() && claimed(model_, model) && (log.empty() || claimed(log_, log)) && free()) break;
       model_ = {}, log_ = {};
     }
@@ -83,7 +82,7 @@ void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
   if ((model_.wanted() && !model_.claim.protects()) ||
       (log_.wanted() && !log_streams_ && !log_.claim.protects()))
     notes.emplace_back(
-        "this file system has no locks: runs that write the same names at the same time are not noticed");
+        "this file system has no locks: another run that writes the same files would not be noticed");
 }
 
 const std::string& RunOutputs::growing_log() const {
@@ -94,7 +93,7 @@ void RunOutputs::step_aside(const char* why, bool with_model) {
   const bool old_model = model_.wanted() && is_there(model_.path);
   const bool moves_log = log_.wanted() && !log_streams_;
   const bool old_log = moves_log && is_there(log_.path);
-  // A log that nobody named stays beside its model, and is not to be taken for the log of another.
+  // A log without --log stays beside its model, so that it is not mistaken for the log of another model.
   const bool both = log_beside_model_ && (old_model || old_log);
   const bool model = with_model && model_.wanted() && (old_model || both);
   const bool log = moves_log && (old_log || both);

@@ -1,5 +1,5 @@
-// Where a run writes: names that no other live run has, a log that is written aside, and what may replace
-// what at the end.
+// The output files of a run: names that no other running process uses, a log that is written to a temporary
+// name, and which old files may be replaced at the end.
 #pragma once
 
 #include <string>
@@ -14,25 +14,25 @@ struct RunOptions;
 class RunOutputs {
  public:
   RunOutputs() = default;
-  // Looks whether the named places can be written; makes no file. On return options.log is named unless the
-  // model is not. Throws UserError.
+  // Checks that the given paths can be written, without creating files. On return options.log is set unless
+  // the model is unnamed. Throws UserError.
   explicit RunOutputs(RunOptions& options);
 
-  // Claims the names; where there are none, those of the first of model, model-2, ... that is free. On return
-  // options.model and options.log are names or "none". Throws UserError where another live run has one.
+  // Claims the names; without given names, the first free one of model, model-2, ... On return options.model
+  // and options.log are names or "none". Throws UserError if another running process has claimed one.
   void claim(RunOptions& options, std::vector<std::string>& notes);
 
-  // Where the log is written while the run goes on: PATH.part; a pipe or a device as it is.
+  // Where the log is written during the run: PATH.part, or PATH itself for a pipe or device.
   const std::string& growing_log() const;
 
-  // For a run whose results are not worth an older file: where one is there, they get another name, as in
-  // model-diverged.safetensors. `with_model`: there is one to be saved.
+  // For a run whose results must not replace an old file: if there is one, the results get another name, such
+  // as model-diverged.safetensors. `with_model`: a model will be saved.
   void step_aside(const char* why, bool with_model);
 
   const std::string& model() const { return model_.path; }
   const std::string& log() const { return log_.path; }  // "none" without one
 
-  // The log gets its name. Throws UserError.
+  // Renames the log to its final name. Throws UserError.
   void publish_log();
 
  private:
@@ -44,8 +44,8 @@ class RunOutputs {
   static bool claimed(Output& output, const std::string& path);
 
   Output model_, log_;
-  Claim other_log_;                // the name that the log gets instead of its own
-  bool log_beside_model_ = false;  // nobody named it
+  Claim other_log_;                // claim on the name the log gets after step_aside()
+  bool log_beside_model_ = false;  // --log was not given
   bool log_streams_ = false;
 };
 

@@ -64,7 +64,7 @@ bool PairLane::solve(RunState& state, double step) {
   double growth = 0;
   for (std::size_t g = 0; g < group_.size(); ++g)
     growth += std::abs(pairs_.coefficient[g]) *
-              std::max(1.0, pairs_.squared_norm[g]);  // at least max |c x|, without a root
+              std::max(1.0, pairs_.squared_norm[g]);  // at least max |c x|, without a square root
   if (!float_sums_hold(state.largest_weight + growth)) return false;
   state.largest_weight += growth;
   return true;

@@ -1,5 +1,6 @@
-// The pair lane: one row and one drawn class a step, without ridge. Steps of a batch that commute are solved
-// side by side, eight at a time (train/commuting.hpp), in float32 sums where bounds say that they hold.
+// The pair lane: steps of one row and one drawn class, without ridge. Steps of a batch that commute are
+// solved side by side, eight at a time (train/commuting.hpp), with float32 sums if bounds show that they are
+// accurate.
 #pragma once
 
 #include "train/commuting.hpp"
@@ -21,7 +22,7 @@ class PairLane final : public Lane {
  private:
   using Group = std::span<const std::uint8_t>;  // steps of the batch
 
-  // False, and nothing done, where float32 sums may not hold.
+  // False, with nothing changed, if float32 sums may be inaccurate.
   bool prepare(RunState& state, Group group);
   void score();
   bool solve(RunState& state, double step);

@@ -7,8 +7,8 @@ namespace truemax {
 namespace {
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kPieces = 200;      // of a linear schedule: the step size holds for one of them
-constexpr double kLeastLinearShare = 0.01;  // a step that falls to nothing would waste the end of the run
+constexpr std::uint64_t kPieces = 200;      // of a linear schedule, each with one step size
+constexpr double kLeastLinearShare = 0.01;  // a step that falls to 0 would waste the end of the run
 
 __extension__ using Wide = unsigned __int128;
 
@@ -55,7 +55,7 @@ StepPlan::Leg StepPlan::decayed(std::uint64_t epoch, std::uint64_t left) {
   return {decayed_step_, left};
 }
 
-// The piece of a linear schedule by the steps done; `left` is cut where the next begins.
+// The piece of a linear schedule after `done` steps; limits `left` to the end of the piece.
 std::uint64_t StepPlan::piece_at(std::uint64_t done, std::uint64_t& left) const {
   if (total_ == 0 || total_ == kNoLimit) return 0;
   const auto piece = static_cast<std::uint64_t>(static_cast<Wide>(done) * kPieces / total_);
@@ -65,7 +65,7 @@ std::uint64_t StepPlan::piece_at(std::uint64_t done, std::uint64_t& left) const 
   return piece;
 }
 
-// The run is cut into pieces by its steps, by its time, or by whichever is further on.
+// The piece is given by steps or by time, whichever is further along.
 StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double seconds) {
   std::uint64_t piece = piece_at(done, left);
   if (has_clock())
@@ -80,7 +80,7 @@ StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double se
 StepPlan::Leg StepPlan::recorded(std::uint64_t done, std::uint64_t left) {
   while (at_ + 1 < segments_.size() && segments_[at_ + 1].first_step <= done) ++at_;
   if (at_ + 1 < segments_.size()) left = std::min(left, segments_[at_ + 1].first_step - done);
-  piece_at(done, left);  // batches end where they did
+  piece_at(done, left);  // so that batches end where they did
   return {segments_[at_].step, left};
 }
 

@@ -1,4 +1,4 @@
-// Step sizes and budgets: what a plan says before each batch, and that a run repeats without its clock.
+// Step sizes and budgets of a plan, and that a run can be repeated without its clock.
 #include "train/plan.hpp"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace truemax {
 namespace {
 
-// The step size of every step of a run, asked as the runner does: batches of at most `batch` steps that end
-// with their epoch.
+// The step size of every step of a run, asked as the step loop does: in batches of at most `batch` steps
+// within an epoch.
 std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_t epoch_steps,
                                std::uint64_t batch) {
   std::vector<double> sizes;
@@ -30,7 +30,7 @@ std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_
   return sizes;
 }
 
-TEST(StepPlan, DecaysByAFactorAnEpoch) {
+TEST(StepPlan, DecaysByAFactorPerEpoch) {
   TrainOptions options;
   options.step = 3, options.decay = 0.5, options.epochs = 4;
   const auto sizes = step_sizes(StepPlan(options, 10), 4, 10, 7);
@@ -39,7 +39,7 @@ TEST(StepPlan, DecaysByAFactorAnEpoch) {
     EXPECT_EQ(sizes[t], 3 * std::pow(0.5, std::floor(static_cast<double>(t) / 10)));
 }
 
-TEST(StepPlan, FallsEvenlyToAHundredthHoweverStepsAreBatched) {
+TEST(StepPlan, LinearDecayIsIndependentOfBatches) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.step = 2;
   for (const std::uint64_t epochs : {1U, 3U, 50U})
@@ -52,12 +52,12 @@ TEST(StepPlan, FallsEvenlyToAHundredthHoweverStepsAreBatched) {
       for (std::size_t t = 0; t < one.size(); ++t) {
         const double even = 2 * (1 - static_cast<double>(t) / total);
         EXPECT_GE(one[t], std::max(even, 0.02) - 1e-12) << t;
-        EXPECT_LE(one[t], std::max(even + 2.0 / 200, 0.02) + 1e-12) << t;  // it is set anew 200 times
+        EXPECT_LE(one[t], std::max(even + 2.0 / 200, 0.02) + 1e-12) << t;  // it is updated 200 times
       }
     }
 }
 
-TEST(StepPlan, EndsAfterItsStepsAndFallsLinearlyOverThem) {
+TEST(StepPlan, DecaysLinearlyOverItsSteps) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.steps = 25;
   StepPlan plan(options, 10);
@@ -70,25 +70,25 @@ TEST(StepPlan, EndsAfterItsStepsAndFallsLinearlyOverThem) {
   EXPECT_NEAR(sizes.back(), options.step / 25, 1e-12);
 }
 
-TEST(StepPlan, RepeatsARecordingWithoutAClock) {
+TEST(StepPlan, ReplaysARecordingWithoutAClock) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.seconds = 1e-9;
   const Recording recording{.steps = 8, .segments = {{0, 0.5}, {3, 0.25}, {7, 0.125}}};
-  const Stopwatch watch;  // long over, were it looked at
+  const Stopwatch watch;  // would be over if it were read
   const StepPlan plan(options, 5, &watch, &recording);
   EXPECT_FALSE(plan.has_clock());
   EXPECT_EQ(step_sizes(plan, 9, 5, 128), (std::vector{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125}));
   EXPECT_EQ(plan.segments(), recording.segments);
 }
 
-// Where the time ran out while a method recomputed u, some rows have the new one; no step has seen it.
+// Without u: if time runs out while a method recomputes it, some rows have the new one, which no step used.
 std::vector<std::uint64_t> weight_bits(RunState state) {
   state.rows.clear();
   return bits_of(state);
 }
 
-// Steps of a batch are solved together, so that a repeated run must have the same batches.
-TEST(Seconds, BesideEpochsEndBatchesWhereTheRepeatedRunDoes) {
+// Steps of a batch are solved together, so a replay must have the same batches.
+TEST(Seconds, WithEpochsBatchesEndAsInTheReplay) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = 8, options.seconds = 1e6;
   const auto batches = [](StepPlan& plan, FakeClock* clock) {
@@ -98,7 +98,7 @@ TEST(Seconds, BesideEpochsEndBatchesWhereTheRepeatedRunDoes) {
       if (leg.steps == 0) break;
       lengths.push_back(std::min({leg.steps, std::uint64_t{16}, 777 - done % 777}));
       done += lengths.back();
-      if (clock != nullptr) clock->add(1700);  // at first ahead of the steps
+      if (clock != nullptr) clock->add(1700);  // at first further along than the steps
     }
     return lengths;
   };
@@ -119,7 +119,7 @@ struct Timed {
   TrainOutcome outcome;
 };
 
-// A millisecond passes each time the clock is read: once a batch.
+// A millisecond passes each time the clock is read, once per batch.
 Timed train_timed(const Dataset& data, const TrainOptions& options, const Recording* recording = nullptr) {
   Timed r;
   FakeClock clock(0.001);
@@ -131,7 +131,7 @@ Timed train_timed(const Dataset& data, const TrainOptions& options, const Record
   return r;
 }
 
-TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
+TEST(Seconds, AreKeptByEveryMethodAndReplayExactly) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 60});
   for (const MethodInfo* info : methods())
     for (const Schedule schedule : {Schedule::decay, Schedule::linear}) {
@@ -156,7 +156,7 @@ TEST(Seconds, AreKeptByEveryMethodAndTheRunRepeatsBitForBit) {
     }
 }
 
-TEST(Seconds, SetTheLinearStepAnewTwoHundredTimesAndTheRecordingHasThemAll) {
+TEST(Seconds, RecordEveryUpdateOfTheLinearStep) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.step = 2, options.epochs = kUnlimitedEpochs;
   options.seconds = 1e6;
@@ -182,8 +182,8 @@ TEST(Seconds, SetTheLinearStepAnewTwoHundredTimesAndTheRecordingHasThemAll) {
   EXPECT_EQ(step_sizes(StepPlan(options, 70, nullptr, &recording), 100, 70, 128), sizes);
 }
 
-// Where the steps run out before the time, the step falls with them.
-TEST(Seconds, BesideEpochsFallWithWhatIsFurtherOn) {
+// If steps run out before the time, the step falls with them.
+TEST(Seconds, WithEpochsTheFurtherOneSetsTheStep) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = 4, options.seconds = 1e6;
   FakeClock clock;
@@ -197,7 +197,7 @@ TEST(Seconds, BesideEpochsFallWithWhatIsFurtherOn) {
   EXPECT_EQ(StepPlan(options, 100, &watch).next(0, 0).step, options.step / 2);
 }
 
-TEST(Seconds, EndAlsoByEpochsAndSteps) {
+TEST(Seconds, RunAlsoEndsByEpochsOrSteps) {
   const Dataset data = random_data({});
   TrainOptions options = options_of("implicit", 1);
   options.epochs = 3, options.seconds = 1000, options.eval_every = 1;
@@ -210,7 +210,7 @@ TEST(Seconds, EndAlsoByEpochsAndSteps) {
   EXPECT_EQ(r.outcome.last->steps, data.size() + 7);
 }
 
-TEST(Seconds, ThatAreOverBeforeTheFirstStepLeaveTheStart) {
+TEST(Seconds, SpentBeforeTheFirstStepLeaveTheStart) {
   const Dataset data = random_data({});
   TrainOptions options = options_of("raman", 1);
   options.seconds = 1e-9;
@@ -220,7 +220,7 @@ TEST(Seconds, ThatAreOverBeforeTheFirstStepLeaveTheStart) {
   EXPECT_NEAR(r.outcome.last->train->log_loss, std::log(12.0), 1e-9);
 }
 
-TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
+TEST(Steps, OfManyRowsMatchTheSlowTrainer) {
   const Dataset data = random_data({.rows = 64});
   for (const std::uint64_t rows : {1U, 5U}) {
     TrainOptions options = options_of("implicit", 2);
@@ -237,7 +237,7 @@ TEST(Steps, OfManyRowsEndWithinAnEpochAndMatchTheObviousVersion) {
   }
 }
 
-TEST(TrainOptions, WithABudgetHaveNoLimitOfEpochsUnlessItIsGiven) {
+TEST(TrainOptions, BudgetLiftsTheDefaultEpochLimit) {
   const auto completed = [](TrainOptions options, bool given) {
     options.method = "implicit";
     options.complete([given](const char*) { return given; });

@@ -1,4 +1,4 @@
-// From options to a run that can start: names, files, checks.
+// Prepares a run from its options: names, files, checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace truemax {
 namespace {
 
-// Outputs must not fall on an input, nor on each other: the run would destroy what it reads.
+// Outputs must differ from inputs and from each other: the run would destroy what it reads.
 void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
   const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
                                                                  {"log", o.logs() ? o.log : ""}};
@@ -30,12 +30,12 @@ void require_distinct(const RunOptions& o, const std::vector<std::string>& input
         throw UserError(fmt::format("--{} {}: this is an input of the run; give another name", name, output));
       if (same_file(output + ".part", input))
         throw UserError(
-            fmt::format("--{0} {1}: while it is written it is {1}.part, an input of the run; give "
+            fmt::format("--{0} {1}: it is first written to {1}.part, which is an input of the run; give "
                         "another name",
                         name, output));
     }
   if (o.saves() && o.logs() && !o.model.empty() && !o.log.empty() && same_file(o.model, o.log))
-    throw UserError(fmt::format("--log {}: this is the model file too; give another name", o.log));
+    throw UserError(fmt::format("--log {}: this is also the model file; give another name", o.log));
 }
 
 ReadOptions test_reading(const RunOptions& options, Format train_format) {
@@ -60,7 +60,7 @@ ReadOptions valid_reading(const RunOptions& options, Format train_format) {
 void require_valid_options(const RunOptions& options) {
   const bool file = !options.valid_path.empty();
   if (!options.valid_label_file.empty() && !file)
-    throw UserError("--valid-label-file: there is no --valid whose labels these could be; add --valid FILE");
+    throw UserError("--valid-label-file: there is no --valid that these labels belong to; add --valid FILE");
   if (file && options.train.valid_share > 0)
     throw UserError(fmt::format(
         "--valid-share {:g}: the validation rows are those of --valid {}; leave one of the two out",
@@ -90,10 +90,10 @@ PreparedRun prepare_run(RunOptions options) {
       options.valid_path.empty() && (options.train.valid_share == 0 || options.train.automatic()))
     throw UserError("--no-eval-train: there are no other rows to evaluate; add --test FILE, or leave it out");
   if (!options.test_label_file.empty() && options.test_path.empty())
-    throw UserError("--test-label-file: there is no --test whose labels these could be; add --test FILE");
+    throw UserError("--test-label-file: there is no --test that these labels belong to; add --test FILE");
   if (!options.test_row_weights.empty() && options.test_path.empty())
     throw UserError(
-        "--test-row-weights: there is no --test whose rows these could weigh; add --test FILE (the rows of "
+        "--test-row-weights: there is no --test that these weights belong to; add --test FILE (the rows of "
         "--test-split have the weights of --row-weights)");
   require_standard_input_once(
       {options.train_path, options.test_path, options.valid_path},
@@ -119,7 +119,7 @@ PreparedRun prepare_run(RunOptions options) {
   if (!options.valid_path.empty())
     valid_rows = read_rows(options.valid_path, valid_reading(options, train_rows.format), options.max_rows,
                            threads, run.notes);
-  // What was read in the end: label files are found by themselves too.
+  // The files actually read, including label files that were found automatically.
   require_distinct(options, train_rows.files);
   std::uint64_t other_features = 0;
   for (const auto* rows : {&test_rows, &valid_rows}) {
@@ -132,7 +132,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
   if (run.automatic) choose_shape(run.data, options.train);
-  // What the training data alone need, before more is done with data that can never be trained on.
+  // First what depends only on the training data, before time is spent on data that cannot be trained on.
   require_step_shape(options.train, run.data);
   plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
@@ -159,7 +159,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.options = std::move(options);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();
-  if (run.options.saves()) remove_stale_temporaries(run.options.model);  // their room may be needed
+  if (run.options.saves()) remove_stale_temporaries(run.options.model);  // their disk space may be needed
   if (run.options.saves())
     require_writable(
         run.options.model,

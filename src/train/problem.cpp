@@ -10,7 +10,7 @@
 namespace truemax {
 namespace {
 
-// Every class gets the sum of its block.
+// Replaces the value of each class by the sum over its block.
 void sum_blocks(std::vector<double>& of_class) {
   for (std::size_t first = 0; first < of_class.size(); first += kBlockClasses) {
     const auto block = of_class.begin() + static_cast<std::ptrdiff_t>(first),
@@ -41,7 +41,7 @@ std::unique_ptr<Draw> draw_for(const DataView& data, const TrainOptions& options
 
 std::vector<double> ridge_weights(const DataView& data, const Draw* draw, std::size_t rows) {
   std::vector<double> beta(data.classes->size(), 1.0);
-  if (draw == nullptr) return beta;  // all classes are
+  if (draw == nullptr) return beta;  // every class is in every step
   std::vector<double> labelled(beta.size(), 0.0), mass = label_mass(data);
   for (const ClassId y : data.labels()) labelled[y] += 1;
   const auto all = static_cast<double>(data.size());
@@ -51,10 +51,10 @@ std::vector<double> ridge_weights(const DataView& data, const Draw* draw, std::s
     sum_blocks(mass);
   }
   for (ClassId k = 0; k < beta.size(); ++k) {
-    double missed = 1;  // the probability that no row of the step brings the class
+    double missed = 1;  // probability that no row of the step brings the class
     for (std::size_t j = 0; j < rows; ++j)
       missed *= std::max(0.0, 1 - labelled[k] / (all - static_cast<double>(j)));
-    // The rows of such a step are any of those that do not bring it.
+    // The rows of such a step are a random choice of those that do not bring the class.
     const double others = all - labelled[k];
     if (others > 0) missed *= (mean_weight * all - mass[k]) / others / mean_weight;
     beta[k] = 1 / (1 - std::min(missed, 1.0) * (1 - draw->inclusion(k)));

@@ -1,4 +1,4 @@
-// The paper's beta, by enumeration of all rows and all draws of a step.
+// The paper's beta, by enumeration of all rows and draws of a step.
 #include "train/problem.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ Dataset labelled(std::vector<ClassId> labels, std::size_t classes) {
   return data;
 }
 
-// All sets of `count` of the numbers below `of`, as bits.
+// All subsets of size `count` of the numbers below `of`, as bit masks.
 std::vector<unsigned> sets(std::size_t of, std::size_t count) {
   std::vector<unsigned> list;
   for (unsigned set = 0; set < (1U << of); ++set)
@@ -26,9 +26,9 @@ std::vector<unsigned> sets(std::size_t of, std::size_t count) {
   return list;
 }
 
-// By the definition: the weight of the rows of a step, in the mean over steps that have the class. Without
-// row weights that is the probability to be in a step.
-TEST(RidgeWeights, MakeTheRidgeOfAClassItsShareOfTheWeightOfTheRowsInTheMean) {
+// By enumeration: the mean row weight of steps that have the class, as a share of that of all steps. Without
+// row weights it is the probability that a step has the class.
+TEST(RidgeWeights, AreInverseInclusionProbabilities) {
   constexpr std::size_t kClasses = 5;
   for (const bool weights : {false, true}) {
     Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kClasses);  // class 4 is never a label
@@ -61,9 +61,9 @@ TEST(RidgeWeights, MakeTheRidgeOfAClassItsShareOfTheWeightOfTheRowsInTheMean) {
   }
 }
 
-// A draw of blocks for one row also brings the block of the label. What a draw tells of itself is enumerated
-// in its own room; here are all rows, and all pairs of them.
-TEST(RidgeWeights, CountTheBlockThatALabelBrings) {
+// A block draw for one row also brings the block of the label. Enumerates all rows and all pairs of rows;
+// draw_test.cpp enumerates the draws themselves.
+TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
   constexpr std::size_t kClasses = 40;
   Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kClasses);
   data.weight = {1, 2, 0.5, 4, 1, 1, 3, 0.25, 1};
@@ -91,18 +91,18 @@ TEST(RidgeWeights, CountTheBlockThatALabelBrings) {
     }
 }
 
-TEST(ProblemInfo, BoundsAreInfiniteWithoutRidgeAndFiniteWithIt) {
+TEST(ProblemInfo, BoundsAreFiniteOnlyWithRidge) {
   const Dataset data = random_data({.rows = 50, .classes = 6, .weights = true});
   TrainOptions options = options_of("umax", 1);
   EXPECT_EQ(problem_of(data, options).weight_bound(), HUGE_VAL);
   EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);
   options.ridge = 0.5;
   const ProblemInfo info = problem_of(data, options);
-  EXPECT_NEAR(info.total_weight, 50, 1e-5);  // shares of a row's examples add up to one
+  EXPECT_NEAR(info.total_weight, 50, 1e-5);  // the weights of a row's examples add up to 1
   EXPECT_NEAR(info.weight_bound(), std::sqrt(4 * 50 * std::log(6.0)), 1e-4);
   EXPECT_NEAR(info.u_bound(), 2 * info.longest_row * info.weight_bound() + std::log(5.0), 1e-9);
   options.intercept = true;
-  EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);  // an intercept outside the ridge has no bound
+  EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);  // an intercept outside the ridge is unbounded
   options.ridge_intercept = true;
   EXPECT_LT(problem_of(data, options).u_bound(), HUGE_VAL);
   EXPECT_GT(problem_of(data, options).longest_row, info.longest_row);

@@ -34,7 +34,7 @@ Recording recording_of(const std::string& path, std::size_t line, const Json& en
         "train without --replay, or give the log of a run that came to its end");
   if (!end.contains("segments")) return recording;
   const auto bad = [&] {
-    return bad_log(path, line, "the segments are no rising steps with a step size each");
+    return bad_log(path, line, "the segments are not increasing steps with a step size each");
   };
   if (!end["segments"].is_array()) throw bad();
   for (const Json& s : end["segments"]) {
@@ -57,8 +57,7 @@ LoggedRun read_logged_run(const std::string& path) {
   std::error_code error;
   std::ifstream in(path);
   if (!in || !std::filesystem::is_regular_file(path, error))
-    throw UserError(
-        fmt::format("--replay {}: this is no file that can be read; give the log of a run", path));
+    throw UserError(fmt::format("--replay {}: this file cannot be read; give the log of a run", path));
   LoggedRun run;
   run.path = path;
   bool started = false, ended = false;
@@ -67,8 +66,8 @@ LoggedRun read_logged_run(const std::string& path) {
     ++number;
     const Json event = Json::parse(text, nullptr, false);
     if (!event.is_object() || !event.contains("event") || !event["event"].is_string())
-      throw bad_log(path, number, fmt::format("{} is no event of a run", in_quotes(text.substr(0, 40))));
-    if (ended) throw bad_log(path, number, "something stands behind the end of the run");
+      throw bad_log(path, number, fmt::format("{} is not an event of a run", in_quotes(text.substr(0, 40))));
+    if (ended) throw bad_log(path, number, "there are lines after the end of the run");
     const std::string kind = event["event"];
     if ((kind == "start") == started) throw bad_log(path, number, "a log begins with one start of a run");
     if (kind == "start") {
@@ -81,14 +80,14 @@ LoggedRun read_logged_run(const std::string& path) {
       if (event.contains("valid_data")) run.valid_data = event["valid_data"];
     } else if (kind == "chosen") {
       if (!event.contains("config") || !event["config"].is_object())
-        throw bad_log(path, number, "what was chosen is not said");
+        throw bad_log(path, number, "the 'chosen' event has no options");
       run.config = event["config"];
     } else if (kind == "end") {
       ended = true;
       run.recording = recording_of(path, number, event);
     }
   }
-  if (!ended) throw bad_log(path, number, "the run has no end here: it was killed, or is still running");
+  if (!ended) throw bad_log(path, number, "the log has no end: the run was killed, or is still running");
   return run;
 }
 
@@ -100,10 +99,10 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
   bool other_test = false;
   for (const std::string& name : given) {
     const Option* option = table.find(name);
-    if (option == nullptr) continue;  // of the command alone, such as --quiet
+    if (option == nullptr) continue;  // only of the command, such as --quiet
     if (option->tags.replay == Replay::logged)
       throw UserError(fmt::format(
-          "--{0}: with --replay the log says it; leave --{0} out, or train without --replay", name));
+          "--{0}: with --replay it comes from the log; leave --{0} out, or train without --replay", name));
     other_test |= option->tags.replay == Replay::test;
   }
   const LoggedRun logged = read_logged_run(beside.replay);
@@ -119,8 +118,8 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
   }
   if (options.train.lock_free)
     throw UserError(
-        fmt::format("--replay {}: that run was lock-free, so that no other comes out like it; train with its "
-                    "options instead",
+        fmt::format("--replay {}: that run was lock-free and cannot be repeated; train with its options "
+                    "instead",
                     beside.replay));
   for (const std::string& name : given)
     if (const Option* option = beside_table.find(name)) table.find(name)->from_json(option->to_json());
@@ -136,15 +135,15 @@ void require_same_data(const LoggedRun& logged, PreparedRun& run) {
         logged.path, why));
   };
   nlohmann::ordered_json here = data_json(run.data);
-  if (!logged.data.contains("examples")) here["rows"] = here["examples"];  // as older logs count them
+  if (!logged.data.contains("examples")) here["rows"] = here["examples"];  // as in older logs
   for (const char* name : {"rows", "features", "classes", "nonzeros"})
     if (!logged.data.contains(name) || logged.data[name] != Json(here[name]))
       refuse(fmt::format("{} {} there, {} here", logged.data.contains(name) ? logged.data[name].dump() : "no",
                          name, here[name].dump()));
   if (!logged.data.contains("hash")) {
     run.notes.push_back(fmt::format(
-        "--replay {}: this log is of an older truemax and has no hash of its data; that they are as large "
-        "is all that was checked",
+        "--replay {}: this log is from an older truemax and has no hash of its data; only their size was "
+        "checked",
         logged.path));
     return;
   }

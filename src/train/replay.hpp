@@ -1,4 +1,4 @@
-// A run log read back, to repeat its run: all options, and what a clock decided.
+// Reads a run log to repeat its run: all options, and what the clock decided.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,18 +12,18 @@ namespace truemax {
 
 struct LoggedRun {
   std::string path;
-  nlohmann::json config, data, valid_data;  // of its start; valid_data: null where it had none
+  nlohmann::json config, data, valid_data;  // from its start; valid_data: null if it had none
   Recording recording;
 };
 
-// Throws UserError where the file is no log of a run that ended.
+// Throws UserError if the file is not the log of a finished run.
 LoggedRun read_logged_run(const std::string& path);
 
-// The options of the log beside.replay. Of those that were given beside it, those that change no result are
-// taken over; others are refused.
+// The options in the log beside.replay. Options given with it that change no result are taken over; others
+// are refused.
 RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& given);
 
-// Throws UserError where the data are not those of the logged run. Notes it where the log cannot tell.
+// Throws UserError if the data are not those of the logged run; adds a note if the log cannot tell.
 void require_same_data(const LoggedRun& logged, PreparedRun& run);
 
 }  // namespace truemax

@@ -1,5 +1,5 @@
 // For tests: a small problem with a known optimum. The objective, sum of weight times log-loss + mu/2 |W|^2,
-// in double by its definition, and its minimum by Newton's method.
+// is computed from its definition in double, its minimum by Newton's method.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace truemax {
 
-// Points around as many centres as there are classes, a fifth of them with a label that is not theirs, so
-// that the optimum is finite without ridge too.
+// Points around one centre per class, a fifth of them with a wrong label, so that the optimum is finite even
+// without ridge.
 inline Dataset centres_data(std::size_t rows, std::size_t classes, double noise = 0.4) {
   constexpr std::size_t kFeatures = 3;
   std::mt19937_64 random(4);
@@ -57,7 +57,7 @@ class RidgeOracle {
     return value(w);
   }
 
-  // log(1 + sum of exp(z_k - z_y)): the optimal u, and the row's loss.
+  // log(1 + sum of exp(z_k - z_y)): the optimal u and the row's loss.
   double u_of(const std::vector<double>& w, std::size_t i) const {
     const std::vector<double> p = probabilities(w, i);
     return -std::log(p[data_.label[i]]);
@@ -69,7 +69,7 @@ class RidgeOracle {
     std::vector<double> w(n, 0.0);
     for (int iteration = 0; iteration < 100; ++iteration) {
       std::vector<double> g(n, 0.0);
-      // Scores may be shifted together where there is no ridge: the smallest one makes the system regular.
+      // Without ridge all scores can shift together; a tiny ridge makes the system regular.
       Matrix h(n, std::vector<double>(n, 0.0));
       for (std::size_t j = 0; j < n; ++j) g[j] = mu_ * w[j], h[j][j] = mu_ + 1e-9;
       for (std::size_t i = 0; i < data_.size(); ++i) add_row(w, i, g, h);
@@ -83,14 +83,14 @@ class RidgeOracle {
       do {
         for (std::size_t j = 0; j < n; ++j) next[j] = w[j] - step * move[j];
         step /= 2;
-      } while (value(next) > before * (1 + 1e-13));  // the last moves change nothing but rounding
+      } while (value(next) > before * (1 + 1e-13));  // the last moves change only rounding
       w = next;
     }
     ADD_FAILURE() << "the oracle did not converge";
     return w;
   }
 
-  // What the rules are told of the problem.
+  // What the rules know about the problem.
   ProblemInfo info() const {
     ProblemInfo info;
     info.rows = static_cast<double>(data_.size()), info.classes = static_cast<double>(classes_),
@@ -134,7 +134,7 @@ class RidgeOracle {
       }
   }
 
-  // Gauss, for a definite matrix.
+  // Gaussian elimination, for a definite matrix.
   static std::vector<double> solve(Matrix& h, std::vector<double> g) {
     const std::size_t n = g.size();
     for (std::size_t c = 0; c < n; ++c)

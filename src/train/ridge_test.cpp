@@ -1,5 +1,5 @@
-// The optimum with ridge: Lemmas 1 and 2 bound it, U-max comes to it (Proposition 5), and so does every other
-// method that is unbiased.
+// The optimum with ridge: Lemmas 1 and 2 bound it, and U-max (Proposition 5) and every other unbiased method
+// reach it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ void weigh_rows(Dataset& data) {
   for (std::size_t i = 0; i < data.size(); ++i) data.weight.push_back(i % 3 == 0 ? 3 : i % 3 == 1 ? 1 : 0.5);
 }
 
-TEST(LemmaOne, TheOptimalWeightsLieWithinTheirBall) {
+TEST(LemmaOne, OptimalWeightsLieInTheBall) {
   double closest = 0;
   for (const double noise : {0.0, 0.4})
     for (const bool weights : {false, true})
@@ -43,7 +43,7 @@ TEST(LemmaOne, TheOptimalWeightsLieWithinTheirBall) {
   EXPECT_GT(closest, 0.3);  // not vacuous
 }
 
-TEST(LemmaTwo, TheOptimalUIsAtMostItsBound) {
+TEST(LemmaTwo, OptimalUIsAtMostItsBound) {
   double closest = 0, for_learnt = 0;
   for (const bool weights : {false, true})
     for (const double mu : {1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e6}) {
@@ -56,7 +56,7 @@ TEST(LemmaTwo, TheOptimalUIsAtMostItsBound) {
         const double u = oracle.u_of(w, i);
         EXPECT_LE(u, bound) << mu << ' ' << weights << ' ' << i;
         closest = std::max(closest, u / bound);
-        if (u > 1.2 * std::log(5.0)) for_learnt = std::max(for_learnt, u / bound);  // far from u at W = 0
+        if (u > 1.2 * std::log(5.0)) for_learnt = std::max(for_learnt, u / bound);  // well above u at W = 0
       }
     }
   std::cout << "largest u " << closest << " of the bound; where W is not nearly 0, " << for_learnt << '\n';
@@ -77,12 +77,12 @@ TrainOptions falling_steps(const MethodInfo& info, Shape shape, double ridge) {
   return options;
 }
 
-// Proposition 5 asks for steps eta <= delta^2/(4 B_f^2), below 1e-20 here: no run of any length would move.
-// What is tested is what it says: with falling steps U-max, projections and all, comes to the optimum, in
-// every double sum. With alpha > 0 a common shift of all classes moves every v and costs only ridge, so that
-// it dies out with a time of about N/(mu K) of steps: for a small ridge the steps have to fall slowly, and
-// delta may not be small against them.
-TEST(PropositionFive, UmaxComesToTheOptimumWithItsProjectionsOn) {
+// Proposition 5 requires steps eta <= delta^2/(4 B_f^2), below 1e-20 here, with which no run would move. This
+// tests its conclusion: with falling steps and projections, U-max reaches the optimum of every double sum.
+// With alpha > 0 a common shift of all classes moves every v but costs only ridge, so it decays over about
+// N/(mu K) of step: with a small ridge steps must fall slowly, and delta must not be small compared with
+// them.
+TEST(PropositionFive, UmaxReachesTheOptimumWithProjections) {
   static_assert(UmaxRule::kInfo.projects);
   const Dataset data = centres_data(250, 5);
   for (const double mu : {1.0, 30.0}) {
@@ -105,8 +105,8 @@ TEST(PropositionFive, UmaxComesToTheOptimumWithItsProjectionsOn) {
   }
 }
 
-// First steps so long that W leaves the ball again and again do not keep it from the optimum.
-TEST(PropositionFive, UmaxComesToTheOptimumAfterWReachedItsBall) {
+// First steps so large that W leaves the ball repeatedly do not prevent convergence.
+TEST(PropositionFive, UmaxReachesTheOptimumAfterWHitsTheBall) {
   const Dataset data = centres_data(100, 5);
   const RidgeOracle oracle(data, 100);
   const double best = oracle.value(oracle.optimum());
@@ -118,9 +118,8 @@ TEST(PropositionFive, UmaxComesToTheOptimumAfterWReachedItsBall) {
   EXPECT_LT(oracle.value(run_epochs(data, options)), 1.01 * best);
 }
 
-// The percent that is promised is five times what is tested: so close that a ridge of half or twice the size,
-// or of none, would be seen.
-TEST(EveryMethod, ThatIsUnbiasedComesWithinAFifthOfAPercentOfTheOptimumWithRidge) {
+// Within 0.2% (1% is promised): tight enough to detect a ridge of half or twice the size, or none.
+TEST(EveryMethod, UnbiasedOnesReachTheRidgeOptimum) {
   const Dataset data = centres_data(250, 5);
   const RidgeOracle oracle(data, 1);
   const double best = oracle.value(oracle.optimum());

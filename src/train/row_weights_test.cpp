@@ -1,5 +1,5 @@
-// A row of weight 2 is the row twice: both training sets have the same optimum, and every unbiased method
-// that is trained on one comes to that of the other.
+// A row of weight 2 equals two copies of it: both training sets have the same optimum, and every unbiased
+// method trained on one reaches that of the other.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace truemax {
 namespace {
 
-// Rows that count twice: all with a label that is not theirs, so that it matters.
+// Rows that count twice: those with a wrong label, so that it matters.
 bool counts_twice(std::size_t i) {
   return i % 5 == 0;
 }
@@ -39,7 +39,7 @@ Dataset with_copies() {
   return data;
 }
 
-TEST(EveryMethod, ThatIsUnbiasedTakesARowOfWeightTwoAsTheRowTwice) {
+TEST(EveryMethod, UnbiasedOnesTreatWeightTwoAsTwoRows) {
   const Dataset weighted = with_weights(), copied = with_copies(), plain = centres_data(150, 5);
   ASSERT_EQ(copied.size(), 180U);
   for (const double mu : {0.0, 1.0}) {
@@ -48,7 +48,7 @@ TEST(EveryMethod, ThatIsUnbiasedTakesARowOfWeightTwoAsTheRowTwice) {
     const double best = of_weighted.value(optimum);
     ASSERT_NEAR(of_copied.value(optimum), best, 1e-9 * best);
     ASSERT_NEAR(of_copied.value(of_copied.optimum()), best, 1e-9 * best);
-    // Weights that are not looked at would be seen.
+    // Ignoring the weights would be noticed.
     ASSERT_GT(of_weighted.value(RidgeOracle(plain, mu).optimum()), 1.02 * best);
     double furthest = 0;
     for (const MethodInfo* info : methods()) {

@@ -12,14 +12,14 @@
 namespace truemax {
 namespace {
 
-// Beside the model, which has to fit there too.
+// Beside the model, where there must be room for a model anyway.
 std::string best_folder(const RunOptions& options) {
   if (!options.saves()) return std::filesystem::temp_directory_path().string();
   const std::string folder = std::filesystem::path(options.model).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 
-// What the search chose, or what was best when it was stopped.
+// What the search chose, or the best so far if it was stopped.
 nlohmann::ordered_json search_json(const FinishedRun& finished, RunOptions& options) {
   const SearchResult& search = finished.search;
   if (search.finished)
@@ -63,7 +63,7 @@ Model make_model(Weights&& weights, const DataView& data, const PreprocessOption
   OptionTable table;
   options.describe(table);
   model.options = table.to_json();
-  for (const Option& option : table.options())  // what changes no result must not change the file
+  for (const Option& option : table.options())  // options that change no result must not change the file
     if (option.tags.replay == Replay::free) model.options.erase(option.name);
   if (!row_weights.empty()) model.options["row-weights"] = row_weights;
   if (!class_weights.empty()) model.options["class-weights"] = class_weights;
@@ -142,16 +142,15 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   return log;
 }
 
-// Saves the model where it may. A run that was stopped or diverged at once has learnt nothing that is worth
-// an old model, nor its log. One that diverged later keeps what it had learnt until then, but not in the
-// place of another. Returns what went wrong.
+// Saves the model. A run that stopped or diverged before its first step replaces neither an old model nor its
+// log. One that diverged later is saved, but under another name if there is an old model. Returns the error,
+// if any.
 std::string save(PreparedRun& run, FinishedRun& finished) {
   const RunOptions& options = run.options;
   const TrainOutcome& outcome = finished.outcome;
   std::string error;
   const bool diverged = !outcome.divergence.empty(), cut = outcome.interrupted || diverged;
-  const bool untrained =
-      outcome.steps == 0 && options.train.epochs > 0;  // the clock was too short for a step
+  const bool untrained = outcome.steps == 0 && options.train.epochs > 0;  // the time was too short for a step
   finished.saved = options.saves() && (!cut || outcome.steps > 0);
   if (diverged || untrained)
     run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
@@ -210,7 +209,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                               options.read.row_weights, options.class_weights);
   const std::string save_error = save(run, finished);
   if (log) log->write(end_json(finished, save_error));
-  // Also a log that lost its last lines: the older one is not that of this model.
+  // Even if the log lost lines: an older log does not belong to this model.
   run.outputs.publish_log();
   run.outputs = RunOutputs();
   if (!save_error.empty()) throw UserError(save_error);

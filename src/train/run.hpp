@@ -1,4 +1,4 @@
-// A whole training run: files in, model and log out. What `truemax train` does, less the talking.
+// A whole training run from files to model and log: `truemax train` without the terminal output.
 #pragma once
 
 #include <atomic>
@@ -30,9 +30,9 @@ struct RunOptions {
   std::string class_weights;   // "balanced" or a file; empty: all 1
   std::uint64_t max_rows = 0;  // of each file; 0: all
   TrainOptions train;
-  // Where the model and the log go: "none" for nowhere; empty: a free name here, and beside the model.
+  // Output paths; "none": not written. Empty: a free name in the current folder, the log beside the model.
   std::string model, log;
-  std::uint64_t memory_limit = 0;  // 0: what is there
+  std::uint64_t memory_limit = 0;  // 0: available memory
   std::string replay;              // the log of a run to repeat
 
   void describe(OptionTable& table);
@@ -41,13 +41,11 @@ struct RunOptions {
   bool logs() const { return log != "none"; }
 };
 
-// What training has made, with all that a model file says of it. Weights as the options named them; empty:
-// none.
+// The trained model with its metadata. `row_weights`, `class_weights`: as in the options; empty: none.
 Model make_model(Weights&& weights, const DataView& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights);
 
-// What was read, checked and planned; nothing has been written yet. The names of the outputs are this run's
-// while it lives.
+// A run whose data are read and checked; nothing is written yet. Holds the claims on its output names.
 struct PreparedRun {
   RunOptions options;
   RunOutputs outputs;
@@ -55,10 +53,10 @@ struct PreparedRun {
   std::optional<DataView> test, valid;
   std::optional<Recording> recording;  // the run to repeat
   MemoryPlan memory;
-  std::string data_hash, valid_hash;  // of the contents, where a log wants them
+  std::string data_hash, valid_hash;  // of the contents, if a log is written
   std::vector<std::string> notes;     // for the user
   double read_seconds = 0;
-  Stopwatch watch;               // of training; starts with execute_run
+  Stopwatch watch;               // training time; started by execute_run
   bool automatic = false;        // --method auto
   nlohmann::ordered_json asked;  // the options before anything was chosen
 
@@ -66,21 +64,21 @@ struct PreparedRun {
   std::size_t bytes() const { return sets().bytes(); }  // of the data
 };
 
-// What the log of a run says of its data.
+// The description of the data in the run log.
 nlohmann::ordered_json data_json(const DataView& data);
 
-// Reads and checks everything; writes nothing but its claims. On return options.model and options.log are
-// names or "none".
+// Reads and checks everything; writes only its claims. On return options.model and options.log are names or
+// "none".
 PreparedRun prepare_run(RunOptions options);
 
 struct FinishedRun : FitResult {
   Model model;
   bool saved = false;
-  std::string model_path, log_path;  // where they are in the end; "none"
+  std::string model_path, log_path;  // where they ended up, or "none"
 };
 
-// Trains, evaluates, logs and saves. The model is saved also after an interruption or a divergence, but a
-// diverged one replaces no other. Until all is done, the log is PATH.part.
+// Trains, evaluates, logs and saves. The model is also saved after an interruption or a divergence, but a
+// diverged model replaces no old one. Until the end the log is PATH.part.
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& stop);
 

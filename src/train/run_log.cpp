@@ -14,7 +14,7 @@ RunLog::RunLog(const std::string& path, const std::string& name)
 
 void RunLog::write(const nlohmann::ordered_json& event) {
   if (!failure_.empty()) return;
-  // Paths need not be UTF-8; what is not is replaced in the log.
+  // Paths need not be UTF-8; invalid bytes are replaced.
   const std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
     failure_ = "--log " + name_ + ": writing it failed: " + std::strerror(errno) +

@@ -1,4 +1,4 @@
-// The run log: one JSON object a line, each line written out before the run goes on.
+// The run log: one JSON object per line, flushed line by line.
 #pragma once
 
 #include <cstdio>
@@ -12,10 +12,10 @@ namespace truemax {
 
 class RunLog final : public TrainObserver {
  public:
-  // `name`: what messages call it, where that is not its path. Throws UserError where it cannot be written.
+  // `name`: its name in messages, if not the path. Throws UserError if it cannot be opened.
   explicit RunLog(const std::string& path, const std::string& name = "");
 
-  // A failure is kept until require_whole(): a run must not lose what it learnt because its log has no room.
+  // A failure is reported by require_whole(), so that a run is not lost because its log has no room.
   void write(const nlohmann::ordered_json& event);
   void require_whole() const;  // throws UserError
   void tried(const SearchTrial& trial) override;

@@ -6,7 +6,7 @@
 namespace truemax {
 namespace {
 
-// One list of fields for both directions: an archive is called with each of them.
+// One list of fields for reading and writing.
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);

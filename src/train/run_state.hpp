@@ -1,4 +1,4 @@
-// RunState: plain data, all that a run carries from step to step. Another process can continue from it.
+// RunState: plain data, everything a run carries from step to step. Another process can resume from it.
 #pragma once
 
 #include <cstdint>
@@ -14,56 +14,57 @@
 
 namespace truemax {
 
-// What a step needs of its example besides the features: side by side, because both are touched together.
+// What a step needs of an example besides its features; together because a step touches both.
 struct RowState {
-  double u = 0;  // estimate of log(1 + sum_{k != y} exp(z_k - z_y)), or what the method has in its place
+  double u = 0;  // estimate of log(1 + sum_{k != y} exp(z_k - z_y)), or what the method uses instead
   double squared_norm = 0;  // |x|^2 (+ 1 with intercept)
 };
 
-// Smoothed weights of a method that has them, as their difference to W. It decays by a factor every step,
-// lazily: a class carries the logarithm of the decay at which it was brought up to date last.
+// Smoothed weights, stored as their difference to W. It decays by a factor every step, applied lazily: each
+// class stores the value of log_decay at its last update.
 struct CompanionState {
   Weights difference;
-  double log_decay = 0;                         // of all steps so far
-  std::vector<double> touched;                  // of each class: log_decay then
-  std::vector<std::vector<ExampleId>> journal;  // of each class: rows whose features may not be zero
-  std::size_t journal_limit = 0;                // one that long stands for all features
+  double log_decay = 0;                         // sum over all steps so far
+  std::vector<double> touched;                  // by class: log_decay at the last update
+  std::vector<std::vector<ExampleId>> journal;  // by class: rows whose features may be non-zero
+  std::size_t journal_limit = 0;                // a journal of this length stands for all features
 };
 
-// |w_k|^2 of every class, tracked from scores and coefficients, and their sum. All are times `common`.
+// |w_k|^2 of every class, tracked from scores and coefficients, and their sum; all to be multiplied by
+// `common`.
 struct NormState {
   std::vector<double> of_class;
   double total = 0, common = 1;
 };
 
-// From `first_step` (counted from 0 over the whole run) until the next segment the step size is `step`.
+// The step size is `step` from `first_step` (counted from 0 over the whole run) until the next segment.
 struct Segment {
   std::uint64_t first_step = 0;
   double step = 0;
   bool operator==(const Segment&) const = default;
 };
 
-// What was measured, and when.
+// One evaluation.
 struct EvaluationRecord {
   std::uint64_t epoch = 0;  // finished epochs
-  std::uint64_t steps = 0;  // of the whole run
+  std::uint64_t steps = 0;  // in the whole run
   double train_seconds = 0;
-  // Of the sets that were evaluated: with --patience only the validation rows, until the end.
+  // Only the sets that were evaluated; with --patience only validation rows until the end.
   std::optional<Metrics> train, valid, test;
   bool best = false;  // the final evaluation of the best model
 };
 
-// Where the plan of a run with a clock stands.
+// The position of the plan of a run with a clock.
 struct PlanState {
-  double seconds = 0;             // of training so far
-  std::vector<Segment> segments;  // step sizes that the clock chose
+  double seconds = 0;             // training time so far
+  std::vector<Segment> segments;  // step sizes chosen by the clock
 };
 
-// --patience: how long nothing was better, and what was best.
+// --patience: the best so far, and evaluations since.
 struct PatienceState {
   std::uint64_t waited = 0;  // evaluations
   std::optional<EvaluationRecord> best;
-  std::shared_ptr<KeptWeights> weights;  // of `best`; null without
+  std::shared_ptr<KeptWeights> weights;  // of `best`; null if there is none
 };
 
 struct RunState {
@@ -73,19 +74,19 @@ struct RunState {
   Weights weights;
   std::vector<RowState> rows;  // one per example
   std::uint64_t epoch = 0;     // finished epochs
-  std::uint64_t step = 0;      // finished steps of the epoch under way
-  // No number in the memory of `weights` is larger in absolute value: an upper bound.
+  std::uint64_t step = 0;      // finished steps of the current epoch
+  // Upper bound on the absolute value of any number in the memory of `weights`.
   double largest_weight = 0;
-  CompanionState companion;          // empty for methods without
-  std::vector<ClassId> draw_memory;  // of a draw that learns
-  NormState norms;                   // empty for methods that do not project
+  CompanionState companion;          // empty unless has_companion
+  std::vector<ClassId> draw_memory;  // for a draw that learns
+  NormState norms;                   // empty unless the method projects
   PlanState plan;
-  std::optional<EvaluationRecord> last;  // the last evaluation that was finished
+  std::optional<EvaluationRecord> last;  // the last finished evaluation
   PatienceState patience;
 };
 
-// All of a state, for the program that wrote it. Reading throws UserError where bytes are missing or make no
-// sense.
+// Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing
+// or invalid.
 void write(const RunState& state, StateSink& to);
 void read(RunState& state, StateSource& from);
 

@@ -1,4 +1,4 @@
-// A run can be taken apart at any step, its state written and read by another process, and ends the same.
+// A run can be saved at any step and resumed by another process with the same result.
 #include "train/run_state.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace truemax {
 namespace {
 
-// What another process would have of a state.
+// The state after writing and reading it.
 RunState passed_on(const RunState& state) {
   StateBuffer bytes;
   write(state, bytes);
@@ -56,7 +56,7 @@ std::vector<TrainOptions> runs_of(std::string_view method) {
   return all;
 }
 
-// Up to so many steps of the whole run.
+// Runs until `steps` steps of the whole run are done.
 void run_until(const DataView& data, TrainOptions options, std::uint64_t steps, RunState& state) {
   options.steps = steps;
   const std::atomic<bool> stop{false};
@@ -65,7 +65,7 @@ void run_until(const DataView& data, TrainOptions options, std::uint64_t steps, 
   state = std::move(fit.state());
 }
 
-TEST(RunState, PassedOnAtAnyStepEndsWithTheSameBits) {
+TEST(RunState, ResumedAtAnyStepGivesTheSameBits) {
   const Dataset made = random_data({.rows = 60, .classes = 40, .features = 15, .weights = true});
   const DataView data(made);
   std::mt19937_64 random(1);
@@ -83,13 +83,13 @@ TEST(RunState, PassedOnAtAnyStepEndsWithTheSameBits) {
       }
       run_until(data, options, all, state);
       EXPECT_EQ(bits_of(state), bits_of(whole));
-      // A bound: how its sum is grouped depends on where batches end.
+      // Only near: the rounding of this sum depends on where batches end.
       EXPECT_NEAR(state.largest_weight, whole.largest_weight, 1e-9 * whole.largest_weight);
     }
 }
 
-// Evaluations, patience and the best weights too.
-TEST(RunState, PassedOnBetweenEvaluationsEndsWithTheSameModelAndFigures) {
+// Includes evaluations, patience and the best weights.
+TEST(RunState, ResumedBetweenEvaluationsEndsTheSame) {
   const Dataset made = random_data({.rows = 400, .classes = 12, .features = 10});
   const RowSplit split = set_aside(made, 0.3, 1);
   const TrainSets sets{split.rest, {}, split.valid};
@@ -123,7 +123,7 @@ TEST(RunState, PassedOnBetweenEvaluationsEndsWithTheSameModelAndFigures) {
   }
 }
 
-TEST(RunState, RefusesBytesThatAreMissingOrMakeNoSense) {
+TEST(RunState, RefusesTruncatedOrInvalidBytes) {
   const Dataset made = random_data({.rows = 20});
   TrainOptions options = options_of("composition", 2);
   options.epochs = 1;
@@ -137,7 +137,7 @@ TEST(RunState, RefusesBytesThatAreMissingOrMakeNoSense) {
     RunState state;
     EXPECT_THROW(read(state, cut), UserError) << length;
   }
-  // Lengths of arrays beyond what is there are refused before memory is taken.
+  // Array lengths beyond the input are refused before allocating.
   for (std::size_t at = 0; at + 8 < bytes.size(); at += 1 + at / 20) {
     std::vector<char> changed = bytes;
     for (std::size_t i = 0; i < 8; ++i) changed[at + i] = '\x7f';
@@ -145,7 +145,7 @@ TEST(RunState, RefusesBytesThatAreMissingOrMakeNoSense) {
     buffer.write(changed);
     RunState state;
     try {
-      read(state, buffer);  // numbers may be any
+      read(state, buffer);  // changed numbers may be valid
     } catch (const UserError&) {
     }
   }

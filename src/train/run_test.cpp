@@ -66,7 +66,7 @@ class WholeRun : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(WholeRun, LogsItsStartEveryEvaluationAndItsEnd) {
+TEST_F(WholeRun, LogsStartEvaluationsAndEnd) {
   const FinishedRun finished = go(options());
   const std::vector<Json> events = read_log(folder_.path("m.jsonl"));
   ASSERT_EQ(events.size(), 5U);
@@ -105,7 +105,7 @@ TEST_F(WholeRun, LogsItsStartEveryEvaluationAndItsEnd) {
   EXPECT_FALSE(end.contains("diverged"));
 }
 
-TEST_F(WholeRun, OutputsDoNotFallOnWeights) {
+TEST_F(WholeRun, OutputsNeverOverwriteInputs) {
   RunOptions o = options();
   o.read.row_weights = folder_.write("w.txt", "1\n");
   o.model = o.read.row_weights;
@@ -113,7 +113,7 @@ TEST_F(WholeRun, OutputsDoNotFallOnWeights) {
   EXPECT_EQ(read_bytes(o.model), "1\n");
 }
 
-TEST_F(WholeRun, SavesTheModelItEvaluatedWithAllThatItNeeds) {
+TEST_F(WholeRun, SavedModelIsCompleteAndEvaluatesTheSame) {
   RunOptions o = options();
   o.preprocess.normalize = Normalize::l2;
   o.train.intercept = true;
@@ -133,13 +133,13 @@ TEST_F(WholeRun, SavesTheModelItEvaluatedWithAllThatItNeeds) {
   EXPECT_EQ(saved.method, "implicit");
   EXPECT_EQ(saved.options["epochs"], 5);
   EXPECT_EQ(saved.data["rows"], 400);
-  // Read anew, the test data give the same figures.
+  // Read again, the test data give the same figures.
   PreparedRun again = prepare_run(o);
   const auto metrics = evaluate(saved.weights, *again.test, 1);
   EXPECT_EQ(metrics->log_loss, finished.outcome.last->test->log_loss);
 }
 
-TEST_F(WholeRun, TheSameSeedMakesTheSameFileForAnyNumberOfThreads) {
+TEST_F(WholeRun, SameFileForAnyNumberOfThreads) {
   for (const char* method : {"implicit", "umax"}) {
     RunOptions o = options("one");
     o.train.method = method;
@@ -154,7 +154,7 @@ TEST_F(WholeRun, TheSameSeedMakesTheSameFileForAnyNumberOfThreads) {
   }
 }
 
-TEST_F(WholeRun, PreparingWritesNothingButTheClaimsWhichGoWithTheRun) {
+TEST_F(WholeRun, PreparingWritesOnlyTemporaryClaims) {
   const std::size_t before = files();
   { const PreparedRun run = prepare_run(options()); }
   EXPECT_EQ(files(), before);
@@ -168,14 +168,14 @@ TEST_F(WholeRun, PreparingWritesNothingButTheClaimsWhichGoWithTheRun) {
   EXPECT_GE(run.memory.total(), run.memory.weights + run.bytes());
 }
 
-// They may be what fills the disk.
-TEST_F(WholeRun, PreparingRemovesWhatAKilledSaveLeft) {
+// Leftovers may be what fills the disk.
+TEST_F(WholeRun, PreparingRemovesLeftoversOfAKilledSave) {
   const std::string stale = folder_.write("m.safetensors.tmp-0123abcd", "half a model");
   const PreparedRun run = prepare_run(options());
   EXPECT_FALSE(std::filesystem::exists(stale));
 }
 
-TEST_F(WholeRun, ARunStoppedBeforeItsFirstStepLeavesAnOldModelAsItWas) {
+TEST_F(WholeRun, StopBeforeTheFirstStepKeepsTheOldModel) {
   folder_.write("m.safetensors", "the old model");
   PreparedRun run = prepare_run(options());
   const std::atomic<bool> stop{true};
@@ -191,7 +191,7 @@ TEST_F(WholeRun, ARunStoppedBeforeItsFirstStepLeavesAnOldModelAsItWas) {
   EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), "the old model");
 }
 
-TEST_F(WholeRun, ADivergedRunSavesTheFiniteModelBeforeItAndSaysSo) {
+TEST_F(WholeRun, DivergedRunSavesItsLastFiniteModel) {
   folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n");
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
@@ -207,7 +207,7 @@ TEST_F(WholeRun, ADivergedRunSavesTheFiniteModelBeforeItAndSaysSo) {
   EXPECT_LT(largest, 1e3);
 }
 
-TEST_F(WholeRun, ADivergedRunReplacesNeitherModelNorLog) {
+TEST_F(WholeRun, DivergedRunReplacesNoModelOrLog) {
   folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n");
   folder_.write("m.safetensors", "the old model");
   folder_.write("m.jsonl", "the old log");
@@ -226,7 +226,7 @@ TEST_F(WholeRun, ADivergedRunReplacesNeitherModelNorLog) {
   EXPECT_EQ(files(), before + 2);
 }
 
-TEST_F(WholeRun, ARunThatCannotSaveLeavesAnOldModelWithItsLog) {
+TEST_F(WholeRun, FailedSaveKeepsTheOldModelAndLog) {
   folder_.write("m.safetensors", "the old model");
   folder_.write("m.jsonl", "the old log");
   RunOptions o = options();
@@ -248,7 +248,7 @@ TEST_F(WholeRun, ARunThatCannotSaveLeavesAnOldModelWithItsLog) {
   EXPECT_FALSE(read_log(folder_.path("m-failed.jsonl")).back().contains("model"));
 }
 
-TEST_F(WholeRun, ARunThatDivergesAtOnceLeavesAnOldModelAsItWas) {
+TEST_F(WholeRun, ImmediateDivergenceKeepsTheOldModel) {
   folder_.write("wild.txt", "1 1:3e38\n2 1:-3e38\n3 2:3e38\n");
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
@@ -261,7 +261,7 @@ TEST_F(WholeRun, ARunThatDivergesAtOnceLeavesAnOldModelAsItWas) {
   EXPECT_FALSE(read_log(folder_.path("m.jsonl")).back().contains("model"));
 }
 
-TEST_F(WholeRun, WritesNothingWhereNothingIsWanted) {
+TEST_F(WholeRun, WritesNothingIfNothingIsAskedFor) {
   RunOptions o = options();
   o.model = "none", o.log = "none";
   const std::size_t before = files();
@@ -269,7 +269,7 @@ TEST_F(WholeRun, WritesNothingWhereNothingIsWanted) {
   EXPECT_EQ(files(), before);
 }
 
-TEST_F(WholeRun, TakesAFreeNameForTheModelAndPutsTheLogBesideIt) {
+TEST_F(WholeRun, PicksAFreeModelNameAndLogsBesideIt) {
   const auto here = std::filesystem::current_path();
   std::filesystem::current_path(folder_.path(""));
   RunOptions o = options();
@@ -285,7 +285,7 @@ TEST_F(WholeRun, TakesAFreeNameForTheModelAndPutsTheLogBesideIt) {
   EXPECT_EQ(run.options.log, "model-4.jsonl");
 }
 
-TEST_F(WholeRun, IsRefusedWithTheNumbersWhereMemoryIsShort) {
+TEST_F(WholeRun, ErrorForShortMemoryHasTheNumbers) {
   RunOptions o = options();
   o.memory_limit = 1000;
   const std::string message = error_of([&] { prepare_run(o); });
@@ -295,7 +295,7 @@ TEST_F(WholeRun, IsRefusedWithTheNumbersWhereMemoryIsShort) {
   EXPECT_NO_THROW(prepare_run(o));
 }
 
-TEST_F(WholeRun, PlansTheMemoryOfManyDrawsAndRefusesSenselesslyMany) {
+TEST_F(WholeRun, MemoryPlanCountsDrawsAndLimitsThem) {
   RunOptions o = options();
   o.train.method = "umax";
   const std::uint64_t few = prepare_run(o).memory.rows;
@@ -309,7 +309,7 @@ TEST_F(WholeRun, PlansTheMemoryOfManyDrawsAndRefusesSenselesslyMany) {
   EXPECT_NE(error_of([&] { prepare_run(o); }).find("--rows-per-step 401"), std::string::npos);
 }
 
-TEST_F(WholeRun, RefusesPlacesItCannotWriteBeforeItReads) {
+TEST_F(WholeRun, RefusesUnwritablePathsBeforeReading) {
   RunOptions o = options();
   o.train_path = folder_.path("there is no such file");
   o.model = folder_.path("no/folder/m.safetensors");
@@ -336,7 +336,7 @@ TEST(MemoryPlan, SumsItsPartsAndSaturates) {
   EXPECT_THROW(plan.require(), UserError);
 }
 
-TEST(RunLog, PutsEveryLineOnDiskBeforeItGoesOn) {
+TEST(RunLog, WritesEachLineToDiskAtOnce) {
   const TempFolder folder;
   RunLog log(folder.path("log"));
   log.write({{"event", "start"}});
@@ -349,10 +349,10 @@ TEST(RunLog, PutsEveryLineOnDiskBeforeItGoesOn) {
   EXPECT_NE(error_of([&] { RunLog bad(folder.path("no/log")); }).find("--log"), std::string::npos);
 }
 
-TEST(RunLog, SaysSoWhereTheDiskIsFull) {
+TEST(RunLog, ReportsAFullDisk) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   RunLog log("/dev/full");
-  log.write({{"event", "start"}});  // kept for later: what was learnt is worth more than its log
+  log.write({{"event", "start"}});  // does not throw: the model is worth more than its log
   log.write({{"event", "end"}});
   EXPECT_NE(error_of([&] { log.require_whole(); }).find("make room"), std::string::npos);
 }

@@ -17,24 +17,24 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Steps of --target train, in units of 1/mean |x|^2.
 constexpr double kTrainStep = 10, kStepFactor = 6, kValidStepFactor = 3;
-// Where trials would cost too much of the time.
+// If trials would take too much of the time.
 constexpr double kUntriedTrainStep = 30;
 constexpr double kRidgeFactor = 3.1622776601683795;
 constexpr std::uint64_t kMostEpochs = 64;
 constexpr double kManyRows = 1e6;
-constexpr double kMostVisits = 1e7;  // rows that a trial on all rows may visit
-constexpr double kFewVisits = 5e5;   // trials of so few may be four times as long as the best so far
+constexpr double kMostVisits = 1e7;  // most row visits of a trial on all rows
+constexpr double kFewVisits = 5e5;   // with at most so many, a trial may be four times as long as the best
 constexpr double kFewestJudges = 4000, kFewestTimedJudges = 500, kMostJudges = 20000;
-// Of --seconds: what one early trial may take, and all of them together, by counted work; and where the clock
-// ends the search of a machine that is far slower than the counts say.
+// Shares of --seconds: for one early trial and for all trials, by counted work; and by the clock, the latest
+// end of the search on a machine that is far slower than the counts assume.
 constexpr double kSlice = 0.025, kMostSearching = 0.3, kLatestSearching = 0.7;
-// A larger step looks better in a short trial than it is in the long run: it must win by this share, on
-// training rows and on others.
+// A larger step looks better in a short trial than in the long run, so it must win by this share (with
+// --target train, and with validation rows).
 constexpr double kGainUp = 0.05, kGainUpValid = 0.02;
-constexpr double kGain = 1e-4;         // a tie is no reason to go on
-constexpr double kGainEpochs = 0.005;  // longer runs must pay: less is noise of the rows that judge
-constexpr double kGainLonger = 0.01;   // and more so where another option changes too
-constexpr double kGainRidge = 0.002;   // of runs of the same length
+constexpr double kGain = 1e-4;         // a tie is not a gain
+constexpr double kGainEpochs = 0.005;  // for longer runs; less is noise of the validation rows
+constexpr double kGainLonger = 0.01;   // for longer runs in which another option changes too
+constexpr double kGainRidge = 0.002;   // for runs of the same length
 
 class Search {
  public:
@@ -56,14 +56,14 @@ class Search {
       for_validation();
     result_.finished = !over();
     options_.open = {};
-    options_.target = Target::valid;  // that of a named method
-    options_.valid_share = 0;         // all rows are for the fit
-    options_.patience = 0;            // and it has its number of epochs
+    options_.target = Target::valid;  // the default of named methods
+    options_.valid_share = 0;         // the fit uses all rows
+    options_.patience = 0;            // and runs for the chosen epochs
     return result_;
   }
 
  private:
-  // A set of rows to train on and those that judge.
+  // Rows to train on, and rows to evaluate trials on (the judges).
   struct Rows {
     const DataView& data;
     const DataView& judge;
@@ -76,12 +76,12 @@ class Search {
                                  std::ceil(static_cast<double>(options_.classes_per_step) / kLanes));
   }
 
-  // Rows to judge trials of so many steps by: evaluating them must cost little beside the trial.
+  // How many judges a trial of so many steps gets: evaluation must be cheap compared with the trial.
   double judged_rows(double steps) const {
     const double share = 0.5 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks_);
     return std::clamp(share, timed() ? kFewestTimedJudges : kFewestJudges, kMostJudges);
   }
-  // Labels that no row to train on has say nothing of step and ridge, and the metrics leave them out too.
+  // Without labels that no training row has: they say nothing about step and ridge, and metrics ignore them.
   DataView judges(const DataView& from, double steps, const DataView& seen) const {
     return with_labels_of(sample_part(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed),
                           seen);
@@ -94,15 +94,15 @@ class Search {
   bool affords(double steps, double times = 1) const {
     return !timed() || spent_ + times * seconds_of(steps) <= kMostSearching * options_.seconds;
   }
-  // Steps of an early trial: as many as wanted, but under --seconds no more than fit into its slice.
+  // Steps of an early trial: as many as wanted, but with --seconds no more than fit in its slice.
   std::uint64_t trial_steps(double wanted) const {
     if (!timed()) return static_cast<std::uint64_t>(wanted);
     const double fit = kSlice * options_.seconds / (cost_.seconds_per_line * cost_.step(blocks_of_step()));
     return static_cast<std::uint64_t>(std::clamp(fit, std::min(500.0, wanted), wanted));
   }
 
-  // Trains from the beginning, for so many steps (0: for o.epochs), and returns the log-loss on the judges;
-  // infinite where the trial was not to be had.
+  // Trains from scratch for so many steps (0: for o.epochs) and returns the log-loss on the judges; infinity
+  // if there was no time for the trial.
   double trial(const char* about, const Rows& rows, TrainOptions o, std::uint64_t steps) {
     o.open = {};
     o.target = Target::valid;
@@ -128,7 +128,7 @@ class Search {
     return *loss;
   }
 
-  // Nothing where it was stopped. `tried` is told the steps.
+  // nullopt if it was stopped. Sets tried.steps.
   std::optional<double> loss_of(const Rows& rows, const TrainOptions& o, std::uint64_t epoch_steps,
                                 SearchTrial& tried) {
     const std::uint64_t planned = tried.steps;
@@ -140,7 +140,7 @@ class Search {
         observer->trial_stepped(fit.state().epoch * epoch_steps + in_epoch, planned);
     });
     late_ = end == Fit::End::reached;
-    double loss = kInfinity;  // what a trial that diverged has
+    double loss = kInfinity;  // also if the trial diverged
     if (end == Fit::End::used_up)
       if (const auto metrics = evaluate(fit.state().weights, rows.judge, o.thread_count(), &stop_))
         loss = metrics->log_loss;
@@ -150,7 +150,7 @@ class Search {
     return loss;
   }
 
-  // Walks from `start` by `factor` while it gets better, first up, else down. Returns the best place.
+  // Moves from `start` by `factor` while the loss falls, first up, else down. Returns the best value.
   double walk(double start, double factor, double gain_up, int most, double known,
               const std::function<double(double)>& loss, double* least) const {
     double best = start, best_loss = known < kInfinity ? known : loss(start);
@@ -207,7 +207,7 @@ class Search {
     if (!o.open.searches()) return;
     std::optional<RowSplit> own;
     if (!sets_.valid) {
-      if (sets_.data.row_count() < kFewestRows) {  // too few to learn anything from
+      if (sets_.data.row_count() < kFewestRows) {  // too few for a search
         if (o.open.epochs) o.epochs = 10;
         return;
       }
@@ -219,8 +219,8 @@ class Search {
     if (o.open.epochs && !over()) epochs(data, valid, known);
   }
 
-  // By trials on all rows where they are few, else on a part of them. Returns the log-loss of what it found
-  // if that is also the first trial of epochs, else infinity.
+  // By trials on all rows if they are few, else on a part of them. Returns the best log-loss if its trial is
+  // also the first one that epochs() needs, else infinity.
   double ridge_and_step(const DataView& data, const DataView& valid) {
     TrainOptions& o = options_;
     const auto n = static_cast<double>(data.size());
@@ -233,7 +233,7 @@ class Search {
     const DataView& small = part < n ? some : data;
     const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
     const double wanted = static_cast<double>(steps), line = cost_.step(blocks_of_step());
-    int most = 10;  // trials; fewer where each is dear
+    int most = 10;  // trials; fewer if each is expensive
     while (most > 4 && most * (wanted * line + cost_.weight_bytes / 64) > 8 * n * line + 4e7) --most;
     if (!affords(wanted, 3)) most = 0;
     const DataView judge = judges(valid, wanted, small);
@@ -245,7 +245,7 @@ class Search {
     };
     if (o.open.ridge && most > 0) {
       const auto loss = [&](double at) { return try_with("ridge", o.step, at); };
-      // A part of the rows says little of large changes: the fewer the passes, the less ridge looks good.
+      // Large changes are tried only on all rows: on a part, with fewer passes, too little ridge looks best.
       double mu = o.ridge;
       if (part >= n)
         mu = walk(mu, kRidgeFactor * kRidgeFactor, kGain, std::max(2, most - 6), kInfinity, loss, &least);
@@ -263,8 +263,8 @@ class Search {
     return kInfinity;
   }
 
-  // Longer and longer runs from the beginning, until one is no better. Early trials were short, or on a part
-  // of the rows: the ridge is looked at again as soon as runs on all rows have shown that length pays.
+  // Longer and longer runs from scratch, until one is not better. Early trials were short or on a part of the
+  // rows, so the ridge is tried again once longer runs on all rows have proved better.
   void epochs(const DataView& data, const DataView& valid, double known) {
     TrainOptions& o = options_;
     const auto n = static_cast<double>(data.size());
@@ -279,7 +279,7 @@ class Search {
     o.epochs = e;
     for (e = starts ? 2 * e : e;
          e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
-      // Under --seconds there must be room for a look at the ridge beside it.
+      // With --seconds, leave time for a trial of the ridge too.
       if (!affords(static_cast<double>(e) * n, gains > 0 ? 2 : 1)) break;
       TrainOptions with = o;
       with.epochs = e, with.steps = 0;
@@ -297,11 +297,11 @@ class Search {
     if (over()) return;
     if (best < kInfinity && gains < 2) ridge_again(rows, best);
     if (best < kInfinity) refine(rows, best);
-    // No room to look for the best number: all that fit into the time.
+    // No time to find the best number: train for all of --seconds.
     if (timed() && longer) o.epochs = kUnlimitedEpochs;
   }
 
-  // Takes these options where a trial on all rows is better by this share.
+  // Adopts these options if a trial on all rows is better by the share `gain`.
   bool better(const Rows& rows, double& best, double gain, double ridge, double step, std::uint64_t length) {
     TrainOptions with = options_;
     with.ridge = clamped_ridge(ridge), with.step = clamped_step(step), with.epochs = length;
@@ -326,11 +326,11 @@ class Search {
     }
   }
 
-  // Short runs like little ridge and large steps: more ridge in longer runs, a smaller step in longer runs.
+  // Short runs favour little ridge and large steps: tries more ridge, and a smaller step, in longer runs.
   void refine(const Rows& rows, double best) {
     const TrainOptions& o = options_;
     const auto n = static_cast<double>(rows.data.size());
-    const auto times = [&](std::uint64_t factor) {  // the epochs of a longer run, as far as they go
+    const auto times = [&](std::uint64_t factor) {  // the epochs of a longer run, within limits
       const auto fits = [&](std::uint64_t f) {
         const double visits = static_cast<double>(f * o.epochs) * n;
         return f * o.epochs <= kMostEpochs && visits <= (f > 2 ? kFewVisits : kMostVisits);
@@ -339,8 +339,7 @@ class Search {
       return factor * o.epochs;
     };
     if (n > kManyRows) {
-      // The judges come from among the rows and are too kind to little ridge. Of two that they cannot tell
-      // apart, the one with more ridge is taken.
+      // Judges drawn from the same rows favour little ridge. If the losses are about equal, take more ridge.
       if (o.open.ridge || o.open.step)
         better(rows, best, -kGainEpochs, o.open.ridge ? o.ridge * kRidgeFactor * kRidgeFactor : o.ridge,
                o.open.step ? o.step / 2 : o.step, times(2));
@@ -359,10 +358,10 @@ class Search {
   const std::atomic<bool>& stop_;
   Weights& spare_;
   StepCost cost_;
-  double blocks_;  // of all classes
+  double blocks_;  // that hold all classes
   SearchResult result_;
-  double spent_ = 0;   // of --seconds, by counted work
-  bool late_ = false;  // this machine is far slower than the counts: no more trials
+  double spent_ = 0;   // seconds, by counted work
+  bool late_ = false;  // far slower than the counts assume: no more trials
 };
 
 }  // namespace

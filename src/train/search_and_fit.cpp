@@ -20,7 +20,7 @@ void set_validation_aside(DataView& data, std::optional<DataView>& valid, const 
 Weights search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch& watch,
                        std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                        const TrainExtras& extras, FitResult& result, const std::function<void()>& searched) {
-  Weights spare;  // the memory of the trials
+  Weights spare;  // memory of the trials
   if (options.seconds > 0 && extras.recording == nullptr) spare = cleared_weights(sets.data, options);
   watch.resume();
   result.search.finished = true;

@@ -1,5 +1,5 @@
-// For tests: any method, one step after the other, with W dense and in double, ridge and smoothing applied at
-// once to whole classes, |W| computed anew in every step. The obvious version of the step loop.
+// For tests: the slow, obvious version of the step loop. Any method, one step at a time, with W dense in
+// double, ridge and smoothing applied at once to whole classes, and |W| recomputed in every step.
 #pragma once
 
 #include <cmath>
@@ -100,7 +100,7 @@ class SlowTrainer {
     return info;
   }
 
-  // A linear step falls 200 times over the run, to a hundredth at last.
+  // A linear step falls 200 times over the run, to a hundredth.
   double step_size_of(std::uint64_t epoch, std::uint64_t done) const {
     if (options_.schedule == Schedule::decay)
       return options_.step * std::pow(options_.decay, static_cast<double>(epoch));
@@ -126,13 +126,12 @@ class SlowTrainer {
 
   double weight_of(std::uint32_t i) const { return truemax::weight_of(data_, i); }
 
-  // Of the weight of the rows of a step, the part in steps that have class k, in the mean: rows without
-  // replacement, drawn classes independent. Row by row: what it weighs, in steps in which neither it nor the
-  // others bring the class and the draw does not.
+  // The expected share of row weight in steps that have class k; rows are drawn without replacement, classes
+  // independently. For each row, subtracts its weight in steps where no row and no draw brings the class.
   double inclusion(ClassId k, const Draw& draw, bool whole_set, std::size_t rows) const {
     if (whole_set) return 1;
     const bool blocks =
-        draw.whole_blocks() && options_.rows_per_step == 1;  // then the label brings its block
+        draw.whole_blocks() && options_.rows_per_step == 1;  // then the label's block is included
     const auto brings = [&](std::uint32_t i) {
       return blocks ? data_.label[i] / 16 == k / 16 : data_.label[i] == k;
     };
@@ -174,7 +173,7 @@ class SlowTrainer {
       row_weight.push_back(truemax::weight_of(data_, i));
       u.push_back(state.u[i]);
     }
-    double of_step = 0, of_all = 0;  // row weights
+    double of_step = 0, of_all = 0;  // sums of row weights
     for (const double one : row_weight) of_step += one;
     for (std::uint32_t i = 0; i < data_.size(); ++i) of_all += weight_of(i);
     for (const ClassId one : k) {
@@ -242,7 +241,7 @@ class SlowTrainer {
   std::size_t classes_, features_;
 };
 
-// The same for the method named in the options.
+// Runs the method named in the options.
 inline SlowState slow_epochs(const Dataset& data, const TrainOptions& options) {
   SlowState state;
   TrainOptions of_rule = options;

@@ -1,5 +1,5 @@
-// Far from reason: huge and tiny features and steps. Whatever happens, W stays finite, or the run says that
-// it diverged.
+// Extreme features and steps, huge and tiny: W always stays finite, and the run either finishes or reports
+// that it diverged.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@
 namespace truemax {
 namespace {
 
-// Runs until the end or a divergence; true when it diverged.
+// Returns true if the run diverged.
 bool run_until_divergence(const Dataset& data, const TrainOptions& options, RunState& state) {
   StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
@@ -35,7 +35,7 @@ bool run_until_divergence(const Dataset& data, const TrainOptions& options, RunS
 void expect_sound(const Dataset& data, const RunState& state, const std::string& what,
                   bool u_may_be_negative = false) {
   ASSERT_TRUE(std::isfinite(state.weights.largest())) << what;
-  // An upper bound, but for the rounding of each sum to float.
+  // An upper bound, up to the rounding of each sum to float.
   EXPECT_GE(state.largest_weight * (1 + 1e-5), state.weights.largest()) << what;
   for (const RowState& row : state.rows) {
     ASSERT_TRUE(std::isfinite(row.u)) << what;
@@ -52,7 +52,7 @@ struct MethodCase {
 };
 constexpr MethodCase kCases[] = {{"implicit", 1}, {"umax", 1}, {"umax", 5}};
 
-TEST(StepLoop, StaysFiniteOrDivergesWithWFiniteForAnyValuesAndSteps) {
+TEST(StepLoop, WStaysFiniteForAnyValuesAndSteps) {
   for (const MethodCase& c : kCases)
     for (const double scale : {1e-38, 1e-30, 1e-7, 1.0, 1e7, 1e19, 1e30, 1e38})
       for (const double step : {1e-12, 1e-3, 1.0, 1e3, 1e12, 1e15})
@@ -68,8 +68,8 @@ TEST(StepLoop, StaysFiniteOrDivergesWithWFiniteForAnyValuesAndSteps) {
         }
 }
 
-// The same for every method, in every shape of a step, with ridge and without.
-TEST(EveryMethod, StaysFiniteOrDivergesWithWFinite) {
+// The same for every method and step shape, with and without ridge.
+TEST(EveryMethod, WStaysFiniteEvenIfItDiverges) {
   struct Shape {
     std::uint64_t n, m;
   };
@@ -93,8 +93,8 @@ TEST(EveryMethod, StaysFiniteOrDivergesWithWFinite) {
           }
 }
 
-// Long rows and huge steps: every step throws W far out of its ball, and the projection brings it back;
-// scales that become tiny that way, and exponents that huge scores round upwards, are no divergence.
+// Every step takes W far outside its ball, and the projection brings it back. The tiny scales that this leads
+// to, and exponents that huge scores round upwards, are not divergence.
 TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
   for (const double step : {1e3, 1e6, 1e12})
     for (const double ridge : {0.0, 1.0, 100.0})
@@ -117,8 +117,8 @@ TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
         }
 }
 
-// Rows on both sides of the range of the float32 kernels, side by side in one group.
-TEST(StepLoop, StaysFiniteWhereTinyAndHugeRowsMeet) {
+// Rows below and above the range of the float32 kernels in one group.
+TEST(StepLoop, StaysFiniteForTinyAndHugeRowsTogether) {
   for (const MethodCase& c : kCases)
     for (const double step : {1e-12, 1.0, 1e12}) {
       Dataset data = random_data({.rows = 400, .classes = 50});
@@ -140,14 +140,14 @@ TEST(StepLoop, ImplicitNeverDivergesOnRowsOfUnitSize) {
     options.step = step, options.decay = 1, options.epochs = 5;
     RunState state = make_state(data, options);
     EXPECT_FALSE(run_until_divergence(data, options, state)) << step;
-    // Proposition 2 bounds a step by the logarithm of the step size: W does not run away.
+    // Proposition 2 bounds a step by the logarithm of the step size, so W stays moderate.
     EXPECT_LT(state.weights.largest(), 1e5) << step;
     expect_sound(data, state, "implicit");
   }
 }
 
-// A threshold that never lets u jump makes U-max plain SGD, which does diverge.
-TEST(StepLoop, SaysSoWhenItDivergesAndKeepsWAsItWasBeforeTheStep) {
+// With a threshold so large that u never jumps, U-max is plain SGD, which does diverge.
+TEST(StepLoop, ReportsDivergenceAndUndoesTheStep) {
   Dataset data = random_data({.rows = 300, .classes = 20, .scale = 30});
   TrainOptions options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.rule.delta = 1e6;
@@ -155,7 +155,7 @@ TEST(StepLoop, SaysSoWhenItDivergesAndKeepsWAsItWasBeforeTheStep) {
   EXPECT_TRUE(run_until_divergence(data, options, state));
   expect_sound(data, state, "umax");
   EXPECT_GT(state.step + state.epoch, 0U);
-  // The same run in the same state diverges at the same step and changes nothing.
+  // The same run diverges at the same step with the same state.
   const auto before = bits_of(state);
   const std::uint64_t step = state.step;
   RunState again = make_state(data, options);
@@ -178,13 +178,13 @@ TEST(StepSize, FallsByTheDecayAndStaysAboveZero) {
   EXPECT_EQ(options.step_at(1000000), 10);
 }
 
-TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
+TEST(StepLoop, VanishingStepsChangeNothing) {
   const Dataset data = random_data({});
   for (const MethodCase& c : kCases) {
     TrainOptions options = options_of(c.method, c.classes_per_step);
     RunState state = run_epochs(data, options);
     const double before = state.weights.largest();
-    state.epoch = 1000000;  // 0.9^1000000 is no double
+    state.epoch = 1000000;  // 0.9^1000000 underflows
     options.epochs = 1000001;
     EXPECT_FALSE(run_until_divergence(data, options, state));
     EXPECT_EQ(state.weights.largest(), before) << c.method;
@@ -192,9 +192,9 @@ TEST(StepLoop, ASpentStepChangesNothingThatMatters) {
   }
 }
 
-// What can diverge by nature is stopped by the trainer, with all as it was before the step that would have
-// left float32: the same bits as a run of the steps before it.
-TEST(EveryMethod, ThatDivergesLeavesTheStateOfTheStepBefore) {
+// The trainer stops a diverging method before the step that would overflow float32: the state has the bits of
+// a run of the steps before it.
+TEST(EveryMethod, DivergedStepLeavesTheStateUnchanged) {
   std::size_t seen = 0;
   for (const MethodInfo* info : methods())
     for (const std::uint64_t n : {1U, 7U})
@@ -209,7 +209,7 @@ TEST(EveryMethod, ThatDivergesLeavesTheStateOfTheStepBefore) {
         ASSERT_TRUE(run_until_divergence(data, options, state)) << info->name;
         const std::uint64_t steps_an_epoch = steps_per_epoch(data.size(), options);
         const std::uint64_t done = state.epoch * steps_an_epoch + state.step;
-        ASSERT_GT(done, 0U) << info->name;  // not at the first step: something is there to be kept
+        ASSERT_GT(done, 0U) << info->name;  // not at the first step: there is something to keep
         options.steps = done;
         RunState before = make_state(data, options);
         StepLoop loop(data, options);

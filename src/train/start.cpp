@@ -11,8 +11,8 @@
 namespace truemax {
 namespace {
 
-// Log of a class's share of the training weight, against the most frequent one; log of the sum of their
-// exponentials.
+// Sets the intercepts to the log of each class's frequency relative to the most frequent one; returns the log
+// of the sum of their exponentials.
 double start_intercept(const ClassList& classes, Weights& weights) {
   const double most = classes.count(0);
   double sum = 0;
@@ -46,7 +46,7 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
   }
   if (options.ridge > 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
-  double log_total = std::log(static_cast<double>(classes));  // of exp(intercept)
+  double log_total = std::log(static_cast<double>(classes));  // log of the sum of exp(intercept)
   if (options.start_at_frequencies) {
     log_total = start_intercept(*data.classes, state.weights);
     for (const float b : state.weights.intercept())

@@ -75,7 +75,7 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   return true;
 }
 
-// The first touch of a huge page clears it, which takes as long as a hundred steps.
+// Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.
 std::size_t StepLoop::batch_steps(const RunState& state) const {
   constexpr std::size_t kFreshSteps = 8;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;

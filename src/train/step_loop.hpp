@@ -1,4 +1,4 @@
-// The step loop: visiting order, plan and stop. A lane takes the steps.
+// The step loop: visiting order, plan and stop flag. A lane takes the steps.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace truemax {
 
-// Watches a long epoch: called every few thousand steps with the steps done; must not change the state.
+// Called every few thousand steps with the steps done in the epoch; must not change the state.
 using StepWatch = std::function<void(std::uint64_t steps_done)>;
 
 class StepLoop {
@@ -20,9 +20,9 @@ class StepLoop {
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
 
-  // Runs the rest of the epoch state.epoch from state.step on. True when it was finished (then state.epoch
-  // has grown and state.step is 0), false when `stop` was raised or the budget of the plan is used up. Throws
-  // DivergenceError before a step that would leave float32. Without a plan: that of the options, no clock.
+  // Runs the rest of epoch state.epoch from state.step on. True if it was finished (then state.epoch was
+  // incremented and state.step is 0), false if `stop` was raised or the plan's budget is used up. Throws
+  // DivergenceError before a step that would overflow float32. Without a plan: that of the options, no clock.
   bool run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch, StepPlan* plan = nullptr);
 
   std::uint64_t steps_per_epoch() const { return steps_; }

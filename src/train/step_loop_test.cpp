@@ -23,7 +23,7 @@ namespace {
 
 constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 
-// The largest difference between the two, relative to the largest weight and the largest u.
+// The largest difference, relative to the largest weight and the largest u.
 double distance(const RunState& fast, const SlowState& slow, double least = 0.01) {
   double most_w = 0, most_u = 0, off_w = 0, off_u = 0;
   const std::size_t features = fast.weights.features();
@@ -53,7 +53,7 @@ struct MethodCase {
 constexpr MethodCase kCases[] = {
     {"implicit", 1, 1}, {"implicit", 1, 30}, {"umax", 1, 0.05}, {"umax", 5, 0.05}};
 
-TEST(StepLoop, IsOneStepAfterTheOtherInDoubleUpToTheRoundingOfFloat) {
+TEST(StepLoop, MatchesSequentialStepsInDouble) {
   for (const MethodCase& c : kCases)
     for (const Visit visit : kVisits)
       for (const bool intercept : {false, true})
@@ -71,10 +71,9 @@ TEST(StepLoop, IsOneStepAfterTheOtherInDoubleUpToTheRoundingOfFloat) {
           }
 }
 
-// Every method of the table, every shape of a step it takes, with and without ridge and intercept (in and
-// outside the ridge) and row weights: lazy scales, tracked norms and lazy smoothing are what the eager ones
-// are.
-TEST(EveryMethod, IsItsEagerSelfInEveryShapeOfStep) {
+// Every method and step shape, with and without ridge, intercept (inside and outside the ridge) and row
+// weights: lazy scales, tracked norms and lazy smoothing match the eager ones.
+TEST(EveryMethod, MatchesTheSlowTrainerInEveryShape) {
   struct Shape {
     std::uint64_t n, m;
   };
@@ -95,8 +94,8 @@ TEST(EveryMethod, IsItsEagerSelfInEveryShapeOfStep) {
         }
 }
 
-// The ball of Lemma 1 made so small that W reaches it.
-TEST(StepLoop, ProjectsOnTheBallWithNormsItTracks) {
+// A ridge so large that W reaches the ball of Lemma 1.
+TEST(StepLoop, ProjectsOntoTheBallWithTrackedNorms) {
   for (const std::uint64_t n : {1U, 7U})
     for (const bool intercept : {false, true}) {
       const Dataset data = random_data({.rows = 130, .classes = 12, .scale = 3});
@@ -110,8 +109,8 @@ TEST(StepLoop, ProjectsOnTheBallWithNormsItTracks) {
     }
 }
 
-// A step so large that every visit divides the weights by a thousand: scales are folded into memory again and
-// again.
+// A step so large that every visit divides the weights by a thousand, so that scales are folded into memory
+// repeatedly.
 TEST(StepLoop, KeepsLazyScalesWithinFloat) {
   for (const char* method : {"implicit", "umax", "exact", "composition"}) {
     const Dataset data = random_data({.rows = 300, .classes = 12});
@@ -123,8 +122,8 @@ TEST(StepLoop, KeepsLazyScalesWithinFloat) {
   }
 }
 
-// Rows so long or so short that float32 sums would lose them, alone and among others in one group.
-TEST(StepLoop, IsThatAlsoForRowsThatFloatSumsCannotHold) {
+// Rows so long or short that float32 sums would lose them, alone and mixed with others in one group.
+TEST(StepLoop, MatchesForVeryLongAndShortRows) {
   for (const double scale : {1e-25, 1e-9, 1e9, 1e25})
     for (const bool mixed : {false, true}) {
       Dataset data = random_data({.rows = 500, .classes = 200, .scale = scale});
@@ -140,8 +139,8 @@ TEST(StepLoop, IsThatAlsoForRowsThatFloatSumsCannotHold) {
     }
 }
 
-// The groups of the loop change nothing, not a bit: the same kernels, one step at a time.
-TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
+// Grouping steps does not change a bit: the reference uses the same kernels one step at a time.
+TEST(StepLoop, SameBitsAsOneStepAtATime) {
   for (const std::size_t classes : {2U, 7U, 60U, 5000U})
     for (const bool intercept : {false, true}) {
       const Dataset data = random_data({.rows = 1000, .classes = classes, .weights = true});
@@ -186,7 +185,7 @@ TEST(StepLoop, HasTheBitsOfTheSameKernelsOneStepAtATime) {
     }
 }
 
-TEST(StepLoop, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
+TEST(StepLoop, BitsDependOnTheSeed) {
   for (const MethodCase& c : kCases)
     for (const Visit visit : kVisits) {
       const Dataset data = random_data({});
@@ -199,8 +198,8 @@ TEST(StepLoop, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
     }
 }
 
-// Interrupted whenever it lets itself be, the run ends where it would have ended.
-TEST(StepLoop, GoesOnFromAnInterruptionToTheSameBits) {
+// Interrupted at every opportunity, the run gives the same result.
+TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
   for (const MethodCase& c : kCases)
     for (const Visit visit : kVisits) {
@@ -228,9 +227,8 @@ TEST(StepLoop, GoesOnFromAnInterruptionToTheSameBits) {
     }
 }
 
-// Every boundary between two draws ahead: in file order, a run over the first n rows stops where one over all
-// of them passes.
-TEST(StepLoop, GoesOnFromAnyBoundaryToTheSameBits) {
+// Every boundary between batches: in file order, a run over the first n rows is a prefix of a run over all.
+TEST(StepLoop, ResumesFromAnyBoundaryWithTheSameBits) {
   const Dataset data = random_data({.rows = 1000, .classes = 40});
   for (const MethodCase& c : kCases) {
     TrainOptions options = options_of(c.method, c.classes_per_step, Visit::file);
@@ -252,7 +250,7 @@ TEST(StepLoop, GoesOnFromAnyBoundaryToTheSameBits) {
   }
 }
 
-TEST(StepLoop, DoesNothingWhereItIsStoppedBeforeItBegins) {
+TEST(StepLoop, DoesNothingIfStoppedBeforeItStarts) {
   const Dataset data = random_data({});
   const TrainOptions options = options_of("implicit", 1);
   RunState state = make_state(data, options);
@@ -262,7 +260,7 @@ TEST(StepLoop, DoesNothingWhereItIsStoppedBeforeItBegins) {
   EXPECT_EQ(bits_of(state), before);
 }
 
-TEST(MakeState, IsZeroWithTheNormsOfTheRows) {
+TEST(MakeState, IsZeroWithRowNorms) {
   const Dataset data = random_data({.weights = true});
   for (const bool intercept : {false, true}) {
     TrainOptions options = options_of("implicit", 1);

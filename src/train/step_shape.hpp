@@ -1,4 +1,4 @@
-// How large the steps of a run are, and how many of them make a batch.
+// The size of the steps of a run, and how many make a batch.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace truemax {
 
-// The largest step. `draw`: null where every step has all classes.
+// The largest step. `draw`: null if every step has all classes.
 StepShape step_shape(const DataView& data, const TrainOptions& options, const Draw* draw);
 
-// An epoch visits N rows: the last step of several rows may have fewer of them.
+// An epoch visits N rows; its last step may have fewer rows.
 std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options);
 
-// Steps that are drawn at once: few where a step is long. The clock of a run with --seconds is looked at once
-// for all of them, so that they must be over in a few milliseconds; it is the same number without a clock, so
-// that a run can be repeated bit for bit. One where the draw learns.
+// Steps per batch: fewer if steps are long, because a run with --seconds reads the clock once per batch,
+// which must take only a few milliseconds. The same without a clock, so that a replay has the same bits. 1
+// for a draw that learns.
 std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const Draw* draw);
 
 // The memory of the step loop itself, besides W and the row states.

@@ -7,7 +7,7 @@
 
 namespace truemax {
 
-// Tells the time: the steady clock where it is empty, in tests one that moves only when they say so.
+// Empty: the steady clock. Tests pass a clock that they move themselves.
 using TimeSource = std::function<std::chrono::steady_clock::time_point()>;
 
 // Counts training time: everything after reading, except evaluation.
@@ -16,7 +16,7 @@ class Stopwatch {
   Stopwatch() = default;
   explicit Stopwatch(TimeSource source) : source_(std::move(source)) {}
   void resume() { since_ = now(); }
-  // So many seconds were trained before.
+  // Adds the training time of an earlier part of the run.
   void add(double seconds) {
     total_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }

@@ -1,4 +1,4 @@
-// What the tests of this folder share: small random data sets, and the bits of a state.
+// Shared by the tests of this folder: small random data sets, a fake clock, and the bits of a state.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace truemax {
 
 struct DataShape {
   std::size_t rows = 300, classes = 12, features = 20, most_nonzeros = 8;
-  bool weights = false;  // row weights, and several examples a row
+  bool weights = false;  // row weights, and several examples per row
   double scale = 1;      // of the values
   std::uint64_t seed = 1;
 };
 
-// Rows whose label has something to do with their features.
+// Rows whose label depends on their features.
 inline Dataset random_data(const DataShape& shape) {
   std::mt19937_64 random(shape.seed);
   Dataset data;
@@ -62,8 +62,8 @@ inline Dataset random_data(const DataShape& shape) {
   return data;
 }
 
-// A clock that moves when it is told to, and by `tick` seconds each time it is read: how far a run gets then
-// depends on how often it looks, and not on the machine.
+// A clock that moves by add(), and by `tick` seconds each time it is read, so that a run does not depend on
+// the speed of the machine.
 class FakeClock {
  public:
   explicit FakeClock(double tick = 0) : tick_(of(tick)) {}
@@ -85,7 +85,7 @@ class FakeClock {
   Clock::duration tick_;
 };
 
-// All that a run has learnt, bit for bit.
+// Everything a run has learnt, bit for bit.
 inline std::vector<std::uint64_t> bits_of(const RunState& state) {
   std::vector<std::uint64_t> bits{state.epoch, state.step};
   const auto put = [&](double v) {

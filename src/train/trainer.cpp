@@ -7,7 +7,7 @@
 namespace truemax {
 namespace {
 
-// Evaluates the sets of a run one after the other; false where `stop` was raised.
+// Evaluates the sets of a run one after the other; false if `stop` was raised.
 class Evaluator {
  public:
   Evaluator(const TrainSets& sets, const TrainOptions& options, std::span<TrainObserver* const> observers,
@@ -63,7 +63,7 @@ class Evaluator {
   const std::atomic<bool>& stop_;
 };
 
-// Watches the log-loss on the validation rows, and keeps the model where it was lowest.
+// Tracks the log-loss on the validation rows and keeps the model with the lowest.
 class Patience {
  public:
   Patience(std::uint64_t evaluations, const std::string& folder, PatienceState& state)
@@ -123,13 +123,13 @@ class WatchedFit {
   RunState&& take_state() { return std::move(fit_.state()); }
 
  private:
-  // As far as the next evaluation; false at the end of the run.
+  // Trains until the next evaluation; false at the end of the run.
   bool go_on() {
     const RunState& state = fit_.state();
     const bool last = fit_.used_up();
     const bool due = options_.eval_every > 0 && state.step == 0 && state.epoch > 0 &&
                      state.epoch % options_.eval_every == 0;
-    // The time may run out between an evaluation and the next step.
+    // Time may run out between an evaluation and the next step.
     const bool known = state.last && state.last->steps == fit_.steps();
     if ((last || due) && !known) look();
     if (last || patience_.over() || outcome_.interrupted) return false;

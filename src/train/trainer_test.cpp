@@ -1,4 +1,4 @@
-// The trainer: when it evaluates, what observers are told, how it ends.
+// The trainer: when it evaluates, what observers see, how it ends.
 #include "train/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace truemax {
 namespace {
 
-// Keeps what it is told, and raises a flag at the evaluation of one epoch or after some steps.
+// Records calls, and can raise `stop` at an epoch or after some steps.
 struct Recorder final : TrainObserver {
   std::vector<EvaluationRecord> records;
   std::vector<std::uint64_t> steps;
@@ -56,7 +56,7 @@ Trained train_once(const Dataset& data, const std::optional<DataView>& test, con
   return r;
 }
 
-TEST(Train, EvaluatesEverySoManyEpochsAndAlwaysTheLast) {
+TEST(Train, EvaluatesOnScheduleAndAtTheEnd) {
   using Epochs = std::vector<std::uint64_t>;
   const Dataset data = random_data({});
   struct Case {
@@ -79,7 +79,7 @@ TEST(Train, EvaluatesEverySoManyEpochsAndAlwaysTheLast) {
   }
 }
 
-TEST(Train, EvaluatesTheStateAsItIsOnTrainingAndTestData) {
+TEST(Train, EvaluatesTheCurrentState) {
   const Dataset data = random_data({}), test = random_data({.rows = 80, .seed = 2});
   TrainOptions options = options_of("umax", 2);
   options.epochs = 3, options.eval_every = 1;
@@ -91,7 +91,7 @@ TEST(Train, EvaluatesTheStateAsItIsOnTrainingAndTestData) {
   EXPECT_LE(r.seen.records[0].train_seconds, r.seen.records[2].train_seconds);
 }
 
-TEST(Train, LearnsTheSameBitsHoweverOftenItEvaluates) {
+TEST(Train, EvaluationDoesNotChangeTheModel) {
   const Dataset data = random_data({});
   for (const char* method : {"implicit", "umax"}) {
     TrainOptions options = options_of(method, 1);
@@ -105,7 +105,7 @@ TEST(Train, LearnsTheSameBitsHoweverOftenItEvaluates) {
   }
 }
 
-TEST(Train, StopsAtAStepBoundaryAndGoesOnToTheSameBits) {
+TEST(Train, StopsBetweenStepsAndResumesExactly) {
   const Dataset data = random_data({.rows = 30000, .classes = 25});
   for (const char* method : {"implicit", "umax"}) {
     TrainOptions options = options_of(method, 1);
@@ -133,7 +133,7 @@ TEST(Train, StopsAtAStepBoundaryAndGoesOnToTheSameBits) {
   }
 }
 
-TEST(Train, IsInterruptedWhereItIsStoppedWhileItEvaluates) {
+TEST(Train, StopDuringEvaluationInterrupts) {
   const Dataset data = random_data({});
   TrainOptions options = options_of("implicit", 1);
   options.epochs = 5, options.eval_every = 1;
@@ -155,7 +155,7 @@ TEST(Train, IsInterruptedWhereItIsStoppedWhileItEvaluates) {
   EXPECT_EQ(bits_of(untouched), before);
 }
 
-TEST(Train, TellsOfADivergenceAndKeepsTheFiniteState) {
+TEST(Train, ReportsDivergenceAndKeepsTheFiniteState) {
   const Dataset data = random_data({.scale = 30});
   TrainOptions options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.eval_every = 0,
@@ -170,14 +170,14 @@ TEST(Train, TellsOfADivergenceAndKeepsTheFiniteState) {
 }
 
 // A state that is already past the last epoch has nothing left to do.
-TEST(Train, EndsAtOnceWhereMoreEpochsAreDoneThanAskedFor) {
+TEST(Train, EndsAtOnceIfEpochsAreAlreadyDone) {
   const Dataset data = random_data({.rows = 20000});
   TrainOptions options = options_of("implicit", 1);
   RunState state = run_epochs(data, options);
   options.epochs = 1;
   std::atomic<bool> stop{false};
   Recorder seen;
-  seen.stop = &stop, seen.stop_at_step = 1;  // or it would never end
+  seen.stop = &stop, seen.stop_at_step = 1;  // else a failure would never end
   TrainObserver* observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
@@ -192,7 +192,7 @@ TEST(Stopwatch, CountsOnlyWhileItRuns) {
   watch.resume();
   clock.add(2);
   EXPECT_EQ(watch.seconds_running(), 2);
-  EXPECT_EQ(watch.seconds(), 0);  // what has been paused
+  EXPECT_EQ(watch.seconds(), 0);  // only finished intervals
   watch.pause();
   EXPECT_EQ(watch.seconds(), 2);
   clock.add(4);
@@ -204,7 +204,7 @@ TEST(Stopwatch, CountsOnlyWhileItRuns) {
   EXPECT_EQ(watch.seconds(), 10);
 }
 
-TEST(Stopwatch, GoesByTheSteadyClockWhereNoOtherIsGiven) {
+TEST(Stopwatch, DefaultsToTheSteadyClock) {
   using Clock = std::chrono::steady_clock;
   Stopwatch watch;
   const auto before = Clock::now();
@@ -220,7 +220,7 @@ TEST(Stopwatch, GoesByTheSteadyClockWhereNoOtherIsGiven) {
 }
 
 // An evaluation that takes hours costs no training time.
-TEST(Train, DoesNotCountEvaluation) {
+TEST(Train, TimeExcludesEvaluation) {
   struct Slow final : TrainObserver {
     FakeClock* clock = nullptr;
     std::vector<double> seconds;
@@ -245,7 +245,7 @@ TEST(Train, DoesNotCountEvaluation) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_GT(seen.seconds[i], seen.seconds[i - 1]);
 }
 
-TEST(TrainOptions, RefuseAMethodThatIsNotThereAndMoreRowsAStepThanItTakes) {
+TEST(TrainOptions, RefuseUnknownMethodsAndTooManyRows) {
   const auto message = [](const TrainOptions& options) {
     try {
       options.check();

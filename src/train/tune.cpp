@@ -37,9 +37,10 @@ TryList parse_try(const std::string& text) {
     throw refuse(fmt::format("{} has another name now", in_quotes(list.option)),
                  fmt::format("write {}", now->name));
   if (option == nullptr || !option->tags.tunable)
-    throw refuse(fmt::format("{} {}", in_quotes(list.option),
-                             option == nullptr ? "is no option of training" : "is the same for all trials"),
-                 "take one such as step, ridge, decay, method or classes-per-step ('truemax train --help')");
+    throw refuse(
+        fmt::format("{} {}", in_quotes(list.option),
+                    option == nullptr ? "is not an option of training" : "is the same for all trials"),
+        "take one such as step, ridge, decay, method or classes-per-step ('truemax train --help')");
   for (std::size_t at = equals + 1;;) {
     const std::size_t end = text.find(',', at);
     const std::string value = text.substr(at, end == std::string::npos ? end : end - at);
@@ -49,7 +50,7 @@ TryList parse_try(const std::string& text) {
       throw UserError(fmt::format("--try: {}", error.what()));
     }
     if (std::find(list.values.begin(), list.values.end(), value) != list.values.end())
-      throw refuse(fmt::format("{} stands there twice", in_quotes(value)), "name it once");
+      throw refuse(fmt::format("{} is listed twice", in_quotes(value)), "name it once");
     list.values.push_back(value);
     if (end == std::string::npos) return list;
     at = end + 1;
@@ -81,8 +82,8 @@ Trial make_trial(const TrainOptions& base, const std::vector<TryList>& tries, st
   return trial;
 }
 
-// The better first: who came further, then who has the lower log-loss. Diverged trials are last; where all is
-// equal the order of the grid decides.
+// Better first: the trial that got further, then the lower log-loss. Diverged trials come last; ties keep the
+// order of the grid.
 bool better(const Trial& a, const Trial& b) {
   const auto lost = [](const Trial& t) { return t.state == Trial::State::diverged || t.marks.empty(); };
   if (lost(a) != lost(b)) return lost(b);
@@ -105,7 +106,7 @@ class Tuner {
     std::iota(alive.begin(), alive.end(), std::size_t{0});
     const std::vector<std::uint64_t> rounds = tune_rounds(options_.epochs);
     for (std::size_t r = 0; r < rounds.size() && !stop_.load(); ++r) {
-      if (alive.size() == 1 && r + 1 < rounds.size()) continue;  // nobody to be compared with
+      if (alive.size() == 1 && r + 1 < rounds.size()) continue;  // nothing to compare with
       share_ = threads_of_trial(options_.threads, std::min(alive.size(), at_once_));
       parallel_for(alive.size(), at_once_, [&](std::size_t i) { advance(alive[i], rounds[r]); });
       if (stop_.load()) break;
@@ -158,12 +159,13 @@ class Tuner {
     }
   }
 
-  // Trains a trial up to so many epochs and evaluates it.
+  // Trains a trial up to `epochs` epochs and evaluates it.
   void advance(std::size_t t, std::uint64_t epochs) {
     Trial& trial = options_.trials[t];
     TrainOptions options = trial.options;
-    options.threads = options.lock_free ? 1 : share_;  // lock-free steps of several threads differ run by run
-    options.epochs = options_.epochs;                  // what a linear schedule falls over
+    options.threads =
+        options.lock_free ? 1 : share_;  // lock-free steps on several threads are not repeatable
+    options.epochs = options_.epochs;    // the length of a linear schedule
     options.ridge *= options_.ridge_share;
     Stopwatch watch;
     try {
@@ -180,7 +182,7 @@ class Tuner {
       trial.seconds += watch.seconds();
       const auto metrics = evaluate(fit.state().weights, valid_, share_, &stop_);
       if (!metrics) return;
-      if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is no finite number");
+      if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is not finite");
       trial.marks.push_back({epochs, metrics->log_loss});
       if (!keep_) runs_[t].reset();
     } catch (const DivergenceError& error) {
@@ -202,8 +204,8 @@ class Tuner {
   const std::atomic<bool>& stop_;
   const TuneProgress& progress_;
   std::vector<std::unique_ptr<Fit>> runs_;
-  std::size_t at_once_ = 1, share_ = 1;  // trials, and the threads of one
-  bool keep_ = true;                     // weights of trials between rounds
+  std::size_t at_once_ = 1, share_ = 1;  // trials at once, and threads per trial
+  bool keep_ = true;                     // keep the weights of trials between rounds
   std::mutex mutex_;
   double done_ = 0, of_ = 0;
 };
@@ -239,7 +241,7 @@ const char* state_name(Trial::State state) {
 
 std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryList>& tries,
                                std::uint64_t random) {
-  constexpr std::uint64_t kMostCombinations = std::uint64_t{1} << 32;  // as many as can be drawn from
+  constexpr std::uint64_t kMostCombinations = std::uint64_t{1} << 32;  // the draw uses 32 bits
   std::uint64_t all = 1;
   for (const TryList& list : tries) {
     if (all > kMostCombinations / list.values.size())

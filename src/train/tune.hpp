@@ -1,4 +1,4 @@
-// Trying options: a grid of them on a part of the data, the better half going on with twice as many epochs.
+// Tuning by successive halving: trials on a part of the data; the better half continues for twice the epochs.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,13 @@
 
 namespace truemax {
 
-// An option of training with the values to try: one --try.
+// One --try: an option of training and the values to try.
 struct TryList {
   std::string option;
   std::vector<std::string> values;
 };
 
-// "option=value,value,..." each. Throws UserError naming the option, or the value that it does not take.
+// Parses "option=value,value,...". Throws UserError naming the option, or the invalid value.
 std::vector<TryList> parse_tries(const std::vector<std::string>& texts);
 
 struct Trial {
@@ -30,11 +30,11 @@ struct Trial {
     std::uint64_t epochs = 0;
     double valid_loss = 0;
   };
-  std::vector<std::pair<std::string, std::string>> settings;  // what is tried, as typed
+  std::vector<std::pair<std::string, std::string>> settings;  // the tried options, as typed
   TrainOptions options;
   State state = State::waiting;
-  std::vector<Mark> marks;  // the validation log-loss at the end of each round it was in
-  double seconds = 0;       // of training
+  std::vector<Mark> marks;  // validation log-loss at the end of each of its rounds
+  double seconds = 0;       // training time
   std::string divergence;
 
   std::uint64_t epochs() const { return marks.empty() ? 0 : marks.back().epochs; }
@@ -42,33 +42,33 @@ struct Trial {
 const char* state_name(Trial::State state);
 
 // All combinations, the last option changing fastest, or `random` of them (0: all) drawn by the seed of
-// `base`. Throws UserError where there are too many, or where a method does not take a combination.
+// `base`. Throws UserError if there are too many or a combination is invalid.
 std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryList>& tries,
                                std::uint64_t random);
 
 // The epochs at which trials are compared: an eighth, a quarter, half, all.
 std::vector<std::uint64_t> tune_rounds(std::uint64_t epochs);
 
-// The threads of one trial where `trials` run at once on `threads`.
+// Threads per trial if `trials` run at once on `threads`.
 std::size_t threads_of_trial(std::size_t threads, std::size_t trials);
 
 struct TuneOptions {
   std::vector<Trial> trials;
   std::uint64_t epochs = 50;
-  std::size_t threads = 1;  // of all trials together. Never changes a result.
-  // Ridge stands beside the sum of the row losses: on a share of the rows it is this share of what was asked,
-  // so that the best one is the best for all rows.
+  std::size_t threads = 1;  // for all trials together; never changes a result
+  // The share of the rows in use. Ridge is added to the sum of the row losses, so on a share of the rows it
+  // is scaled by that share, to make the best ridge the best for all rows.
   double ridge_share = 1;
-  std::uint64_t memory_limit = 0;  // 0: what is there
+  std::uint64_t memory_limit = 0;  // 0: available memory
 };
 
 struct TuneResult {
   std::vector<Trial> trials;  // best first
   bool interrupted = false;
-  // Where the memory does not hold all trials, those that go on start again: the same result, more slowly.
+  // Not enough memory to keep all trials: survivors restart each round. Same result, but slower.
   bool started_again = false;
 
-  const Trial* best() const;  // null where none came to its end
+  const Trial* best() const;  // null if none finished
 };
 
 // `done` epochs of about `of`.

@@ -46,7 +46,7 @@ std::string without_clock(const TuneResult& result) {
   return json.dump();
 }
 
-TEST(Tries, AreOptionsOfTrainingWithValues) {
+TEST(Tries, ParseOptionsWithValues) {
   const auto lists = parse_tries({"step=0.1,1,1e1", "method=implicit,umax"});
   ASSERT_EQ(lists.size(), 2U);
   EXPECT_EQ(lists[0].option, "step");
@@ -56,7 +56,7 @@ TEST(Tries, AreOptionsOfTrainingWithValues) {
   };
   EXPECT_NE(refused({}).find("nothing to try"), std::string::npos);
   EXPECT_NE(refused({"step"}).find("no '='"), std::string::npos);
-  EXPECT_NE(refused({"stepp=1"}).find("'stepp' is no option"), std::string::npos);
+  EXPECT_NE(refused({"stepp=1"}).find("'stepp' is not an option"), std::string::npos);
   EXPECT_NE(refused({"epochs=1,2"}).find("'epochs' is the same for all"), std::string::npos);
   EXPECT_NE(refused({"step=1,-1"}).find("--step '-1'"), std::string::npos);
   EXPECT_NE(refused({"step=1,,2"}).find("--step ''"), std::string::npos);
@@ -64,7 +64,7 @@ TEST(Tries, AreOptionsOfTrainingWithValues) {
   EXPECT_NE(refused({"step=1", "step=2"}).find("twice"), std::string::npos);
 }
 
-TEST(Trials, AreAllCombinationsOrSomeOfThem) {
+TEST(Trials, AreAllCombinationsOrASample) {
   const auto lists = parse_tries({"step=1,2", "ridge=0,1,2"});
   const auto all = make_trials(implicit_options(), lists, 0);
   ASSERT_EQ(all.size(), 6U);
@@ -85,7 +85,7 @@ TEST(Trials, AreAllCombinationsOrSomeOfThem) {
   EXPECT_EQ(make_trials(implicit_options(), lists, 100).size(), 6U);
 }
 
-TEST(Trials, ThatAreTooManyOrImpossibleAreRefused) {
+TEST(Trials, TooManyOrImpossibleAreRefused) {
   std::string many = "step=1";
   for (int i = 2; i <= 200; ++i) many += "," + std::to_string(i);
   std::string ridge = many;
@@ -106,13 +106,13 @@ TEST(Tune, TrialsShareTheThreads) {
   EXPECT_EQ(threads_of_trial(1, 0), 1U);
 }
 
-TEST(Tune, RoundsAreAnEighthAQuarterHalfAndAll) {
+TEST(Tune, RoundsAreEighthQuarterHalfAndAll) {
   EXPECT_EQ(tune_rounds(50), (std::vector<std::uint64_t>{6, 12, 25, 50}));
   EXPECT_EQ(tune_rounds(3), (std::vector<std::uint64_t>{1, 3}));
   EXPECT_EQ(tune_rounds(1), std::vector<std::uint64_t>{1});
 }
 
-// The slow way: every trial on its own from the beginning, for as many epochs as each round has.
+// Against a slow version: each trial of each round trained from scratch.
 TEST(Tune, IsSuccessiveHalving) {
   const Parts data = parts();
   TuneOptions options = options_of_tries({"step=0.001,0.01,0.1,1,10,100", "ridge=0,1"}, 16);
@@ -154,7 +154,7 @@ TEST(Tune, IsSuccessiveHalving) {
     EXPECT_GE(result.trials[i - 1].epochs(), result.trials[i].epochs());
 }
 
-TEST(Tune, ComesToTheSameWithAnyThreadsAndWithLittleMemory) {
+TEST(Tune, SameResultForAnyThreadsAndMemory) {
   const Parts data = parts();
   const TuneOptions options =
       options_of_tries({"method=implicit,umax,vanilla", "step=0.1,1,1e10", "classes-per-step=1,5"}, 8);
@@ -175,7 +175,7 @@ TEST(Tune, ComesToTheSameWithAnyThreadsAndWithLittleMemory) {
   EXPECT_EQ(without_clock(again), without_clock(one));
 }
 
-TEST(Tune, PutsDivergedTrialsLastAndGoesOnWithout) {
+TEST(Tune, DivergedTrialsComeLast) {
   const Parts data = parts();
   const TuneResult result = tune(data.train, data.valid,
                                  options_of_tries({"method=vanilla", "step=0.001,1e9,1e10,1e12"}, 4), kGoOn);
@@ -190,7 +190,7 @@ TEST(Tune, PutsDivergedTrialsLastAndGoesOnWithout) {
   EXPECT_EQ(none.best(), nullptr);
 }
 
-TEST(Tune, OneTrialGoesStraightToItsEnd) {
+TEST(Tune, SingleTrialRunsToTheEnd) {
   const Parts data = parts();
   const TuneResult result = tune(data.train, data.valid, options_of_tries({"step=1"}, 8), kGoOn);
   ASSERT_NE(result.best(), nullptr);
@@ -198,7 +198,7 @@ TEST(Tune, OneTrialGoesStraightToItsEnd) {
   EXPECT_EQ(result.best()->epochs(), 8U);
 }
 
-TEST(Tune, KeepsWhatWasDoneWhenItIsStopped) {
+TEST(Tune, KeepsFinishedTrialsWhenStopped) {
   const Parts data = parts();
   std::atomic<bool> stop{false};
   const TuneResult result = tune(data.train, data.valid, options_of_tries({"step=0.1,1,10,100"}, 8), stop,

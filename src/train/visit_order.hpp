@@ -16,16 +16,16 @@ namespace truemax {
 
 class VisitOrder {
  public:
-  // `together`: rows of a step, all different.
+  // `together`: rows per step, all different.
   VisitOrder(Visit visit, std::uint64_t seed, std::size_t rows, std::size_t together = 1)
       : visit_(visit), seed_(seed), rows_(rows), together_(together) {}
 
   void start_epoch(std::uint64_t epoch) {
-    if (epoch == epoch_) return;  // the rest of an epoch
+    if (epoch == epoch_) return;  // resuming the same epoch
     epoch_ = epoch;
     random_ = CounterRandom(seed_, Stream::visit, epoch);
     if (visit_ != Visit::shuffle) return;
-    // Fisher-Yates from the identity, so that an epoch's order does not depend on the ones before.
+    // Fisher-Yates from the identity, so that an epoch does not depend on earlier ones.
     permutation_.resize(rows_);
     for (std::size_t i = 0; i < rows_; ++i) permutation_[i] = static_cast<ExampleId>(i);
     RandomWords words(random_, 0);
@@ -33,7 +33,7 @@ class VisitOrder {
       std::swap(permutation_[left - 1], permutation_[uniform_below(words.next(), left)]);
   }
 
-  // The rows at places first ... first + out.size() - 1 of the epoch; first is the beginning of a step.
+  // The rows at positions first ... first + out.size() - 1 of the epoch; a step begins at `first`.
   void fill(std::uint64_t first, std::span<ExampleId> out) const {
     RandomWords words(random_, first);
     if (visit_ == Visit::random && together_ > 1) {
