@@ -19,7 +19,7 @@ class Auto(ProgramTest):
 
     def test_nothing_but_the_data_is_needed(self):
         result = self.fine("train", self.train, "--test", "test.txt")
-        self.assertIn("to be found: step, ridge, epochs", result.stdout)
+        self.assertIn("to be tuned: step, ridge, epochs", result.stdout)
         self.assertRegex(result.stdout, r"chosen  step \S+, ridge \S+, \d+ epochs? \(\d+ trials in ")
         log = self.log()
         self.assertEqual([e["event"] for e in log[:2]], ["start", "trial"])

@@ -167,7 +167,7 @@ class Tune(ProgramTest):
         trained = self.fine(*shlex.split(next_line)).stdout
         self.assertIn("draw head-blocks", trained)
         self.assertIn("8 epochs", trained)
-        self.assertNotIn("to be found", trained)
+        self.assertNotIn("to be tuned", trained)
 
     def test_the_number_of_threads_changes_nothing(self):
         def without_clock(found):
