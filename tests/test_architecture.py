@@ -25,7 +25,7 @@ def allowed_rooms():
 
 
 class Architecture(unittest.TestCase):
-    def test_files_include_only_what_their_room_may(self):
+    def test_includes_follow_the_allowed_links(self):
         rooms, seen = allowed_rooms(), 0
         for room, allowed in rooms.items():
             for name in os.listdir(os.path.join(ROOT, "src", room)):
@@ -36,7 +36,7 @@ class Architecture(unittest.TestCase):
                         self.assertIn(match[1], allowed, f"src/{room}/{name}: {line}")
         self.assertGreater(seen, 100)
 
-    def test_every_folder_is_a_room_and_is_explained(self):
+    def test_every_folder_is_a_documented_room(self):
         folders = set(os.listdir(os.path.join(ROOT, "src")))
         self.assertEqual(folders, set(allowed_rooms()))
         words = text_of("ARCHITECTURE.md")
@@ -59,7 +59,7 @@ class Architecture(unittest.TestCase):
             for word in (r"\blane\(", r"\bmemory\(\)"):
                 self.assertIsNone(re.search(word, text), f"{path}: {word}")
 
-    def test_every_kernel_that_is_dispatched_is_tested_on_every_instruction_set(self):
+    def test_dispatched_kernels_are_tested_on_every_instruction_set(self):
         seen = 0
         for room in allowed_rooms():
             names = sorted(os.listdir(os.path.join(ROOT, "src", room)))

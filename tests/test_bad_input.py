@@ -32,7 +32,7 @@ class BadDataFile(RefusalTest):
         self.refused(["predict", "absent.safetensors", good], "absent.safetensors", "no such file")
         self.refused(["inspect", "absent.safetensors"], "absent.safetensors", "no such file")
 
-    def test_a_folder_is_no_file(self):
+    def test_folder_instead_of_a_file(self):
         os.mkdir(self.path("folder"))
         self.refused(["train", "folder", *OUTPUT], "folder", "directory")
         self.refused(["inspect", "folder"], "folder")
@@ -59,7 +59,7 @@ class BadDataFile(RefusalTest):
             with self.subTest(case):
                 self.train_refused(content, *words)
 
-    def test_header_that_is_none(self):
+    def test_malformed_header(self):
         for header in ("4 5", "4 5 3 7", "four 5 3", "-4 5 3", "4.5 5 3", "99999999999999999999 5 3"):
             with self.subTest(header):
                 self.train_refused(GOOD.replace("4 5 3", header, 1), ":1: ", options=("--format", "xmlrepository"))
@@ -85,7 +85,7 @@ class BadDataFile(RefusalTest):
                     lines[line - 1] = f"{label} {token}"
                     self.train_refused("\n".join(lines) + "\n", f":{line}: ", *words, options=("--format", form))
 
-    def test_repeated_feature_apart_and_out_of_order(self):
+    def test_repeated_feature_out_of_order(self):
         self.train_refused("3 5 3\n0 0:1\n1 3:1 1:2 3:1\n2 2:1\n", ":3: ", r"\b3\b")
 
     def test_value(self):
@@ -144,7 +144,7 @@ class BadDataFile(RefusalTest):
         self.train_refused("2 5 3\n0 \n1 \n", "feature|usable")
         self.train_refused("2 5 3\n0 3:1\n1 4:1\n", "feature|usable", options=("--max-features", 2))
 
-    def test_only_unseen_labels_to_test_on(self):
+    def test_test_rows_with_only_unseen_labels(self):
         """Nothing to take a mean over: never a log-loss of 0."""
         good = self.write("good.txt", "2 5 9\n0 0:1\n1 1:1\n")
         self.write("test.txt", "2 5 9\n7 0:1\n8 1:1\n")
@@ -160,7 +160,7 @@ class BadDataFile(RefusalTest):
                 self.write("test.txt", content)
                 self.refused(["evaluate", "good.safetensors", "test.txt"], r"test\.txt", "no row")
 
-    def test_sizes_beyond_all_memory(self):
+    def test_sizes_larger_than_any_memory(self):
         """A header or a feature number may ask for a matrix that cannot be; nothing is allocated for it."""
         for case, content, form, words in (
                 ("header: D", "3 4294967000 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", "this run needs"),
@@ -183,7 +183,7 @@ class BadDataFile(RefusalTest):
         # the second class stands beyond --max-rows
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n2 2:1\n", "class '1'", options=("--max-rows", 2))
 
-    def test_class_names_cannot_paint_the_terminal(self):
+    def test_control_characters_in_class_names_are_escaped(self):
         message = self.train_refused(b"a\x1b[2J 1:1\na\x1b[2J 2:1\n", "class", options=("--format", "libsvm"))
         self.assertIn(r"\x1b[2J", message)
 
@@ -229,7 +229,7 @@ class BadBinaryData(RefusalTest):
         np.save(file, array)
         return self.write(name, file.getvalue()[:cut])
 
-    def test_good_ones_are_read(self):
+    def test_valid_files_are_read(self):
         """So that the refusals below are for their own reasons."""
         self.write("train-images-idx3-ubyte", idx(self.IMAGES))
         self.write("train-labels-idx1-ubyte", idx(self.LABELS))
@@ -357,13 +357,13 @@ class FullDisk(RefusalTest):
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         return before
 
-    def test_files_may_not_grow(self):
+    def test_file_size_limit(self):
         """RLIMIT_FSIZE stops the write in the middle; the signal that comes with it is ignored."""
         for size in (0, 100, self.size // 2, self.size - 1):
             with self.subTest(limit=size):
                 self.saving_refused(before=self.limit(size, ignore=True))
 
-    def test_the_signal_of_a_file_too_large_is_no_crash(self):
+    def test_sigxfsz_does_not_crash(self):
         """As above, with SIGXFSZ as the shell leaves it."""
         self.saving_refused(before=self.limit(self.size // 2, ignore=False))
 

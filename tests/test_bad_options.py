@@ -60,7 +60,7 @@ class BadOption(RefusalTest):
                 with self.subTest(option=option, value=value):
                     self.refused(["train", self.good, f"{option}={value}", *OUTPUT], option, re.escape(value), words)
 
-    def test_numbers_out_of_range_given_as_a_word_of_their_own(self):
+    def test_numbers_out_of_range_as_separate_words(self):
         """`--step -1` too, not only `--step=-1`."""
         for option, values, words in TRAIN_OPTIONS:
             for value in (values[0], "-7"):
@@ -83,7 +83,7 @@ class BadOption(RefusalTest):
         with self.subTest("a format that is no text"):
             self.refused(["generate", "new.txt", "--format", "idx"], "--format")
 
-    def test_memory_that_ends_is_told_with_options_of_the_command(self):
+    def test_out_of_memory_names_options_of_the_command(self):
         def little_memory():
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
@@ -114,11 +114,11 @@ class BadOption(RefusalTest):
         self.refused(["train", self.good, "--method", "umax", "--rows-per-step", 10**6, *OUTPUT], "--rows-per-step",
                      "1000000", "at most")
 
-    def test_a_draw_that_does_not_take_several_rows(self):
+    def test_draw_that_takes_one_row_per_step(self):
         self.refused(["train", self.good, "--method", "umax", "--draw", "active", "--rows-per-step", 2, *OUTPUT], "--rows-per-step 2",
                      "the draw active is for --rows-per-step 1")
 
-    def test_options_without_effect_are_said(self):
+    def test_options_without_effect_get_a_note(self):
         for method, arguments, option in (("implicit", ["--delta", 2], "--delta"),
                                           ("vanilla", ["--no-log-q"], "--log-q"),
                                           ("umax", ["--refresh", 2], "--refresh"),

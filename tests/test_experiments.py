@@ -52,7 +52,7 @@ class NextWord(ProgramTest):
         self.assertRegex(result.stdout, r"train +N +9 +D 6 +K +5 ")
         self.assertIn("1 words of the test text are not in the training text", result.stdout)
 
-    def test_the_same_text_gives_the_same_bytes_packed_or_not(self):
+    def test_packed_text_gives_the_same_bytes(self):
         self.run_script()
         packed = self.read("out/train.txt"), self.read("out/test.txt")
         for part in ("train", "test"):

@@ -23,7 +23,7 @@ class Flagship(ProgramTest):
                                program, "--logs", self.path("logs"), "--json", self.path("f.json")], capture_output=True, text=True,
                               check=False, env={**os.environ, "TRUEMAX_DATA": self.path("data")})
 
-    def test_without_data_every_part_is_skipped_out_loud(self):
+    def test_without_data_every_part_is_reported_as_skipped(self):
         result = self.flagship("train", "words", "robust")
         self.assertEqual(result.returncode, 0, result.stderr)
         verdicts = json.loads(self.read("f.json"))["verdicts"]
@@ -32,7 +32,7 @@ class Flagship(ProgramTest):
         self.assertEqual(result.stdout.count("SKIPPED"), 8, result.stdout)
         self.assertEqual(result.stderr.count("set TRUEMAX_DATA"), 8, result.stderr)
 
-    def test_a_missed_promise_is_the_exit_code(self):
+    def test_missed_promise_sets_the_exit_code(self):
         # Labels that have nothing to do with the features: no method comes near what bibtex allows.
         os.makedirs(self.path("data/bibtex"))
         self.generate("rows.txt", "--separability", 0, rows=400, classes=12)

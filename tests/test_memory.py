@@ -67,7 +67,7 @@ class Training(ProgramTest):
                 self.within(train, "--max-rows", 100000, "--max-features", 2000, "--test", test, "--no-eval-train",
                             *way)
 
-    def test_blocks_that_no_step_touched_cost_nothing(self):
+    def test_untouched_blocks_take_no_memory(self):
         """A few steps of many classes: most of W is never written, and evaluation only reads."""
         if SANITIZED:
             skip("a sanitizer keeps several times the memory that is used: nothing to measure")
@@ -79,7 +79,7 @@ class Training(ProgramTest):
 
 
 class TooLarge(RefusalTest):
-    def test_weights_beyond_memory_are_refused_with_the_numbers_and_a_way_that_works(self):
+    def test_too_large_weights_are_refused_with_advice_that_works(self):
         self.fine("generate", "a.txt", "--rows", 3000, "--classes", 1000, "--features", 100000)
         message = self.refused(["train", "a.txt", "--memory-limit", "100M", *OUTPUT], "1000 classes x 100000 features",
                                "weights 38[0-9] MB|weights 0.4 GB", "of 100 MB", "--max-features", "fewer classes",
@@ -90,7 +90,7 @@ class TooLarge(RefusalTest):
         self.refused(["train", "a.txt", "--memory-limit", "100M", "--hash-features", 2 * buckets, *OUTPUT],
                      f"1000 classes x {2 * buckets} features")
 
-    def test_a_model_beyond_memory(self):
+    def test_model_larger_than_memory(self):
         self.fine("generate", "a.txt", "--rows", 300, "--classes", 100, "--features", 10000)
         self.fine("train", "a.txt", "--method", "implicit", "--epochs", 0, "--model", "m.safetensors", "--log", "none")
         for command in ("evaluate", "predict"):

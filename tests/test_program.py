@@ -69,7 +69,7 @@ class RunLog(ProgramTest):
         for name in ("delta", "intercept", "format"):
             self.assertIn(name, config)
 
-    def test_epoch_counts_finished_epochs_and_the_last_is_always_there(self):
+    def test_epoch_counts_finished_epochs_up_to_the_last(self):
         for epochs, every, wanted in ((7, 3, [3, 6, 7]), (6, 3, [3, 6]), (5, 10, [5]), (1, 10, [1]), (3, 1, [1, 2, 3]),
                                       (4, 0, [4])):
             with self.subTest(epochs=epochs, every=every):
@@ -82,7 +82,7 @@ class RunLog(ProgramTest):
         self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "RUN.jsonl")
         self.assertFalse(last_evaluation(self.path("RUN.jsonl")).get("test"))
 
-    def test_the_evaluations_of_a_long_run_are_those_of_shorter_ones(self):
+    def test_evaluations_of_a_long_run_match_shorter_runs(self):
         """Evaluation changes nothing: the loss after e epochs is the same however often it is looked at."""
         often = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=1)
                  if e["event"] == "evaluate"}
@@ -126,7 +126,7 @@ class SeedsAndThreads(ProgramTest):
                     weight = [model_reader.read_model(self.write("w", m))[1]["weight"] for m in (first, other)]
                     self.assertFalse(np.array_equal(*weight), "another seed draws other classes")
 
-    def test_the_name_of_the_model_file_is_not_in_its_weights(self):
+    def test_weights_do_not_depend_on_the_file_name(self):
         train = self.generate("train.txt")
         self.model(train, "a.safetensors", "--method", "implicit", "--seed", 1)
         self.model(train, "b.safetensors", "--method", "implicit", "--seed", 1)
@@ -202,7 +202,7 @@ class CtrlC(ProgramTest):
                     os.remove(self.path(name))
                 self.interrupted_run(method, signal.SIGINT)
 
-    def test_a_signal_that_was_ignored_stays_ignored(self):
+    def test_ignored_signal_stays_ignored(self):
         """As nohup and a shell's background jobs have it."""
         train = self.generate("train.txt", rows=2000, classes=50, features=200)
 
@@ -292,7 +292,7 @@ class Defaults(ProgramTest):
         self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "none")
         self.assertEqual(os.listdir(self.folder), ["train.txt"])
 
-    def test_naming_the_model_replaces_it_and_puts_the_log_beside_it(self):
+    def test_named_model_is_replaced_and_its_log_put_beside_it(self):
         self.generate("train.txt")
         os.mkdir(self.path("out"))
         for seed in (1, 2):
@@ -301,7 +301,7 @@ class Defaults(ProgramTest):
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["m.jsonl", "m.safetensors"])
         self.assertEqual(events(self.path("out/m.jsonl"))[0]["config"]["seed"], 2)
 
-    def test_a_model_behind_a_symbolic_link_is_replaced_where_it_lies(self):
+    def test_model_behind_a_symbolic_link_is_replaced_in_place(self):
         self.generate("train.txt")
         os.mkdir(self.path("far"))
         self.write("far/m.safetensors", "an older model")
@@ -311,7 +311,7 @@ class Defaults(ProgramTest):
         self.assertTrue(os.path.islink(self.path("m.safetensors")))
         self.assertGreater(model_reader.read_model(self.path("far/m.safetensors"))[1]["weight"].size, 0)
 
-    def test_the_contract_word_for_word(self):
+    def test_command_contract(self):
         self.generate("TRAIN", "--test", "TEST", "--test-rows", 50)
         command = ("train TRAIN --test TEST --method implicit --step 10 --decay 0.9 --epochs 50 --classes-per-step 1 "
                    "--rows-per-step 1 --draw uniform --visit random --labels first --max-features 10000 "
@@ -347,7 +347,7 @@ class Inputs(ProgramTest):
 
 
 class ExtremeSteps(ProgramTest):
-    def test_every_step_size_is_finite_or_refused_as_diverged(self):
+    def test_every_step_size_is_finite_or_diverges_cleanly(self):
         """implicit never leaves the numbers; umax may, and then says so with exit code 3."""
         train = self.generate("train.txt", rows=500)
         for method, more in (("implicit", ()), ("umax", ("--classes-per-step", 5))):
@@ -395,7 +395,7 @@ class Terminal(ProgramTest):
                     self.assertNotIn("\r", text)
                     self.assertNotIn("\x1b", text)
 
-    def test_memory_is_said_before_the_run(self):
+    def test_memory_is_printed_before_the_run(self):
         train = self.generate("train.txt")
         said = self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "none")
         self.assertRegex(said.stdout + said.stderr, r"(?i)memory.*\d+(\.\d+)? (bytes|[KMG]B)")
@@ -429,14 +429,14 @@ class Terminal(ProgramTest):
         self.assertEqual(truemax("train", "absent", cwd=self.folder).returncode, 2)
         self.assertEqual(truemax("--help", cwd=self.folder).returncode, 0)
 
-    def test_results_on_stdout_alone(self):
+    def test_only_results_go_to_stdout(self):
         train = self.generate("train.txt")
         self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
         for line in self.fine("predict", "m.safetensors", train, "--json").stdout.splitlines():
             json.loads(line)
         json.loads(self.fine("evaluate", "m.safetensors", train, "--json").stdout)
 
-    def test_an_output_that_is_full_is_an_error(self):
+    def test_full_standard_output_is_an_error(self):
         """Predictions lost on a full disk must not look like success."""
         train = self.generate("train.txt")
         self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
@@ -455,7 +455,7 @@ class Terminal(ProgramTest):
                     self.assertEqual((result.returncode, result.stderr.decode()),
                                      (2, "truemax: error: standard output could not be written; is the disk full?\n"))
 
-    def test_a_closed_error_output_changes_nothing(self):
+    def test_closed_standard_error_changes_nothing(self):
         train = self.generate("train.txt")
         for arguments, code in ((["train", "absent"], 2), (["nonsense"], 2),
                                 (["train", train, "--epochs", 1, "--model", "m.safetensors", "--log", "none"], 0)):
@@ -464,7 +464,7 @@ class Terminal(ProgramTest):
                 self.assertEqual(result.returncode, code)
         self.fine("inspect", "m.safetensors")
 
-    def test_a_terminal_that_goes_away_does_not_stop_the_training(self):
+    def test_lost_terminal_does_not_stop_the_training(self):
         """SIGHUP is ignored, as nohup has it; the progress line then has nowhere to go."""
         train = self.generate("train.txt", rows=2000, classes=50)
         screen, line = pty.openpty()
@@ -484,7 +484,7 @@ class Terminal(ProgramTest):
         result = self.fine(*arguments, "--quiet")
         self.assertEqual((result.stdout, result.stderr), ("", ""))
 
-    def test_the_last_of_a_switch_and_its_opposite_wins(self):
+    def test_last_of_a_switch_and_its_opposite_wins(self):
         train = self.generate("train.txt")
         for switches, wanted in ((["--intercept", "--no-intercept"], False), (["--no-intercept", "--intercept"], True),
                                  (["--intercept", "--intercept", "--no-intercept"], False)):

@@ -21,7 +21,7 @@ class Report(ProgramTest):
                       "none", "--log", f"{method}.jsonl")
         return ["implicit.jsonl", "umax.jsonl"]
 
-    def test_the_page_shows_what_the_logs_say(self):
+    def test_page_shows_what_the_logs_contain(self):
         self.fine("report", *self.logs(), "--out", "page.html")
         data = data_of(self.read("page.html").decode())
         section, = data["sections"]
@@ -32,7 +32,7 @@ class Report(ProgramTest):
         self.assertEqual(len(plots["test-log_loss-epochs-0"]["lines"][1]["points"]), 4)
         self.assertEqual(plots["test-log_loss-epochs-0"]["lines"][1]["points"][-1][1], last["test"]["log_loss"])
 
-    def test_nothing_is_overwritten_unasked(self):
+    def test_default_name_overwrites_nothing(self):
         logs = self.logs()
         self.write("report.html", "an older page")
         self.fine("report", logs[0])

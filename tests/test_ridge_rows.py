@@ -158,7 +158,7 @@ class RidgeAndRows(ProgramTest):
     def weights(self, weighted):
         return self.weight if weighted else np.ones(ROWS)
 
-    def test_every_method_that_takes_several_rows_comes_to_its_optimum_for_any_number(self):
+    def test_every_method_reaches_its_optimum_for_any_rows_per_step(self):
         table = self.fine("methods").stdout.split("\n\n")[0].splitlines()[2:]
         several = {line.split()[0] for line in table if line.split()[2] != "1"}
         self.assertEqual(several, set(LOSS), "a method has no loss here")
@@ -175,7 +175,7 @@ class RidgeAndRows(ProgramTest):
                         self.assertAlmostEqual(ridge, RIDGE, delta=0.02 * RIDGE)
                         self.assertLess(off, 0.01)
 
-    def test_the_oracle_is_scikit_learns_optimum(self):
+    def test_oracle_agrees_with_scikit_learn(self):
         try:
             from sklearn.linear_model import LogisticRegression
         except ImportError:
