@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""The arrows between the rooms: a file of src/ includes only headers of its own room and of the rooms that CMakeLists.txt
-lets it link, and every folder of src/ is a room that ARCHITECTURE.md explains. Kernels have tests on every instruction
-set."""
+"""Dependencies between the folders of src/: a file includes only headers of its own folder and of those that
+CMakeLists.txt lets it link, and ARCHITECTURE.md explains every folder. Kernels are tested on every instruction set."""
 import os
 import re
 import unittest
@@ -19,7 +18,7 @@ def allowed_rooms():
     for name, rest in re.findall(r"truemax_room\((\w+)(?: LINKS ([\w ]+))?\)", text_of("CMakeLists.txt")):
         links[name] = set(rest.split())
     reachable = {}
-    for room, direct in links.items():  # rooms stand after those they link
+    for room, direct in links.items():  # CMakeLists.txt lists a room after those it links
         reachable[room] = {room} | direct | set().union(*(reachable[d] for d in direct)) if direct else {room}
     return reachable
 
@@ -44,7 +43,7 @@ class Architecture(unittest.TestCase):
             self.assertIn(f"src/{folder}/", words)
 
     def sources(self, *without):
-        """(path, text) of every file of src/ but those of some rooms."""
+        """(path, text) of every file of src/, except those of the rooms in `without`."""
         for room in sorted(set(allowed_rooms()) - set(without)):
             for name in sorted(os.listdir(os.path.join(ROOT, "src", room))):
                 yield f"src/{room}/{name}", text_of("src", room, name)

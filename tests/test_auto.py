@@ -1,4 +1,4 @@
-"""The program without options: what it chooses, what it says of it, and that a run can be repeated."""
+"""The program without options: what it chooses, what it reports, and that a run can be repeated."""
 import os
 import signal
 import subprocess
@@ -31,7 +31,7 @@ class Auto(ProgramTest):
         chosen = next(e for e in log if e["event"] == "chosen")
         self.assertEqual(chosen["config"]["method"], "prox")
         self.assertEqual(chosen["trials"], len(trials))
-        # What it took is the best of what it tried, but for what others won by less than the noise of the judges.
+        # The chosen options are the best tried, within the noise of the held-out rows.
         best = min(t["log_loss"] for t in trials)
         taken = min(t["log_loss"] for t in trials
                     if (t["ridge"], t["step"]) == (chosen["config"]["ridge"], chosen["config"]["step"]))
@@ -67,8 +67,8 @@ class Auto(ProgramTest):
         self.assertLess(loss, 1.02 * min(exact))
 
     def test_seconds_include_the_search(self):
-        """By what the log records, so that it holds on a machine of any speed: no trial begins after seven tenths of
-        the seconds, and the step of the fit, which falls in 200 pieces of the seconds, has fallen by the search's share."""
+        """Judged by the log, so that it holds on a machine of any speed: no trial begins after 70% of the seconds, and
+        the step of the fit, which decreases in 200 segments of the seconds, has decreased by the search's share."""
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):
@@ -79,7 +79,7 @@ class Auto(ProgramTest):
                     self.assertLessEqual(sum(trials[:-1]), 0.7 * seconds)
                     self.assertLessEqual(sum(trials), chosen["seconds"])
                     self.assertGreaterEqual(end["train_seconds"], chosen["seconds"])
-                    if chosen["config"]["epochs"] == 1000000000:  # none were found: the clock ends the fit
+                    if chosen["config"]["epochs"] == 1000000000:  # the clock ends the fit
                         self.assertGreaterEqual(end["train_seconds"], seconds)
                     segments = end.get("segments", [])
                     self.assertEqual(bool(segments), end["steps"] > 0)
@@ -131,7 +131,7 @@ class Auto(ProgramTest):
         best = next(e for e in self.log("m") if e["event"] == "best_so_far")
         self.assertEqual(float(command[command.index("--ridge") + 1]), float(f"{best['ridge']:.6g}"))
         self.assertFalse(os.path.exists(self.path("m.safetensors")))
-        # It can be typed, and does not search what is known.
+        # The printed command works, and does not tune what it sets.
         for option in ("--step", "--epochs"):
             if option not in command:
                 command += [option, "1"]
@@ -141,8 +141,8 @@ class Auto(ProgramTest):
         self.assertEqual((chosen["trials"], chosen["config"]["ridge"]), (0, float(f"{best['ridge']:.6g}")))
 
     def test_ridge_is_near_the_best_for_new_rows(self):
-        """Rare classes: a tenth of the rows that judge have a label that no trial has seen, and more ridge would always
-        look better on those."""
+        """Rare classes: a tenth of the held-out rows have a label that no trial has seen, and on those more ridge
+        always looks better."""
         data = self.generate("rare.txt", "--test", "rare-test.txt", "--test-rows", 1500, "--skew", 0.5, "--separability", 0.5,
                              rows=6000, features=1000, classes=600, nonzeros=20)
         self.fine("train", data, "--test", "rare-test.txt", "--model", "a.safetensors")

@@ -1,4 +1,4 @@
-"""Bad data gets a message with file and line, what was found and what to do, exit code 2, and no file touched.
+"""Bad data gets a message with file, line, what was found and what to do, and exit code 2; no file changes.
 
 Also data that does not fit a model, and a disk that is full. Bad options and bad model files: test_bad_options.py and
 test_bad_model.py.
@@ -145,7 +145,7 @@ class BadDataFile(RefusalTest):
         self.train_refused("2 5 3\n0 3:1\n1 4:1\n", "feature|usable", options=("--max-features", 2))
 
     def test_test_rows_with_only_unseen_labels(self):
-        """Nothing to take a mean over: never a log-loss of 0."""
+        """There is nothing to average: the log-loss must not be 0."""
         good = self.write("good.txt", "2 5 9\n0 0:1\n1 1:1\n")
         self.write("test.txt", "2 5 9\n7 0:1\n8 1:1\n")
         self.refused(["train", good, "--test", "test.txt", *OUTPUT], r"test\.txt", "label|usable")
@@ -161,7 +161,7 @@ class BadDataFile(RefusalTest):
                 self.refused(["evaluate", "good.safetensors", "test.txt"], r"test\.txt", "no row")
 
     def test_sizes_larger_than_any_memory(self):
-        """A header or a feature number may ask for a matrix that cannot be; nothing is allocated for it."""
+        """A header or a feature number may imply an impossible matrix; nothing is allocated for it."""
         for case, content, form, words in (
                 ("header: D", "3 4294967000 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", "this run needs"),
                 ("header: N", "99999999999 5 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", r"bad\.txt.*\b99999999999\b"),
@@ -173,14 +173,14 @@ class BadDataFile(RefusalTest):
                 self.refused(["train", "bad.txt", "--format", form, "--memory-limit", "1G", *OUTPUT], words)
 
     def test_names_that_are_not_utf8(self):
-        """The model file holds names as JSON text, which knows no other encoding."""
+        """The model file holds names as JSON, which must be UTF-8."""
         self.train_refused(b"a 1:1\nb\xe9 2:1\nc 3:1\n", ":2: ", "UTF-8", options=("--format", "libsvm"))
         self.train_refused(b"__label__a one\n__label__b\xe9 two\n", ":2: ", "UTF-8")
         self.train_refused(b"__label__a one\n__label__b caf\xe9 two\n", "UTF-8")
 
     def test_one_class_only(self):
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n1 2:1\n", "class '1'")
-        # the second class stands beyond --max-rows
+        # the second class is beyond --max-rows
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n2 2:1\n", "class '1'", options=("--max-rows", 2))
 
     def test_control_characters_in_class_names_are_escaped(self):
@@ -230,7 +230,7 @@ class BadBinaryData(RefusalTest):
         return self.write(name, file.getvalue()[:cut])
 
     def test_valid_files_are_read(self):
-        """So that the refusals below are for their own reasons."""
+        """Otherwise the refusals below could have another reason."""
         self.write("train-images-idx3-ubyte", idx(self.IMAGES))
         self.write("train-labels-idx1-ubyte", idx(self.LABELS))
         self.fine("train", "train-images-idx3-ubyte", "--epochs", 1, "--model", "none", "--log", "none")
@@ -338,7 +338,7 @@ class OtherFeatures(RefusalTest):
 
 
 class FullDisk(RefusalTest):
-    """The old model survives, and nothing is left beside it."""
+    """The old model survives, and no temporary file is left."""
 
     def setUp(self):
         super().setUp()
@@ -358,13 +358,13 @@ class FullDisk(RefusalTest):
         return before
 
     def test_file_size_limit(self):
-        """RLIMIT_FSIZE stops the write in the middle; the signal that comes with it is ignored."""
+        """RLIMIT_FSIZE stops a write in the middle, with SIGXFSZ ignored."""
         for size in (0, 100, self.size // 2, self.size - 1):
             with self.subTest(limit=size):
                 self.saving_refused(before=self.limit(size, ignore=True))
 
     def test_sigxfsz_does_not_crash(self):
-        """As above, with SIGXFSZ as the shell leaves it."""
+        """As above, with the default action for SIGXFSZ."""
         self.saving_refused(before=self.limit(self.size // 2, ignore=False))
 
     def test_log_on_a_full_disk(self):
@@ -374,7 +374,7 @@ class FullDisk(RefusalTest):
                       "/dev/full"], "/dev/full")
 
     def test_small_disk(self):
-        """A file system that holds the old model and not a second one."""
+        """A file system with room for the old model but not for a second one."""
         disk = self.path("disk")
         os.mkdir(disk)
         mount = ["mount", "-t", "tmpfs", "-o", f"size={self.size * 3 // 2 // 1024}k", "tmpfs", disk]

@@ -27,7 +27,7 @@ class BadModelFile(RefusalTest):
         self.whole = whole
 
     def about(self, **changes):
-        """The header with some keys of the truemax metadata changed; None removes one. Without checksums, as older
+        """The header with some keys of the truemax metadata changed; None removes one. It has no checksums, like older
         files are: what is refused is what the change says."""
         header = json.loads(json.dumps(self.header))
         header["__metadata__"].pop("truemax_checksum", None)
@@ -53,7 +53,7 @@ class BadModelFile(RefusalTest):
             self.refused(command, r"bad\.safetensors", *words)
 
     def test_rebuilt_file_is_accepted(self):
-        """So that the refusals below are for their own reasons."""
+        """Otherwise the refusals below could have another reason."""
         self.write("again.safetensors", safetensors(self.header, self.payload))
         self.assertEqual(self.metrics("again.safetensors", self.data), self.metrics("good.safetensors", self.data))
         K, D = self.header["weight"]["shape"]
@@ -154,7 +154,7 @@ class BadModelFile(RefusalTest):
                                    "format" if value == {"format": 3} else "words" if key == "features" else key)
 
     def test_control_characters_in_names_are_escaped(self):
-        """A tensor, a key or a class named by an escape sequence: `refused` looks for control characters."""
+        """Escape sequences in names of tensors, keys and classes: `refused` looks for control characters."""
         header = json.loads(json.dumps(self.header))
         header["\x1b[2J"] = {"dtype": "F31", "shape": [1], "data_offsets": [0, 4]}
         self.model_refused(safetensors(header, self.payload), "x1b")
@@ -188,7 +188,7 @@ class BadModelFile(RefusalTest):
                     self.refused([command, "bad.safetensors", self.data], r"bad\.safetensors", "checksum|finite")
 
     def test_model_without_checksums_still_loads(self):
-        """Written by the program as it was then; the log beside it has the log-loss."""
+        """Written by an older version; the log beside it has the log-loss."""
         old = os.path.join(ROOT, "tests", "data", "before_checksums")
         self.assertNotIn(b"checksum", open(old + ".safetensors", "rb").read())
         logged = last_evaluation(old + ".jsonl")["train"]

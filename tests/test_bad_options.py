@@ -8,7 +8,7 @@ from support import OUTPUT, RefusalTest, skip, truemax
 
 DATA = "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n"
 
-# Option, values it must refuse, what the message must say of its range.
+# Option, values it must refuse, how the message describes its range.
 NOT_NUMBERS = ("abc", "nan", "inf", "1e400", "1x")
 TRAIN_OPTIONS = (
     ("--step", ("0", "-1", *NOT_NUMBERS), "above 0"),
@@ -161,7 +161,7 @@ class BadOption(RefusalTest):
         self.refused(["generate", "absent/new.txt"], "absent")
 
     def test_a_model_never_replaces_a_device(self):
-        """A rename onto /dev/null would take the machine's away; a named pipe stands for it here."""
+        """A rename onto /dev/null would replace the device; the test uses a named pipe instead."""
         os.mkfifo(self.path("pipe"))
         before = os.lstat(self.path("pipe"))
         result = truemax("train", self.good, "--epochs", 1, "--model", "pipe", "--log", "none", cwd=self.folder)
@@ -170,7 +170,7 @@ class BadOption(RefusalTest):
         self.assertEqual(os.lstat(self.path("pipe")), before)
 
     def test_outputs_that_are_inputs_or_each_other(self):
-        """Writing the log must not wipe out the rows, nor the model the log."""
+        """Writing the log must not overwrite the rows, nor the model the log."""
         for outputs in (["--model", "good.txt", "--log", "none"], ["--model", "none", "--log", self.good],
                         ["--model", "none", "--log", "./good.txt"], ["--model", "none", "--log", self.path("test.txt")],
                         ["--model", "RUN.jsonl", "--log", "RUN.jsonl"]):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What judges the contestants of ./dev bench is right: losses, limits, the search for a time, fastText's models."""
+"""The code that judges the contestants of ./dev bench: losses, limits, the search for a time, fastText's models."""
 import concurrent.futures
 import contextlib
 import io
@@ -94,7 +94,7 @@ class Judging(unittest.TestCase):
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class TimeTo(unittest.TestCase):
-    """The search for the least time, with log-losses by a formula in place of runs."""
+    """The search for the least time, with log-losses from a formula instead of runs."""
 
     def make(self, loss_of):
         runner = contest.Truemax("", None)
@@ -160,7 +160,7 @@ def fit(problem, settings, marks):
         list(np.empty(1 << 27) for _ in range(1000))  # never touched
     now[0] += 5
     marks.stop()
-    now[0] += 1000  # judging is not training
+    now[0] += 1000  # judging does not count as training
     marks.point(model)
     marks.begin()
     now[0] += 2
@@ -259,7 +259,7 @@ class FastText(ProgramTest):
 
     def test_scores(self):
         from peers.fasttext import Model
-        # A row of the features 0, 1 (a word it never saw) and 2: the mean of three vectors, with the end of the line.
+        # Features 0, 1 (an unseen word) and 2: the mean of three vectors, including that of the end of the line.
         x = sparse.csr_matrix(np.array([[0.5, 0.1, 0.7]]))
         sigmoid = lambda v: 1 / (1 + math.exp(-v))  # noqa: E731
         for loss in ("softmax", "ns", "hs"):
@@ -324,7 +324,7 @@ class Blas(unittest.TestCase):
     def test_faster_number_of_threads_stays_set(self):
         for slow in (1, 4):
             now = []
-            # Work counts itself: more of it takes longer on any machine.
+            # More work takes longer on any machine.
             work = lambda: sum(range(2_000_000 if now[-1] == slow else 10))  # noqa: E731
             best = blas.faster_threads(work, now.append, most=4)
             self.assertEqual((best, now[-1]), ({1: 4, 4: 1}[slow],) * 2)
@@ -367,7 +367,7 @@ class SciPyObjective(unittest.TestCase):
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class MatrixPeers(ProgramTest):
-    """Each peer that multiplies matrices learns generated rows and says what it multiplied with."""
+    """Each peer that multiplies matrices learns generated rows and reports its BLAS."""
 
     def test_they_learn(self):
         problem = sets.make("bibtex", PROGRAM, self.path("p"), 0.05)

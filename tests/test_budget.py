@@ -1,4 +1,4 @@
-"""Budgets of time and steps, runs that repeat without a clock, validation and early stop."""
+"""Budgets of time and steps, replays, validation and early stopping."""
 import json
 import os
 import signal
@@ -28,7 +28,7 @@ class Budgets(ProgramTest):
         for seconds in (0.02, 0.3):
             with self.subTest(seconds=seconds):
                 end = self.end("--seconds", seconds)
-                # How soon after them it ends is tested with a clock of its own (src/train/plan_test.cpp).
+                # How soon after them it ends is tested with a fake clock (src/train/plan_test.cpp).
                 self.assertGreaterEqual(end["train_seconds"], seconds)
                 self.assertFalse(end["interrupted"])
                 evaluations = [e for e in events(self.path("m.jsonl")) if e["event"] == "evaluate"]
@@ -37,7 +37,7 @@ class Budgets(ProgramTest):
 
     def test_steps_of_a_timed_run_repeat_it_bit_for_bit(self):
         end = self.end("--seconds", 0.1)
-        # A machine that took no step in the time: --steps 0 would be no limit.
+        # A slow machine may take no step at all, and --steps 0 would mean no limit.
         again = self.end(*(("--steps", end["steps"]) if end["steps"] else ("--epochs", 0)), name="again")
         self.assertEqual((again["steps"], again["epochs"]), (end["steps"], end["epochs"]))
         self.assertEqual(weights(self.path("m.safetensors")), weights(self.path("again.safetensors")))
@@ -60,7 +60,7 @@ class Budgets(ProgramTest):
         for before, after in zip(segments, segments[1:]):
             self.assertLess(before["first_step"], after["first_step"])
             self.assertGreater(before["step"], after["step"])
-        for s in segments:  # a piece of the time each
+        for s in segments:  # one for each segment of the time
             self.assertLess(s["first_step"], end["steps"])
             self.assertAlmostEqual(200 * s["step"], max(2, round(200 * s["step"])), places=9)
         self.assertNotIn("segments", self.end("--epochs", 3, "--schedule", "linear"))
@@ -197,7 +197,7 @@ class Validation(ProgramTest):
         needed = None
         for place in ("memory", "disk"):
             with self.subTest(place=place):
-                # One byte too few for a second copy of the weights: a file has it.
+                # One byte too few for a second copy of the weights: it goes to a file.
                 limit = ("--memory-limit", needed - 1) if place == "disk" else ()
                 said, log = self.log_of("--valid", "valid.txt", "--epochs", 300, "--decay", 1, "--patience", 3, *limit)
                 if place == "disk":

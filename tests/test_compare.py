@@ -113,7 +113,7 @@ class Compare(ProgramTest):
         self.assertIn(b"A implicit", seen)
 
     def test_ctrl_c_prints_the_finished_runs(self):
-        terminal, inside = pty.openpty()  # for the line that says how many runs are done
+        terminal, inside = pty.openpty()  # for the progress line with the number of runs done
         process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit,umax", "--grid=-9:9", "--seconds",
                                     "1", "--json-file", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=inside)
         os.close(inside)
@@ -162,7 +162,7 @@ class Tune(ProgramTest):
         next_line = re.search(r"(?m)^next    truemax (.*)$", result.stdout)[1]
         self.assertIn("--normalize l2", next_line)
         self.assertIn(f"--step {trials[0]['tried']['step']:g}", next_line)
-        # It trains what was tried: auto, with nothing left to search.
+        # The next command trains what was tried: auto, with nothing left to tune.
         self.assertNotIn("--method", next_line)
         trained = self.fine(*shlex.split(next_line)).stdout
         self.assertIn("draw head-blocks", trained)

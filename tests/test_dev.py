@@ -1,7 +1,7 @@
 """./dev installs packages: what it does while another program holds the package locks.
 
-Nothing is installed: apt-get, dpkg-query, id and sudo are stand-ins that come first in PATH. Where they fail, they say
-what apt 2.6 says."""
+Nothing is installed: apt-get, dpkg-query, id and sudo are stand-ins that come first in PATH. If they fail, they print
+the messages of apt 2.6."""
 import os
 import shutil
 import stat
@@ -38,7 +38,7 @@ class PackageLock(unittest.TestCase):
         self.program("apt-get", APT)
         self.program("dpkg-query", "#!/bin/bash\nexit 1\n")
         self.program("id", "#!/bin/bash\necho 0\n")
-        # What `./dev format` does once it has its packages.
+        # Called by `./dev format` once it has its packages.
         self.program("git", "#!/bin/bash\nexit 0\n")
         self.program("clang-format", "#!/bin/bash\nexit 0\n")
 

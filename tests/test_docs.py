@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Documents that must agree with the program: docs/options.md is what `truemax options` prints, the reader in
-docs/model-file.md reads a model, commands of the pages work, and links and paths lead somewhere."""
+docs/model-file.md reads a model, commands on the pages work, and links and paths exist."""
 import os
 import re
 import subprocess
@@ -44,7 +44,7 @@ class Documents(unittest.TestCase):
                 section = re.search(rf"(?ms)^## truemax {command} .*?(?=^## |\Z)", document("docs", "options.md"))[0]
                 said = set(re.findall(r"--([a-z][a-z-]*)", truemax(command, "--help-all").stdout.split("Example:")[0]))
                 named = set(re.findall(r"(?m)^\| `--([a-z-]+)", section))
-                # what a help text says of other options, --no-NAME of switches, and --help itself
+                # includes options named in help texts, --no-NAME of switches, and --help itself
                 for option in said - {"help", "help-all"}:
                     self.assertTrue(option.removeprefix("no-") in named, f"--{option}")
 

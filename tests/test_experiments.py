@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The scripts of experiments/: what they write is what they say, and the program reads it."""
+"""The scripts of experiments/ write what they promise, and the program reads it."""
 import gzip
 import os
 import subprocess

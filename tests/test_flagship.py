@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench/flagship.py says what it measured and what it could not; the picture of log-loss against the step shows every run."""
+"""bench/flagship.py reports what it measured and what it could not; the plot of log-loss by step shows every run."""
 import gzip
 import json
 import os
@@ -33,7 +33,7 @@ class Flagship(ProgramTest):
         self.assertEqual(result.stderr.count("set TRUEMAX_DATA"), 8, result.stderr)
 
     def test_missed_promise_sets_the_exit_code(self):
-        # Labels that have nothing to do with the features: no method comes near what bibtex allows.
+        # Labels unrelated to the features: no method comes near the log-loss of bibtex.
         os.makedirs(self.path("data/bibtex"))
         self.generate("rows.txt", "--separability", 0, rows=400, classes=12)
         with gzip.open(self.path("data/bibtex/train.txt.gz"), "wb") as file:

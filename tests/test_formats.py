@@ -238,14 +238,14 @@ class Preprocessing(ProgramTest):
         self.assertRegex(said, r"(?m)^test +2 rows, .*; 1 row with a label unseen")
 
     def test_features_of_any_size(self):
-        """1e30 and 1e-30: with scaling the model is that of 1, without it stays finite or says that it cannot."""
+        """1e30 and 1e-30: with --normalize l2 the model equals that of 1; without, it stays finite or the run diverges."""
         template = "4 3 3\n0 0:{v} 1:{v}\n1 1:{v}\n2 2:{v}\n0 0:{v}\n"
         self.write("train.txt", template.format(v=1))
         wanted = self.trained("--normalize", "l2")[1]["weight"]
         for value in ("1e30", "1e-30", "3e38", "1e-38", "1e-44"):
             self.write("train.txt", template.format(v=value))
             with self.subTest(value=value, normalize="l2"):
-                # 1e-44 is a float32 of three bits, yet all values are the same: the unit row is that of 1
+                # 1e-44 is a float32 of three bits, but all values are equal, so the scaled row is exact
                 np.testing.assert_allclose(self.trained("--normalize", "l2")[1]["weight"], wanted, rtol=1e-5, atol=1e-7)
             for method in ("implicit", "umax"):
                 with self.subTest(value=value, normalize="none", method=method):
@@ -266,7 +266,7 @@ class Predict(ProgramTest):
                   "--log", "none")
 
     def test_rows_without_labels(self):
-        """Labels do not matter; every row of the file has its line."""
+        """Labels do not matter; every row of the file gets a line."""
         lines = self.read("train.txt").decode().splitlines()
         self.write("bare.txt", "\n".join([lines[0]] + [" " + line.split(" ", 1)[1] for line in lines[1:]]) + "\n")
         self.assertEqual(self.fine("predict", "m.safetensors", "bare.txt").stdout,
@@ -280,7 +280,7 @@ class Predict(ProgramTest):
         self.assertEqual(len(self.fine("predict", "d.safetensors", "X.npy").stdout.splitlines()), 4)
 
     def test_top(self):
-        """At most so many classes, no more than there are."""
+        """At most this many classes, and no more than the model has."""
         self.assertEqual(len(self.fine("predict", "m.safetensors", "train.txt").stdout.splitlines()), 400)
         K = len(model_reader.read_model(self.path("m.safetensors"))[0]["classes"])
         for top, shown in ((1, 1), (3, 3), (K, K), (10**6, K)):

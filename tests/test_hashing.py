@@ -19,7 +19,7 @@ def mixed(z):
 
 
 def bucket_of(feature, buckets):
-    """As docs/formats.md says it: of a number from 0, or of the bytes of a word."""
+    """As in docs/formats.md: of a number from 0, or of the bytes of a word."""
     if isinstance(feature, int):
         return mixed(feature) % buckets
     h = 0xCBF29CE484222325
@@ -64,7 +64,7 @@ class Hashing(ProgramTest):
         return model_reader.read_model(self.path(model))
 
     def test_every_text_format_matches_the_python_hash(self):
-        """Training with --hash-features is training on a file that was hashed beforehand, to the last bit."""
+        """Training with --hash-features is bit-identical to training on a file hashed beforehand."""
         for form in ("xmlrepository", "libsvm", "lshtc", "fasttext"):
             for buckets in (1, 7, 40, 5000):
                 with self.subTest(form=form, buckets=buckets):

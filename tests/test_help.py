@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""What the program says of itself: --help, --help-all, the man page, bash completion; --json everywhere; and what
-happens to spellings of older versions."""
+"""--help, --help-all, the man page and bash completion; --json in every command; old spellings."""
 import json
 import os
 import re
@@ -243,7 +242,7 @@ class Completion(ProgramTest):
         os.mkdir(self.path("folder"))
 
     def completed(self, *words):
-        """What bash offers for the last word."""
+        """The completions that bash offers for the last word."""
         script = f"""source ./truemax.bash; COMP_WORDS=(truemax {' '.join(map(shlex.quote, words))})
                      COMP_CWORD={len(words)}; $(complete -p truemax | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
                      printf '%s\\n' "${{COMPREPLY[@]}}\""""

@@ -1,8 +1,8 @@
-"""What the program takes of the memory, and what it refuses before it takes any.
+"""How much memory the program takes, and what it refuses before it takes any.
 
 The bound of a training run: 1.15 x (W + row states + data) + 64 MB, with W = 4 bytes x D x K rounded up to whole blocks
-of 16 classes, 16 bytes a row of state, and as data 8 bytes a non-zero, 16 bytes a row of offsets and 8 bytes a row of
-labels, over all sets, as they are read: before features are cut."""
+of 16 classes, 16 bytes of state per row, and as data 8 bytes per non-zero, 16 bytes of offsets per row and 8 bytes of
+labels per row, over all sets, as read: before --max-features."""
 import os
 import re
 import subprocess
@@ -14,7 +14,7 @@ SANITIZED = os.environ.get("TRUEMAX_SANITIZE", "")
 
 
 def needed(start):
-    """W, row states and data of a run, in bytes, by the first event of its log."""
+    """W, row states and data of a run, in bytes, from the first event of its log."""
     data = start["data"]
     weights = 4 * ((data["classes"] + 15) // 16 * 16) * data["features"]
     sets = [data, *(start[name] for name in ("test_data", "valid_data") if name in start)]
@@ -68,7 +68,7 @@ class Training(ProgramTest):
                             *way)
 
     def test_untouched_blocks_take_no_memory(self):
-        """A few steps of many classes: most of W is never written, and evaluation only reads."""
+        """A few steps with many classes: most of W is never written, and evaluation only reads."""
         if SANITIZED:
             skip("a sanitizer keeps several times the memory that is used: nothing to measure")
         data = self.generate("a.txt", "--test", "t.txt", "--test-rows", 20, rows=3000, features=100000, classes=3000,

@@ -1,6 +1,6 @@
 """Every method of `truemax methods`, in every shape of step it takes, with ridge and without, through the command line.
 
-On the real data sets where they are there (TRUEMAX_DATA), else on generated rows; the figures of single methods on real data.
+On the real data sets if there are any (TRUEMAX_DATA), else on generated rows; also results of single methods on real data.
 """
 import math
 import os
@@ -16,7 +16,7 @@ STEP = {"vanilla": 1e-3, "raman": 1e-2, "composition": 1e-3}
 
 class Methods(ProgramTest):
     def names(self):
-        """The methods with the most rows a step takes, and which of them can diverge."""
+        """The methods, the most rows their steps take, and which can diverge."""
         table, words = self.fine("methods").stdout.split("\n\n")[:2]
         most_rows = {}
         for line in table.splitlines()[2:]:

@@ -13,7 +13,7 @@ import model_reader
 from support import PROGRAM, ROOT, ProgramTest, events, snapshot, truemax
 
 FOREVER = ("--method", "implicit", "--epochs", 1000000, "--eval-every", 1, "--step", 1)
-# umax takes two good steps here and leaves float32 in the third.
+# umax takes two good steps here and leaves the range of float32 in the third.
 WILD = "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n"
 DIVERGING = ("wild.txt", "--method", "umax", "--visit", "file", "--step", 10, "--epochs", 5)
 
@@ -41,7 +41,7 @@ class Outputs(ProgramTest):
         return os.path.exists(self.path(name)) and word in self.read(name)
 
     def start_until(self, log, word, *arguments):
-        """A run, when `word` stands in its log."""
+        """Starts a run and waits until `word` is in its log."""
         process = self.start(*arguments)
         self.wait_for(lambda: self.has(log, word), process)
         return process
@@ -97,7 +97,7 @@ class AtTheSameTime(Outputs):
 
     def test_reading_run_claims_its_name_and_leaves_no_file(self):
         run = self.start("-", "--model", "m.safetensors", stdin=subprocess.PIPE)
-        self.wait_for(lambda: os.path.exists(self.path("m.jsonl.part")), run)  # the second of its claims
+        self.wait_for(lambda: os.path.exists(self.path("m.jsonl.part")), run)  # claimed last
         self.assertIn("another run", self.refused(self.train, "--model", "m.safetensors"))
         self.assertEqual(self.stop(run)[0], -signal.SIGINT)
         self.assertEqual(self.files(), [])
@@ -137,13 +137,13 @@ class AtTheSameTime(Outputs):
 
 class Killed(Outputs):
     def test_killed_run_keeps_older_files_and_blocks_no_later_run(self):
-        """At moments of its whole life: while it reads, searches, trains and saves."""
+        """Killed at random times: while it reads, searches, trains and saves."""
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         older = self.read("m.safetensors"), self.read("m.jsonl")
         chosen = random.Random(7)
         for _ in range(8):
             run = self.start(self.train, "--epochs", 3, "--ridge", 0.1, "--model", "m.safetensors")
-            time.sleep(chosen.uniform(0, 0.25))  # the moment of the kill is what is tried
+            time.sleep(chosen.uniform(0, 0.25))  # varies when the run is killed
             run.kill()
             run.wait()
             log = events(self.path("m.jsonl"))
@@ -151,7 +151,7 @@ class Killed(Outputs):
             self.fine("inspect", "m.safetensors")
             self.fine("train", self.train, "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "none")
             new = self.read("m.safetensors"), self.read("m.jsonl")
-            if new[1] != older[1]:  # it was done before it was killed
+            if new[1] != older[1]:  # it had finished
                 older = new
             self.assertEqual(self.read("again.safetensors"), older[0], "the log is that of a whole model")
             os.remove(self.path("again.safetensors"))
@@ -169,7 +169,7 @@ class Killed(Outputs):
         self.assertEqual(self.files(), ["model.jsonl", "model.safetensors"])
 
     def test_next_save_removes_the_remains_of_a_killed_one(self):
-        """generate writes for long enough to be met while it does."""
+        """generate writes for long enough to be killed while it writes."""
         run = subprocess.Popen([PROGRAM, "generate", "big.txt", "--rows", "1000000", "--classes", "1000001",
                                 "--features", "100000", "--nonzeros", "2000"], cwd=self.folder)
         self.addCleanup(run.kill)
@@ -223,7 +223,7 @@ class Stopped(Outputs):
         self.assertIn("m-stopped.jsonl", said)
         self.assertEqual(self.files(), ["elsewhere.txt", "large.txt", "m-stopped.jsonl", "m.jsonl", "m.safetensors"])
         self.assertIn("nothing to repeat", self.refused(large, "--replay", "m-stopped.jsonl"))
-        # Where there is nothing older, the log has its own name.
+        # Without an older model, the log gets its usual name.
         code, said = self.stop(self.start_until("n.jsonl.part", b'"trial"', large, "--model", "n.safetensors"))
         self.assertEqual(code, 130, said)
         self.assertEqual([name for name in self.files() if name.startswith("n")], ["n.jsonl"])

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""experiments/paper as a whole: the authors' records reproduced on the small sets, runs that are kept, the report in a
-browser. All of it is `./dev paper`; its parts are tested in test_paper_parts.py."""
+"""experiments/paper as a whole: the authors' records reproduced on the small sets, kept runs, the report in a browser.
+`./dev paper` runs all of it; its parts are tested in test_paper_parts.py."""
 import contextlib
 import dataclasses
 import fcntl
@@ -53,7 +53,7 @@ class AsRecorded(ProgramTest):
 
 
 class Whole(ProgramTest):
-    """`./dev paper-quick` on a generated set that lies where Bibtex would."""
+    """`./dev paper-quick` on a generated set in the place of Bibtex."""
 
     def paper(self, *more, program=PROGRAM):
         return subprocess.run(["/usr/bin/python3", "-m", "experiments.paper", "--quick", "--data", self.path("data"),
@@ -87,7 +87,7 @@ class Whole(ProgramTest):
         made = [table["id"] for section in data["sections"] for table in section.get("tables", [])]
         for table in ("table-1", "table-2", "recorded", "table-3-recorded", "table-3", "table-4"):
             self.assertIn(table, made)
-        for table in ("table-1", "table-2", "table-4"):  # sets that are not there keep the authors' values
+        for table in ("table-1", "table-2", "table-4"):  # missing sets keep the authors' values
             self.assertIn("WikiSmall", self.read(f"out/tables/{table}.csv").decode())
         for figure in ("figure-1-bibtex", "figure-1-wikismall", "figure-1-written-bibtex", "figure-4-bibtex",
                        "figure-4-wikismall", "figure-4-written-bibtex", "figure-4-written-error-bibtex",
@@ -125,9 +125,9 @@ class Whole(ProgramTest):
                  for step, cost in ((1.0, 60.0), (10.0, 120.0))]
         with contextlib.redirect_stderr(io.StringIO()) as said:
             shown = runs.Progress("Bibtex", 3, specs, 2, 0.0)
-            shown.begin -= 60.0  # a minute has passed, as planned
+            shown.begin -= 60.0  # one minute has passed
             shown.done(specs[0], {"diverged": "", "evaluations": [{"train": {"log_loss": 1.25}}]})
-        self.assertEqual(said.getvalue(), "Bibtex: 3 runs, 1 there already, about 1.5 min\n")  # no terminal, no line
+        self.assertEqual(said.getvalue(), "Bibtex: 3 runs, 1 there already, about 1.5 min\n")  # no progress line without a terminal
         self.assertEqual(shown.line(specs[0], {"diverged": "", "evaluations": [{"train": {"log_loss": 1.25}}]}),
                          "  1 left, 2.0 min, in all 2.0 min; bibtex implicit step 1 seed 1: log-loss 1.2500")
         self.assertTrue(shown.line(specs[1], {"diverged": "why", "evaluations": []}).endswith("seed 1: diverged"))
@@ -204,7 +204,7 @@ class Whole(ProgramTest):
             for rows in (tenth, judges):
                 best.setdefault(rows, []).append((self.metrics(f"{step}.safetensors", rows)["log_loss"], step))
         self.assertEqual(plan.choose(made, outcomes), {("bibtex", "exact"): min(best[judges])[1]})
-        self.assertLess(min(best[judges])[1], min(best[tenth])[1])  # what was fitted likes larger steps
+        self.assertLess(min(best[judges])[1], min(best[tenth])[1])  # the fitted rows prefer a larger step
 
     def test_diverged_run_is_kept_as_diverged(self):
         runner = runs.Runner(PROGRAM, self.path("out"))

@@ -26,11 +26,11 @@ def open_lines(path):
 class Measure(ProgramTest):
     def test_double_softmax_matches_plain_loops(self):
         random_ = np.random.default_rng(4)
-        for scale in (0, 1, 30, 1e4):  # from all alike to one-hot
+        for scale in (0, 1, 30, 1e4):  # from uniform to one-hot
             weights = (scale * random_.normal(size=(7, 5))).astype(np.float32)
             rows = measure.sparse.csr_matrix(random_.normal(size=(40, 5)).astype(np.float32).astype(np.float64))
             classes = [str(k) for k in range(7)]
-            labels = [str(k) for k in random_.integers(0, 8, 40)]  # "7" is no class of the model
+            labels = [str(k) for k in random_.integers(0, 8, 40)]  # "7" is not a class of the model
             double, single, wrong, count = 0.0, 0.0, 0, 0
             for x, label in zip(rows.toarray(), labels):
                 if label == "7":
@@ -88,7 +88,7 @@ class Registry(ProgramTest):
         self.assertNotEqual(first, other)
         self.assertTrue(registry.lines_of(other)[1][0].startswith("2 "))
 
-    def test_incomplete_files_are_refused(self):
+    def test_damaged_files_are_refused(self):
         good = "3 5 2\n1 0:1\n0 1:1\n1 2:1\n"
         packed = gzip.compress(good.encode())
         for content, why in ((good.replace("3 5", "4 5").encode(), "says 4 rows, and 3 follow"), (b"", "is empty"),
@@ -126,7 +126,7 @@ class Registry(ProgramTest):
         files.file_hash.cache_clear()
         self.assertNotEqual(files.file_hash(self.path("train-images-idx3-ubyte.gz")), before)
 
-    def test_split_files_name_existing_rows(self):
+    def test_split_files_with_missing_rows_are_refused(self):
         for name, lines in (("Bibtex_data.txt", ["3 4 2", "0 1:1", "1 2:1", "0 3:1"]),
                             ("bibtex_trSplit.txt", ["0 1", "1 1"]), ("bibtex_tstSplit.txt", ["3 3"])):
             os.makedirs(self.path("data/bibtex"), exist_ok=True)
@@ -134,7 +134,7 @@ class Registry(ProgramTest):
         with self.assertRaisesRegex(files.Refused, "bibtex_trSplit.txt: expected row numbers from 1 to 3"):
             registry.find(registry.BY_NAME["bibtex"], [self.path("data")], self.path("made"))
 
-    def test_optimum_is_used_only_for_its_own_rows(self):
+    def test_optimum_records_the_hash_of_its_rows(self):
         for name, known in optimum.load().items():
             if name == "command":
                 continue
@@ -229,8 +229,8 @@ class Optimum(unittest.TestCase):
 
     def test_infimum_at_infinity_is_found(self):
         rows = self.rows(60, 40, 1)
-        labels = [str(k % 3) for k in range(60)]  # more features than it takes to tell the rows apart
-        rows = measure.sparse.vstack([rows, rows[:10]]).tocsr()  # but ten rows are there with two labels
+        labels = [str(k % 3) for k in range(60)]  # enough features to separate the rows
+        rows = measure.sparse.vstack([rows, rows[:10]]).tocsr()  # but ten rows occur with two labels
         labels += [str((k + 1) % 3) for k in range(10)]
         got = optimum.optimum(rows, labels, 1)
         self.assertIn("converged", got["ended"])
@@ -280,7 +280,7 @@ class Figures(ProgramTest):
 
 class Records(unittest.TestCase):
     def test_transcription_agrees_with_the_papers_tables(self):
-        """Table 3 is the records' last values divided by Implicit's, so either shows a slip in the other. Two are the
+        """Table 3 is the records' last values divided by Implicit's, so each checks the other. Two errors are the
         paper's: NCE on Bibtex repeats OVE's 12.65, and a step of WikiSmall."""
         tuned = authors.load()["tuned"]
         for name in authors.ORDER:

@@ -16,7 +16,7 @@ import numpy as np
 import model_reader
 from support import LIMIT_SECONDS, PROGRAM, ProgramTest, events, last_evaluation, truemax
 
-# The command contract of the project: later tools use exactly this, and every option has a default.
+# The command contract: other tools use exactly these options, and every option has a default.
 CONTRACT = {
     "method": "implicit", "step": 10, "decay": 0.9, "epochs": 50, "classes-per-step": 1, "rows-per-step": 1,
     "draw": "uniform", "visit": "random", "labels": "first", "max-features": 10000, "max-rows": 100000,
@@ -25,7 +25,7 @@ CONTRACT = {
 
 
 def contract(**changes):
-    """The contract's options as arguments, some of them changed."""
+    """The contract's options as arguments, with changes."""
     options = {**CONTRACT, **{name.replace("_", "-"): value for name, value in changes.items()}}
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
@@ -83,7 +83,7 @@ class RunLog(ProgramTest):
         self.assertFalse(last_evaluation(self.path("RUN.jsonl")).get("test"))
 
     def test_evaluations_of_a_long_run_match_shorter_runs(self):
-        """Evaluation changes nothing: the loss after e epochs is the same however often it is looked at."""
+        """Evaluation changes nothing: the loss after e epochs does not depend on how often it is evaluated."""
         often = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=1)
                  if e["event"] == "evaluate"}
         seldom = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=4)
@@ -92,14 +92,14 @@ class RunLog(ProgramTest):
         self.assertEqual(seldom[4], often[4])
 
     def test_numbers_keep_all_their_digits(self):
-        """What the log says is what evaluate says, bit for bit."""
+        """The log and evaluate give the same number, bit for bit."""
         log = self.run_of(epochs=2)
         said = self.metrics("M.safetensors", "test.txt")
         self.assertEqual(log[-2]["test"]["log_loss"], said["log_loss"])
         self.assertEqual(log[-2]["test"]["error"], said["error"])
 
     def test_first_loss_is_log_K(self):
-        """A step of nearly nothing leaves W = 0: every class is equally likely."""
+        """A tiny step leaves W near 0: every class is equally likely."""
         log = self.run_of(epochs=1, step=1e-12)
         K = log[0]["data"]["classes"]
         self.assertAlmostEqual(log[-2]["train"]["log_loss"], math.log(K), delta=1e-6)
@@ -156,18 +156,18 @@ class SeedsAndThreads(ProgramTest):
 
 
 def default_signals():
-    """For the tests may run where signals are ignored."""
+    """The tests may be run with signals ignored."""
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, signal.SIG_DFL)
 
 
 class CtrlC(ProgramTest):
     def evaluations(self):
-        """How many the log has: with --eval-every 1, the epochs that are done."""
+        """The number in the log: with --eval-every 1, the finished epochs."""
         return self.read("RUN.jsonl.part").count(b'"evaluate"') if os.path.exists(self.path("RUN.jsonl.part")) else 0
 
     def wait_for_epochs(self, process, count):
-        """Until so many are done."""
+        """Waits until this many are finished."""
         while self.evaluations() < count:
             self.assertIsNone(process.poll(), "the run ended by itself")
             time.sleep(0.02)
@@ -203,7 +203,7 @@ class CtrlC(ProgramTest):
                 self.interrupted_run(method, signal.SIGINT)
 
     def test_ignored_signal_stays_ignored(self):
-        """As nohup and a shell's background jobs have it."""
+        """As under nohup and in background jobs of a shell."""
         train = self.generate("train.txt", rows=2000, classes=50, features=200)
 
         def ignore():
@@ -217,7 +217,7 @@ class CtrlC(ProgramTest):
             self.wait_for_epochs(process, 1)
             for sig in (signal.SIGINT, signal.SIGHUP):
                 process.send_signal(sig)
-            self.wait_for_epochs(process, self.evaluations() + 3)  # it goes on
+            self.wait_for_epochs(process, self.evaluations() + 3)  # it is still running
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=LIMIT_SECONDS)
         finally:
@@ -243,7 +243,7 @@ class CtrlC(ProgramTest):
         self.assertEqual((os.listdir(self.folder), self.read("big.txt")), (["big.txt"], b"older data"))
 
     def test_while_reading_there_is_nothing_to_save(self):
-        """Standard input stays open and silent; Ctrl-C ends the run and an older model stays."""
+        """Standard input stays open and silent; Ctrl-C ends the run and keeps an older model."""
         self.write("M.safetensors", "an older model")
         process = subprocess.Popen([PROGRAM, "train", "-", "--model", "M.safetensors", "--log", "none"],
                                    cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -252,7 +252,7 @@ class CtrlC(ProgramTest):
             process.stdin.write(b"3 5 3\n0 0:1\n")
             process.stdin.flush()
             waiting = 1
-            while waiting > 0:  # until it has read all that is there
+            while waiting > 0:  # until it has read all of it
                 self.assertIsNone(process.poll(), "the run ended by itself")
                 waiting, = struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4))
                 time.sleep(0.02)
@@ -268,7 +268,7 @@ class CtrlC(ProgramTest):
 
 class Defaults(ProgramTest):
     def test_train_alone(self):
-        """Something sensible: better than the class frequencies, a model and a log beside the user's work."""
+        """The result is better than the class frequencies; model and log go to the current folder."""
         self.generate("train.txt", "--test", "test.txt", "--test-rows", 300, rows=2000)
         self.fine("train", "train.txt")
         files = set(os.listdir(self.folder))
@@ -331,7 +331,7 @@ class Defaults(ProgramTest):
 
 
 class Inputs(ProgramTest):
-    """No output may fall on what the run reads, also where the program found that file by itself."""
+    """No output may overwrite an input, even one that the program found by itself."""
 
     def test_outputs_never_replace_an_input(self):
         np.save(self.path("X.npy"), np.eye(4, dtype=np.float32))
@@ -348,7 +348,7 @@ class Inputs(ProgramTest):
 
 class ExtremeSteps(ProgramTest):
     def test_every_step_size_is_finite_or_diverges_cleanly(self):
-        """implicit never leaves the numbers; umax may, and then says so with exit code 3."""
+        """implicit always stays finite; umax may diverge, with exit code 3."""
         train = self.generate("train.txt", rows=500)
         for method, more in (("implicit", ()), ("umax", ("--classes-per-step", 5))):
             for power in range(-12, 13):
@@ -384,7 +384,7 @@ class Divergence(ProgramTest):
 
 class Terminal(ProgramTest):
     def test_quiet_in_pipes(self):
-        """No carriage returns, no escape codes, no progress bars where nobody watches."""
+        """No carriage returns, escape codes or progress lines."""
         train = self.generate("train.txt", rows=5000, classes=100)
         for arguments in (["train", train, "--method", "implicit", "--epochs", 20, "--model", "m.safetensors"],
                           ["evaluate", "m.safetensors", train], ["predict", "m.safetensors", train],
@@ -465,7 +465,7 @@ class Terminal(ProgramTest):
         self.fine("inspect", "m.safetensors")
 
     def test_lost_terminal_does_not_stop_the_training(self):
-        """SIGHUP is ignored, as nohup has it; the progress line then has nowhere to go."""
+        """SIGHUP is ignored, as under nohup; the progress line cannot be written."""
         train = self.generate("train.txt", rows=2000, classes=50)
         screen, line = pty.openpty()
         process = subprocess.Popen([PROGRAM, "train", train, "--epochs", "2000", "--eval-every", "100", "--model",

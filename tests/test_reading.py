@@ -1,8 +1,8 @@
-"""Reading stays within --memory-limit, prediction answers as rows come, and what cannot be read gets advice that works.
+"""Reading stays within --memory-limit, prediction answers as rows arrive, and unreadable files get advice that works.
 
-A refused read may take 1.25 x its limit + 64 MB: charges are checked before memory is taken, and what the program and the
-allocator hold beside them is little. The memory of a child counts from before it becomes the program, so that this program
-must stay small itself: large files are written piece by piece."""
+A refused read may take 1.25 x its limit + 64 MB: charges are checked before memory is taken, and the program and the
+allocator need little more. The peak memory of a child includes this process before exec, so this process must stay small:
+large files are written piece by piece."""
 import gzip
 import io
 import json
@@ -21,7 +21,7 @@ TRAIN = ("--method", "implicit", "--epochs", 1, "--model", "none", "--log", "non
 
 
 def gzipped(piece, times, first=b"", level=1):
-    """`first` and then `piece` so many times, packed without ever being in memory."""
+    """`first` and then repeated `piece`, compressed without holding it all in memory."""
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=level) as file:
         file.write(first)
@@ -89,7 +89,7 @@ class MemoryLimit(ProgramTest):
                 self.refused(60, "train", f"{form}.gz", *TRAIN, words=(f"{form}.gz:", "--max-rows"))
 
     def test_names_count(self):
-        """Few rows, but every word is a new one; and every row a new class."""
+        """Few rows, but every word is new, or every row is a new class."""
         with open(self.path("words.txt"), "wb") as file:
             for i in range(400000):
                 file.write(b"__label__%d a-rather-long-word-%d another-word-%d\n" % (i % 3, i, i))
@@ -154,7 +154,7 @@ class MemoryLimit(ProgramTest):
 
 
 class Answers(ProgramTest):
-    """`truemax predict MODEL -` answers each row when it comes."""
+    """`truemax predict MODEL -` answers each row as it arrives."""
 
     def setUp(self):
         super().setUp()
@@ -162,7 +162,7 @@ class Answers(ProgramTest):
         self.fine("train", "words.txt", "--method", "implicit", "--epochs", 5, "--model", "w.safetensors", "--log", "none")
 
     def talk(self, model, parts):
-        """Writes each part and reads its answer before the next is written; the answers."""
+        """Writes each part and reads its answer before writing the next; returns the answers."""
         answers = []
         with subprocess.Popen([PROGRAM, "predict", self.path(model), "-"], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as child:
@@ -185,7 +185,7 @@ class Answers(ProgramTest):
         self.assertEqual(len(self.talk("w.safetensors", cut)), 4)
 
     def test_answers_do_not_depend_on_how_rows_arrive(self):
-        """Also where a file is large enough for float32."""
+        """Even if a file is large enough for float32."""
         data = self.generate("a.txt", rows=5000, features=300, classes=200, nonzeros=40, form="libsvm")
         self.fine("train", "a.txt", "--format", "libsvm", "--method", "prox", "--epochs", 1, "--model", "n.safetensors", "--log", "none")
         whole = self.fine("predict", "n.safetensors", "a.txt", "--top", 3).stdout
@@ -223,7 +223,7 @@ class Answers(ProgramTest):
 
 class Tables(RefusalTest):
     def converted(self, name, content):
-        """The command in the refusal makes a file that training takes."""
+        """The command in the error message makes a file that training accepts."""
         message = self.train_refused(content, "which is not read", "libsvm.*npy", name=name)
         command = re.search(r" by: (.*) \(then add (--format \w+)\)$", message)
         subprocess.run(["bash", "-c", command[1]], cwd=self.folder, check=True)

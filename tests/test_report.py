@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`truemax report`: run logs become one page that works in a browser, and bad ones are refused."""
+"""`truemax report`: run logs become a page that works in a browser, and bad logs are refused."""
 import json
 import os
 import re
@@ -41,7 +41,7 @@ class Report(ProgramTest):
 
     def test_the_page_works_in_a_browser(self):
         self.fine("report", *self.logs(), "--out", "page.html")
-        # Sorts by method, falling, and switches umax off.
+        # Sorts by method in descending order, and switches umax off.
         script = """
         const head = [...document.querySelectorAll("th button")].find(b => b.textContent === "method");
         head.click(); head.click();

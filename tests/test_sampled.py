@@ -1,4 +1,4 @@
-"""--eval sampled through the whole program: an estimate that says so, with an error bar that holds."""
+"""--eval sampled through the whole program: estimates are marked, and their error bars hold."""
 import unittest
 
 from support import OUTPUT, ProgramTest, RefusalTest, data_file, events

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Training on several threads: the same bytes for any number, lock-free runs that say what they are."""
+"""Training on several threads: the same bytes for any number of threads; lock-free runs are marked."""
 import unittest
 
 from support import ProgramTest, events, truemax

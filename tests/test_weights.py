@@ -27,7 +27,7 @@ def read_rows(path):
 
 
 def frequencies(output):
-    """What `truemax train` prints of the class frequencies."""
+    """The line on class frequencies that `truemax train` prints."""
     return re.search(r"(?m)^class frequencies +(.*)$", output)[1].split()
 
 
@@ -123,7 +123,7 @@ class Weights(ProgramTest):
         self.assertFalse(np.array_equal(self.model("one")[1]["weight"], self.model("two")[1]["weight"]))
 
     def test_row_weights_of_a_class_act_as_its_class_weight(self):
-        """The rows of a class doubled by row weights, and by the weight of their class: the same steps."""
+        """Doubling the rows of a class by row weights or by its class weight gives the same steps."""
         first = [row.split()[0].split(",")[0] for row in self.rows]
         name = max(set(first), key=first.count)
         self.write("rows.txt", lines([2 if label == name else 1 for label in first]))
@@ -153,7 +153,7 @@ class Weights(ProgramTest):
         self.fit("formula", "--row-weights", "w.txt", "--class-weights", "formula.txt")
         (_, one), (_, other) = self.model("balanced"), self.model("formula")
         np.testing.assert_allclose(one["weight"], other["weight"], rtol=0, atol=1e-5)
-        # The model keeps the counts, so evaluate finds the same weights; they do not depend on the rows it is given.
+        # The model keeps the counts, so evaluate gets the same weights for any rows.
         for name in ("balanced", "formula.txt"):
             figures = self.metrics("balanced.safetensors", "train.txt", "--row-weights", "w.txt", "--class-weights", name)
             trained = [e for e in events(self.path("balanced.jsonl")) if e["event"] == "evaluate"][-1]["train"]
@@ -212,7 +212,7 @@ class Weights(ProgramTest):
         self.write("w.txt.gz", gzip.compress(lines(weight.tolist()).encode()))
         said = self.metrics("m.safetensors", "train.txt", "--row-weights", "w.txt.gz")
         rows, _ = read_xmlrepository(self.train)
-        for row in rows:  # values are float32 inside
+        for row in rows:  # values are stored as float32
             row.features.update({f: float(np.float32(v)) for f, v in row.features.items()})
         prepared, _, _ = prepare(rows, model[0]["preprocessing"])
         self.assertEqual(len(prepared), len(weight))
@@ -309,7 +309,7 @@ class Refused(RefusalTest):
                          cwd=self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    # Content, what the message says.
+    # Content, expected message.
     ROWS = (
         ("1\n2\n3\n", r"bad\.w:3: the file ends after 3 weights, but good\.txt has 4 rows; "),
         ("1\n2\n3\n4\n5\n", r"bad\.w:5: 5 weights, but good\.txt has only 4 rows; "),
