@@ -1,4 +1,4 @@
-"""The page: tables and figures in the order in which a reader wants them."""
+"""The page: tables and figures in reading order."""
 from . import figures, page
 
 
@@ -40,12 +40,12 @@ def sections(results, tables, notes):
         {"title": "Beyond the paper: distance to the optimum", "tables": some("optimum")},
     ]
     for section in made:
-        section["plots"] = [plot for plot in section.get("plots", []) if plot["lines"]]  # none where nothing was run
+        section["plots"] = [plot for plot in section.get("plots", []) if plot["lines"]]  # none if nothing was run
     return [section for section in made if section.get("tables") or section["plots"] or section.get("text") is notes]
 
 
 def write(path, results, tables, notes, part=""):
-    """`part`: in words, which part of the experiments was run; "": all."""
+    """`part`: a description of the part of the experiments that was run; "": all."""
     made = sections(results, tables, notes)
     title = "The paper's experiments, reproduced and corrected" + (", a part" if part else "")
     groups = dict.fromkeys(line["group"] for section in made for plot in section["plots"] for line in plot["lines"])
