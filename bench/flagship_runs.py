@@ -92,7 +92,7 @@ class Program:
 
 
 class Verdicts:
-    """What is asked for, each met or missed."""
+    """The promises, each met or missed."""
 
     def __init__(self):
         self.results = []

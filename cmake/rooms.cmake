@@ -1,5 +1,5 @@
-# Each folder of src/ is a room: one static library, truemax_<room>, of all its *.cpp files. *_test.cpp are its tests
-# and *_bench.cpp its benchmarks, which link only that room.
+# Each folder of src/ is a room: one static library, truemax_<room>, of all its *.cpp files. Its tests, *_test.cpp,
+# link only that room.
 add_library(truemax_flags INTERFACE)
 target_compile_options(truemax_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                        -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wpedantic)

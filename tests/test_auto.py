@@ -53,7 +53,7 @@ class Auto(ProgramTest):
         self.assertFalse([e for e in self.log("c") if e["event"] == "trial"])
 
     def test_target_train_aims_at_the_training_rows(self):
-        hard = self.generate("hard.txt", rows=3000, features=30, classes=40, nonzeros=8)  # cannot be told apart
+        hard = self.generate("hard.txt", rows=3000, features=30, classes=40, nonzeros=8)  # classes overlap
         self.fine("train", hard, "--target", "train", "--epochs", 20)
         log = self.log()
         config = next(e for e in log if e["event"] == "chosen")["config"]

@@ -64,7 +64,7 @@ class Model:
         self.input = self.matrix()
         self.output = self.matrix()
         del self.data
-        # Parents stand above their children.
+        # Parents have higher numbers than their children.
         self.from_root = list(enumerate(self.tree()))[::-1] if self.loss == "hs" else []
 
     def take(self, layout):

@@ -21,7 +21,7 @@ from .files import ROOT, file_hash
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimum.json")
 GAP = 1e-6            # promised gain, in log-loss, at which it has converged
-LOOSE, TIGHT = 0.05, 1e-3  # how far the residual of a direction falls: on the way, and before it counts as converged
+LOOSE, TIGHT = 0.05, 1e-3  # relative residual of a direction: along the way, and before it counts as converged
 MANY = 200            # steps that together gain no more than that: it has converged too
 MOST_PRODUCTS = 3000  # of the Hessian with a direction, for one Newton step
 
