@@ -1,17 +1,17 @@
 #!/usr/bin/python3
-"""What `./dev bench` runs: truemax beside its bounds and beside other programs, in one run.
+"""Run by `./dev bench`: measures truemax against its bounds and against other programs, in one run.
 
-  1  steps/s of the methods beside a kernel that only touches the same cache lines; Implicit SGD beside NumPy
-  2  evaluation beside a kernel that does the same loads and exponentials
+  1  steps/s of the methods and of a kernel that only touches the same cache lines; Implicit SGD and NumPy
+  2  evaluation and a kernel that only does the same loads and exponentials
   3  steps/s against the number of classes and of rows
-  4  time to a train log-loss beside scikit-learn, SciPy, LIBLINEAR, fastText, PyTorch and NumPy; peak memory
+  4  time to a train log-loss, with scikit-learn, SciPy, LIBLINEAR, fastText, PyTorch and NumPy; peak memory
   5  test log-loss against time, the same programs at the best of their grids
   6  one thread and two, prediction, reading
 
-Correctness is checked first; contestants take turns and the best of several counts. Prints tables, at the end one of
-all ratios and one of the floors, and writes JSON. The exit code is 1 when a floor is missed or a check fails. What is
-not there (data sets: TRUEMAX_DATA; packages) is named; generated rows of its size, marked, stand in for a missing set.
---quick runs every part on little data within about a minute, to see that it works: no floors.
+Correctness is checked first; contestants take turns and the best of several turns counts. Prints tables, ending with
+all ratios and all floors, and writes JSON. The exit code is 1 if a floor is missed or a check fails. Missing data sets
+(TRUEMAX_DATA) and packages are named; a missing set is replaced by generated rows of its size, marked as such. --quick
+runs every part on little data in about a minute to see that it works, without floors.
 """
 import argparse
 import json
@@ -53,9 +53,9 @@ def options_of(arguments):
     parser.add_argument("--seconds", type=float, default=1.0, help="length of a turn of the NumPy reference")
     parser.add_argument("--read-rows", type=int, default=60000, help="rows of the file to read (default 60000)")
     parser.add_argument("--minutes", type=float, default=19.0,
-                        help="after so many no further run of a peer starts (default 19)")
-    parser.add_argument("--quick", action="store_true", help="little data, no floors: does it all work?")
-    parser.add_argument("--core", type=int, help="the core of what runs on one core (default: the first allowed one)")
+                        help="no further run of a peer starts after this many (default 19)")
+    parser.add_argument("--quick", action="store_true", help="little data, no floors: checks that everything works")
+    parser.add_argument("--core", type=int, help="the core for parts on one core (default: the first allowed one)")
     parser.add_argument("--markdown", metavar="FILE",
                         help="renew the tables of items 4 and 5 on this page, such as docs/performance.md")
     parser.add_argument("--json", default=os.path.join(ROOT, "build/bench/bench.json"))
@@ -70,7 +70,7 @@ def options_of(arguments):
         fail("--rounds takes a whole number from 1 up")
     if options.markdown:
         if options.quick:
-            fail("--markdown: what --quick finds is no figure for a page; leave one of the two out")
+            fail("--markdown: results of --quick are not fit for a page; leave one of the two out")
         try:
             markdown.check(options.markdown)
         except (markdown.NoPlace, OSError) as why:

@@ -1,9 +1,9 @@
 """Which BLAS a process multiplies matrices with, and how fast.
 
 NumPy, SciPy and PyTorch take Debian's libblas.so.3. Without another package that is the reference implementation, some
-twenty times slower than OpenBLAS: a peer that runs on it is not at its best, and no ratio to it means anything. `./dev
-bench` installs libopenblas0-pthread, which Debian then prefers, unless someone has set the alternative by hand; that
-is left as it is, and reported.
+twenty times slower than OpenBLAS: a peer that runs on it is not at its best, and ratios to it are meaningless. `./dev
+bench` installs libopenblas0-pthread, which Debian then prefers, unless the alternative was set by hand; that is
+reported and left as it is.
 """
 import ctypes
 import os
@@ -13,7 +13,7 @@ import sysconfig
 import time
 
 PACKAGE = "libopenblas0-pthread"
-# By the name of the file or of its folder; the first that fits.
+# By the name of the file or its folder; the first match counts.
 NAMES = (("openblas", "OpenBLAS"), ("mkl", "MKL"), ("blis", "BLIS"), ("atlas", "ATLAS"), ("blas", "reference BLAS"))
 REFERENCE = "reference BLAS"
 LIBRARY = re.compile(r"lib[^/]*(blas|mkl|blis|atlas)[^/]*\.so")
@@ -21,21 +21,21 @@ SIZE, ROUNDS = 768, 5
 
 
 def libraries(maps="/proc/self/maps"):
-    """The files of BLAS libraries that a process has loaded."""
+    """Paths of the BLAS libraries that a process has loaded."""
     with open(maps, encoding="utf-8") as file:
         paths = {line.split(maxsplit=5)[5].strip() for line in file if len(line.split(maxsplit=5)) == 6}
     return sorted(path for path in paths if LIBRARY.search(os.path.basename(path)))
 
 
 def files_of_program(path):
-    """Those that a program would load."""
+    """Paths of the BLAS libraries that a program would load."""
     said = subprocess.run(["ldd", path], check=False, capture_output=True, text=True).stdout
     found = {os.path.realpath(file) for file in re.findall(r"=> (\S+) \(", said)}
     return sorted(file for file in found if LIBRARY.search(os.path.basename(file)))
 
 
 def name_of(paths):
-    """What multiplies where these are loaded: where there are several, the fast one is what calls end in."""
+    """The name of the BLAS, given the loaded files; of several, calls end in the fast one."""
     for part, name in NAMES:
         if any(part in path for path in paths):
             return name
@@ -43,7 +43,7 @@ def name_of(paths):
 
 
 def use_threads(count):
-    """Of every OpenBLAS of this process; PyTorch's own are set by its user."""
+    """Sets the threads of every OpenBLAS in this process; those of PyTorch are set by its caller."""
     for path in libraries():
         if "openblas" in path:
             set_threads = getattr(ctypes.CDLL(path), "openblas_set_num_threads", None)
@@ -52,13 +52,13 @@ def use_threads(count):
 
 
 def faster_threads(work, use=use_threads, most=None):
-    """1 or all cores, by what `work()` takes: small products lose by threads, and so do all on a busy machine. Leaves
-    the faster set."""
+    """1 or all cores, whichever runs `work()` faster: threads slow down small products, and all products on a busy
+    machine. Leaves the faster one set."""
     most = most or len(os.sched_getaffinity(0))
     took = {}
     for count in dict.fromkeys((1, most)):
         use(count)
-        work()  # threads that start
+        work()  # starts the threads
         begin = time.perf_counter()
         work()
         took[count] = time.perf_counter() - begin
@@ -68,7 +68,7 @@ def faster_threads(work, use=use_threads, most=None):
 
 
 def gflops(multiply):
-    """Of a product of two square matrices of SIZE rows: the best of some."""
+    """For a product of two square matrices of SIZE rows: the best of several."""
     multiply()
     best = float("inf")
     for _ in range(ROUNDS):
@@ -91,7 +91,7 @@ def torch_product():
 
 
 def measure(kind, threads):
-    """What this process multiplies with: {"library", "files", "threads", "gflops", "numbers"}; kind: numpy or torch."""
+    """The BLAS of this process: {"library", "files", "threads", "gflops", "numbers"}; kind: numpy or torch."""
     use_threads(threads)
     if kind == "torch":
         import torch
@@ -100,14 +100,14 @@ def measure(kind, threads):
     else:
         found = gflops(numpy_product("float64"))
     files = libraries()
-    # A PyTorch that was built with MKL has it inside.
+    # PyTorch may have MKL built in.
     inside = kind == "torch" and not files and "BLAS_INFO=mkl" in torch.__config__.show()
     return {"library": "MKL" if inside else name_of(files), "files": files, "threads": threads, "gflops": found,
             "numbers": "float32" if kind == "torch" else "float64"}
 
 
 def alternatives(query=None):
-    """{"libblas.so.3": {"value", "best", "manual"}, ...} by update-alternatives; empty where there is none."""
+    """{"libblas.so.3": {"value", "best", "manual"}, ...} from update-alternatives; empty if there is none."""
     found = {}
     for link in ("libblas.so.3", "liblapack.so.3"):
         name = f"{link}-{sysconfig.get_config_var('MULTIARCH')}"
@@ -124,7 +124,7 @@ def alternatives(query=None):
 
 
 def complaints(found):
-    """What is wrong with the alternatives, a line each: what is set by hand is not changed here."""
+    """What is wrong with the alternatives, one line each. Nothing set by hand is changed."""
     out = []
     for link, a in found.items():
         if name_of([a["value"]]) != REFERENCE and "/lapack/" not in a["value"]:

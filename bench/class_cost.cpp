@@ -1,8 +1,8 @@
 // Does a step of `prox` cost more with more classes? The same rows (D = 1000, 20 non-zeros), the same number
-// of blocks a step, K = 10,000 and 1,000,000. More classes are more memory, so that more of what a step
-// touches has left the caches: any program pays for that. So beside each run stands a kernel that reads and
-// writes the same cache lines in the same order and does no arithmetic, and what counts is how much more
-// `prox` loses than that kernel does.
+// of blocks per step, K = 10,000 and 1,000,000. More classes take more memory, so a step misses the caches
+// more often; any program pays for that. Each run is therefore compared with a kernel that reads and writes
+// the same cache lines in the same order without arithmetic: what counts is how much more `prox` loses than
+// that kernel.
 //
 // Two settings. `spread`: labels and blocks uniform over all classes, the worst case for the caches.
 // `skewed`: labels by Zipf's law, 64 classes always, one block of the tail by label mass, as on real text.
@@ -49,7 +49,7 @@ TrainOptions options_of(bool skewed) {
   return options;
 }
 
-// One number of classes: its data, its weights (all pages there), the loop and the draw.
+// One number of classes: data, weights (all pages touched), loop and draw.
 struct Contest {
   Contest(const Shape& shape, std::size_t classes, bool skewed)
       : data(make_data({shape.rows, shape.features, shape.nonzeros}, classes, skewed ? 1.0 : 0.0)),
@@ -65,7 +65,7 @@ struct Contest {
     loop.run(state, stop, nullptr);
   }
 
-  // The first epoch wrote just the lines that the touch-only kernel touches.
+  // The first epoch wrote exactly the lines that the touch-only kernel touches.
   bool same_lines() {
     run_epoch();
     std::unordered_set<std::size_t> touched;
@@ -93,7 +93,7 @@ struct Contest {
     for (std::size_t e = 0; e < epochs; ++e) run_epoch();
     const double steps = static_cast<double>(epochs * data.size());
     prox = std::max(prox, steps / (thread_seconds() - start));
-    for (const TouchWay& way : kInOrder) {  // the bound is the best way to ask for lines, whatever the size
+    for (const TouchWay& way : kInOrder) {  // the bound is the best prefetch distance for this size
       start = thread_seconds();
       for (const Trace& of_epoch : traces) touch_epoch(data, of_epoch, state, way);
       touch = std::max(touch, steps / (thread_seconds() - start));
@@ -105,7 +105,7 @@ struct Contest {
   RunState state;
   std::unique_ptr<Draw> draw;
   StepLoop loop;
-  double prox = 0, touch = 0;  // steps a second, the best of the rounds
+  double prox = 0, touch = 0;  // steps per second, best of the rounds
 };
 
 nlohmann::ordered_json about(const Contest& contest) {
@@ -123,7 +123,7 @@ bool check(Contest& contest) {
 
 using Contests = std::vector<std::unique_ptr<Contest>>;
 
-// Few and many classes, and with sweep all powers of ten between them and one below: {} where a check fails.
+// Few and many classes; with sweep also all powers of ten between them and one below. Empty if a check fails.
 nlohmann::ordered_json by_classes(const Shape& shape, bool skewed) {
   Contests contests;
   std::size_t few = 0;  // the place of shape.few
@@ -153,8 +153,8 @@ nlohmann::ordered_json by_classes(const Shape& shape, bool skewed) {
   return out;
 }
 
-// Numbers of rows, powers of ten up to the most; rows are short, so that the most fit into memory. Empty
-// where a check fails.
+// Numbers of rows, in powers of ten; rows are short, so that the largest number fits into memory. Empty if a
+// check fails.
 nlohmann::ordered_json by_rows(Shape shape) {
   const std::size_t steps = 10 * shape.rows * shape.epochs;  // of a round
   shape.nonzeros = shape.few_nonzeros;

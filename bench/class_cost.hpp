@@ -6,7 +6,7 @@
 
 namespace truemax {
 
-// truemax_bench classes: prints one JSON object; 1 where a check fails.
+// truemax_bench classes: prints one JSON object; 1 if a check fails.
 int bench_classes(const std::map<std::string, std::string>& settings);
 
 }  // namespace truemax

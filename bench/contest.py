@@ -1,4 +1,4 @@
-"""Runs contestants: a peer in a process of its own with its limits, truemax as a program."""
+"""Runs contestants: a peer in its own process with limits, truemax as a program."""
 import importlib
 import json
 import os
@@ -15,7 +15,7 @@ PEERS = ("sklearn_lbfgs", "sklearn_saga", "scipy_lbfgs", "liblinear", "fasttext"
          "torch_sgd", "torch_adam", "torch_dense_sgd", "torch_dense_adam", "numpy_implicit")
 SECONDS, MEMORY = 120.0, 16 << 30  # of a peer on a data set
 MANY_WEIGHTS, WARM_COPIES = 1e7, 6
-# Work around training that is not limited (reading, judging), so that nothing can hang.
+# Limit for work around training (reading, judging), so that nothing can hang.
 AROUND_SECONDS = 240.0
 
 
@@ -24,19 +24,19 @@ def module_of(peer):
 
 
 def warm_for(problem, copies=WARM_COPIES):
-    """Before every timed run on a problem with many weights, of peers and of truemax alike: memory for so many copies
-    of the weights in float32."""
+    """Called before every timed run on a problem with many weights, of peers and of truemax: touches memory for this
+    many float32 copies of the weights."""
     if problem.D * problem.K > MANY_WEIGHTS:
         warm_memory(copies * 4 * problem.D * problem.K)
 
 
 def run_peer(peer, folder, settings, seconds):
     """One run. Returns {"settings", "points": [...], "ended": "" or why it did not finish, "seconds", "blas"}: seconds
-    of training, as the waiting side counts it; what the process multiplied matrices with, as worker.py says it."""
+    of training as counted by the waiting side; the BLAS of the process as reported by worker.py."""
     command = [sys.executable, os.path.join(ROOT, "bench", "peers", "worker.py"), peer, folder, json.dumps(settings),
                str(MEMORY)]
     with open(os.path.join(folder, f"{peer}.err"), "w+", encoding="utf-8") as errors:
-        # Libraries for matrices would start threads for work too small for them: a peer that gains by threads sets
+        # Matrix libraries would start threads even for small products: a peer that gains from threads sets
         # their number itself (blas.faster_threads).
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
@@ -88,7 +88,8 @@ def run_peer(peer, folder, settings, seconds):
 
 
 class Truemax:
-    """`truemax train` on a problem; how long it takes to a log-loss. `--target train --seconds T` once for each T."""
+    """`truemax train` on a problem, and the time it takes to a log-loss. Runs `--target train --seconds T` once for
+    each T."""
 
     FIRST, GROWTH, BISECTIONS = 0.02, 2.0, 2
 
@@ -97,7 +98,7 @@ class Truemax:
 
     def train(self, *words, model="none", seed=1):
         """One run: {"seconds": of training, the search too, "train", "test": log-losses on the rows judged, "wall",
-        "memory", "read_seconds"}. Training rows that are judged are evaluated as a test file where they are not all."""
+        "memory", "read_seconds"}. If only some training rows are judged, they are evaluated as a test file."""
         log = os.path.join(self.problem.folder, "run.jsonl")
         command = [self.program, "train", self.problem.about["train"], *PREPARE, *map(str, words), "--seed", str(seed),
                    "--model", model, "--log", log, "--quiet"]
@@ -121,17 +122,17 @@ class Truemax:
         return self.problem.about["judged"]["seen"] == self.problem.about["train"]
 
     def for_seconds(self, seconds, seed=1):
-        """(seconds, train log-loss, memory) of a run for so many seconds; each is run once."""
+        """(seconds, train log-loss, memory) of a run of this many seconds; each is run once."""
         key = (seconds, seed)
         if key not in self.runs:
-            warm_for(self.problem, copies=2)  # it has one
+            warm_for(self.problem, copies=2)  # it holds one
             few = [] if self.judges_all else ["--test", self.problem.about["judged"]["seen"], "--no-eval-train"]
             run = self.train("--target", "train", "--seconds", f"{seconds:.4f}", *few, seed=seed)
             self.runs[key] = (run["seconds"], run["train" if self.judges_all else "test"], run["memory"])
         return self.runs[key]
 
     def known_time_to(self, loss):
-        """An upper bound of that time from the runs that were made: None where none got there."""
+        """An upper bound of that time from the runs so far: None if none got there."""
         return min((run[0] for run in self.runs.values() if run[1] <= loss), default=None)
 
     def median_of(self, seconds, seeds):
@@ -140,8 +141,8 @@ class Truemax:
 
     def time_to(self, loss, most, seeds=3):
         """The least time whose median log-loss is at or below `loss`: (seconds, that loss), None above `most` seconds.
-        Lengths grow by a factor until one run gets there, the step between is halved (in logarithms), and the found
-        length must stand with the median of several seeds, else it grows a little."""
+        Lengths grow by a factor until one run gets there, then the interval is bisected (in logarithms). The length
+        found must hold for the median of several seeds, else it grows a little."""
         low, high = None, self.FIRST
         while self.for_seconds(high)[1] > loss:
             if high >= most:

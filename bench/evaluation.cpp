@@ -1,9 +1,9 @@
-// How near does exact evaluation come to what the machine can do? Beside it stands a kernel that loads the
-// same lines in the same order, asked for ahead or not, whichever is faster, and takes one float32 `exp` for
-// each class, and does nothing else: no product, no highest score, no best classes, no metrics. And the peak
-// of float32 fused multiply-adds, measured in the same run. Interleaved, best of several; work of one thread
-// by the time that the thread had a core, one thread against several by the clock. The pass in float32 is
-// first compared with the pass in double.
+// How close is exact evaluation to what the machine can do? It is compared with a kernel that only loads the
+// same lines in the same order (with or without prefetch, whichever is faster) and computes one float32 `exp`
+// per class: no products, no highest score, no best classes, no metrics. The peak of float32 fused
+// multiply-adds is measured in the same run. Interleaved, best of several. One thread is timed by its CPU
+// time, one thread against several by the wall clock. The float32 pass is first compared with the double
+// pass.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "evaluation.cpp"
 #include <hwy/foreach_target.h>
@@ -37,7 +37,7 @@ HWY_INLINE void launder_vector(LineV& v) {
 #endif
 }
 
-// So many non-zeros before a line is read it is asked for.
+// Prefetch distance, in non-zeros.
 constexpr std::size_t kSoonNumbers = 16;
 
 template <std::size_t kBlocks, bool kSoon>
@@ -85,7 +85,7 @@ void touch_rows_here(CsrView rows, std::size_t first, std::size_t count, const f
     touch_rows<1, false>(rows, first, count, block, features);
 }
 
-// Multiply-adds of whole vectors: twelve sums that do not wait for each other. Returns the operations done.
+// Multiply-adds of whole vectors: twelve independent sums. Returns the operations done.
 double multiply_add_here(std::size_t times) {
   const LineTag d;
   constexpr std::size_t kSums = 12;
@@ -145,8 +145,7 @@ Dataset first_rows(const Dataset& data, std::size_t count) {
   return out;
 }
 
-// All lines and exps of an evaluation, in the order of the pass in float32, with lines asked for `soon`
-// before they are read, or not.
+// All loads and exps of an evaluation, in the order of the float32 pass; `soon`: with prefetch.
 void touch(const Weights& weights, CsrView rows, bool soon) {
   const std::size_t blocks = weights.blocks(), count = rows.rows();
   const std::size_t group = fast_group_rows(weights, count, 1);
@@ -234,7 +233,7 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   for (std::size_t round = 0; round < rounds; ++round) {
     time(evaluation, [&] { evaluate(weights, part, 1); });
     evaluation_wall = std::min(evaluation_wall, wall);
-    for (const bool soon : {false, true})  // the best way to do the least
+    for (const bool soon : {false, true})  // the faster of the two is the bound
       time(bound, [&] { touch(weights, rows, soon); });
     double unused = 1e300;
     time(unused, [&] { evaluate(weights, part, threads); });

@@ -6,7 +6,7 @@
 
 namespace truemax {
 
-// truemax_bench evaluate: prints one JSON object; 1 where a check fails.
+// truemax_bench evaluate: prints one JSON object; 1 if a check fails.
 int bench_evaluate(const std::string& path, const std::map<std::string, std::string>& settings);
 
 }  // namespace truemax

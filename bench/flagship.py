@@ -5,15 +5,15 @@
                10^-3 ... 10^3
   words     2. next word on wikitext2, and fb15k-237: the test log-loss of one epoch of exact softmax, in a part of its
                time
-  lbfgs     3. test log-loss and time beside scikit-learn's L-BFGS
+  lbfgs     3. test log-loss and time, compared with scikit-learn's L-BFGS
   robust    4. log-loss against the step, 50 epochs; draws docs/step-robustness.svg from the run logs
-  classes   5. steps/s with 10^4 and with 10^6 classes, beside a kernel that only touches the memory
+  classes   5. steps/s with 10^4 and with 10^6 classes, compared with a kernel that only touches the memory
 
 usage: bench/flagship.py PART ... [--json FILE]          (all parts: all)
 
-One thread, on one core. Contestants take turns, the best of --rounds counts. Prints tables and verdicts, writes JSON
-with the load of the machine in it. The exit code is 1 where a promise is not kept; parts whose data are missing are
-skipped and say so.
+One thread, on one core. Contestants take turns, the best of --rounds counts. Prints tables and verdicts, and writes
+JSON that includes the load of the machine. The exit code is 1 if a promise is missed; parts whose data are missing are
+reported as skipped.
 """
 import argparse
 import json
@@ -27,14 +27,14 @@ import flagship_words
 from flagship_runs import PAPER, ROOT, Missing, Program, Verdicts, data_file, fail, number
 from tables import show
 
-# Data set, the most that train log-loss may be.
+# Data set, highest train log-loss allowed.
 TRAIN = (("bibtex", 0.02), ("delicious", 2.40), ("yso-finna-en", 0.45), ("mnist", 0.242))
 LEAST_SECONDS = 0.15
 TIMES_TOUCH = 1.25
 
 
 def time_of_the_paper(program, name, rounds, flagship):
-    """Implicit SGD and the flagship in turn. Returns the rows of the table and what was found."""
+    """Implicit SGD and the flagship in turn. Returns the rows of the table and the results."""
     data = data_file(name)
     paper = ["--method", "implicit", "--epochs", 50, "--eval-every", 0]
     grid = {}
@@ -127,7 +127,7 @@ def main():
     if options.rounds < 1 or options.words_rows < 0:
         fail("--rounds takes a whole number from 1 up, --words-rows one from 0 up")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0)) if options.core is None else options.core})
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # must be set before NumPy is there
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # must be set before NumPy is imported
         os.environ[name] = "1"
     program = Program(options.program, options.logs)
     verdicts, results = Verdicts(), {"load_before": os.getloadavg()}

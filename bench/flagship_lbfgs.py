@@ -1,11 +1,10 @@
-"""Test log-loss with all defaults beside scikit-learn's L-BFGS, and the time of both.
+"""Test log-loss and time of truemax with all defaults and of scikit-learn's L-BFGS.
 
 scikit-learn: LogisticRegression (multinomial, lbfgs) on the same rows, of unit length, first label only, for C of 3,
-10, 30 and 100; its best test log-loss is the mark, the time is that of one fit at that C. Its rows are sparse or
-dense, whichever it is faster with (20 iterations of each), and it multiplies with OpenBLAS: on the reference BLAS
-nothing is judged. truemax: `train TRAIN
---test TEST` with nothing but the preprocessing. Its time is that of the whole process but reading: search,
-validation, the final fit and evaluation.
+10, 30 and 100; its best test log-loss is the mark, the time is that of one fit at that C. Its rows are sparse or dense,
+whichever is faster (20 iterations of each), and it uses OpenBLAS: with the reference BLAS nothing is judged. truemax:
+`train TRAIN --test TEST` with the preprocessing options only. Its time is that of the whole process without reading:
+search, validation, the final fit and evaluation.
 """
 import os
 import sys
@@ -17,13 +16,13 @@ from flagship_runs import PAPER, ROOT, Missing, data_file, number
 from tables import show
 
 CS = (3.0, 10.0, 30.0, 100.0)
-# Data set, the most that the test log-loss may be, the C for --quick.
+# Data set, highest test log-loss allowed, the C for --quick.
 SETS = (("bibtex", 2.63, 10.0), ("delicious", 3.87, 10.0))
 SOONER, FIT_SOONER = 5, 20
 
 
 def matrices(name):
-    """Training and test rows as scikit-learn wants them: (x, y) each; test rows whose label training never saw are left out."""
+    """Training and test rows for scikit-learn: (x, y) each; test rows with unseen labels are left out."""
     import numpy as np
     from scipy import sparse
     sys.path.insert(0, os.path.join(ROOT, "tests"))
@@ -47,7 +46,7 @@ TRIED_ITERATIONS = 20
 
 
 def in_the_faster_form(train, c):
-    """(the training rows, sparse or dense, what they are)."""
+    """(the training rows, sparse or dense; which of the two)."""
     x, y = train
     forms = {"sparse rows": x, "dense rows": x.toarray()}
     took = {name: fit((rows, y), None, c, TRIED_ITERATIONS)["seconds"] for name, rows in forms.items()}
@@ -56,7 +55,7 @@ def in_the_faster_form(train, c):
 
 
 def fit(train, test, c, iterations=2000):
-    """One fit: {C, seconds, test log-loss (where there are test rows), iterations}."""
+    """One fit: {C, seconds, test log-loss (if there are test rows), iterations}."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
     model = LogisticRegression(C=c, multi_class="multinomial", solver="lbfgs", max_iter=iterations)
@@ -81,7 +80,7 @@ def part(options, program, verdicts):
     except ImportError:
         verdicts.skipped(3, "no scikit-learn; install python3-sklearn")
         return results
-    warnings.filterwarnings("ignore")  # of fits that stop where they are told to
+    warnings.filterwarnings("ignore")  # fits that stop at max_iter warn
     multiplies = blas.measure("numpy", 1)
     print(f"\nscikit-learn multiplies with {multiplies['library']} ({', '.join(multiplies['files'])}): "
           f"{multiplies['gflops']:.1f} GFLOP/s on one core")
@@ -102,7 +101,7 @@ def part(options, program, verdicts):
         fits = [fit(train, test, c) for c in ((quick_c,) if options.quick else CS)]
         best = min(fits, key=lambda f: f["loss"])
         runs = []
-        for round_ in range(options.rounds):  # in turn; a fit of L-BFGS is long: once more is enough
+        for round_ in range(options.rounds):  # in turns; L-BFGS is slow, so one more fit is enough
             if round_ == 1 and not options.quick:
                 again = fit(train, test, best["C"])
                 best["seconds"] = min(best["seconds"], again["seconds"])

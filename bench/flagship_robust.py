@@ -1,7 +1,7 @@
-"""Log-loss against the step: the paper's Figure 2 over more methods and larger steps, 50 epochs, decay 0.9.
+"""Log-loss against the step: the paper's Figure 2 with more methods and larger steps, 50 epochs, decay 0.9.
 
-`scent` and `importance` have the draw of `prox`, so that only the step differs; `implicit` and `umax` those of the
-paper, one class and five. The automatic step is the one that the default solver chooses for the training likelihood.
+`scent` and `importance` use the draw of `prox`, so that only the step differs; `implicit` and `umax` use those of the
+paper, one class and five. The automatic step is what the default solver chooses for the training likelihood.
 """
 import os
 
@@ -12,8 +12,8 @@ from tables import show
 BLOCKS = ["--draw", "head-blocks", "--head", 64, "--classes-per-step", 32]
 METHODS = {"prox": [*BLOCKS, "--rho", 1], "implicit": [], "umax": ["--classes-per-step", 5], "scent": [*BLOCKS, "--rho", 1],
            "importance": BLOCKS}
-POWERS = range(-3, 6)  # of the steps that are drawn
-AROUND = range(-1, 4)  # of the automatic step, for the promise
+POWERS = range(-3, 6)  # powers of ten: the steps in the plot
+AROUND = range(-1, 4)  # powers of ten times the automatic step, for the promise
 MOST = 0.5
 SETS = ["bibtex", "delicious"]
 EPOCHS = ["--epochs", 50, "--decay", 0.9, "--eval-every", 0]
@@ -46,7 +46,7 @@ def part(options, program, verdicts):
             rows.append((f"{name} {method}", *(number(loss, 3) if loss is None or loss < 1e4 else ">= 1e4" for loss in losses)))
     if rows:
         show("Train log-loss by step, 50 epochs, decay 0.9", ("", *(f"1e{p}" for p in POWERS)), rows)
-        # The page has all data sets or is left as it is.
+        # docs/ gets the plot only if it has all data sets.
         picture = os.path.join(ROOT, "docs" if sets == SETS else "build/bench", "step-robustness.svg")
         step_plot.draw(logs, picture, "Train log-loss after 50 epochs against the step")
         print(f"  drawn into {os.path.relpath(picture, ROOT)}")

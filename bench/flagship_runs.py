@@ -1,4 +1,4 @@
-"""What the parts of bench/flagship.py share: running the program, its logs, the data, the verdicts."""
+"""Shared by the parts of bench/flagship.py: running the program, its logs, the data, the verdicts."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ DIVERGED = 3  # exit code
 
 
 class Missing(Exception):
-    """Something that a part needs is not there: the part is skipped, out loud."""
+    """Something that a part needs is missing: the part is reported as skipped."""
 
 
 def data_file(name, part="train"):
@@ -41,28 +41,28 @@ class Outcome:
             self.events = [json.loads(line) for line in lines]
         evaluations = [event for event in self.events if event["event"] == "evaluate"]
         self.last = evaluations[-1] if evaluations else {}
-        # An automatic run says what it chose, and how long that took.
+        # An automatic run logs what it chose, and how long that took.
         chosen = [event for event in self.events if event["event"] == "chosen"]
         self.config = (chosen or self.events)[-1 if chosen else 0]["config"]
         self.trial_seconds = chosen[-1].get("seconds", 0.0) if chosen else 0.0
 
     def loss(self, part):
-        """The last log-loss, None where the run diverged."""
+        """The last log-loss, None if the run diverged."""
         return None if self.diverged else self.last.get(part, {}).get("log_loss")
 
     @property
     def train_seconds(self):
-        """Of all training: the search of automatic runs included."""
+        """All training, including the search of automatic runs."""
         return self.last.get("train_seconds", 0.0)
 
     @property
     def fit_seconds(self):
-        """Of the final fit alone."""
+        """The final fit only."""
         return self.train_seconds - self.trial_seconds
 
     @property
     def without_reading(self):
-        """All seconds of the process but those of reading the files."""
+        """The whole process without reading the files."""
         return self.wall_seconds - self.events[0].get("read_seconds", 0.0)
 
 
@@ -79,7 +79,7 @@ class Program:
         return os.path.join(self.logs, re.sub(r"[^\w.+-]", "_", name) + ".jsonl")
 
     def train(self, name, data, *options):
-        """`name`: of the log."""
+        """`name`: the name of the log."""
         log = self.log_of(name)
         command = [self.path, "train", data, *map(str, options), "--threads", "1", "--seed", str(self.seed), "--model", "none",
                    "--log", log, "--quiet"]
@@ -92,7 +92,7 @@ class Program:
 
 
 class Verdicts:
-    """What is asked for, each met or missed."""
+    """The promises, each met or missed."""
 
     def __init__(self):
         self.results = []

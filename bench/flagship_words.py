@@ -1,11 +1,11 @@
-"""The test log-loss of one epoch of exact softmax, and how soon the default solver has it.
+"""The test log-loss of one epoch of exact softmax, and how soon the default solver reaches it.
 
 Next word on wikitext2 (experiments/next_word.py makes the rows) in a tenth of the time, fb15k-237 in a fifth. Exact
-softmax gets the best step of a short grid on a part of the epoch, and a step that falls to a hundredth over its
-epoch: the better of what it can do. With --quick only a part of the epoch is run and its time extrapolated; the
-log-loss of the epoch is then that of an earlier whole run, where there was one. --words-rows makes the whole
-comparison on fewer rows, which says less: an epoch of exact softmax on all 2 million takes half an hour, and
-evaluation of all training rows over all classes some minutes.
+softmax gets the best step of a short grid on a part of the epoch, and a step that decreases to a hundredth over its
+epoch, which suits it best. With --quick only a part of the epoch is run and its time extrapolated; the log-loss of the
+epoch is then that of an earlier whole run, if there was one. --words-rows makes the whole comparison on fewer rows,
+which says less: an epoch of exact softmax on all 2 million takes half an hour, and evaluating all training rows over
+all classes some minutes.
 """
 import json
 import os
@@ -18,14 +18,14 @@ sys.path.insert(0, os.path.join(ROOT, "experiments"))
 import next_word  # noqa: E402
 
 STEPS = (0.3, 1.0, 3.0)
-# Of the epoch: tried for each step, and timed with --quick.
+# Shares of the epoch: tried for each step, and timed with --quick.
 TRIED, TIMED = 0.03, 0.03
 # Name, how much sooner than exact softmax.
 SETS = (("wikitext2", 10), ("fb15k-237", 5))
 
 
 def rows_of(name, most):
-    """Training file, test file, options that all runs have. `most`: rows of the training file; 0: all."""
+    """Training file, test file, options of all runs. `most`: rows of the training file; 0: all."""
     if name == "fb15k-237":
         return data_file(name), data_file(name, "test"), []  # exact softmax is better here without an intercept
     if not os.path.exists(os.path.join(DATA, name)):
@@ -38,7 +38,7 @@ def rows_of(name, most):
 
 
 def count_rows(path):
-    """The header's."""
+    """From the header."""
     with next_word.open_text(path) as file:
         return int(file.readline().split()[0])
 
@@ -85,7 +85,7 @@ def part(options, program, verdicts):
         exact = exact_epoch(options, program, name, train, test, more)
         result = {"data": name, "exact": exact, "flagship": []}
         flagship = options.instead or []
-        # As it is, and for the seconds that it may take.
+        # Without a limit, and for the seconds that it may take.
         for words, budget in (("default", []), ("default, --seconds", ["--seconds", f"{exact['seconds'] / sooner:.3f}"])):
             run = program.train(f"words-{name}-{words}", train, "--test", test, *more, *flagship, *budget)
             result["flagship"].append({"about": words, "seconds": run.train_seconds, "loss": run.loss("test")})

@@ -1,4 +1,4 @@
-"""What the parts of bench/bench.py share: where things are, running programs, turns, floors, the clock."""
+"""Shared by the parts of bench/bench.py: paths, running programs, turns, floors, the clock."""
 import json
 import os
 import subprocess
@@ -10,7 +10,7 @@ from tables import show
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DATA = os.path.abspath(os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
-USAGE = 2  # exit code: asked for what it does not know
+USAGE = 2  # exit code: unknown command
 
 
 def fail(message):
@@ -26,8 +26,8 @@ def output_of(command):
 
 
 def best_of_turns(contestants, rounds):
-    """{name: best seconds}: all contestants take a turn in every round, so that a busy moment of the machine hits all
-    alike. A contestant is a function that returns the seconds it took."""
+    """{name: best seconds}: all contestants take a turn in every round, so that a busy moment of the machine affects
+    them all. A contestant is a function that returns the seconds it took."""
     best = {name: float("inf") for name in contestants}
     for _ in range(rounds):
         for name, turn in contestants.items():
@@ -36,7 +36,7 @@ def best_of_turns(contestants, rounds):
 
 
 class Floors:
-    """The ratios that are promised, each met or missed, and what could not be measured."""
+    """The promised ratios, each met or missed, and what could not be measured."""
 
     def __init__(self, judged=True):
         self.results, self.judged = [], judged
@@ -47,7 +47,7 @@ class Floors:
             self.results.append({"what": what, "value": value, "floor": floor, "ok": ok})
 
     def require_of_threads(self, what, value, floor, threads=2):
-        """Of a ratio to one thread: more than threads can give is a busy machine, not a measurement."""
+        """For a ratio to one thread: more than the number of threads means a busy machine, not a measurement."""
         if value > 1.1 * threads:
             self.skip(what, f"measured {value:.2f}: more than {threads} threads can give, the machine is busy")
         else:
@@ -62,7 +62,7 @@ class Floors:
         self.results.append({"what": what, "why": why, "ok": False})
 
     def show(self):
-        """Prints them; true where none is missed."""
+        """Prints them; true if none is missed."""
         words = {True: "ok", False: "MISSED", None: "NOT MEASURED"}
         rows = [(r["what"], "-" if r.get("value") is None else f"{r['value']:,.2f}",
                  f"{r['floor']:,g}" if "floor" in r else "-", words[r["ok"]], r.get("why", "")) for r in self.results]
@@ -72,12 +72,12 @@ class Floors:
 
 
 class Bench:
-    """One run of the benchmark: its options, its folder for files, what it has found so far."""
+    """One run of the benchmark: its options, its folder for files, its results so far."""
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
         self.floors, self.ratios = Floors(not options.quick), []
-        self.evaluations = {}  # what truemax_bench said of evaluation, by data set: two items ask
+        self.evaluations = {}  # output of truemax_bench evaluate by data set: two items need it
         self.begin = time.monotonic()
 
     @property
@@ -85,19 +85,19 @@ class Bench:
         return time.monotonic() - self.begin
 
     def ratio(self, item, what, value, note=""):
-        """A line of the last table."""
+        """Adds a line to the last table."""
         self.ratios.append({"item": item, "what": what, "ratio": value, "note": note})
 
     def say(self, what):
-        """What happens now, for the one who waits."""
+        """Prints progress."""
         print(f"[{self.seconds:5.0f} s] {what}", file=sys.stderr, flush=True)
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
     def bench_json(self, what, *words):
-        """What `truemax_bench WORDS` prints; None where it does not run: it then stands among the floors as missed, or
-        as not measured where this truemax_bench has no such command."""
+        """The output of `truemax_bench WORDS`; None if it fails: it then counts as a missed floor, or as not measured
+        if this truemax_bench has no such command."""
         done = subprocess.run([self.options.bench, *map(str, words)], check=False, capture_output=True, text=True)
         if done.returncode == 0:
             return json.loads(done.stdout)
@@ -110,8 +110,7 @@ class Bench:
 
 
 class Watched:
-    """A program that runs, and the most memory it had. What wait4 says would not do: it counts what the process that
-    started the program had."""
+    """A running program and its peak memory. wait4 cannot be used: it includes the memory of the parent before exec."""
 
     EVERY = 0.01  # seconds
 
@@ -136,22 +135,21 @@ class Watched:
 
 
 def own_memory():
-    """The most memory this process has had, in bytes."""
+    """The peak memory of this process, in bytes."""
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
 
 def warm_memory(size):
-    """Touches so many bytes, at most half of what is free, and gives them back. On a virtual machine the first touch of
-    memory that its host has not given yet can take seconds a gigabyte, for whoever comes first; no contestant shall
-    pay for that."""
+    """Touches this many bytes, at most half of what is free, and frees them. On a virtual machine the first touch of
+    memory that the host has not yet provided can take seconds per gigabyte; no contestant should pay for that."""
     import numpy as np
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     np.empty(min(size, free // 2), np.uint8)[::4096] = 1
 
 
 class OneCore:
-    """Everything started inside runs on one core, and libraries start no threads of their own there."""
+    """Everything started inside runs on one core, and libraries start no threads."""
 
     NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -164,7 +162,7 @@ class OneCore:
         os.sched_setaffinity(0, {min(self.before) if self.core is None else self.core})
         for name in self.NAMES:
             os.environ[name] = "1"
-        blas.use_threads(1)  # NumPy of this process has read the environment already
+        blas.use_threads(1)  # NumPy in this process has already read the environment
         return self
 
     def __exit__(self, *_):

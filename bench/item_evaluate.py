@@ -1,5 +1,5 @@
-"""Item 2: evaluation beside a kernel that does the same loads and exponentials and nothing else, and its fraction of
-the multiply-add peak of the same run (`truemax_bench evaluate`)."""
+"""Item 2: evaluation, compared with a kernel that does only the same loads and exponentials, and with the multiply-add
+peak of the same run (`truemax_bench evaluate`)."""
 import os
 
 import sets
@@ -10,7 +10,7 @@ SHARE = 0.7
 
 
 def with_seconds(said):
-    """The fields that the items use; where rates and fractions were printed, from them."""
+    """The fields that the items use, computed from rates and fractions if these were printed."""
     if said is None or "bound_seconds" in said:
         return said
     seconds = said["rows"] / said["evaluate_rows_per_second"]
@@ -20,7 +20,7 @@ def with_seconds(said):
 
 
 def said_of(bench, name):
-    """What `truemax_bench evaluate` says of a data set, asked once; None where it or the data are not there."""
+    """The output of `truemax_bench evaluate` on a data set, run once; None if it or the data are missing."""
     if name not in bench.evaluations:
         path, said = sets.file_of(name, "train"), None
         if bench.options.size < 1:

@@ -1,10 +1,10 @@
-"""Items 4 and 5: time to a train log-loss, and test log-loss against time, beside other programs.
+"""Items 4 and 5: time to a train log-loss, and test log-loss against time, compared with other programs.
 
-Every peer runs its grid (peers/*.py) on the same rows, in a process of its own with at most 120 s and 16 GiB. Its
+Every peer runs its grid (peers/*.py) on the same rows, in its own process with at most 120 s and 16 GiB. Its
 points are judged by one function (losses.py). Item 4 takes, for each peer, its lowest train log-loss and the seconds
 of the run that reached it, and asks how long `truemax train --target train --seconds T` takes to the same log-loss;
 "least on its way" is the least such ratio along the peer's curve (a lower bound, from the runs of truemax at hand).
-Item 5 takes its lowest test log-loss beside that of `truemax train` with all defaults.
+Item 5 compares its lowest test log-loss with that of `truemax train` with all defaults.
 """
 import concurrent.futures
 import math
@@ -23,15 +23,15 @@ SETS = ("bibtex", "delicious", "mnist", "yso-finna-en")
 TIMES = {"bibtex": 10.0, "delicious": 10.0, "mnist": 3.0, "yso-finna-en": 50.0}
 # Seconds of training after which a peer starts no further run of its grid on a data set.
 CAPS = {"bibtex": 8.0, "delicious": 9.0, "mnist": 10.0, "yso-finna-en": contest.SECONDS}
-LEAST_RUNS = 2  # but so many it has in any case: one for each of the two items
-# Peers that run at once, where they take all the time they get.
+LEAST_RUNS = 2  # but it always gets this many: one for each of the two items
+# Peers that run at the same time, on sets where each uses all its time anyway.
 TOGETHER = {"yso-finna-en": (("sklearn_saga", "liblinear"), ("sklearn_lbfgs", "fasttext"))}
 AGREE = 1e-4
 
 
 def check_rows(program, problem):
-    """truemax trains on the same rows and is judged alike: the one function finds in its model file the log-losses that
-    it reports itself."""
+    """truemax trains on the same rows and is judged the same way: the shared function, applied to its model file, gives
+    the log-losses that truemax reports."""
     from losses import linear, log_loss
     from reference_implicit import model_reader
     path = os.path.join(problem.folder, "model.safetensors")
@@ -79,7 +79,8 @@ def runs_of(bench, problem, peer):
 
 
 def curves_of(bench, problem):
-    """{peer: its runs} on a data set, one peer after the other; one whose package is missing is left out, out loud."""
+    """{peer: its runs} on a data set, one peer after the other; one whose package is missing is reported and left
+    out."""
     there = []
     for peer in bench.options.peers:
         if not contest.module_of(peer).runs(problem.about["set"]):
@@ -92,7 +93,7 @@ def curves_of(bench, problem):
     curves = dict.fromkeys(there)
     together = [[peer for peer in group if peer in there] for group in TOGETHER.get(problem.about["set"], ())]
     alone = [[peer] for peer in there if not any(peer in group for group in together)]
-    for group in alone + together:  # those that may end in time first
+    for group in alone + together:  # those that may end in time come first
         with concurrent.futures.ThreadPoolExecutor(max(1, len(group))) as pool:
             curves.update(zip(group, pool.map(lambda peer: runs_of(bench, problem, peer), group)))
     return curves
@@ -104,7 +105,7 @@ def points_of(runs):
 
 
 def front(points):
-    """The points of a curve that have a lower train log-loss than all that took no longer."""
+    """The points of a curve with a lower train log-loss than all points that took no longer."""
     out = []
     for point in sorted(points, key=lambda p: (p["seconds"], p["train"])):
         if not out or point["train"] < out[-1]["train"]:
@@ -117,14 +118,14 @@ def why_not(runs):
 
 
 def item_4(bench, problem, curves):
-    """Ratios to each peer's lowest train log-loss. A peer that has no model after its time counts as one that would
-    have reached the lowest log-loss of all, had it had longer: its ratio is a lower bound."""
+    """Ratios to each peer's lowest train log-loss. A peer without a model when its time is up is credited with the
+    lowest log-loss of all: its ratio is a lower bound."""
     truemax = contest.Truemax(bench.options.program, problem)
     name, rows, results = problem.about["set"], [], []
     reached = {peer: min(points_of(runs), key=lambda p: p["train"]) for peer, runs in curves.items() if points_of(runs)}
     lowest = min((point["train"] for point in reached.values()), default=None)
     seeds = 1 if bench.options.quick else 3
-    # Highest log-loss first: runs of lower ones are not needed for it, but its runs are for the lower ones.
+    # Highest log-loss first: its runs are reused for the lower ones, not the other way round.
     for peer in sorted(curves, key=lambda peer: -reached[peer]["train"] if peer in reached else 0.0):
         what, runs, point = contest.module_of(peer).WHAT, curves[peer], reached.get(peer)
         bound = point is None
@@ -158,7 +159,7 @@ def item_4(bench, problem, curves):
     if not told:
         bench.floors.skip(f"item 4, {problem.name}", "no peer ran")
         return results
-    # One that truemax does not catch up with is no ratio at all: below any floor.
+    # If truemax does not reach the log-loss there is no ratio: it is below any floor.
     worst = min(told, key=lambda r: 0.0 if r["ratio"] is None else r["ratio"])
     value = worst["ratio"] if worst["ratio"] is not None else 0.0
     bench.floors.require(f"item 4, {problem.name}: times faster than the best peer ({worst['peer']})", value,
@@ -170,7 +171,7 @@ def item_4(bench, problem, curves):
 
 
 def item_5(bench, problem, curves):
-    """Test log-loss against time: each peer's best, the curve of it, and truemax with all defaults."""
+    """Test log-loss against time: each peer's best with its curve, and truemax with all defaults."""
     contest.warm_for(problem)
     rounds = [contest.Truemax(bench.options.program, problem).train(
         "--test", problem.about["judged"]["test"], "--no-eval-train",
@@ -203,8 +204,8 @@ def item_5(bench, problem, curves):
 
 
 def matrices(bench, results):
-    """Which BLAS each peer multiplied with, and how fast its process was at it: the best of the data sets. A peer on
-    the reference BLAS is not at its best, and ratios to it are void."""
+    """The BLAS of each peer and its speed: the best over the data sets. A peer on the reference BLAS is not at its
+    best, and ratios to it are void."""
     found = []
     for peer in bench.options.peers:
         module, ran = contest.module_of(peer), [result["blas"] for result in results if peer in result["blas"]]

@@ -1,4 +1,4 @@
-"""Part of item 6: reading a libsvm file beside `wc -l` and scikit-learn's reader, on one core."""
+"""Part of item 6: reading a libsvm file, compared with `wc -l` and scikit-learn's reader, on one core."""
 import json
 import os
 import time
@@ -10,7 +10,7 @@ TIMES_SKLEARN = 10.0
 
 
 def check(bench, path):
-    """truemax and scikit-learn read the same matrix: as many rows and non-zeros, the same sum."""
+    """truemax and scikit-learn read the same matrix: the same number of rows and non-zeros, and the same sum."""
     from sklearn.datasets import load_svmlight_file
     matrix, _ = load_svmlight_file(path)
     said = json.loads(output_of([bench.options.bench, "read", path]))

@@ -1,9 +1,9 @@
-"""Item 3: steps/s against the number of classes and of rows, beside a kernel that touches the same cache lines
-(`truemax_bench classes sweep=1`). More memory is slower for everybody: what counts is how much more prox loses."""
+"""Item 3: steps/s against the number of classes and of rows, compared with a kernel that touches the same cache lines
+(`truemax_bench classes sweep=1`). More memory slows down any program: what counts is how much more prox loses."""
 from harness import OneCore
 from tables import show
 
-# prox may lose so much more than the touch-only kernel does, from 10^4 to 10^6 classes and from 10^4 to 10^7 rows.
+# prox may lose this much more than the touch-only kernel, from 10^4 to 10^6 classes and from 10^4 to 10^7 rows.
 TIMES_TOUCH = 1.25
 WORDS = {"spread": "labels and blocks uniform", "skewed": "labels by Zipf's law, 64 classes always"}
 

@@ -1,6 +1,6 @@
-"""Item 1: steps/s of implicit, umax, prox and exact, one thread, beside a kernel that touches the same cache lines and
-does nothing; and Implicit SGD beside the same algorithm in NumPy/SciPy (reference_implicit.py: the pseudo-code line by
-line, and tuned as far as NumPy goes)."""
+"""Item 1: steps/s of implicit, umax, prox and exact, one thread, compared with a kernel that only touches the same
+cache lines; and Implicit SGD compared with the same algorithm in NumPy/SciPy (reference_implicit.py: the pseudo-code
+line by line, and as fast as NumPy allows)."""
 import json
 import os
 
@@ -11,20 +11,21 @@ from tables import show
 
 METHODS = ("implicit", "umax", "prox", "exact")
 SHARES = {"implicit": 0.6, "umax": 0.7, "prox": 0.7}  # of touch-only
-# Steps at which the methods learn; of exact, whose step passes over all weights, a few rows are enough.
+# Steps at which the methods learn. A step of exact passes over all weights, so a few rows are enough.
 SETTINGS = {"implicit": ["step=10"], "umax": ["step=0.001"], "prox": ["step=10"], "exact": ["step=1", "rows=1000", "epochs=1"]}
 GENERATED = 1000000  # classes; exact would touch them all
 GENERATED_METHODS = ("implicit", "umax", "prox")
 STEP = {"bibtex": 10.0, "delicious": 0.01}
 # Epochs after which truemax and the reference are compared.
 EPOCHS = {"bibtex": 30, "delicious": 8}
-# Which of the two NumPy versions the floor of 50 stands against.
+# Which of the two NumPy versions the floor of 50 refers to.
 FLOOR_AGAINST = "line by line"
 TIMES_NUMPY, SHARE_OF_TOUCH, REFERENCE_STEPS = 50.0, 0.5, 10000.0
 
 
 def shares(bench):
-    """What `truemax_bench steps` says of each method, on a real set and on a generated one with a million classes."""
+    """The output of `truemax_bench steps` for each method, on a real set and on a generated one with a million
+    classes."""
     contests = []
     real = sets.file_of("yso-finna-en", "train")
     if bench.options.size < 1:

@@ -1,6 +1,5 @@
-"""Item 6: one thread and two. Training on rows whose weights are larger than the cache, lock-free and
-reproducible, with the draws of blocks and of head-blocks, at equal steps; evaluation; prediction. Reading is in
-item_reading.py."""
+"""Item 6: one thread and two. Training with weights larger than the cache, lock-free and reproducible, with the draws
+blocks and head-blocks, at equal steps; evaluation; prediction. Reading is in item_reading.py."""
 import os
 import subprocess
 
@@ -10,15 +9,15 @@ import item_reading
 import sets
 from tables import show
 
-# Where yso-finna-en is not there: rows made in memory.
+# If yso-finna-en is missing: rows generated in memory.
 GENERATED = ["classes=100000", "features=1000", "rows=100000", "skew=0.5"]
 EPOCHS, STEP = 5, 10
 LOCK_FREE, REPRODUCIBLE, EVALUATION = 1.6, 1.3, 1.8
-EQUAL = 0.99  # log-loss of one thread over that of two, at least
+EQUAL = 0.99  # least ratio of log-loss, one thread over two
 
 
 def training(bench):
-    """prox with one thread and two, at equal steps, in one process each: memory that is there, the clock on the wall."""
+    """prox with one thread and two, at equal steps, in one process each: memory already touched, wall-clock time."""
     real = sets.file_of("yso-finna-en", "train")
     if bench.options.size < 1:
         shown, where = "generated, 2,000 rows", ["classes=2000", "features=500", "rows=2000"]

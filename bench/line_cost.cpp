@@ -40,7 +40,7 @@ int bench_lines(const std::map<std::string, std::string>& settings) {
     timed(second, kTouches, [&] {
       for (const std::uint32_t i : at) __builtin_prefetch(&memory[i * kLineFloats], 0, 2);
     });
-    timed(wait, kWaits, [&] {  // where the next line lies is known when the last has come
+    timed(wait, kWaits, [&] {  // the address of the next line depends on the last
       std::size_t more = 0;
       for (std::size_t i = 0; i < kWaits; ++i) {
         float v = memory[(at[i] + more) * kLineFloats];

@@ -1,4 +1,4 @@
-// What a random cache line costs.
+// The cost of a random cache line.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-"""The one function that says what log-loss a model has. Every contestant is judged by it, from its own weights or
-probabilities, never from what it reports itself."""
+"""The log-loss of a model. Every contestant is judged by this function, from its weights or probabilities, never by
+what it reports."""
 import numpy as np
 
 CHUNK_BYTES = 256e6
@@ -9,7 +9,7 @@ def log_loss(x, y, scores, classes):
     """Mean of -log p(y|x) over the rows, and the mean over the rows of the sum of exp(scores).
 
     x: CSR rows. y: labels 0..classes-1. scores: a function from rows to their scores [n, classes], logarithms of
-    probabilities that need not be normalised: they are here. The sum says whether they were. Adds in float64."""
+    probabilities. They are normalised here; the returned sum tells whether they already were. Adds in float64."""
     chunk = max(1, int(CHUNK_BYTES / (8 * classes)))
     loss, mass = 0.0, 0.0
     for begin in range(0, x.shape[0], chunk):

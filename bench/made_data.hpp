@@ -1,4 +1,4 @@
-// Rows made in memory for timings: the cost of a step depends on their shape alone.
+// Rows generated in memory for timings: the cost of a step depends only on their shape.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Writes what items 4 and 5 of ./dev bench found as the tables of a Markdown page:
+"""Writes the results of items 4 and 5 of ./dev bench as tables of a Markdown page:
 
-    ./dev bench --markdown docs/performance.md        (measures, then renews the page)
+    ./dev bench --markdown docs/performance.md        (measures, then updates the page)
     bench/markdown.py build/bench/bench.json docs/performance.md        (from an earlier run)
 
-The page has a place for each table: a line `<!-- bench: NAME -->` before it and `<!-- bench: end -->` after it. What
-stands between is replaced; places of tables that were not measured stay as they are.
+The page marks each table by a line `<!-- bench: NAME -->` before it and `<!-- bench: end -->` after it. The text
+between is replaced; tables that were not measured stay as they are.
 """
 import json
 import re
@@ -15,11 +15,11 @@ NAMES = ("train", "test", "blas")
 
 
 class NoPlace(Exception):
-    """A page that has no place for a table."""
+    """A page without the marks for a table."""
 
 
 def table(head, rows, words=(0, 1)):
-    """Columns of `words` stand left, those of numbers right."""
+    """Columns in `words` are left-aligned, the others right-aligned."""
     marks = ["---" if i in words else "---:" for i in range(len(head))]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |"
                      for row in (head, marks, *rows))
@@ -30,7 +30,7 @@ def number(value, digits):
 
 
 def train_table(found):
-    """Item 4: the peers of a data set from the one that truemax beats by least."""
+    """Item 4: the peers of a data set, starting with the one that truemax beats by least."""
     rows = []
     for one in found:
         told = [r for r in one.get("item_4", ()) if r["runs"]]
@@ -46,7 +46,7 @@ def train_table(found):
 
 
 def test_table(found):
-    """Item 5: truemax with all defaults, then the peers from the lowest test log-loss."""
+    """Item 5: truemax with all defaults, then the peers by test log-loss."""
     rows = []
     for one in found:
         if "item_5" not in one:
@@ -78,7 +78,7 @@ def place(name):
 
 
 def check(path):
-    """Throws NoPlace where a table has no place on the page."""
+    """Raises NoPlace if the page has no marks for a table."""
     with open(path, encoding="utf-8") as file:
         page = file.read()
     for name in NAMES:
@@ -101,7 +101,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         found = tables(json.load(file))
     if not found:
-        sys.exit(f"markdown: error: {sys.argv[1]} has nothing of items 4 and 5")
+        sys.exit(f"markdown: error: {sys.argv[1]} has no results of items 4 and 5")
     try:
         renew(sys.argv[2], found)
     except (NoPlace, OSError) as why:

@@ -2,8 +2,8 @@
 """Tables that compare methods on the real data sets (TRUEMAX_DATA), through the command line:
 
   alpha      U-max with the double sums alpha = 0, 0.5 and 1, each at its best step of 10^-3 ... 10^1
-  implicit   Implicit SGD with 1 x 1, 1 x 5, 1 x 16 and 20 x 5 rows and classes a step: log-loss and training time
-  ridge      exact SGD run to convergence with ridge 0.1 beside scikit-learn's L-BFGS (C = 10) in the same objective
+  implicit   Implicit SGD with 1 x 1, 1 x 5, 1 x 16 and 20 x 5 rows and classes per step: log-loss and training time
+  ridge      exact SGD run to convergence with ridge 0.1, and scikit-learn's L-BFGS (C = 10) on the same objective
 
 usage: bench/method_tables.py [alpha] [implicit] [ridge]     (all three without an argument)
 """
@@ -30,7 +30,7 @@ def data_file(name):
 
 
 def train(name, *arguments):
-    """The last evaluation of a run, or None where it diverged; and the model's weights."""
+    """The last evaluation of a run, or None if it diverged; and the model's weights."""
     with tempfile.TemporaryDirectory(prefix="truemax-tables-") as folder:
         log, model = os.path.join(folder, "run.jsonl"), os.path.join(folder, "m.safetensors")
         command = [PROGRAM, "train", data_file(name), "--normalize", "l2", "--max-features", "10000", "--threads", "1",

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Algorithm 1 of the paper (Implicit SGD, one row and one class a step) in plain NumPy and SciPy.
+"""Algorithm 1 of the paper (Implicit SGD, one row and one class per step) in plain NumPy and SciPy.
 
-The yardstick of `./dev bench`, twice: `train_line_by_line` is the pseudo-code as it stands, `train` the same step made
-as fast as NumPy goes, so that beating it means something. Both use the paper's bracket, Brent's method on the gradient
-in u and the Lambert-W function P. No ridge, so gamma_i = 1 / (2 |x_i|^2).
+The reference of `./dev bench`, in two versions: `train_line_by_line` is the pseudo-code as printed, `train` the same
+step made as fast as NumPy allows, so that beating it means something. Both use the paper's bracket, Brent's method on
+the gradient in u and the Lambert-W function P. No ridge, so gamma_i = 1 / (2 |x_i|^2).
 
     reference_implicit.py FILE [--step 10] [--decay 0.9] [--epochs 3] [--seed 1] [--seconds S] [--line-by-line]
         prints {"steps":.., "seconds":.., "steps_per_second":.., "log_loss":..}
@@ -94,8 +94,8 @@ def train_line_by_line(problem, step, decay, epochs, seed, seconds=math.inf):
 
 
 def train(problem, step, decay, epochs, seed, seconds=math.inf):
-    """The same made fast: W by class, one gather for score and update, scalars by math instead of NumPy, and
-    logarithms instead of large exponentials. Returns the same."""
+    """A fast version: W by class, one gather for score and update, math instead of NumPy for scalars, and logarithms
+    instead of large exponentials. Returns the same."""
     N, K = problem.N, problem.K
     W = [np.full(problem.D, 0.0) for _ in range(K)]
     u = [0.0] * N
@@ -111,7 +111,7 @@ def train(problem, step, decay, epochs, seed, seconds=math.inf):
             number, x, g_i, u_i = numbers[i], values[i], gamma[i], u[i]
             w_k, w_y = W[k], W[labels[i]]
             at_k, at_y = w_k[number], w_y[number]
-            # log((K-1) exp(x.(w_k - w_y))), the form in which it enters everything below
+            # log((K-1) exp(x.(w_k - w_y))), used in everything below
             d = log(K - 1) + float(x.dot(at_k - at_y))
             t = log_eta_N - log(g_i) + d
 
@@ -137,7 +137,7 @@ def train(problem, step, decay, epochs, seed, seconds=math.inf):
         else:
             continue
         break
-    taken = time.perf_counter() - begin  # before W is copied, which takes long where it is large
+    taken = time.perf_counter() - begin  # before W is copied, which is slow for large W
     return np.array(W), done, taken
 
 
@@ -165,8 +165,8 @@ def truemax_log_loss(program, path, step, decay, epochs, seed):
 
 
 def check(program, path, step=10.0, decay=0.9, epochs=30, ours=4, theirs=8):
-    """The two versions here draw the same numbers and must end in the same weights. truemax draws others, so mean
-    losses over some seeds are compared: they may differ by 4 standard errors of the difference (two-sided t with 10
+    """The two versions here draw the same numbers and must give the same weights. truemax draws others, so mean losses
+    over several seeds are compared: they may differ by 4 standard errors of the difference (two-sided t with 10
     degrees of freedom: a false alarm once in 400; the seeds are fixed, so a given build always gives the same
     answer)."""
     problem = Problem(path)
@@ -189,7 +189,7 @@ def main():
     parser.add_argument("--epochs", type=int, help="default 3, with --check 30")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this long")
-    parser.add_argument("--line-by-line", action="store_true", help="the pseudo-code as it stands")
+    parser.add_argument("--line-by-line", action="store_true", help="the pseudo-code as printed")
     parser.add_argument("--check", action="store_true", help="compare the losses with truemax's")
     parser.add_argument("--program", default=os.environ.get("TRUEMAX", os.path.join(ROOT, "build/release/truemax")))
     options = parser.parse_args()

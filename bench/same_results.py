@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Do two builds of truemax compute the same? Short runs of every method, draw and kind of step with both.
+"""Checks that two builds of truemax compute the same, by short runs of every method, draw and kind of step.
 
     bench/same_results.py OLD NEW
 
-Prints a hash of each run's weights and how many runs differ; exit code 1 where one does. Weights are read from
-the model file, so that what the file says of the program does not count. For changes that must not change a
-result: build the old commit beside the new one.
+Prints a hash of each run's weights and how many runs differ; the exit code is 1 if one does. Only the tensors of the
+model file are compared, not its metadata, which names the version. For changes that must not change results: build the
+old commit beside the new one.
 """
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ import tempfile
 
 
 def weights_hash(path):
-    """Of all tensors of a safetensors file, without its metadata."""
+    """Hash of all tensors of a safetensors file, without its metadata."""
     with open(path, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         start = file.tell()

@@ -1,8 +1,8 @@
-"""The data sets of the peers: the same rows for everybody, after the same preprocessing.
+"""The data sets of the peers: the same rows for all, after the same preprocessing.
 
-First label, features below 10,000, the first 100,000 rows, no empty rows, unit length: what truemax makes of
-the file with PREPARE. A Problem is written to a folder as .npy files, from where each peer's process takes it. Where
-losses would take too long they are over some of the rows (`Problem.judged`), the same ones for all.
+First label, features below 10,000, the first 100,000 rows, no empty rows, unit length: the rows that truemax uses with
+PREPARE. A Problem is written to a folder as .npy files, from which each peer's process loads it. If losses over all
+rows would take too long, they are over some of them (`Problem.judged`), the same for all.
 """
 import gzip
 import json
@@ -17,7 +17,7 @@ PREPARE = ["--labels", "first", "--max-features", "10000", "--max-rows", "100000
 MAX_ROWS, MAX_FEATURES = 100000, 10000
 # Rows judged, of training and test; 0: all.
 JUDGED = {"yso-finna-en": (5000, 5000)}
-# Where a real data set is not there: generated rows of its size.
+# For missing data sets: generated rows of their size.
 STAND_INS = {
     "bibtex": (4880, 2515, 1836, 146, 68),
     "delicious": (12910, 3185, 500, 352, 18),
@@ -27,7 +27,7 @@ STAND_INS = {
 
 
 def read_text(path, most_rows):
-    """Rows of an XMLRepository file: (labels as text, CSR, the lines as they are, the head)."""
+    """Rows of an XMLRepository file: (labels as text, CSR, the raw lines, the header)."""
     with (gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")) as file:
         head = file.readline().split()
         labels, lines, begin, index, value = [], [], [0], [], []
@@ -90,8 +90,8 @@ def file_of(name, part):
 
 
 def make(name, program, folder, size=1.0):
-    """Writes the problem to a folder; a stand-in of the same size, marked, where the data are not there or `size` is
-    below 1. Returns the Problem."""
+    """Writes the problem to a folder, or generated rows of the same size, marked as such, if the data are missing or
+    `size` is below 1. Returns the Problem."""
     os.makedirs(folder, exist_ok=True)
     shown, train_path, test_path = name, file_of(name, "train"), file_of(name, "test")
     if size < 1 or not (os.path.exists(train_path) and os.path.exists(test_path)):

@@ -1,6 +1,6 @@
-// How long does the mathematics of a step take, without its memory? Microseconds and evaluations of the
-// proximal steps of one row (implicit and with the mirror step of u) and of 20 rows, on random problems of a
-// middling size: scores of some units, steps of 1 to 100.
+// How long does the arithmetic of a step take, without its memory accesses? Microseconds and evaluations of
+// the proximal steps of one row (implicit and with the mirror step of u) and of 20 rows, on random problems
+// of a middling size: scores of some units, steps of 1 to 100.
 #include "solver_cost.hpp"
 
 #include <fmt/format.h>
@@ -115,7 +115,7 @@ struct BatchProblem {
   ImplicitBatch batch;
 };
 
-// Empty where a solution is none.
+// Empty if a solution is wrong.
 Json many_rows(std::size_t n, std::size_t m, double step, std::size_t rounds) {
   constexpr std::size_t kProblems = 50;
   std::mt19937_64 random(9);

@@ -93,8 +93,8 @@ int bench_steps(const std::string& path, const std::map<std::string, std::string
     for (std::size_t e = 0; e < options.epochs; ++e) loop.run(state, stop, nullptr);
   };
 
-  // Correctness first: the run that is timed is a run that learns. Not asked of generated rows, whose labels
-  // have nothing to do with their features.
+  // Correctness first: the timed run must learn. Not required of generated rows, whose labels are unrelated
+  // to their features.
   train();
   double loss = 0;
   if (!path.empty() && settings.count("check", 1) != 0) {
@@ -109,7 +109,7 @@ int bench_steps(const std::string& path, const std::map<std::string, std::string
 
   const Trace trace = trace_of(data, options, draw.get(), 0);
   double seconds = 1e300, in_order = 1e300, together = 1e300;
-  // Of several threads only the clock on the wall knows.
+  // Several threads can only be timed by the wall clock.
   const auto clock = [&] { return options.threads == 1 ? thread_seconds() : now(); };
   const auto timed = [&](double& best, const auto& work) {
     const double start = clock();

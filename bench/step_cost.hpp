@@ -1,4 +1,4 @@
-// Steps a second of a method beside the kernel that touches the same lines.
+// Steps per second of a method and of a kernel that touches the same lines.
 #pragma once
 
 #include <map>
@@ -6,7 +6,7 @@
 
 namespace truemax {
 
-// truemax_bench steps: prints one JSON object; 1 where a check fails. `path`: a data file; empty: generated
+// truemax_bench steps: prints one JSON object; 1 if a check fails. `path`: a data file; empty: generated
 // rows.
 int bench_steps(const std::string& path, const std::map<std::string, std::string>& settings);
 

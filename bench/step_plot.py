@@ -1,11 +1,12 @@
-"""Log-loss against the step, one panel a data set, drawn as SVG from run logs. Light or dark as the reader has it."""
+"""Log-loss against the step, one panel per data set, drawn as SVG from run logs. Follows the reader's light or dark
+mode."""
 import html
 import json
 import math
 import os
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 400, 300, 56, 82, 76
-# Line, light and dark colour, the mark of a point: told apart without colours too.
+# Line, light and dark colour, and mark of a point, so that lines differ without colours too.
 LINES = {"prox": ("#2a78d6", "#3987e5", "circle"), "implicit": ("#eb6834", "#d95926", "square"),
          "umax": ("#1baf7a", "#199e70", "triangle"), "scent": ("#4a3aa7", "#9085e9", "diamond"),
          "importance": ("#e34948", "#e66767", "ring")}
@@ -17,7 +18,7 @@ STYLE = """
 
 
 def read_log(path):
-    """(method, data set, step, last train log-loss or None where the run diverged) of a run."""
+    """(method, data set, step, last train log-loss or None if it diverged) of a run."""
     with open(path, encoding="utf-8") as lines:
         events = [json.loads(line) for line in lines]
     config = events[0]["config"]
@@ -37,7 +38,7 @@ def mark(kind, x, y, color):
 
 
 def power(value):
-    """A power of ten as one writes it: 0.01, 100, 1e5."""
+    """A power of ten as text: 0.01, 100, 1e5."""
     return f"{value:g}" if 1e-3 <= value < 1e5 else f"1e{round(math.log10(value))}"
 
 
@@ -50,7 +51,7 @@ class Panel:
         return self.left + WIDTH * (math.log10(step) - first) / (last - first)
 
     def y(self, loss):
-        """Losses above the panel stand at its upper edge."""
+        """Losses above the panel are put at its upper edge."""
         share = (math.log10(loss) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
         return TOP + HEIGHT * (1 - min(share, 1))
 
@@ -69,7 +70,8 @@ class Panel:
         return out
 
     def line(self, name, points):
-        """`points`: (step, loss or None). What lies above the panel or diverged is an open cross at the upper edge."""
+        """`points`: (step, loss or None). Points above the panel and diverged runs are open crosses at the upper
+        edge."""
         color, kind = f"var(--{name})", LINES[name][2]
         places = [(self.x(step), TOP, True) if loss is None or loss > self.high else (self.x(step), self.y(loss), False)
                   for step, loss in points]
@@ -109,7 +111,7 @@ def draw(logs, path, title):
         least = min(loss for _, of, _, loss in runs if of == data and loss is not None)
         panel = Panel(LEFT + i * (WIDTH + GAP), steps, 10 ** math.floor(math.log10(least)), 10.0)
         out += panel.axes(html.escape(data))
-        for name in reversed(LINES):  # the first lies on top
+        for name in reversed(LINES):  # the first is drawn on top
             out += panel.line(name, sorted((step, loss) for method, of, step, loss in runs if (method, of) == (name, data)))
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join([*out, "</svg>", ""]))

@@ -2,7 +2,7 @@
 
 
 def show(title, head, rows, text=(0,)):
-    """A table that lines up; the columns of `text` stand left (-1: the last), the others right."""
+    """Prints an aligned table; the columns in `text` are left-aligned (-1: the last), the others right-aligned."""
     left = {column % len(head) for column in text}
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")

@@ -1,4 +1,4 @@
-// What the timings share: a clock, and ways to touch memory that the compiler cannot take out.
+// Shared by the timings: a clock, and memory accesses that the compiler cannot remove.
 #pragma once
 
 #include <ctime>
@@ -11,8 +11,7 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Seconds that this thread has had a core: other programs on the machine take the core away, which says
-// nothing about a loop of one thread.
+// CPU time of this thread. Wall-clock time would include time in which other programs have the core.
 inline double thread_seconds() {
   timespec at{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);

@@ -13,7 +13,7 @@ Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* dr
   order.start_epoch(epoch);
   out.rows.resize(data.size());
   order.fill(0, out.rows);
-  if (draw == nullptr) {  // all steps have the same places: they stand there once
+  if (draw == nullptr) {  // all steps have the same places, stored once
     for (std::size_t k = 0; k < data.classes->size(); k += kLanes)
       out.places.push_back(static_cast<ClassId>(k));
     return out;

@@ -1,5 +1,5 @@
-// The bound that step loops are held against: a kernel that reads and writes the cache lines of the same
-// steps in the same order and does no arithmetic.
+// The bound for step loops: a kernel that reads and writes the cache lines of the same steps in the same
+// order without arithmetic.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace truemax {
 
-// The rows and places of an epoch, drawn beforehand: the kernel pays for no random number. A step touches,
+// The rows and places of an epoch, drawn beforehand, so that random numbers are not timed. A step touches,
 // for every feature of its row, one line at each of its places: a place is a class, or the first class of a
 // block.
 struct Trace {
@@ -26,12 +26,12 @@ struct Trace {
   }
 };
 
-// `draw`: null where every step takes all classes.
+// `draw`: null if every step takes all classes.
 Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch);
 
-// How many steps ahead lines are asked for (0: not at all), and how many steps are read before they are
-// written. A method that takes its steps one after the other has `together` = 1, and its bound is the best of
-// the ways to ask; more is what only steps that have nothing in common may do.
+// How many steps ahead lines are prefetched (0: not at all), and how many steps are read before they are
+// written. A method that takes its steps one after the other has `together` = 1, and its bound is the best
+// prefetch distance; more is possible only for steps that share no lines.
 struct TouchWay {
   std::size_t ahead = 0, together = 1;
 };

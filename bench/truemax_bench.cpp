@@ -1,17 +1,17 @@
-// Timings that need the inside of truemax; bench/bench.py runs them beside the alternatives.
+// Timings that need truemax's internals; bench/bench.py compares them with the alternatives.
 //   truemax_bench steps [FILE] method=M [key=value ...]
 //     steps/s of a method and of a kernel that makes the same memory accesses and does no arithmetic,
 //     interleaved, best of several; without FILE on generated rows (step_cost.cpp)
 //   truemax_bench read FILE [threads=N]
 //     seconds to read a file
 //   truemax_bench classes [key=value ...]
-//     steps/s of prox and of such a kernel with few and with many classes, sweep=1: and with more numbers of
+//     steps/s of prox and of such a kernel with few and with many classes; sweep=1: also with more numbers of
 //     classes and of rows (class_cost.cpp); needs 5 GB of memory
 //   truemax_bench evaluate FILE [key=value ...]
-//     rows/s of the exact evaluation and of a kernel that does its loads and exps alone, the FMA peak,
+//     rows/s of exact evaluation and of a kernel that only does its loads and exps, the FMA peak,
 //     prediction (evaluation.cpp)
 //   truemax_bench lines [megabytes=600]
-//     nanoseconds of a random cache line: loaded, asked for, one after the other (line_cost.cpp)
+//     nanoseconds per random cache line: loaded, prefetched, dependent (line_cost.cpp)
 //   truemax_bench solvers [rounds=10]
 //     microseconds of the solvers of proximal steps, one row and several (solver_cost.cpp)
 // Each prints one JSON object.
@@ -39,7 +39,7 @@ int bench_read(const std::string& path, const std::map<std::string, std::string>
   const auto threads = settings.count("threads") > 0 ? std::stoul(settings.at("threads")) : 1UL;
   double best = 1e300;
   std::size_t rows = 0, nonzeros = 0;
-  double sum = 0;  // of all values: what was read can be compared
+  double sum = 0;  // of all values, to compare with other readers
   for (int round = 0; round < 3; ++round) {
     std::vector<std::string> notes;
     const double start = now();

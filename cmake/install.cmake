@@ -1,5 +1,5 @@
-# What is installed: one shared library of all rooms but the command line, the public headers, the program with its man
-# page and bash completion, and a package that find_package(truemax) finds.
+# Installs a shared library of all rooms except report and the command line, the public headers, the program with its
+# man page and bash completion, and a CMake package for find_package(truemax).
 include(CMakePackageConfigHelpers)
 
 add_library(truemax SHARED)
@@ -26,7 +26,7 @@ write_basic_package_version_file(truemax-config-version.cmake COMPATIBILITY Same
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/truemax-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/truemax-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/truemax)
 
-# The program describes itself.
+# The program generates its man page and completion.
 add_custom_command(OUTPUT truemax.1.gz truemax.bash
                    COMMAND truemax_program help --man > truemax.1
                    COMMAND gzip -9nf truemax.1
@@ -39,7 +39,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/truemax.bash RENAME truemax
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 
-# ./dev package: one Debian package of all that is installed.
+# ./dev package: one Debian package of everything installed.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME truemax)
 set(CPACK_PACKAGE_CONTACT "truemax developers <truemax@localhost>")

@@ -1,9 +1,9 @@
-# One folder of src/ is one room is one static library, truemax_<room>. Its sources are all *.cpp of the
-# folder; *_test.cpp are its tests and *_bench.cpp its benchmarks, which link nothing but the room itself.
+# Each folder of src/ is a room: one static library, truemax_<room>, of all its *.cpp files. Its tests, *_test.cpp,
+# link only that room.
 add_library(truemax_flags INTERFACE)
 target_compile_options(truemax_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                        -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wpedantic)
-# A step is tested bit for bit against its oracle: the compiler may not fuse or reorder arithmetic on its own.
+# Steps are compared bit for bit with their oracles, so the compiler must not fuse arithmetic.
 target_compile_options(truemax_flags INTERFACE -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(truemax_flags INTERFACE -Wno-restrict)  # false alarms of g++ 12 on std::string (GCC 105651)

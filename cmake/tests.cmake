@@ -1,9 +1,9 @@
-# Each room's *_test.cpp files make one test program that links only that room, so a test cannot reach past
-# the arrows. GoogleTest and Boost (oracles) are for tests alone.
+# The *_test.cpp files of a room make one test program that links only that room, so that a test cannot use a room
+# that its own may not. Only tests use GoogleTest and Boost (for oracles).
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# Only where it is needed: a path among the flags of a file keeps compiler caches from serving two checkouts.
+# Only for these files: a path in the compiler flags keeps ccache from sharing results between checkouts.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/data/real_data_test.cpp
                             ${PROJECT_SOURCE_DIR}/src/train/evaluations_test.cpp
                             PROPERTIES COMPILE_DEFINITIONS TRUEMAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -21,7 +21,7 @@ endforeach()
 # Whole-program tests: one line each. They need Debian's python3-numpy.
 function(truemax_python_test name)
   add_test(NAME program.${name} COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/test_${name}.py)
-  # Memory is measured: a sanitizer must not keep what was freed.
+  # Some tests measure memory, so the sanitizer must not hold on to freed memory.
   set_tests_properties(program.${name} PROPERTIES
                        ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;ASAN_OPTIONS=quarantine_size_mb=1;TRUEMAX_SANITIZE=${TRUEMAX_SANITIZE}"
                        TIMEOUT 900)

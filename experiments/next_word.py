@@ -6,12 +6,12 @@
 
 A row is a word of the text, its label. The features are the words before it, one-hot by position: position p (0: the word
 just before) has features p (C + 1) ... p (C + 1) + C - 1 for the C commonest words, and p (C + 1) + C for all others.
-The text is one stream: every line ends in the word <eos>, which is a word like any other, and the words before cross
-line ends. Places before the first word of a text count among "all others".
+The text is one stream: every line ends in the word <eos>, which is a word like any other, and contexts cross line ends.
+Positions before the first word of a text count as "all others".
 
-Words are numbered by falling count in the training text, ties by first place; label ids are these numbers. A word that
-only the test text has gets a number above them. The same text gives the same bytes. The files are XMLRepository text:
-a line "rows features labels", then "label f:1 f:1 f:1" a row, the feature numbers rising.
+Words are numbered by decreasing count in the training text, ties by first occurrence; label ids are these numbers.
+Words found only in the test text get numbers above them. The same text gives the same bytes. The files are
+XMLRepository text: a line "rows features labels", then "label f:1 f:1 f:1" per row, with increasing feature numbers.
 """
 import argparse
 import collections
@@ -41,7 +41,7 @@ def open_text(path):
 
 
 def words_of(path):
-    """The words of a text, one after the other. Bytes: a blank of Unicode may be part of a word."""
+    """Yields the words of a text, as bytes, because a Unicode space may be part of a word."""
     with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             words = line.split()
@@ -52,17 +52,17 @@ def words_of(path):
 
 
 def number_words(path):
-    """{word: number} by falling count, and how many words the text has."""
-    counts = collections.Counter(words_of(path))  # keeps the order of first places, and sorting is stable
+    """{word: number} by decreasing count, and how many words the text has."""
+    counts = collections.Counter(words_of(path))  # keeps the order of first occurrence, and sorting is stable
     by_count = sorted(counts, key=lambda word: -counts[word])
     return {word: i for i, word in enumerate(by_count)}, sum(counts.values())
 
 
 def write_rows(source, target, number, rows, common, context):
-    """Writes the first `rows` rows of a text; returns how many different labels they have. `number`: of every word; those
-    below `common` have features of their own."""
+    """Writes the first `rows` rows of a text and returns how many different labels they have. `number`: the number of
+    every word; words below `common` have their own features."""
     per_position = common + 1
-    before = [common] * context  # the feature of each position, the nearest first
+    before = [common] * context  # the feature of each position, nearest first
     labels = set()
     temporary = target + ".part"
     with open(temporary, "w", encoding="ascii", newline="\n") as out:
@@ -74,12 +74,12 @@ def write_rows(source, target, number, rows, common, context):
             labels.add(label)
             out.write(f"{label} " + " ".join(f"{p * per_position + f}:1" for p, f in enumerate(before)) + "\n")
             before = [min(label, common), *before[:-1]]
-    os.replace(temporary, target)  # a file that is there is whole
+    os.replace(temporary, target)  # a file under its final name is complete
     return len(labels)
 
 
 def make(data, out, common=10000, context=3, rows=0, test_rows=0):
-    """Writes both files; returns what was written, by part. Rows of 0: all."""
+    """Writes both files; returns what was written, by part. 0 rows: all."""
     number, train_count = number_words(find_text(data, "train"))
     common = min(common, len(number))
     classes = len(number)
@@ -107,9 +107,9 @@ def main():
                         default=os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(here), "shared", "data")),
                         help="the folder that holds wikitext2/ (default: TRUEMAX_DATA, else ../shared/data)")
     parser.add_argument("--out", required=True, metavar="FOLDER", help="where train.txt and test.txt go")
-    parser.add_argument("--words", type=int, default=10000, help="commonest words with a feature of their own (default 10000)")
-    parser.add_argument("--context", type=int, default=3, help="words before that are features (default 3)")
-    parser.add_argument("--rows", type=int, default=0, help="write only the first so many training rows; 0: all")
+    parser.add_argument("--words", type=int, default=10000, help="commonest words with their own feature (default 10000)")
+    parser.add_argument("--context", type=int, default=3, help="preceding words used as features (default 3)")
+    parser.add_argument("--rows", type=int, default=0, help="write only this many training rows; 0: all")
     parser.add_argument("--test-rows", type=int, default=0, help="the same for test rows")
     options = parser.parse_args()
     for name, least in (("words", 0), ("context", 1), ("rows", 0), ("test_rows", 0)):

@@ -1,4 +1,4 @@
-"""Opens a page in headless Chromium: what it became, what its console said, a picture of it."""
+"""Opens a page in headless Chromium and returns its HTML, its console and a screenshot."""
 import os
 import re
 import shutil
@@ -18,7 +18,7 @@ def chromium():
 
 
 def run(page, *options, home):
-    """stdout and stderr of one call. It has a home of its own and no network."""
+    """stdout and stderr of one call, with a temporary home and no network."""
     command = [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                "--no-first-run", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
                "--hide-scrollbars", f"--user-data-dir={home}", "--enable-logging=stderr", "--virtual-time-budget=10000",

@@ -1,7 +1,7 @@
 """Slow and obvious readers: a model file, the data formats, the paper's preprocessing, the metrics.
 
-Nothing here knows truemax's code. The tests compare the program with these, so every function prefers the plain
-loop over the clever one; numbers are float64 throughout.
+Nothing here uses truemax's code. The tests compare the program with these, so every function prefers a plain loop
+over a clever one; numbers are float64 throughout.
 """
 import gzip
 import json
@@ -106,7 +106,7 @@ def read_idx_array(path):
 
 
 def read_idx(images_path):
-    """An MNIST pair; the labels lie beside the images under the usual name. Zero pixels are no features."""
+    """An MNIST pair; the labels are beside the images under the usual name. Zero pixels are not features."""
     images = read_idx_array(images_path)
     labels = read_idx_array(images_path.replace("images-idx3", "labels-idx1"))
     pixels = images.reshape(len(images), -1)
@@ -128,7 +128,7 @@ def unit_length(features):
 
 
 def prepare(rows, preprocessing):
-    """Rows as a model wants them, and how many were dropped: (rows, without_label, without_features).
+    """Preprocessed rows, and how many were dropped: (rows, without_label, without_features).
 
     A row with neither label nor features counts as one without label.
     """
@@ -144,7 +144,7 @@ def prepare(rows, preprocessing):
     return kept, without_label, without_features
 
 
-# ---- what a model says, in float64 ----
+# ---- what a model predicts, in float64 ----
 def scores(model, rows):
     """Z [rows, K]: x.w_k (+ intercept), rows already prepared."""
     _, tensors = model

@@ -1,4 +1,4 @@
-"""What the whole-program tests share: where the program and the data are, running it, looking at a folder.
+"""Shared by the whole-program tests: finding the program and the data, running it, comparing folders.
 
 TRUEMAX       the program (default: build/release/truemax of this repository)
 TRUEMAX_DATA  the folder of real data sets (default: ../shared/data beside this repository)
@@ -15,14 +15,14 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.abspath(os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
 DATA = os.path.abspath(os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
-LIMIT_SECONDS = 300  # of one run of the program; a test that hangs must end
+LIMIT_SECONDS = 300  # for one run of the program, so that a hanging test ends
 
 
 OUTPUT = ("--model", "M.safetensors", "--log", "RUN.jsonl")
 
 
 def skip(why):
-    """Skips the test, out loud: never silently."""
+    """Skips the test and prints why: tests are never skipped silently."""
     print(f"skipped: {why}", file=sys.stderr, flush=True)
     raise unittest.SkipTest(why)
 
@@ -73,7 +73,7 @@ def snapshot(folder):
 
 
 class ProgramTest(unittest.TestCase):
-    """A test with a folder of its own, in which the program runs."""
+    """A test with its own temporary folder, in which the program runs."""
 
     @classmethod
     def setUpClass(cls):
@@ -105,21 +105,21 @@ class ProgramTest(unittest.TestCase):
         return result
 
     def metrics(self, model, data, *more, **keywords):
-        """What `truemax evaluate --json` says."""
+        """The output of `truemax evaluate --json`."""
         return json.loads(self.fine("evaluate", model, data, "--json", *more, **keywords).stdout)
 
     def generate(self, name, *more, rows=400, features=60, classes=12, nonzeros=8, seed=1, form="xmlrepository"):
-        """A small generated data set in the test's folder; its path."""
+        """Generates a small data set in the test's folder and returns its path."""
         self.fine("generate", name, "--rows", rows, "--features", features, "--classes", classes, "--nonzeros",
                   nonzeros, "--seed", seed, "--format", form, *more)
         return self.path(name)
 
 
 class RefusalTest(ProgramTest):
-    """Bad input gets a message with file and line, what was found and what to do, exit code 2, and no file touched.
+    """Bad input gets a message with file, line, what was found and what to do, and exit code 2; no file changes.
 
-    The folder holds an older model and an older run log under the names of OUTPUT; after the refusal they have their
-    bytes and times, and nothing new (no temporary file) lies beside them.
+    The folder holds an older model and run log under the names in OUTPUT. After the refusal their content and times are
+    unchanged and there are no new files, not even temporary ones.
     """
 
     def setUp(self):
@@ -128,7 +128,7 @@ class RefusalTest(ProgramTest):
         self.write("RUN.jsonl", '{"event":"an older log"}\n')
 
     def refused(self, arguments, *words, **keywords):
-        """The command is refused with one line that holds all the words; nothing on disk changes."""
+        """The command is refused with one line that matches all the words; nothing on disk changes."""
         before = snapshot(self.folder)
         result = truemax(*arguments, cwd=self.folder, **keywords)
         shown = f"truemax {' '.join(map(str, arguments))}\nexit code {result.returncode}\n{result.stderr}"

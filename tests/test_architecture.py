@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""The arrows between the rooms: a file of src/ includes only headers of its own room and of the rooms that CMakeLists.txt
-lets it link, and every folder of src/ is a room that ARCHITECTURE.md explains. Kernels have tests on every instruction
-set."""
+"""Dependencies between the folders of src/: a file includes only headers of its own folder and of those that
+CMakeLists.txt lets it link, and ARCHITECTURE.md explains every folder. Kernels are tested on every instruction set."""
 import os
 import re
 import unittest
@@ -19,13 +18,13 @@ def allowed_rooms():
     for name, rest in re.findall(r"truemax_room\((\w+)(?: LINKS ([\w ]+))?\)", text_of("CMakeLists.txt")):
         links[name] = set(rest.split())
     reachable = {}
-    for room, direct in links.items():  # rooms stand after those they link
+    for room, direct in links.items():  # CMakeLists.txt lists a room after those it links
         reachable[room] = {room} | direct | set().union(*(reachable[d] for d in direct)) if direct else {room}
     return reachable
 
 
 class Architecture(unittest.TestCase):
-    def test_files_include_only_what_their_room_may(self):
+    def test_includes_follow_the_allowed_links(self):
         rooms, seen = allowed_rooms(), 0
         for room, allowed in rooms.items():
             for name in os.listdir(os.path.join(ROOT, "src", room)):
@@ -36,7 +35,7 @@ class Architecture(unittest.TestCase):
                         self.assertIn(match[1], allowed, f"src/{room}/{name}: {line}")
         self.assertGreater(seen, 100)
 
-    def test_every_folder_is_a_room_and_is_explained(self):
+    def test_every_folder_is_a_documented_room(self):
         folders = set(os.listdir(os.path.join(ROOT, "src")))
         self.assertEqual(folders, set(allowed_rooms()))
         words = text_of("ARCHITECTURE.md")
@@ -44,7 +43,7 @@ class Architecture(unittest.TestCase):
             self.assertIn(f"src/{folder}/", words)
 
     def sources(self, *without):
-        """(path, text) of every file of src/ but those of some rooms."""
+        """(path, text) of every file of src/, except those of the rooms in `without`."""
         for room in sorted(set(allowed_rooms()) - set(without)):
             for name in sorted(os.listdir(os.path.join(ROOT, "src", room))):
                 yield f"src/{room}/{name}", text_of("src", room, name)
@@ -59,7 +58,7 @@ class Architecture(unittest.TestCase):
             for word in (r"\blane\(", r"\bmemory\(\)"):
                 self.assertIsNone(re.search(word, text), f"{path}: {word}")
 
-    def test_every_kernel_that_is_dispatched_is_tested_on_every_instruction_set(self):
+    def test_dispatched_kernels_are_tested_on_every_instruction_set(self):
         seen = 0
         for room in allowed_rooms():
             names = sorted(os.listdir(os.path.join(ROOT, "src", room)))

@@ -1,4 +1,4 @@
-"""The program without options: what it chooses, what it says of it, and that a run can be repeated."""
+"""The program without options: what it chooses, what it reports, and that a run can be repeated."""
 import os
 import signal
 import subprocess
@@ -17,9 +17,9 @@ class Auto(ProgramTest):
     def log(self, name="model"):
         return events(self.path(name + ".jsonl"))
 
-    def test_nothing_but_the_data_is_needed(self):
+    def test_train_needs_only_the_data(self):
         result = self.fine("train", self.train, "--test", "test.txt")
-        self.assertIn("to be found: step, ridge, epochs", result.stdout)
+        self.assertIn("to be tuned: step, ridge, epochs", result.stdout)
         self.assertRegex(result.stdout, r"chosen  step \S+, ridge \S+, \d+ epochs? \(\d+ trials in ")
         log = self.log()
         self.assertEqual([e["event"] for e in log[:2]], ["start", "trial"])
@@ -31,7 +31,7 @@ class Auto(ProgramTest):
         chosen = next(e for e in log if e["event"] == "chosen")
         self.assertEqual(chosen["config"]["method"], "prox")
         self.assertEqual(chosen["trials"], len(trials))
-        # What it took is the best of what it tried, but for what others won by less than the noise of the judges.
+        # The chosen options are the best tried, within the noise of the held-out rows.
         best = min(t["log_loss"] for t in trials)
         taken = min(t["log_loss"] for t in trials
                     if (t["ridge"], t["step"]) == (chosen["config"]["ridge"], chosen["config"]["step"]))
@@ -44,7 +44,7 @@ class Auto(ProgramTest):
         evaluated = [e for e in log if e["event"] == "evaluate"][-1]
         self.assertLess(evaluated["test"]["log_loss"], 0.8 * frequencies)
 
-    def test_the_same_seed_chooses_the_same_with_any_threads_and_a_replay_needs_no_search(self):
+    def test_same_model_for_any_threads_and_when_replayed(self):
         self.fine("train", self.train, "--model", "a.safetensors", "--threads", 1)
         self.fine("train", self.train, "--model", "b.safetensors", "--threads", 2)
         self.assertEqual(self.read("a.safetensors"), self.read("b.safetensors"))
@@ -53,7 +53,7 @@ class Auto(ProgramTest):
         self.assertFalse([e for e in self.log("c") if e["event"] == "trial"])
 
     def test_target_train_aims_at_the_training_rows(self):
-        hard = self.generate("hard.txt", rows=3000, features=30, classes=40, nonzeros=8)  # cannot be told apart
+        hard = self.generate("hard.txt", rows=3000, features=30, classes=40, nonzeros=8)  # classes overlap
         self.fine("train", hard, "--target", "train", "--epochs", 20)
         log = self.log()
         config = next(e for e in log if e["event"] == "chosen")["config"]
@@ -67,8 +67,8 @@ class Auto(ProgramTest):
         self.assertLess(loss, 1.02 * min(exact))
 
     def test_seconds_include_the_search(self):
-        """By what the log records, so that it holds on a machine of any speed: no trial begins after seven tenths of
-        the seconds, and the step of the fit, which falls in 200 pieces of the seconds, has fallen by the search's share."""
+        """Judged by the log, so that it holds on a machine of any speed: no trial begins after 70% of the seconds, and
+        the step of the fit, which decreases in 200 segments of the seconds, has decreased by the search's share."""
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):
@@ -79,7 +79,7 @@ class Auto(ProgramTest):
                     self.assertLessEqual(sum(trials[:-1]), 0.7 * seconds)
                     self.assertLessEqual(sum(trials), chosen["seconds"])
                     self.assertGreaterEqual(end["train_seconds"], chosen["seconds"])
-                    if chosen["config"]["epochs"] == 1000000000:  # none were found: the clock ends the fit
+                    if chosen["config"]["epochs"] == 1000000000:  # the clock ends the fit
                         self.assertGreaterEqual(end["train_seconds"], seconds)
                     segments = end.get("segments", [])
                     self.assertEqual(bool(segments), end["steps"] > 0)
@@ -90,14 +90,14 @@ class Auto(ProgramTest):
                         most = chosen["config"]["step"] * max(0.01, 1 - pieces / 200)
                         self.assertLessEqual(segments[0]["step"], most * (1 + 1e-9))
 
-    def test_patience_is_that_of_the_search_and_the_run_can_be_repeated(self):
+    def test_patience_applies_to_the_search_and_replays(self):
         self.fine("train", self.train, "--patience", 2, "--model", "a.safetensors")
         doubled = [e for e in self.log("a") if e["event"] == "trial" and e["about"] == "epochs"]
         self.assertGreaterEqual(len(doubled), 2)
         self.fine("train", self.train, "--replay", "a.jsonl", "--model", "b.safetensors")
         self.assertEqual(self.read("a.safetensors"), self.read("b.safetensors"))
 
-    def test_what_cannot_be_is_refused_before_any_work(self):
+    def test_impossible_options_are_refused_before_any_work(self):
         for options, words in ((("--method", "umax", "--ridge", "auto"), "only --method auto chooses the ridge"),
                                (("--target", "train", "--ridge", "auto"), "no validation rows"),
                                (("--method", "umax", "--target", "train"), "leave --target or --method out"),
@@ -109,7 +109,7 @@ class Auto(ProgramTest):
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertIn(words, result.stderr)
 
-    def test_ctrl_c_in_the_search_ends_it(self):
+    def test_ctrl_c_in_the_search_prints_how_to_continue(self):
         large = self.generate("large.txt", rows=60000, features=3000, classes=2000, nonzeros=40)
         run = subprocess.Popen([PROGRAM, "train", large, "--model", "m.safetensors", "--log", "m.jsonl"],
                                cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -131,7 +131,7 @@ class Auto(ProgramTest):
         best = next(e for e in self.log("m") if e["event"] == "best_so_far")
         self.assertEqual(float(command[command.index("--ridge") + 1]), float(f"{best['ridge']:.6g}"))
         self.assertFalse(os.path.exists(self.path("m.safetensors")))
-        # It can be typed, and does not search what is known.
+        # The printed command works, and does not tune what it sets.
         for option in ("--step", "--epochs"):
             if option not in command:
                 command += [option, "1"]
@@ -140,9 +140,9 @@ class Auto(ProgramTest):
         chosen = next(e for e in self.log("next") if e["event"] == "chosen")
         self.assertEqual((chosen["trials"], chosen["config"]["ridge"]), (0, float(f"{best['ridge']:.6g}")))
 
-    def test_the_ridge_is_near_the_best_one_for_other_rows(self):
-        """Rare classes: a tenth of the rows that judge have a label that no trial has seen, and more ridge would always
-        look better on those."""
+    def test_ridge_is_near_the_best_for_new_rows(self):
+        """Rare classes: a tenth of the held-out rows have a label that no trial has seen, and on those more ridge
+        always looks better."""
         data = self.generate("rare.txt", "--test", "rare-test.txt", "--test-rows", 1500, "--skew", 0.5, "--separability", 0.5,
                              rows=6000, features=1000, classes=600, nonzeros=20)
         self.fine("train", data, "--test", "rare-test.txt", "--model", "a.safetensors")
@@ -158,7 +158,7 @@ class Auto(ProgramTest):
             by_hand.append(loss("b"))
         self.assertLess(loss("a"), 1.05 * min(by_hand))
 
-    def test_features_that_say_nothing_are_not_blamed_on_a_step_that_was_not_given(self):
+    def test_useless_features_are_not_blamed_on_the_step(self):
         with open(self.path("noise.txt"), "w") as out:
             out.write("40 3 2\n")
             for row in range(40):

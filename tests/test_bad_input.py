@@ -1,4 +1,4 @@
-"""Bad data gets a message with file and line, what was found and what to do, exit code 2, and no file touched.
+"""Bad data gets a message with file, line, what was found and what to do, and exit code 2; no file changes.
 
 Also data that does not fit a model, and a disk that is full. Bad options and bad model files: test_bad_options.py and
 test_bad_model.py.
@@ -32,7 +32,7 @@ class BadDataFile(RefusalTest):
         self.refused(["predict", "absent.safetensors", good], "absent.safetensors", "no such file")
         self.refused(["inspect", "absent.safetensors"], "absent.safetensors", "no such file")
 
-    def test_a_folder_is_no_file(self):
+    def test_folder_instead_of_a_file(self):
         os.mkdir(self.path("folder"))
         self.refused(["train", "folder", *OUTPUT], "folder", "directory")
         self.refused(["inspect", "folder"], "folder")
@@ -59,7 +59,7 @@ class BadDataFile(RefusalTest):
             with self.subTest(case):
                 self.train_refused(content, *words)
 
-    def test_header_that_is_none(self):
+    def test_malformed_header(self):
         for header in ("4 5", "4 5 3 7", "four 5 3", "-4 5 3", "4.5 5 3", "99999999999999999999 5 3"):
             with self.subTest(header):
                 self.train_refused(GOOD.replace("4 5 3", header, 1), ":1: ", options=("--format", "xmlrepository"))
@@ -85,7 +85,7 @@ class BadDataFile(RefusalTest):
                     lines[line - 1] = f"{label} {token}"
                     self.train_refused("\n".join(lines) + "\n", f":{line}: ", *words, options=("--format", form))
 
-    def test_repeated_feature_apart_and_out_of_order(self):
+    def test_repeated_feature_out_of_order(self):
         self.train_refused("3 5 3\n0 0:1\n1 3:1 1:2 3:1\n2 2:1\n", ":3: ", r"\b3\b")
 
     def test_value(self):
@@ -144,8 +144,8 @@ class BadDataFile(RefusalTest):
         self.train_refused("2 5 3\n0 \n1 \n", "feature|usable")
         self.train_refused("2 5 3\n0 3:1\n1 4:1\n", "feature|usable", options=("--max-features", 2))
 
-    def test_only_unseen_labels_to_test_on(self):
-        """Nothing to take a mean over: never a log-loss of 0."""
+    def test_test_rows_with_only_unseen_labels(self):
+        """There is nothing to average: the log-loss must not be 0."""
         good = self.write("good.txt", "2 5 9\n0 0:1\n1 1:1\n")
         self.write("test.txt", "2 5 9\n7 0:1\n8 1:1\n")
         self.refused(["train", good, "--test", "test.txt", *OUTPUT], r"test\.txt", "label|usable")
@@ -160,8 +160,8 @@ class BadDataFile(RefusalTest):
                 self.write("test.txt", content)
                 self.refused(["evaluate", "good.safetensors", "test.txt"], r"test\.txt", "no row")
 
-    def test_sizes_beyond_all_memory(self):
-        """A header or a feature number may ask for a matrix that cannot be; nothing is allocated for it."""
+    def test_sizes_larger_than_any_memory(self):
+        """A header or a feature number may imply an impossible matrix; nothing is allocated for it."""
         for case, content, form, words in (
                 ("header: D", "3 4294967000 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", "this run needs"),
                 ("header: N", "99999999999 5 3\n0 0:1\n1 1:1\n2 2:1\n", "xmlrepository", r"bad\.txt.*\b99999999999\b"),
@@ -173,17 +173,17 @@ class BadDataFile(RefusalTest):
                 self.refused(["train", "bad.txt", "--format", form, "--memory-limit", "1G", *OUTPUT], words)
 
     def test_names_that_are_not_utf8(self):
-        """The model file holds names as JSON text, which knows no other encoding."""
+        """The model file holds names as JSON, which must be UTF-8."""
         self.train_refused(b"a 1:1\nb\xe9 2:1\nc 3:1\n", ":2: ", "UTF-8", options=("--format", "libsvm"))
         self.train_refused(b"__label__a one\n__label__b\xe9 two\n", ":2: ", "UTF-8")
         self.train_refused(b"__label__a one\n__label__b caf\xe9 two\n", "UTF-8")
 
     def test_one_class_only(self):
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n1 2:1\n", "class '1'")
-        # the second class stands beyond --max-rows
+        # the second class is beyond --max-rows
         self.train_refused("3 5 3\n1 0:1\n1 1:1\n2 2:1\n", "class '1'", options=("--max-rows", 2))
 
-    def test_class_names_cannot_paint_the_terminal(self):
+    def test_control_characters_in_class_names_are_escaped(self):
         message = self.train_refused(b"a\x1b[2J 1:1\na\x1b[2J 2:1\n", "class", options=("--format", "libsvm"))
         self.assertIn(r"\x1b[2J", message)
 
@@ -229,8 +229,8 @@ class BadBinaryData(RefusalTest):
         np.save(file, array)
         return self.write(name, file.getvalue()[:cut])
 
-    def test_good_ones_are_read(self):
-        """So that the refusals below are for their own reasons."""
+    def test_valid_files_are_read(self):
+        """Otherwise the refusals below could have another reason."""
         self.write("train-images-idx3-ubyte", idx(self.IMAGES))
         self.write("train-labels-idx1-ubyte", idx(self.LABELS))
         self.fine("train", "train-images-idx3-ubyte", "--epochs", 1, "--model", "none", "--log", "none")
@@ -338,7 +338,7 @@ class OtherFeatures(RefusalTest):
 
 
 class FullDisk(RefusalTest):
-    """The old model survives, and nothing is left beside it."""
+    """The old model survives, and no temporary file is left."""
 
     def setUp(self):
         super().setUp()
@@ -357,14 +357,14 @@ class FullDisk(RefusalTest):
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         return before
 
-    def test_files_may_not_grow(self):
-        """RLIMIT_FSIZE stops the write in the middle; the signal that comes with it is ignored."""
+    def test_file_size_limit(self):
+        """RLIMIT_FSIZE stops a write in the middle, with SIGXFSZ ignored."""
         for size in (0, 100, self.size // 2, self.size - 1):
             with self.subTest(limit=size):
                 self.saving_refused(before=self.limit(size, ignore=True))
 
-    def test_the_signal_of_a_file_too_large_is_no_crash(self):
-        """As above, with SIGXFSZ as the shell leaves it."""
+    def test_sigxfsz_does_not_crash(self):
+        """As above, with the default action for SIGXFSZ."""
         self.saving_refused(before=self.limit(self.size // 2, ignore=False))
 
     def test_log_on_a_full_disk(self):
@@ -374,7 +374,7 @@ class FullDisk(RefusalTest):
                       "/dev/full"], "/dev/full")
 
     def test_small_disk(self):
-        """A file system that holds the old model and not a second one."""
+        """A file system with room for the old model but not for a second one."""
         disk = self.path("disk")
         os.mkdir(disk)
         mount = ["mount", "-t", "tmpfs", "-o", f"size={self.size * 3 // 2 // 1024}k", "tmpfs", disk]

@@ -27,7 +27,7 @@ class BadModelFile(RefusalTest):
         self.whole = whole
 
     def about(self, **changes):
-        """The header with some keys of the truemax metadata changed; None removes one. Without checksums, as older
+        """The header with some keys of the truemax metadata changed; None removes one. It has no checksums, like older
         files are: what is refused is what the change says."""
         header = json.loads(json.dumps(self.header))
         header["__metadata__"].pop("truemax_checksum", None)
@@ -52,8 +52,8 @@ class BadModelFile(RefusalTest):
                         ["inspect", "bad.safetensors"]):
             self.refused(command, r"bad\.safetensors", *words)
 
-    def test_the_parts_make_the_whole(self):
-        """So that the refusals below are for their own reasons."""
+    def test_rebuilt_file_is_accepted(self):
+        """Otherwise the refusals below could have another reason."""
         self.write("again.safetensors", safetensors(self.header, self.payload))
         self.assertEqual(self.metrics("again.safetensors", self.data), self.metrics("good.safetensors", self.data))
         K, D = self.header["weight"]["shape"]
@@ -79,7 +79,7 @@ class BadModelFile(RefusalTest):
             with self.subTest(header[:20]):
                 self.model_refused(safetensors(header, self.payload), "header|JSON|metadata|weight|truemax")
 
-    def test_tensors_that_overlap_or_leave_a_hole(self):
+    def test_overlapping_tensors_and_gaps(self):
         begin, end = self.header["weight"]["data_offsets"]
         size = end - begin
         other_begin, other_end = self.header["intercept"]["data_offsets"]
@@ -153,8 +153,8 @@ class BadModelFile(RefusalTest):
                 self.model_refused(safetensors(self.about(**{key: value}), self.payload),
                                    "format" if value == {"format": 3} else "words" if key == "features" else key)
 
-    def test_names_that_would_paint_the_terminal(self):
-        """A tensor, a key or a class named by an escape sequence: `refused` looks for control characters."""
+    def test_control_characters_in_names_are_escaped(self):
+        """Escape sequences in names of tensors, keys and classes: `refused` looks for control characters."""
         header = json.loads(json.dumps(self.header))
         header["\x1b[2J"] = {"dtype": "F31", "shape": [1], "data_offsets": [0, 4]}
         self.model_refused(safetensors(header, self.payload), "x1b")
@@ -178,7 +178,7 @@ class BadModelFile(RefusalTest):
                 steps = {"labels": "first", "max-features": 0, "hash-features": "none", "normalize": "l2", key: value}
                 self.model_refused(safetensors(self.about(preprocessing=steps), self.payload), key)
 
-    def test_a_flipped_bit_of_a_weight(self):
+    def test_flipped_bit_in_a_weight(self):
         for at in (0, 30, len(self.payload) - 4):
             for bit in range(8):
                 payload = bytearray(self.payload)
@@ -187,8 +187,8 @@ class BadModelFile(RefusalTest):
                 for command in ("evaluate", "predict"):
                     self.refused([command, "bad.safetensors", self.data], r"bad\.safetensors", "checksum|finite")
 
-    def test_a_model_from_before_there_were_checksums_still_loads(self):
-        """Written by the program as it was then; the log beside it has the log-loss."""
+    def test_model_without_checksums_still_loads(self):
+        """Written by an older version; the log beside it has the log-loss."""
         old = os.path.join(ROOT, "tests", "data", "before_checksums")
         self.assertNotIn(b"checksum", open(old + ".safetensors", "rb").read())
         logged = last_evaluation(old + ".jsonl")["train"]

@@ -8,7 +8,7 @@ from support import OUTPUT, RefusalTest, skip, truemax
 
 DATA = "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n"
 
-# Option, values it must refuse, what the message must say of its range.
+# Option, values it must refuse, how the message describes its range.
 NOT_NUMBERS = ("abc", "nan", "inf", "1e400", "1x")
 TRAIN_OPTIONS = (
     ("--step", ("0", "-1", *NOT_NUMBERS), "above 0"),
@@ -60,7 +60,7 @@ class BadOption(RefusalTest):
                 with self.subTest(option=option, value=value):
                     self.refused(["train", self.good, f"{option}={value}", *OUTPUT], option, re.escape(value), words)
 
-    def test_numbers_out_of_range_given_as_a_word_of_their_own(self):
+    def test_numbers_out_of_range_as_separate_words(self):
         """`--step -1` too, not only `--step=-1`."""
         for option, values, words in TRAIN_OPTIONS:
             for value in (values[0], "-7"):
@@ -83,7 +83,7 @@ class BadOption(RefusalTest):
         with self.subTest("a format that is no text"):
             self.refused(["generate", "new.txt", "--format", "idx"], "--format")
 
-    def test_memory_that_ends_is_told_with_options_of_the_command(self):
+    def test_out_of_memory_names_options_of_the_command(self):
         def little_memory():
             resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
@@ -114,11 +114,11 @@ class BadOption(RefusalTest):
         self.refused(["train", self.good, "--method", "umax", "--rows-per-step", 10**6, *OUTPUT], "--rows-per-step",
                      "1000000", "at most")
 
-    def test_a_draw_that_does_not_take_several_rows(self):
+    def test_draw_that_takes_one_row_per_step(self):
         self.refused(["train", self.good, "--method", "umax", "--draw", "active", "--rows-per-step", 2, *OUTPUT], "--rows-per-step 2",
                      "the draw active is for --rows-per-step 1")
 
-    def test_options_without_effect_are_said(self):
+    def test_options_without_effect_get_a_note(self):
         for method, arguments, option in (("implicit", ["--delta", 2], "--delta"),
                                           ("vanilla", ["--no-log-q"], "--log-q"),
                                           ("umax", ["--refresh", 2], "--refresh"),
@@ -161,7 +161,7 @@ class BadOption(RefusalTest):
         self.refused(["generate", "absent/new.txt"], "absent")
 
     def test_a_model_never_replaces_a_device(self):
-        """A rename onto /dev/null would take the machine's away; a named pipe stands for it here."""
+        """A rename onto /dev/null would replace the device; the test uses a named pipe instead."""
         os.mkfifo(self.path("pipe"))
         before = os.lstat(self.path("pipe"))
         result = truemax("train", self.good, "--epochs", 1, "--model", "pipe", "--log", "none", cwd=self.folder)
@@ -170,7 +170,7 @@ class BadOption(RefusalTest):
         self.assertEqual(os.lstat(self.path("pipe")), before)
 
     def test_outputs_that_are_inputs_or_each_other(self):
-        """Writing the log must not wipe out the rows, nor the model the log."""
+        """Writing the log must not overwrite the rows, nor the model the log."""
         for outputs in (["--model", "good.txt", "--log", "none"], ["--model", "none", "--log", self.good],
                         ["--model", "none", "--log", "./good.txt"], ["--model", "none", "--log", self.path("test.txt")],
                         ["--model", "RUN.jsonl", "--log", "RUN.jsonl"]):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What judges the contestants of ./dev bench is right: losses, limits, the search for a time, fastText's models."""
+"""The code that judges the contestants of ./dev bench: losses, limits, the search for a time, fastText's models."""
 import concurrent.futures
 import contextlib
 import io
@@ -37,7 +37,7 @@ if SCIPY:
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class Judging(unittest.TestCase):
-    def test_log_loss_is_the_sum_over_all_classes_in_any_chunks(self):
+    def test_log_loss_does_not_depend_on_chunks(self):
         random = np.random.default_rng(1)
         x = sparse.random(37, 11, 0.4, "csr", random_state=1)
         y, w = random.integers(0, 5, 37), random.normal(0, 30, (11, 5))
@@ -53,7 +53,7 @@ class Judging(unittest.TestCase):
                 losses.CHUNK_BYTES = before
             self.assertAlmostEqual(found, wanted / 37, places=10)
 
-    def test_scores_need_not_be_normalised_and_may_be_huge(self):
+    def test_log_loss_takes_unnormalised_and_huge_scores(self):
         x = sparse.csr_matrix(np.ones((2, 1)))
         loss, mass = losses.log_loss(x, np.array([0, 1]), lambda rows: np.log(np.array([[0.2, 0.2], [0.2, 0.6]])), 2)
         self.assertAlmostEqual(loss, -(math.log(0.5) + math.log(0.75)) / 2)
@@ -68,7 +68,7 @@ class Judging(unittest.TestCase):
         self.assertEqual(best, {"a": 1.0, "b": 4.0})
         self.assertEqual(order, list("ababab"))
 
-    def test_a_missed_floor_is_missed_and_what_was_not_measured_is_not(self):
+    def test_missed_floors_fail_and_unmeasured_ones_do_not(self):
         with contextlib.redirect_stdout(io.StringIO()):
             self.check_floors()
 
@@ -87,14 +87,14 @@ class Judging(unittest.TestCase):
         floors.broken("x", "a check failed")
         self.assertFalse(floors.show())
 
-    def test_the_front_of_a_curve_falls(self):
+    def test_front_of_a_curve_decreases(self):
         points = [{"seconds": s, "train": t} for s, t in ((3, 1.0), (1, 2.0), (2, 2.5), (1, 3.0), (4, 1.0))]
         self.assertEqual([(p["seconds"], p["train"]) for p in item_peers.front(points)], [(1, 2.0), (3, 1.0)])
 
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class TimeTo(unittest.TestCase):
-    """The search for the least time, with log-losses by a formula in place of runs."""
+    """The search for the least time, with log-losses from a formula instead of runs."""
 
     def make(self, loss_of):
         runner = contest.Truemax("", None)
@@ -109,7 +109,7 @@ class TimeTo(unittest.TestCase):
         runner.for_seconds = for_seconds
         return runner, asked
 
-    def test_it_finds_the_least_time_to_a_fifth(self):
+    def test_least_time_is_found_within_a_fifth(self):
         for wanted in (0.011, 0.02, 0.5, 7.3):
             runner, _ = self.make(lambda t, seed: 1 / t)
             found = runner.time_to(1 / wanted, most=100)
@@ -123,7 +123,7 @@ class TimeTo(unittest.TestCase):
         self.assertGreaterEqual(found["seconds"], 3.0)
         self.assertLessEqual(found["seconds"], 3.0 * 1.25)
 
-    def test_what_is_out_of_reach_is_not_reached(self):
+    def test_unreachable_loss_is_not_reached(self):
         runner, asked = self.make(lambda t, seed: 1.0)
         self.assertIsNone(runner.time_to(0.5, most=2.0))
         self.assertLessEqual(max(asked), 2.0)
@@ -160,7 +160,7 @@ def fit(problem, settings, marks):
         list(np.empty(1 << 27) for _ in range(1000))  # never touched
     now[0] += 5
     marks.stop()
-    now[0] += 1000  # judging is not training
+    now[0] += 1000  # judging does not count as training
     marks.point(model)
     marks.begin()
     now[0] += 2
@@ -185,22 +185,22 @@ class Peers(ProgramTest):
         finally:
             os.environ["PYTHONPATH"] = before
 
-    def test_a_run_has_its_seconds_and_its_losses(self):
+    def test_run_reports_seconds_and_losses(self):
         run = self.run_peer("learns")
         self.assertEqual(run["ended"], "")
         self.assertEqual([point["seconds"] for point in run["points"]], [5, 7], "judging counted as training")
         self.assertAlmostEqual(run["points"][0]["train"], math.log(self.problem.K), places=6)
         self.assertGreater(run["points"][0]["memory"], 1e7)
 
-    def test_a_run_that_takes_too_long_is_ended_and_keeps_what_it_had(self):
+    def test_run_that_takes_too_long_is_ended_and_keeps_its_points(self):
         run = self.run_peer("never ends", 1.0)
         self.assertEqual(run["ended"], "did not finish in 1 s")
         self.assertEqual(len(run["points"]), 1)
 
-    def test_a_run_that_takes_too_much_memory_is_ended(self):
+    def test_run_that_takes_too_much_memory_is_ended(self):
         self.assertEqual(self.run_peer("eats")["ended"], "out of memory")
 
-    def test_truemax_and_the_one_function_agree(self):
+    def test_truemax_agrees_with_the_shared_log_loss(self):
         item_peers.check_rows(PROGRAM, self.problem)
         wrong = sets.Problem(self.problem.folder)
         wrong.test_y = np.roll(wrong.test_y, 1)
@@ -208,7 +208,7 @@ class Peers(ProgramTest):
             item_peers.check_rows(PROGRAM, wrong)
         self.assertRegex(errors.getvalue(), "truemax says log-loss .* on the test rows, its model file")
 
-    def test_the_rows_are_those_of_the_slow_reader(self):
+    def test_rows_match_the_slow_reader(self):
         import model_reader
         raw, features = model_reader.read_xmlrepository(self.problem.about["train"])
         rows, *_ = model_reader.prepare(raw, {"max-features": 10000, "normalize": "l2"})
@@ -220,7 +220,7 @@ class Peers(ProgramTest):
             wanted[list(row.features)] = list(row.features.values())
             np.testing.assert_allclose(dense[i], wanted, rtol=1e-6)
 
-    def test_the_memory_is_that_of_the_program(self):
+    def test_memory_excludes_that_of_the_parent(self):
         here = bytearray(300 << 20)
         for at in range(0, len(here), 4096):
             here[at] = 1
@@ -259,7 +259,7 @@ class FastText(ProgramTest):
 
     def test_scores(self):
         from peers.fasttext import Model
-        # A row of the features 0, 1 (a word it never saw) and 2: the mean of three vectors, with the end of the line.
+        # Features 0, 1 (an unseen word) and 2: the mean of three vectors, including that of the end of the line.
         x = sparse.csr_matrix(np.array([[0.5, 0.1, 0.7]]))
         sigmoid = lambda v: 1 / (1 + math.exp(-v))  # noqa: E731
         for loss in ("softmax", "ns", "hs"):
@@ -287,7 +287,7 @@ class Blas(unittest.TestCase):
     OPEN = "/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3"
     PLAIN = "/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"
 
-    def test_the_library_is_known_by_its_file(self):
+    def test_library_is_recognised_by_its_file(self):
         self.assertEqual(blas.name_of([self.OPEN]), "OpenBLAS")
         self.assertEqual(blas.name_of([self.PLAIN]), "reference BLAS")
         self.assertEqual(blas.name_of(["/opt/intel/libmkl_rt.so.2"]), "MKL")
@@ -301,7 +301,7 @@ class Blas(unittest.TestCase):
             file.flush()
             self.assertEqual(blas.libraries(file.name), [self.PLAIN])
 
-    def test_what_numpy_multiplies_with_here_is_found(self):
+    def test_blas_of_numpy_is_found(self):
         found = blas.measure("numpy", 1)
         self.assertNotEqual(found["library"], "none")
         self.assertTrue(all(os.path.exists(path) for path in found["files"]))
@@ -311,7 +311,7 @@ class Blas(unittest.TestCase):
         return (f"Name: n\nStatus: {status}\nBest: {self.OPEN}\nValue: {value}\n\nAlternative: {self.PLAIN}\n"
                 f"Priority: 10\n\nAlternative: {self.OPEN}\nPriority: 100\n")
 
-    def test_a_reference_library_is_complained_of_and_by_hand_is_told(self):
+    def test_reference_blas_gets_a_complaint_with_advice(self):
         self.assertEqual(blas.complaints(blas.alternatives(lambda name: self.said(self.OPEN, "auto"))), [])
         self.assertEqual(blas.complaints(blas.alternatives(lambda name: self.said(self.OPEN, "manual"))), [])
         by_hand = blas.complaints(blas.alternatives(lambda name: self.said(self.PLAIN, "manual")))
@@ -321,15 +321,15 @@ class Blas(unittest.TestCase):
         self.assertRegex(missing[0], "install libopenblas0-pthread")
         self.assertEqual(blas.alternatives(lambda name: ""), {})
 
-    def test_the_faster_number_of_threads_is_left_set(self):
+    def test_faster_number_of_threads_stays_set(self):
         for slow in (1, 4):
             now = []
-            # Work counts itself: more of it takes longer on any machine.
+            # More work takes longer on any machine.
             work = lambda: sum(range(2_000_000 if now[-1] == slow else 10))  # noqa: E731
             best = blas.faster_threads(work, now.append, most=4)
             self.assertEqual((best, now[-1]), ({1: 4, 4: 1}[slow],) * 2)
 
-    def test_a_peer_on_the_reference_library_fails_the_run(self):
+    def test_peer_on_the_reference_blas_fails_the_run(self):
         for library, met in (("OpenBLAS", True), ("reference BLAS", False)):
             bench = types.SimpleNamespace(options=types.SimpleNamespace(peers=["torch_adam"]), floors=Floors())
             said = {"library": library, "files": [self.PLAIN], "threads": 2, "gflops": 4.7, "numbers": "float32"}
@@ -342,7 +342,7 @@ class Blas(unittest.TestCase):
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class SciPyObjective(unittest.TestCase):
-    def test_its_gradient_is_that_of_its_loss_for_dense_and_sparse_rows_in_any_groups(self):
+    def test_gradient_matches_differences_for_all_row_layouts(self):
         from peers import scipy_lbfgs
         random = np.random.default_rng(5)
         x, y = sparse.random(41, 7, 0.5, "csr", random_state=5), random.integers(0, 4, 41)
@@ -367,7 +367,7 @@ class SciPyObjective(unittest.TestCase):
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class MatrixPeers(ProgramTest):
-    """Each peer that multiplies matrices learns generated rows and says what it multiplied with."""
+    """Each peer that multiplies matrices learns generated rows and reports its BLAS."""
 
     def test_they_learn(self):
         problem = sets.make("bibtex", PROGRAM, self.path("p"), 0.05)
@@ -403,7 +403,7 @@ class MatrixPeers(ProgramTest):
         for peer in ("torch_dense_sgd", "torch_dense_adam"):
             self.assertEqual(contest.module_of(peer).runs("yso-finna-en"), [])
 
-    def test_every_peer_has_a_grid_for_every_set_it_can_do(self):
+    def test_every_peer_has_a_grid_for_each_of_its_sets(self):
         for peer in contest.PEERS:
             for name in item_peers.SETS:
                 grid = contest.module_of(peer).runs(name)
@@ -431,7 +431,7 @@ class Markdown(ProgramTest):
         return self.write("page.md", "before\n" + "".join(
             f"<!-- bench: {name} -->\nold {name}\n<!-- bench: end -->\nbetween\n" for name in markdown.NAMES))
 
-    def test_tables_take_the_place_of_the_old_ones_and_nothing_else_changes(self):
+    def test_new_tables_replace_old_ones_and_nothing_else(self):
         page = self.page()
         markdown.renew(page, markdown.tables(self.RESULTS))
         text = self.read("page.md").decode()
@@ -446,13 +446,13 @@ class Markdown(ProgramTest):
         markdown.renew(page, markdown.tables(self.RESULTS))
         self.assertEqual(self.read("page.md").decode(), text, "twice is once")
 
-    def test_what_was_not_measured_stays(self):
+    def test_unmeasured_tables_stay(self):
         page = self.page()
         before = self.read("page.md")
         markdown.renew(page, markdown.tables({}))
         self.assertEqual(self.read("page.md"), before)
 
-    def test_a_page_without_places_is_refused(self):
+    def test_page_without_placeholders_is_refused(self):
         with self.assertRaises(markdown.NoPlace):
             markdown.check(self.write("empty.md", "nothing here\n"))
         markdown.check(os.path.join(ROOT, "docs", "performance.md"))
@@ -460,7 +460,7 @@ class Markdown(ProgramTest):
 
 @unittest.skipUnless(SCIPY, "python3-scipy is not there")
 class Options(ProgramTest):
-    def test_what_is_not_there_is_refused_before_any_work(self):
+    def test_unknown_names_are_refused_before_any_work(self):
         import bench
         for words, said in ((["--only", "7"], "item '7'"), (["--data", "x"], "data set 'x'"),
                             (["--peers", "y"], "peer 'y'"), (["--bench", self.path("no")], "no program"),

@@ -1,4 +1,4 @@
-"""Budgets of time and steps, runs that repeat without a clock, validation and early stop."""
+"""Budgets of time and steps, replays, validation and early stopping."""
 import json
 import os
 import signal
@@ -24,35 +24,35 @@ class Budgets(ProgramTest):
                   "--log", name + ".jsonl", *options)
         return events(self.path(name + ".jsonl"))[-1]
 
-    def test_seconds_are_kept_and_the_run_is_evaluated_once_at_its_end(self):
+    def test_timed_run_keeps_its_seconds_and_evaluates_once(self):
         for seconds in (0.02, 0.3):
             with self.subTest(seconds=seconds):
                 end = self.end("--seconds", seconds)
-                # How soon after them it ends is tested with a clock of its own (src/train/plan_test.cpp).
+                # How soon after them it ends is tested with a fake clock (src/train/plan_test.cpp).
                 self.assertGreaterEqual(end["train_seconds"], seconds)
                 self.assertFalse(end["interrupted"])
                 evaluations = [e for e in events(self.path("m.jsonl")) if e["event"] == "evaluate"]
                 self.assertEqual([e["steps"] for e in evaluations], [end["steps"]])
                 self.assertEqual(end["model"], "m.safetensors")
 
-    def test_the_steps_of_a_timed_run_repeat_it_bit_for_bit(self):
+    def test_steps_of_a_timed_run_repeat_it_bit_for_bit(self):
         end = self.end("--seconds", 0.1)
-        # A machine that took no step in the time: --steps 0 would be no limit.
+        # A slow machine may take no step at all, and --steps 0 would mean no limit.
         again = self.end(*(("--steps", end["steps"]) if end["steps"] else ("--epochs", 0)), name="again")
         self.assertEqual((again["steps"], again["epochs"]), (end["steps"], end["epochs"]))
         self.assertEqual(weights(self.path("m.safetensors")), weights(self.path("again.safetensors")))
 
-    def test_whichever_of_epochs_steps_and_seconds_comes_first_ends_the_run(self):
+    def test_first_of_epochs_steps_and_seconds_ends_the_run(self):
         self.assertEqual(self.end("--seconds", 100, "--epochs", 2)["steps"], 4000)
         self.assertEqual(self.end("--seconds", 100, "--epochs", 2, "--steps", 2500)["steps"], 2500)
         self.assertEqual(self.end("--steps", 4100)["epochs"], 2)
 
-    def test_evaluations_within_a_timed_run_are_made_where_they_are_asked_for(self):
+    def test_eval_every_applies_within_a_timed_run(self):
         self.end("--epochs", 4, "--seconds", 100, "--eval-every", 2)
         epochs = [e["epoch"] for e in events(self.path("m.jsonl")) if e["event"] == "evaluate"]
         self.assertEqual(epochs, [2, 4])
 
-    def test_a_linear_schedule_learns_and_writes_its_segments(self):
+    def test_linear_schedule_learns_and_logs_its_segments(self):
         end = self.end("--seconds", 0.2, "--schedule", "linear")
         segments = end.get("segments", [])
         self.assertEqual([s["first_step"] for s in segments[:1]], [0] if end["steps"] else [])
@@ -60,7 +60,7 @@ class Budgets(ProgramTest):
         for before, after in zip(segments, segments[1:]):
             self.assertLess(before["first_step"], after["first_step"])
             self.assertGreater(before["step"], after["step"])
-        for s in segments:  # a piece of the time each
+        for s in segments:  # one for each segment of the time
             self.assertLess(s["first_step"], end["steps"])
             self.assertAlmostEqual(200 * s["step"], max(2, round(200 * s["step"])), places=9)
         self.assertNotIn("segments", self.end("--epochs", 3, "--schedule", "linear"))
@@ -85,7 +85,7 @@ class Replays(ProgramTest):
         self.fine("train", self.train, *options, "--model", name + ".safetensors", "--log", name + ".jsonl")
         return self.read(name + ".safetensors"), events(self.path(name + ".jsonl"))
 
-    def test_a_replay_makes_the_same_model_file_without_a_clock(self):
+    def test_replay_of_a_timed_run_gives_the_same_file(self):
         implicit = ("--method", "implicit")
         runs = ((), ("--target", "train"), implicit, (*implicit, "--schedule", "linear"), ("--method", "umax", "--step", 0.1, "--classes-per-step", 5),
                 ("--method", "exact", "--step", 0.1, "--schedule", "linear", "--normalize", "l2"),
@@ -100,11 +100,11 @@ class Replays(ProgramTest):
                 third, _ = self.run_it("--replay", "again.jsonl", name="third")
                 self.assertEqual(third, model)
 
-    def test_a_replay_of_a_run_by_epochs_is_that_run(self):
+    def test_replay_of_a_run_by_epochs_gives_the_same_file(self):
         model, _ = self.run_it("--epochs", 3, "--schedule", "linear")
         self.assertEqual(self.run_it("--replay", "m.jsonl", name="again")[0], model)
 
-    def test_a_replay_overwrites_nothing_and_takes_other_outputs_and_tests(self):
+    def test_replay_overwrites_nothing_and_takes_new_outputs(self):
         model, _ = self.run_it("--epochs", 2)
         self.fine("train", self.train, "--replay", "m.jsonl", "--test", "test.txt")
         self.assertEqual(self.read("model.safetensors"), model)
@@ -119,17 +119,17 @@ class Replays(ProgramTest):
         self.assertIn(words, result.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
-    def test_options_that_change_the_result_are_refused_beside_a_replay(self):
+    def test_replay_refuses_options_that_change_the_result(self):
         self.run_it("--epochs", 2)
         for option in (("--step", 3), ("--seed", 2), ("--seconds", 1), ("--intercept",), ("--valid", "test.txt")):
             with self.subTest(option=option):
                 self.refused(self.train, "--replay", "m.jsonl", *option, words=f"{option[0]}: with --replay it comes from the log")
 
-    def test_other_data_are_refused(self):
+    def test_replay_refuses_other_data(self):
         self.run_it("--epochs", 2)
         self.refused("test.txt", "--replay", "m.jsonl", words="its run had other data: 2000 rows there, 200 here")
 
-    def test_what_is_no_log_of_a_whole_run_is_refused(self):
+    def test_replay_refuses_bad_and_unfinished_logs(self):
         _, log = self.run_it("--method", "implicit", "--seconds", 0.05, "--schedule", "linear")
         lines = self.read("m.jsonl").decode().splitlines()
 
@@ -176,7 +176,7 @@ class Validation(ProgramTest):
         self.assertAlmostEqual(self.metrics("m.safetensors", "valid.txt")["log_loss"],
                                evaluations[-1]["valid"]["log_loss"], places=12)
 
-    def test_without_a_method_trials_are_judged_by_the_validation_file(self):
+    def test_auto_judges_trials_on_the_validation_file(self):
         self.fine("train", self.train, "--valid", "valid.txt", "--model", "m.safetensors", "--log", "m.jsonl")
         log = events(self.path("m.jsonl"))
         trials = [e for e in log if e["event"] == "trial"]
@@ -184,7 +184,7 @@ class Validation(ProgramTest):
         self.assertEqual({(e["rows"], e["judged_on"]) for e in trials}, {(300, 300)})
         self.assertIn("valid", [e for e in log if e["event"] == "evaluate"][-1])
 
-    def test_a_share_is_set_aside_and_its_classes_and_features_stay(self):
+    def test_valid_share_keeps_all_classes_and_features(self):
         _, whole = self.log_of("--epochs", 1)
         _, log = self.log_of("--epochs", 1, "--valid-share", 0.1)
         self.assertEqual((log[0]["data"]["rows"], log[0]["valid_data"]["rows"]), (270, 30))
@@ -193,11 +193,11 @@ class Validation(ProgramTest):
         nonzeros = log[0]["data"]["nonzeros"] + log[0]["valid_data"]["nonzeros"]
         self.assertEqual(nonzeros, whole[0]["data"]["nonzeros"])
 
-    def test_patience_ends_the_run_and_the_best_model_is_saved(self):
+    def test_patience_ends_the_run_and_saves_the_best_model(self):
         needed = None
         for place in ("memory", "disk"):
             with self.subTest(place=place):
-                # One byte too few for a second copy of the weights: a file has it.
+                # One byte too few for a second copy of the weights: it goes to a file.
                 limit = ("--memory-limit", needed - 1) if place == "disk" else ()
                 said, log = self.log_of("--valid", "valid.txt", "--epochs", 300, "--decay", 1, "--patience", 3, *limit)
                 if place == "disk":
@@ -216,7 +216,7 @@ class Validation(ProgramTest):
                 self.assertEqual(sorted(os.listdir(self.folder)),
                                  ["m.jsonl", "m.safetensors", "train.txt", "valid.txt"])
 
-    def test_a_stopped_run_leaves_the_best_model_and_no_other_file(self):
+    def test_stopped_run_leaves_only_the_best_model(self):
         _, log = self.log_of("--valid", "valid.txt", "--epochs", 1, "--patience", 1)
         limit = log[0]["memory"]["needed"] - 1  # the best model is kept on disk
         for name in ("m.jsonl", "m.safetensors"):
@@ -242,7 +242,7 @@ class Validation(ProgramTest):
                 for name in kept:
                     os.remove(self.path(name))
 
-    def test_validation_that_makes_no_sense_is_refused(self):
+    def test_contradictory_validation_options_are_refused(self):
         for options, words in (
                 (("--method", "implicit", "--patience", 3), "add --valid FILE, or --valid-share"),
                 (("--valid", "valid.txt", "--valid-share", 0.1), "leave one of the two out"),

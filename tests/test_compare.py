@@ -59,7 +59,7 @@ class Compare(ProgramTest):
         self.assertEqual(len(svg.findall(".//{*}polyline")), 6)
         self.assertNotIn("+---", result.stdout, "no plot in a pipe unless asked for")
 
-    def test_equal_epochs_is_training_for_so_many_epochs(self):
+    def test_equal_epochs_match_a_training_run(self):
         said = self.fine("compare", "a.txt", "--test", "t.txt", "--methods", "implicit,umax:classes-per-step=5:delta=2",
                          "--grid", "0:1", "--epochs", 7, "--seed", 3, "--json-file", "r.json").stdout
         rows = table_of(said, "method")
@@ -72,7 +72,7 @@ class Compare(ProgramTest):
             for data, key in (("a.txt", "train_log_loss"), ("t.txt", "test_log_loss")):
                 self.assertEqual(self.metrics("m.safetensors", data)["log_loss"], run["curve"][-1][key])
 
-    def test_by_step_shows_every_step_and_what_diverged(self):
+    def test_by_step_shows_every_step_and_divergence(self):
         result = self.fine("compare", "a.txt", "--methods", "implicit,vanilla:classes-per-step=5", "--grid=-2:4", "--epochs",
                            3, "--by-step", "--plot", "-")
         rows = table_of(result.stdout, "method \\ step")
@@ -84,16 +84,16 @@ class Compare(ProgramTest):
         self.assertRegex(result.stdout, r"(?m)^ +\+-{50,}$")
         self.assertLessEqual(max(map(len, result.stdout.split("+---")[1].splitlines())), 80)
 
-    def test_the_time_is_that_of_implicit_where_none_is_given(self):
+    def test_default_time_is_that_of_implicit(self):
         result = self.fine("compare", "a.txt", "--methods", "ove", "--grid", "0:0", "--points", 1)
         self.assertRegex(result.stdout, r"T = \d+(\.\d+)? s of training a run \(Implicit SGD 1 x 1, 50 epochs, step 1\)")
 
-    def test_the_usual_list_runs(self):
+    def test_default_methods_run(self):
         rows = table_of(self.fine("compare", "a.txt", "--grid", "0:0", "--seconds", 0.02).stdout, "method")
         for entry in ("implicit", "umax:classes-per-step=5", "exact"):
             self.assertIn(entry, rows)
 
-    def test_a_plot_comes_by_itself_on_a_terminal(self):
+    def test_terminal_gets_a_plot_by_default(self):
         terminal, inside = pty.openpty()
         try:
             process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit", "--grid", "0:0", "--epochs",
@@ -112,8 +112,8 @@ class Compare(ProgramTest):
         self.assertIn(b"+----------", seen)
         self.assertIn(b"A implicit", seen)
 
-    def test_ctrl_c_prints_what_is_there(self):
-        terminal, inside = pty.openpty()  # for the line that says how many runs are done
+    def test_ctrl_c_prints_the_finished_runs(self):
+        terminal, inside = pty.openpty()  # for the progress line with the number of runs done
         process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit,umax", "--grid=-9:9", "--seconds",
                                     "1", "--json-file", "r.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=inside)
         os.close(inside)
@@ -150,7 +150,7 @@ class Tune(ProgramTest):
         with open(self.path(name), encoding="utf-8") as file:
             return result, json.load(file)
 
-    def test_the_better_half_goes_on_and_the_best_stands_first(self):
+    def test_better_half_goes_on_and_the_best_is_listed_first(self):
         result, found = self.tune("--normalize", "l2")
         trials = found["trials"]
         self.assertEqual(len(trials), 8)
@@ -162,14 +162,14 @@ class Tune(ProgramTest):
         next_line = re.search(r"(?m)^next    truemax (.*)$", result.stdout)[1]
         self.assertIn("--normalize l2", next_line)
         self.assertIn(f"--step {trials[0]['tried']['step']:g}", next_line)
-        # It trains what was tried: auto, with nothing left to search.
+        # The next command trains what was tried: auto, with nothing left to tune.
         self.assertNotIn("--method", next_line)
         trained = self.fine(*shlex.split(next_line)).stdout
         self.assertIn("draw head-blocks", trained)
         self.assertIn("8 epochs", trained)
-        self.assertNotIn("to be found", trained)
+        self.assertNotIn("to be tuned", trained)
 
-    def test_the_number_of_threads_changes_nothing(self):
+    def test_result_does_not_depend_on_threads(self):
         def without_clock(found):
             for trial in found["trials"]:
                 del trial["seconds"]
@@ -178,7 +178,7 @@ class Tune(ProgramTest):
         self.assertEqual(without_clock(self.tune("--threads", 4)[1]), one)
         self.assertNotEqual(without_clock(self.tune("--threads", 1, "--seed", 2)[1]), one)
 
-    def test_random_combinations_and_a_file_to_judge_by(self):
+    def test_random_combinations_judged_on_a_file(self):
         result, found = self.tune("--random", 3, "--valid", "t.txt", "--subset", 1)
         self.assertEqual(len(found["trials"]), 3)
         self.assertIn("on 1500 of 1500 rows, judged by 200 other rows", result.stdout)
@@ -225,7 +225,7 @@ class Refusals(RefusalTest):
         no("--try", "step=1", "--valid", "a.txt", "--valid-share", 0.2, words=["--valid and --valid-share"])
         no("--try", "step=1", "--json-file", "a.txt", words=["--json-file a.txt: this is an input"])
 
-    def test_a_file_after_json_is_told_where_it_goes_now(self):
+    def test_file_after_json_is_pointed_to_json_file(self):
         self.write("old", '{"runs":[]}')
         for command, more in (("compare", ["--epochs", 1]), ("tune", ["--try", "step=1"])):
             for file in ("r.json", "absent", "-", "old"):

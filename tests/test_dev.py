@@ -1,7 +1,7 @@
 """./dev installs packages: what it does while another program holds the package locks.
 
-Nothing is installed: apt-get, dpkg-query, id and sudo are stand-ins that come first in PATH. Where they fail, they say
-what apt 2.6 says."""
+Nothing is installed: apt-get, dpkg-query, id and sudo are stand-ins that come first in PATH. If they fail, they print
+the messages of apt 2.6."""
 import os
 import shutil
 import stat
@@ -38,7 +38,7 @@ class PackageLock(unittest.TestCase):
         self.program("apt-get", APT)
         self.program("dpkg-query", "#!/bin/bash\nexit 1\n")
         self.program("id", "#!/bin/bash\necho 0\n")
-        # What `./dev format` does once it has its packages.
+        # Called by `./dev format` once it has its packages.
         self.program("git", "#!/bin/bash\nexit 0\n")
         self.program("clang-format", "#!/bin/bash\nexit 0\n")
 
@@ -69,7 +69,7 @@ class PackageLock(unittest.TestCase):
         self.assertEqual((result.returncode, calls), (0, ["update", "install"]), result.stderr)
         self.assertNotIn("waiting", result.stdout)
 
-    def test_a_held_lock_is_waited_for_and_said_once(self):
+    def test_held_lock_is_waited_for_and_reported_once(self):
         for word, says in (("update", LISTS), ("install", DPKG)):
             with self.subTest(word):
                 self.fails(word, 2, says)
@@ -79,7 +79,7 @@ class PackageLock(unittest.TestCase):
                 self.assertEqual(result.stdout.count("waiting for another program"), 1, result.stdout)
                 self.assertIn("It is held by process 4711", result.stdout)
 
-    def test_a_lock_that_stays_is_given_up_with_advice(self):
+    def test_stuck_lock_ends_with_advice(self):
         self.fails("update", 1000000, LISTS)
         result, calls = self.run_dev(seconds=0)
         self.assertEqual(result.returncode, 1)
@@ -87,7 +87,7 @@ class PackageLock(unittest.TestCase):
         self.assertIn("still holds the package lock", result.stderr)
         self.assertIn("run this again", result.stderr)
 
-    def test_another_failure_is_not_waited_for(self):
+    def test_other_failures_are_not_retried(self):
         self.fails("install", 1, OTHER)
         result, calls = self.run_dev()
         self.assertEqual((result.returncode, calls), (1, ["update", "install"]))

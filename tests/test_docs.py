@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Documents that must agree with the program: docs/options.md is what `truemax options` prints, the reader in
-docs/model-file.md reads a model, commands of the pages work, and links and paths lead somewhere."""
+docs/model-file.md reads a model, commands on the pages work, and links and paths exist."""
 import os
 import re
 import subprocess
@@ -23,11 +23,11 @@ def documents():
 
 
 class Documents(unittest.TestCase):
-    def test_the_page_of_options_is_what_the_program_prints(self):
+    def test_options_page_matches_the_program(self):
         printed = subprocess.run([PROGRAM, "options"], capture_output=True, check=True).stdout.decode()
         self.assertEqual(document("docs", "options.md"), printed, "run: truemax options > docs/options.md")
 
-    def test_the_reader_of_the_model_page_reads_a_model(self):
+    def test_documented_reader_reads_a_model(self):
         code = re.search(r"```python\n(.*?)```", document("docs", "model-file.md"), re.S)[1]
         scope = {}
         exec(code, scope)
@@ -38,24 +38,24 @@ class Documents(unittest.TestCase):
         self.assertEqual(tensors["weight"].shape, (20, 1000))
         self.assertEqual(info["classes"], [str(k) for k in range(20)])
 
-    def test_every_option_of_every_help_stands_on_the_page(self):
+    def test_options_page_lists_every_option_in_help(self):
         for command in ("train", "evaluate", "predict", "inspect", "generate", "compare", "tune"):
             with self.subTest(command):
                 section = re.search(rf"(?ms)^## truemax {command} .*?(?=^## |\Z)", document("docs", "options.md"))[0]
                 said = set(re.findall(r"--([a-z][a-z-]*)", truemax(command, "--help-all").stdout.split("Example:")[0]))
                 named = set(re.findall(r"(?m)^\| `--([a-z-]+)", section))
-                # what a help text says of other options, --no-NAME of switches, and --help itself
+                # includes options named in help texts, --no-NAME of switches, and --help itself
                 for option in said - {"help", "help-all"}:
                     self.assertTrue(option.removeprefix("no-") in named, f"--{option}")
 
-    def test_the_generate_command_of_the_page_on_formats_works(self):
+    def test_generate_command_of_the_formats_page_works(self):
         command = re.search(r"(?m)^truemax (generate .*)$", document("docs", "formats.md"))[1]
         with tempfile.TemporaryDirectory() as folder:
             result = truemax(*command.split(), cwd=folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(os.listdir(folder), ["train.txt"])
 
-    def test_the_page_of_methods_has_every_method_with_its_bias_and_cost(self):
+    def test_methods_page_has_bias_and_cost_of_every_method(self):
         page, seen = document("docs", "methods.md"), 0
         for line in truemax("methods").stdout.split("\n\n")[0].splitlines()[2:]:
             name, biased, _, _, cost = re.split(r"  +", line, maxsplit=4)
@@ -67,7 +67,7 @@ class Documents(unittest.TestCase):
                 self.assertEqual(section[1].strip().startswith("Biased"), biased == "yes")
         self.assertGreater(seen, 10)
 
-    def test_the_page_of_methods_has_every_draw_with_its_memory(self):
+    def test_methods_page_has_memory_of_every_draw(self):
         page, seen = document("docs", "methods.md"), 0
         for line in truemax("methods").stdout.split("\n\n")[2].splitlines()[2:]:
             name, memory, _ = re.split(r"  +", line, maxsplit=2)
@@ -86,7 +86,7 @@ class Documents(unittest.TestCase):
                 self.assertTrue(os.path.exists(os.path.join(ROOT, path)), f"{name}: {path}")
         self.assertGreater(seen, 10)
 
-    def test_links_between_documents_lead_somewhere(self):
+    def test_links_between_documents_resolve(self):
         seen = 0
         for folder, name in documents():
             for target in re.findall(r"\]\((?!http)([^)#]+)", document(os.path.relpath(folder, ROOT), name)):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The scripts of experiments/: what they write is what they say, and the program reads it."""
+"""The scripts of experiments/ write what they promise, and the program reads it."""
 import gzip
 import os
 import subprocess
@@ -52,7 +52,7 @@ class NextWord(ProgramTest):
         self.assertRegex(result.stdout, r"train +N +9 +D 6 +K +5 ")
         self.assertIn("1 words of the test text are not in the training text", result.stdout)
 
-    def test_the_same_text_gives_the_same_bytes_packed_or_not(self):
+    def test_packed_text_gives_the_same_bytes(self):
         self.run_script()
         packed = self.read("out/train.txt"), self.read("out/test.txt")
         for part in ("train", "test"):

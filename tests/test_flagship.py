@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench/flagship.py says what it measured and what it could not; the picture of log-loss against the step shows every run."""
+"""bench/flagship.py reports what it measured and what it could not; the plot of log-loss by step shows every run."""
 import gzip
 import json
 import os
@@ -23,7 +23,7 @@ class Flagship(ProgramTest):
                                program, "--logs", self.path("logs"), "--json", self.path("f.json")], capture_output=True, text=True,
                               check=False, env={**os.environ, "TRUEMAX_DATA": self.path("data")})
 
-    def test_without_data_every_part_is_skipped_out_loud(self):
+    def test_without_data_every_part_is_reported_as_skipped(self):
         result = self.flagship("train", "words", "robust")
         self.assertEqual(result.returncode, 0, result.stderr)
         verdicts = json.loads(self.read("f.json"))["verdicts"]
@@ -32,8 +32,8 @@ class Flagship(ProgramTest):
         self.assertEqual(result.stdout.count("SKIPPED"), 8, result.stdout)
         self.assertEqual(result.stderr.count("set TRUEMAX_DATA"), 8, result.stderr)
 
-    def test_a_missed_promise_is_the_exit_code(self):
-        # Labels that have nothing to do with the features: no method comes near what bibtex allows.
+    def test_missed_promise_sets_the_exit_code(self):
+        # Labels unrelated to the features: no method comes near the log-loss of bibtex.
         os.makedirs(self.path("data/bibtex"))
         self.generate("rows.txt", "--separability", 0, rows=400, classes=12)
         with gzip.open(self.path("data/bibtex/train.txt.gz"), "wb") as file:

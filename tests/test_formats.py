@@ -46,7 +46,7 @@ class Formats(ProgramTest):
                 seen = self.trained(form, name=f"{form}.txt")[1]["weight"]
                 self.assertTrue(np.array_equal(told, seen))
 
-    def test_lshtc_that_could_be_libsvm_is_read_as_libsvm_and_said(self):
+    def test_ambiguous_lshtc_is_read_as_libsvm_with_a_note(self):
         self.write("both.txt", "1 1:1 2:2\n2 2:1\n1 3:1\n")
         said = self.fine("train", "both.txt", "--method", "implicit", "--epochs", 1, "--model", "a.safetensors",
                          "--log", "none")
@@ -70,7 +70,7 @@ class Formats(ProgramTest):
         self.assertEqual(about["classes"], ["-1", "1", "7", "spam"])
         self.assertEqual(tensors["weight"].shape, (4, 3))
 
-    def test_class_names_stand_by_value_then_by_bytes(self):
+    def test_class_names_sort_by_value_then_by_bytes(self):
         self.write("train.txt", "10 1:1\n9 2:1\nb 1:1\na 2:1\n-3 1:1\nB 2:2\n100 1:2\n")
         about, _ = self.trained("libsvm", "--format", "libsvm")
         self.assertEqual(about["classes"], ["-3", "9", "10", "100", "B", "a", "b"])
@@ -191,7 +191,7 @@ class Preprocessing(ProgramTest):
         self.assertEqual(about["classes"], ["0", "1"], "a row left without features is dropped")
         self.assertEqual(self.start()["nonzeros"], 2)
 
-    def test_dropped_rows_are_counted_and_said(self):
+    def test_dropped_rows_are_counted_and_reported(self):
         self.write("train.txt", "6 5 4\n0 0:1\n 1:1\n1 1:1\n2 \n3 2:1\n 3:1\n")
         said = self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "m.safetensors",
                          "--log", "none")
@@ -238,14 +238,14 @@ class Preprocessing(ProgramTest):
         self.assertRegex(said, r"(?m)^test +2 rows, .*; 1 row with a label unseen")
 
     def test_features_of_any_size(self):
-        """1e30 and 1e-30: with scaling the model is that of 1, without it stays finite or says that it cannot."""
+        """1e30 and 1e-30: with --normalize l2 the model equals that of 1; without, it stays finite or the run diverges."""
         template = "4 3 3\n0 0:{v} 1:{v}\n1 1:{v}\n2 2:{v}\n0 0:{v}\n"
         self.write("train.txt", template.format(v=1))
         wanted = self.trained("--normalize", "l2")[1]["weight"]
         for value in ("1e30", "1e-30", "3e38", "1e-38", "1e-44"):
             self.write("train.txt", template.format(v=value))
             with self.subTest(value=value, normalize="l2"):
-                # 1e-44 is a float32 of three bits, yet all values are the same: the unit row is that of 1
+                # 1e-44 is a float32 of three bits, but all values are equal, so the scaled row is exact
                 np.testing.assert_allclose(self.trained("--normalize", "l2")[1]["weight"], wanted, rtol=1e-5, atol=1e-7)
             for method in ("implicit", "umax"):
                 with self.subTest(value=value, normalize="none", method=method):
@@ -266,13 +266,13 @@ class Predict(ProgramTest):
                   "--log", "none")
 
     def test_rows_without_labels(self):
-        """Labels do not matter; every row of the file has its line."""
+        """Labels do not matter; every row of the file gets a line."""
         lines = self.read("train.txt").decode().splitlines()
         self.write("bare.txt", "\n".join([lines[0]] + [" " + line.split(" ", 1)[1] for line in lines[1:]]) + "\n")
         self.assertEqual(self.fine("predict", "m.safetensors", "bare.txt").stdout,
                          self.fine("predict", "m.safetensors", "train.txt").stdout)
 
-    def test_a_neighbouring_label_file_of_other_rows_is_no_hindrance(self):
+    def test_predict_ignores_a_neighbouring_label_file(self):
         np.save(self.path("X.npy"), np.eye(4))
         np.save(self.path("y.npy"), np.array([0, 1, 2, 1]))
         self.fine("train", "X.npy", "--epochs", 1, "--model", "d.safetensors", "--log", "none")
@@ -280,14 +280,14 @@ class Predict(ProgramTest):
         self.assertEqual(len(self.fine("predict", "d.safetensors", "X.npy").stdout.splitlines()), 4)
 
     def test_top(self):
-        """At most so many classes, no more than there are."""
+        """At most this many classes, and no more than the model has."""
         self.assertEqual(len(self.fine("predict", "m.safetensors", "train.txt").stdout.splitlines()), 400)
         K = len(model_reader.read_model(self.path("m.safetensors"))[0]["classes"])
         for top, shown in ((1, 1), (3, 3), (K, K), (10**6, K)):
             lines = self.fine("predict", "m.safetensors", "train.txt", "--top", top).stdout.splitlines()
             self.assertTrue(all(len(line.split("\t")) == 2 * shown for line in lines))
 
-    def test_row_without_features_gets_its_line(self):
+    def test_row_without_features_gets_a_prediction(self):
         self.write("rows.txt", "3 60 12\n1 0:1\n2 \n3 1:1\n")
         lines = [json.loads(line) for line in
                  self.fine("predict", "m.safetensors", "rows.txt", "--top", 12, "--json").stdout.splitlines()]
@@ -352,7 +352,7 @@ class Generate(ProgramTest):
         self.generate("a.txt", rows=123, features=45, classes=6, nonzeros=7, seed=2)
         self.assertNotEqual(self.read("a.txt"), again)
 
-    def test_standard_output_holds_the_rows_alone(self):
+    def test_standard_output_has_only_the_rows(self):
         wanted = self.read(os.path.basename(self.generate("a.txt", "--test", "t.txt", "--test-rows", 5)))
         test = self.read("t.txt")
         options = ["--rows", 400, "--features", 60, "--classes", 12, "--nonzeros", 8, "--test-rows", 5]

@@ -19,7 +19,7 @@ def mixed(z):
 
 
 def bucket_of(feature, buckets):
-    """As docs/formats.md says it: of a number from 0, or of the bytes of a word."""
+    """As in docs/formats.md: of a number from 0, or of the bytes of a word."""
     if isinstance(feature, int):
         return mixed(feature) % buckets
     h = 0xCBF29CE484222325
@@ -63,8 +63,8 @@ class Hashing(ProgramTest):
                   "--log", "none", *options)
         return model_reader.read_model(self.path(model))
 
-    def test_every_text_format_is_hashed_as_here(self):
-        """Training with --hash-features is training on a file that was hashed beforehand, to the last bit."""
+    def test_every_text_format_matches_the_python_hash(self):
+        """Training with --hash-features is bit-identical to training on a file hashed beforehand."""
         for form in ("xmlrepository", "libsvm", "lshtc", "fasttext"):
             for buckets in (1, 7, 40, 5000):
                 with self.subTest(form=form, buckets=buckets):
@@ -107,14 +107,14 @@ class Hashing(ProgramTest):
         for model in models[1:]:
             self.assertEqual(model, models[0])
 
-    def test_features_that_training_never_saw_have_their_buckets(self):
+    def test_unseen_features_fall_into_their_buckets(self):
         self.write("a.txt", "0 1:1\n1 2:1\n0 1:1 2:1\n")
         self.trained("a.txt", "a.safetensors", "--format", "libsvm", "--hash-features", 8)
         self.write("t.txt", "0 1:1 4000000:2\n")
         said = self.metrics("a.safetensors", "t.txt", "--format", "libsvm")
         self.assertEqual((said["rows"], said["unknown_features"]), (1, 0))
 
-    def test_compare_and_tune_take_it(self):
+    def test_compare_and_tune_accept_hashing(self):
         self.generate("a.txt", "--test", "t.txt", "--test-rows", 60)
         for name in ("a.txt", "t.txt"):
             self.write("h" + name, hashed(parsed(self.read(name).decode(), "xmlrepository"), 16))
@@ -152,7 +152,7 @@ class Refused(RefusalTest):
                                      "none", "--method", "implicit", cwd=self.folder).returncode, 0)
             self.refused(["evaluate", "n.safetensors", other], "fastText")
 
-    def test_metadata_that_contradict_themselves(self):
+    def test_contradictory_metadata(self):
         path = self.write("a.txt", "3 5 3\n0 0:1\n1 1:1\n2 2:1 4:2\n")
         self.assertEqual(truemax("train", path, "--hash-features", 4, "--epochs", 1, "--model", "n.safetensors", "--log",
                                  "none", "--method", "implicit", cwd=self.folder).returncode, 0)

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""What the program says of itself: --help, --help-all, the man page, bash completion; --json everywhere; and what
-happens to spellings of older versions."""
+"""--help, --help-all, the man page and bash completion; --json in every command; old spellings."""
 import json
 import os
 import re
@@ -21,7 +20,7 @@ def options_of(text):
 
 
 class Help(ProgramTest):
-    def test_help_is_short_and_help_all_is_whole_and_grouped(self):
+    def test_help_is_short_and_help_all_is_complete(self):
         page = self.fine("options").stdout
         for command in ("train", "compare", "tune"):
             with self.subTest(command):
@@ -43,7 +42,7 @@ class Help(ProgramTest):
                 self.assertEqual(sorted(options_of(text)), sorted(options_of(self.fine(command, "--help-all").stdout)))
                 self.assertNotIn("--help-all' lists", text)
 
-    def test_help_names_its_command_and_the_program_its_commands(self):
+    def test_help_names_the_commands(self):
         for arguments in (["help", "train"], ["train", "--help"]):
             self.assertIn("usage: truemax train TRAIN [OPTIONS]", self.fine(*arguments).stdout)
         for arguments in (["help"], ["--help"]):
@@ -75,7 +74,7 @@ class Help(ProgramTest):
                              ("active", "--draw active")):
             self.assertRegex(said, rf"(?m)^  --{option} \S+ +{user}: ")
 
-    def test_no_limit_is_shown_one_way_and_zero_is_accepted(self):
+    def test_unlimited_and_zero_both_mean_no_limit(self):
         page = self.fine("options").stdout
         for name in ("steps", "seconds", "max-rows", "max-features"):
             self.assertRegex(page, rf"(?m)^\| `--{name} \w+\\\|unlimited` \| unlimited \|")
@@ -90,7 +89,7 @@ class Help(ProgramTest):
             models.append(self.read("m.safetensors"))
         self.assertEqual(*models)
 
-    def test_scikit_learns_names_are_there(self):
+    def test_help_gives_scikit_learn_names(self):
         said = " ".join(self.fine("train", "--help").stdout.split())
         self.assertIn("as eta0 of scikit-learn's SGDClassifier", said)
         self.assertIn("mu = 1/C of LogisticRegression = alpha*N of SGDClassifier", said)
@@ -105,7 +104,7 @@ class Help(ProgramTest):
 
 
 class Examples(ProgramTest):
-    def test_of_every_help_work(self):
+    def test_every_example_of_the_help_works(self):
         self.fine("generate", "train.txt", "--rows", 500, "--test", "test.txt", "--test-rows", 100)
         self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "model.safetensors", "--log", "none")
         for command in COMMANDS:
@@ -118,7 +117,7 @@ class Examples(ProgramTest):
 
 
 class Json(ProgramTest):
-    def test_every_command_prints_it_to_standard_output(self):
+    def test_every_command_prints_json(self):
         def said(*arguments):
             result = self.fine(*arguments, "--json")
             self.assertEqual(result.stdout.count("\n"), 1, result.stdout)
@@ -139,7 +138,7 @@ class Json(ProgramTest):
         self.assertEqual(said("methods")["aliases"][0]["name"], "bsgd")
         self.assertEqual(len(self.fine("predict", "m.safetensors", "t.txt", "--json").stdout.splitlines()), 50)
 
-    def test_a_file_too_where_it_is_asked_for(self):
+    def test_json_file_has_the_same_keys(self):
         self.generate("a.txt")
         for arguments in (("compare", "a.txt", "--methods", "implicit", "--grid", "0:0", "--epochs", 1),
                           ("tune", "a.txt", "--try", "step=1", "--epochs", 1)):
@@ -148,7 +147,7 @@ class Json(ProgramTest):
             printed.pop("next", None)
             self.assertEqual(printed.keys(), written.keys())
 
-    def test_data_may_stand_behind_it(self):
+    def test_data_file_may_follow_json(self):
         self.generate("a.txt")
         self.assertEqual(len(json.loads(self.fine("compare", "--methods", "implicit", "--grid", "0:0", "--epochs", 1,
                                                   "--json", "a.txt").stdout)["runs"]), 1)
@@ -159,7 +158,7 @@ class OldSpellings(RefusalTest):
         super().setUp()
         self.generate("a.txt")
 
-    def test_warm_start_is_told_its_new_name(self):
+    def test_warm_start_is_refused_with_its_new_name(self):
         for word, now in (("--warm-start", "--start-at-frequencies"), ("--no-warm-start", "--no-start-at-frequencies"),
                           ("--warm-start=on", "--start-at-frequencies")):
             for command in (["train", "a.txt"], ["tune", "a.txt", "--try", "step=1"]):
@@ -181,14 +180,14 @@ class OldSpellings(RefusalTest):
         content = self.read(name)
         return content[8 + int.from_bytes(content[:8], "little"):]
 
-    def test_old_logs_are_repeated(self):
+    def test_old_logs_can_be_replayed(self):
         for options in (("--method", "implicit", "--intercept", "--start-at-frequencies"), ("--method", "implicit", "--intercept")):
             self.fine("train", "a.txt", *options, "--epochs", 2, "--model", "new.safetensors", "--log", "new.jsonl")
             self.old_log("new.jsonl")
             self.fine("train", "a.txt", "--replay", "old.jsonl", "--model", "again.safetensors", "--log", "none")
             self.assertEqual(self.weights("again.safetensors"), self.weights("new.safetensors"))
 
-    def test_bsgd_is_importance_with_log_q_whatever_is_typed(self):
+    def test_bsgd_is_importance_with_log_q(self):
         common = ("--classes-per-step", 3, "--epochs", 3, "--step", 1)
         self.fine("train", "a.txt", "--method", "importance", *common, "--model", "i.safetensors", "--log", "none")
         self.fine("train", "a.txt", "--method", "importance", "--no-log-q", "--draw", "frequency", *common, "--model",
@@ -209,7 +208,7 @@ class OldSpellings(RefusalTest):
 
 
 class Man(ProgramTest):
-    def test_the_page_has_every_option_and_no_warnings(self):
+    def test_man_page_has_every_option_and_no_warnings(self):
         page = self.fine("help", "--man").stdout
         self.assertTrue(page.startswith(".TH TRUEMAX 1 "))
         said = page.replace("\\-", "-")
@@ -227,7 +226,7 @@ class Man(ProgramTest):
         self.assertIn("truemax - train softmax models with very many classes", shown)
         self.assertIn("--start-at-frequencies, --no-start-at-frequencies", shown)
 
-    def test_other_shells_are_told_what_there_is(self):
+    def test_completion_for_other_shells_is_refused(self):
         result = truemax("help", "--completion", "fish")
         self.assertEqual(result.returncode, 2)
         self.assertIn("type --completion bash", result.stderr)
@@ -243,7 +242,7 @@ class Completion(ProgramTest):
         os.mkdir(self.path("folder"))
 
     def completed(self, *words):
-        """What bash offers for the last word."""
+        """The completions that bash offers for the last word."""
         script = f"""source ./truemax.bash; COMP_WORDS=(truemax {' '.join(map(shlex.quote, words))})
                      COMP_CWORD={len(words)}; $(complete -p truemax | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
                      printf '%s\\n' "${{COMPREPLY[@]}}\""""

@@ -1,8 +1,8 @@
-"""What the program takes of the memory, and what it refuses before it takes any.
+"""How much memory the program takes, and what it refuses before it takes any.
 
 The bound of a training run: 1.15 x (W + row states + data) + 64 MB, with W = 4 bytes x D x K rounded up to whole blocks
-of 16 classes, 16 bytes a row of state, and as data 8 bytes a non-zero, 16 bytes a row of offsets and 8 bytes a row of
-labels, over all sets, as they are read: before features are cut."""
+of 16 classes, 16 bytes of state per row, and as data 8 bytes per non-zero, 16 bytes of offsets per row and 8 bytes of
+labels per row, over all sets, as read: before --max-features."""
 import os
 import re
 import subprocess
@@ -14,7 +14,7 @@ SANITIZED = os.environ.get("TRUEMAX_SANITIZE", "")
 
 
 def needed(start):
-    """W, row states and data of a run, in bytes, by the first event of its log."""
+    """W, row states and data of a run, in bytes, from the first event of its log."""
     data = start["data"]
     weights = 4 * ((data["classes"] + 15) // 16 * 16) * data["features"]
     sets = [data, *(start[name] for name in ("test_data", "valid_data") if name in start)]
@@ -67,8 +67,8 @@ class Training(ProgramTest):
                 self.within(train, "--max-rows", 100000, "--max-features", 2000, "--test", test, "--no-eval-train",
                             *way)
 
-    def test_blocks_that_no_step_touched_cost_nothing(self):
-        """A few steps of many classes: most of W is never written, and evaluation only reads."""
+    def test_untouched_blocks_take_no_memory(self):
+        """A few steps with many classes: most of W is never written, and evaluation only reads."""
         if SANITIZED:
             skip("a sanitizer keeps several times the memory that is used: nothing to measure")
         data = self.generate("a.txt", "--test", "t.txt", "--test-rows", 20, rows=3000, features=100000, classes=3000,
@@ -79,7 +79,7 @@ class Training(ProgramTest):
 
 
 class TooLarge(RefusalTest):
-    def test_weights_beyond_memory_are_refused_with_the_numbers_and_a_way_that_works(self):
+    def test_too_large_weights_are_refused_with_advice_that_works(self):
         self.fine("generate", "a.txt", "--rows", 3000, "--classes", 1000, "--features", 100000)
         message = self.refused(["train", "a.txt", "--memory-limit", "100M", *OUTPUT], "1000 classes x 100000 features",
                                "weights 38[0-9] MB|weights 0.4 GB", "of 100 MB", "--max-features", "fewer classes",
@@ -90,7 +90,7 @@ class TooLarge(RefusalTest):
         self.refused(["train", "a.txt", "--memory-limit", "100M", "--hash-features", 2 * buckets, *OUTPUT],
                      f"1000 classes x {2 * buckets} features")
 
-    def test_a_model_beyond_memory(self):
+    def test_model_larger_than_memory(self):
         self.fine("generate", "a.txt", "--rows", 300, "--classes", 100, "--features", 10000)
         self.fine("train", "a.txt", "--method", "implicit", "--epochs", 0, "--model", "m.safetensors", "--log", "none")
         for command in ("evaluate", "predict"):

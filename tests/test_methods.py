@@ -1,6 +1,6 @@
 """Every method of `truemax methods`, in every shape of step it takes, with ridge and without, through the command line.
 
-On the real data sets where they are there (TRUEMAX_DATA), else on generated rows; the figures of single methods on real data.
+On the real data sets if there are any (TRUEMAX_DATA), else on generated rows; also results of single methods on real data.
 """
 import math
 import os
@@ -16,7 +16,7 @@ STEP = {"vanilla": 1e-3, "raman": 1e-2, "composition": 1e-3}
 
 class Methods(ProgramTest):
     def names(self):
-        """The methods with the most rows a step takes, and which of them can diverge."""
+        """The methods, the most rows their steps take, and which can diverge."""
         table, words = self.fine("methods").stdout.split("\n\n")[:2]
         most_rows = {}
         for line in table.splitlines()[2:]:
@@ -80,7 +80,7 @@ class Methods(ProgramTest):
                     self.assertNotIn("above that of the class frequencies", result.stderr)
                     self.assertEqual(events(self.path("run.jsonl"))[0]["config"]["draw"], draw)
 
-    def test_vanilla_that_diverges_says_so_and_keeps_the_last_good_model(self):
+    def test_diverging_vanilla_keeps_the_last_good_model(self):
         self.generate("train.txt", rows=600)
         result = self.train("train.txt", "vanilla", 1, 5, 0, "--step", 1e4)
         self.assertEqual(result.returncode, 3, result.stderr)
@@ -88,7 +88,7 @@ class Methods(ProgramTest):
         self.assertLess(step, 1e4)
         self.fine("evaluate", "m.safetensors", "train.txt")
 
-    def test_bias_is_told(self):
+    def test_help_names_the_biased_methods(self):
         table = self.fine("methods").stdout
         biased = [line.split()[0] for line in table.split("\n\n")[0].splitlines()[2:] if line.split()[1] == "yes"]
         self.assertEqual(biased, ["sox", "ove", "nce", "importance", "softplus"])

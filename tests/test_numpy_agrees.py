@@ -18,7 +18,7 @@ class NumpyAgrees(ProgramTest):
     def assertMetrics(self, found, wanted, where):
         for name in ("log_loss", "error", "calibration_error"):
             self.assertAlmostEqual(found[name], wanted[name], delta=TOLERANCE, msg=f"{where}: {name}")
-        # exp(log_loss) to 1e-6 of itself: it is known no better than the log-loss it comes from
+        # exp(log_loss) to a relative 1e-6, the error of the log-loss itself
         self.assertAlmostEqual(found["perplexity"] / wanted["perplexity"], 1, delta=TOLERANCE, msg=where)
         for k in ("1", "3", "5"):
             self.assertAlmostEqual(found["precision_at"][k], wanted["precision_at"][k], delta=TOLERANCE,
@@ -27,7 +27,7 @@ class NumpyAgrees(ProgramTest):
             self.assertEqual(found[name], wanted[name], f"{where}: {name}")
 
     def assertAgrees(self, reader, train, test, *options, max_rows=None):
-        """Trains on `train` with the options; everything truemax says of both files must be what NumPy says."""
+        """Trains on `train` with the options; everything truemax reports on both files must agree with NumPy."""
         limit = [] if max_rows is None else ["--max-rows", max_rows]
         self.fine("train", train, "--test", test, "--model", "m.safetensors", "--log", "run.jsonl", "--seed", 1,
                   *limit, *options)
@@ -103,7 +103,7 @@ class OnGeneratedData(NumpyAgrees):
     SIZES = dict(rows=600, features=90, classes=37, nonzeros=9)
 
     def pair(self, form="xmlrepository"):
-        """Train and test file, with some rows spoilt: no label, no feature, labels that training never saw."""
+        """Train and test file; some rows have no label, no feature, or an unseen label."""
         train = self.generate("train.txt", "--test", "test.txt", "--test-rows", 300, "--skew", "1.2", form=form,
                               **self.SIZES)
         return train, self.path("test.txt")
@@ -169,7 +169,7 @@ class OnGeneratedData(NumpyAgrees):
                           "--epochs", 2)
 
     def test_equal_scores_go_to_the_first_class_by_name(self):
-        """Rows with features that training never saw score 0 for every class; the commonest class is not the first."""
+        """Rows with only unseen features score 0 for every class; the commonest class is not the first."""
         train = self.write("train.txt", "6 4 12\n10 0:1\n2 1:1\n10 0:1\n10 1:1\n9 0:1\n9 1:1\n")
         test = self.write("test.txt", "4 4 12\n2 3:1\n2 2:1\n10 2:1 3:1\n10 0:1\n")
         self.assertAgrees(model_reader.read_xmlrepository, train, test, "--method", "implicit", "--step", 1,

@@ -13,7 +13,7 @@ import model_reader
 from support import PROGRAM, ROOT, ProgramTest, events, snapshot, truemax
 
 FOREVER = ("--method", "implicit", "--epochs", 1000000, "--eval-every", 1, "--step", 1)
-# umax takes two good steps here and leaves float32 in the third.
+# umax takes two good steps here and leaves the range of float32 in the third.
 WILD = "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n"
 DIVERGING = ("wild.txt", "--method", "umax", "--visit", "file", "--step", 10, "--epochs", 5)
 
@@ -41,7 +41,7 @@ class Outputs(ProgramTest):
         return os.path.exists(self.path(name)) and word in self.read(name)
 
     def start_until(self, log, word, *arguments):
-        """A run, when `word` stands in its log."""
+        """Starts a run and waits until `word` is in its log."""
         process = self.start(*arguments)
         self.wait_for(lambda: self.has(log, word), process)
         return process
@@ -63,7 +63,7 @@ class Outputs(ProgramTest):
 
 
 class AtTheSameTime(Outputs):
-    def test_each_run_without_a_name_has_one_of_its_own(self):
+    def test_unnamed_runs_get_separate_names(self):
         runs = [self.start(self.train, "--method", "implicit", "--epochs", 20, "--seed", seed) for seed in range(6)]
         for run in runs:
             self.assertEqual((run.communicate(timeout=60)[1], run.returncode), ("", 0))
@@ -78,7 +78,7 @@ class AtTheSameTime(Outputs):
             seeds.add(log[0]["config"]["seed"])
         self.assertEqual(len(seeds), 6)
 
-    def test_a_name_that_a_live_run_has_is_refused_and_free_when_it_ended(self):
+    def test_name_of_a_live_run_is_refused_until_it_ends(self):
         os.symlink("m.safetensors", self.path("link.safetensors"))
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         run = self.start_until("m.jsonl.part", b"evaluate", self.train, *FOREVER, "--model", "m.safetensors")
@@ -95,14 +95,14 @@ class AtTheSameTime(Outputs):
         self.assertEqual(self.files(), ["link.safetensors", "m.jsonl", "m.safetensors"])
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
 
-    def test_a_run_that_still_reads_has_its_name_and_leaves_no_file_when_it_is_stopped(self):
+    def test_reading_run_claims_its_name_and_leaves_no_file(self):
         run = self.start("-", "--model", "m.safetensors", stdin=subprocess.PIPE)
-        self.wait_for(lambda: os.path.exists(self.path("m.jsonl.part")), run)  # the second of its claims
+        self.wait_for(lambda: os.path.exists(self.path("m.jsonl.part")), run)  # claimed last
         self.assertIn("another run", self.refused(self.train, "--model", "m.safetensors"))
         self.assertEqual(self.stop(run)[0], -signal.SIGINT)
         self.assertEqual(self.files(), [])
 
-    def test_reports_without_a_name_have_one_each(self):
+    def test_unnamed_reports_get_separate_names(self):
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "m.jsonl")
         reports = [subprocess.Popen([PROGRAM, "report", "m.jsonl"], cwd=self.folder, stdout=subprocess.PIPE)
                    for _ in range(6)]
@@ -111,7 +111,7 @@ class AtTheSameTime(Outputs):
             self.assertEqual(report.returncode, 0)
         self.assertEqual(self.files(), sorted(["m.jsonl", "report.html", *(f"report-{n}.html" for n in range(2, 7))]))
 
-    def test_a_comparison_has_the_names_of_its_results(self):
+    def test_compare_claims_the_names_of_its_outputs(self):
         run = subprocess.Popen([PROGRAM, "compare", self.train, "--methods", "implicit", "--grid", "0:5", "--seconds",
                                 "100", "--json-file", "runs.json"], cwd=self.folder, stdout=subprocess.DEVNULL)
         self.addCleanup(run.wait)
@@ -124,26 +124,26 @@ class AtTheSameTime(Outputs):
             self.assertIn("another run is still writing there", result.stderr)
         self.assertEqual(self.files(), ["runs.json.part"])
 
-    def test_a_refused_run_gives_its_names_back(self):
+    def test_refused_run_releases_its_names(self):
         self.assertIn("bad.txt", self.refused(self.write("bad.txt", "1 1:x\n"), "--model", "m.safetensors"))
         self.assertIn("--memory-limit", self.refused(self.train, "--memory-limit", "1K"))
 
 
-    def test_a_log_that_is_named_as_a_model_would_be_is_not_in_its_way(self):
+    def test_log_with_the_default_name_of_a_model(self):
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--log", "model.safetensors")
         self.assertEqual(self.files(), ["model-2.safetensors", "model.safetensors"])
         self.assertEqual(events(self.path("model.safetensors"))[-1]["model"], "model-2.safetensors")
 
 
 class Killed(Outputs):
-    def test_a_killed_run_blocks_no_later_one_and_leaves_the_older_model_and_log(self):
-        """At moments of its whole life: while it reads, searches, trains and saves."""
+    def test_killed_run_keeps_older_files_and_blocks_no_later_run(self):
+        """Killed at random times: while it reads, searches, trains and saves."""
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         older = self.read("m.safetensors"), self.read("m.jsonl")
         chosen = random.Random(7)
         for _ in range(8):
             run = self.start(self.train, "--epochs", 3, "--ridge", 0.1, "--model", "m.safetensors")
-            time.sleep(chosen.uniform(0, 0.25))  # the moment of the kill is what is tried
+            time.sleep(chosen.uniform(0, 0.25))  # varies when the run is killed
             run.kill()
             run.wait()
             log = events(self.path("m.jsonl"))
@@ -151,14 +151,14 @@ class Killed(Outputs):
             self.fine("inspect", "m.safetensors")
             self.fine("train", self.train, "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "none")
             new = self.read("m.safetensors"), self.read("m.jsonl")
-            if new[1] != older[1]:  # it was done before it was killed
+            if new[1] != older[1]:  # it had finished
                 older = new
             self.assertEqual(self.read("again.safetensors"), older[0], "the log is that of a whole model")
             os.remove(self.path("again.safetensors"))
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         self.assertEqual(self.files(), ["m.jsonl", "m.safetensors"])
 
-    def test_the_log_of_a_killed_run_stays_aside_and_the_next_plain_run_takes_its_name(self):
+    def test_next_run_takes_the_name_of_a_killed_one(self):
         run = self.start_until("model.jsonl.part", b"evaluate", self.train, *FOREVER)
         run.kill()
         run.wait()
@@ -168,8 +168,8 @@ class Killed(Outputs):
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1)
         self.assertEqual(self.files(), ["model.jsonl", "model.safetensors"])
 
-    def test_a_killed_save_leaves_nothing_once_the_next_is_done(self):
-        """generate writes for long enough to be met while it does."""
+    def test_next_save_removes_the_remains_of_a_killed_one(self):
+        """generate writes for long enough to be killed while it writes."""
         run = subprocess.Popen([PROGRAM, "generate", "big.txt", "--rows", "1000000", "--classes", "1000001",
                                 "--features", "100000", "--nonzeros", "2000"], cwd=self.folder)
         self.addCleanup(run.kill)
@@ -185,7 +185,7 @@ class Killed(Outputs):
 
 
 class Names(Outputs):
-    def test_a_link_to_a_file_still_to_be_made_stays_a_link(self):
+    def test_link_to_a_missing_file_stays_a_link(self):
         os.mkdir(self.path("disk"))
         os.symlink("disk/real.safetensors", self.path("m.safetensors"))
         self.fine("train", self.train, "--method", "prox", "--epochs", 1, "--model", "m.safetensors", "--log", "m.jsonl")
@@ -197,11 +197,11 @@ class Names(Outputs):
         self.assertEqual(lost.returncode, 2, lost.stderr)
         self.assertIn("there is no folder", lost.stderr)
 
-    def test_the_names_of_runs_under_way_are_no_outputs(self):
+    def test_part_files_are_refused_as_outputs(self):
         for option in ("--model", "--log"):
             self.assertIn("give another name", self.refused(self.train, "--method", "prox", option, "A.jsonl.part"))
 
-    def test_a_run_without_time_for_a_step_leaves_an_older_model(self):
+    def test_run_without_a_step_leaves_an_older_model(self):
         self.fine("train", self.train, "--method", "prox", "--epochs", 1, "--model", "m.safetensors")
         before = self.read("m.safetensors"), self.read("m.jsonl")
         result = self.fine("train", self.train, "--method", "prox", "--seconds", 1e-9, "--model", "m.safetensors")
@@ -212,7 +212,7 @@ class Names(Outputs):
 
 
 class Stopped(Outputs):
-    def test_in_the_search_an_older_model_and_its_log_stay_as_they_are(self):
+    def test_in_the_search_older_model_and_log_stay(self):
         large = self.generate("large.txt", rows=60000, features=3000, classes=2000, nonzeros=40)
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         os.rename(self.train, self.path("elsewhere.txt"))
@@ -223,14 +223,14 @@ class Stopped(Outputs):
         self.assertIn("m-stopped.jsonl", said)
         self.assertEqual(self.files(), ["elsewhere.txt", "large.txt", "m-stopped.jsonl", "m.jsonl", "m.safetensors"])
         self.assertIn("nothing to repeat", self.refused(large, "--replay", "m-stopped.jsonl"))
-        # Where there is nothing older, the log has its own name.
+        # Without an older model, the log gets its usual name.
         code, said = self.stop(self.start_until("n.jsonl.part", b'"trial"', large, "--model", "n.safetensors"))
         self.assertEqual(code, 130, said)
         self.assertEqual([name for name in self.files() if name.startswith("n")], ["n.jsonl"])
         said = self.refused(large, "--replay", "n.jsonl", "--model", "r.safetensors")
         self.assertRegex(said, r"stopped before its first step.*; train without --replay")
 
-    def test_while_it_trains_model_and_log_are_replaced_together(self):
+    def test_in_training_model_and_log_are_replaced_together(self):
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         before = self.read("m.safetensors"), self.read("m.jsonl")
         run = self.start_until("m.jsonl.part", b"evaluate", self.train, *FOREVER, "--model", "m.safetensors")
@@ -251,7 +251,7 @@ class Diverged(Outputs):
         self.assertEqual(result.returncode, 3, result.stderr)
         return result.stderr
 
-    def test_a_diverged_run_never_replaces_a_model_or_its_log(self):
+    def test_diverged_run_never_replaces_a_model_or_its_log(self):
         self.fine("train", self.train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors")
         before = self.read("m.safetensors"), self.read("m.jsonl")
         for ending in ("-diverged", "-diverged-2"):
@@ -264,11 +264,11 @@ class Diverged(Outputs):
             self.fine("inspect", end["model"])
         self.assertFalse([name for name in self.files() if name.endswith(".part")])
 
-    def test_where_there_is_no_older_model_the_last_good_one_has_the_name(self):
+    def test_without_an_older_model_the_last_good_one_is_saved(self):
         self.assertIn("m.safetensors holds the model before that step", self.diverge("--model", "m.safetensors"))
         self.assertEqual(self.files(), ["m.jsonl", "m.safetensors", "wild.txt"])
 
-    def test_a_log_of_a_new_name_is_where_it_was_asked_for(self):
+    def test_log_with_a_new_name_is_written_there(self):
         self.write("m.safetensors", "an older model")
         self.diverge("--model", "m.safetensors", "--log", "run.jsonl")
         self.assertEqual(self.files(), ["m-diverged.safetensors", "m.safetensors", "run.jsonl", "wild.txt"])
@@ -287,7 +287,7 @@ class Replayed(Outputs):
         return truemax("train", path, "--replay", "m.jsonl", "--model", "r.safetensors", "--log", "none", *more,
                        cwd=self.folder)
 
-    def test_the_same_data_are_taken_and_changed_ones_are_refused(self):
+    def test_changed_data_are_refused(self):
         self.assertEqual(self.replay(self.lines).returncode, 0)
         self.assertEqual(self.read("r.safetensors"), self.read("m.safetensors"))
         labels, _, features = self.lines[7].partition(" ")
@@ -314,7 +314,7 @@ class Replayed(Outputs):
         self.generate("valid.txt", rows=100, classes=30, features=100, seed=3)
         self.assertIn("validation rows", self.replay(self.lines).stderr)
 
-    def test_a_log_from_before_there_were_hashes_replays_with_a_note(self):
+    def test_log_without_hashes_replays_with_a_note(self):
         shutil.copy(os.path.join(ROOT, "tests", "data", "before_checksums.jsonl"), self.path("old.jsonl"))
         self.write("rows.txt", "4 5 3\n0,2 0:1 3:0.5\n1 1:1\n2 2:1 4:2\n1 0:0.5\n")
         said = self.fine("train", "rows.txt", "--replay", "old.jsonl", "--model", "r.safetensors", "--log", "none")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The Debian package that ./dev package makes: it is built from this build, installed into a scratch root, and run."""
+"""The Debian package of ./dev package, made from this build, installed into a scratch root, and run."""
 import glob
 import gzip
 import os
@@ -54,8 +54,8 @@ class Package(ProgramTest):
             self.assertTrue(os.path.isfile(os.path.join(root, path)), path)
 
     def install(self, package):
-        """Installs with dpkg, which checks the dependencies against the packages of this machine; without the right to,
-        the files are unpacked."""
+        """Installs with dpkg, which checks the dependencies against the packages of this machine. Without root, only
+        unpacks the files."""
         root = self.path("root")
         os.mkdir(root)
         if os.geteuid() != 0:
@@ -64,8 +64,8 @@ class Package(ProgramTest):
         admin = self.path("admin")
         for folder in ("", "info", "updates", "triggers"):
             os.mkdir(os.path.join(admin, folder))
-        shutil.copy("/var/lib/dpkg/status", admin)  # which packages there are
-        # The package's script renews the cache of libraries: not that of this machine.
+        shutil.copy("/var/lib/dpkg/status", admin)  # the installed packages
+        # The package's script runs ldconfig, which must not touch this machine's cache.
         os.mkdir(self.path("bin"))
         self.write("bin/ldconfig", "#!/bin/sh\nexit 0\n")
         os.chmod(self.path("bin/ldconfig"), 0o755)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""experiments/paper as a whole: the authors' records reproduced on the small sets, runs that are kept, the report in a
-browser. All of it is `./dev paper`; its parts are tested in test_paper_parts.py."""
+"""experiments/paper as a whole: the authors' records reproduced on the small sets, kept runs, the report in a browser.
+`./dev paper` runs all of it; its parts are tested in test_paper_parts.py."""
 import contextlib
 import dataclasses
 import fcntl
@@ -53,7 +53,7 @@ class AsRecorded(ProgramTest):
 
 
 class Whole(ProgramTest):
-    """`./dev paper-quick` on a generated set that lies where Bibtex would."""
+    """`./dev paper-quick` on a generated set in the place of Bibtex."""
 
     def paper(self, *more, program=PROGRAM):
         return subprocess.run(["/usr/bin/python3", "-m", "experiments.paper", "--quick", "--data", self.path("data"),
@@ -68,7 +68,7 @@ class Whole(ProgramTest):
             with gzip.open(self.path(f"data/bibtex/{part}.txt.gz"), "wb") as file:
                 file.write(self.read(f"{part}.txt"))
 
-    def test_it_runs_once_and_the_page_works_in_a_browser(self):
+    def test_runs_are_kept_and_the_page_works_in_a_browser(self):
         done = self.paper()
         self.assertEqual(done.returncode, 0, done.stderr)
         kept = {}
@@ -87,7 +87,7 @@ class Whole(ProgramTest):
         made = [table["id"] for section in data["sections"] for table in section.get("tables", [])]
         for table in ("table-1", "table-2", "recorded", "table-3-recorded", "table-3", "table-4"):
             self.assertIn(table, made)
-        for table in ("table-1", "table-2", "table-4"):  # sets that are not there keep the authors' values
+        for table in ("table-1", "table-2", "table-4"):  # missing sets keep the authors' values
             self.assertIn("WikiSmall", self.read(f"out/tables/{table}.csv").decode())
         for figure in ("figure-1-bibtex", "figure-1-wikismall", "figure-1-written-bibtex", "figure-4-bibtex",
                        "figure-4-wikismall", "figure-4-written-bibtex", "figure-4-written-error-bibtex",
@@ -106,7 +106,7 @@ class Whole(ProgramTest):
             for plot in plots:
                 self.assertRegex(html, rf'<figure id="{re.escape(plot["id"])}">.*?<svg.*?<path')
 
-    def test_another_program_does_not_take_the_runs_of_this_one(self):
+    def test_runs_of_another_program_are_not_reused(self):
         runner = runs.Runner(PROGRAM, self.path("out"))
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         made = plan.Plan([found], self.path("made"), seeds=(1,), epochs=2)
@@ -118,21 +118,21 @@ class Whole(ProgramTest):
         self.assertIsNone(runs.Runner(other, self.path("out")).found(spec))
         self.assertIsNotNone(runs.Runner(other, self.path("out"), any_build=True).found(spec))
 
-    def test_progress_says_what_is_left(self):
+    def test_progress_shows_the_time_left(self):
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         made = plan.Plan([found], self.path("made"), seeds=(1,))
         specs = [dataclasses.replace(made.final(found, protocol.BY_NAME["implicit"], step, 1), cost=cost)
                  for step, cost in ((1.0, 60.0), (10.0, 120.0))]
         with contextlib.redirect_stderr(io.StringIO()) as said:
             shown = runs.Progress("Bibtex", 3, specs, 2, 0.0)
-            shown.begin -= 60.0  # a minute has passed, as planned
+            shown.begin -= 60.0  # one minute has passed
             shown.done(specs[0], {"diverged": "", "evaluations": [{"train": {"log_loss": 1.25}}]})
-        self.assertEqual(said.getvalue(), "Bibtex: 3 runs, 1 there already, about 1.5 min\n")  # no terminal, no line
+        self.assertEqual(said.getvalue(), "Bibtex: 3 runs, 1 there already, about 1.5 min\n")  # no progress line without a terminal
         self.assertEqual(shown.line(specs[0], {"diverged": "", "evaluations": [{"train": {"log_loss": 1.25}}]}),
                          "  1 left, 2.0 min, in all 2.0 min; bibtex implicit step 1 seed 1: log-loss 1.2500")
         self.assertTrue(shown.line(specs[1], {"diverged": "why", "evaluations": []}).endswith("seed 1: diverged"))
 
-    def test_a_variant_changes_what_it_says_and_nothing_else(self):
+    def test_variant_changes_only_what_it_names(self):
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         made = plan.Plan([found], self.path("made"), seeds=(1,))
         recorded = {spec.method: spec for spec in made.as_recorded()}
@@ -151,7 +151,7 @@ class Whole(ProgramTest):
         (before,), (after,), _ = changes["averaged"]["ove"]
         self.assertEqual(float(before), 100 * float(after))
 
-    def test_what_cannot_be_done_is_said_in_a_sentence(self):
+    def test_bad_options_are_refused_in_one_sentence(self):
         os.makedirs(self.path("out"))
         for more, code, why in ((["--jobs", "0"], 2, "--jobs: expected a whole number"),
                                 (["--data", self.path("typo")], 2, "there is no such folder"),
@@ -166,7 +166,7 @@ class Whole(ProgramTest):
             done = self.paper()
         self.assertEqual((done.returncode, "another run is at work" in done.stderr), (2, True), done.stderr)
 
-    def test_the_double_softmax_is_measured_on_the_rows_that_were_trained_on(self):
+    def test_double_softmax_is_measured_on_the_training_rows(self):
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         made = plan.Plan([found], self.path("made"), seeds=(1,), epochs=2)
         spec = made.spec(found, "recorded", protocol.RECORDED, protocol.BY_NAME["nce"], 1.0, 1, 2, (2,))
@@ -177,7 +177,7 @@ class Whole(ProgramTest):
         self.assertAlmostEqual(outcome["double_softmax"]["2"]["log_loss"],
                                outcome["evaluations"][-1]["train"]["log_loss"], 5)
 
-    def test_a_kept_run_that_cannot_be_read_is_run_again(self):
+    def test_unreadable_kept_run_is_run_again(self):
         runner = runs.Runner(PROGRAM, self.path("out"))
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         spec = plan.Plan([found], self.path("made"), epochs=1).final(found, protocol.BY_NAME["implicit"], 1.0, 1)
@@ -186,14 +186,14 @@ class Whole(ProgramTest):
             pass
         self.assertIsNone(runner.found(spec))
 
-    def test_what_an_end_in_the_middle_left_is_cleared(self):
+    def test_leftovers_of_a_killed_run_are_removed(self):
         os.makedirs(self.path("out/runs/x"))
         dead = self.write(f"out/runs/x/a.part{2**22 + 1}.jsonl", "half")  # above the largest process id
         alive = self.write(f"out/runs/x/a.part{os.getpid()}.jsonl", "half")
         runs.Runner(PROGRAM, self.path("out"))
         self.assertEqual((os.path.exists(dead), os.path.exists(alive)), (False, True))
 
-    def test_the_chosen_step_is_the_best_on_rows_that_were_not_fitted(self):
+    def test_chosen_step_is_the_best_on_held_out_rows(self):
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         made = plan.Plan([found], self.path("made"), methods=(protocol.BY_NAME["exact"],), epochs=20)
         outcomes = runs.Runner(PROGRAM, self.path("out")).all(made.searches(), 2, "steps")
@@ -204,9 +204,9 @@ class Whole(ProgramTest):
             for rows in (tenth, judges):
                 best.setdefault(rows, []).append((self.metrics(f"{step}.safetensors", rows)["log_loss"], step))
         self.assertEqual(plan.choose(made, outcomes), {("bibtex", "exact"): min(best[judges])[1]})
-        self.assertLess(min(best[judges])[1], min(best[tenth])[1])  # what was fitted likes larger steps
+        self.assertLess(min(best[judges])[1], min(best[tenth])[1])  # the fitted rows prefer a larger step
 
-    def test_a_run_that_diverges_is_kept_as_such(self):
+    def test_diverged_run_is_kept_as_diverged(self):
         runner = runs.Runner(PROGRAM, self.path("out"))
         found, _ = registry.find(registry.BY_NAME["bibtex"], [self.path("data")])
         made = plan.Plan([found], self.path("made"), seeds=(1,))

@@ -1,6 +1,6 @@
 """SLOW. The paper's figures: mean train log-loss of three seeds after 50 epochs, with the project's command contract.
 
-Runs on the real data sets where they are there (TRUEMAX_DATA); prints a table of what it found.
+Runs on the real data sets if they are there (TRUEMAX_DATA) and prints a table of the results.
 """
 import concurrent.futures
 import os
@@ -11,7 +11,7 @@ import unittest
 from support import ProgramTest, data_file, last_evaluation
 
 SEEDS = (1, 2, 3)
-# Data set, method, classes a step, step (eta*N), range of the mean.
+# Data set, method, classes per step, step (eta*N), range of the mean.
 FIGURES = (
     ("bibtex", "implicit", 1, "10", 0.28, 0.39),
     ("bibtex", "umax", 5, "0.1", 1.34, 1.54),
@@ -73,5 +73,5 @@ class PaperFigures(ProgramTest):
 
 if __name__ == "__main__":
     outcome = unittest.main(verbosity=2, exit=False).result
-    # 77 tells ctest "skipped": only where a data set is missing and nothing that ran failed.
+    # 77 tells ctest "skipped": only if a data set is missing and nothing that ran failed.
     sys.exit(1 if not outcome.wasSuccessful() else 77 if outcome.skipped else 0)

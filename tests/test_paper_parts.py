@@ -24,13 +24,13 @@ def open_lines(path):
 
 
 class Measure(ProgramTest):
-    def test_the_double_softmax_is_that_of_plain_loops(self):
+    def test_double_softmax_matches_plain_loops(self):
         random_ = np.random.default_rng(4)
-        for scale in (0, 1, 30, 1e4):  # from all alike to one-hot
+        for scale in (0, 1, 30, 1e4):  # from uniform to one-hot
             weights = (scale * random_.normal(size=(7, 5))).astype(np.float32)
             rows = measure.sparse.csr_matrix(random_.normal(size=(40, 5)).astype(np.float32).astype(np.float64))
             classes = [str(k) for k in range(7)]
-            labels = [str(k) for k in random_.integers(0, 8, 40)]  # "7" is no class of the model
+            labels = [str(k) for k in random_.integers(0, 8, 40)]  # "7" is not a class of the model
             double, single, wrong, count = 0.0, 0.0, 0, 0
             for x, label in zip(rows.toarray(), labels):
                 if label == "7":
@@ -48,7 +48,7 @@ class Measure(ProgramTest):
             self.assertAlmostEqual(got["log_loss"] / (single / count), 1, 6)
             self.assertAlmostEqual(got["error"], wrong / count, 12)
 
-    def test_the_true_log_loss_is_the_program_s(self):
+    def test_true_log_loss_matches_the_program(self):
         data = self.generate("data.txt", rows=300)
         self.fine("train", data, "--normalize", "l2", "--method", "implicit", "--step", 5, "--epochs", 5, "--model",
                   "m.safetensors", "--log", "none")
@@ -66,7 +66,7 @@ class Registry(ProgramTest):
             file.write(f"{len(rows)} 40 9\n" + "".join(row + "\n" for row in rows))
         return registry.find(registry.BY_NAME[name], [self.path("data")])[0]
 
-    def test_the_recorded_split_has_three_quarters_of_the_rows_that_count(self):
+    def test_recorded_split_has_three_quarters_of_usable_rows(self):
         rows = [f"{i % 5} {i % 40}:1" for i in range(45)] + [" 3:1", "2 "]
         self.set_of([f"1 {i}:2" for i in range(15)], part="test")
         found = self.set_of(rows)
@@ -76,19 +76,19 @@ class Registry(ProgramTest):
         self.assertEqual(sorted(train + test),
                          sorted(line + "\n" for line in rows[:45] + [f"1 {i}:2" for i in range(15)]))
 
-    def test_a_split_of_the_train_file_alone_leaves_the_test_file_out(self):
+    def test_split_of_the_train_file_excludes_the_test_file(self):
         self.set_of([f"1 {i}:2" for i in range(15)], "eurlex", "test")
         split = registry.recorded(self.set_of([f"{i % 5} {i % 40}:1" for i in range(44)], "eurlex"), self.path("made"))
         self.assertEqual([len(registry.lines_of(path)[1]) for path in (split.train, split.test)], [33, 11])
 
-    def test_what_is_prepared_belongs_to_its_rows(self):
+    def test_prepared_files_depend_on_the_rows(self):
         first = registry.tenth(self.set_of([f"1 {i}:1" for i in range(40)], "wiki10"), self.path("made"))[0]
         files.file_hash.cache_clear()
         other = registry.tenth(self.set_of([f"2 {i}:1" for i in range(40)], "wiki10"), self.path("made"))[0]
         self.assertNotEqual(first, other)
         self.assertTrue(registry.lines_of(other)[1][0].startswith("2 "))
 
-    def test_files_that_are_not_whole_are_refused(self):
+    def test_damaged_files_are_refused(self):
         good = "3 5 2\n1 0:1\n0 1:1\n1 2:1\n"
         packed = gzip.compress(good.encode())
         for content, why in ((good.replace("3 5", "4 5").encode(), "says 4 rows, and 3 follow"), (b"", "is empty"),
@@ -106,7 +106,7 @@ class Registry(ProgramTest):
         with self.assertRaisesRegex(files.Refused, "train.txt.gz:11: cannot be read: '1 x:1'"):
             registry.shape(found, [found.train], self.path("made"))
 
-    def test_a_bad_row_is_refused_with_the_file_and_line_that_the_user_knows(self):
+    def test_bad_row_is_refused_with_the_users_file_and_line(self):
         good = [f"{i % 5} {i % 40}:1" for i in range(30)]
         for bad in ("1 3:abc", "1 3", "1 3:nan", "3;4 3:1", "1 -3:1"):
             files.file_hash.cache_clear()
@@ -126,7 +126,7 @@ class Registry(ProgramTest):
         files.file_hash.cache_clear()
         self.assertNotEqual(files.file_hash(self.path("train-images-idx3-ubyte.gz")), before)
 
-    def test_split_files_name_rows_that_are_there(self):
+    def test_split_files_with_missing_rows_are_refused(self):
         for name, lines in (("Bibtex_data.txt", ["3 4 2", "0 1:1", "1 2:1", "0 3:1"]),
                             ("bibtex_trSplit.txt", ["0 1", "1 1"]), ("bibtex_tstSplit.txt", ["3 3"])):
             os.makedirs(self.path("data/bibtex"), exist_ok=True)
@@ -134,7 +134,7 @@ class Registry(ProgramTest):
         with self.assertRaisesRegex(files.Refused, "bibtex_trSplit.txt: expected row numbers from 1 to 3"):
             registry.find(registry.BY_NAME["bibtex"], [self.path("data")], self.path("made"))
 
-    def test_the_optimum_belongs_to_the_rows_that_it_was_found_for(self):
+    def test_optimum_records_the_hash_of_its_rows(self):
         for name, known in optimum.load().items():
             if name == "command":
                 continue
@@ -143,7 +143,7 @@ class Registry(ProgramTest):
                 self.skipTest(f"{name} is not in {DATA}")
             self.assertEqual(files.file_hash(found.train), known["train_sha256"], name)
 
-    def test_steps_are_tried_on_every_tenth_row_and_judged_on_others(self):
+    def test_steps_are_tried_on_every_tenth_row_judged_on_others(self):
         found = self.set_of([f"{i % 3},8 {i % 40}:1 39:2" for i in range(35)], "wiki10")
         files = registry.tenth(found, self.path("made"))
         self.assertEqual([row.split(" ")[1] for row in registry.lines_of(files[0])[1]], ["0:1", "10:1", "20:1", "30:1"])
@@ -158,7 +158,7 @@ class Registry(ProgramTest):
         self.assertEqual(judges, registry.tenth_and_judges(count)[1])
         self.assertEqual(registry.shape(found, files, self.path("made")), {"rows": 4, "classes": 3, "nonzeros": 2.0})
 
-    def test_a_set_that_is_not_there_is_named_with_where_to_put_it(self):
+    def test_missing_set_is_named_with_where_to_put_it(self):
         for one in registry.SETS:
             found, why = registry.find(one, [self.path("nowhere")])
             self.assertIsNone(found)
@@ -166,7 +166,7 @@ class Registry(ProgramTest):
                          self.path(os.path.join("nowhere", one.name))):
                 self.assertIn(word, why)
 
-    def test_files_as_downloaded_become_train_and_test_rows(self):
+    def test_downloaded_files_become_train_and_test_rows(self):
         os.makedirs(self.path("data/bibtex"))
         self.write("data/bibtex/Bibtex_data.txt", "4 9 5\n1,2 0:1\n2 1:1\n3 2:1\n4 3:1\n")
         self.write("data/bibtex/bibtex_trSplit.txt", "4 1\n2 3\n1 1\n")
@@ -181,13 +181,13 @@ class Registry(ProgramTest):
         self.assertEqual(texts["bibtex"], ["3 9 5\n4 3:1\n2 1:1\n1,2 0:1\n", "1 9 5\n3 2:1\n"])
         self.assertEqual(texts["wikismall"], ["2 9 0\n5,6 3:1 8:2\n7 1:1\n", "1 3 0\n5 2:1\n"])
 
-    def test_differences_from_table_1_are_told(self):
+    def test_differences_from_table_1_are_reported(self):
         found = registry.Found(registry.BY_NAME["bibtex"], "x")
         self.assertEqual(registry.difference(found, {"classes": 146, "features": 1836, "rows": 4880}),
                          "K is 146, not 147")
         self.assertEqual(registry.difference(found, {"classes": 147, "features": 1836, "rows": 4880}), "as in Table 1")
 
-    def test_a_twin_has_the_rows_features_and_classes_of_its_set(self):
+    def test_twin_has_the_size_of_its_set(self):
         one = dataclasses.replace(registry.BY_NAME["eurlex"], paper=(30, 50, 400), recorded_rows=400, nonzeros=6)
         twin = registry.twin(one, PROGRAM, self.path("made"))
         header, rows = registry.lines_of(twin.train)
@@ -200,7 +200,7 @@ class Optimum(unittest.TestCase):
         self.random = np.random.default_rng(5)
         return measure.sparse.csr_matrix(scale * self.random.normal(size=(count, features)))
 
-    def test_newton_ends_where_another_method_ends(self):
+    def test_newton_agrees_with_another_method(self):
         rows = self.rows(400, 6, 1)
         labels = [str(k) for k in self.random.integers(0, 5, 400)]
         problem = optimum.Softmax(rows, labels)
@@ -214,7 +214,7 @@ class Optimum(unittest.TestCase):
         self.assertLess(abs(got["log_loss"] - wanted), optimum.GAP)
         self.assertGreater(wanted, 1)  # chance is log 5 = 1.61
 
-    def test_gradient_and_products_are_differences(self):
+    def test_gradient_and_products_match_differences(self):
         problem = optimum.Softmax(self.rows(30, 4, 2), [str(k % 3) for k in range(30)])
         weights, along = self.random.normal(size=(2, *problem.shape))
         h = 1e-5
@@ -227,10 +227,10 @@ class Optimum(unittest.TestCase):
         unit[2, 1] = 1
         self.assertAlmostEqual(problem.curvature(p)[2, 1], problem.product(p, unit)[2, 1], 12)
 
-    def test_where_the_infimum_is_at_infinity_the_value_is_found_all_the_same(self):
+    def test_infimum_at_infinity_is_found(self):
         rows = self.rows(60, 40, 1)
-        labels = [str(k % 3) for k in range(60)]  # more features than it takes to tell the rows apart
-        rows = measure.sparse.vstack([rows, rows[:10]]).tocsr()  # but ten rows are there with two labels
+        labels = [str(k % 3) for k in range(60)]  # enough features to separate the rows
+        rows = measure.sparse.vstack([rows, rows[:10]]).tocsr()  # but ten rows occur with two labels
         labels += [str((k + 1) % 3) for k in range(10)]
         got = optimum.optimum(rows, labels, 1)
         self.assertIn("converged", got["ended"])
@@ -244,7 +244,7 @@ class Figures(ProgramTest):
         return figures.plot(name, name, "x", "y", [{"name": g, "group": g, "dashed": False, "points": [[1, 2], [2, 1]]}
                                                    for g in groups])
 
-    def test_lines_that_meet_have_different_colours(self):
+    def test_lines_in_one_plot_have_different_colours(self):
         methods = [f"method {k}" for k in range(14)]
         steps = [f"step {k}" for k in range(7)]
         plots = [self.plot("a", *methods[:6]), self.plot("b", *methods), self.plot("c", *steps),
@@ -254,14 +254,14 @@ class Figures(ProgramTest):
             here = [colours[each["group"]] for each in one["lines"]]
             self.assertEqual(len(set(here)), len(here), one["id"])
 
-    def test_the_page_shows_whole_numbers_whole_and_words_to_the_left(self):
+    def test_page_aligns_words_left_and_shows_integers_whole(self):
         page.write(self.path("page.html"), {"title": "t", "sections": [{"title": "s", "plots": [], "tables": [
             {"id": "a", "title": "a", "columns": ["name", "count", "loss"], "rows": [["x", 272115, 0.123456]]}]}]})
         html, console = browser.open_page(self.path("page.html"))
         self.assertEqual(console, [])
         self.assertIn('<td class="words">x</td><td>272115</td><td>0.12346</td>', html)
 
-    def test_a_figure_is_drawn_again_only_where_its_numbers_changed(self):
+    def test_figure_is_redrawn_only_if_its_numbers_changed(self):
         plots = [self.plot("a", "one"), self.plot("b", "two")]
 
         def times():
@@ -279,8 +279,8 @@ class Figures(ProgramTest):
 
 
 class Records(unittest.TestCase):
-    def test_the_transcription_agrees_with_the_tables_of_the_paper(self):
-        """Table 3 is the records' last values divided by Implicit's, so either shows a slip in the other. Two are the
+    def test_transcription_agrees_with_the_papers_tables(self):
+        """Table 3 is the records' last values divided by Implicit's, so each checks the other. Two errors are the
         paper's: NCE on Bibtex repeats OVE's 12.65, and a step of WikiSmall."""
         tuned = authors.load()["tuned"]
         for name in authors.ORDER:
@@ -295,7 +295,7 @@ class Records(unittest.TestCase):
 
 
 class Docs(ProgramTest):
-    def test_the_page_of_the_paper_gets_its_tables_from_the_runs(self):
+    def test_paper_page_gets_its_tables_from_the_runs(self):
         page = self.write("paper.md", "words\n<!-- table: one -->\nold\n<!-- end -->\n<!-- table: other -->\nstays\n"
                                       "<!-- end -->\n")
         docs.refresh([{"id": "one", "columns": ["a", "b"], "rows": [["x", {"text": "1.0", "value": 1}]]}], self.folder,
@@ -304,11 +304,11 @@ class Docs(ProgramTest):
                          "words\n<!-- table: one -->\n| a | b |\n| --- | --- |\n| x | 1.0 |\n<!-- end -->\n"
                          "<!-- table: other -->\nstays\n<!-- end -->\n")
 
-    def test_columns_of_words_stand_left(self):
+    def test_text_columns_are_left_aligned(self):
         table = {"columns": ["data set", "loss"], "rows": [["a", {"text": "10.5", "value": 10.5}], ["b", None]]}
         self.assertEqual(layout.words_only(table), [0])
 
-    def test_every_table_and_picture_of_the_page_is_there(self):
+    def test_every_table_and_picture_of_the_page_exists(self):
         with open(docs.PAGE, encoding="utf-8") as file:
             text = file.read()
         blocks = docs.BLOCK.findall(text)

@@ -16,7 +16,7 @@ import numpy as np
 import model_reader
 from support import LIMIT_SECONDS, PROGRAM, ProgramTest, events, last_evaluation, truemax
 
-# The command contract of the project: later tools use exactly this, and every option has a default.
+# The command contract: other tools use exactly these options, and every option has a default.
 CONTRACT = {
     "method": "implicit", "step": 10, "decay": 0.9, "epochs": 50, "classes-per-step": 1, "rows-per-step": 1,
     "draw": "uniform", "visit": "random", "labels": "first", "max-features": 10000, "max-rows": 100000,
@@ -25,7 +25,7 @@ CONTRACT = {
 
 
 def contract(**changes):
-    """The contract's options as arguments, some of them changed."""
+    """The contract's options as arguments, with changes."""
     options = {**CONTRACT, **{name.replace("_", "-"): value for name, value in changes.items()}}
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
@@ -69,7 +69,7 @@ class RunLog(ProgramTest):
         for name in ("delta", "intercept", "format"):
             self.assertIn(name, config)
 
-    def test_epoch_counts_finished_epochs_and_the_last_is_always_there(self):
+    def test_epoch_counts_finished_epochs_up_to_the_last(self):
         for epochs, every, wanted in ((7, 3, [3, 6, 7]), (6, 3, [3, 6]), (5, 10, [5]), (1, 10, [1]), (3, 1, [1, 2, 3]),
                                       (4, 0, [4])):
             with self.subTest(epochs=epochs, every=every):
@@ -82,8 +82,8 @@ class RunLog(ProgramTest):
         self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "RUN.jsonl")
         self.assertFalse(last_evaluation(self.path("RUN.jsonl")).get("test"))
 
-    def test_the_evaluations_of_a_long_run_are_those_of_shorter_ones(self):
-        """Evaluation changes nothing: the loss after e epochs is the same however often it is looked at."""
+    def test_evaluations_of_a_long_run_match_shorter_runs(self):
+        """Evaluation changes nothing: the loss after e epochs does not depend on how often it is evaluated."""
         often = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=1)
                  if e["event"] == "evaluate"}
         seldom = {e["epoch"]: e["train"]["log_loss"] for e in self.run_of(epochs=6, eval_every=4)
@@ -92,14 +92,14 @@ class RunLog(ProgramTest):
         self.assertEqual(seldom[4], often[4])
 
     def test_numbers_keep_all_their_digits(self):
-        """What the log says is what evaluate says, bit for bit."""
+        """The log and evaluate give the same number, bit for bit."""
         log = self.run_of(epochs=2)
         said = self.metrics("M.safetensors", "test.txt")
         self.assertEqual(log[-2]["test"]["log_loss"], said["log_loss"])
         self.assertEqual(log[-2]["test"]["error"], said["error"])
 
     def test_first_loss_is_log_K(self):
-        """A step of nearly nothing leaves W = 0: every class is equally likely."""
+        """A tiny step leaves W near 0: every class is equally likely."""
         log = self.run_of(epochs=1, step=1e-12)
         K = log[0]["data"]["classes"]
         self.assertAlmostEqual(log[-2]["train"]["log_loss"], math.log(K), delta=1e-6)
@@ -126,7 +126,7 @@ class SeedsAndThreads(ProgramTest):
                     weight = [model_reader.read_model(self.write("w", m))[1]["weight"] for m in (first, other)]
                     self.assertFalse(np.array_equal(*weight), "another seed draws other classes")
 
-    def test_the_name_of_the_model_file_is_not_in_its_weights(self):
+    def test_weights_do_not_depend_on_the_file_name(self):
         train = self.generate("train.txt")
         self.model(train, "a.safetensors", "--method", "implicit", "--seed", 1)
         self.model(train, "b.safetensors", "--method", "implicit", "--seed", 1)
@@ -156,18 +156,18 @@ class SeedsAndThreads(ProgramTest):
 
 
 def default_signals():
-    """For the tests may run where signals are ignored."""
+    """The tests may be run with signals ignored."""
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, signal.SIG_DFL)
 
 
 class CtrlC(ProgramTest):
     def evaluations(self):
-        """How many the log has: with --eval-every 1, the epochs that are done."""
+        """The number in the log: with --eval-every 1, the finished epochs."""
         return self.read("RUN.jsonl.part").count(b'"evaluate"') if os.path.exists(self.path("RUN.jsonl.part")) else 0
 
     def wait_for_epochs(self, process, count):
-        """Until so many are done."""
+        """Waits until this many are finished."""
         while self.evaluations() < count:
             self.assertIsNone(process.poll(), "the run ended by itself")
             time.sleep(0.02)
@@ -202,8 +202,8 @@ class CtrlC(ProgramTest):
                     os.remove(self.path(name))
                 self.interrupted_run(method, signal.SIGINT)
 
-    def test_a_signal_that_was_ignored_stays_ignored(self):
-        """As nohup and a shell's background jobs have it."""
+    def test_ignored_signal_stays_ignored(self):
+        """As under nohup and in background jobs of a shell."""
         train = self.generate("train.txt", rows=2000, classes=50, features=200)
 
         def ignore():
@@ -217,7 +217,7 @@ class CtrlC(ProgramTest):
             self.wait_for_epochs(process, 1)
             for sig in (signal.SIGINT, signal.SIGHUP):
                 process.send_signal(sig)
-            self.wait_for_epochs(process, self.evaluations() + 3)  # it goes on
+            self.wait_for_epochs(process, self.evaluations() + 3)  # it is still running
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=LIMIT_SECONDS)
         finally:
@@ -243,7 +243,7 @@ class CtrlC(ProgramTest):
         self.assertEqual((os.listdir(self.folder), self.read("big.txt")), (["big.txt"], b"older data"))
 
     def test_while_reading_there_is_nothing_to_save(self):
-        """Standard input stays open and silent; Ctrl-C ends the run and an older model stays."""
+        """Standard input stays open and silent; Ctrl-C ends the run and keeps an older model."""
         self.write("M.safetensors", "an older model")
         process = subprocess.Popen([PROGRAM, "train", "-", "--model", "M.safetensors", "--log", "none"],
                                    cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -252,7 +252,7 @@ class CtrlC(ProgramTest):
             process.stdin.write(b"3 5 3\n0 0:1\n")
             process.stdin.flush()
             waiting = 1
-            while waiting > 0:  # until it has read all that is there
+            while waiting > 0:  # until it has read all of it
                 self.assertIsNone(process.poll(), "the run ended by itself")
                 waiting, = struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4))
                 time.sleep(0.02)
@@ -268,7 +268,7 @@ class CtrlC(ProgramTest):
 
 class Defaults(ProgramTest):
     def test_train_alone(self):
-        """Something sensible: better than the class frequencies, a model and a log beside the user's work."""
+        """The result is better than the class frequencies; model and log go to the current folder."""
         self.generate("train.txt", "--test", "test.txt", "--test-rows", 300, rows=2000)
         self.fine("train", "train.txt")
         files = set(os.listdir(self.folder))
@@ -292,7 +292,7 @@ class Defaults(ProgramTest):
         self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "none")
         self.assertEqual(os.listdir(self.folder), ["train.txt"])
 
-    def test_naming_the_model_replaces_it_and_puts_the_log_beside_it(self):
+    def test_named_model_is_replaced_and_its_log_put_beside_it(self):
         self.generate("train.txt")
         os.mkdir(self.path("out"))
         for seed in (1, 2):
@@ -301,7 +301,7 @@ class Defaults(ProgramTest):
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["m.jsonl", "m.safetensors"])
         self.assertEqual(events(self.path("out/m.jsonl"))[0]["config"]["seed"], 2)
 
-    def test_a_model_behind_a_symbolic_link_is_replaced_where_it_lies(self):
+    def test_model_behind_a_symbolic_link_is_replaced_in_place(self):
         self.generate("train.txt")
         os.mkdir(self.path("far"))
         self.write("far/m.safetensors", "an older model")
@@ -311,7 +311,7 @@ class Defaults(ProgramTest):
         self.assertTrue(os.path.islink(self.path("m.safetensors")))
         self.assertGreater(model_reader.read_model(self.path("far/m.safetensors"))[1]["weight"].size, 0)
 
-    def test_the_contract_word_for_word(self):
+    def test_command_contract(self):
         self.generate("TRAIN", "--test", "TEST", "--test-rows", 50)
         command = ("train TRAIN --test TEST --method implicit --step 10 --decay 0.9 --epochs 50 --classes-per-step 1 "
                    "--rows-per-step 1 --draw uniform --visit random --labels first --max-features 10000 "
@@ -331,7 +331,7 @@ class Defaults(ProgramTest):
 
 
 class Inputs(ProgramTest):
-    """No output may fall on what the run reads, also where the program found that file by itself."""
+    """No output may overwrite an input, even one that the program found by itself."""
 
     def test_outputs_never_replace_an_input(self):
         np.save(self.path("X.npy"), np.eye(4, dtype=np.float32))
@@ -347,8 +347,8 @@ class Inputs(ProgramTest):
 
 
 class ExtremeSteps(ProgramTest):
-    def test_every_step_size_is_finite_or_refused_as_diverged(self):
-        """implicit never leaves the numbers; umax may, and then says so with exit code 3."""
+    def test_every_step_size_is_finite_or_diverges_cleanly(self):
+        """implicit always stays finite; umax may diverge, with exit code 3."""
         train = self.generate("train.txt", rows=500)
         for method, more in (("implicit", ()), ("umax", ("--classes-per-step", 5))):
             for power in range(-12, 13):
@@ -384,7 +384,7 @@ class Divergence(ProgramTest):
 
 class Terminal(ProgramTest):
     def test_quiet_in_pipes(self):
-        """No carriage returns, no escape codes, no progress bars where nobody watches."""
+        """No carriage returns, escape codes or progress lines."""
         train = self.generate("train.txt", rows=5000, classes=100)
         for arguments in (["train", train, "--method", "implicit", "--epochs", 20, "--model", "m.safetensors"],
                           ["evaluate", "m.safetensors", train], ["predict", "m.safetensors", train],
@@ -395,7 +395,7 @@ class Terminal(ProgramTest):
                     self.assertNotIn("\r", text)
                     self.assertNotIn("\x1b", text)
 
-    def test_memory_is_said_before_the_run(self):
+    def test_memory_is_printed_before_the_run(self):
         train = self.generate("train.txt")
         said = self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "none", "--log", "none")
         self.assertRegex(said.stdout + said.stderr, r"(?i)memory.*\d+(\.\d+)? (bytes|[KMG]B)")
@@ -429,14 +429,14 @@ class Terminal(ProgramTest):
         self.assertEqual(truemax("train", "absent", cwd=self.folder).returncode, 2)
         self.assertEqual(truemax("--help", cwd=self.folder).returncode, 0)
 
-    def test_results_on_stdout_alone(self):
+    def test_only_results_go_to_stdout(self):
         train = self.generate("train.txt")
         self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
         for line in self.fine("predict", "m.safetensors", train, "--json").stdout.splitlines():
             json.loads(line)
         json.loads(self.fine("evaluate", "m.safetensors", train, "--json").stdout)
 
-    def test_an_output_that_is_full_is_an_error(self):
+    def test_full_standard_output_is_an_error(self):
         """Predictions lost on a full disk must not look like success."""
         train = self.generate("train.txt")
         self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
@@ -455,7 +455,7 @@ class Terminal(ProgramTest):
                     self.assertEqual((result.returncode, result.stderr.decode()),
                                      (2, "truemax: error: standard output could not be written; is the disk full?\n"))
 
-    def test_a_closed_error_output_changes_nothing(self):
+    def test_closed_standard_error_changes_nothing(self):
         train = self.generate("train.txt")
         for arguments, code in ((["train", "absent"], 2), (["nonsense"], 2),
                                 (["train", train, "--epochs", 1, "--model", "m.safetensors", "--log", "none"], 0)):
@@ -464,8 +464,8 @@ class Terminal(ProgramTest):
                 self.assertEqual(result.returncode, code)
         self.fine("inspect", "m.safetensors")
 
-    def test_a_terminal_that_goes_away_does_not_stop_the_training(self):
-        """SIGHUP is ignored, as nohup has it; the progress line then has nowhere to go."""
+    def test_lost_terminal_does_not_stop_the_training(self):
+        """SIGHUP is ignored, as under nohup; the progress line cannot be written."""
         train = self.generate("train.txt", rows=2000, classes=50)
         screen, line = pty.openpty()
         process = subprocess.Popen([PROGRAM, "train", train, "--epochs", "2000", "--eval-every", "100", "--model",
@@ -484,7 +484,7 @@ class Terminal(ProgramTest):
         result = self.fine(*arguments, "--quiet")
         self.assertEqual((result.stdout, result.stderr), ("", ""))
 
-    def test_the_last_of_a_switch_and_its_opposite_wins(self):
+    def test_last_of_a_switch_and_its_opposite_wins(self):
         train = self.generate("train.txt")
         for switches, wanted in ((["--intercept", "--no-intercept"], False), (["--no-intercept", "--intercept"], True),
                                  (["--intercept", "--intercept", "--no-intercept"], False)):

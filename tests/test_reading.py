@@ -1,8 +1,8 @@
-"""Reading stays within --memory-limit, prediction answers as rows come, and what cannot be read gets advice that works.
+"""Reading stays within --memory-limit, prediction answers as rows arrive, and unreadable files get advice that works.
 
-A refused read may take 1.25 x its limit + 64 MB: charges are checked before memory is taken, and what the program and the
-allocator hold beside them is little. The memory of a child counts from before it becomes the program, so that this program
-must stay small itself: large files are written piece by piece."""
+A refused read may take 1.25 x its limit + 64 MB: charges are checked before memory is taken, and the program and the
+allocator need little more. The peak memory of a child includes this process before exec, so this process must stay small:
+large files are written piece by piece."""
 import gzip
 import io
 import json
@@ -21,7 +21,7 @@ TRAIN = ("--method", "implicit", "--epochs", 1, "--model", "none", "--log", "non
 
 
 def gzipped(piece, times, first=b"", level=1):
-    """`first` and then `piece` so many times, packed without ever being in memory."""
+    """`first` and then repeated `piece`, compressed without holding it all in memory."""
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=level) as file:
         file.write(first)
@@ -74,7 +74,7 @@ class MemoryLimit(ProgramTest):
         self.refused(60, "train", "bomb.gz", "--threads", 64, *TRAIN, words=("bomb.gz:",))
         self.fine("train", "bomb.gz", "--max-rows", 100000, "--memory-limit", "60M", *TRAIN)
 
-    def test_a_long_line_right_behind_the_header(self):
+    def test_long_line_right_after_the_header(self):
         self.packed("long.gz", b" " * MEGA, 100, first=b"4 5 3\n0 0:1")
         self.refused(60, "train", "long.gz", "--method", "prox", "--model", "none", words=("long.gz:2: ", "of this line"))
 
@@ -89,7 +89,7 @@ class MemoryLimit(ProgramTest):
                 self.refused(60, "train", f"{form}.gz", *TRAIN, words=(f"{form}.gz:", "--max-rows"))
 
     def test_names_count(self):
-        """Few rows, but every word is a new one; and every row a new class."""
+        """Few rows, but every word is new, or every row is a new class."""
         with open(self.path("words.txt"), "wb") as file:
             for i in range(400000):
                 file.write(b"__label__%d a-rather-long-word-%d another-word-%d\n" % (i % 3, i, i))
@@ -99,7 +99,7 @@ class MemoryLimit(ProgramTest):
                 file.write(b"a-rather-long-name-of-a-class-%d 1:1\n" % i)
         self.refused(60, "train", "classes.txt", "--format", "libsvm", *TRAIN, words=("classes.txt:",))
 
-    def test_a_line_longer_than_the_limit_is_refused_while_it_is_read(self):
+    def test_line_longer_than_the_limit_is_refused_while_read(self):
         self.packed("line.gz", b" 1:1" * 250000, 300, b"1 1:1\n2")
         for limit in (30, 60):
             said = self.refused(limit, "train", "line.gz", "--format", "libsvm", *TRAIN)
@@ -154,7 +154,7 @@ class MemoryLimit(ProgramTest):
 
 
 class Answers(ProgramTest):
-    """`truemax predict MODEL -` answers each row when it comes."""
+    """`truemax predict MODEL -` answers each row as it arrives."""
 
     def setUp(self):
         super().setUp()
@@ -162,7 +162,7 @@ class Answers(ProgramTest):
         self.fine("train", "words.txt", "--method", "implicit", "--epochs", 5, "--model", "w.safetensors", "--log", "none")
 
     def talk(self, model, parts):
-        """Writes each part and reads its answer before the next is written; the answers."""
+        """Writes each part and reads its answer before writing the next; returns the answers."""
         answers = []
         with subprocess.Popen([PROGRAM, "predict", self.path(model), "-"], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as child:
@@ -175,7 +175,7 @@ class Answers(ProgramTest):
         self.assertEqual(child.returncode, 0)
         return answers
 
-    def test_each_line_is_answered_while_the_pipe_stays_open(self):
+    def test_each_line_is_answered_before_the_pipe_closes(self):
         lines = [b"good film\n", b"a\n", b"\n", b"bad\n", b"meet 12:30\n"]
         whole = truemax("predict", self.path("w.safetensors"), "-", stdin=b"".join(lines)).stdout.splitlines(True)
         self.assertEqual(len(whole), 5)
@@ -184,8 +184,8 @@ class Answers(ProgramTest):
         cut = [(b"good film\nbad f", 1), (b"ilm\nfine\n", 2), (b"last", 0)]
         self.assertEqual(len(self.talk("w.safetensors", cut)), 4)
 
-    def test_answers_do_not_depend_on_how_the_rows_came(self):
-        """Also where a file is large enough for float32."""
+    def test_answers_do_not_depend_on_how_rows_arrive(self):
+        """Even if a file is large enough for float32."""
         data = self.generate("a.txt", rows=5000, features=300, classes=200, nonzeros=40, form="libsvm")
         self.fine("train", "a.txt", "--format", "libsvm", "--method", "prox", "--epochs", 1, "--model", "n.safetensors", "--log", "none")
         whole = self.fine("predict", "n.safetensors", "a.txt", "--top", 3).stdout
@@ -203,7 +203,7 @@ class Answers(ProgramTest):
             child.stdin.close()
             self.assertEqual(child.stdout.read(), b"")
 
-    def test_max_rows_ends_without_the_end_of_the_input(self):
+    def test_max_rows_ends_before_the_end_of_the_input(self):
         with subprocess.Popen([PROGRAM, "predict", self.path("w.safetensors"), "-", "--max-rows", "2"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
             child.stdin.write(b"good\nbad\nfilm\n")
@@ -212,7 +212,7 @@ class Answers(ProgramTest):
             child.stdin.close()
         self.assertEqual(child.returncode, 0)
 
-    def test_text_with_a_time_in_it_is_text_for_a_model_of_words(self):
+    def test_text_that_contains_a_time_is_read_as_words(self):
         for text in ("meet 12:30\n", "12:30\n", "7 12:30\n"):
             with self.subTest(text):
                 said = self.fine("predict", "w.safetensors", "-", stdin=text.encode())
@@ -223,7 +223,7 @@ class Answers(ProgramTest):
 
 class Tables(RefusalTest):
     def converted(self, name, content):
-        """The command in the refusal makes a file that training takes."""
+        """The command in the error message makes a file that training accepts."""
         message = self.train_refused(content, "which is not read", "libsvm.*npy", name=name)
         command = re.search(r" by: (.*) \(then add (--format \w+)\)$", message)
         subprocess.run(["bash", "-c", command[1]], cwd=self.folder, check=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""`truemax report`: run logs become one page that works in a browser, and bad ones are refused."""
+"""`truemax report`: run logs become a page that works in a browser, and bad logs are refused."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ class Report(ProgramTest):
                       "none", "--log", f"{method}.jsonl")
         return ["implicit.jsonl", "umax.jsonl"]
 
-    def test_the_page_shows_what_the_logs_say(self):
+    def test_page_shows_what_the_logs_contain(self):
         self.fine("report", *self.logs(), "--out", "page.html")
         data = data_of(self.read("page.html").decode())
         section, = data["sections"]
@@ -32,7 +32,7 @@ class Report(ProgramTest):
         self.assertEqual(len(plots["test-log_loss-epochs-0"]["lines"][1]["points"]), 4)
         self.assertEqual(plots["test-log_loss-epochs-0"]["lines"][1]["points"][-1][1], last["test"]["log_loss"])
 
-    def test_nothing_is_overwritten_unasked(self):
+    def test_default_name_overwrites_nothing(self):
         logs = self.logs()
         self.write("report.html", "an older page")
         self.fine("report", logs[0])
@@ -41,7 +41,7 @@ class Report(ProgramTest):
 
     def test_the_page_works_in_a_browser(self):
         self.fine("report", *self.logs(), "--out", "page.html")
-        # Sorts by method, falling, and switches umax off.
+        # Sorts by method in descending order, and switches umax off.
         script = """
         const head = [...document.querySelectorAll("th button")].find(b => b.textContent === "method");
         head.click(); head.click();

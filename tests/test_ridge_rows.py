@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""--ridge means the same for any --rows-per-step: every method that takes several rows comes to the minimum of
+"""--ridge means the same for any --rows-per-step: every method that takes several rows converges to the minimum of
 
     sum over rows of w_i loss_i(W) + mu/2 |W|^2
 
 whether or not the last step of an epoch is short, with row weights and without. A step has all classes (--draw all), so
-that each method has one loss, written out here, and no noise of a draw. Newton's method finds the minimum; for softmax it
-must be scikit-learn's of C = 1/mu with sample_weight, where scikit-learn is installed.
+that each method has one loss, written out here, without sampling noise. Newton's method finds the minimum; for softmax it
+must agree with scikit-learn (C = 1/mu, sample_weight), if that is installed.
 """
 import sys
 import unittest
@@ -20,14 +20,14 @@ STEP_SIZES = (1, 50, 70, 299, 300)
 
 
 def make_rows():
-    """Points around five centres, a fifth of them with a label that is not theirs."""
+    """Points around five centres, a fifth of them with a wrong label."""
     random = np.random.default_rng(4)
     i = np.arange(ROWS)
     angle = 2 * np.pi * (i % CLASSES) / CLASSES
     x = np.stack([np.cos(angle), np.sin(angle), np.ones(ROWS)], 1)
     x[:, :2] += 0.4 * random.standard_normal((ROWS, 2))
     y = np.where(i % 5 == 0, i + i // 5, i) % CLASSES
-    # Weights that have to do with the label: the ridge of a class must not depend on them.
+    # Weights correlated with the label: the ridge of a class must not depend on them.
     weight = np.where(y == 0, 3.0, np.where(y == 1, 0.5, 1.0)) * np.where(i % 3 == 0, 1.25, 0.875)
     return x.astype(np.float32).astype(float), y, weight / weight.mean()
 
@@ -57,7 +57,7 @@ def one_vs_each(z, y):
 
 
 def noise_contrast(z, y):
-    """Every class is drawn once: no correction by log q."""
+    """Every class is drawn once, so there is no correction by log q."""
     at = np.arange(len(y))
     sign = np.ones_like(z)
     sign[at, y] = -1
@@ -65,7 +65,7 @@ def noise_contrast(z, y):
 
 
 def softplus_bound(z, y):
-    """Least over u of u + log(1 + exp(-u)) + sum over the others of log(1 + exp(z_k - z_y - u))."""
+    """Minimum over u of u + log(1 + exp(-u)) + sum over the others of log(1 + exp(z_k - z_y - u))."""
     at = np.arange(len(y))
     gap = z - z[at, y][:, None]  # 0 for the label: the first logarithm
     low, high = np.full(len(y), -50.0), np.full(len(y), 50.0)
@@ -111,7 +111,7 @@ class Optimum:
         return -(self.gradient(w, 0) * w).sum() / (w * w).sum()
 
 
-# What a method minimises when every step has all classes; the methods that are not here do not take several rows.
+# What a method minimises if every step has all classes; other methods do not take several rows.
 LOSS = {"implicit": softmax, "scent": softmax, "umax": softmax, "vanilla": softmax, "raman": softmax,
         "composition": softmax, "sox": softmax, "importance": softmax, "exact": softmax,
         "ove": one_vs_each, "nce": noise_contrast, "softplus": softplus_bound}
@@ -139,8 +139,8 @@ class RidgeAndRows(ProgramTest):
 
     @staticmethod
     def schedule(method, n):
-        """Epochs, the first step and how far it falls, so that noise and what is not yet learnt are small. Where an epoch
-        is two steps or one there is little noise and much to learn: u of a row moves by the step over n."""
+        """Epochs, the first step and its decrease, so that both noise and distance to the optimum are small. With one or
+        two steps per epoch there is little noise but slow progress: u of a row moves by the step over n."""
         many = n >= 100
         fall = 0.05 if many else 0.001
         if method == "implicit":
@@ -149,7 +149,7 @@ class RidgeAndRows(ProgramTest):
             return (9000, 1, fall) if many else (4500, 0.01 * n, 0.01)  # larger steps diverge
         if method == "raman":
             return 3000, min(0.01 * n, 2), max(fall, 0.01)
-        if method == "composition":  # the ridge on its smoothed weights is small beside their rate
+        if method == "composition":  # the ridge on its smoothed weights is small compared with their rate
             return 3000, min(0.01 * n, 0.3), 0.05
         if method in ("umax", "softplus"):
             return 4000, min(0.3 * n, 6), fall
@@ -158,7 +158,7 @@ class RidgeAndRows(ProgramTest):
     def weights(self, weighted):
         return self.weight if weighted else np.ones(ROWS)
 
-    def test_every_method_that_takes_several_rows_comes_to_its_optimum_for_any_number(self):
+    def test_every_method_reaches_its_optimum_for_any_rows_per_step(self):
         table = self.fine("methods").stdout.split("\n\n")[0].splitlines()[2:]
         several = {line.split()[0] for line in table if line.split()[2] != "1"}
         self.assertEqual(several, set(LOSS), "a method has no loss here")
@@ -175,7 +175,7 @@ class RidgeAndRows(ProgramTest):
                         self.assertAlmostEqual(ridge, RIDGE, delta=0.02 * RIDGE)
                         self.assertLess(off, 0.01)
 
-    def test_the_oracle_is_scikit_learns_optimum(self):
+    def test_oracle_agrees_with_scikit_learn(self):
         try:
             from sklearn.linear_model import LogisticRegression
         except ImportError:

@@ -1,11 +1,11 @@
-"""--eval sampled through the whole program: an estimate that says so, with an error bar that holds."""
+"""--eval sampled through the whole program: estimates are marked, and their error bars hold."""
 import unittest
 
 from support import OUTPUT, ProgramTest, RefusalTest, data_file, events
 
 
 class Sampled(ProgramTest):
-    def test_agrees_with_the_exact_figure_within_its_bar(self):
+    def test_agrees_with_the_exact_value_within_its_error_bar(self):
         train = data_file("bibtex", "train.txt.gz")
         self.fine("train", train, "--method", "implicit", "--epochs", 5, "--model", "m.safetensors", "--log", "none")
         exact = self.metrics("m.safetensors", train)
@@ -25,7 +25,7 @@ class Sampled(ProgramTest):
                 self.assertRegex(text, r"95% error bar")
                 self.assertRegex(text, r"an estimate from 1000 of \d+ rows")
 
-    def test_a_run_says_that_it_estimates(self):
+    def test_run_marks_estimates(self):
         self.generate("a.txt", "--test", "t.txt", "--test-rows", 500, rows=3000, classes=100)
         said = self.fine("train", "a.txt", "--test", "t.txt", "--method", "implicit", "--epochs", 2, "--eval", "sampled",
                          "--eval-rows", 300, "--model", "m.safetensors", "--log", "m.jsonl").stdout

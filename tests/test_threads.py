@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Training on several threads: the same bytes for any number, lock-free runs that say what they are."""
+"""Training on several threads: the same bytes for any number of threads; lock-free runs are marked."""
 import unittest
 
 from support import ProgramTest, events, truemax
@@ -18,14 +18,14 @@ class Threads(ProgramTest):
     def loss(self, name):
         return [e for e in events(self.path(f"{name}.jsonl")) if e["event"] == "evaluate"][-1]["train"]["log_loss"]
 
-    def test_the_model_is_the_same_file_for_any_number(self):
+    def test_model_file_does_not_depend_on_threads(self):
         for number, options in enumerate(((), ("--ridge", 1), ("--intercept", "--visit", "shuffle"))):
             with self.subTest(options=options):
                 one = self.run_with(f"one{number}", "--threads", 1, *options)
                 for threads in (2, 5):
                     self.assertEqual(one, self.run_with(f"{threads}{number}", "--threads", threads, *options), threads)
 
-    def test_lock_free_ends_near_and_cannot_be_replayed(self):
+    def test_lock_free_comes_close_and_cannot_be_replayed(self):
         self.run_with("ordered", "--threads", 2)
         self.run_with("free", "--threads", 2, "--lock-free")
         self.assertAlmostEqual(self.loss("free") / self.loss("ordered"), 1, delta=0.03)
@@ -33,7 +33,7 @@ class Threads(ProgramTest):
         self.assertEqual(result.returncode, 2)
         self.assertIn("lock-free", result.stderr)
 
-    def test_lock_free_where_it_cannot_be_is_refused(self):
+    def test_unsupported_lock_free_runs_are_refused(self):
         for options in ((), ("--method", "implicit"), ("--method", "prox", "--draw", "blocks", "--ridge", 1),
                         ("--method", "prox", "--draw", "uniform"),
                         ("--method", "umax", "--draw", "blocks", "--rows-per-step", 4)):

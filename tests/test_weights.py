@@ -27,7 +27,7 @@ def read_rows(path):
 
 
 def frequencies(output):
-    """What `truemax train` prints of the class frequencies."""
+    """The line on class frequencies that `truemax train` prints."""
     return re.search(r"(?m)^class frequencies +(.*)$", output)[1].split()
 
 
@@ -68,7 +68,7 @@ class Weights(ProgramTest):
         for k in one["precision_at"]:
             self.assertAlmostEqual(one["precision_at"][k], other["precision_at"][k], delta=1e-12, msg=k)
 
-    def test_a_row_of_weight_two_is_the_row_written_twice_in_evaluation(self):
+    def test_evaluation_counts_weight_two_as_two_rows(self):
         for labels in ("first", "all"):
             with self.subTest(labels):
                 self.fit("m", "--labels", labels)
@@ -79,7 +79,7 @@ class Weights(ProgramTest):
                 self.same_figures(weighted, self.metrics("m.safetensors", "twice.txt"))
                 self.assertEqual(weighted["rows_of_weight_zero"], int((times == 0).sum()))
 
-    def test_a_row_of_weight_two_is_the_row_written_twice_for_the_class_frequencies(self):
+    def test_class_frequencies_count_weight_two_as_two_rows(self):
         times = self.random.integers(0, 4, len(self.rows))
         self.write("w.txt", lines(times.tolist()))
         self.write_rows("twice.txt", [row for row, n in zip(self.rows, times) for _ in range(n)])
@@ -92,7 +92,7 @@ class Weights(ProgramTest):
                 self.assertEqual(one["classes"], other["classes"])
                 np.testing.assert_allclose(one["class_counts"], other["class_counts"], rtol=1e-12)
 
-    def test_weights_of_one_are_no_weights(self):
+    def test_weights_of_one_change_nothing(self):
         self.generate("test.txt", rows=100, seed=2)
         self.write("ones.txt", "1\n" * len(self.rows))
         self.write("test-ones.txt", "1.0\n" * 100)
@@ -112,7 +112,7 @@ class Weights(ProgramTest):
                     plain, ones = events(self.path("plain.jsonl"))[1], events(self.path("ones.jsonl"))[1]
                     self.assertEqual((plain["train"], plain["test"]), (ones["train"], ones["test"]))
 
-    def test_a_weight_multiplies_the_step_of_its_row(self):
+    def test_weight_multiplies_the_step_of_its_row(self):
         self.write("half.txt", "0.5\n" * len(self.rows))
         for method in ("implicit", "umax"):
             with self.subTest(method):
@@ -122,8 +122,8 @@ class Weights(ProgramTest):
         self.fit("two", "--method", method, step=2)
         self.assertFalse(np.array_equal(self.model("one")[1]["weight"], self.model("two")[1]["weight"]))
 
-    def test_a_weight_multiplies_the_step_of_its_own_row_alone(self):
-        """The rows of a class doubled by row weights, and by the weight of their class: the same steps."""
+    def test_row_weights_of_a_class_act_as_its_class_weight(self):
+        """Doubling the rows of a class by row weights or by its class weight gives the same steps."""
         first = [row.split()[0].split(",")[0] for row in self.rows]
         name = max(set(first), key=first.count)
         self.write("rows.txt", lines([2 if label == name else 1 for label in first]))
@@ -136,7 +136,7 @@ class Weights(ProgramTest):
         self.assertEqual(rows["class_counts"][at], 2 * first.count(name), "counts of classes count row weights")
         self.assertEqual(classes["class_counts"][at], first.count(name), "and not class weights")
 
-    def test_what_auto_finds_does_not_depend_on_the_unit_of_the_weights(self):
+    def test_auto_does_not_depend_on_the_scale_of_weights(self):
         self.write("many.txt", "1024\n" * len(self.rows))
         for name, more in (("one", ()), ("many", ("--row-weights", "many.txt"))):
             self.fine("train", "train.txt", "--epochs", 2, "--visit", "file", "--model", f"{name}.safetensors", *more)
@@ -153,7 +153,7 @@ class Weights(ProgramTest):
         self.fit("formula", "--row-weights", "w.txt", "--class-weights", "formula.txt")
         (_, one), (_, other) = self.model("balanced"), self.model("formula")
         np.testing.assert_allclose(one["weight"], other["weight"], rtol=0, atol=1e-5)
-        # The model keeps the counts, so evaluate finds the same weights; they do not depend on the rows it is given.
+        # The model keeps the counts, so evaluate gets the same weights for any rows.
         for name in ("balanced", "formula.txt"):
             figures = self.metrics("balanced.safetensors", "train.txt", "--row-weights", "w.txt", "--class-weights", name)
             trained = [e for e in events(self.path("balanced.jsonl")) if e["event"] == "evaluate"][-1]["train"]
@@ -169,7 +169,7 @@ class Weights(ProgramTest):
         self.assertEqual(frequencies(self.fit("p", "--class-weights", "balanced").stdout)[2],
                          f"{math.log(len(sums)):.4f}")
 
-    def test_weighted_figures_are_those_of_numpy(self):
+    def test_weighted_metrics_agree_with_numpy(self):
         for labels in ("first", "all"):
             with self.subTest(labels):
                 self.fit("m", "--labels", labels, "--normalize", "l2")
@@ -205,14 +205,14 @@ class Weights(ProgramTest):
                     self.assertAlmostEqual(said["precision_at"][str(k)], math.fsum(of) / math.fsum(w for _, w in kept),
                                            delta=1e-12)
 
-    def test_weighted_log_loss_is_that_of_numpy_to_the_last_digits(self):
+    def test_weighted_log_loss_agrees_with_numpy_to_the_last_digits(self):
         self.fit("m")
         model = self.model("m")
         weight = self.random.uniform(0.1, 4, len(self.rows))
         self.write("w.txt.gz", gzip.compress(lines(weight.tolist()).encode()))
         said = self.metrics("m.safetensors", "train.txt", "--row-weights", "w.txt.gz")
         rows, _ = read_xmlrepository(self.train)
-        for row in rows:  # values are float32 inside
+        for row in rows:  # values are stored as float32
             row.features.update({f: float(np.float32(v)) for f, v in row.features.items()})
         prepared, _, _ = prepare(rows, model[0]["preprocessing"])
         self.assertEqual(len(prepared), len(weight))
@@ -220,7 +220,7 @@ class Weights(ProgramTest):
         loss = np.logaddexp.reduce(z, axis=1) - z[range(len(rows)), [model[0]["classes"].index(r.labels[0]) for r in rows]]
         self.assertAlmostEqual(said["log_loss"], np.average(loss, weights=weight), delta=1e-12)
 
-    def test_weights_in_arrays_and_packed_files_are_the_same_weights(self):
+    def test_array_and_packed_weight_files_give_the_same_weights(self):
         weight = self.random.uniform(0, 2, len(self.rows))
         self.write("w.txt", "# weights\n" + lines(weight.tolist()) + "\n\n")
         np.save(self.path("w.npy"), weight)
@@ -233,7 +233,7 @@ class Weights(ProgramTest):
                   "array.safetensors", stdin=self.read("w.txt"))
         self.same_tensors("text", "array")
 
-    def test_rows_of_weight_zero_are_said_counted_and_left_out(self):
+    def test_rows_of_weight_zero_are_counted_and_dropped(self):
         self.write("w.txt", "0\n0\n" + "1\n" * (len(self.rows) - 2))
         self.write_rows("rest.txt", self.rows[2:])
         result = self.fit("zero", "--row-weights", "w.txt", "--test", "train.txt", "--test-row-weights", "w.txt")
@@ -248,7 +248,7 @@ class Weights(ProgramTest):
         text = self.fine("evaluate", "zero.safetensors", "train.txt", "--row-weights", "w.txt").stdout
         self.assertRegex(text, r"(?m)^left out: weight 0 +2$")
 
-    def test_the_test_data_of_a_run_have_the_class_weights_too(self):
+    def test_class_weights_apply_to_test_data_too(self):
         self.generate("test.txt", rows=100, seed=2)
         weight = (self.random.integers(0, 9, 100) / 4).tolist()
         self.write("tw.txt", lines(weight))
@@ -258,7 +258,7 @@ class Weights(ProgramTest):
         self.assertEqual(in_run, later)
         self.assertNotEqual(later["log_loss"], self.metrics("m.safetensors", "test.txt")["log_loss"])
 
-    def test_a_split_takes_the_weights_of_its_rows(self):
+    def test_split_keeps_the_weights_of_its_rows(self):
         weight = (self.random.integers(1, 9, len(self.rows)) / 4).tolist()
         self.write("w.txt", lines(weight))
         self.write("a.txt", "".join(f"{i}\n" for i in range(300, 0, -1)))
@@ -279,7 +279,7 @@ class Weights(ProgramTest):
         self.fit("first", "--row-weights", "wc.txt", data="c-rows.txt")
         self.same_tensors("limited", "first")
 
-    def test_the_options_are_in_the_log_and_in_the_model(self):
+    def test_weight_options_are_in_the_log_and_the_model(self):
         self.write("w.txt", "2\n" * len(self.rows))
         self.fit("m", "--row-weights", "w.txt", "--class-weights", "balanced")
         config = events(self.path("m.jsonl"))[0]["config"]
@@ -291,7 +291,7 @@ class Weights(ProgramTest):
         self.assertNotIn("row-weights", self.model("plain")[0]["options"])
         self.assertIn("balanced", self.fine("inspect", "m.safetensors").stdout)
 
-    def test_the_largest_weights_and_the_least_leave_every_number_finite(self):
+    def test_extreme_weights_leave_every_number_finite(self):
         self.write("w.txt", "".join(("1e15\n", "1e-15\n", "1\n")[i % 3] for i in range(len(self.rows))))
         for step in ("1e15", "1e-15"):
             result = truemax("train", "train.txt", "--method", "implicit", "--epochs", 2, "--step", step, "--row-weights", "w.txt", "--model",
@@ -309,7 +309,7 @@ class Refused(RefusalTest):
                          cwd=self.folder)
         self.assertEqual(result.returncode, 0, result.stderr)
 
-    # Content, what the message says.
+    # Content, expected message.
     ROWS = (
         ("1\n2\n3\n", r"bad\.w:3: the file ends after 3 weights, but good\.txt has 4 rows; "),
         ("1\n2\n3\n4\n5\n", r"bad\.w:5: 5 weights, but good\.txt has only 4 rows; "),
@@ -365,7 +365,7 @@ class Refused(RefusalTest):
                 self.refused(["train", "good.txt", "--class-weights", "bad.w", *OUTPUT], words)
                 self.refused(["evaluate", "model.safetensors", "good.txt", "--class-weights", "bad.w"], words)
 
-    def test_files_that_are_not_there(self):
+    def test_missing_files(self):
         for option in ("--row-weights", "--class-weights"):
             self.refused(["train", "good.txt", option, "none.w", *OUTPUT], r"none\.w")
             self.refused(["evaluate", "model.safetensors", "good.txt", option, "none.w"], r"none\.w")

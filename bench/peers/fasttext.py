@@ -1,8 +1,8 @@
-"""fastText, supervised. It takes words, not values: a row is the list of its features, so that on rows with values it
-learns from less. No n-grams. The end of a line is a word too, which makes an intercept. Its model has rank `dim`.
-Probabilities come from the matrices of its model file, as it computes them itself (checked against predict-prob): a
+"""fastText, supervised. It takes words, not values: a row is the list of its features, so values are lost. No n-grams.
+The end of a line is a word too, which acts as an intercept. Its model has rank `dim`.
+Probabilities are computed from the matrices of its model file as fastText does (checked against predict-prob): a
 softmax; a product along the Huffman tree (hs), which sums to 1; a sigmoid for each class (ns), which does not and is
-normalised. Its time begins when it has read the dictionary and ends when training does."""
+normalised. Its time runs from the end of reading the dictionary to the end of training."""
 import os
 import shutil
 import struct
@@ -36,7 +36,7 @@ def runs(name, loss="softmax"):
 
 
 class Model:
-    """A model file of fastText, read."""
+    """A model file of fastText."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -64,7 +64,7 @@ class Model:
         self.input = self.matrix()
         self.output = self.matrix()
         del self.data
-        # Parents stand above their children.
+        # Parents have higher numbers than their children.
         self.from_root = list(enumerate(self.tree()))[::-1] if self.loss == "hs" else []
 
     def take(self, layout):
@@ -94,7 +94,7 @@ class Model:
         return total / (np.asarray(words.sum(axis=1)).ravel() + 1)[:, None]
 
     def tree(self):
-        """Huffman's tree as fastText builds it, from the counts of the labels, which fall: the children (left, right)
+        """The Huffman tree as fastText builds it, from the decreasing counts of the labels: the children (left, right)
         of each inner node; leaves come first, the root is last."""
         leaves = len(self.counts)
         count = self.counts + [10**15] * (leaves - 1)
@@ -113,7 +113,7 @@ class Model:
         return children
 
     def scores(self, x, classes):
-        """Logarithms of probabilities [rows, classes], columns by label; normalised for hs alone."""
+        """Logarithms of probabilities [rows, classes], columns by label; normalised only for hs."""
         z = self.hidden(x) @ self.output.T
         if self.loss == "hs":
             leaves = len(self.labels)
@@ -139,7 +139,7 @@ def write_rows(x, labels, path):
 
 
 def train(command):
-    """Seconds between the dictionary and the end of training, and peak bytes; by what it prints on the way."""
+    """Seconds between the dictionary and the end of training, from its output, and peak bytes."""
     watched = Watched(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     begin = end = None
     said = b""
@@ -161,7 +161,7 @@ def train(command):
 
 
 def check(model, path, problem):
-    """What is computed here is what fastText itself says, on some rows. It adds 1e-5 inside logarithms, and for ns
+    """Checks the scores computed here against fastText's own on some rows. It adds 1e-5 inside logarithms, and for ns
     takes the sigmoid from a table of 512 values over [-8, 8], whose error is at most a quarter of the step."""
     allowed = 1e-3 + (16 / 512 / 4 if model.loss == "ns" else 0)
     rows = os.path.join(problem.folder, "fasttext-few.txt")

@@ -1,6 +1,6 @@
-"""LIBLINEAR, L2-regularised logistic regression (-s 0): one class against the rest, the probabilities normalised. Its
-time is that of the program less that of the same program with a tolerance that ends it at once: without reading the
-rows and writing the model."""
+"""LIBLINEAR, L2-regularised logistic regression (-s 0): one-vs-rest, with normalised probabilities. Its time is that of
+the program minus that of the same program with a tolerance that ends it at once, so that reading the rows and writing
+the model do not count."""
 import os
 import shutil
 
@@ -24,7 +24,7 @@ def blas_files():
 def runs(name):
     if name == "yso-finna-en":
         return [{"c": 1000, "e": 0.01}]
-    if name != "bibtex":  # the usual tolerance of 0.01 takes minutes there
+    if name != "bibtex":  # the default tolerance of 0.01 takes minutes there
         return [{"c": 10, "e": 0.1}, {"c": 1000, "e": 0.1}]
     return [{"c": 10, "e": 0.01}, {"c": 1000, "e": 0.01}, {"c": 1, "e": 0.01}, {"c": 100000, "e": 0.001}]
 

@@ -1,4 +1,4 @@
-"""Implicit SGD in NumPy, tuned as far as NumPy goes (reference_implicit.train), the paper's decay."""
+"""Implicit SGD in NumPy, as fast as NumPy allows (reference_implicit.train), with the paper's decay."""
 import numpy as np
 
 import reference_implicit
@@ -20,7 +20,7 @@ def runs(name):
 
 
 class Rows:
-    """A problem as reference_implicit wants it."""
+    """A problem in the form that reference_implicit takes."""
 
     def __init__(self, problem):
         x = problem.train_x

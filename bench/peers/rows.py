@@ -15,8 +15,8 @@ def is_dense(problem):
 
 
 def faster_rows(problem, dtype, work_of):
-    """(rows, words for the table): CSR or, where they fit, dense, the latter with one thread of BLAS or with all cores,
-    whichever takes `work_of(rows)()` least; tried off the clock. Leaves the threads set."""
+    """(rows, words for the table): CSR or, if they fit, dense with one BLAS thread or all cores, whichever runs
+    `work_of(rows)()` fastest; the trials are not timed. Leaves the threads set."""
     sparse = problem.train_x.astype(dtype)
     forms = [("sparse rows", sparse, (1,))]
     if is_dense(problem):

@@ -1,7 +1,7 @@
 """SciPy's L-BFGS on the softmax log-likelihood, written as matrix products: X @ W, a log-sum-exp, X.T @ (P - Y). Rows
-are dense (BLAS) or CSR, whichever is faster. Products are in float32, twice as fast, sums of losses and L-BFGS itself
-in float64. `ridge`: mu/2 |W|^2 beside the sum of
-the row losses, as in truemax. One fit has a point of its curve after 20, 40, 80, ... iterations and at its end."""
+are dense (BLAS) or CSR, whichever is faster. Products are in float32, which is twice as fast; sums of losses and L-BFGS
+itself are in float64. `ridge`: adds mu/2 |W|^2 to the sum of the row losses, as in truemax. The curve of a fit has
+points after 20, 40, 80, ... iterations and at its end."""
 import numpy as np
 
 from losses import linear
@@ -29,16 +29,16 @@ def runs(name):
 
 
 def quick(settings, seconds):
-    """A short run in place of these settings, to see that it works."""
+    """Settings for a short run, to see that it works."""
     return {**settings, "seconds": seconds}
 
 
 class Over(Exception):
-    """The seconds are used up."""
+    """The time is up."""
 
 
 class Objective:
-    """Mean loss and gradient by W [D, K]."""
+    """Mean loss and its gradient with respect to W [D, K]."""
 
     def __init__(self, x, y, classes, ridge, dtype):
         self.x, self.y, self.K, self.ridge = x, y, classes, ridge
@@ -82,7 +82,7 @@ def fit(problem, settings, marks):
         x, form = faster_rows(problem, np.float32, lambda x: lambda of=objective_of(x): of(start))
     objective = objective_of(x)
     marks.begin()
-    # SciPy takes this much after the first gradient: where it is not there, that would be a minute for nothing.
+    # SciPy allocates this much after the first gradient: fail before wasting a minute on that.
     np.empty((2 * CORRECTIONS + 5) * len(start))
     done, next_point = 0, FIRST_POINT
 

@@ -1,6 +1,6 @@
-"""scikit-learn's LogisticRegression, multinomial, L-BFGS. C = 10^6 for the likelihood of the training rows, without
-intercept; smaller C, with intercept, for rows not seen. Rows are sparse or dense, whichever its product with the
-weights takes less time for; SAGA's steps gain nothing by dense rows."""
+"""scikit-learn's LogisticRegression, multinomial, L-BFGS. C = 10^6 without intercept for the training likelihood;
+smaller C with intercept for test rows. Rows are sparse or dense, whichever makes the product with the weights faster;
+SAGA's steps gain nothing from dense rows."""
 import warnings
 
 import numpy as np
@@ -31,7 +31,7 @@ def runs(name):
 
 def fit(problem, settings, marks):
     from sklearn.linear_model import LogisticRegression
-    warnings.filterwarnings("ignore")  # of fits that stop at max_iter, as they are told to
+    warnings.filterwarnings("ignore")  # fits that stop at max_iter warn
     model = LogisticRegression(C=settings["C"], multi_class="multinomial", solver=SOLVER, tol=1e-9,
                                fit_intercept=settings.get("intercept", False), max_iter=settings["max_iter"])
     x, y, form = problem.train_x.astype(DTYPE), problem.train_y, None

@@ -1,4 +1,4 @@
-"""PyTorch with Adam (SparseAdam where there are many weights): see torch_sgd.py."""
+"""PyTorch with Adam (SparseAdam for many weights): see torch_sgd.py."""
 from peers import torch_sgd
 from peers.torch_sgd import needs, quick  # noqa: F401
 

@@ -1,6 +1,7 @@
-"""PyTorch as it is fastest where rows are dense or few: the rows as one dense matrix, a batch is a product with W,
-cross entropy, a learning rate that falls linearly to a hundredth over the run. One run for each length in seconds, for
-the fall has to know its end. Threads: one or all cores, whichever is faster for the batches (tried off the clock)."""
+"""PyTorch in its fastest form for dense or few rows: the rows are one dense matrix, a batch is a product with W, cross
+entropy, a learning rate that decreases linearly to a hundredth over the run. One run for each length in seconds,
+because the schedule depends on it. Threads: one or all cores, whichever is faster for the batches (the trials are not
+timed)."""
 import numpy as np
 
 import blas
@@ -18,7 +19,7 @@ RATES = {"bibtex": ((300, 32), (30, 32)), "delicious": ((300, 32), (30, 128)), "
 
 
 def runs(name, rates=None):
-    """None where the rows do not fit as a dense matrix."""
+    """None if the rows do not fit as a dense matrix."""
     if name == "yso-finna-en":
         return []
     (fast, fast_batch), (mild, mild_batch) = (rates or RATES)[name]

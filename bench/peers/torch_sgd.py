@@ -1,6 +1,6 @@
 """PyTorch: an EmbeddingBag from features to classes (a linear softmax model), cross entropy, mini-batches, a fixed
-learning rate. Its run is as long as the settings say and its curve has a point at each of `at` (seconds). One thread
-where batches are small work, which is faster there, else all cores."""
+learning rate. The settings give the length of its run; its curve has a point at each of `at` (seconds). One thread for
+small batches, where it is faster, else all cores."""
 import os
 
 import numpy as np
@@ -28,7 +28,7 @@ def runs(name):
 
 
 def quick(settings, seconds):
-    """A short run in place of these settings, to see that it works."""
+    """Settings for a short run, to see that it works."""
     return {**settings, "at": [seconds]}
 
 

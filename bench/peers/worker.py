@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""One run of one peer in a process of its own, with a limit on its memory:
+"""One run of one peer in its own process, with a limit on its memory:
 
     worker.py PEER PROBLEM-FOLDER SETTINGS-JSON MEMORY-BYTES
 
-Prints lines of JSON: first {"blas": what this process multiplies matrices with, and how fast} where the peer does
-(MATRICES), then {"clock": "on"} and {"clock": "off"} around training, for the one who waits and ends it
-when its time is up, and after each stretch of training a point of its curve: {"seconds", "train", "test", "memory",
-"mass"}, seconds of training alone, log-losses by losses.log_loss, peak memory in bytes before anything was judged.
+Prints lines of JSON: first {"blas": the library and its speed} if the peer multiplies matrices (MATRICES); then
+{"clock": "on"} and {"clock": "off"} around training, so that the waiting process can end it when its time is up; and
+after each stretch of training a point of its curve: {"seconds", "train", "test", "memory", "mass"}, with seconds of
+training only, log-losses by losses.log_loss, and peak memory in bytes before judging.
 """
 import importlib
 import json
@@ -24,7 +24,7 @@ from sets import Problem  # noqa: E402
 
 
 class Failed(Exception):
-    """A program that a peer started did not come to an end: why."""
+    """Why a program that a peer started failed."""
 
 
 class Marks:
@@ -49,11 +49,11 @@ class Marks:
         self.say(clock="off")
 
     def point(self, scores, memory=None, note=None, seconds=None):
-        """Stops the clock and judges. scores: as losses.log_loss wants them. memory: of a program that was started;
-        without it, of this process. seconds: where they were taken otherwise."""
+        """Stops the clock and judges. scores: as for losses.log_loss. memory: of a started program; by default, of this
+        process. seconds: if they were measured otherwise."""
         if self.started is not None:
             self.stop()
-        if memory is None and self.memory == 0:  # later points would count what judging needed
+        if memory is None and self.memory == 0:  # later points would include the memory of judging
             self.memory = own_memory()
         p = self.problem
         train, mass = log_loss(p.seen_x, p.seen_y, scores, p.K)
@@ -87,7 +87,7 @@ def main():
         marks.say(failed="out of memory")
     except Failed as why:
         marks.say(failed=str(why))
-    except RuntimeError as why:  # PyTorch's way to say it
+    except RuntimeError as why:  # how PyTorch reports it
         if "memory" not in str(why):
             raise
         marks.say(failed="out of memory")

@@ -1,1 +1,1 @@
-"""The paper's experiments with truemax: `./dev paper`. docs/paper.md tells what came out."""
+"""The paper's experiments with truemax: `./dev paper`. docs/paper.md has the results."""

@@ -37,7 +37,7 @@ def options():
     parser.add_argument("--as-written", action="store_true", help="only the protocol that the paper describes")
     parser.add_argument("--quick", action="store_true",
                         help="a small part, in two minutes: bibtex, few steps, one seed")
-    parser.add_argument("--any-build", action="store_true", help="take runs of other builds of the program too")
+    parser.add_argument("--any-build", action="store_true", help="also use runs of other builds of the program")
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
     parser.add_argument("--docs", action="store_true", help="write the figures into docs/paper.md afterwards")
     return parser.parse_args()
@@ -53,7 +53,7 @@ def folders(told):
 
 
 def find_sets(told, program, data_folder, where, twins):
-    """What will be run, and notes on what is not there."""
+    """The sets that will be run, and notes on missing ones."""
     founds, notes = [], []
     for one in registry.SETS:
         if told and one.name not in told:
@@ -75,14 +75,14 @@ def stages_of(made, recorded, written):
     stages = {RECORDED: [*made.as_recorded(), *made.variants()] if recorded else []}
     for found, one in made.by_set() if written else ():
         stages[found.name, "searches"] = one.searches()
-        # Which steps will be chosen is not known yet; a run takes as long at any.
+        # The chosen steps are not known yet; a run takes equally long at any step.
         stages[found.name, "finals"] = one.finals({(found.name, m.name): 1.0 for m in one.methods_of(found)})
         stages[found.name, "sensitivity"] = one.sensitivity()
     return stages
 
 
 def search_and_run(runner, made, jobs):
-    """As written, set by set: steps, then the runs, with lower steps where a method overflowed with every seed."""
+    """As written, set by set: steps, then the runs, with lower steps if a method overflowed with every seed."""
     outcomes, chosen = {}, {}
     for found, one in made.by_set():
         outcomes.update(runner.all(one.searches(), jobs, f"{found.title}, steps on a tenth of the rows",
@@ -100,7 +100,7 @@ def search_and_run(runner, made, jobs):
 
 
 def names_of(told):
-    """The sets that were asked for; None: all."""
+    """The sets given by --sets; None: all."""
     if told.sets is None:
         return ["bibtex"] if told.quick else None
     names = [name.strip() for name in told.sets.split(",")]
@@ -111,7 +111,7 @@ def names_of(told):
 
 
 def part_of(told):
-    """In words, which part of the experiments this is; "": all of them."""
+    """A description of the part of the experiments that is run; "": all of them."""
     parts = [f"--sets {told.sets}"] if told.sets else []
     if told.as_recorded != told.as_written:
         parts.append("--as-recorded" if told.as_recorded else "--as-written")
@@ -121,13 +121,13 @@ def part_of(told):
 
 
 def lock(folder):
-    """Held to the end of the process: two at once would make the same files."""
+    """Held until the process ends: two runs at once would write the same files."""
     os.makedirs(folder, exist_ok=True)
     file = open(os.path.join(folder, "lock"), "w", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise Refused(f"another run is at work in {folder}; wait for its end or tell another folder with --out") \
+        raise Refused(f"another run is at work in {folder}; wait until it ends, or give another folder with --out") \
             from None
     return file
 
@@ -146,7 +146,7 @@ def main():
               file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nstopped; what is done is kept: the same command goes on from there", file=sys.stderr)
+        print("\nstopped; finished runs are kept: run the same command again to continue", file=sys.stderr)
         return 130
 
 
@@ -168,7 +168,7 @@ def locked_run(told, part, sets, where, begin):
     for note in notes:
         print(note, file=sys.stderr)
     if not founds:
-        raise Refused("no data set is there; see above")
+        raise Refused("no data set was found; see above")
     missing = [one.title for one in registry.SETS if not one.has_twin and one not in [found.set for found in founds]]
     if told.docs and missing:
         raise Refused(f"--docs writes docs/paper.md from all experiments, and these sets are not there: "

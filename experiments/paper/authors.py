@@ -1,6 +1,6 @@
 """The paper's and the authors' values, from authors.json beside this file.
 
-authors.json holds what is shown beside our runs: Tables 2 to 4 as printed, and of the authors' published experiment
+authors.json holds the values shown beside our runs: Tables 2 to 4 as printed, and of the authors' published experiment
 records (absolute values) the curves of the tuned runs of 50 epochs, those of Implicit with more epochs (Figure 4), and
 the ends of the learning-rate searches. It was written by
 
@@ -31,7 +31,7 @@ TABLE_4 = {"mnist": (1283, 2494), "bibtex": (144, 197), "delicious": (287, 325),
 def transcribe(records):
     """The part of the records that is shown, four digits."""
     def digits(value):
-        return None if value is None else float(f"{value:.5g}")  # none where a run overflowed
+        return None if value is None else float(f"{value:.5g}")  # none if a run overflowed
 
     def curve(one, every=2):
         points = list(zip(one["epoch"], one["train"]))

@@ -1,4 +1,4 @@
-"""Writes the figures of docs/paper.md: what stands between its marks is the output of `./dev paper --docs`."""
+"""Writes the results into docs/paper.md: the text between its marks is the output of `./dev paper --docs`."""
 import os
 import re
 import shutil
@@ -19,7 +19,7 @@ def refresh(tables, figures_folder, page=PAGE):
 
     def block(match):
         if match[2] not in by_id:
-            return match[0]  # not of this part of the experiments
+            return match[0]  # not in this part of the experiments
         return f"{match[1]}{markdown(by_id[match[2]])}\n{match[3]}"
     with open(page, "w", encoding="utf-8") as file:
         file.write(BLOCK.sub(block, text))

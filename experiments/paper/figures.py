@@ -1,4 +1,4 @@
-"""The paper's figures from what was run: as data for the page, and as SVG and PNG files.
+"""The paper's figures from our runs: as data for the page, and as SVG and PNG files.
 
 A plot is {"id", "title", "x", "y", "log_x", "log_y", "lines"}; a line {"name", "group", "dashed", "points"}. Dashed
 lines are the authors' records.
@@ -108,7 +108,7 @@ def by_step(step, points, dashed=False, words=""):
 
 
 def by_steps(name, title, runs):
-    """The curves of one method; none where only the end was recorded."""
+    """The curves of one method; none if only the end was recorded."""
     curves = [(step, curve(run, "log_loss")) for step, run in runs]
     lines = [by_step(step, points) for step, points in curves if len(points) > 1]
     return plot(name, title, "epoch", "log-loss", lines if len(lines) > 1 else [], log_y=True)
@@ -145,8 +145,9 @@ def figure_3(results):
 
 
 def figure_4(results):
-    """Against time. First as in the paper: epochs of the 1 x 5 methods, which take equally long, and Implicit for as
-    long, at the ratio of the authors' Table 4; then log-loss and error of the runs as written against our seconds."""
+    """Against time. First as in the paper: epochs of the 1 x 5 methods, which take equally long, and Implicit for the
+    same time, by the ratio in the authors' Table 4; then log-loss and error of the runs as written against our
+    seconds."""
     return [*figure_4_recorded(results), *(figure_4_written(results) if results.chosen else ())]
 
 
@@ -183,7 +184,7 @@ def figure_4_written(results):
             lines = []
             for method in results.plan.methods:
                 lines.append(line(method, curve(results.run(found, method, seed), value, "train_seconds")))
-                comparable = value == "error" or not method.biased_of_paper  # theirs are no true log-losses
+                comparable = value == "error" or not method.biased_of_paper  # theirs are not true log-losses
                 if method.of_paper and comparable and found.set.of_paper and not found.twin:
                     seconds = authors.TABLE_4[found.set.name][0 if method.name == "implicit" else 1] / protocol.EPOCHS
                     theirs = results.authors["tuned"][found.set.name][method.name]["train"]
@@ -195,7 +196,7 @@ def figure_4_written(results):
 
 
 def write_files(plots, folder):
-    """Every plot as SVG and PNG; one that was made of the same numbers by the same code is left as it is."""
+    """Writes every plot as SVG and PNG; files made from the same numbers by the same code are kept."""
     colours = colours_of(plots)
     os.makedirs(folder, exist_ok=True)
     kept = os.path.join(folder, "made-of.json")
@@ -213,7 +214,7 @@ def write_files(plots, folder):
         there = os.path.exists(stem + ".svg") and os.path.exists(stem + ".png")
         if not there or before.get(one["id"]) != made[one["id"]]:
             draw(one, colours, stem)
-    for name in os.listdir(folder):  # of another part of the experiments
+    for name in os.listdir(folder):  # from another part of the experiments
         if name.endswith((".svg", ".png")) and name[:-4] not in made:
             os.unlink(os.path.join(folder, name))
     with open(kept + ".part", "w", encoding="utf-8") as file:
@@ -222,7 +223,7 @@ def write_files(plots, folder):
 
 
 def colours_of(plots):
-    """{group: colour}, one everywhere; groups that meet in a plot have different ones as far as there are colours."""
+    """{group: colour}, the same in all plots; groups in one plot have different colours as long as there are enough."""
     groups = [[each["group"] for each in one["lines"]] for one in plots]
     number = {}
     for group in dict.fromkeys(sum(groups, [])):
@@ -232,7 +233,7 @@ def colours_of(plots):
 
 
 def draw(one, colours, stem):
-    import matplotlib  # here: it takes a second, and most calls draw nothing
+    import matplotlib  # imported here: it takes a second, and most calls draw nothing
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "truemax"  # the same bytes from the same numbers
     from matplotlib import pyplot

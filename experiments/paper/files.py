@@ -1,4 +1,4 @@
-"""Files of rows and what is made of them: read whole or refused, written whole or not at all."""
+"""Files of rows, and files made from them: read completely or refused, written atomically."""
 import functools
 import gzip
 import hashlib
@@ -10,12 +10,12 @@ BENCH = os.path.join(ROOT, "bench")  # its reference method and its tables are u
 
 
 class Refused(Exception):
-    """What the user told or gave cannot be used; the text says why and what to do."""
+    """The user's options or files cannot be used; the text says why and what to do."""
 
 
 @functools.lru_cache(maxsize=None)
 def file_hash(path):
-    """Of the bytes of a file; of MNIST's images together with their labels, which are a file of their own."""
+    """Hash of the bytes of a file; for MNIST, of the images and the separate file of labels."""
     digest = hashlib.sha256()
     labels = path.replace("images-idx3", "labels-idx1")
     for part in (path, labels) if labels != path else (path,):
@@ -26,13 +26,13 @@ def file_hash(path):
 
 
 def digest_of(paths, *told):
-    """Eight digits that change with the bytes of the files and with what is told."""
+    """Eight digits that depend on the bytes of the files and on the arguments."""
     text = "\n".join([*(file_hash(path) for path in paths if path), *map(str, told)])
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def whole_write(path, write):
-    """Calls write(temporary path) and gives the file its name; a file that is there stays."""
+    """Calls write(temporary path), then renames the file; an existing file is kept."""
     if os.path.exists(path):
         return path
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -62,7 +62,7 @@ def is_header(line):
 
 
 def checked(path, header, rows):
-    """Header and rows, where there are as many rows as the header says."""
+    """Header and rows; refuses a file with another number of rows than its header states."""
     if int(header[0]) != len(rows):
         raise Refused(f"{path}: its first line says {header[0]} rows, and {len(rows)} follow; get the file again")
     return header, rows

@@ -1,7 +1,7 @@
-"""How cells and tables look: as text, CSV and Markdown.
+"""Formats cells and tables as text, CSV and Markdown.
 
-A table is {"id", "title", "note", "columns", "rows"}; a cell is text, a number, or {"text", "value"} where it sorts by
-another thing than it shows.
+A table is {"id", "title", "note", "columns", "rows"}; a cell is text, a number, or {"text", "value"} if it sorts by
+something other than its text.
 """
 import csv
 import os
@@ -40,7 +40,7 @@ def text(value):
 
 def write_csv(tables, folder):
     os.makedirs(folder, exist_ok=True)
-    for name in os.listdir(folder):  # of another part of the experiments
+    for name in os.listdir(folder):  # from another part of the experiments
         if name.endswith(".csv"):
             os.unlink(os.path.join(folder, name))
     for table in tables:
@@ -56,5 +56,5 @@ def markdown(table):
 
 
 def words_only(table):
-    """Numbers of the columns that hold nothing but words."""
+    """Numbers of the columns that hold only text."""
     return [at for at in range(len(table["columns"])) if all(isinstance(row[at], str) for row in table["rows"])]

@@ -1,8 +1,8 @@
 """The log-loss that the authors recorded for OVE, NCE and IS, measured from a model file and its data.
 
 Their records passed softmax probabilities where logits were expected, so that they hold the log-loss of
-softmax(softmax(z)): log(sum_k exp(p_k)) - p_y with p = softmax(z). It is between log(K) - 1 and log(K) + 1 whatever
-the model, and is measured here so that our runs can be laid beside the records. The true log-loss comes with it, as a
+softmax(softmax(z)): log(sum_k exp(p_k)) - p_y with p = softmax(z). It is between log(K) - 1 and log(K) + 1 for any
+model, and is measured here so that our runs can be compared with the records. The true log-loss is measured too, as a
 check against the program's own.
 """
 import functools
@@ -70,7 +70,7 @@ def read_text(path, max_features, max_rows=None):
 
 @functools.lru_cache(maxsize=4)  # the same rows are measured after every fifth epoch
 def read_rows(path, max_features, max_rows=None):
-    """X [N, D] as CSR with rows of unit length, labels as text. What is returned is shared: it is not to be changed."""
+    """X [N, D] as CSR with rows of unit length, labels as text. The result is shared and must not be changed."""
     rows, labels = read_idx(path) if "idx3" in path else read_text(path, max_features, max_rows)
     return unit_rows(rows), labels
 

@@ -3,10 +3,10 @@ values.
 
     python3 -m experiments.paper.optimum [--data DIR] [--minutes M] [--device cuda] [SET...]
 
-writes experiments/paper/optimum.json: the log-loss, what the next Newton step promised to gain or the last 200 steps
-did (about how far above the infimum it still is), the largest entry of the gradient, and how it ended. There is no
-ridge, as in the paper. Where some classes can be told apart wholly the infimum is at infinite weights; each Newton
-step then takes off a fixed share of what is left, so that the value converges although the weights do not.
+writes experiments/paper/optimum.json: the log-loss; the gain promised by the next Newton step or made by the last 200
+steps (roughly the distance to the infimum); the largest entry of the gradient; and how it ended. There is no ridge, as
+in the paper. If some classes are perfectly separable the infimum is at infinite weights; each Newton step then removes
+a fixed share of the remaining excess, so that the value converges although the weights do not.
 """
 import argparse
 import json
@@ -21,14 +21,14 @@ from .files import ROOT, file_hash
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimum.json")
 GAP = 1e-6            # promised gain, in log-loss, at which it has converged
-LOOSE, TIGHT = 0.05, 1e-3  # how far the residual of a direction falls: on the way, and before it counts as converged
+LOOSE, TIGHT = 0.05, 1e-3  # relative residual of a direction: along the way, and before it counts as converged
 MANY = 200            # steps that together gain no more than that: it has converged too
 MOST_PRODUCTS = 3000  # of the Hessian with a direction, for one Newton step
 
 
 class Softmax:
     """The mean log-loss of W [D, K] on dense rows, its gradient, and products with its Hessian. In float64, with NumPy
-    or, where a device is told, with PyTorch: everything below is what both understand."""
+    or, if a device is given, with PyTorch: the code below works with both."""
 
     def __init__(self, rows, labels, device=None):
         self.classes = sorted(set(labels))
@@ -132,7 +132,7 @@ def optimum(rows, labels, minutes, say=lambda *_: None, device=None):
         if time.monotonic() > stop:
             ended = f"after {minutes:g} minutes"
         elif promised <= GAP and not border and tolerance > TIGHT:
-            tolerance = TIGHT  # a rough direction promises too little where the Hessian is nearly flat: asked again
+            tolerance = TIGHT  # a rough direction promises too little if the Hessian is nearly flat: computed again
         elif promised <= GAP and not border:
             ended = "converged: the next step promises less than the gap"
         elif len(values) > MANY and values[-MANY] - value <= GAP:
@@ -163,9 +163,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=["bibtex", "delicious", "mnist"])
     parser.add_argument("--data", default=os.path.join(os.path.dirname(ROOT), "shared", "data"))
-    parser.add_argument("--minutes", type=float, default=60, help="at most so long for each")
+    parser.add_argument("--minutes", type=float, default=60, help="time limit for each set")
     parser.add_argument("--device", help="cuda: with PyTorch on a GPU; it takes minutes there and hours on two cores")
-    parser.add_argument("--out", default=PATH, help="the file that is written")
+    parser.add_argument("--out", default=PATH, help="the file to write")
     options = parser.parse_args()
     known = {"command": "python3 -m experiments.paper.optimum"}
     if os.path.exists(options.out):

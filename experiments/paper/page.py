@@ -19,6 +19,6 @@ def write(path, data):
 
 
 def colours():
-    """Those of the page, for the figures that are files."""
+    """The colours of the page, for the figures that are files."""
     with open(TEMPLATE, encoding="utf-8") as file:
         return json.loads(re.search(r"const colours = (\[.*?\]);", file.read())[1])

@@ -1,6 +1,6 @@
-"""All runs of an experiment, in the order in which one needs the other: steps on a tenth of the rows, then the runs.
+"""All runs of an experiment, in order of dependence: steps on a tenth of the rows, then the runs.
 
-Costs are rough: they order the runs and make the plan that is printed; what is shown as time left follows the clock.
+Costs are rough: they order the runs and give the printed plan. The time left is corrected by the clock.
 """
 import copy
 import dataclasses
@@ -10,10 +10,10 @@ from . import authors, protocol, registry
 from .files import Refused
 from .runs import Spec
 
-EXACT_SECONDS = 600      # of exact with the choice of its step; where it would take longer it is marked, not run
-IN_CACHE = 500           # classes up to which the weights lie in the cache, about
-LONG_SECONDS = 60        # of a run, above which it is run with one seed
-MANY_CELLS = 1e9         # rows x classes above which only the first seed at the chosen step is recorded on the way
+EXACT_SECONDS = 600      # for exact, including the choice of its step; if it would take longer it is marked and not run
+IN_CACHE = 500           # about the classes whose weights fit into the cache
+LONG_SECONDS = 60        # of a run, above which only one seed is run
+MANY_CELLS = 1e9         # rows x classes above which only the first seed at the chosen step is recorded along the way
 SENSITIVITY = ("mnist", "bibtex", "delicious", "eurlex", "yso-finna-en", "fb15k-237")  # every step on all rows
 
 
@@ -44,12 +44,12 @@ class Plan:
         return registry.recorded(found, self.folder)
 
     def seconds(self, shape, method, epochs, evaluated):
-        """About, on one core; `evaluated`: rows, counted each time that they are evaluated."""
+        """Estimate on one core; `evaluated`: rows, counted each time they are evaluated."""
         rows, classes, nonzeros = shape["rows"], shape["classes"], shape["nonzeros"]
         if method.method == "exact":
             step = classes * (0.8 * nonzeros + 3)
         elif method.name == "prox-blocks":
-            step = 400 + 18 * nonzeros  # many classes, but side by side in memory
+            step = 400 + 18 * nonzeros  # many classes, but contiguous in memory
         else:
             weight = 1.5 if classes < IN_CACHE else 8
             step = 150 + (method.classes + 1) * (weight * nonzeros + 20)
@@ -61,7 +61,7 @@ class Plan:
         return min(registry.JUDGES, 9 * self.shapes[found.name, "tenth"]["rows"])
 
     def runs_exact(self, found):
-        """Whether exact is run on a set; where it is not, `skipped` says why."""
+        """Whether exact is run on a set; if not, `skipped` says why."""
         method = protocol.BY_NAME["exact"]
         shape = self.shapes[found.name, "train"]
         seconds = (self.seconds(shape, method, self.epochs, protocol.RECORDINGS * shape["rows"])
@@ -101,7 +101,7 @@ class Plan:
         return self.spec(found, "train", protocol.WRITTEN, method, step, seed, every)
 
     def seeds_of(self, found, method):
-        """One for runs of minutes."""
+        """One seed for runs that take minutes."""
         long = self.seconds(self.shapes[found.name, "train"], method, self.epochs, 0) > LONG_SECONDS
         return self.seeds[:1] if long else self.seeds
 
@@ -112,7 +112,7 @@ class Plan:
                 if chosen.get((found.name, method.name)) is not None]
 
     def as_recorded(self):
-        """The six methods of the paper with the steps of the authors' records, where real data are there."""
+        """The six methods of the paper with the steps of the authors' records, on real data only."""
         records = authors.load()["tuned"]
         every = self.epochs // protocol.RECORDINGS
         specs = []
@@ -151,7 +151,7 @@ class Plan:
         return specs
 
     def sensitivity(self):
-        """Figures 2 and 3: every step on all rows, one seed; only the end is recorded where there are many cells."""
+        """Figures 2 and 3: every step on all rows, one seed; only the end is recorded if rows x classes is large."""
         specs = []
         for found in self.founds:
             if found.name not in SENSITIVITY:
@@ -163,21 +163,21 @@ class Plan:
 
 
 def end_loss(outcome):
-    """The train log-loss of a run's last epoch; None where it diverged."""
+    """The train log-loss of a run's last epoch; None if it diverged."""
     if outcome is None or outcome["diverged"] or not outcome["evaluations"]:
         return None
     return outcome["evaluations"][-1]["train"]["log_loss"]
 
 
 def judged_loss(outcome):
-    """The log-loss of a run on a tenth of the rows, on the rows that judge it; None where it diverged."""
+    """The log-loss of a run on a tenth of the rows, on the rows that judge it; None if it diverged."""
     if outcome is None or outcome["diverged"] or not outcome["evaluations"]:
         return None
     return outcome["evaluations"][-1]["test"]["log_loss"]
 
 
 def choose(plan, outcomes):
-    """{(set, method): step}: lowest true log-loss on rows beyond the tenth; None where every step diverged."""
+    """{(set, method): step}: lowest true log-loss on rows outside the tenth; None if every step diverged."""
     chosen = {}
     for found in plan.founds:
         for method in plan.methods_of(found):
@@ -189,7 +189,7 @@ def choose(plan, outcomes):
 
 
 def lower_where_all_diverged(plan, chosen, outcomes):
-    """Steps a tenth as large for methods none of whose seeds came through, as the paper did for vanilla; {}: none."""
+    """Steps a tenth as large for methods that diverged with every seed, as the paper did for vanilla; {}: none."""
     lower = {}
     for (name, method), step in chosen.items():
         if step is None:

@@ -13,9 +13,9 @@ import dataclasses
 
 EPOCHS, DECAY, RECORDINGS = 50, 0.9, 10
 SEEDS = (1, 2, 3)
-POWERS = range(-3, 4)           # of ten: the steps tried
+POWERS = range(-3, 4)           # powers of ten: the steps tried
 LOW_POWERS = (-5, -4)           # and these for vanilla, which overflows otherwise
-BATCH = 100                     # rows a step of OVE, NCE and IS
+BATCH = 100                     # rows per step of OVE, NCE and IS
 RECORDED, WRITTEN = "as-recorded", "as-written"
 LONGER = "implicit-longer"      # Implicit as recorded, with the epochs of the paper's Figure 4
 
@@ -69,10 +69,9 @@ def steps_to_try(method):
 
 
 def arguments(method, protocol, step, seed, classes=None):
-    """The options of `truemax train` for a run. `step` is eta*N as the paper counts it; `classes` is K, where it
-    is known."""
+    """The options of `truemax train` for a run. `step` is the paper's eta*N; `classes` is K, if it is known."""
     if protocol == RECORDED:
-        # Gradients of a batch are summed: what --rows-per-step divides by is multiplied in again. A batch shares
+        # Gradients of a batch are summed, so the division by --rows-per-step is undone. A batch shares
         # classes drawn from all, so OVE's scale is K/m here.
         step = step * method.rows
         more = ["--visit", "file", "--draw", "uniform-skip", *method.recorded_options]
@@ -90,7 +89,7 @@ def arguments(method, protocol, step, seed, classes=None):
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A run as recorded with one thing changed: how what the authors' runs did shows in their records."""
+    """A run as recorded with one thing changed, to show how the authors' choices affect their records."""
     name: str
     words: str
     methods: tuple

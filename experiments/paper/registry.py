@@ -1,9 +1,9 @@
-"""The data sets: where each is from, its file names, how it is cut, what the paper and the authors' runs had.
+"""The data sets: their sources, file names and cuts, and their sizes in the paper and in the authors' runs.
 
 The cut is the paper's: first label, features numbered below 10,000, the first 100,000 rows, rows without a feature left
-out, rows of unit length. It is done by truemax's own options (CUT); what is prepared here are files of rows: the tenth
-of the rows on which steps are tried, the other rows that judge them, the split of the authors' runs, and twins of sets
-that are not at hand.
+out, rows of unit length. It is done by truemax's own options (CUT). Prepared here are files of rows: the tenth of the
+rows on which steps are tried, the other rows that judge them, the split of the authors' runs, and generated twins of
+missing sets.
 """
 import dataclasses
 import json
@@ -18,7 +18,7 @@ REPOSITORY = "http://manikvarma.org/downloads/XC/XMLRepository.html"
 MAX_ROWS, MAX_FEATURES = 100_000, 10_000
 BOTH = ("train", "test")
 TENTH = 10  # every tenth row is for choosing steps
-JUDGES = 20_000  # of the other rows, at most, judge the steps
+JUDGES = 20_000  # at most this many other rows judge the steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class DataSet:
     train: str = "train.txt.gz"
     test: str = "test.txt.gz"
     paper: tuple = None      # K, D, N of Table 1
-    uncut: tuple = None      # K, D, N in brackets there, None where not altered
+    uncut: tuple = None      # K, D, N in brackets there, None if not altered
     recorded_rows: int = 0   # N of the authors' runs, from the denominators of their error rates
     three_quarters: tuple = ()    # of whose rows their runs took 75%, drawn anew: "train", "test"; (): the train file
     cut_features: bool = True
@@ -93,15 +93,15 @@ class Found:
 
 
 def needed(one):
-    """Names of the files without which a set is not there: as XMLRepository text or, for MNIST, as downloaded."""
+    """Names of the files that a set needs: as XMLRepository text or, for MNIST, as downloaded."""
     if "idx" in one.train:
         return one.downloaded[:2]
     return (one.train, one.test) if "test" in one.three_quarters else (one.train,)
 
 
 def find(one, folders, made=None):
-    """The set's files in the first folder that has them; None and where to put them. Files as downloaded that are no
-    XMLRepository text of train rows become one in `made`."""
+    """The set's files in the first folder that has them, or None and where to put them. Downloaded files that are not
+    XMLRepository text of train rows are converted in `made`."""
     partly = []
     for folder in folders:
         at = os.path.join(folder, one.name)
@@ -121,8 +121,8 @@ def find(one, folders, made=None):
 
 
 def as_text(one, names, made):
-    """Train and test rows as XMLRepository text with a header, whether they are files of their own (the header may be
-    missing, and a comma be followed by a blank: LSHTC's text) or one file with the first column of two split files."""
+    """Train and test rows as XMLRepository text with a header, from separate files (possibly without a header and with
+    blanks after commas, as in LSHTC) or from one file with the first column of two split files."""
     folder = os.path.join(made, f"{one.name}-{digest_of(names)}")
 
     def read(path):
@@ -150,7 +150,7 @@ def as_text(one, names, made):
 
 
 def prepared(found, folder):
-    """Where files made of this set's rows lie: another place for other rows."""
+    """The folder for files made from this set's rows; other rows have another folder."""
     return os.path.join(folder, f"{found.name}-{digest_of((found.train, found.test))}")
 
 
@@ -161,8 +161,7 @@ def cut(found):
 
 
 def check(found, program, folder):
-    """Refuses, before any work and with the user's own file and line, what the program cannot read. Once for the same
-    bytes."""
+    """Refuses, before any work and with the user's file and line, what the program cannot read. Once per content."""
     def write(path):
         judged = ["--test", found.test, "--no-eval-train"] if found.test else []
         done = subprocess.run([program, "train", found.train, *judged, *cut(found), "--method", "implicit", "--steps",
@@ -177,7 +176,7 @@ def check(found, program, folder):
 
 def tenth_and_judges(count):
     """Numbers of the rows on which steps are tried, every tenth of `count`, and of those that judge them: others, in
-    file order. The same rows that were fitted would favour steps that are too large for all rows."""
+    file order. The fitted rows would favour steps that are too large for all rows."""
     others = [row for row in range(count) if row % TENTH]
     if len(others) > JUDGES:
         others = sorted(random.Random(1).sample(others, JUDGES))
@@ -185,7 +184,7 @@ def tenth_and_judges(count):
 
 
 def tenth(found, folder):
-    """A tenth of the rows that the cut takes, judged on others: arguments of truemax in place of the file."""
+    """A tenth of the rows of the cut, judged on others: arguments of truemax in place of the file."""
     folder = prepared(found, folder)
     judged = "--no-eval-train"
     if "idx" in found.train:
@@ -209,9 +208,9 @@ def tenth(found, folder):
 
 
 def recorded(found, folder):
-    """The files of a run as the authors made it: where they split anew, 75% of the rows that have a label and a
-    feature, of both files or of one (whichever gives their N). Which rows they drew is not known; these are drawn, and
-    put in order, by a fixed seed."""
+    """The files of a run as the authors made it. If they made a new split: 75% of the rows that have a label and a
+    feature, from both files or one (whichever gives their N). Their rows are not known; these are drawn and ordered by
+    a fixed seed."""
     if not found.set.three_quarters:
         return found
     train, test = (os.path.join(prepared(found, folder), f"recorded-{part}.txt") for part in BOTH)
@@ -240,7 +239,7 @@ def twin(one, program, folder):
 
 
 def difference(found, data):
-    """In words, how the rows that were trained on differ from Table 1. `data`: of the run log's start event."""
+    """A description of how the training rows differ from Table 1. `data`: from the run log's start event."""
     if not found.set.of_paper or found.twin:
         return ""
     parts = []
@@ -251,7 +250,7 @@ def difference(found, data):
 
 
 def shape(found, files, folder):
-    """{"rows", "classes", "nonzeros" a row} of what the cut leaves; remembered beside the prepared files."""
+    """{"rows", "classes", "nonzeros" per row} after the cut; cached beside the prepared files."""
     if "idx" in files[0]:
         rows = found.set.paper[2] if len(files) == 1 else -(-found.set.paper[2] // TENTH)
         return {"rows": rows, "classes": 10, "nonzeros": 150.0}

@@ -1,4 +1,4 @@
-"""What was run, looked up by what it is."""
+"""Looks up the outcomes of runs."""
 import statistics
 
 from . import authors, protocol, registry
@@ -20,7 +20,7 @@ class Results:
         return self.authors["tuned"][found.set.name][method.name]
 
     def recorded_run(self, found, method, seed, name=None):
-        """A run as recorded; `name`: of another one at the same step (a variant, or Implicit with more epochs)."""
+        """A run as recorded; `name`: that of another run at the same step (a variant, or Implicit with more epochs)."""
         step = self.record(found, method)["step"]
         return self.outcomes.get((found.name, "recorded", protocol.RECORDED, name or method.name, step, seed))
 
@@ -34,7 +34,7 @@ class Results:
         return mean_of(self.ends(found, method))
 
     def measured(self, run, doubled):
-        """The end of a run as recorded: its true log-loss, or its double softmax; None where it diverged."""
+        """The end of a run as recorded: its true log-loss, or its double softmax; None if it diverged."""
         if run is None or run["diverged"]:
             return None
         return run["double_softmax"][str(self.plan.epochs)]["double_softmax"] if doubled else end_loss(run)
@@ -50,30 +50,30 @@ class Results:
         return [found for found in self.plan.founds if self.has_records(found)]
 
     def with_all_steps(self):
-        """Sets on all of whose rows every step was run."""
+        """Sets for which every step was run on all rows."""
         return [found for found in self.plan.founds if found.name in SENSITIVITY]
 
     def end_by_step(self, found, method):
-        """{step: log-loss} of the first seed on all rows; None where it diverged."""
+        """{step: log-loss} of the first seed on all rows; None if it diverged."""
         return {step: end_loss(self.run(found, method, self.plan.seeds[0], step)) for step in self.plan.steps(method)}
 
     def best_end(self, found, method):
-        """(step, log-loss) of the best step on all rows; (None, None) where none came through."""
+        """(step, log-loss) of the best step on all rows; (None, None) if all diverged."""
         ends = {step: end for step, end in self.end_by_step(found, method).items() if end is not None}
         return min(ends.items(), key=lambda item: item[1]) if ends else (None, None)
 
     def not_run(self):
-        """The paper's sets of which there are only the authors' values."""
+        """The paper's sets with only the authors' values."""
         there = {found.set.name for found in self.plan.founds if not found.twin}
         return [registry.BY_NAME[name] for name in authors.ORDER if name not in there]
 
 
 def mean_of(values):
-    """Of those that are there; None where none is."""
+    """The mean of the values that are not None; None if there are none."""
     kept = [value for value in values if value is not None]
     return statistics.mean(kept) if kept else None
 
 
 def error_of(run):
-    """The train error at the end of a run; None where it diverged."""
+    """The train error at the end of a run; None if it diverged."""
     return None if run is None or run["diverged"] else run["evaluations"][-1]["train"]["error"]

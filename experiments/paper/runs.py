@@ -1,7 +1,7 @@
-"""Runs of truemax, kept: one that is there is not run again.
+"""Runs of truemax. Their outcomes are kept: a finished run is not repeated.
 
-A run is known by its arguments and the hash of its data, and counts only where the same program made it (the hash of
-its file). What it gave lies in build/paper/runs as one JSON file, which says everything that is needed to run it again.
+A run is identified by its arguments and the hash of its data, and is reused only if the same program made it (by the
+hash of its file). Its outcome is a JSON file in build/paper/runs with everything needed to run it again.
 """
 import concurrent.futures
 import dataclasses
@@ -21,7 +21,7 @@ from .files import file_hash
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A run to make. `files`: TRAIN, or what stands in its place; `options`: all others of `truemax train`."""
+    """A run to make. `files`: TRAIN, or the arguments in its place; `options`: all other options of `truemax train`."""
     set: str
     part: str                  # train, tenth or recorded
     protocol: str
@@ -38,7 +38,7 @@ class Spec:
 
     @property
     def max_rows(self):
-        """The rows after which the file is cut off; None: it is not."""
+        """The row limit of the file; None: no limit."""
         return int(self.options[self.options.index("--max-rows") + 1]) or None if "--max-rows" in self.options else None
 
     @property
@@ -56,7 +56,7 @@ class Runner:
         self.clear_leftovers()
 
     def clear_leftovers(self):
-        """Half-made files of processes that are no more."""
+        """Removes incomplete files of processes that have ended."""
         for path in glob.glob(os.path.join(self.folder, "*", "*.part*")):
             owner = re.search(r"\.part(\d+)", path)
             if owner and not os.path.exists(f"/proc/{owner[1]}"):
@@ -71,14 +71,14 @@ class Runner:
         return os.path.join(folder, f"{spec.protocol}-{spec.method}-{spec.step:g}-seed{spec.seed}-{digest}.json")
 
     def found(self, spec):
-        """What the run gave, where it was made before."""
+        """The outcome of a finished run, or None."""
         path = self.path(spec)
         if not os.path.exists(path):
             return None
         try:
             with open(path, encoding="utf-8") as file:
                 outcome = json.load(file)
-        except ValueError:  # not what a run wrote: it is run again
+        except ValueError:  # not the file of a run: it is run again
             return None
         return outcome if self.any_build or outcome["build"] == self.build else None
 
@@ -97,7 +97,7 @@ class Runner:
         return events, why, command
 
     def make(self, spec):
-        """Runs it, measures what is to be measured, and keeps the outcome."""
+        """Runs it, measures, and keeps the outcome."""
         path = self.path(spec)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         stem = f"{path[:-5]}.part{os.getpid()}"
@@ -108,7 +108,7 @@ class Runner:
                                                    model if spec.double_softmax else "none")
             doubled = {}
             for epoch in spec.double_softmax if not diverged else ():
-                if epoch != spec.epochs:  # the same seed: the same bits up to there
+                if epoch != spec.epochs:  # the same seed gives the same bits up to there
                     os.unlink(model)
                     self.train(spec, epoch, stem, 0, model)
                 doubled[epoch] = measure.measure(model, spec.files[0], spec.features, spec.max_rows)
@@ -128,7 +128,7 @@ class Runner:
         return outcome
 
     def all(self, specs, jobs, title, stage=None):
-        """{key: outcome} of all; what is there is taken from there. `stage`: which of `planned` this is."""
+        """{key: outcome} of all runs; finished ones are reused. `stage`: which of `planned` this is."""
         outcomes, missing = {}, []
         for spec in specs:
             found = self.found(spec)
@@ -138,7 +138,7 @@ class Runner:
                 outcomes[spec.key] = found
         self.planned.pop(stage, None)
         progress = Progress(title, len(specs), missing, jobs, sum(self.planned.values()))
-        missing.sort(key=lambda spec: -spec.cost)  # the long ones first, so that no core waits for the last
+        missing.sort(key=lambda spec: -spec.cost)  # long runs first, so that no core waits for the last
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             waiting = {pool.submit(self.make, spec): spec for spec in missing}
             try:
@@ -154,8 +154,8 @@ class Runner:
 
 
 class Progress:
-    """What is run, on standard error; on a terminal also a line that changes, with the time left, judged by what the
-    planned costs have turned out to be."""
+    """Progress on standard error; on a terminal also a live line with the time left, estimated from planned and actual
+    costs."""
 
     def __init__(self, title, count, missing, jobs, later):
         self.title, self.later = title, later

@@ -1,4 +1,4 @@
-"""The paper's tables from what was run, each with the authors' values beside ours.
+"""The paper's tables from our runs, with the authors' values beside ours.
 
 Real sets of the paper, twins and further real sets are never in one table.
 """
@@ -13,8 +13,8 @@ KINDS = (("", "the paper's sets", lambda found: found.set.of_paper and not found
 
 
 def by_kind(results, name, title, columns, row_of, note="", note_of_paper="", not_run=None, last=None):
-    """A table of each kind of sets. row_of(found, whether it is the paper's): its row, None where there is none;
-    not_run(set): the row of a set of which there are only the authors' values; last(rows): one more."""
+    """One table for each kind of sets. row_of(found, whether it is the paper's): its row or None; not_run(set): the row
+    of a set with only the authors' values; last(rows): one more row."""
     made = []
     for suffix, words, chosen in KINDS:
         rows = [row_of(found, not suffix) for found in results.plan.founds if chosen(found)]
@@ -38,7 +38,7 @@ def methods_as_columns(results, *more):
 
 
 def printed(table, name, method):
-    """The value of the paper's Table 2 or 3; None for methods that are not the paper's."""
+    """The value in the paper's Table 2 or 3; None for other methods."""
     return table[name][authors.METHODS.index(method.name)] if method.of_paper else None
 
 
@@ -185,7 +185,8 @@ def table_3(results):
 
 
 def best_steps(results):
-    """Where every step was run on all rows: each method at its best, over Implicit at its own and as it is."""
+    """For sets where every step was run on all rows: each method at its best step, relative to Implicit and
+    absolute."""
     def relative(found, _):
         base = results.best_end(found, protocol.BY_NAME["implicit"])[1]
         if found not in results.with_all_steps() or not base:
@@ -278,7 +279,7 @@ def distance(results):
     for found in results.plan.founds:
         best = results.optimum.get(found.name)
         if best is None or file_hash(found.train) != best["train_sha256"]:
-            continue  # or the values are those of other rows
+            continue  # else the values belong to other rows
         for words, end_of in (("chosen", results.mean_end), ("best", lambda *one: results.best_end(*one)[1])):
             ends = [end_of(found, method) for method in results.plan.methods]
             rows.append([found.title, words, cell(best["log_loss"], 4), cell(best["gap"], 1),
@@ -292,7 +293,7 @@ def distance(results):
 
 
 def all_tables(results):
-    """Of what was run: without the runs as written there is nothing to say on them."""
+    """The tables of what was run; those of the runs as written only if these were made."""
     first = [*recorded(results), *table_3_recorded(results), *variants(results)]
     if not results.chosen:
         return first

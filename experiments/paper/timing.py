@@ -23,7 +23,7 @@ import reference_implicit  # noqa: E402
 STEPS, NUMPY_STEPS, REPEATS = 400_000, 20_000, 3
 METHODS = {"implicit": protocol.BY_NAME["implicit"], "vanilla": protocol.BY_NAME["vanilla"],
            "vanilla-1": protocol.Method("vanilla-1", "Vanilla 1x1", "vanilla", 1, 1)}
-STEP = 1e-7  # a step at which vanilla does not overflow; a step takes as long at any size
+STEP = 1e-7  # vanilla does not overflow at this step; the time does not depend on the step size
 
 
 def truemax_seconds(program, found, method, steps, folder):
@@ -40,7 +40,7 @@ def truemax_seconds(program, found, method, steps, folder):
 
 
 def problem_of(found):
-    """What reference_implicit.Problem is, of at most so many rows as there are steps."""
+    """As reference_implicit.Problem, with at most as many rows as steps."""
     limits = (registry.MAX_FEATURES, registry.MAX_ROWS) if found.set.cut_features else (1 << 60,)
     rows, labels = measure.read_rows(found.train, *limits)
     names = {name: k for k, name in enumerate(sorted(set(labels)))}
@@ -52,7 +52,7 @@ def problem_of(found):
 
 
 def numpy_vanilla(problem, step, epochs, seed, m=5):
-    """SGD on the double sum, one row and m classes a step. Returns the steps done and their seconds."""
+    """SGD on the double sum, one row and m classes per step. Returns the steps done and their seconds."""
     random = np.random.default_rng(seed)
     W, u = np.full((problem.K, problem.D), 0.0), np.zeros(problem.N)  # full: touched before the clock starts
     weight = (problem.K - 1) / m
@@ -97,7 +97,7 @@ def time_set(program, found, folder):
 
 
 def all_sets(program, founds, out):
-    """{set: seconds of 50 epochs}; what was timed with the same program, data and code is not timed again."""
+    """{set: seconds of 50 epochs}; timings of the same program, data and code are reused."""
     folder = os.path.join(out, "timing")
     os.makedirs(folder, exist_ok=True)
     times = {}

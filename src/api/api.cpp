@@ -1,4 +1,4 @@
-// The public interface (include/truemax/truemax.hpp) on top of the rooms.
+// Implements the public interface (include/truemax/truemax.hpp).
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -22,21 +22,21 @@ namespace truemax::api {
 struct Data::Inside {
   DataView data;
   PreprocessOptions preprocess;
-  std::string row_weights, class_weights;  // as they were named
+  std::string row_weights, class_weights;  // as given in the options
   std::vector<std::string> notes;
 };
 
 struct Model::Inside {
   truemax::Model model;
 
-  // `valid`: null where there are none of their own.
+  // `valid`: null if there is no separate validation set.
   static Model train(const Data& data, const DataView* valid, const Options& options,
                      const Callback& callback);
 };
 
 namespace {
 
-// Errors of the rooms leave as the public type.
+// Turns internal errors into the public type.
 template <class Work>
 auto translated(Work&& work) {
   try {
@@ -72,7 +72,7 @@ Metrics public_metrics(const truemax::Metrics& m) {
           m.examples};
 }
 
-// Turns evaluations into calls of the user's function.
+// Calls the user's function after each evaluation.
 class CallbackObserver final : public TrainObserver {
  public:
   CallbackObserver(const Model::Callback& callback, std::atomic<bool>& stop)
@@ -90,7 +90,7 @@ class CallbackObserver final : public TrainObserver {
   std::atomic<bool>& stop_;
 };
 
-// Rows for classes, features and preprocessing that are there; `reading` makes what a reader is told.
+// Reads rows for existing classes, features and preprocessing; `reading` makes the ReadOptions.
 template <class Reading>
 std::shared_ptr<Data::Inside> read_more(const std::string& path, const Options& options,
                                         const PreprocessOptions& preprocess,

@@ -1,4 +1,4 @@
-// The public interface: what it refuses, and that it trains as the command line does.
+// The public interface: what it refuses, and that it trains like the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -42,15 +42,15 @@ class Api : public ::testing::Test {
 
 const char* const kRows = "a 1:1 2:2\na 1:1\nb 2:1\nb 3:1\na 3:2\n";
 
-TEST_F(Api, DataOfOtherClassesWordsOrPreprocessingAreNotEvaluated) {
+TEST_F(Api, RefusesDataThatDoNotMatchTheModel) {
   const Data data = Data::read(write("train.txt", kRows), libsvm_);
   const Model model = Model::train(data, {{"epochs", "2"}});
   EXPECT_EQ(model.evaluate(data).rows, 5U);
-  EXPECT_EQ(model.evaluate(Data::read(path("train.txt"), libsvm_)).rows, 5U) << "the same once more";
+  EXPECT_EQ(model.evaluate(Data::read(path("train.txt"), libsvm_)).rows, 5U) << "the same file read again";
   const auto refused = [&](const Data& other) {
     EXPECT_THAT(message_of([&] { model.evaluate(other); }), HasSubstr("read them with Data::read_for"));
   };
-  // The same number of classes and features, but b is the class that stands first.
+  // The same number of classes and features, but in another order.
   refused(Data::read(write("order.txt", "b 1:1 2:2\nb 1:1\na 2:1\na 3:1\nb 3:2\n"), libsvm_));
   refused(Data::read(path("train.txt"), {{"format", "libsvm"}, {"normalize", "l2"}}));
   EXPECT_EQ(model.evaluate(Data::read_for(model, path("order.txt"))).rows, 5U);
@@ -61,7 +61,7 @@ TEST_F(Api, DataOfOtherClassesWordsOrPreprocessingAreNotEvaluated) {
   EXPECT_THAT(message_of([&] { of_words.evaluate(others); }), HasSubstr("Data::read_for"));
 }
 
-TEST_F(Api, WritesTheModelOfTheCommandLine) {
+TEST_F(Api, ModelFileMatchesTheCommandLine) {
   write("train.txt", kRows);
   for (const Options& options : {Options{{"epochs", "3"}}, Options{{"epochs", "3"}, {"step", "2"}}}) {
     Options here = options;
@@ -87,7 +87,7 @@ TEST_F(Api, WritesTheModelOfTheCommandLine) {
   }
 }
 
-TEST_F(Api, ValidatesAndStopsEarlyAsTheCommandLineDoes) {
+TEST_F(Api, EarlyStoppingMatchesTheCommandLine) {
   GenerateOptions generate;
   generate.rows = 200, generate.features = 60, generate.classes = 6;
   generate_file(generate, Part::train, 1, path("g.txt"));
@@ -125,7 +125,7 @@ TEST_F(Api, ValidatesAndStopsEarlyAsTheCommandLineDoes) {
               HasSubstr("--valid-share"));
 }
 
-TEST_F(Api, ValidatesOnAFileBesideTheTrainingData) {
+TEST_F(Api, ValidatesOnASeparateFile) {
   GenerateOptions generate;
   generate.rows = 200, generate.test_rows = 100, generate.features = 60, generate.classes = 6;
   generate_file(generate, Part::train, 1, path("g.txt"));
@@ -150,7 +150,7 @@ TEST_F(Api, ValidatesOnAFileBesideTheTrainingData) {
               HasSubstr("Data::read_beside"));
 }
 
-TEST_F(Api, TrainsForSecondsAndRepeatsByItsSteps) {
+TEST_F(Api, StepsOfATimedRunRepeatIt) {
   const Data data = Data::read(write("train.txt", kRows), libsvm_);
   std::uint64_t steps = 0;
   const auto count = [&](const Evaluation& e) {
@@ -160,13 +160,13 @@ TEST_F(Api, TrainsForSecondsAndRepeatsByItsSteps) {
   Model::train(data, {{"method", "implicit"}, {"seconds", "0.05"}, {"threads", "1"}}, count)
       .save(path("a.safetensors"));
   const double loss = Model::load(path("a.safetensors")).evaluate(data).log_loss;
-  // A machine that took no step in the time: steps of 0 would be no limit.
+  // A slow machine may take no step at all, and "steps" 0 would mean no limit.
   const Options repeated = steps > 0 ? Options{{"method", "implicit"}, {"steps", std::to_string(steps)}}
                                      : Options{{"method", "implicit"}, {"epochs", "0"}};
   EXPECT_EQ(Model::train(data, repeated).evaluate(data).log_loss, loss);
 }
 
-TEST_F(Api, TakesTheWeightsOfTheCommandLine) {
+TEST_F(Api, WeightsMatchTheCommandLine) {
   const std::string weights = write("w.txt", "1\n2\n0\n3\n0.5\n");
   Options options = libsvm_;
   options["row-weights"] = weights;
@@ -203,7 +203,7 @@ TEST_F(Api, TakesTheWeightsOfTheCommandLine) {
               HasSubstr("there is no option"));
 }
 
-TEST_F(Api, LimitsMemoryWhereItCan) {
+TEST_F(Api, TrainAndLoadRespectTheMemoryLimit) {
   const Data data = Data::read(write("train.txt", kRows), libsvm_);
   EXPECT_THAT(message_of([&] { Model::train(data, {{"memory-limit", "1K"}}); }), HasSubstr("this run needs"));
   const Model model = Model::train(data, {{"epochs", "1"}});
@@ -230,7 +230,7 @@ TEST_F(Api, ReadingStopsAtTheMemoryLimit) {
   EXPECT_EQ(model.predict(path("large.txt"), 1, limit).size(), 600000U) << "predicted a batch at a time";
 }
 
-TEST_F(Api, TellsWhatReadingWasUnsureAbout) {
+TEST_F(Api, ReportsNotesFromReading) {
   // Could be LSHTC as well.
   const Data data = Data::read(write("train.txt", "1,2 1:1 2:2\n2 1:1\n3 2:1\n"));
   ASSERT_EQ(data.notes().size(), 1U);

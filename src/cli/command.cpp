@@ -30,7 +30,7 @@ extern "C" void on_signal(int signal) {
 extern "C" void on_end(int number) {
   drop_claims_on_signal();
   signal(number, SIG_DFL);
-  raise(number);  // the program ends as it would have without this
+  raise(number);  // end as the default handler would
 }
 
 }  // namespace
@@ -58,12 +58,13 @@ std::vector<Command> all_commands() {
 
 namespace {
 
-// Older versions took a file name after --json where --json-file is now. A word behind --json may also be a
-// data file: it is taken for an old spelling where it has the name or the look of JSON, or is no file.
+// Older versions took a file name after --json, which is now --json-file. The word after --json may also be a
+// data file: it counts as the old spelling if its name or content looks like JSON, or if there is no such
+// file.
 bool looks_like_json_file(const std::string& word) {
   if (word.empty() || word.front() == '-') return word == "-";
   if (word.size() > 5 && word.substr(word.size() - 5) == ".json") return true;
-  if (is_stream(word)) return false;  // nothing may be taken from a pipe
+  if (is_stream(word)) return false;  // peeking would consume a pipe
   std::FILE* const file = std::fopen(word.c_str(), "re");
   if (file == nullptr) return true;
   const int first = std::fgetc(file);
@@ -86,7 +87,7 @@ void refuse_old_spellings(const Command& command, const std::vector<std::string>
     if (!has_json_file || typed != "--json") continue;
     const bool joined = typed != words[i];
     const std::string file = joined ? words[i].substr(7) : i + 1 < words.size() ? words[i + 1] : "";
-    // Where the one data file stands before it, nothing else can be meant.
+    // The command takes one data file and it is already there: a second word cannot be data.
     const bool has_data =
         command.arguments.front().several == nullptr && i > 1 && !words[1].empty() && words[1].front() != '-';
     const bool second = has_data && !file.empty() && file.front() != '-';
@@ -102,7 +103,7 @@ void ignore_file_size_signal() {
 }
 
 void hold_standard_streams() {
-  // Opened the wrong way round: what reads or writes them still fails.
+  // Opened in the wrong direction on purpose: reading or writing them still fails.
   for (int stream = 0; stream <= 2; ++stream)
     if (fcntl(stream, F_GETFD) < 0)
       static_cast<void>(open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
@@ -118,8 +119,7 @@ void write_file(const std::string& path, const std::string& text, const char* op
   std::FILE* const file = std::fopen(path.c_str(), "we");
   bool fine = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file != nullptr) fine = std::fclose(file) == 0 && fine;
-  if (!fine)
-    throw UserError(fmt::format("--{} {}: it could not be written; choose another place", option, path));
+  if (!fine) throw UserError(fmt::format("--{} {}: cannot be written; choose another path", option, path));
 }
 
 void describe_json(OptionTable& table, bool* json, const std::string& what) {

@@ -1,4 +1,4 @@
-// What the commands share: how a command describes itself, and where the words go.
+// Shared by the commands: how a command describes itself, and output.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,26 +19,26 @@ namespace truemax {
 // Exit codes that scripts can use.
 enum ExitCode { kSuccess = 0, kBug = 1, kBadInput = 2, kDiverged = 3 };
 
-// What is typed without a name: a file, or several of them.
+// A positional argument: a file, or several.
 struct Argument {
   std::string name, help;
   std::string* one = nullptr;
   std::vector<std::string>* several = nullptr;
 };
 
-// A command, described once: the parser, --help, the man page, the completion and docs/options.md read this.
+// A command, described once. The parser, --help, the man page, the completion and docs/options.md read this.
 struct Command {
   std::string name, summary;
   std::vector<Argument> arguments;
   OptionTable table;
-  std::string example;                        // lines that work as they are
+  std::string example;                        // lines that run as they are
   std::function<int()> run;                   // the exit code
-  std::vector<std::string>* given = nullptr;  // gets the names of the options that were typed
+  std::vector<std::string>* given = nullptr;  // receives the names of the options typed
 
   std::string synopsis() const;  // "truemax compare DATA..."
 };
 
-// The fields that a command's options are bound to live as long as its `run`.
+// `run` owns the fields that the options are bound to.
 Command train_command();
 Command evaluate_command();
 Command predict_command();
@@ -48,66 +48,65 @@ Command compare_command();
 Command tune_command();
 Command report_command();
 Command methods_command();
-// Those with options, in the order of the help; not 'options' itself.
+// In the order of the help, without 'options'.
 std::vector<Command> all_commands();
 
-// --help of the program and of a command; `all`: every option, under headings.
+// --help of the program and of a command; `all`: every option, under group headings.
 std::string program_help(const std::vector<Command>& commands);
 std::string command_help(const Command& command, bool all);
-// What docs/options.md holds.
+// The content of docs/options.md.
 std::string options_page(const std::vector<Command>& commands);
-// truemax(1), and the script that completes commands, options and their values in bash.
+// truemax(1), and the bash completion script.
 std::string man_page(const std::vector<Command>& commands);
 std::string bash_completion(const std::vector<Command>& commands);
-// Words broken into lines of at most `width` columns, each after the first behind `indent`.
+// Wraps text at `width` columns; lines after the first start with `indent`.
 std::string wrapped(const std::string& text, std::size_t width, const std::string& indent);
 extern const char* const kProgramSummary;
 extern const char* const kExitCodes;
 
-// Throws UserError with what to type now where a word of the command line is a spelling of older versions.
+// Throws UserError with what to type now if a word of the command line is an old spelling.
 void refuse_old_spellings(const Command& command, const std::vector<std::string>& words);
 
 // The whole program: parses, runs, turns errors into exit codes.
 int run_program(int argc, const char* const* argv);
 
-// Prints. An output that cannot be written is no reason to stop what goes on: standard output is looked at
-// once, at the end of the program.
+// Prints. A failed write must not stop a training run: standard output is checked once, at the end of the
+// program.
 template <class... Arguments>
 void say(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
   std::fwrite(text.data(), 1, text.size(), to);
 }
 
-// A file that may grow no further is then an error of the write, met with a message, and not the end of the
-// program.
+// Without this, a file that reaches its size limit kills the program instead of failing the write.
 void ignore_file_size_signal();
 
-// Makes sure that no file opened later gets the number of a standard stream that is closed.
+// Keeps files opened later from getting the descriptor of a closed standard stream.
 void hold_standard_streams();
 
-// Writes a file whole or not at all; a pipe or a device as it comes. Throws UserError.
+// Writes a file atomically; a pipe or device directly. Throws UserError.
 void write_file(const std::string& path, const std::string& text, const char* option);
 
-// A word as a shell wants it.
+// A word quoted for the shell.
 std::string shell_word(const std::string& text);
 // The words of the command line as typed; run_program sets them.
 std::vector<std::string>& typed_words();
 
-// --json, which every command that prints results has.
+// Adds --json.
 void describe_json(OptionTable& table, bool* json, const std::string& what);
-// A result on standard output, on one line.
+// To standard output, on one line.
 void print_json(const nlohmann::ordered_json& json);
-// The text of a JSON file. Paths need not be UTF-8; what is not is replaced.
+// The text of a JSON file. Paths need not be UTF-8: invalid bytes are replaced.
 std::string json_file_text(const nlohmann::ordered_json& json);
 
-// Claims the file that an option names, so that no other live run has it. Throws UserError where one has.
-// Nothing for a pipe, a device, '-' or no name.
+// Claims the output file of an option. Throws UserError if another live run has it. Does nothing for a pipe,
+// a device, '-' or an empty name.
 Claim claim_output(const std::string& path, const char* option);
 
-// Notes for people, on standard error.
+// On standard error.
 void print_notes(const std::vector<std::string>& notes);
 
-// While one of these lives, a signal that ends the program at once leaves no empty file of a claim behind.
+// While this object lives, a signal that kills the program removes the empty files of its claims.
 class DropClaimsOnSignal {
  public:
   DropClaimsOnSignal();
@@ -120,9 +119,9 @@ class DropClaimsOnSignal {
   struct sigaction old_[std::size(kSignals)]{};
 };
 
-// While one of these lives, Ctrl-C, a termination request or a lost terminal raises the flag, unless the
-// program was started with that signal ignored. A second signal is passed over, for the run may be saving;
-// the third ends the program at once.
+// While this object lives, SIGINT, SIGTERM and SIGHUP set the flag, unless the program was started with that
+// signal ignored. A second signal does nothing, because the run may be saving; the third ends the program at
+// once.
 class StopOnSignal {
  public:
   StopOnSignal();
@@ -130,7 +129,7 @@ class StopOnSignal {
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   static const std::atomic<bool>& flag();
-  static int exit_code();  // 128 plus the signal that came: 130 for Ctrl-C
+  static int exit_code();  // 128 + signal: 130 for Ctrl-C
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};

@@ -1,4 +1,4 @@
-// What every command says of itself.
+// Properties of every command and every option.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,7 +8,7 @@
 namespace truemax {
 namespace {
 
-TEST(EveryOption, HasAHeadingAndWords) {
+TEST(EveryOption, HasAGroupAndHelpText) {
   std::size_t seen = 0;
   for (const Command& command : all_commands())
     for (const Option& option : command.table.options()) {
@@ -20,7 +20,7 @@ TEST(EveryOption, HasAHeadingAndWords) {
   EXPECT_GT(seen, 100U);
 }
 
-TEST(EveryOption, HasItsNameAlone) {
+TEST(EveryOption, HasAUniqueName) {
   for (const Command& command : all_commands()) {
     std::set<std::string> names;
     for (const Option& option : command.table.options()) {

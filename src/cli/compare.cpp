@@ -39,15 +39,15 @@ struct CompareCommand {
 void CompareCommand::describe(OptionTable& table) {
   table.group("Comparison");
   table.text("methods", "LIST", &methods,
-             "What to compare: method[:option=value...], separated by commas; the options are those of "
-             "'truemax train'. An entry with step=VALUE runs with that step alone.",
+             "Methods to compare: method[:option=value...], separated by commas; the options are those of "
+             "'truemax train'. An entry with step=VALUE runs only with that step.",
              {.brief = true});
-  table.text("grid", "LO:HI", &grid, "The steps tried: powers of ten from 10^LO to 10^HI. The best is shown.",
+  table.text("grid", "LO:HI", &grid, "Steps to try: powers of ten from 10^LO to 10^HI. The best is shown.",
              {.brief = true});
   table.number_alias(
       "seconds", &seconds, {0, 1e6, true}, "auto",
-      "Training time of one run, without reading and evaluation. auto: what Implicit SGD 1 x 1 takes "
-      "for 50 epochs, at least 0.15. With --schedule decay the step falls by --decay each fiftieth of it.",
+      "Training time per run, not counting reading and evaluation. auto: the time of 50 epochs of Implicit "
+      "SGD 1 x 1, at least 0.15. With --schedule decay, --decay applies after each fiftieth of it.",
       {.brief = true});
   table.count_alias("epochs", &epochs, {1, 1e9}, "off", "Compare at equal epochs instead of equal time.",
                     {.brief = true});
@@ -55,13 +55,13 @@ void CompareCommand::describe(OptionTable& table) {
              "Test data, in the format of the training data; once for each DATA, in their order.",
              {.brief = true});
   table.choice("by", &by, {{"train", CompareBy::train}, {"test", CompareBy::test}},
-               "The log-loss that chooses the best step, and that is plotted.");
+               "Which log-loss chooses the best step and is plotted.");
   table.toggle("by-step", &by_step,
-               "Print and plot the log-loss of every step instead of that of the best along the time.",
+               "Print and plot the log-loss of every step, instead of the best step's curve over time.",
                {.brief = true});
   table.count(
       "points", &points, {1, 40},
-      "Evaluations along a run, each after twice as much training as the one before; 1: only its end.");
+      "Evaluations per run, each after twice as much training as the one before; 1: only at the end.");
   table.text("plot", "FILE", &plot,
              "Write the plot to this file as SVG; '-' prints it as text, as on a terminal.", {.brief = true});
   describe_json(table, &json, "all runs with their curves as one object.");
@@ -74,7 +74,7 @@ void CompareCommand::describe(OptionTable& table) {
   describe_max_rows(table, &read.max_rows);
   OptionTable training;
   common.describe(training);
-  // auto keeps its own defaults, those of --target train.
+  // Where auto's defaults (those of --target train) differ, the help shows both.
   TrainOptions of_auto;
   of_auto.target = Target::train;
   of_auto.complete([](const char*) { return false; });
@@ -91,7 +91,7 @@ void CompareCommand::describe(OptionTable& table) {
   describe_memory_limit(table, &read.memory_limit);
 }
 
-// The shortest ends of the paths that tell them apart.
+// The shortest path suffixes that are all different.
 std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   for (std::size_t folders = 0; folders < 3; ++folders) {
     std::vector<std::string> names;
@@ -150,7 +150,8 @@ void check(CompareCommand& command) {
 
 std::vector<PreparedRun> read_all(const CompareCommand& command) {
   std::vector<PreparedRun> runs;
-  // All data sets are in memory at once. Without a limit, those that are there are no longer free anyway.
+  // All data sets are in memory at once. Without a limit the budget is the free memory, which already
+  // excludes those that were read.
   const auto memory = std::make_shared<MemoryBudget>(command.read.memory_limit);
   std::vector<MemoryCharge> held;
   for (std::size_t i = 0; i < command.paths.size(); ++i) {
@@ -172,7 +173,7 @@ std::string loss_text(double loss) {
   return loss < 1e4 ? fmt::format("{:.4f}", loss) : fmt::format("{:.3g}", loss);
 }
 
-// What the tables and plots show.
+// Tables and plots of a result.
 struct Report {
   const CompareCommand& command;
   const CompareOptions& options;
@@ -189,7 +190,7 @@ struct Report {
       if (run.data == d && run.contender == c) runs.push_back(&run);
     return runs;
   }
-  // Why there is no figure.
+  // Shown in place of a missing log-loss.
   std::string no_figure(std::size_t d, std::size_t c) const {
     const auto runs = runs_of(d, c);
     const bool diverged = std::any_of(runs.begin(), runs.end(),
@@ -248,7 +249,7 @@ struct Report {
     return table.to_text();
   }
 
-  // Methods x steps; a star marks the best of a method.
+  // Methods x steps; a star marks the best step of a method.
   std::string step_table(std::size_t d) const {
     std::vector<std::string> header{"method \\ step"};
     for (const double step : options.steps) header.push_back(fmt::format("{:g}", step));
@@ -276,8 +277,7 @@ struct Report {
     Plot plot{data[d].name, "", loss_name(), true, true, std::numeric_limits<double>::max(), {}};
     if (command.by_step) {
       plot.x_label = "step";
-      // What is far above the class frequencies has not learnt anything, and would leave no room for the
-      // rest.
+      // Runs far above the class frequencies learnt nothing and would squeeze the other curves.
       plot.y_most = 3 * evaluate_class_frequencies(data[d].train).log_loss;
     } else {
       plot.x_label = options.epochs > 0 ? "epochs" : "seconds of training";
@@ -358,7 +358,7 @@ int run_compare(CompareCommand& command) {
           command.json_file);
   }
   if (result.interrupted) {
-    say(stderr, "truemax: stopped after {}; what is shown is of these\n", counted(result.runs.size(), "run"));
+    say(stderr, "truemax: stopped after {}; only these are shown\n", counted(result.runs.size(), "run"));
     return StopOnSignal::exit_code();
   }
   return kSuccess;
@@ -370,7 +370,7 @@ Command compare_command() {
   auto command = std::make_shared<CompareCommand>();
   Command self;
   self.name = "compare";
-  self.summary = "Methods beside each other at equal training time, each at its best step";
+  self.summary = "Compare methods at equal training time, each at its best step";
   self.arguments = {{"DATA", "Training data: one file or more, in one format", nullptr, &command->paths}};
   command->describe(self.table);
   self.example =

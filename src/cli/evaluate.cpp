@@ -65,7 +65,8 @@ Command evaluate_command() {
   describe_class_weights(self.table, &command->class_weights);
   command->evaluation.describe(self.table);
   self.table.group("Validation and evaluation");
-  self.table.count("seed", &command->seed, {}, "Of the rows and classes that --eval sampled draws.");
+  self.table.count("seed", &command->seed, {},
+                   "Random seed for the rows and classes that --eval sampled draws.");
   describe_json(self.table, &command->json, "one object.");
   self.example = "  truemax evaluate model.safetensors test.txt";
   self.run = [command] { return run_evaluate(*command); };

@@ -30,7 +30,7 @@ int run_generate(const GenerateCommand& command) {
   if (command.json && (path == "-" || test_path == "-"))
     throw UserError("--json: the rows go to standard output; name a file for them, or leave --json out");
   nlohmann::ordered_json written = nlohmann::ordered_json::array();
-  // Where the rows go to standard output, nothing else may.
+  // Rows on standard output must not be mixed with messages.
   std::FILE* const words = path == "-" || test_path == "-" ? stderr : stdout;
   for (const Part part : {Part::train, Part::test}) {
     const std::string& to = part == Part::train ? path : test_path;

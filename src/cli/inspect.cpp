@@ -56,7 +56,7 @@ Command inspect_command() {
   auto command = std::make_shared<InspectCommand>();
   Command self;
   self.name = "inspect";
-  self.summary = "What a model file holds";
+  self.summary = "Show what a model file contains";
   self.arguments = {{"MODEL", "Model file", &command->model_path}};
   describe_json(self.table, &command->json, "the metadata as one object.");
   self.example = "  truemax inspect model.safetensors";

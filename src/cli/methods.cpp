@@ -65,7 +65,7 @@ Command methods_command() {
   auto json = std::make_shared<bool>(false);
   Command self;
   self.name = "methods";
-  self.summary = "The table of methods and draws";
+  self.summary = "List the methods and draws";
   describe_json(self.table, json.get(), "methods, aliases and draws.");
   self.example = "  truemax methods";
   self.run = [json] { return run_methods(*json); };

@@ -68,7 +68,7 @@ Command predict_command() {
   command->use.describe(self.table);
   describe_json(
       self.table, &command->json,
-      "one object a row: row (from 1), classes, probabilities. Without it: one line a row, class and "
+      "one object per row: row (from 1), classes, probabilities. Without it: one line per row, class and "
       "probability separated by tabs.");
   self.example =
       "  truemax predict model.safetensors test.txt --top 5\n"

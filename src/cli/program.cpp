@@ -30,7 +30,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// " Did you mean --step?" where something close is there.
+// " Did you mean --step?" if a name is close.
 std::string nearest(const CLI::App& app, std::string_view typed) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())
@@ -57,7 +57,7 @@ int report(std::string_view message, int code) {
   return code;
 }
 
-// The exit code, unless what was printed did not get through and that is all that went wrong.
+// A failed write to standard output is reported only if nothing else went wrong.
 int after_output(int exit_code) {
   const bool whole = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (whole || exit_code != kSuccess) return exit_code;
@@ -117,7 +117,8 @@ void bind_options(CLI::App& app, const Command& command) {
   }
 }
 
-// truemax help [COMMAND], help --man, help --completion bash. False: it stands for `words` now.
+// truemax help [COMMAND], help --man, help --completion bash. False: `words` now holds the equivalent
+// command.
 bool help_command(const std::vector<Command>& commands, std::vector<std::string>& words) {
   words.erase(words.begin());
   if (!words.empty() && words.front() == "--man") {
@@ -136,7 +137,6 @@ bool help_command(const std::vector<Command>& commands, std::vector<std::string>
   return false;
 }
 
-// The help that was asked for.
 void print_help(const CLI::App& program, const std::vector<Command>& commands, bool all) {
   const std::vector<CLI::App*> chosen = program.get_subcommands();
   for (const Command& command : commands)
@@ -156,7 +156,7 @@ int run_commands(int argc, const char* const* argv) {
   std::vector<Command> commands = all_commands();
   commands.push_back(Command());
   commands.back().name = "options";
-  commands.back().summary = "Every option of every command, as a page of Markdown";
+  commands.back().summary = "Print every option of every command as Markdown";
   commands.back().example = "  truemax options > docs/options.md";
   commands.back().run = [] {
     say(stdout, "{}", options_page(all_commands()));
@@ -177,7 +177,7 @@ int run_commands(int argc, const char* const* argv) {
     require_command(program, arguments.front());
     for (const Command& command : commands)
       if (command.name == arguments.front()) refuse_old_spellings(command, arguments);
-    std::reverse(arguments.begin(), arguments.end());  // as the parser wants them
+    std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
     program.parse(arguments);
     return exit_code;
   } catch (const CLI::CallForHelp&) {
@@ -194,9 +194,9 @@ int run_commands(int argc, const char* const* argv) {
   } catch (const UserError& error) {
     return report(error.what(), kBadInput);
   } catch (const std::bad_alloc&) {
-    return report(fmt::format("the memory is not enough; {}", memory_advice(program)), kBadInput);
+    return report(fmt::format("not enough memory; {}", memory_advice(program)), kBadInput);
   } catch (const std::exception& error) {
-    return report(fmt::format("this is a fault of truemax itself: {}; please report it", error.what()), kBug);
+    return report(fmt::format("internal error: {}; please report it", error.what()), kBug);
   }
 }
 

@@ -56,7 +56,7 @@ void ProgressLine::clear() {
 void RowProgress::show(ProgressLine& line, std::size_t rows, std::size_t of, const std::string& behind) {
   const auto now = std::chrono::steady_clock::now();
   if (started_ == std::chrono::steady_clock::time_point{})
-    started_ = now;  // the first call comes after a little work
+    started_ = now;  // the first call comes after some rows are done
   if (!line.due()) return;
   const double share = static_cast<double>(rows) / static_cast<double>(of);
   const double seconds = std::chrono::duration<double>(now - started_).count();
@@ -65,7 +65,7 @@ void RowProgress::show(ProgressLine& line, std::size_t rows, std::size_t of, con
 }
 
 void TrainProgress::trying(const SearchTrial& next) {
-  if (!searched_) say(stderr, "looking for options by trials; Ctrl-C keeps the best so far\n");
+  if (!searched_) say(stderr, "tuning options by trials; Ctrl-C keeps the best so far\n");
   searched_ = true;
   next_ = fmt::format("trial {:>3}  {:<6}  {}", next.number, next.about, trial_text(next));
   trial_from_ = std::chrono::steady_clock::now();
@@ -86,7 +86,7 @@ void TrainProgress::tried(const SearchTrial& trial) {
   const std::string loss =
       std::isfinite(trial.log_loss) ? fmt::format("log-loss {:.4f}", trial.log_loss) : "diverged";
   say(stderr, "trial {:>3}  {:<6}  {}  {} on {}  {:.1f} s\n", trial.number, trial.about, trial_text(trial),
-      loss, counted(trial.judged_on, "other row"), trial.seconds);
+      loss, counted(trial.judged_on, "held-out row"), trial.seconds);
 }
 
 void TrainProgress::fitting(const TrainOptions& options, double train_seconds) {

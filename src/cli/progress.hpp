@@ -1,4 +1,4 @@
-// Live progress on a terminal: rate, loss and time left, on one line that is rewritten. In a pipe: nothing.
+// Live progress on a terminal: rate, loss and time left, on one line that is rewritten. Nothing in a pipe.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,12 @@
 
 namespace truemax {
 
-// The line itself.
 class ProgressLine {
  public:
   ~ProgressLine() { clear(); }
 
   static bool wanted();  // standard error is a terminal
-  bool due();            // whether the last text has stood long enough
+  bool due();            // enough time has passed since the last update
   void show(const std::string& text);
   void clear();
 
@@ -46,9 +45,9 @@ class TrainProgress final : public TrainObserver {
  private:
   std::uint64_t epochs_ = 0, steps_ = 0;  // what ends the fit
   double seconds_ = 0;
-  double fit_from_ = 0;  // seconds of training time when it began: the search is not part of its rate
+  double fit_from_ = 0;  // training seconds when the fit began: its rate excludes the search
   bool searched_ = false;
-  std::string loss_, next_;  // the trial under way
+  std::string loss_, next_;  // next_: the trial being run
   std::chrono::steady_clock::time_point trial_from_{};
   ProgressLine line_;
   RowProgress rows_;

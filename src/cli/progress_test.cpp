@@ -1,4 +1,4 @@
-// What a terminal shows of a search and of the fit after it.
+// Progress of a search and of the fit after it, as shown on a terminal.
 #include "cli/progress.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ SearchTrial some_trial() {
   return trial;
 }
 
-TEST(TrainProgress, ShowsWhatATrialTriesBeforeAndWhatCameOutAfter) {
+TEST(TrainProgress, ShowsATrialBeforeAndAfterItRuns) {
   TrainProgress progress;
   testing::internal::CaptureStderr();
   progress.trying(some_trial());
@@ -30,7 +30,7 @@ TEST(TrainProgress, ShowsWhatATrialTriesBeforeAndWhatCameOutAfter) {
   testing::internal::CaptureStderr();
   progress.tried(some_trial());
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("log-loss 1.2500 on 100 other rows  7.0 s\n"));
+              HasSubstr("log-loss 1.2500 on 100 held-out rows  7.0 s\n"));
   SearchTrial lost = some_trial();
   lost.log_loss = std::numeric_limits<double>::infinity();
   testing::internal::CaptureStderr();
@@ -38,7 +38,7 @@ TEST(TrainProgress, ShowsWhatATrialTriesBeforeAndWhatCameOutAfter) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("diverged"));
 }
 
-TEST(TrainProgress, RateAndTimeLeftAreThoseOfTheFitAndNotOfTheSearchBeforeIt) {
+TEST(TrainProgress, RateAndTimeLeftExcludeTheSearch) {
   TrainProgress progress;
   TrainOptions options;
   options.epochs = 10;
@@ -50,7 +50,7 @@ TEST(TrainProgress, RateAndTimeLeftAreThoseOfTheFitAndNotOfTheSearchBeforeIt) {
   EXPECT_THAT(shown, HasSubstr("0:19 left"));
 }
 
-TEST(TrainProgress, ShowsNoMoreTimeThanSecondsLeave) {
+TEST(TrainProgress, TimeLeftIsLimitedBySeconds) {
   TrainProgress progress;
   TrainOptions options;
   options.epochs = kUnlimitedEpochs, options.seconds = 30;

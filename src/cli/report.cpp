@@ -18,8 +18,8 @@ struct ReportCommand {
   bool json = false;
 };
 
-// report.html, or the first of report-2, report-3, ... that is free and that no other live process has:
-// nothing is overwritten unasked.
+// report.html, or the first of report-2.html, report-3.html, ... that neither exists nor is claimed by
+// another live process. Never overwrites a file.
 Claim free_name(std::string& name) {
   std::error_code error;
   for (int i = 1;; ++i) {
@@ -57,13 +57,13 @@ Command report_command() {
   auto command = std::make_shared<ReportCommand>();
   Command self;
   self.name = "report";
-  self.summary = "A page with tables and curves of runs, from their logs";
+  self.summary = "Make a page of tables and curves from run logs";
   self.arguments = {{"RUN", "Run logs (JSON lines): one or more", nullptr, &command->logs}};
   self.table.group("Output");
   self.table.text(
       "out", "FILE", &command->out,
-      "Where the page goes: one HTML file that needs nothing else. Without it: report.html, or report-2 "
-      "and so on where that exists.");
+      "The page: one self-contained HTML file. If not given: report.html, or report-2.html and so on if "
+      "that exists.");
   describe_json(self.table, &command->json, "one object: the page and the number of runs.");
   self.example =
       "  truemax train train.txt --method implicit --model none --log implicit.jsonl\n"

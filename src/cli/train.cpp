@@ -48,7 +48,7 @@ std::string counts_text(const char* name, const DataView& data, LabelRule labels
   return text + "\n";
 }
 
-// What ends the run: "50 epochs", "10 steps or 2 s".
+// The limits of the run: "50 epochs", "10 steps or 2 s".
 std::string budget_text(const TrainOptions& o) {
   std::vector<std::string> ends;
   if (o.epochs < kUnlimitedEpochs) ends.push_back(counted(o.epochs, "epoch"));
@@ -74,11 +74,11 @@ std::string method_text(const TrainOptions& o) {
   if (o.open.step) found.emplace_back("step");
   if (o.open.ridge) found.emplace_back("ridge");
   if (o.open.epochs) found.emplace_back("epochs");
-  if (!found.empty()) text += fmt::format("; to be found: {}", fmt::join(found, ", "));
+  if (!found.empty()) text += fmt::format("; to be tuned: {}", fmt::join(found, ", "));
   return text + "\n";
 }
 
-// The command as typed, with what the search had found when it was stopped.
+// The command as typed, plus what the search had found when it was stopped.
 std::string continued_command(const TrainOptions& best, const SearchResult& search) {
   std::string line = "truemax";
   const std::vector<std::string>& words = typed_words();
@@ -96,20 +96,19 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
   return line;
 }
 
-// Ctrl-C before there was anything to fit with.
+// Ctrl-C during the search.
 void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
   const SearchResult& search = finished.search;
-  say(stderr, "truemax: stopped in the search for options, after {}; nothing was fitted or saved{}\n",
+  say(stderr, "truemax: stopped in the search for options, after {}; no model was trained{}\n",
       counted(search.trials, "trial"),
-      finished.log_path == "none" ? "" : fmt::format(" but the log, {}", finished.log_path));
+      finished.log_path == "none" ? "" : fmt::format("; the log is {}", finished.log_path));
   if (search.ridge || search.step || search.epochs)
     say(stderr,
-        "truemax: to fit with the best so far, type:\n  {}\ntruemax: the whole search may find better "
-        "options: "
-        "for that, run the command again\n",
+        "truemax: to train with the best options so far, run:\n  {}\ntruemax: a complete search may find "
+        "better ones: for that, run the same command again\n",
         printable(continued_command(best, search)));
   else
-    say(stderr, "truemax: no trial was finished; run the command again, or bound its time with --seconds\n");
+    say(stderr, "truemax: no trial was finished; run the command again, or limit its time with --seconds\n");
 }
 
 std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {
@@ -122,7 +121,7 @@ std::string loss_text(double loss) {
   return loss < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4g}", loss);
 }
 
-// One line of the table; `record` has the sets that were evaluated. Without epochs: not trained.
+// One row of the table; `record` has the sets that were evaluated.
 std::vector<std::string> table_row(const std::string& name, bool trained, const PreparedRun& run,
                                    const EvaluationRecord& record) {
   const auto loss = [](const std::optional<Metrics>& m) {
@@ -179,7 +178,7 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
         outcome.last->epoch, outcome.epochs);
 }
 
-// What --json prints.
+// The output of --json.
 nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& finished) {
   const TrainOutcome& outcome = finished.outcome;
   const TrainOptions& o = run.options.train;
@@ -203,7 +202,7 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
   return json;
 }
 
-// Options that were typed and have no effect on the method: said, not swallowed.
+// Notes on options that were typed but have no effect on the method.
 std::vector<std::string> notes_of_unused(TrainCommand& command) {
   OptionTable table;
   command.run.describe(table);
@@ -211,7 +210,7 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
     const Option* option = table.find(name);
-    if (option == nullptr) continue;  // of the command alone, such as --quiet
+    if (option == nullptr) continue;  // an option of the command only, such as --quiet
     const std::vector<std::string>&users = option->tags.methods, &draw_users = option->tags.draws;
     const bool chosen = command.run.train.automatic() && !command.was_given("draw");
     const std::string_view draw = chosen ? "head-blocks" : command.run.train.draw.c_str();
@@ -281,13 +280,13 @@ int run_train(TrainCommand& command) {
     if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run.options.train, finished));
     print_table(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
-      say(stdout, "these figures are of epoch {}; the model has {} and {} steps in all\n",
+      say(stdout, "these figures are from epoch {}; the model was trained for {} ({} steps in total)\n",
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);
     say(stdout, "\nmodel   {}\nlog     {}\n", finished.model_path, finished.log_path);
     if (finished.saved && !outcome.interrupted)
       say(stdout, "next    truemax predict {} DATA --top 5\n", finished.model_path);
   }
-  // Older files that this run was not good enough to replace.
+  // Older files that are kept because this run did not succeed.
   std::vector<std::string> left;
   if (finished.saved && finished.model_path != run.options.model) left.push_back(run.options.model);
   if (finished.log_path != run.options.log) left.push_back(run.options.log);
@@ -296,7 +295,7 @@ int run_train(TrainCommand& command) {
                    : fmt::format("; {} {} not replaced, the log is {}", fmt::join(left, " and "),
                                  left.size() == 1 ? "is" : "are", finished.log_path);
   if (outcome.interrupted) {
-    say(stderr, "truemax: stopped after {} steps ({} whole epochs); what was learnt is {}{}\n", outcome.steps,
+    say(stderr, "truemax: stopped after {} steps ({} whole epochs); the model is {}{}\n", outcome.steps,
         outcome.epochs,
         !finished.saved
             ? "not saved"
@@ -325,8 +324,7 @@ int run_train(TrainCommand& command) {
     say(stderr, "truemax: note: the train log-loss is above that of the class frequencies: {}{}\n",
         run.automatic && !command.was_given("step")
             ? "the features seem to say little about the labels, or there are too few rows or epochs; look "
-              "at the "
-              "data, or fit the training rows alone with --target train"
+              "at the data, or fit the training rows alone with --target train"
             : "the step is too large, or too small for so few epochs; try another --step",
         run.automatic && !command.was_given("step") ? "" : scale);
   return kSuccess;
@@ -348,7 +346,7 @@ Command train_command() {
   self.example =
       "  truemax generate train.txt --test test.txt --test-rows 1000\n"
       "  truemax train train.txt --test test.txt --model model.safetensors\n"
-      "Exactly one method, with nothing searched:\n"
+      "One method without tuning:\n"
       "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2";
   self.given = &command->given;
   self.run = [command] { return run_train(*command); };

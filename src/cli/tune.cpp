@@ -39,18 +39,19 @@ struct TuneCommand {
 void TuneCommand::describe(OptionTable& table) {
   table.group("Trials");
   table.list("try", "OPTION=A,B,...", &tries,
-             "Values to try of an option of 'truemax train'; several --try: all combinations.",
+             "Values to try for an option of 'truemax train'; with several --try, all combinations.",
              {.brief = true});
   table.count_alias("random", &random, {1, 1e4}, kUnlimited,
-                    "Try at most so many of the combinations, drawn at random.", {.brief = true});
-  table.number("subset", &subset, {0, 1, true},
-               "Share of the rows to try on, at least 1000 rows or all. Ridge is scaled to it, so that it "
-               "means the same for all rows.",
-               {.brief = true});
+                    "Try at most this many combinations, drawn at random.", {.brief = true});
+  table.number(
+      "subset", &subset, {0, 1, true},
+      "Share of the rows used for trials, at least 1000 rows or all. The ridge is scaled with it, so "
+      "that it means the same as on all rows.",
+      {.brief = true});
   table.number("valid-share", &valid_share, {0, 0.9, true},
-               "Share of these rows that the trials are judged by; they are not trained on.");
-  table.text("valid", "FILE", &valid, "Judge by this file instead, in the format of the training data.",
-             {.brief = true});
+               "Share of these rows that is held out to judge the trials.");
+  table.text("valid", "FILE", &valid,
+             "Judge the trials on this file instead, in the format of the training data.", {.brief = true});
   describe_json(table, &json, "all trials, and the command to type next, as one object.");
   table.text("json-file", "FILE", &json_file, "Write all trials to this file as JSON.", {.brief = true});
   run.read.describe(table);
@@ -62,13 +63,12 @@ void TuneCommand::describe(OptionTable& table) {
   run.train.describe(training);
   for (Option option : training.options()) {
     if (!option.tags.tunable) continue;
-    // What auto would find by trials, a trial takes from the data.
+    // auto would tune these; a trial computes them from the data.
     if (option.tags.plain_default == kFoundByTrials) option.tags.plain_default = kChosenFromData;
     table.take(std::move(option));
   }
   table.group("Trials");
-  table.count("epochs", &run.train.epochs, {1, 1e9}, "Epochs of the trials that go furthest.",
-              {.brief = true});
+  table.count("epochs", &run.train.epochs, {1, 1e9}, "Epochs of the longest trials.", {.brief = true});
   describe_threads(table, &run.train.threads);
   describe_memory_limit(table, &run.memory_limit);
 }
@@ -77,18 +77,18 @@ bool tried(const std::vector<TryList>& tries, std::string_view option) {
   return std::any_of(tries.begin(), tries.end(), [&](const TryList& list) { return list.option == option; });
 }
 
-// A value as it is typed; numbers in as few digits as give the same number back.
+// A value as it is typed; numbers with the fewest digits that parse back to the same value.
 std::string typed_text(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
-// What to type next: the options of the winner, and those that were typed here and that training has too.
+// The command to run next: the options of the winner, and those typed here that 'truemax train' has too.
 std::string next_command(TuneCommand& command, const Trial& winner, const std::vector<TryList>& tries) {
   std::string line = "truemax train " + shell_word(command.run.train_path);
   if (!command.valid.empty()) line += " --valid " + shell_word(command.valid);
   TrainOptions best = winner.options;
-  // What auto chose follows from auto again, as long as nothing is left for it to search.
+  // auto makes the same choices again, provided nothing is left for it to tune.
   best.method = command.run.train.method;
   for (const auto& [name, value] : winner.settings)
     if (name == "method") best.method = value;
@@ -97,7 +97,7 @@ std::string next_command(TuneCommand& command, const Trial& winner, const std::v
   command.run.describe(all);  // what training takes
   best.describe(of_winner);
   for (const Option& option : all.options()) {
-    if (option.name == "valid") continue;  // said above
+    if (option.name == "valid") continue;  // added above
     const Option* chosen = of_winner.find(option.name);
     const bool always =
         option.name == "step" ||
@@ -136,8 +136,8 @@ void print_result(TuneCommand& command, const TuneResult& result, const std::vec
   for (const Trial::Mark& mark : best->marks)
     if (mark.valid_loss < best->marks.back().valid_loss) {
       say(stdout,
-          "\nthe best was better still after {} ({:.4f}): fewer --epochs, more --ridge or a smaller step may "
-          "help\n",
+          "\nthe best trial had a lower log-loss after {} ({:.4f}): fewer --epochs, more --ridge or a "
+          "smaller step may help\n",
           counted(mark.epochs, "epoch"), mark.valid_loss);
       break;
     }
@@ -146,7 +146,7 @@ void print_result(TuneCommand& command, const TuneResult& result, const std::vec
 
 void check(const TuneCommand& command) {
   if (!command.valid.empty() && command.was_given("valid-share"))
-    throw UserError("--valid and --valid-share: the trials are judged by one of them; give one");
+    throw UserError("--valid and --valid-share: only one of them can judge the trials; give one");
   const std::string& file = command.json_file;
   if (file.empty()) return;
   if (file == "-")
@@ -171,7 +171,7 @@ int run_tune(TuneCommand& command) {
       1;  // each trial has its own, checked with the data
   PreparedRun run = prepare_run(std::move(read));
   print_notes(run.notes);
-  // Without --method: what 'truemax train' would start its own search from.
+  // Without --method: the values that the search of 'truemax train' would start from.
   for (Trial& trial : options.trials) {
     if (!trial.options.automatic()) continue;
     trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
@@ -221,7 +221,7 @@ int run_tune(TuneCommand& command) {
       });
   line.clear();
   if (result.started_again)
-    print_notes({"the memory does not hold all trials: those that went on started again"});
+    print_notes({"not enough memory to keep all trials: those that went on were started again"});
   if (command.json) {
     nlohmann::ordered_json json = tune_json(result);
     if (result.best() != nullptr) json["next"] = next_command(command, *result.best(), tries);
@@ -234,7 +234,7 @@ int run_tune(TuneCommand& command) {
     if (!command.json) say(stdout, "json    {}\n", command.json_file);
   }
   if (result.interrupted) {
-    say(stderr, "truemax: stopped; what is shown was done until then\n");
+    say(stderr, "truemax: stopped; the results so far are shown\n");
     return StopOnSignal::exit_code();
   }
   if (result.best() == nullptr) {
@@ -257,7 +257,7 @@ Command tune_command() {
   self.example =
       "  truemax generate train.txt --rows 4000 --classes 100\n"
       "  truemax tune train.txt --try step=0.1,1,10 --try ridge=0,0.1,1 --epochs 16 --normalize l2\n"
-      "All start with an eighth of --epochs; the better half goes on with twice as many, and so on.";
+      "All trials start with an eighth of --epochs; the better half goes on with twice as many, and so on.";
   self.given = &command->given;
   self.run = [command] { return run_tune(*command); };
   return self;

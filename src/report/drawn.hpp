@@ -1,4 +1,4 @@
-// A plot ready to be drawn: what the text and the SVG share.
+// A plot ready to be drawn, as text or as SVG.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ struct DrawnPlot {
   explicit DrawnPlot(const Plot& plot);
 
   PlotAxis x, y;
-  // Of each line its pieces: a point that cannot be drawn breaks a line. Coordinates from 0 to 1.
+  // The pieces of each line, in coordinates from 0 to 1. A point that cannot be drawn breaks a line.
   std::vector<std::vector<std::vector<PlotPoint>>> lines;
 
  private:
   static std::vector<double> values(const Plot& plot, double PlotPoint::*of);
 };
 
-// "3 points not drawn: no finite number", or nothing.
+// "3 points not drawn: not finite", or nothing.
 std::string left_out_text(const Plot& plot);
 
 }  // namespace truemax

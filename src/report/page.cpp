@@ -4,7 +4,7 @@ namespace truemax {
 
 std::string page_html(const nlohmann::ordered_json& data) {
   constexpr std::string_view kPlace = "/*DATA*/";
-  // Names of files need not be UTF-8.
+  // File names need not be UTF-8.
   const std::string text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string safe;
   for (const char c : text)  // a "<" could end the script element that holds the data

@@ -1,5 +1,5 @@
-// A page of tables that sort and curves that can be switched on and off: one HTML file that stands on its
-// own. What it shows is JSON, described at the top of the script in page.html.
+// A self-contained HTML page of sortable tables and curves that can be switched on and off. Its data is JSON,
+// described at the top of the script in page.html.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -18,7 +18,7 @@ std::string tick_text(double value, double step) {
   return fmt::format("{:.{}g}", value, static_cast<int>(std::clamp(digits, 1.0, 15.0)));
 }
 
-// A grid of characters, each one column wide on the screen.
+// A grid of characters.
 class Canvas {
  public:
   Canvas(std::size_t columns, std::size_t rows)
@@ -27,7 +27,7 @@ class Canvas {
   std::size_t column(double share) const { return cell(share, columns_); }
   std::size_t row(double share) const { return lines_.size() - 1 - cell(share, lines_.size()); }
   void mark(double x, double y, char c) { lines_[row(y)][column(x)] = c; }
-  // A straight line on the screen.
+  // Draws a straight line.
   void join(PlotPoint a, PlotPoint b, char c) {
     const auto gap = [](std::size_t s, std::size_t t) { return s > t ? s - t : t - s; };
     const std::size_t pieces = std::max(gap(column(a.x), column(b.x)), gap(row(a.y), row(b.y)));
@@ -52,7 +52,7 @@ char letter_of(std::size_t line) {
   return kLetters[line % kLetters.size()];
 }
 
-// Cut to so many columns of the screen, never inside a character.
+// Cuts to this many screen columns, never inside a UTF-8 character.
 std::string shortened(const std::string& text, std::size_t columns) {
   if (screen_width(text) <= columns) return text;
   std::string out;
@@ -81,7 +81,7 @@ std::string legend_text(const Plot& plot, std::size_t columns) {
   return text + "\n";
 }
 
-// The numbers under the axis: each centred under its place, those that would touch another left away.
+// Tick labels centred under their places; labels that would touch the one before are left out.
 std::string labels_under(const PlotAxis& axis, const Canvas& canvas, std::size_t margin,
                          std::size_t columns) {
   std::string line(columns, ' ');
@@ -109,7 +109,7 @@ PlotAxis::PlotAxis(std::span<const double> values, bool logarithmic) : log_(loga
   high_ = log_ ? std::log10(*most) : *most;
   const double size = std::max(std::abs(low_), std::abs(high_));
   if (high_ / 2 - low_ / 2 > 1e-12 * size) return;
-  // The ends are halved and kept inside the range of numbers: values of 1e308 have a place too.
+  // Halving and clamping avoid overflow, so that values of 1e308 can be drawn.
   const double room =
       log_ ? 0.5 : std::clamp(size == 0 ? 1 : 0.05 * size, std::numeric_limits<double>::min(), 1e307);
   constexpr double kLargest = std::numeric_limits<double>::max();
@@ -133,7 +133,7 @@ std::vector<PlotAxis::Tick> PlotAxis::decades(std::size_t about) const {
   }
   if (ticks.size() >= 2) return ticks;
   ticks.clear();
-  // Less than two powers of ten: 1, 2 and 5 times them, and where even these are too few the ends.
+  // Fewer than two powers of ten: use 1, 2 and 5 times them; if these are too few, the two ends.
   for (int power = static_cast<int>(std::floor(low_)); power <= high_; ++power)
     for (const double times : {1.0, 2.0, 5.0}) {
       const double value = times * std::pow(10.0, power);
@@ -143,7 +143,7 @@ std::vector<PlotAxis::Tick> PlotAxis::decades(std::size_t about) const {
   if (ticks.size() >= 2) return ticks;
   const double low = std::max(std::pow(10.0, low_), std::numeric_limits<double>::denorm_min());
   const double high = std::min(std::pow(10.0, high_), std::numeric_limits<double>::max());
-  int digits = 3;  // as many as tell the two apart
+  int digits = 3;  // enough to tell the two apart
   while (digits < 15 && fmt::format("{:.{}g}", low, digits) == fmt::format("{:.{}g}", high, digits)) ++digits;
   return {{low, fmt::format("{:.{}g}", low, digits)}, {high, fmt::format("{:.{}g}", high, digits)}};
 }
@@ -206,7 +206,7 @@ std::size_t left_out(const Plot& plot) {
 std::string left_out_text(const Plot& plot) {
   const std::size_t count = left_out(plot);
   if (count == 0) return "";
-  std::string why = "no finite number";
+  std::string why = "not finite";
   if (plot.log_x || plot.log_y) why += ", or not above 0 on a logarithmic axis";
   if (plot.y_most < std::numeric_limits<double>::max()) why += fmt::format(", or above {:.4g}", plot.y_most);
   return fmt::format("{} not drawn: {}", counted(count, "point"), why);

@@ -1,4 +1,4 @@
-// Line plots: in plain text for a terminal, and as SVG that stands on its own.
+// Line plots: as plain text for a terminal, and as self-contained SVG.
 #pragma once
 
 #include <cstddef>
@@ -25,25 +25,25 @@ struct Plot {
   std::vector<PlotLine> lines;
 };
 
-// Points that cannot be drawn: not finite, not above 0 on a logarithmic axis, or above y_most. Every plot
-// says how many there were.
+// The number of points that cannot be drawn: not finite, not above 0 on a logarithmic axis, or above y_most.
+// Every plot states it.
 std::size_t left_out(const Plot& plot);
 
-// At most `columns` wide, every line marked by a letter of its own.
+// At most `columns` wide; each line has its own letter.
 std::string plot_text(const Plot& plot, std::size_t columns = 80, std::size_t rows = 16);
 
-// One panel a plot, light or dark as the reader has it.
+// One panel per plot; follows the reader's light or dark mode.
 std::string plot_svg(std::span<const Plot> panels);
 
-// An axis: where a value stands between its ends, and the values that are written beside it.
+// An axis: the place of a value between its ends, and its ticks.
 class PlotAxis {
  public:
   struct Tick {
     double value = 0;
     std::string text;
   };
-  // `values` are finite, and above 0 where the axis is logarithmic; none at all: from 1 to 10. One value, or
-  // values too near to each other to be told apart, stand in the middle.
+  // `values` are finite, and above 0 if the axis is logarithmic. Without values the axis runs from 1 to 10. A
+  // single value, or values too close to tell apart, are put in the middle.
   PlotAxis(std::span<const double> values, bool logarithmic);
 
   double place(double value) const;  // from 0 to 1
@@ -53,7 +53,7 @@ class PlotAxis {
   std::vector<Tick> decades(std::size_t about) const;
   std::vector<Tick> round_steps(std::size_t about) const;
   bool log_;
-  double low_ = 1, high_ = 10;  // logarithms (to base 10) where log_
+  double low_ = 1, high_ = 10;  // log10 of the ends if log_
 };
 
 }  // namespace truemax

@@ -15,7 +15,7 @@ namespace {
 constexpr double kPanelWidth = 520, kLeft = 70, kRight = 16, kTop = 40, kPlotHeight = 260, kBelow = 52;
 constexpr double kLegendLine = 18, kCharacter = 6.6, kKey = 26, kGap = 14;
 
-// Colours that people with the common kinds of colour blindness tell apart, on white and on black.
+// Distinguishable with common kinds of colour blindness, on white and on black.
 constexpr std::array kLight{"#0072b2", "#d55e00", "#009e73", "#b0569a",
                             "#8a6d00", "#2596be", "#444444", "#a01c2c"};
 constexpr std::array kDark{"#56b4e9", "#ff8a3d", "#2fd3a4", "#e59ccb",
@@ -66,7 +66,7 @@ std::string dash(std::size_t line) {
   return *dashes == '\0' ? "" : fmt::format(" stroke-dasharray=\"{}\"", dashes);
 }
 
-// Where the legend's entries stand, from the panel's left edge and the legend's first line.
+// Places of the legend's entries, relative to the panel's left edge and the legend's first line.
 struct Legend {
   std::vector<PlotPoint> at;
   std::size_t lines = 1;

@@ -35,7 +35,7 @@ std::size_t count_of(const std::string& text, const std::string& what) {
   return count;
 }
 
-// What an XML reader checks first: every tag is closed by its own name, and no number is missing.
+// Every tag is closed by its own name, and no coordinate is NaN or infinite.
 void expect_well_formed(const std::string& svg) {
   std::vector<std::string> open;
   for (std::size_t at = svg.find('<'); at != std::string::npos; at = svg.find('<', at + 1)) {
@@ -55,7 +55,7 @@ void expect_well_formed(const std::string& svg) {
   for (const char* bad : {"nan", "inf\"", "inf,", "inf "}) EXPECT_EQ(svg.find(bad), std::string::npos) << bad;
 }
 
-TEST(PlotText, IsWhatItWas) {
+TEST(PlotText, MatchesAGoldenPlot) {
   EXPECT_EQ(plot_text(plot_of({{0, 0}, {5, 10}, {10, 10}}), 40, 6),
             "title\n"
             "log-loss\n"
@@ -85,8 +85,8 @@ TEST(PlotText, FitsItsColumns) {
   }
 }
 
-TEST(PlotText, LetsTheLogarithmicAxisBeStraight) {
-  // y = x^2: a straight line where both axes are logarithmic, so the middle point is in the middle.
+TEST(PlotText, PowerLawIsStraightOnLogAxes) {
+  // y = x^2 is straight if both axes are logarithmic, so the middle point is in the middle.
   const std::vector<std::string> lines =
       lines_of(plot_text(plot_of({{1, 1}, {10, 100}, {100, 1e4}}, true, true), 80, 17));
   const std::size_t first = lines[2].find('A'), last = lines[18].find('A'), middle = lines[10].find('A');
@@ -95,10 +95,10 @@ TEST(PlotText, LetsTheLogarithmicAxisBeStraight) {
   EXPECT_GT(first, last);
 }
 
-TEST(PlotText, LeavesOutWhatHasNoPlaceAndSaysHowMany) {
+TEST(PlotText, CountsPointsThatCannotBeDrawn) {
   Plot plot = plot_of({{1, 1}, {2, kNan}, {kInfinity, 3}, {3, -kInfinity}, {4, 2}});
   EXPECT_EQ(left_out(plot), 3U);
-  EXPECT_NE(plot_text(plot).find("3 points not drawn: no finite number\n"), std::string::npos);
+  EXPECT_NE(plot_text(plot).find("3 points not drawn: not finite\n"), std::string::npos);
   plot.log_y = true;
   plot.lines[0].points.push_back({5, 0});
   EXPECT_EQ(left_out(plot), 4U);
@@ -109,14 +109,14 @@ TEST(PlotText, LeavesOutWhatHasNoPlaceAndSaysHowMany) {
   EXPECT_EQ(plot_text(plot_of({{1, 1}})).find("not drawn"), std::string::npos);
 }
 
-TEST(PlotText, BreaksALineWhereAPointIsMissing) {
+TEST(PlotText, MissingPointBreaksTheLine) {
   const std::string whole = plot_text(plot_of({{0, 0}, {5, 0.5}, {10, 1}}));
   const std::string broken = plot_text(plot_of({{0, 0}, {5, kNan}, {10, 1}}));
   EXPECT_GT(count_of(whole, "A"), 20U);
   EXPECT_EQ(count_of(broken, "A"), 3U);  // two points and the legend
 }
 
-TEST(PlotText, DrawsOnePointEqualValuesNothingAndTheWholeRangeOfNumbers) {
+TEST(PlotText, HandlesDegenerateAndExtremeValues) {
   constexpr double kMost = std::numeric_limits<double>::max(),
                    kLeast = std::numeric_limits<double>::denorm_min();
   const std::vector<std::vector<PlotPoint>> cases{
@@ -151,7 +151,7 @@ TEST(PlotText, DrawsOnePointEqualValuesNothingAndTheWholeRangeOfNumbers) {
       }
 }
 
-TEST(PlotAxis, WritesRoundNumbersInsideItsEnds) {
+TEST(PlotAxis, TicksAreRoundNumbersWithinItsEnds) {
   const auto texts = [](std::vector<double> ends, bool log) {
     std::string all;
     for (const PlotAxis::Tick& tick : PlotAxis(ends, log).ticks(5)) all += tick.text + " ";
@@ -167,7 +167,7 @@ TEST(PlotAxis, WritesRoundNumbersInsideItsEnds) {
   EXPECT_EQ(texts({3.0001, 3.0002}, true), "3.0001 3.0002 ");
 }
 
-TEST(PlotAxis, PutsEveryTickWhereItsValueIs) {
+TEST(PlotAxis, TicksAreInTheOrderOfTheirValues) {
   const std::vector<double> ends{0.02, 700};
   for (const bool log : {false, true}) {
     const PlotAxis axis(ends, log);
@@ -183,23 +183,23 @@ TEST(PlotAxis, PutsEveryTickWhereItsValueIs) {
   }
 }
 
-TEST(PlotSvg, HasAPanelForEveryPlotAndALegendEntryForEveryLine) {
+TEST(PlotSvg, OnePanelPerPlotOneLegendEntryPerLine) {
   std::vector<Plot> panels(3, plot_of({{1, 2}, {2, 1}}));
   panels[1].title = "a < b & \"c\" \x1b[31m";
   panels[1].lines.push_back({"<two>", {{1, 1}}});
   const std::string svg = plot_svg(panels);
   expect_well_formed(svg);
   EXPECT_EQ(count_of(svg, "<rect"), 3U);
-  EXPECT_EQ(count_of(svg, "<polyline"), 3U);  // a single point is no line
+  EXPECT_EQ(count_of(svg, "<polyline"), 3U);  // a single point has no line
   EXPECT_EQ(count_of(svg, "<circle"), 7U);
   EXPECT_EQ(count_of(svg, ">one</text>"), 3U);
   EXPECT_EQ(count_of(svg, ">&lt;two&gt;</text>"), 1U);
   EXPECT_NE(svg.find("a &lt; b &amp; &quot;c&quot; \\x1b[31m"), std::string::npos);
   EXPECT_NE(svg.find("prefers-color-scheme:dark"), std::string::npos);
-  EXPECT_EQ(svg.find("href"), std::string::npos);  // it stands on its own
+  EXPECT_EQ(svg.find("href"), std::string::npos);  // self-contained
 }
 
-TEST(PlotSvg, TellsMoreLinesApartThanThereAreColours) {
+TEST(PlotSvg, LinesBeyondTheColoursDifferInDashes) {
   Plot plot;
   for (int i = 0; i < 20; ++i) plot.lines.push_back({std::to_string(i), {{0, double(i)}, {1, double(i)}}});
   const std::string svg = plot_svg({&plot, 1});

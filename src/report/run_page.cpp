@@ -22,7 +22,7 @@ std::string text_of(const Json& object, const char* name) {
   return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : "";
 }
 
-// A number, or null: what the page leaves out.
+// A number, or null, which the page leaves blank.
 OrderedJson number_of(const Json& object, const char* name) {
   if (object.contains(name) && object[name].is_number()) return object[name];
   return nullptr;
@@ -36,7 +36,7 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
-// What a curve and its switch are called.
+// The name of a curve and of its switch.
 std::string method_of(const ReportedRun& run) {
   const std::string method = text_of(run.config, "method");
   return method.empty() ? "unnamed" : method;
@@ -68,7 +68,7 @@ OrderedJson table_of(std::span<const ReportedRun* const> runs, std::size_t secti
           {"note", "Last evaluation of each run. auto finds its own step and shape."}};
 }
 
-// One curve a run; none where no run has two numbers for it.
+// One curve per run; no plot if no run has values for it.
 void add_plot(OrderedJson& plots, std::span<const ReportedRun* const> runs, std::size_t section,
               const char* rows, const char* value, const char* along) {
   OrderedJson lines = OrderedJson::array();
@@ -106,7 +106,7 @@ ReportedRun read_reported_run(const std::string& path) {
   std::error_code error;
   std::ifstream in(path);
   if (!in || std::filesystem::is_directory(path, error))
-    throw file_error(path, 0, "this is no file that can be read", "give the logs of runs of 'truemax train'");
+    throw file_error(path, 0, "cannot be read as a file", "give the logs of runs of 'truemax train'");
   ReportedRun run;
   run.path = path;
   std::size_t number = 0;
@@ -115,11 +115,12 @@ ReportedRun read_reported_run(const std::string& path) {
     ++number;
     const Json event = Json::parse(line, nullptr, false);
     if (event.is_discarded()) {
-      if (in.peek() == std::ifstream::traits_type::eof() && started) break;  // a line that is being written
-      throw bad_log(path, number, "this is not one JSON object on a line");
+      if (in.peek() == std::ifstream::traits_type::eof() && started)
+        break;  // the line is still being written
+      throw bad_log(path, number, "this line is not a JSON object");
     }
     if (!event.is_object() || !event.contains("event") || !event["event"].is_string())
-      throw bad_log(path, number, "this is no event of a run log");
+      throw bad_log(path, number, "this is not an event of a run log");
     const std::string kind = event["event"];
     if (kind == "start") {
       if (started) throw bad_log(path, number, "a second run starts here");
@@ -137,12 +138,12 @@ ReportedRun read_reported_run(const std::string& path) {
       run.ending = !text_of(event, "diverged").empty() ? "diverged" : stopped ? "stopped" : "";
     }
   }
-  if (!started) throw bad_log(path, 0, "there is no run in it");
+  if (!started) throw bad_log(path, 0, "the log contains no run");
   return run;
 }
 
 OrderedJson run_page(std::span<const ReportedRun> runs) {
-  std::vector<std::pair<std::string, std::vector<const ReportedRun*>>> sets;  // in the order they came
+  std::vector<std::pair<std::string, std::vector<const ReportedRun*>>> sets;  // in order of appearance
   for (const ReportedRun& run : runs) {
     const std::string name = text_of(run.config, "train");
     auto at = sets.begin();

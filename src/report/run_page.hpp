@@ -1,5 +1,5 @@
-// Run logs as a page: what was run and what came out as a table, log-loss and error against epochs and time
-// as curves, one section for each data set.
+// Run logs as a page: one section per data set, with a table of runs and results, and curves of log-loss and
+// error against epochs and time.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,13 +11,13 @@ namespace truemax {
 
 struct ReportedRun {
   std::string path;
-  nlohmann::json config;                    // options, of the start event
-  nlohmann::json data;                      // rows, features, classes, of the same
-  std::vector<nlohmann::json> evaluations;  // those events
-  std::string ending = "did not end";       // "" where all of it was run; or: stopped, diverged
+  nlohmann::json config;                    // options, from the start event
+  nlohmann::json data;                      // rows, features, classes, from the same event
+  std::vector<nlohmann::json> evaluations;  // evaluate events
+  std::string ending = "unfinished";        // "" if it ran to its end; or: stopped, diverged
 };
 
-// Reads the log of a run of `truemax train`, also of one that has not ended. Throws UserError.
+// Reads the log of a run of `truemax train`, even if the run is not finished. Throws UserError.
 ReportedRun read_reported_run(const std::string& path);
 
 // The data of page_html().

@@ -1,4 +1,4 @@
-// Logs become pages: what is in them is on the page, and nothing in them can break out of it.
+// Run logs as pages: the page shows what the logs contain, and nothing in a log can break out of it.
 #include "report/run_page.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ std::string lines(std::initializer_list<const char*> list) {
   return text;
 }
 
-TEST_F(RunPage, HasTheLastEvaluationInTheTableAndAllInTheCurves) {
+TEST_F(RunPage, TableHasLastEvaluationCurvesHaveAll) {
   const ReportedRun run =
       read_reported_run(write("one.jsonl", lines({kStart, kFirst, kSecond, R"({"event":"end"})"})));
   EXPECT_EQ(run.ending, "");
@@ -77,17 +77,17 @@ TEST_F(RunPage, HasASectionForEachDataSet) {
   ASSERT_EQ(page["sections"].size(), 2U);
   EXPECT_EQ(page["sections"][0]["tables"][0]["rows"].size(), 2U);
   EXPECT_EQ(page["sections"][1]["title"], "b.txt");
-  EXPECT_EQ(page["sections"][0]["tables"][0]["rows"][0][13], "did not end");
+  EXPECT_EQ(page["sections"][0]["tables"][0]["rows"][0][13], "unfinished");
 }
 
-TEST_F(RunPage, TakesARunThatIsStillBeingWritten) {
+TEST_F(RunPage, ReadsALogThatIsStillBeingWritten) {
   const ReportedRun run =
       read_reported_run(write("going.jsonl", lines({kStart, kFirst}) + R"({"event":"eval)"));
   EXPECT_EQ(run.evaluations.size(), 1U);
-  EXPECT_EQ(run.ending, "did not end");
+  EXPECT_EQ(run.ending, "unfinished");
 }
 
-TEST_F(RunPage, SaysWhichRunsDivergedOrWereStopped) {
+TEST_F(RunPage, MarksDivergedAndStoppedRuns) {
   const std::vector<std::pair<const char*, const char*>> ends{
       {R"({"event":"end","diverged":"","interrupted":false})", ""},
       {R"({"event":"end","diverged":"umax diverged at step 3","interrupted":false})", "diverged"},
@@ -96,7 +96,7 @@ TEST_F(RunPage, SaysWhichRunsDivergedOrWereStopped) {
     EXPECT_EQ(read_reported_run(write("end.jsonl", lines({kStart, event}))).ending, wanted) << event;
 }
 
-TEST_F(RunPage, RefusesWhatIsNoLog) {
+TEST_F(RunPage, RefusesFilesThatAreNotLogs) {
   const std::vector<std::string> bad{"",
                                      "hello\n",
                                      "[1]\n",
@@ -111,8 +111,7 @@ TEST_F(RunPage, RefusesWhatIsNoLog) {
   EXPECT_THROW(read_reported_run(folder_.string()), UserError);
 }
 
-// Whatever a file is called, the data end where the page says.
-TEST(Page, HoldsDataThatTryToEndIt) {
+TEST(Page, EscapesDataThatWouldEndTheScript) {
   const std::string html = page_html({{"title", "</script><script>alert(1)</script>\xff"}});
   EXPECT_EQ(html.find("</script><script>alert"), std::string::npos);
   EXPECT_NE(html.find("\\u003c/script>\\u003cscript>alert"), std::string::npos);

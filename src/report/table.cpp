@@ -4,7 +4,7 @@
 
 namespace truemax {
 
-// Bytes of UTF-8 that start a character.
+// Counts the bytes that start a UTF-8 character.
 std::size_t screen_width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

@@ -1,4 +1,4 @@
-// Plain-text tables that line up.
+// Aligned plain-text tables.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace truemax {
 
-// Columns that a text in UTF-8 takes on a screen.
+// Screen columns of a UTF-8 text, one per character.
 std::size_t screen_width(const std::string& text);
 
 class Table {
  public:
-  // `left`: columns of text, besides the first.
+  // `left`: text columns besides the first.
   explicit Table(std::vector<std::string> header, std::set<std::size_t> left = {})
       : header_(std::move(header)), left_(std::move(left)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // The first column and those of text to the left, all others to the right, two blanks between.
+  // The first column and those in `left` are left-aligned, all others right-aligned.
   std::string to_text() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace truemax {
 namespace {
 
-TEST(Table, PutsTheFirstColumnLeftAndTheOthersRight) {
+TEST(Table, AlignsFirstColumnLeftOthersRight) {
   Table table({"method", "loss", "seconds"});
   table.add({"implicit", "0.5", "12"});
   table.add({"umax", "10.25", "3"});
@@ -18,7 +18,7 @@ TEST(Table, PutsTheFirstColumnLeftAndTheOthersRight) {
             "umax      10.25        3\n");
 }
 
-TEST(Table, CountsCharactersAndNotBytes) {
+TEST(Table, WidthCountsCharactersNotBytes) {
   Table table({"name", "n"});
   table.add({"Zürich", "1"});
   table.add({"Ñandú", "1234"});
@@ -31,7 +31,7 @@ TEST(Table, CountsCharactersAndNotBytes) {
             "abcdef     1\n");
 }
 
-TEST(Table, LeavesNoBlanksAtTheEndsOfLines) {
+TEST(Table, HasNoTrailingBlanks) {
   Table table({"a", "wide header"});
   table.add({"short row"});
   table.add({"x", ""});
@@ -44,7 +44,7 @@ TEST(Table, LeavesNoBlanksAtTheEndsOfLines) {
             "\n");
 }
 
-TEST(Table, PutsColumnsOfTextToTheLeft) {
+TEST(Table, AlignsTextColumnsLeft) {
   Table table({"a", "n", "words"}, {2});
   table.add({"x", "10", "one"});
   table.add({"y", "2", "one two"});
@@ -55,11 +55,11 @@ TEST(Table, PutsColumnsOfTextToTheLeft) {
             "y   2  one two\n");
 }
 
-TEST(Table, OfNoRowsIsItsHeader) {
+TEST(Table, WithoutRowsIsItsHeader) {
   EXPECT_EQ(Table({"a", "bc"}).to_text(), "a  bc\n-  --\n");
 }
 
-TEST(Table, DropsCellsThatHaveNoColumn) {
+TEST(Table, DropsCellsBeyondTheHeader) {
   Table table({"a", "b"});
   table.add({"1", "2", "3"});
   EXPECT_EQ(table.to_text(), "a  b\n-  -\n1  2\n");

@@ -35,95 +35,98 @@ void TrainOptions::describe(OptionTable& table) {
   table.named_choice(
       "method", &method, method_names,
       fmt::format(
-          "How W is trained ('truemax methods' tells more). auto: prox, with the draw chosen from the "
-          "data, and step, ridge and epochs found by trials on rows set aside; then a fit on all rows. "
-          "Options you set are kept. A named method runs as it is, on all rows, for exactly --epochs. "
-          "Biased, with an optimum that is not that of softmax: {}.",
+          "Training method ('truemax methods' lists them). auto: prox; the draw is chosen from the data, and "
+          "step, ridge and epochs are tuned on held-out rows before a final fit on all rows. Options you set "
+          "are kept. A named method trains on all rows for exactly --epochs and tunes nothing. Biased "
+          "methods, whose optimum is not that of softmax: {}.",
           fmt::join(biased, ", ")),
       {.brief = true, .tunable = true});
   table.choice("target", &target, {{"valid", Target::valid}, {"train", Target::train}},
-               "auto: what it aims at: the log-loss of rows it has not seen, or the training likelihood (no "
-               "validation, no ridge, no intercept unless asked for), to compare with other methods.",
+               "What --method auto optimises: the log-loss on held-out rows, or the training likelihood (no "
+               "validation; no ridge or intercept unless set), to compare with other methods.",
                {.tunable = true});
   table.number(
       "step", &step, {0, kLargestStep, true},
-      "Step size: what one row's gradient is multiplied by, as eta0 of scikit-learn's SGDClassifier. "
-      "In the paper it is eta*N, its learning rate eta being that of the sum over N rows. Epoch e "
-      "(from 0) of --schedule decay uses step * decay^e.",
+      "Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N "
+      "for the paper's learning rate eta, which applies to the sum over N rows. With --schedule decay, "
+      "epoch e (from 0) uses step * decay^e.",
       {.brief = true, .tunable = true, .plain_default = kFoundByTrials});
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
-               "How the step falls: by the factor --decay after each epoch, or evenly over the whole run, "
-               "whatever ends it, to a hundredth.",
+               "How the step decreases: by the factor --decay after each epoch, or linearly to 1% of its "
+               "start over the whole run, whether epochs, steps or seconds end it.",
                {.tunable = true, .common = true, .plain_default = "linear"});
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.",
                {.tunable = true, .common = true});
-  table.count_alias("epochs", &epochs, {0, kUnlimitedEpochs}, kUnlimited,
-                    "Passes over the data: an epoch visits N rows. With --seconds or --steps and without "
-                    "--epochs there is no limit.",
-                    {.brief = true, .plain_default = kFoundByTrials}, kUnlimitedEpochs);
+  table.count_alias(
+      "epochs", &epochs, {0, kUnlimitedEpochs}, kUnlimited,
+      "Passes over the data; one epoch visits N rows. Unlimited if --seconds or --steps is given "
+      "without --epochs.",
+      {.brief = true, .plain_default = kFoundByTrials}, kUnlimitedEpochs);
   table.count_alias("steps", &steps, {.low = 1}, kUnlimited,
-                    "Stop after so many steps in all, also within an epoch.");
-  table.number_alias("seconds", &seconds, {0, 1e9, true}, kUnlimited,
-                     "Train for so many seconds, reading and evaluation not counted: within 5% or 10 ms. The "
-                     "log says which steps were taken, for --replay.",
-                     {.brief = true});
+                    "Stop after this many steps in total, even in the middle of an epoch.");
+  table.number_alias(
+      "seconds", &seconds, {0, 1e9, true}, kUnlimited,
+      "Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The "
+      "log records the steps taken, for --replay.",
+      {.brief = true});
   table.count("rows-per-step", &rows_per_step, {1, 1e9},
-              "Rows in a step (n); the step is divided among them.", {.tunable = true});
-  table.choice(
-      "visit", &visit, {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
-      "Order of the rows: at random with replacement, a new permutation each epoch, or as in the file.",
-      {.tunable = true, .common = true, .plain_default = "shuffle"});
-  table.count("seed", &seed, {}, "The same seed gives the same bits.", {.tunable = true, .common = true});
+              "Rows per step (n); the step size is divided among them.", {.tunable = true});
+  table.choice("visit", &visit,
+               {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
+               "Order of the rows: random with replacement, a new shuffle each epoch, or as in the file.",
+               {.tunable = true, .common = true, .plain_default = "shuffle"});
+  table.count("seed", &seed, {}, "Random seed; the same seed gives bit-identical results.",
+              {.tunable = true, .common = true});
   table.group("Classes of a step");
-  table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn in a step (m).",
+  table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn per step (m).",
               {.tunable = true, .plain_default = kChosenFromData});
   table.named_choice("draw", &draw, draw_names,
-                     "How the classes of a step are drawn ('truemax methods' tells more).",
+                     "How the classes of a step are drawn ('truemax methods' lists the draws).",
                      {.tunable = true, .plain_default = "head-blocks"});
   draws.describe(table);
   table.group("Model");
   table.toggle("intercept", &intercept, "Give every class an intercept.",
                {.tunable = true, .common = true, .plain_default = "on"});
   table.toggle("start-at-frequencies", &start_at_frequencies,
-               "Start the intercept at the logarithms of the class frequencies.",
+               "Initialise the intercepts to the logarithms of the class frequencies.",
                {.tunable = true, .plain_default = "on", .former_name = "warm-start"});
   table.number_or(
       "ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
-      "Ridge mu: mu/2 |W|^2 beside the sum of the row losses. In scikit-learn's terms mu = 1/C of "
-      "LogisticRegression = alpha*N of SGDClassifier. auto: chosen by the log-loss of validation "
-      "rows.",
+      "Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C "
+      "of LogisticRegression = alpha*N of SGDClassifier. auto: chosen by the validation log-loss.",
       {.brief = true, .tunable = true, .common = true, .plain_default = kFoundByTrials});
-  table.toggle("ridge-intercept", &ridge_intercept, "Put the intercept into the ridge too.",
+  table.toggle("ridge-intercept", &ridge_intercept, "Penalise the intercept too.",
                {.tunable = true, .common = true});
   table.group("Validation and evaluation");
-  table.number("valid-share", &valid_share, {0, 0.9},
-               "Set this share of the training rows aside, chosen by --seed, to validate on; classes and "
-               "features still come from all rows. auto sets none aside with --valid, and fits all rows in "
-               "the end.",
-               {.plain_default = "0.1"});
+  table.number(
+      "valid-share", &valid_share, {0, 0.9},
+      "Hold out this share of the training rows, chosen by --seed, for validation; classes and features "
+      "still come from all rows. auto holds out none if --valid is given, and finally fits all rows.",
+      {.plain_default = "0.1"});
   table.count_alias(
       "patience", &patience, {1, 1e9}, "off",
-      "Stop after so many evaluations without a better log-loss on the validation rows, and keep the "
-      "best model; the other rows are evaluated at the end only.");
+      "Stop after this many evaluations without a better validation log-loss, and keep the best model. "
+      "Training and test rows are then evaluated only at the end.");
   table.count("eval-every", &eval_every, {0, 1e9},
-              "Evaluate after every so many epochs; the last epoch always is. 0: only the last. "
-              "Where it is not given: 0 with --seconds, 1 with --patience.",
+              "Epochs between evaluations; the last epoch is always evaluated. 0: only the last. If not "
+              "given: 0 with --seconds, 1 with --patience.",
               {.plain_default = "0"});
-  table.toggle("eval-train", &eval_train,
-               "Evaluate the training rows too. Without them (--no-eval-train) a run on very many rows and "
-               "classes ends sooner; there must be other rows to evaluate.",
-               {.tunable = true});
+  table.toggle(
+      "eval-train", &eval_train,
+      "Evaluate the training rows too. --no-eval-train saves time with very many rows and classes; it "
+      "needs validation or test rows.",
+      {.tunable = true});
   evaluation.describe(table);
   table.group("Machine");
-  table.count_alias("threads", &threads, {1, 4096}, kAllCores,
-                    "Threads for reading, evaluation, prediction and steps of prox over drawn blocks. Never "
-                    "changes a result, unless steps are lock-free.",
-                    {.brief = true, .common = true, .replay = Replay::free});
+  table.count_alias(
+      "threads", &threads, {1, 4096}, kAllCores,
+      "Threads for reading, evaluation, prediction and prox steps over drawn blocks. Results do not "
+      "depend on it, except for lock-free steps.",
+      {.brief = true, .common = true, .replay = Replay::free});
   table.toggle(
       "lock-free", &lock_free,
-      "Steps on several threads do not wait for each other (Hogwild): faster, but no run can be "
-      "repeated bit for bit. For prox with --draw blocks or head-blocks and no ridge, also as --target "
-      "train chooses it.",
+      "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
+      "bit. For prox with --draw blocks or head-blocks and no ridge, also if --target train chose them.",
       {.tunable = true});
   rule.describe(table);
 }
@@ -148,7 +151,8 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("valid-share")) valid_share = open.searches() && !aims_at_train && !given("valid") ? 0.1 : 0;
   }
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
-  // Evaluations do not count as training time but cost the user's: a second may hold thousands of epochs.
+  // Evaluations do not count as training time, but the user waits for them: a second may hold thousands of
+  // epochs.
   if (given("eval-every")) return;
   if (seconds > 0) eval_every = 0;
   if (patience > 0 && !open.searches()) eval_every = 1;
@@ -196,7 +200,7 @@ std::size_t TrainOptions::thread_count() const {
 }
 
 double TrainOptions::step_at(std::uint64_t epoch) const {
-  // A fully decayed step changes nothing, but the solvers need it above zero.
+  // The solvers need a step above zero. The smallest normal number changes nothing.
   return std::max(step * std::pow(decay, static_cast<double>(epoch)), std::numeric_limits<double>::min());
 }
 
