@@ -22,6 +22,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,5 +30,5 @@
 #include <utility>
 #include <vector>
 
+#include <Random123/philox.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>

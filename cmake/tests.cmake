@@ -8,23 +8,34 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/data/real_data_test.cpp
                             ${PROJECT_SOURCE_DIR}/src/train/evaluations_test.cpp
                             PROPERTIES COMPILE_DEFINITIONS TRUEMAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
+truemax_precompiled(test_headers ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp <gtest/gtest.h> <gmock/gmock.h>)
+target_link_libraries(truemax_test_headers PRIVATE GTest::gmock)
 get_property(rooms GLOBAL PROPERTY TRUEMAX_ROOMS)
 foreach(room ${rooms})
   file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*_test.cpp)
   if(tests)
     add_executable(${room}_test ${tests})
     target_link_libraries(${room}_test PRIVATE truemax_${room} GTest::gtest_main GTest::gmock)
+    target_precompile_headers(${room}_test REUSE_FROM truemax_test_headers)
+    # -fPIC as in the precompiled headers; a test program would get -fPIE.
+    target_compile_options(${room}_test PRIVATE -fPIC $<$<CONFIG:Release>:-Og>)
     gtest_discover_tests(${room}_test DISCOVERY_TIMEOUT 120)
   endif()
 endforeach()
 
 # Whole-program tests: one line each. They need Debian's python3-numpy.
+# The slowest start first, so that none is left running alone at the end.
+set(slow_tests ridge_rows paper methods numpy_agrees memory)
 function(truemax_python_test name)
+  set(cost 10)
+  if(name IN_LIST slow_tests)
+    set(cost 50)
+  endif()
   add_test(NAME program.${name} COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/test_${name}.py)
   # Some tests measure memory, so the sanitizer must not hold on to freed memory.
   set_tests_properties(program.${name} PROPERTIES
                        ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;ASAN_OPTIONS=quarantine_size_mb=1;TRUEMAX_SANITIZE=${TRUEMAX_SANITIZE}"
-                       TIMEOUT 900)
+                       COST ${cost} TIMEOUT 900)
 endfunction()
 truemax_python_test(architecture)
 truemax_python_test(auto)

@@ -15,8 +15,10 @@ def text_of(*parts):
 
 def allowed_rooms():
     links = {}
-    for name, rest in re.findall(r"truemax_room\((\w+)(?: LINKS ([\w ]+))?\)", text_of("CMakeLists.txt")):
-        links[name] = set(rest.split())
+    for words in re.findall(r"^truemax_room\(([^)]*)\)", text_of("CMakeLists.txt"), re.M):
+        name, *rest = words.split()
+        listed = re.match(r"LINKS((?: (?!FAST|JSON)\w+)*)", " ".join(rest))
+        links[name] = set(listed[1].split()) if listed else set()
     reachable = {}
     for room, direct in links.items():  # CMakeLists.txt lists a room after those it links
         reachable[room] = {room} | direct | set().union(*(reachable[d] for d in direct)) if direct else {room}

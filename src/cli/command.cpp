@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/claim.hpp"
@@ -156,7 +157,7 @@ Claim claim_output(const std::string& path, const char* option) {
   std::optional<Claim> claim = Claim::take(path);
   if (!claim)
     throw UserError(fmt::format(
-        "--{} {}: another run that has not ended yet writes there; wait for it, or give another name", option,
+        "--{} {}: another run is still writing there; wait for it, or give another name", option,
         path));
   return std::move(*claim);
 }

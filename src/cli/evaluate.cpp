@@ -2,6 +2,7 @@
 #include "evaluate/evaluate.hpp"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"

@@ -2,6 +2,7 @@
 #include "data/generate.hpp"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"

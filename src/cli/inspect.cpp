@@ -1,6 +1,7 @@
 // truemax inspect
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "core/text.hpp"

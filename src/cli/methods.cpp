@@ -2,6 +2,7 @@
 #include "rule/methods.hpp"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "draw/draw.hpp"

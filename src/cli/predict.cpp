@@ -1,5 +1,6 @@
 // truemax predict
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "core/text.hpp"

@@ -6,10 +6,27 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
 
 namespace truemax {
+
+// How values of one type are typed, shown and kept in JSON. An option is a codec bound to a field.
+template <class T>
+struct Codec {
+  std::string value_name;
+  std::string expects;               // what a value must be, for messages
+  std::string range;                 // as in Option
+  std::vector<std::string> words{};  // as in Option
+  // On false, the value is unchanged.
+  std::function<bool(std::string_view, T&)> parse;
+  std::function<bool(const nlohmann::json&, T&)> from_json;
+  std::function<nlohmann::json(const T&)> to_json;
+  std::function<std::string(const T&)> to_text;
+  bool is_switch = false, is_list = false;
+};
+
 namespace {
 
 // Parses the whole text as a finite number.
@@ -91,6 +108,8 @@ std::string Option::default_text() const {
   if (tags.plain_default.empty() || tags.plain_default == default_value) return default_value;
   return fmt::format("{} (named methods: {})", tags.plain_default, default_value);
 }
+
+namespace {
 
 Codec<double> number_codec(Range range) {
   Codec<double> c;
@@ -193,6 +212,8 @@ Codec<std::vector<std::string>> list_codec(std::string value_name) {
   return c;
 }
 
+// Values of `codec`, or `word`, which stands for `value`. The value itself is accepted too, and is what JSON
+// stores, unless `only_word`.
 template <class T>
 Codec<T> codec_or(const Codec<T>& base, const std::string& word, T value, bool only_word) {
   Codec<T> c = base;
@@ -218,15 +239,129 @@ Codec<T> codec_or(const Codec<T>& base, const std::string& word, T value, bool o
   return c;
 }
 
-template Codec<double> codec_or(const Codec<double>&, const std::string&, double, bool);
-template Codec<std::uint64_t> codec_or(const Codec<std::uint64_t>&, const std::string&, std::uint64_t, bool);
+Codec<std::string> choice_codec(const std::vector<std::string>& names) {
+  Codec<std::string> c;
+  c.value_name = fmt::format("{}", fmt::join(names, "|"));
+  c.expects = fmt::format("one of {}", fmt::join(names, ", "));
+  c.words = names;
+  c.parse = [names](std::string_view text, std::string& out) {
+    if (std::find(names.begin(), names.end(), text) == names.end()) return false;
+    return out = text, true;
+  };
+  c.from_json = [parse = c.parse](const nlohmann::json& j, std::string& out) {
+    return j.is_string() && parse(j.get_ref<const std::string&>(), out);
+  };
+  c.to_json = [](const std::string& v) { return nlohmann::json(v); };
+  c.to_text = [](const std::string& v) { return v; };
+  return c;
+}
+
+}  // namespace
+
+template <class T>
+void OptionTable::add(std::string name, std::function<T()> get, std::function<void(const T&)> set,
+                      const Codec<T>& codec, std::string help, OptionTags tags) {
+  Option o;
+  o.name = std::move(name);
+  o.value_name = codec.value_name;
+  o.help = std::move(help);
+  o.range = codec.range;
+  o.default_value = codec.to_text(get());
+  o.words = codec.words;
+  o.is_switch = codec.is_switch;
+  o.is_list = codec.is_list;
+  o.group = group_;
+  o.tags = std::move(tags);
+  o.parse = [get, set, name = o.name, parse = codec.parse, expects = codec.expects](std::string_view text) {
+    T value = get();
+    if (!parse(text, value)) throw bad_value(name, text, expects);
+    set(value);
+  };
+  o.to_json = [get, to_json = codec.to_json] { return to_json(get()); };
+  o.from_json = [get, set, name = o.name, from_json = codec.from_json,
+                 expects = codec.expects](const nlohmann::json& j) {
+    T value = get();
+    if (!from_json(j, value)) throw bad_value(name, j.dump(), expects);
+    set(value);
+  };
+  options_.push_back(std::move(o));
+}
+
+template <class T>
+void OptionTable::add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags) {
+  add<T>(
+      std::move(name), [field] { return *field; }, [field](const T& value) { *field = value; }, codec,
+      std::move(help), std::move(tags));
+}
+
+void OptionTable::add_choice(std::string name, const std::vector<std::string>& names,
+                             std::function<std::size_t()> get, std::function<void(std::size_t)> set,
+                             std::string help, OptionTags tags) {
+  const auto index = [names](const std::string& of) {
+    return static_cast<std::size_t>(std::find(names.begin(), names.end(), of) - names.begin());
+  };
+  add<std::string>(
+      std::move(name), [names, get = std::move(get)] { return names[get()]; },
+      [index, set = std::move(set)](const std::string& value) { set(index(value)); }, choice_codec(names),
+      std::move(help), std::move(tags));
+}
+
+void OptionTable::number(std::string name, double* field, Range range, std::string help, OptionTags tags) {
+  add(std::move(name), field, number_codec(range), std::move(help), std::move(tags));
+}
+
+void OptionTable::number_or(std::string name, double* field, Range range, const std::string& word,
+                            double value, std::string help, OptionTags tags) {
+  add(std::move(name), field, codec_or(number_codec(range), word, value, true), std::move(help),
+      std::move(tags));
+}
+
+void OptionTable::count(std::string name, std::uint64_t* field, Range range, std::string help,
+                        OptionTags tags) {
+  add(std::move(name), field, count_codec(range), std::move(help), std::move(tags));
+}
+
+void OptionTable::count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
+                           std::uint64_t value, std::string help, OptionTags tags) {
+  add(std::move(name), field, codec_or(count_codec(range), word, value, true), std::move(help),
+      std::move(tags));
+}
+
+void OptionTable::number_alias(std::string name, double* field, Range range, const std::string& word,
+                               std::string help, OptionTags tags) {
+  add(std::move(name), field, codec_or(number_codec(range), word, 0.0, false), std::move(help),
+      std::move(tags));
+}
+
+void OptionTable::count_alias(std::string name, std::uint64_t* field, Range range, const std::string& word,
+                              std::string help, OptionTags tags, std::uint64_t value) {
+  add(std::move(name), field, codec_or(count_codec(range), word, value, false), std::move(help),
+      std::move(tags));
+}
+
+void OptionTable::text(std::string name, std::string value_name, std::string* field, std::string help,
+                       OptionTags tags) {
+  add(std::move(name), field, text_codec(std::move(value_name)), std::move(help), std::move(tags));
+}
+
+void OptionTable::list(std::string name, std::string value_name, std::vector<std::string>* field,
+                       std::string help, OptionTags tags) {
+  add(std::move(name), field, list_codec(std::move(value_name)), std::move(help), std::move(tags));
+}
+
+void OptionTable::toggle(std::string name, bool* field, std::string help, OptionTags tags) {
+  add(std::move(name), field, switch_codec(), std::move(help), std::move(tags));
+}
+
+void OptionTable::size_alias(std::string name, std::uint64_t* field, const std::string& word,
+                             std::string help, OptionTags tags) {
+  add(std::move(name), field, codec_or<std::uint64_t>(size_codec(), word, 0, false), std::move(help),
+      std::move(tags));
+}
 
 void OptionTable::named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
                                std::string help, OptionTags tags) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  pairs.reserve(values.size());
-  for (const std::string& value : values) pairs.emplace_back(value, value);
-  choice(std::move(name), field, pairs, std::move(help), std::move(tags));
+  add(std::move(name), field, choice_codec(values), std::move(help), std::move(tags));
 }
 
 const Option* OptionTable::find(std::string_view name) const {

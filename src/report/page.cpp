@@ -1,5 +1,7 @@
 #include "report/page.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace truemax {
 
 std::string page_html(const nlohmann::ordered_json& data) {

@@ -2,7 +2,7 @@
 // described at the top of the script in page.html.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"

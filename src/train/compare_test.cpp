@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "data/test_support.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "train/trainer.hpp"

@@ -1,1 +1,0 @@
-// CMake compiles precompiled.hpp for this file; all rooms use the result.
