@@ -19,6 +19,7 @@ AllClassesLane::AllClassesLane(const LaneSetup& setup)
 void AllClassesLane::take(const Batch& batch, RunState& state) {
   visited_.fill(batch);
   for (std::size_t t = 0; t < batch.count; ++t, ++state.step) {
+    visited_.prefetch_after(t, state);
     prepare(state, t);
     score(state, batch);
     setup_.guard.admit(state, work_.solve(state));

@@ -47,6 +47,14 @@ class DrawnBatch {
   std::span<const ExampleId> all_examples() const { return {examples_.data(), visited_}; }
   std::span<const ClassId> all_labels() const { return {labels_.data(), visited_}; }
 
+  // Prefetches the examples that come a few rows after those of step t.
+  void prefetch_after(std::size_t t, const RunState& state) const {
+    constexpr std::size_t kAhead = 4;
+    const std::size_t from = t * together_ + kAhead;
+    for (std::size_t p = from; p < std::min(from + together_, visited_); ++p)
+      prefetch_example(data_, state, examples_[p]);
+  }
+
   static std::uint64_t bytes(std::size_t steps, std::size_t rows, const Draw& draw) {
     return steps * (draw.most_classes() * (sizeof(ClassId) + sizeof(double)) +
                     rows * (sizeof(ExampleId) + sizeof(ClassId))) +

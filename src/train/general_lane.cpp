@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/step_shape.hpp"
-
 namespace truemax {
 
-GeneralLane::GeneralLane(const LaneSetup& setup)
+GeneralLane::GeneralLane(const LaneSetup& setup, const StepShape& shape)
     : setup_(setup),
       drawn_(setup),
-      work_(setup, step_shape(setup.data, setup.options, setup.draw)),
-      hooks_(make_hooks(setup, step_shape(setup.data, setup.options, setup.draw))),
+      work_(setup, shape),
+      hooks_(make_hooks(setup, shape)),
       gram_of_several_(setup.rule.info().needs_gram || tracks_norms(setup)) {
-  const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
   if (gram_of_several_) work_.a.gram.reserve(shape.rows * shape.rows);
 }
 
@@ -27,14 +24,9 @@ bool GeneralLane::start_epoch(RunState& state, const std::atomic<bool>& stop, co
 }
 
 void GeneralLane::take(const Batch& batch, RunState& state) {
-  constexpr std::size_t kPrefetch = 4;  // rows between asking for one and using it
   prepare(batch);
-  const std::span<const ExampleId> all = drawn_.all_examples();
-  const std::size_t together = setup_.options.rows_per_step;
   for (std::size_t t = 0; t < batch.count; ++t) {
-    const std::size_t from = t * together + kPrefetch;
-    for (std::size_t p = from; p < std::min(from + together, all.size()); ++p)
-      prefetch_example(setup_.data, state, all[p]);
+    drawn_.prefetch_after(t, state);
     step(state, batch, t);
     ++state.step;
   }

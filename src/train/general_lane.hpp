@@ -8,13 +8,15 @@
 #include "train/drawn_batch.hpp"
 #include "train/lane.hpp"
 #include "train/step_hook.hpp"
+#include "train/step_shape.hpp"
 #include "train/step_work.hpp"
 
 namespace truemax {
 
 class GeneralLane final : public Lane {
  public:
-  explicit GeneralLane(const LaneSetup& setup);
+  explicit GeneralLane(const LaneSetup& setup)
+      : GeneralLane(setup, step_shape(setup.data, setup.options, setup.draw)) {}
 
   void attach(RunState& state) override;
   bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override;
@@ -32,6 +34,8 @@ class GeneralLane final : public Lane {
   const DrawnBatch& drawn() const { return drawn_; }
 
  private:
+  GeneralLane(const LaneSetup& setup, const StepShape& shape);
+
   void take_classes(RunState& state, std::size_t t);
   void fill_weights(std::size_t t);
 

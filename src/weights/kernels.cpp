@@ -8,11 +8,8 @@ void scores_of_all(const Weights& w, std::span<const RowView> rows, double* z) {
   const std::size_t padded = w.blocks() * kLanes;
   for (std::size_t b = 0; b < w.blocks(); ++b) {  // a block stays in the cache while all rows use it
     const TileStart start(w, b);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::array<std::uint64_t, 2> begin{0, rows[i].index.size()};
-      const CsrView one{begin, rows[i].index.data(), rows[i].value.data()};
-      score_tile(one, 0, 1, w.block(b), start, z + i * padded + b * kLanes);
-    }
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      score_tile(rows[i], w.block(b), start, z + i * padded + b * kLanes);
   }
 }
 

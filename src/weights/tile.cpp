@@ -24,28 +24,35 @@ constexpr std::size_t kWidth = hn::MaxLanes(Doubles());
 constexpr std::size_t kVectors = kLanes / kWidth;
 using Vector = hn::Vec<Doubles>;
 
-void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* HWY_RESTRICT block,
-                     const TileStart& start, double* HWY_RESTRICT tile) {
+// One row of a tile.
+HWY_INLINE void score_row(RowView x, const float* HWY_RESTRICT block, const TileStart& start,
+                          double* HWY_RESTRICT out) {
   const Doubles d;
   const hn::Rebind<float, Doubles> f;
-  for (std::size_t r = 0; r < count; ++r) {
-    const RowView x = rows.row(first + r);
-    Vector z[kVectors];
+  Vector z[kVectors];
+  for (std::size_t v = 0; v < kVectors; ++v)
+    z[v] = start.scaled ? hn::Zero(d) : hn::Load(d, start.intercept.data() + v * kWidth);
+  for (std::size_t j = 0; j < x.index.size(); ++j) {
+    const Vector value = hn::Set(d, static_cast<double>(x.value[j]));
+    const float* line = block + std::size_t{x.index[j]} * kLanes;
+    // The product of two floats is exact in double, so fusing does not change the sum.
     for (std::size_t v = 0; v < kVectors; ++v)
-      z[v] = start.scaled ? hn::Zero(d) : hn::Load(d, start.intercept.data() + v * kWidth);
-    for (std::size_t j = 0; j < x.index.size(); ++j) {
-      const Vector value = hn::Set(d, static_cast<double>(x.value[j]));
-      const float* line = block + std::size_t{x.index[j]} * kLanes;
-      // The product of two floats is exact in double, so fusing does not change the sum.
-      for (std::size_t v = 0; v < kVectors; ++v)
-        z[v] = hn::MulAdd(value, hn::PromoteTo(d, hn::LoadU(f, line + v * kWidth)), z[v]);
-    }
-    if (start.scaled)
-      for (std::size_t v = 0; v < kVectors; ++v)  // two roundings, as in score()
-        z[v] = hn::Add(hn::Mul(hn::Load(d, start.scale.data() + v * kWidth), z[v]),
-                       hn::Load(d, start.intercept.data() + v * kWidth));
-    for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(z[v], d, tile + r * kLanes + v * kWidth);
+      z[v] = hn::MulAdd(value, hn::PromoteTo(d, hn::LoadU(f, line + v * kWidth)), z[v]);
   }
+  if (start.scaled)
+    for (std::size_t v = 0; v < kVectors; ++v)  // two roundings, as in score()
+      z[v] = hn::Add(hn::Mul(hn::Load(d, start.scale.data() + v * kWidth), z[v]),
+                     hn::Load(d, start.intercept.data() + v * kWidth));
+  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(z[v], d, out + v * kWidth);
+}
+
+void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
+                     const TileStart& start, double* tile) {
+  for (std::size_t r = 0; r < count; ++r) score_row(rows.row(first + r), block, start, tile + r * kLanes);
+}
+
+void score_row_here(RowView x, const float* block, const TileStart& start, double* z) {
+  score_row(x, block, start, z);
 }
 
 void add_tile_here(RowView x, const double* HWY_RESTRICT c, float* HWY_RESTRICT block) {
@@ -106,6 +113,7 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(score_tile_here);
+HWY_EXPORT(score_row_here);
 HWY_EXPORT(add_tile_here);
 HWY_EXPORT(accumulate_tile_here);
 HWY_EXPORT(logs_of_here);
@@ -121,6 +129,10 @@ TileStart::TileStart(const Weights& w, std::size_t b) : scaled(w.scaled()) {
 void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block,
                 const TileStart& start, double* tile) {
   HWY_DYNAMIC_DISPATCH(score_tile_here)(rows, first, count, block, start, tile);
+}
+
+void score_tile(RowView x, const float* block, const TileStart& start, double* z) {
+  HWY_DYNAMIC_DISPATCH(score_row_here)(x, block, start, z);
 }
 
 void add_tile(RowView x, const double* c, float* block) {
