@@ -136,6 +136,8 @@ class Json(ProgramTest):
         self.assertTrue(tuned["next"].startswith("truemax train a.txt"))
         self.assertEqual(said("report", "m.jsonl", "--out", "r.html"), {"page": "r.html", "runs": 1})
         self.assertEqual(said("methods")["aliases"][0]["name"], "bsgd")
+        listed = {option["name"]: option for option in said("options")["train"]}
+        self.assertEqual((listed["threads"]["default"], listed["threads"]["value"]), ("all", "COUNT|all"))
         self.assertEqual(len(self.fine("predict", "m.safetensors", "t.txt", "--json").stdout.splitlines()), 50)
 
     def test_json_file_has_the_same_keys(self):

@@ -386,8 +386,8 @@ class Refused(RefusalTest):
     def test_standard_input_twice(self):
         for options in (("-", "--row-weights", "-"), ("-", "--class-weights", "-"),
                         ("good.txt", "--row-weights", "-", "--class-weights", "-")):
-            self.refused(["train", *options, *OUTPUT], "standard input can be read once only; ", stdin=DATA.encode())
-        self.refused(["evaluate", "model.safetensors", "-", "--row-weights", "-"], "standard input can be read once only; ",
+            self.refused(["train", *options, *OUTPUT], "standard input can be read only once; ", stdin=DATA.encode())
+        self.refused(["evaluate", "model.safetensors", "-", "--row-weights", "-"], "standard input can be read only once; ",
                      stdin=DATA.encode())
 
     def test_predict_has_no_weights(self):

@@ -56,6 +56,7 @@ std::string program_help(const std::vector<Command>& commands);
 std::string command_help(const Command& command, bool all);
 // The content of docs/options.md.
 std::string options_page(const std::vector<Command>& commands);
+nlohmann::ordered_json options_json(const std::vector<Command>& commands);
 // truemax(1), and the bash completion script.
 std::string man_page(const std::vector<Command>& commands);
 std::string bash_completion(const std::vector<Command>& commands);

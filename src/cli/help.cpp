@@ -1,5 +1,6 @@
 // --help and --help-all of a command, and docs/options.md.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/command.hpp"
@@ -133,6 +134,20 @@ std::string options_page(const std::vector<Command>& commands) {
     }
   }
   return out;
+}
+
+nlohmann::ordered_json options_json(const std::vector<Command>& commands) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const Command& command : commands) {
+    nlohmann::ordered_json& options = json[command.name] = nlohmann::ordered_json::array();
+    for (const Option& o : command.table.options())
+      options.push_back({{"name", o.name},
+                         {"value", o.value_name},
+                         {"default", o.default_text()},
+                         {"group", o.group},
+                         {"help", o.full_help()}});
+  }
+  return json;
 }
 
 }  // namespace truemax

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 
@@ -158,8 +159,14 @@ int run_commands(int argc, const char* const* argv) {
   commands.back().name = "options";
   commands.back().summary = "Print every option of every command as Markdown";
   commands.back().example = "  truemax options > docs/options.md";
-  commands.back().run = [] {
-    say(stdout, "{}", options_page(all_commands()));
+  bool as_json = false;
+  commands.back().table.group("Output");
+  describe_json(commands.back().table, &as_json, "the options of each command.");
+  commands.back().run = [&as_json] {
+    if (as_json)
+      print_json(options_json(all_commands()));
+    else
+      say(stdout, "{}", options_page(all_commands()));
     return kSuccess;
   };
   for (const Command& command : commands) {

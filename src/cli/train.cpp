@@ -296,8 +296,8 @@ int run_train(TrainCommand& command) {
                    : fmt::format("; {} {} not replaced, the log is {}", fmt::join(left, " and "),
                                  left.size() == 1 ? "is" : "are", finished.log_path);
   if (outcome.interrupted) {
-    say(stderr, "truemax: stopped after {} steps ({} whole epochs); the model is {}{}\n", outcome.steps,
-        outcome.epochs,
+    say(stderr, "truemax: stopped after {} ({}); the model is {}{}\n", counted(outcome.steps, "step"),
+        counted(outcome.epochs, "whole epoch"),
         !finished.saved
             ? "not saved"
             : fmt::format("in {}{}", finished.model_path,

@@ -228,7 +228,7 @@ void require_standard_input_once(const std::vector<std::string>& data,
   const auto data_uses = std::count(data.begin(), data.end(), kStandardInput);
   const auto weight_uses = std::count(weights.begin(), weights.end(), kStandardInput);
   if (weight_uses > 0 && data_uses + weight_uses > 1)
-    throw UserError("standard input can be read once only; name a file for the weights");
+    throw UserError("standard input can be read only once; name a file for the weights");
 }
 
 std::vector<double> make_class_weights(const std::string& what, const ClassList& classes,

@@ -68,12 +68,8 @@ void require_valid_options(const RunOptions& options) {
   require_validation(options.train, file || options.train.valid_share > 0);
 }
 
-}  // namespace
-
-PreparedRun prepare_run(RunOptions options) {
-  options.train.check();
-  options.preprocess.check();
-  RunOutputs outputs(options);
+// What can be refused before any file is read.
+void require_options(const RunOptions& options) {
   require_distinct(
       options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
                 options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
@@ -83,7 +79,7 @@ PreparedRun prepare_run(RunOptions options) {
           (options.valid_path == kStandardInput) >
       1)
     throw UserError(
-        "standard input can be read once only; name files for all but one of the training data, --test and "
+        "standard input can be read only once; name files for all but one of the training data, --test and "
         "--valid");
   require_valid_options(options);
   if (!options.train.eval_train && options.test_path.empty() && options.test_split.empty() &&
@@ -98,7 +94,79 @@ PreparedRun prepare_run(RunOptions options) {
   require_standard_input_once(
       {options.train_path, options.test_path, options.valid_path},
       {options.read.row_weights, options.test_row_weights, class_weight_file(options.class_weights)});
+}
 
+struct RawSets {
+  RawRows train;
+  std::optional<RawRows> test, valid;
+
+  std::uint64_t other_features() const {
+    return std::max(test ? test->features : 0, valid ? valid->features : 0);
+  }
+};
+
+RawSets read_sets(const RunOptions& options, std::vector<std::string>& notes) {
+  const std::size_t threads = options.train.thread_count();
+  const auto read = [&](const std::string& path, const ReadOptions& how) {
+    RawRows rows = read_rows(path, how, options.max_rows, threads, notes);
+    require_distinct(options, rows.files);  // the files actually read, label files that were found included
+    return rows;
+  };
+  RawSets sets;
+  sets.train = read(options.train_path, options.read);
+  if (!options.test_path.empty() || !options.test_split.empty())
+    sets.test = read(options.test_path.empty() ? options.train_path : options.test_path,
+                     test_reading(options, sets.train.format));
+  if (!options.valid_path.empty())
+    sets.valid = read(options.valid_path, valid_reading(options, sets.train.format));
+  return sets;
+}
+
+// Fills run.data, run.test and run.valid; what only the training data can be refused for comes first.
+void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
+  const std::uint64_t other_features = raw.other_features();
+  run.data =
+      make_training_set(std::move(raw.train), options.preprocess, other_features, options.class_weights);
+  run.asked = options.to_json();
+  run.automatic = options.train.automatic();
+  if (run.automatic) choose_shape(run.data, options.train);
+  require_step_shape(options.train, run.data);
+  plan_memory({run.data}, options.train, options.memory_limit).require();
+  const auto prepared = [&](RawRows&& rows) {
+    return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
+                         {run.data.class_weights().begin(), run.data.class_weights().end()});
+  };
+  if (raw.test) run.test = prepared(std::move(*raw.test));
+  if (raw.valid) run.valid = prepared(std::move(*raw.valid));
+  set_validation_aside(run.data, run.valid, options.train);
+  require_step_shape(options.train, run.data);
+}
+
+void note_classes_per_step(PreparedRun& run, const TrainOptions& options) {
+  const std::uint64_t others = run.data.classes->size() - (options.rows_per_step == 1 ? 1 : 0);
+  if (options.classes_per_step <= others || options.draw != "uniform" ||
+      find_method(options.method).whole_set)
+    return;
+  run.notes.push_back(
+      fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
+                  options.classes_per_step, others));
+}
+
+void require_room_for_model(const PreparedRun& run) {
+  if (!run.options.saves()) return;
+  remove_stale_temporaries(run.options.model);  // their disk space may be needed
+  require_writable(
+      run.options.model,
+      model_bytes(run.data.classes->size(), run.data.space->features, run.options.train.intercept), "model");
+}
+
+}  // namespace
+
+PreparedRun prepare_run(RunOptions options) {
+  options.train.check();
+  options.preprocess.check();
+  RunOutputs outputs(options);
+  require_options(options);
   PreparedRun run;
   std::optional<LoggedRun> logged;
   if (!options.replay.empty()) {
@@ -107,64 +175,24 @@ PreparedRun prepare_run(RunOptions options) {
   }
   run.outputs = std::move(outputs);
   run.outputs.claim(options, run.notes);
+
   const auto start = std::chrono::steady_clock::now();
-  const std::size_t threads = options.train.thread_count();
   if (!options.read.memory) options.read.memory = std::make_shared<MemoryBudget>(options.memory_limit);
   options.read.max_features = options.preprocess.max_features;
-  RawRows train_rows = read_rows(options.train_path, options.read, options.max_rows, threads, run.notes);
-  std::optional<RawRows> test_rows, valid_rows;
-  if (!options.test_path.empty() || !options.test_split.empty())
-    test_rows = read_rows(options.test_path.empty() ? options.train_path : options.test_path,
-                          test_reading(options, train_rows.format), options.max_rows, threads, run.notes);
-  if (!options.valid_path.empty())
-    valid_rows = read_rows(options.valid_path, valid_reading(options, train_rows.format), options.max_rows,
-                           threads, run.notes);
-  // The files actually read, including label files that were found automatically.
-  require_distinct(options, train_rows.files);
-  std::uint64_t other_features = 0;
-  for (const auto* rows : {&test_rows, &valid_rows}) {
-    if (!*rows) continue;
-    require_distinct(options, (*rows)->files);
-    other_features = std::max(other_features, (*rows)->features);
-  }
-  run.data =
-      make_training_set(std::move(train_rows), options.preprocess, other_features, options.class_weights);
-  run.asked = options.to_json();
-  run.automatic = options.train.automatic();
-  if (run.automatic) choose_shape(run.data, options.train);
-  // First what depends only on the training data, before time is spent on data that cannot be trained on.
-  require_step_shape(options.train, run.data);
-  plan_memory({run.data}, options.train, options.memory_limit).require();
-  const auto prepared = [&](RawRows&& rows) {
-    return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
-                         {run.data.class_weights().begin(), run.data.class_weights().end()});
-  };
-  if (test_rows) run.test = prepared(std::move(*test_rows));
-  if (valid_rows) run.valid = prepared(std::move(*valid_rows));
-  set_validation_aside(run.data, run.valid, options.train);
+  make_sets(read_sets(options, run.notes), options, run);
   if (options.logs() || logged) {
+    const std::size_t threads = options.train.thread_count();
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
   }
   if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  require_step_shape(options.train, run.data);
-  const std::uint64_t others = run.data.classes->size() - (options.train.rows_per_step == 1 ? 1 : 0);
-  if (options.train.classes_per_step > others && options.train.draw == "uniform" &&
-      !find_method(options.train.method).whole_set)
-    run.notes.push_back(
-        fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
-                    options.train.classes_per_step, others));
+  note_classes_per_step(run, options.train);
   run.options = std::move(options);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();
-  if (run.options.saves()) remove_stale_temporaries(run.options.model);  // their disk space may be needed
-  if (run.options.saves())
-    require_writable(
-        run.options.model,
-        model_bytes(run.data.classes->size(), run.data.space->features, run.options.train.intercept),
-        "model");
+  require_room_for_model(run);
   return run;
 }
 

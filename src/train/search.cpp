@@ -81,10 +81,12 @@ class Search {
     const double share = 0.5 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks_);
     return std::clamp(share, timed() ? kFewestTimedJudges : kFewestJudges, kMostJudges);
   }
+  std::size_t judged_rows_of(const DataView& from, double steps) const {
+    return std::min(from.row_count(), static_cast<std::size_t>(judged_rows(steps)));
+  }
   // Without labels that no training row has: they say nothing about step and ridge, and metrics ignore them.
   DataView judges(const DataView& from, double steps, const DataView& seen) const {
-    return with_labels_of(sample_part(from, static_cast<std::size_t>(judged_rows(steps)), options_.seed),
-                          seen);
+    return with_labels_of(sample_part(from, judged_rows_of(from, steps), options_.seed), seen);
   }
 
   // Counted work in seconds.
@@ -271,7 +273,9 @@ class Search {
     std::uint64_t e = n > kManyRows ? 1 : n > 1e5 ? 2 : 4;
     const DataView judge = judges(valid, 4 * static_cast<double>(e) * n, data);
     const Rows rows{data, judge};
-    const bool starts = known < kInfinity && e == 4;
+    // The loss of a trial of 4 epochs is known, but it counts only if the same rows judged it.
+    const bool starts =
+        known < kInfinity && e == 4 && judged_rows_of(valid, 4 * n) == judged_rows_of(valid, 16 * n);
     double best = kInfinity;
     if (starts) best = known;
     std::uint64_t waited = 0, gains = starts ? 1 : 0;

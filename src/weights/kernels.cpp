@@ -9,7 +9,7 @@ void scores_of_all(const Weights& w, std::span<const RowView> rows, double* z) {
   for (std::size_t b = 0; b < w.blocks(); ++b) {  // a block stays in the cache while all rows use it
     const TileStart start(w, b);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      score_tile(rows[i], w.block(b), start, z + i * padded + b * kLanes);
+      score_row(rows[i], w.block(b), start, z + i * padded + b * kLanes);
   }
 }
 

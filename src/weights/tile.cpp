@@ -25,8 +25,8 @@ constexpr std::size_t kVectors = kLanes / kWidth;
 using Vector = hn::Vec<Doubles>;
 
 // One row of a tile.
-HWY_INLINE void score_row(RowView x, const float* HWY_RESTRICT block, const TileStart& start,
-                          double* HWY_RESTRICT out) {
+HWY_INLINE void row_scores(RowView x, const float* HWY_RESTRICT block, const TileStart& start,
+                           double* HWY_RESTRICT out) {
   const Doubles d;
   const hn::Rebind<float, Doubles> f;
   Vector z[kVectors];
@@ -48,11 +48,11 @@ HWY_INLINE void score_row(RowView x, const float* HWY_RESTRICT block, const Tile
 
 void score_tile_here(CsrView rows, std::size_t first, std::size_t count, const float* block,
                      const TileStart& start, double* tile) {
-  for (std::size_t r = 0; r < count; ++r) score_row(rows.row(first + r), block, start, tile + r * kLanes);
+  for (std::size_t r = 0; r < count; ++r) row_scores(rows.row(first + r), block, start, tile + r * kLanes);
 }
 
 void score_row_here(RowView x, const float* block, const TileStart& start, double* z) {
-  score_row(x, block, start, z);
+  row_scores(x, block, start, z);
 }
 
 void add_tile_here(RowView x, const double* HWY_RESTRICT c, float* HWY_RESTRICT block) {
@@ -131,7 +131,7 @@ void score_tile(CsrView rows, std::size_t first, std::size_t count, const float*
   HWY_DYNAMIC_DISPATCH(score_tile_here)(rows, first, count, block, start, tile);
 }
 
-void score_tile(RowView x, const float* block, const TileStart& start, double* z) {
+void score_row(RowView x, const float* block, const TileStart& start, double* z) {
   HWY_DYNAMIC_DISPATCH(score_row_here)(x, block, start, z);
 }
 

@@ -22,7 +22,8 @@ struct TileStart {
 // in score().
 void score_tile(CsrView rows, std::size_t first, std::size_t count, const float* block,
                 const TileStart& start, double* tile);
-void score_tile(RowView x, const float* block, const TileStart& start, double* z);  // one row
+// The tile of one row.
+void score_row(RowView x, const float* block, const TileStart& start, double* z);
 
 // The block's numbers in memory += c[lane] x.
 void add_tile(RowView x, const double* c, float* block);

@@ -52,6 +52,14 @@ TEST(ScoreTile, MatchesScoreBitForBit) {
                     << instruction_set_name(target) << " row " << r << " lane " << lane;
             for (std::size_t lane = 0; lane < kLanes; ++lane)
               ASSERT_EQ(tile[count * kLanes + lane], kUntouched);
+            std::vector<double> alone(2 * kLanes, kUntouched);
+            for (std::size_t r = 0; r < count; ++r) {
+              score_row(rows.row(first + r), w.block(b), TileStart(w, b), alone.data());
+              for (std::size_t lane = 0; lane < kLanes; ++lane) {
+                ASSERT_EQ(bits(alone[lane]), bits(tile[r * kLanes + lane])) << instruction_set_name(target);
+                ASSERT_EQ(alone[kLanes + lane], kUntouched);
+              }
+            }
           }
         }
       }
