@@ -157,8 +157,7 @@ Claim claim_output(const std::string& path, const char* option) {
   std::optional<Claim> claim = Claim::take(path);
   if (!claim)
     throw UserError(fmt::format(
-        "--{} {}: another run is still writing there; wait for it, or give another name", option,
-        path));
+        "--{} {}: another run is still writing there; wait for it, or give another name", option, path));
   return std::move(*claim);
 }
 
