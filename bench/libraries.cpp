@@ -94,7 +94,7 @@ class Tables final : public benchmark::BenchmarkReporter {
   void Finalize() override {
     const std::vector<std::pair<std::string, std::vector<std::string>>> columns = {
         {"matrices", {"truemax", "Eigen", "Eigen, native"}},
-        {"numbers", {"truemax", "both", "fast_float", "fast_float, rounded once", "std::from_chars"}},
+        {"numbers", {"truemax", "fast_float", "fast_float, rounded once", "std::from_chars"}},
         {"loops", {"truemax", "TBB, simple", "TBB, auto"}},
         {"frame", {"truemax", "Google Benchmark"}}};
     for (const auto& [table, names] : columns) {

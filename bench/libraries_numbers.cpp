@@ -44,39 +44,6 @@ inline const char* by_fast_float_once(const char* text, const char* last, float&
 inline const char* by_truemax(const char* text, const char*, float& value) {
   return parse_float(text, value);
 }
-// What parse_float_slow would be: it finds the end of the text itself and refuses "+-1" and "1e". Not
-// inlined, because that slows the fast path down.
-[[gnu::noinline]] const char* slow_path(const char* text, float& value) {
-  const char* last = text;
-  while (is_digit(*last) || *last == '.' || *last == '+' || *last == '-' || (*last | 0x20) == 'e') ++last;
-  if (text[0] == '+' && text[1] == '-') return nullptr;
-  const char* const end = by_fast_float(text, last, value);
-  return end != nullptr && (*end | 0x20) == 'e' ? nullptr : end;
-}
-// The fast path of parse_float with fast_float as its slow path.
-inline const char* by_both(const char* text, const char*, float& value) {
-  const char* p = text;
-  const bool negative = *p == '-';
-  if (negative || *p == '+') ++p;
-  const char* const first = p;
-  std::uint64_t mantissa = 0;
-  while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
-  std::ptrdiff_t digits = p - first, fraction = 0;
-  if (*p == '.') {
-    const char* const point = ++p;
-    while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
-    fraction = p - point;
-    digits += fraction;
-  }
-  if (digits == 0 || digits > detail::kDigitsOfWord || mantissa > detail::kExactMantissa ||
-      (*p | 0x20) == 'e')
-    return slow_path(text, value);
-  double exact = static_cast<double>(mantissa);
-  if (fraction > 0) exact /= detail::kPowerOfTen[fraction];
-  value = static_cast<float>(negative ? -exact : exact);
-  return p;
-}
-
 constexpr std::size_t kTokens = 4096;
 
 struct Tokens {
@@ -114,11 +81,10 @@ std::string check_tokens(Tokens& tokens) {
   const char* p = tokens.text.data();
   const char* const last = p + tokens.text.size();
   while (p < last) {
-    float value[4] = {0, 0, 0, 0};
+    float value[3] = {0, 0, 0};
     const char* const end = by_truemax(p, last, value[0]);
     if (end != by_fast_float(p, last, value[1]) || end != by_standard(p, last, value[2]) ||
-        end != by_both(p, last, value[3]) || value[0] != value[1] || value[0] != value[2] ||
-        value[0] != value[3])
+        value[0] != value[1] || value[0] != value[2])
       return fmt::format("parsers disagree on '{}'", std::string(p, end));
     p = end + 1;
   }
@@ -137,7 +103,6 @@ void compare_numbers() {
   for (const char* kind : {"1", "0.25", "0.0331943", "1e-5", "0.12345678901234567", "a mixture of these"}) {
     const std::vector<std::pair<std::string, double (*)(Tokens&)>> columns = {
         {"truemax", sum_of<by_truemax>},
-        {"both", sum_of<by_both>},
         {"fast_float", sum_of<by_fast_float>},
         {"fast_float, rounded once", sum_of<by_fast_float_once>},
         {"std::from_chars", sum_of<by_standard>}};
