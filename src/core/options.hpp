@@ -107,8 +107,8 @@ class OptionTable {
                   OptionTags tags = {});
   // One of several named values.
   template <class Enum>
-  void choice(std::string name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,
-              std::string help, OptionTags tags = {}) {
+  void choice(const std::string& name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,
+              const std::string& help, const OptionTags& tags = {}) {
     std::vector<std::string> names;
     for (const auto& value : values) names.push_back(value.first);
     const auto get = [field, values] {
@@ -117,7 +117,7 @@ class OptionTable {
       throw std::logic_error("an option has a value that is none of its choices");
     };
     const auto set = [field, values](std::size_t i) { *field = values[i].second; };
-    add_choice(std::move(name), names, get, set, std::move(help), std::move(tags));
+    add_choice(name, names, get, set, help, tags);
   }
   // A choice kept as text, its values known only at run time (methods, draws).
   void named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
