@@ -110,6 +110,7 @@ class OptionTable {
   void choice(const std::string& name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,
               const std::string& help, const OptionTags& tags = {}) {
     std::vector<std::string> names;
+    names.reserve(values.size());
     for (const auto& value : values) names.push_back(value.first);
     const auto get = [field, values] {
       for (std::size_t i = 0; i < values.size(); ++i)
