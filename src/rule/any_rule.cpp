@@ -1,5 +1,7 @@
 #include "rule/any_rule.hpp"
 
+#include <cassert>
+
 #include "rule/methods.hpp"
 #include "solve/implicit_batch.hpp"
 
@@ -13,7 +15,10 @@ class Held final : public AnyRule {
 
   const MethodInfo& info() const noexcept override { return R::kInfo; }
   void reserve(const StepShape& shape) override { reserve_memory(rule_, shape); }
-  void step(const StepView& view, StepResult& out) noexcept override { rule_.step(view, out); }
+  void step(const StepView& view, StepResult& out) noexcept override {
+    assert(R::kInfo.whole_set || view.weight != nullptr);
+    rule_.step(view, out);
+  }
   bool takes_pairs() const noexcept override {
     if constexpr (PairRule<R>) return const_cast<R&>(rule_).takes_pairs();
     return false;

@@ -1,6 +1,7 @@
 #include "train/step_work.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace truemax {
@@ -18,6 +19,7 @@ void StepWork::start(std::span<const ExampleId> examples) {
 
 void StepWork::fill_view(const RunState& state, const Batch& batch, bool with_gram) {
   const std::size_t n = examples_.size();
+  assert(n > 0);
   for (std::size_t i = 0; i < n; ++i) {
     a.row_weight[i] = setup_.data.weight(examples_[i]);
     a.u[i] = state.row(examples_[i]).u;
