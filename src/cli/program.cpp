@@ -128,7 +128,7 @@ bool help_command(const std::vector<Command>& commands, std::vector<std::string>
   }
   if (!words.empty() && words.front() == "--completion") {
     if (words.size() != 2 || words[1] != "bash")
-      throw UserError(fmt::format("--completion {}: there is completion for bash; type --completion bash",
+      throw UserError(fmt::format("--completion {}: only bash is supported; type --completion bash",
                                   words.size() < 2 ? "" : words[1]));
     say(stdout, "{}", bash_completion(commands));
     return true;

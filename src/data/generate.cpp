@@ -223,7 +223,7 @@ void GenerateOptions::describe(OptionTable& table) {
               "Test rows, drawn from the same classes and features.");
   table.count("features", &features, {.low = 1, .high = kMost}, "Number of features (fastText: of words).");
   table.count("classes", &classes, {.low = 2, .high = kMost},
-              "Number of classes; each has at least one training row where there are rows enough.");
+              "Number of classes; each has at least one training row if there are enough rows.");
   table.number("nonzeros", &nonzeros, {.low = 1, .high = 1e6}, "Mean number of features in a row.");
   table.number(
       "skew", &skew, {.low = 0, .high = 10},

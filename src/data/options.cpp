@@ -29,13 +29,13 @@ void ReadOptions::describe(OptionTable& table) {
       "every format.");
   table.text(
       "label-file", "FILE", &label_file,
-      "The labels of idx or npy features; left out, a file of a fitting name beside the features is taken "
-      "(images -> labels, X -> y), but not by predict.",
+      "The labels of idx or npy features. If left out, a file with a matching name in the same folder is "
+      "used (images -> labels, X -> y), but not by predict.",
       {.one_file = true});
   table.text(
       "split", "FILE", &split,
-      "Take only the rows whose numbers (from 1) stand in this file, in its order: an XMLRepository split "
-      "file.",
+      "Take only the rows whose numbers (from 1) are listed in this file, in its order: an XMLRepository "
+      "split file.",
       {.one_file = true});
   table.count("split-column", &split_column, {.low = 1}, "The column of the split file, counted from 1.");
 }
@@ -51,7 +51,7 @@ void PreprocessOptions::describe(OptionTable& table) {
       "Keep only the features numbered below this (from 0), the commonest words in fastText data.");
   table.count_or(
       "hash-features", &hash_features, {1, kMostBuckets}, "none", 0,
-      "Hash the features into so many buckets; values of a row that fall into one are added. W then "
+      "Hash the features into this many buckets; values of a row that fall into one are added. W then "
       "has that many columns whatever the data have, and no words are kept with the model.");
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
@@ -68,7 +68,7 @@ void PreprocessOptions::check() const {
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows) {
   table.group("Data");
   table.count_alias("max-rows", max_rows, {1, 4e9}, kUnlimited,
-                    "Read at most so many rows of each file, counted before any are dropped.");
+                    "Read at most this many rows of each file, counted before any are dropped.");
 }
 
 void describe_row_weights(OptionTable& table, std::string* row_weights) {
@@ -76,7 +76,7 @@ void describe_row_weights(OptionTable& table, std::string* row_weights) {
   table.text(
       "row-weights", "FILE", row_weights,
       "A weight for each row of the data file, dropped ones and those of other splits too: numbers from "
-      "0 up, one a line or as a one-dimensional npy array. A row of weight 2 counts as two rows, one of "
+      "0 up, one per line or as a one-dimensional npy array. A row of weight 2 counts as two rows, one of "
       "weight 0 is dropped.",
       {.one_file = true});
 }
@@ -85,9 +85,9 @@ void describe_class_weights(OptionTable& table, std::string* class_weights) {
   table.group("Data");
   table.text(
       "class-weights", "balanced|FILE", class_weights,
-      "Weights that the examples of a class get besides those of their rows: 'balanced' gives all classes "
-      "the same weight in sum, rows / (classes x rows of the class) each; a file has lines of a class and "
-      "its weight above 0, classes it does not name have weight 1.");
+      "Class weights, multiplied with the row weights. 'balanced' gives all classes the same total weight: "
+      "rows / (classes x rows of the class) each. A file has lines of a class and its weight above 0; "
+      "classes that it does not name have weight 1.");
 }
 
 void describe_threads(OptionTable& table, std::uint64_t* threads) {

@@ -65,14 +65,13 @@ void EvaluateOptions::describe(OptionTable& table) {
       "eval", &kind, {{"exact", EvalKind::exact}, {"sampled", EvalKind::sampled}},
       "Evaluate all rows exactly, or estimate the log-loss from --eval-rows rows, without bias and with "
       "a 95% error bar.");
-  table.count(
-      "eval-rows", &rows, {100, 1e9},
-      "Rows of each data set that --eval sampled looks at, drawn by --seed; with no more rows all are "
-      "taken.");
+  table.count("eval-rows", &rows, {100, 1e9},
+              "Rows of each data set that --eval sampled looks at, drawn by --seed; all rows if there are "
+              "fewer.");
   table.count_or(
       "eval-classes", &classes, {64, 1e9}, "all", 0,
-      "Classes of each row that --eval sampled looks at, about: half of them the most frequent ones, "
-      "the rest drawn. Error and precision are left out then.");
+      "Approximate number of classes of each row that --eval sampled looks at: half of them the most "
+      "frequent ones, the rest drawn. Error and precision are left out then.");
 }
 
 void EvaluateOptions::check() const {

@@ -19,7 +19,7 @@ void RuleOptions::describe(OptionTable& table) {
   table.toggle("log-q", &log_q, "correct scores by the logarithm of how often a class is drawn.",
                of({"nce", "importance"}));
   table.toggle("label-noise", &label_noise,
-               "the label counts as noise too, as often as it is drawn in the mean.", of({"nce"}));
+               "the label counts as noise too, as often as it is drawn on average.", of({"nce"}));
   table.count("refresh", &refresh, {1, 1e9}, "epochs between two exact passes for the normalisers.",
               of({"raman"}));
   table.number("running-rate", &running_rate, {0, 1, true},

@@ -88,11 +88,10 @@ void RunOptions::describe(OptionTable& table) {
              "The same for the rows of --test. Without --test, the rows of --test-split have the weights of "
              "--row-weights.",
              {.replay = Replay::test});
-  table.text(
-      "valid", "FILE", &valid_path,
-      "Data to validate on, in the same format as the training data: evaluated with them, and watched by "
-      "--patience.",
-      {.brief = true});
+  table.text("valid", "FILE", &valid_path,
+             "Data to validate on, in the same format as the training data: evaluated along with them, and "
+             "watched by --patience.",
+             {.brief = true});
   table.text("valid-label-file", "FILE", &valid_label_file, "The labels of --valid, for idx and npy data.");
   describe_class_weights(table, &class_weights);
   preprocess.describe(table);
@@ -101,7 +100,7 @@ void RunOptions::describe(OptionTable& table) {
   table.group("Output");
   table.text(
       "model", "FILE", &model,
-      "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on where that "
+      "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on if that "
       "exists or another run is about to write it.",
       {.brief = true, .replay = Replay::free});
   table.text("log", "FILE", &log,
@@ -112,8 +111,8 @@ void RunOptions::describe(OptionTable& table) {
   table.group("Training");
   table.text(
       "replay", "FILE", &replay,
-      "Repeat the run of this log, bit for bit and without a clock: it says all options, and only those "
-      "of outputs, of --test, --threads and --memory-limit can be given beside it.",
+      "Repeat the run of this log, bit for bit and without a clock. The log sets all options; only those "
+      "of outputs and of --test, --threads and --memory-limit can be added.",
       {.replay = Replay::free});
 }
 
