@@ -30,7 +30,7 @@ endfunction()
 # Parsing the headers of the standard library, fmt and JSON takes longer than compiling most files, so rooms share
 # precompiled copies: one with JSON, one without. The dev-clang preset goes without and finds missing includes.
 function(truemax_precompiled name)
-  file(WRITE ${PROJECT_BINARY_DIR}/generated/${name}.cpp "")
+  file(CONFIGURE OUTPUT generated/${name}.cpp CONTENT "")  # written once: configuring again rebuilds nothing
   add_library(truemax_${name} OBJECT ${PROJECT_BINARY_DIR}/generated/${name}.cpp)
   target_precompile_headers(truemax_${name} PRIVATE ${ARGN})
   target_link_libraries(truemax_${name} PUBLIC truemax_flags fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
@@ -44,7 +44,7 @@ truemax_precompiled(json_headers ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp <nl
 function(truemax_room name)
   cmake_parse_arguments(ROOM "JSON" "FAST" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "(_test|_bench|/main)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
   add_library(truemax_${name} STATIC ${sources})
   if(ROOM_JSON)
     target_precompile_headers(truemax_${name} REUSE_FROM truemax_json_headers)

@@ -3,7 +3,7 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# Only for these files: a path in the compiler flags keeps ccache from sharing results between checkouts.
+# Only for these files: a path in the compiler flags keeps a compiler cache from serving two checkouts.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/data/real_data_test.cpp
                             ${PROJECT_SOURCE_DIR}/src/train/evaluations_test.cpp
                             PROPERTIES COMPILE_DEFINITIONS TRUEMAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
