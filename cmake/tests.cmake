@@ -19,6 +19,7 @@ foreach(room ${rooms})
     target_precompile_headers(${room}_test REUSE_FROM truemax_test_headers)
     # -fPIC as in the precompiled headers; a test program would get -fPIE.
     target_compile_options(${room}_test PRIVATE -fPIC $<$<CONFIG:Release>:-Og>)
+    set_target_properties(${room}_test PROPERTIES UNITY_BUILD ${TRUEMAX_TOGETHER} UNITY_BUILD_BATCH_SIZE 4)
     gtest_discover_tests(${room}_test DISCOVERY_TIMEOUT 120)
   endif()
 endforeach()

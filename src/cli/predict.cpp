@@ -15,7 +15,7 @@ struct PredictCommand {
   bool json = false;
 };
 
-void print_text(const Model& model, const Predictions& p, std::size_t row, fmt::memory_buffer& out) {
+void print_row_text(const Model& model, const Predictions& p, std::size_t row, fmt::memory_buffer& out) {
   for (std::size_t i = 0; i < p.top; ++i)
     fmt::format_to(std::back_inserter(out), "{}{}\t{:.9g}", i == 0 ? "" : "\t",
                    printable(model.classes->name(p.classes[row * p.top + i])),
@@ -23,7 +23,7 @@ void print_text(const Model& model, const Predictions& p, std::size_t row, fmt::
   out.push_back('\n');
 }
 
-void print_json(const Model& model, const Predictions& p, std::size_t row, std::uint64_t number,
+void print_row_json(const Model& model, const Predictions& p, std::size_t row, std::uint64_t number,
                 fmt::memory_buffer& out) {
   nlohmann::ordered_json line{
       {"row", number}, {"classes", nlohmann::json::array()}, {"probabilities", nlohmann::json::array()}};
@@ -43,9 +43,9 @@ int run_predict(const PredictCommand& command) {
     for (std::size_t r = 0; r < rows; ++r) {
       ++done;
       if (command.json)
-        print_json(model, predictions, r, done, out);
+        print_row_json(model, predictions, r, done, out);
       else
-        print_text(model, predictions, r, out);
+        print_row_text(model, predictions, r, out);
     }
     std::fwrite(out.data(), 1, out.size(), stdout);
     std::fflush(stdout);

@@ -16,7 +16,6 @@ namespace truemax {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::uint64_t kUnlimited = ~0ULL;
 constexpr std::size_t kFeatures = 3;
 
 class ModelChecksums : public testing::Test {
@@ -37,7 +36,7 @@ class ModelChecksums : public testing::Test {
     std::filesystem::remove(folder_.path("m"));
     const std::string path = folder_.write("m", bytes);
     try {
-      load_model(path, kUnlimited, threads);
+      load_model(path, kAnyMemory, threads);
     } catch (const UserError& error) {
       return error.what();
     }

@@ -18,7 +18,6 @@ namespace truemax {
 namespace {
 
 using Json = nlohmann::json;
-constexpr std::uint64_t kUnlimited = ~0ULL;
 
 // A good model of 3 classes, 2 features and an intercept, as the parts of its file.
 struct Parts {
@@ -60,7 +59,7 @@ class HostileModel : public testing::Test {
     std::filesystem::remove(folder_.path("m"));
     return folder_.write("m", bytes);
   }
-  Model load(const std::string& bytes) const { return load_model(write(bytes), kUnlimited); }
+  Model load(const std::string& bytes) const { return load_model(write(bytes), kAnyMemory); }
   // Refused by the loader and, if the header is wrong, also by read_model_metadata.
   void expect_refused(const std::string& bytes, const std::string& what, const char* says = "",
                       bool in_header = true) {
@@ -69,7 +68,7 @@ class HostileModel : public testing::Test {
       if (!whole && !in_header) continue;
       try {
         if (whole)
-          load_model(path, kUnlimited);
+          load_model(path, kAnyMemory);
         else
           read_model_metadata(path);
         ADD_FAILURE() << "taken: " << what;
@@ -146,7 +145,7 @@ TEST_F(HostileModel, HeaderLargerThanMemoryIsRefused) {
   std::memcpy(start.data(), &length, 8);
   const std::string path = write(start + "{\"");
   std::filesystem::resize_file(path, std::uint64_t{1} << 40);
-  EXPECT_THROW(load_model(path, kUnlimited), UserError);
+  EXPECT_THROW(load_model(path, kAnyMemory), UserError);
   EXPECT_THROW(read_model_metadata(path), UserError);
 }
 
@@ -333,10 +332,10 @@ TEST_F(HostileModel, NonFiniteWeightsAreRefused) {
 }
 
 TEST_F(HostileModel, PathsThatAreNotFilesAreRefused) {
-  EXPECT_NE(error_of([&] { load_model(folder_.path("none"), kUnlimited); }).find("no such file"),
+  EXPECT_NE(error_of([&] { load_model(folder_.path("none"), kAnyMemory); }).find("no such file"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { load_model(folder_.path(""), kUnlimited); }).find("regular"), std::string::npos);
-  EXPECT_NE(error_of([&] { load_model("/dev/zero", kUnlimited); }).find("regular"), std::string::npos);
+  EXPECT_NE(error_of([&] { load_model(folder_.path(""), kAnyMemory); }).find("regular"), std::string::npos);
+  EXPECT_NE(error_of([&] { load_model("/dev/zero", kAnyMemory); }).find("regular"), std::string::npos);
 }
 
 }  // namespace

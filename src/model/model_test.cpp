@@ -19,8 +19,6 @@
 namespace truemax {
 namespace {
 
-constexpr std::uint64_t kUnlimited = ~0ULL;
-
 std::vector<float> class_weights(const Model& model, ClassId k) {
   std::vector<float> row(model.weights.features());
   model.weights.copy_class(k, row);
@@ -58,9 +56,9 @@ TEST(ModelFile, RoundTripsBitForBit) {
       for (const std::size_t features : {1U, 5U, 333U}) {
         const Model model = random_model(features, {features, intercept, words, awkward_names()});
         save_model(model, folder.path("m"));
-        expect_same(model, load_model(folder.path("m"), kUnlimited));
+        expect_same(model, load_model(folder.path("m"), kAnyMemory));
         const std::string bytes = read_bytes(folder.path("m"));
-        save_model(load_model(folder.path("m"), kUnlimited), folder.path("again"));
+        save_model(load_model(folder.path("m"), kAnyMemory), folder.path("again"));
         EXPECT_EQ(read_bytes(folder.path("again")), bytes);
       }
 }
@@ -72,7 +70,7 @@ TEST(ModelFile, KeepsSpecialFloats) {
                   kLeast = std::numeric_limits<float>::denorm_min();
   model.weights.set_class(0, std::vector{-0.0F, kMost, -kMost, kLeast, -kLeast, 1.0F / 3});
   save_model(model, folder.path("m"));
-  expect_same(model, load_model(folder.path("m"), kUnlimited));
+  expect_same(model, load_model(folder.path("m"), kAnyMemory));
 }
 
 TEST(ModelFile, HoldsManyClasses) {
@@ -81,7 +79,7 @@ TEST(ModelFile, HoldsManyClasses) {
   for (int k = 0; k < 5000; ++k) shape.names.push_back(std::to_string(k * 7919 % 100003));
   const Model model = random_model(2, shape);
   save_model(model, folder.path("m"));
-  expect_same(model, load_model(folder.path("m"), kUnlimited));
+  expect_same(model, load_model(folder.path("m"), kAnyMemory));
 }
 
 // Reads the file by hand, without code of the project.
@@ -196,7 +194,7 @@ TEST(ModelFile, FailedSaveLeavesOnlyTheOldFile) {
   EXPECT_EQ(files_in(folder), 1U);
   save_model(large, path);  // with room it works
   EXPECT_EQ(files_in(folder), 1U);
-  expect_same(large, load_model(path, kUnlimited));
+  expect_same(large, load_model(path, kAnyMemory));
 }
 
 TEST(ModelFile, IsRefusedIfMemoryIsShort) {

@@ -15,6 +15,8 @@
 
 namespace truemax {
 
+inline constexpr std::uint64_t kAnyMemory = ~0ULL;  // memory for loading
+
 inline std::string read_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

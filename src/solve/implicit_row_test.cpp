@@ -18,17 +18,17 @@ namespace {
 
 RowMemory scratch;
 
-struct Answer {
+struct RowAnswer {
   std::vector<double> u, c;  // c: C of [1][K] with the label's column last
   int evaluations;
 };
 
 // The row's label is the last column.
-Answer take(const oracle::Step& step, double start = -1) {
+RowAnswer take(const oracle::Step& step, double start = -1) {
   const std::size_t m = step.columns() - 1;
   std::vector<double> score;
   for (const auto& w : step.w) score.push_back(oracle::inner(step.x[0], w));
-  Answer answer{{}, std::vector<double>(m + 1), 0};
+  RowAnswer answer{{}, std::vector<double>(m + 1), 0};
   ImplicitRow row;
   row.e = step.e[0], row.squared_norm = oracle::inner(step.x[0], step.x[0]), row.u = step.u[0];
   row.label_score = score[m], row.label_ridge = step.r[m], row.classes = m;
@@ -73,7 +73,7 @@ void expect_argmin(const std::vector<oracle::Step>& steps) {
   oracle::Errors worst;
   double evaluations = 0;
   for (const oracle::Step& step : steps) {
-    const Answer answer = take(step);
+    const RowAnswer answer = take(step);
     const oracle::Errors errors = oracle::errors_of(step, answer.u, answer.c);
     EXPECT_LT(errors.u, 1e-11) << "e " << step.e[0] << " m " << step.columns() - 1;
     EXPECT_LT(errors.w, 1e-11) << "e " << step.e[0] << " m " << step.columns() - 1;
@@ -136,9 +136,9 @@ TEST(SolveImplicitRow, MatchesTheOneClassSolver) {
 // The same solution from every start; a common offset of the scores costs no digits.
 TEST(SolveImplicitRow, DependsOnlyOnTheProblem) {
   for (const oracle::Step& step : random_steps(600, false, 3, 4)) {
-    const Answer cold = take(step);
+    const RowAnswer cold = take(step);
     for (const double start : {0.0, 1e-3, 1.0, 20.0, 1e3, 1e9}) {
-      const Answer warm = take(step, start);
+      const RowAnswer warm = take(step, start);
       EXPECT_NEAR(warm.u[0], cold.u[0], 1e-12 * (1 + cold.u[0])) << start;
       for (std::size_t k = 0; k < cold.c.size(); ++k)
         EXPECT_NEAR(warm.c[k], cold.c[k], 1e-12 * (std::abs(cold.c[k]) * (1 + cold.u[0]) + cold.c.back()));

@@ -131,17 +131,17 @@ Scale scale_of(const Problem& p, double u, double a) {
   return {scale_u, std::max(1.0, std::max({of_c, u, scale_u}) / (1 + a))};
 }
 
-struct Errors {
+struct QuickErrors {
   double u, a;  // absolute for u, relative for a
 };
 
-Errors quick_errors(const Problem& p, double u, double a) {
+QuickErrors quick_errors(const Problem& p, double u, double a) {
   const auto off = correction<long double>(p, u, a);
   return {static_cast<double>(off.u), static_cast<double>(off.a / static_cast<long double>(a))};
 }
 
 // Against the solution in 50 digits.
-Errors true_errors(const Problem& p, double u, double a) {
+QuickErrors true_errors(const Problem& p, double u, double a) {
   Digits50 exact_u(u), exact_a(a);
   for (int i = 0; i < 4; ++i) {
     const auto off = correction(p, exact_u, exact_a);
@@ -191,12 +191,12 @@ TEST(SolveImplicit, IsTheMinimiserOnAMillionRandomInputs) {
           continue;
         }
         const Scale scale = scale_of(p, u, a);
-        const Errors off = quick_errors(p, u, a);
+        const QuickErrors off = quick_errors(p, u, a);
         worst_u = std::max(worst_u, std::abs(off.u) / scale.u);
         plain_u = std::max(plain_u, std::abs(off.u) / (1 + u));
         worst_a = std::max(worst_a, std::abs(off.a) / scale.a);
         if (i < kChecked && set == sets.front()) {
-          const Errors exact = true_errors(p, u, a);
+          const QuickErrors exact = true_errors(p, u, a);
           ASSERT_NEAR(off.u, exact.u, kOfCheck * scale.u);
           ASSERT_NEAR(off.a, exact.a, kOfCheck * scale.a);
         }
@@ -231,7 +231,7 @@ TEST(SolveImplicit, IsTheMinimiserAtTheExtremes) {
             } else {
               ++resolved;
               const Scale scale = scale_of(p, u, a);
-              const Errors exact = true_errors(p, u, a);
+              const QuickErrors exact = true_errors(p, u, a);
               off_u = std::abs(exact.u) / scale.u, off_a = std::abs(exact.a) / scale.a;
             }
             EXPECT_LT(off_u, kWanted)

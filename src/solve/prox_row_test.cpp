@@ -19,17 +19,17 @@ namespace {
 
 RowMemory scratch;
 
-struct Answer {
+struct ProxAnswer {
   std::vector<double> u, c;  // c: C of [1][K] with the label's column last
   int evaluations;
 };
 
 // The row's label is the last column.
-Answer take(const oracle::Step& step) {
+ProxAnswer take_prox(const oracle::Step& step) {
   const std::size_t m = step.columns() - 1;
   std::vector<double> score;
   for (const auto& w : step.w) score.push_back(oracle::inner(step.x[0], w));
-  Answer answer{{}, std::vector<double>(m + 1), 0};
+  ProxAnswer answer{{}, std::vector<double>(m + 1), 0};
   ProxRow row;
   row.e = step.e[0], row.rho = step.rho, row.squared_norm = oracle::inner(step.x[0], step.x[0]);
   row.u = step.u[0], row.label_score = score[m], row.label_ridge = step.r[m], row.classes = m;
@@ -74,7 +74,7 @@ void expect_argmin(const std::vector<oracle::Step>& steps) {
   oracle::Errors worst;
   double evaluations = 0;
   for (const oracle::Step& step : steps) {
-    const Answer answer = take(step);
+    const ProxAnswer answer = take_prox(step);
     const oracle::Errors errors = oracle::errors_of(step, answer.u, answer.c);
     EXPECT_LT(errors.u, 1e-11) << "e " << step.e[0] << " rho " << step.rho << " m " << step.columns() - 1;
     EXPECT_LT(errors.w, 1e-11) << "e " << step.e[0] << " rho " << step.rho << " m " << step.columns() - 1;

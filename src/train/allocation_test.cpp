@@ -13,10 +13,6 @@
 namespace truemax {
 namespace {
 
-struct Shape {
-  std::uint64_t n, m;
-};
-
 std::size_t allocations_of_second_epoch(const Dataset& data, const TrainOptions& options) {
   RunState state = make_state(data, options);
   StepLoop loop(data, options);

@@ -97,10 +97,6 @@ double loss_of(const Dataset& data, const RunState& state) {
   return loss_at(data, w, gradient);
 }
 
-struct Shape {
-  std::uint64_t n, m;
-};
-
 double reached_by(const MethodInfo& info, const Dataset& data, Shape shape, Visit visit,
                   const RuleOptions& rule = {}) {
   TrainOptions options = options_of(std::string(info.name), shape.m, visit);

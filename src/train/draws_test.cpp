@@ -21,15 +21,11 @@
 namespace truemax {
 namespace {
 
-struct Shape {
-  std::uint64_t n, m;
-};
-
 // Three blocks of classes, the last one partial, with skewed labels.
 Dataset skewed_data(std::size_t rows, bool weights) {
-  constexpr std::size_t kClasses = 40;
-  Dataset data = random_data({.rows = rows, .classes = kClasses, .features = 30, .weights = weights});
-  for (ClassId& y : data.label) y = static_cast<ClassId>(std::size_t{y} * y / kClasses);
+  constexpr std::size_t kSkewedClasses = 40;
+  Dataset data = random_data({.rows = rows, .classes = kSkewedClasses, .features = 30, .weights = weights});
+  for (ClassId& y : data.label) y = static_cast<ClassId>(std::size_t{y} * y / kSkewedClasses);
   return data;
 }
 

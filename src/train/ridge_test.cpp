@@ -64,10 +64,6 @@ TEST(LemmaTwo, OptimalUIsAtMostItsBound) {
   EXPECT_GT(for_learnt, 0.08);
 }
 
-struct Shape {
-  std::uint64_t n, m;
-};
-
 TrainOptions falling_steps(const MethodInfo& info, Shape shape, double ridge) {
   TrainOptions options = options_of(std::string(info.name), shape.m, Visit::shuffle);
   options.rows_per_step = shape.n;

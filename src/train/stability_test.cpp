@@ -70,9 +70,6 @@ TEST(StepLoop, WStaysFiniteForAnyValuesAndSteps) {
 
 // The same for every method and step shape, with and without ridge.
 TEST(EveryMethod, WStaysFiniteEvenIfItDiverges) {
-  struct Shape {
-    std::uint64_t n, m;
-  };
   for (const MethodInfo* info : methods())
     for (const Shape shape : {Shape{1, 1}, Shape{1, 5}, Shape{10, 5}})
       for (const double scale : {1e-30, 1.0, 1e7, 1e30})

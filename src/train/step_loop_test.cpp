@@ -74,9 +74,6 @@ TEST(StepLoop, MatchesSequentialStepsInDouble) {
 // Every method and step shape, with and without ridge, intercept (inside and outside the ridge) and row
 // weights: lazy scales, tracked norms and lazy smoothing match the eager ones.
 TEST(EveryMethod, MatchesTheSlowTrainerInEveryShape) {
-  struct Shape {
-    std::uint64_t n, m;
-  };
   for (const MethodInfo* info : methods())
     for (const Shape shape : {Shape{1, 1}, Shape{1, 5}, Shape{7, 1}, Shape{20, 5}})
       for (const double ridge : {0.0, 3.0})

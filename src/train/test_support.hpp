@@ -17,6 +17,11 @@
 
 namespace truemax {
 
+// Rows and drawn classes of a step.
+struct Shape {
+  std::uint64_t n, m;
+};
+
 struct DataShape {
   std::size_t rows = 300, classes = 12, features = 20, most_nonzeros = 8;
   bool weights = false;  // row weights, and several examples per row
