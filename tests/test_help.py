@@ -165,9 +165,21 @@ class OldSpellings(RefusalTest):
                           ("--warm-start=on", "--start-at-frequencies")):
             for command in (["train", "a.txt"], ["tune", "a.txt", "--try", "step=1"]):
                 with self.subTest(word, command=command[0]):
-                    self.refused([*command, word], f"{word.split('=')[0]} has another name now; type {now}$")
-        self.refused(["tune", "a.txt", "--try", "warm-start=on,off"], "'warm-start' has another name now; write start-at-f")
+                    self.refused([*command, word], f"{word.split('=')[0]} is called {now} here; see")
+        self.refused(["tune", "a.txt", "--try", "warm-start=on,off"], "'warm-start' has another name here; write start-at-f")
         self.refused(["compare", "a.txt", "--methods", "implicit:warm-start=on"], "write start-at-frequencies")
+
+    def test_names_of_other_programs_lead_to_ours(self):
+        for word, ours in (("--lr", "--step"), ("--C", "--ridge"), ("--batch-size", "--rows-per-step"),
+                           ("--max-iter", "--epochs"), ("--n-jobs", "--threads"), ("--output", "--model")):
+            with self.subTest(word):
+                self.refused(["train", "a.txt", word, 1], f"{word} is called {ours} here; see 'truemax train --help'")
+
+    def test_run_without_an_end_is_refused(self):
+        self.refused(["train", "a.txt", "--method", "implicit", "--epochs", "unlimited"], "--epochs unlimited: .*--seconds")
+
+    def test_help_takes_no_unknown_option(self):
+        self.refused(["help", "--nope"], "help --nope")
 
     def old_log(self, name, **changes):
         """The log as an older version wrote it."""

@@ -51,8 +51,8 @@ auto translated(Work&& work) {
 void set_options(const OptionTable& table, const Options& options) {
   for (const auto& [name, value] : options) {
     const Option* option = table.find(name);
-    if (const Option* now = table.find_former(name))
-      throw UserError("the option '" + name + "' is now called '" + now->name + "'; use that name");
+    if (const Option* now = table.find_other_name(name))
+      throw UserError("the option '" + name + "' is called '" + now->name + "' here; use that name");
     if (option == nullptr)
       throw UserError("there is no option '" + name + "' here; docs/options.md lists them");
     option->parse(value);
@@ -202,7 +202,7 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
     if (given_valid != nullptr && train_options.valid_share > 0)
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
-    require_validation(train_options, given_valid != nullptr || train_options.valid_share > 0);
+    require_end(train_options, given_valid != nullptr || train_options.valid_share > 0);
     if (train_options.automatic()) choose_shape(data.inside().data, train_options);
     TrainSets sets{data.inside().data};
     if (given_valid != nullptr) sets.valid = *given_valid;

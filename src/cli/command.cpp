@@ -82,9 +82,9 @@ void refuse_old_spellings(const Command& command, const std::vector<std::string>
     const std::string typed = words[i].substr(0, words[i].find('='));
     const bool off = typed.substr(0, 5) == "--no-";
     for (const std::string& name : {typed.substr(2), typed.substr(off ? 5 : 2)})
-      if (const Option* now = command.table.find_former(name))
-        throw UserError(fmt::format("{} has another name now; type --{}{}", typed,
-                                    off && name != typed.substr(2) ? "no-" : "", now->name));
+      if (const Option* now = command.table.find_other_name(name))
+        throw UserError(fmt::format("{} is called --{}{} here; see 'truemax {} --help'", typed,
+                                    off && name != typed.substr(2) ? "no-" : "", now->name, command.name));
     if (!has_json_file || typed != "--json") continue;
     const bool joined = typed != words[i];
     const std::string file = joined ? words[i].substr(7) : i + 1 < words.size() ? words[i + 1] : "";

@@ -24,7 +24,7 @@ void print_row_text(const Model& model, const Predictions& p, std::size_t row, f
 }
 
 void print_row_json(const Model& model, const Predictions& p, std::size_t row, std::uint64_t number,
-                fmt::memory_buffer& out) {
+                    fmt::memory_buffer& out) {
   nlohmann::ordered_json line{
       {"row", number}, {"classes", nlohmann::json::array()}, {"probabilities", nlohmann::json::array()}};
   for (std::size_t i = 0; i < p.top; ++i) {

@@ -133,6 +133,10 @@ bool help_command(const std::vector<Command>& commands, std::vector<std::string>
     say(stdout, "{}", bash_completion(commands));
     return true;
   }
+  if (!words.empty() && words.front().front() == '-')
+    throw UserError(fmt::format(
+        "help {}: there is no such option; type help, help COMMAND, help --man or help --completion bash",
+        words.front()));
   words.resize(std::min<std::size_t>(words.size(), 1));  // "help train" is "train --help"
   words.emplace_back("--help");
   return false;

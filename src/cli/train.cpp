@@ -65,8 +65,10 @@ std::string ridge_text(const TrainOptions& o) {
 std::string method_text(const TrainOptions& o) {
   const bool linear = o.schedule == Schedule::linear;
   const std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
-  std::string text = fmt::format("method  {}, {} x {}, draw {}{}, seed {}", o.method, o.rows_per_step,
-                                 o.classes_per_step, o.draw, shape, o.seed);
+  const std::string classes = find_method(o.automatic() ? "prox" : o.method).whole_set
+                                  ? "all classes"
+                                  : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
+  std::string text = fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
   if (!o.open.step)
     text += fmt::format(", step {:.4g}, {}", o.step, linear ? "linear" : fmt::format("decay {:g}", o.decay));
   if (!o.open.ridge) text += ridge_text(o);
@@ -284,7 +286,7 @@ int run_train(TrainCommand& command) {
       say(stdout, "these figures are from epoch {}; the model was trained for {} ({} steps in total)\n",
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);
     say(stdout, "\nmodel   {}\nlog     {}\n", finished.model_path, finished.log_path);
-    if (finished.saved && !outcome.interrupted)
+    if (finished.saved && !outcome.interrupted && outcome.divergence.empty())
       say(stdout, "next    truemax predict {} DATA --top 5\n", finished.model_path);
   }
   // Older files that are kept because this run did not succeed.

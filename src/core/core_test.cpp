@@ -153,8 +153,8 @@ TEST(Options, FormerNamesAreReadFromJson) {
   table.from_json({{"old", true}});
   EXPECT_TRUE(on);
   EXPECT_EQ(table.find("old"), nullptr);
-  EXPECT_EQ(table.find_former("old"), table.find("new"));
-  EXPECT_EQ(table.find_former(""), nullptr);
+  EXPECT_EQ(table.find_other_name("old"), table.find("new"));
+  EXPECT_EQ(table.find_other_name(""), nullptr);
   EXPECT_EQ(table.to_json().dump(), R"({"new":true})");
 }
 

@@ -65,7 +65,9 @@ bool parse_size(std::string_view text, std::uint64_t* out) {
 
 // A number as a user would type it.
 std::string number_text(double v) {
-  if (std::abs(v) < 1e6 && v == std::floor(v)) return fmt::format("{:.0f}", v);
+  const bool whole = v == std::floor(v);
+  if (whole && (std::abs(v) < 1e6 || (std::abs(v) < 1e15 && fmt::format("{:g}", v).size() > 6)))
+    return fmt::format("{:.0f}", v);
   std::string text = fmt::format("{:g}", v);
   for (const char* noise : {"e+0", "e+"})
     if (const auto at = text.find(noise); at != std::string::npos) text.replace(at, std::strlen(noise), "e");
@@ -374,6 +376,14 @@ const Option* OptionTable::find_former(std::string_view name) const {
   for (const Option& o : options_)
     if (!o.tags.former_name.empty() && o.tags.former_name == name) return &o;
   return nullptr;
+}
+
+const Option* OptionTable::find_other_name(std::string_view name) const {
+  if (find(name) != nullptr) return nullptr;
+  for (const Option& o : options_)
+    if (std::find(o.tags.elsewhere.begin(), o.tags.elsewhere.end(), name) != o.tags.elsewhere.end())
+      return &o;
+  return find_former(name);
 }
 
 nlohmann::ordered_json OptionTable::to_json() const {

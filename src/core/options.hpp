@@ -46,6 +46,7 @@ struct OptionTags {
   std::vector<std::string> methods = {}, draws = {};  // those that use it; empty: all
   std::string plain_default = {};  // of 'truemax train DATA', if named methods have another default
   std::string former_name = {};    // accepted in logs of older versions; refused with advice if typed
+  std::vector<std::string> elsewhere = {};  // what other programs call it: refused with advice
 };
 
 struct Option {
@@ -129,14 +130,15 @@ class OptionTable {
 
   const std::vector<Option>& options() const { return options_; }
   const Option* find(std::string_view name) const;
-  // The option with this former name; null if there is none.
-  const Option* find_former(std::string_view name) const;
+  // The option that has this name elsewhere or had it in older versions; null if there is none.
+  const Option* find_other_name(std::string_view name) const;
   nlohmann::ordered_json to_json() const;  // in the order of the table
   // Reads the options in `json`, also under former names. Unknown names are an error; missing options keep
   // their value.
   void from_json(const nlohmann::json& json);
 
  private:
+  const Option* find_former(std::string_view name) const;
   void add_choice(std::string name, const std::vector<std::string>& names, std::function<std::size_t()> get,
                   std::function<void(std::size_t)> set, std::string help, OptionTags tags);
   // All options are made here: a codec bound to the value that `get` reads and `set` changes.

@@ -51,8 +51,8 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
                    "write for example umax:classes-per-step=5");
     const std::string_view name = words[i].substr(0, equals);
     const Option* option = table.find(name);
-    if (const Option* now = table.find_former(name))
-      throw refuse(fmt::format("{} has another name now", in_quotes(name)),
+    if (const Option* now = table.find_other_name(name))
+      throw refuse(fmt::format("{} has another name here", in_quotes(name)),
                    fmt::format("write {}", now->name));
     if (option == nullptr || name == "method" || !option->tags.tunable)
       throw refuse(

@@ -33,7 +33,12 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
                                 options.rows_per_step, data.size()));
 }
 
-void require_validation(const TrainOptions& options, bool has_valid) {
+void require_end(const TrainOptions& options, bool has_valid) {
+  if (options.epochs >= kUnlimitedEpochs && options.seconds == 0 && options.steps == 0 &&
+      options.patience == 0)
+    throw UserError(
+        "--epochs unlimited: nothing would end the run; give a number, or add --seconds, --steps or "
+        "--patience");
   if (options.patience > 0 && !has_valid)
     throw UserError(fmt::format(
         "--patience {}: there are no validation rows to watch; add --valid FILE, or --valid-share "

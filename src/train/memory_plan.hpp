@@ -28,7 +28,7 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
 
 // Checks rows and classes per step against the data. Throws UserError.
 void require_step_shape(const TrainOptions& options, const DataView& data);
-// --patience needs validation rows. Throws UserError.
-void require_validation(const TrainOptions& options, bool has_valid);
+// Something must end the run, and --patience needs validation rows. Throws UserError.
+void require_end(const TrainOptions& options, bool has_valid);
 
 }  // namespace truemax

@@ -50,7 +50,10 @@ void TrainOptions::describe(OptionTable& table) {
       "Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N "
       "for the paper's learning rate eta, which applies to the sum over N rows. With --schedule decay, "
       "epoch e (from 0) uses step * decay^e.",
-      {.brief = true, .tunable = true, .plain_default = kFoundByTrials});
+      {.brief = true,
+       .tunable = true,
+       .plain_default = kFoundByTrials,
+       .elsewhere = {"lr", "learning-rate", "eta", "eta0"}});
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
                "How the step decreases: by the factor --decay after each epoch, or linearly to 1% of its "
                "start over the whole run, whether epochs, steps or seconds end it.",
@@ -61,7 +64,10 @@ void TrainOptions::describe(OptionTable& table) {
       "epochs", &epochs, {0, kUnlimitedEpochs}, kUnlimited,
       "Passes over the data; one epoch visits N rows. Unlimited if --seconds or --steps is given "
       "without --epochs.",
-      {.brief = true, .plain_default = kFoundByTrials}, kUnlimitedEpochs);
+      {.brief = true,
+       .plain_default = kFoundByTrials,
+       .elsewhere = {"epoch", "iterations", "iter", "max-iter", "passes"}},
+      kUnlimitedEpochs);
   table.count_alias("steps", &steps, {.low = 1}, kUnlimited,
                     "Stop after this many steps in total, even in the middle of an epoch.");
   table.number_alias(
@@ -70,16 +76,18 @@ void TrainOptions::describe(OptionTable& table) {
       "log records the steps taken, for --replay.",
       {.brief = true});
   table.count("rows-per-step", &rows_per_step, {1, 1e9},
-              "Rows per step (n); the step size is divided among them.", {.tunable = true});
+              "Rows per step (n); the step size is divided among them.",
+              {.tunable = true, .elsewhere = {"batch-size", "batch", "minibatch"}});
   table.choice("visit", &visit,
                {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
                "Order of the rows: random with replacement, a new shuffle each epoch, or as in the file.",
                {.tunable = true, .common = true, .plain_default = "shuffle"});
   table.count("seed", &seed, {}, "Random seed; the same seed gives bit-identical results.",
-              {.tunable = true, .common = true});
+              {.tunable = true, .common = true, .elsewhere = {"random-state", "random-seed"}});
   table.group("Classes of a step");
-  table.count("classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn per step (m).",
-              {.tunable = true, .plain_default = kChosenFromData});
+  table.count(
+      "classes-per-step", &classes_per_step, {1, 1e9}, "Classes drawn per step (m).",
+      {.tunable = true, .plain_default = kChosenFromData, .elsewhere = {"neg", "negatives", "num-sampled"}});
   table.named_choice("draw", &draw, draw_names,
                      "How the classes of a step are drawn ('truemax methods' lists the draws).",
                      {.tunable = true, .plain_default = "head-blocks"});
@@ -94,7 +102,11 @@ void TrainOptions::describe(OptionTable& table) {
       "ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
       "Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C "
       "of LogisticRegression = alpha*N of SGDClassifier. auto: chosen by the validation log-loss.",
-      {.brief = true, .tunable = true, .common = true, .plain_default = kFoundByTrials});
+      {.brief = true,
+       .tunable = true,
+       .common = true,
+       .plain_default = kFoundByTrials,
+       .elsewhere = {"C", "l2", "alpha", "lambda", "weight-decay", "reg"}});
   table.toggle("ridge-intercept", &ridge_intercept, "Penalise the intercept too.",
                {.tunable = true, .common = true});
   table.group("Validation and evaluation");
@@ -122,7 +134,7 @@ void TrainOptions::describe(OptionTable& table) {
       "threads", &threads, {1, 4096}, kAllCores,
       "Threads for reading, evaluation, prediction and prox steps over drawn blocks. Results do not "
       "depend on it, except for lock-free steps.",
-      {.brief = true, .common = true, .replay = Replay::free});
+      {.brief = true, .common = true, .replay = Replay::free, .elsewhere = {"thread", "jobs", "n-jobs"}});
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "

@@ -71,8 +71,8 @@ TEST(TrainOptions, OldNamesAreStillRead) {
   EXPECT_TRUE(options.start_at_frequencies);
   EXPECT_EQ(options.method, "bsgd");
   EXPECT_EQ(table.find("warm-start"), nullptr);
-  ASSERT_NE(table.find_former("warm-start"), nullptr);
-  EXPECT_EQ(table.find_former("warm-start")->name, "start-at-frequencies");
+  ASSERT_NE(table.find_other_name("warm-start"), nullptr);
+  EXPECT_EQ(table.find_other_name("warm-start")->name, "start-at-frequencies");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void require_valid_options(const RunOptions& options) {
     throw UserError(fmt::format(
         "--valid-share {:g}: the validation rows are those of --valid {}; leave one of the two out",
         options.train.valid_share, options.valid_path));
-  require_validation(options.train, file || options.train.valid_share > 0);
+  require_end(options.train, file || options.train.valid_share > 0);
 }
 
 // What can be refused before any file is read.

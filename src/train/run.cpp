@@ -102,7 +102,7 @@ void RunOptions::describe(OptionTable& table) {
       "model", "FILE", &model,
       "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on if that "
       "exists or another run is about to write it.",
-      {.brief = true, .replay = Replay::free});
+      {.brief = true, .replay = Replay::free, .elsewhere = {"output", "out"}});
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl. While the run goes on it is FILE.part.",

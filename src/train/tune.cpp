@@ -34,8 +34,8 @@ TryList parse_try(const std::string& text) {
   OptionTable table;
   options.describe(table);
   const Option* option = table.find(list.option);
-  if (const Option* now = table.find_former(list.option))
-    throw refuse(fmt::format("{} has another name now", in_quotes(list.option)),
+  if (const Option* now = table.find_other_name(list.option))
+    throw refuse(fmt::format("{} has another name here", in_quotes(list.option)),
                  fmt::format("write {}", now->name));
   if (option == nullptr || !option->tags.tunable)
     throw refuse(
