@@ -217,11 +217,11 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
     TrainExtras extras;
     if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
     FitResult fitted;
-    Weights weights = search_and_fit(sets, train_options, watch, observers, stop, extras, fitted);
+    RunState state = search_and_fit(sets, train_options, watch, observers, stop, extras, fitted);
     const TrainOutcome& outcome = fitted.outcome;
     if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
     auto inside = std::make_shared<Inside>();
-    inside->model = make_model(std::move(weights), sets.data, data.inside().preprocess, train_options,
+    inside->model = make_model(std::move(state), sets.data, data.inside().preprocess, train_options,
                                data.inside().row_weights, data.inside().class_weights);
     return Model(std::move(inside));
   });
@@ -282,7 +282,7 @@ Metrics Model::evaluate(const Data& data, std::size_t threads) const {
       throw UserError(
           "the data have other classes, features or preprocessing than the model; read them with "
           "Data::read_for");
-    return public_metrics(truemax::evaluate(m.weights, rows, resolve_threads(threads)).value());
+    return public_metrics(truemax::evaluate(m.weights, m.rows_of(rows), resolve_threads(threads)).value());
   });
 }
 

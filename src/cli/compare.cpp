@@ -169,7 +169,7 @@ std::vector<PreparedRun> read_all(const CompareCommand& command) {
   return runs;
 }
 
-std::string loss_text(double loss) {
+std::string compared_loss(double loss) {
   return loss < 1e4 ? fmt::format("{:.4f}", loss) : fmt::format("{:.3g}", loss);
 }
 
@@ -224,8 +224,8 @@ struct Report {
       const double train = evaluate_class_frequencies(d.train).log_loss;
       const double test = !d.test ? 0 : evaluate_class_frequencies(*d.test).log_loss;
       const bool by_test = options.by == CompareBy::test;
-      frequencies.insert(frequencies.end(), {loss_text(by_test ? test : train), "-", "-"});
-      if (d.test) frequencies.push_back(loss_text(by_test ? train : test));
+      frequencies.insert(frequencies.end(), {compared_loss(by_test ? test : train), "-", "-"});
+      if (d.test) frequencies.push_back(compared_loss(by_test ? train : test));
     }
     table.add(frequencies);
     for (std::size_t c = 0; c < options.contenders.size(); ++c) {
@@ -238,11 +238,11 @@ struct Report {
           continue;
         }
         const CurvePoint& end = best->result.curve.back();
-        row.push_back(loss_text(loss_of(end)));
+        row.push_back(compared_loss(loss_of(end)));
         row.push_back(fmt::format("{:g}", best->step));
         row.push_back(fmt::format("{:.3g}", end.epochs));
         if (data[d].test)
-          row.push_back(loss_text(options.by == CompareBy::test ? end.train_loss : *end.test_loss));
+          row.push_back(compared_loss(options.by == CompareBy::test ? end.train_loss : *end.test_loss));
       }
       table.add(std::move(row));
     }
@@ -264,7 +264,7 @@ struct Report {
         if (found == runs.end())
           row.emplace_back("-");
         else if (const auto figure = (*found)->figure(options.by))
-          row.push_back(loss_text(*figure) + (*found == best ? "*" : " "));
+          row.push_back(compared_loss(*figure) + (*found == best ? "*" : " "));
         else
           row.emplace_back((*found)->result.divergence.empty() ? "-" : "diverged");
       }

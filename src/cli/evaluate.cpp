@@ -33,8 +33,8 @@ int run_evaluate(const EvaluateCommand& command) {
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
   std::vector<std::string> notes;
   RawRows rows = read_rows(use.data_path, read, use.max_rows, use.thread_count(), notes);
-  const DataView data = make_test_set(std::move(rows), model.preprocess, model.classes, model.space,
-                                      use.drops(), std::move(class_weight));
+  const DataView data = model.rows_of(make_test_set(std::move(rows), model.preprocess, model.classes,
+                                                    model.space, use.drops(), std::move(class_weight)));
   print_notes(notes);
   ProgressLine line;
   RowProgress progress;

@@ -36,9 +36,10 @@ int run_inspect(const InspectCommand& command) {
                                  meta["format_version"].dump()));
   line("classes", fmt::format("{}: {}", meta["weight_shape"][0].dump(), names_text(meta["classes"])));
   line("features",
-       fmt::format("{} of {} in the file{}", meta["weight_shape"][1].dump(),
+       fmt::format("{} of {} in the file{}", meta["features_used"].dump(),
                    meta["features"]["file_features"].dump(),
                    meta["features"]["words"].empty() ? "" : ": " + names_text(meta["features"]["words"])));
+  if (meta["hidden"] > 0) line("learnt", fmt::format("{} features of a row", meta["hidden"].dump()));
   line("intercept", meta["intercept"].get<bool>() ? "yes" : "no");
   line("method", meta["method"].get<std::string>());
   for (const char* group : {"preprocessing", "options", "data"}) {

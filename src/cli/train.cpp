@@ -65,7 +65,7 @@ std::string ridge_text(const TrainOptions& o) {
 std::string method_text(const TrainOptions& o) {
   const bool linear = o.schedule == Schedule::linear;
   const std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
-  const std::string classes = find_method(o.automatic() ? "prox" : o.method).whole_set
+  const std::string classes = find_method(o.method_used()).whole_set
                                   ? "all classes"
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
   std::string text = fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);

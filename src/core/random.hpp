@@ -22,7 +22,8 @@ enum class Stream : std::uint32_t {
   generate_row = 4,
   hold_out = 5,
   tune = 6,
-  evaluate = 7
+  evaluate = 7,
+  embedding = 8
 };
 
 // Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit

@@ -2,6 +2,7 @@
 // than the work. The caller is member 0.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,22 @@ class Team {
 
   // Every member calls work(its number); returns when all have finished. Rethrows the first exception.
   void run(const std::function<void(std::size_t member)>& work);
+
+  // Calls work(member, task) for every task, each on the next free member. No task may depend on another.
+  template <class Work>
+  void share(std::size_t tasks, const Work& work) {
+    std::atomic<std::size_t> next{0};
+    run([&](std::size_t member) {
+      for (std::size_t task = next++; task < tasks; task = next++) work(member, task);
+    });
+  }
+  // The same for tasks of a few nanoseconds: work(member, i) for every i below n, `size` of them at a time.
+  template <class Work>
+  void share_chunks(std::size_t n, std::size_t size, const Work& work) {
+    share((n + size - 1) / size, [&](std::size_t member, std::size_t chunk) {
+      for (std::size_t i = chunk * size; i < std::min(n, (chunk + 1) * size); ++i) work(member, i);
+    });
+  }
 
  private:
   void serve(std::size_t member);

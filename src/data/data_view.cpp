@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/row_encoder.hpp"
+
 namespace truemax {
 
 DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
@@ -32,6 +34,7 @@ DataView::DataView(Dataset&& data) {
 }
 
 std::uint64_t DataView::nonzeros() const {
+  if (encoder_ != nullptr) return row_count() * encoder_->columns();
   if (!part_) return store_.nonzeros();
   std::uint64_t count = 0;
   for (const RowId r : part_->rows) count += store_.row(r).index.size();
@@ -44,7 +47,16 @@ double DataView::nonzeros_per_row() const {
 
 RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) const {
   constexpr std::uint64_t kCopied = 1 << 19;  // most non-zeros of a slice that has to be copied
-  const std::size_t count = std::min(most, row_count() - first);
+  std::size_t count = std::min(most, row_count() - first);
+  if (encoder_ != nullptr) {
+    count = std::min<std::size_t>(count, kCopied / encoder_->columns() + 1);
+    Csr plain;
+    DataView rows = *this;
+    rows.encoder_ = nullptr;
+    const RowSlice slice = rows.slice(first, count, plain);
+    encode_rows(*encoder_, slice.x(), scratch);
+    return {*this, first, scratch.view()};
+  }
   if (!part_) return {*this, first, store_.view().slice(first, count)};
   scratch.begin.assign(1, 0);
   scratch.index.clear();
@@ -52,6 +64,12 @@ RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) cons
   for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopied; ++r)
     scratch.add(store_.row(part_->rows[first + r]));
   return {*this, first, scratch.view()};
+}
+
+DataView DataView::encoded(std::shared_ptr<const RowEncoder> encoder) const {
+  DataView out = *this;
+  out.encoder_ = std::move(encoder);
+  return out;
 }
 
 std::size_t DataView::first_example(RowId r) const {

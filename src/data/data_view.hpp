@@ -13,6 +13,7 @@
 
 namespace truemax {
 
+class RowEncoder;
 class RowSlice;
 
 class DataView {
@@ -36,11 +37,14 @@ class DataView {
 
   // The rows of the view, including those without an example.
   std::size_t row_count() const { return part_ ? part_->rows.size() : store_.rows(); }
-  std::uint64_t nonzeros() const;
+  std::uint64_t nonzeros() const;   // of the rows in slices
   double nonzeros_per_row() const;  // mean
   // Rows first, first + 1, ... of the view, at most `most`: fewer if they have many non-zeros, none at the
   // end. `scratch` holds the slice if its rows have to be copied.
   RowSlice slice(std::size_t first, std::size_t most, Csr& scratch) const;
+
+  // The same examples, with rows that slice() encodes; x() is still the row of the data.
+  DataView encoded(std::shared_ptr<const RowEncoder> encoder) const;
 
   std::span<const double> class_weights() const { return class_weight_; }  // empty: all 1
   double weight_of_class(ClassId k) const { return class_weight_.empty() ? 1.0 : class_weight_[k]; }
@@ -93,8 +97,9 @@ class DataView {
   std::span<const double> weight_, row_weight_, class_weight_;  // of examples, rows, classes; empty: all 1
   std::span<const std::uint64_t> label_begin_;
   std::span<const ClassId> label_set_;
-  std::shared_ptr<const void> owner_;  // of the arrays above
-  std::shared_ptr<const Part> part_;   // null: the view has all rows
+  std::shared_ptr<const void> owner_;          // of the arrays above
+  std::shared_ptr<const Part> part_;           // null: the view has all rows
+  std::shared_ptr<const RowEncoder> encoder_;  // null: rows as they are
   std::size_t shared_bytes_ = 0;
   bool several_examples_ = false;  // some row has several, in the whole data set
 };

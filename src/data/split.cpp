@@ -11,17 +11,17 @@
 namespace truemax {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kSplitBlanks = " \t\r";
 
 // The `column`-th token of the line, from 1; empty if there are fewer. `columns`: the number of tokens.
 std::string_view token_of(std::string_view line, std::uint64_t column, std::uint64_t& columns) {
   std::string_view found;
   columns = 0;
   while (true) {
-    const std::size_t begin = line.find_first_not_of(kBlanks);
+    const std::size_t begin = line.find_first_not_of(kSplitBlanks);
     if (begin == std::string_view::npos) return found;
     line.remove_prefix(begin);
-    const std::string_view token = line.substr(0, line.find_first_of(kBlanks));
+    const std::string_view token = line.substr(0, line.find_first_of(kSplitBlanks));
     if (++columns == column) found = token;
     line.remove_prefix(token.size());
   }

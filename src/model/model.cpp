@@ -37,7 +37,7 @@ std::uint64_t row_checksum(std::span<const float> row, std::uint64_t number) {
 
 // The checksums in a file; older files have none.
 struct Checksums {
-  std::uint64_t weight = 0, intercept = 0;
+  std::uint64_t weight = 0, intercept = 0, embedding = 0;
 };
 
 nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order) {
@@ -113,7 +113,8 @@ struct CheckedHeader {
   std::vector<std::string> names, words;
   PreprocessOptions preprocess;
   std::uint64_t classes = 0, features = 0;
-  bool intercept = false;
+  std::uint64_t columns = 0;  // of weight: features, or h if features are learnt
+  bool intercept = false, embedding = false;
   std::optional<Checksums> checksums;
 };
 
@@ -137,7 +138,8 @@ std::optional<Checksums> read_checksums(const std::string& path, const CheckedHe
     if (!sum) throw damaged(path, "the metadata");
     return *sum;
   };
-  return Checksums{sum_of("weight"), h.intercept ? sum_of("intercept") : 0};
+  return Checksums{sum_of("weight"), h.intercept ? sum_of("intercept") : 0,
+                   h.embedding ? sum_of("embedding") : 0};
 }
 
 CheckedHeader read_checked_header(const std::string& path) {
@@ -150,9 +152,20 @@ CheckedHeader read_checked_header(const std::string& path) {
   if (weight == h.tensors.tensors.end() || weight->second.type != "F32" || weight->second.shape.size() != 2)
     throw file_error(path, 0, "it has no two-dimensional float32 tensor 'weight'", kNotOurs);
   h.classes = weight->second.shape[0];
-  h.features = weight->second.shape[1];
-  if (h.classes < 2 || h.classes >= kUnseenClass || h.features < 1 || h.features > 0xFFFFFFFEu)
-    throw file_error(path, 0, fmt::format("its weight is {} x {}", h.classes, h.features), kNotOurs);
+  h.features = h.columns = weight->second.shape[1];
+  const auto embedding = h.tensors.tensors.find("embedding");
+  h.embedding = embedding != h.tensors.tensors.end();
+  if (h.embedding) {
+    const std::vector<std::uint64_t>& shape = embedding->second.shape;
+    if (embedding->second.type != "F32" || shape.size() != 2 || shape[1] != h.columns)
+      throw file_error(
+          path, 0, fmt::format("its embedding is not a float32 tensor with {} columns", h.columns), kNotOurs);
+    h.features = shape[0];
+  }
+  if (h.classes < 2 || h.classes >= kUnseenClass || h.columns < 1 || h.columns > 0xFFFFFFFEu)
+    throw file_error(path, 0, fmt::format("its weight is {} x {}", h.classes, h.columns), kNotOurs);
+  if (h.features < 1 || h.features > 0xFFFFFFFEu)
+    throw file_error(path, 0, fmt::format("its embedding is {} x {}", h.features, h.columns), kNotOurs);
   if (h.names.size() != h.classes)
     throw file_error(path, 0,
                      fmt::format("it names {} classes for {} rows of weight", h.names.size(), h.classes),
@@ -167,8 +180,8 @@ CheckedHeader read_checked_header(const std::string& path) {
   h.intercept = intercept != h.tensors.tensors.end();
   if (h.intercept && (intercept->second.type != "F32" || intercept->second.shape != std::vector{h.classes}))
     throw file_error(path, 0, "its intercept is not a float32 tensor with one entry per class", kNotOurs);
-  if (h.tensors.tensors.size() != (h.intercept ? 2U : 1U))
-    throw file_error(path, 0, "it holds tensors besides weight and intercept", kNotOurs);
+  if (h.tensors.tensors.size() != 1U + (h.intercept ? 1U : 0U) + (h.embedding ? 1U : 0U))
+    throw file_error(path, 0, "it holds tensors besides weight, intercept and embedding", kNotOurs);
   OptionTable table;
   h.preprocess.describe(table);
   try {
@@ -221,7 +234,7 @@ void check_floats(const std::string& path, Floats found, const std::string& what
 // Block by block, so that a cache line of W is written once, not once per class.
 void read_weights(const std::string& path, CheckedHeader& h, std::span<const ClassId> order,
                   std::size_t threads, Weights& weights) {
-  const std::uint64_t first = h.tensors.tensors["weight"].begin, features = h.features;
+  const std::uint64_t first = h.tensors.tensors["weight"].begin, features = h.columns;
   std::vector<std::uint64_t> row_of(h.classes);
   for (std::uint64_t r = 0; r < h.classes; ++r) row_of[order[r]] = r;
   std::mutex mutex;
@@ -253,10 +266,42 @@ void read_weights(const std::string& path, CheckedHeader& h, std::span<const Cla
   if (h.checksums && h.checksums->weight != sum.load()) throw damaged(path, "the tensor 'weight'");
 }
 
+void read_embedding(const std::string& path, CheckedHeader& h, std::size_t threads, Embedding& out) {
+  out = Embedding(h.features, h.columns);
+  const std::uint64_t first = h.tensors.tensors["embedding"].begin;
+  std::mutex mutex;
+  std::uint64_t bad_row = h.features;  // the first in the file, whichever thread finds it
+  Floats bad = Floats::good;
+  std::atomic<std::uint64_t> sum{0};
+  constexpr std::size_t kRows = 256;  // per chunk
+  parallel_for((out.rows + kRows - 1) / kRows, threads, [&](std::size_t chunk) {
+    std::ifstream in(path, std::ios::binary);
+    std::uint64_t chunk_sum = 0;
+    for (std::size_t r = chunk * kRows; r < std::min(out.rows, (chunk + 1) * kRows); ++r) {
+      const std::span<float> row(out.row(r), out.columns);
+      const Floats found = read_floats(in, first + r * row.size_bytes(), row);
+      if (h.checksums) chunk_sum += row_checksum(row, r);
+      if (found == Floats::good) continue;
+      in.clear();
+      const std::lock_guard lock(mutex);
+      if (r < bad_row) bad_row = r, bad = found;
+    }
+    sum.fetch_add(chunk_sum, std::memory_order_relaxed);
+  });
+  if (bad != Floats::good) check_floats(path, bad, fmt::format("the vector of feature {}", bad_row));
+  if (h.checksums && h.checksums->embedding != sum.load()) throw damaged(path, "the tensor 'embedding'");
+}
+
 }  // namespace
 
-std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept) {
-  return sizeof(float) * classes * (features + (with_intercept ? 1 : 0));
+DataView Model::rows_of(const DataView& rows) const {
+  return features.empty() ? rows : rows.encoded(std::make_shared<BagRows>(features));
+}
+
+std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept,
+                          std::uint64_t hidden) {
+  const std::uint64_t columns = hidden > 0 ? hidden : features;
+  return sizeof(float) * (classes * (columns + (with_intercept ? 1 : 0)) + hidden * features);
 }
 
 void save_model(const Model& model, const std::string& path) {
@@ -264,10 +309,12 @@ void save_model(const Model& model, const std::string& path) {
   const std::vector<ClassId> order = model.classes->by_name();
   std::vector<NewTensor> tensors{{"weight", {classes, features}}};
   if (model.weights.has_intercept()) tensors.push_back({"intercept", {classes}});
+  if (!model.features.empty()) tensors.push_back({"embedding", {model.features.rows, features}});
   nlohmann::json metadata = metadata_of(model, order);
   const auto header_with = [&](const Checksums& sums) {
     nlohmann::json& of = metadata["checksums"] = {{"weight", checksum_text(sums.weight)}};
     if (model.weights.has_intercept()) of["intercept"] = checksum_text(sums.intercept);
+    if (!model.features.empty()) of["embedding"] = checksum_text(sums.embedding);
     const std::string text = metadata.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return make_safetensors_header(tensors,
                                    {{"truemax", text}, {kMetadataChecksum, checksum_text(xxh64(text))}});
@@ -277,7 +324,8 @@ void save_model(const Model& model, const std::string& path) {
   Checksums sums;
 
   AtomicFile file(path);
-  file.reserve(begin + model_bytes(classes, features, model.weights.has_intercept()));
+  const std::uint64_t intercepts = model.weights.has_intercept() ? classes : 0;
+  file.reserve(begin + sizeof(float) * (classes * features + intercepts + model.features.numbers.size()));
   std::vector<std::uint64_t> place(classes);
   for (std::size_t row = 0; row < order.size(); ++row) place[order[row]] = row;
   std::vector<float> row(features);
@@ -294,13 +342,29 @@ void save_model(const Model& model, const std::string& path) {
     file.write_at(begin + classes * features * sizeof(float),
                   {reinterpret_cast<const char*>(intercept.data()), classes * sizeof(float)});
   }
+  if (!model.features.empty()) {
+    const Embedding& e = model.features;
+    for (std::size_t r = 0; r < e.rows; ++r) sums.embedding += row_checksum({e.row(r), e.columns}, r);
+    file.write_at(begin + sizeof(float) * (classes * features + intercepts),
+                  {reinterpret_cast<const char*>(e.numbers.data()), e.numbers.size() * sizeof(float)});
+  }
   file.write_at(0, header_with(sums));
   file.commit();
 }
 
 Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
   CheckedHeader h = read_checked_header(path);
-  const std::uint64_t needed = Weights::bytes_needed(h.classes, h.features);
+  std::uint64_t needed = Weights::bytes_needed(h.classes, h.columns);
+  const std::uint64_t vectors = h.embedding ? h.features * h.columns * sizeof(float) : 0;
+  if (__builtin_add_overflow(needed, vectors, &needed)) needed = std::numeric_limits<std::uint64_t>::max();
+  if (needed > memory_limit && h.embedding)
+    throw file_error(
+        path, 0,
+        fmt::format("not enough memory: the model needs {} (({} classes + {} features) x {} "
+                    "learnt features x 4 bytes), {} available",
+                    size_text(needed), h.classes, h.features, h.columns, size_text(memory_limit)),
+        "use a larger machine, train a model with a smaller --hidden, or raise --memory-limit "
+        "to try anyway");
   if (needed > memory_limit) {
     const std::uint64_t buckets = Weights::features_that_fit(h.classes, memory_limit);
     const std::string fits = buckets > 0 ? fmt::format(" (--hash-features {} would fit)", buckets) : "";
@@ -329,7 +393,8 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   model.options = h.metadata.value("options", nlohmann::json::object());
   model.data = h.metadata.value("data", nlohmann::json::object());
 
-  model.weights = Weights(h.classes, h.features, h.intercept);
+  if (h.embedding) read_embedding(path, h, threads, model.features);
+  model.weights = Weights(h.classes, h.columns, h.intercept);
   std::vector<ClassId> order(h.classes);  // the class of each row of the file
   for (std::uint64_t r = 0; r < h.classes; ++r) order[r] = model.classes->find(h.names[r]);
   read_weights(path, h, order, threads, model.weights);
@@ -346,7 +411,9 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
 
 nlohmann::json read_model_metadata(const std::string& path) {
   CheckedHeader h = read_checked_header(path);
-  h.metadata["weight_shape"] = {h.classes, h.features};
+  h.metadata["weight_shape"] = {h.classes, h.columns};
+  h.metadata["features_used"] = h.features;
+  h.metadata["hidden"] = h.embedding ? h.columns : 0;
   h.metadata["intercept"] = h.intercept;
   return h.metadata;
 }

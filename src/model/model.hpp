@@ -1,5 +1,6 @@
 // A trained model and its file: safetensors with `weight` [K, D] float32 (and `intercept` [K]) in the order
-// of the class names, and one JSON string of metadata. docs/model-file.md describes it.
+// of the class names, and one JSON string of metadata. With learnt features `weight` is [K, h] and there is
+// also `embedding` [D, h]. docs/model-file.md describes it.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "data/data_view.hpp"
+#include "weights/embedding.hpp"
 #include "weights/weights.hpp"
 
 namespace truemax {
@@ -14,7 +16,12 @@ namespace truemax {
 inline constexpr int kModelVersion = 1;
 
 struct Model {
+  // Rows as `weights` want them: encoded if features are learnt. The model outlives the view.
+  DataView rows_of(const DataView& rows) const;
+  std::uint64_t bytes() const { return weights.bytes() + features.numbers.size() * sizeof(float); }
+
   Weights weights;
+  Embedding features;  // [D][h], if features are learnt
   std::shared_ptr<const ClassList> classes;
   std::shared_ptr<const FeatureSpace> space;
   PreprocessOptions preprocess;
@@ -24,7 +31,8 @@ struct Model {
 };
 
 // The bytes that save_model writes, without the header.
-std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept);
+std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept,
+                          std::uint64_t hidden = 0);
 
 // Writes to a temporary name, syncs and renames, so that a failure leaves an old file unchanged.
 void save_model(const Model& model, const std::string& path);

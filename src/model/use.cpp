@@ -20,7 +20,7 @@ ReadOptions UseOptions::read_for(const Model& model) const {
     if (info.is_text && trained_on == info.name) options.expected = info.format;
   // Free memory is measured with the model loaded; a given limit covers model and data.
   options.memory = std::make_shared<MemoryBudget>(
-      memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.weights.bytes()));
+      memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.bytes()));
   // A model trained with --max-features drops values beyond it; any other refuses unknown features.
   if (model.space->features < model.space->file_features)
     options.max_features = model.preprocess.max_features;

@@ -18,7 +18,7 @@ namespace {
 using Digits50 = boost::multiprecision::cpp_dec_float_50;
 
 // A single problem through the batched solver.
-Solution solve(const Problem& p) {
+Solution solve_pair(const Problem& p) {
   ImplicitProblems many{};
   many.e[0] = p.e, many.o[0] = p.o, many.gap[0] = p.gap, many.gamma[0] = p.gamma, many.u[0] = p.u_old;
   const int evaluations = solve_implicit(many, 1);
@@ -71,7 +71,7 @@ TEST(SolveImplicit, IsTheMinimiserToTwelveDigits) {
     double worst_u = 0, worst_a = 0;
     for (const double spread : {1.0, 4.0, 12.0})
       for (const Problem& p : random_problems(2000, 7, spread)) {
-        const Solution s = solve(p);
+        const Solution s = solve_pair(p);
         if (s.a < 1e-290) continue;  // too small to be checked in double
         const Errors error = errors_of(p, s);
         worst_u = std::max(worst_u, error.u);
@@ -87,7 +87,7 @@ TEST(SolveImplicit, IsTheMinimiserToTwelveDigits) {
 TEST(SolveImplicit, IsFiniteAndStationaryAtTheExtremes) {
   int most = 0;
   for (const Problem& p : extreme_problems()) {
-    const Solution s = solve(p);
+    const Solution s = solve_pair(p);
     ASSERT_TRUE(std::isfinite(s.u) && std::isfinite(s.a))
         << p.e << ' ' << p.o << ' ' << p.gap << ' ' << p.gamma;
     EXPECT_GE(s.u, 0);
@@ -111,7 +111,7 @@ TEST(SolveImplicit, IsFiniteBeyondTheExtremes) {
     for (const double size : {-1e80, -1e38, -1e20, 1e20, 1e38, 1e80}) {
       const double most = 1e43 / std::sqrt(p.gamma);  // |x| |w|, for weights of float and 2^32 features
       const double gap = std::clamp(size, -most, most);
-      const Solution s = solve({p.e, p.o, gap, p.gamma, p.u_old});
+      const Solution s = solve_pair({p.e, p.o, gap, p.gamma, p.u_old});
       EXPECT_TRUE(std::isfinite(s.u) && s.u >= 0 && std::isfinite(s.a) && s.a >= 0 &&
                   std::isfinite(p.gamma * s.a))
           << p.e << ' ' << p.o << ' ' << gap << ' ' << p.gamma << ' ' << p.u_old << ": " << s.u << ' ' << s.a;
@@ -122,7 +122,7 @@ TEST(SolveImplicit, MatchesThePapersBracketedBrent) {
   for (const double spread : {1.0, 3.0})
     for (const Problem& p : random_problems(3000, 3, spread)) {
       const Bracket bracket = paper_bracket(p);
-      Solution printed = solve_as_printed(p, 1e-13), ours = solve(p);
+      Solution printed = solve_as_printed(p, 1e-13), ours = solve_pair(p);
       const double slack =
           1e-9 * (1 + ours.u + p.e);  // the printed bounds subtract e from a number of its size
       EXPECT_GE(ours.u, bracket.low - slack);
@@ -134,7 +134,7 @@ TEST(SolveImplicit, MatchesThePapersBracketedBrent) {
 
 TEST(SolveImplicit, NeverIncreasesItsTerm) {
   for (const Problem& p : random_problems(3000, 5, 2.0)) {
-    const Solution s = solve(p);
+    const Solution s = solve_pair(p);
     const auto term = [&](double u, double a) {
       return u + std::exp(-u) + std::exp(std::log(p.o) + p.gap - a - u);
     };
@@ -155,7 +155,7 @@ TEST(SolveImplicit, IsIndependentOfOtherTerms) {
       }
       solve_implicit(many, count);
       for (std::size_t i = 0; i < count; ++i) {
-        const Solution alone = solve(list[first + i]);
+        const Solution alone = solve_pair(list[first + i]);
         EXPECT_EQ(many.u[i], alone.u);
         EXPECT_EQ(many.a[i], alone.a);
       }

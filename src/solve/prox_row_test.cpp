@@ -17,7 +17,7 @@
 namespace truemax {
 namespace {
 
-RowMemory scratch;
+RowMemory prox_scratch;
 
 struct ProxAnswer {
   std::vector<double> u, c;  // c: C of [1][K] with the label's column last
@@ -36,7 +36,7 @@ ProxAnswer take_prox(const oracle::Step& step) {
   row.weight = step.o[0].data(), row.score = score.data(), row.coefficient = answer.c.data();
   row.ridge =
       std::all_of(step.r.begin(), step.r.end(), [](double r) { return r == 1; }) ? nullptr : step.r.data();
-  answer.evaluations = solve_prox_row(row, scratch);
+  answer.evaluations = solve_prox_row(row, prox_scratch);
   answer.u = {row.u};
   double sum = 0;
   for (std::size_t j = 0; j < m; ++j) sum += answer.c[j], answer.c[j] = -answer.c[j];
@@ -45,7 +45,8 @@ ProxAnswer take_prox(const oracle::Step& step) {
   return answer;
 }
 
-std::vector<oracle::Step> random_steps(std::size_t count, bool ridge, double decades, std::uint64_t seed) {
+std::vector<oracle::Step> random_prox_steps(std::size_t count, bool ridge, double decades,
+                                            std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> sym(-1, 1), unit(0, 1);
   std::vector<oracle::Step> list(count);
@@ -70,7 +71,7 @@ std::vector<oracle::Step> random_steps(std::size_t count, bool ridge, double dec
   return list;
 }
 
-void expect_argmin(const std::vector<oracle::Step>& steps) {
+void expect_prox_argmin(const std::vector<oracle::Step>& steps) {
   oracle::Errors worst;
   double evaluations = 0;
   for (const oracle::Step& step : steps) {
@@ -86,11 +87,11 @@ void expect_argmin(const std::vector<oracle::Step>& steps) {
 }
 
 TEST(SolveProxRow, IsTheArgminOfItsProximalObjective) {
-  for (const double decades : {1.0, 3.0, 6.0}) expect_argmin(random_steps(60, false, decades, 1));
+  for (const double decades : {1.0, 3.0, 6.0}) expect_prox_argmin(random_prox_steps(60, false, decades, 1));
 }
 
 TEST(SolveProxRow, IsTheArgminWithRidge) {
-  for (const double decades : {1.0, 3.0}) expect_argmin(random_steps(60, true, decades, 2));
+  for (const double decades : {1.0, 3.0}) expect_prox_argmin(random_prox_steps(60, true, decades, 2));
 }
 
 // Distant scores, tiny and huge steps, weak and strong mirror terms.
@@ -111,7 +112,7 @@ TEST(SolveProxRow, IsTheArgminFarFromTheOptimum) {
           step.rho = rho;
           steps.push_back(step);
         }
-  expect_argmin(steps);
+  expect_prox_argmin(steps);
 }
 
 std::string shown(const ProxRow& row, double gap, double u) {
@@ -169,7 +170,7 @@ TEST(SolveProxRow, IsFiniteAndStationaryAtTheExtremes) {
                 row.label_ridge = shape == 0 ? ridge : 1;
                 row.weight = weight, row.score = score, row.ridge = ridge == 1 ? ones : r;
                 row.coefficient = c;
-                const int evaluations = solve_prox_row(row, scratch);
+                const int evaluations = solve_prox_row(row, prox_scratch);
                 const std::string what = shown(row, gap, u);
                 most = std::max(most, evaluations);
                 ++count;
@@ -199,7 +200,7 @@ TEST(SolveProxRow, LiesBetweenTheMirrorSteps) {
       const double old = row.u = 12 * unit(random);
       const double least = std::log((1 + row.rho) / (row.rho + std::exp(-old))),
                    most = std::log((1 + row.rho * (1 + sum)) / (row.rho + std::exp(-old)));
-      solve_prox_row(row, scratch);
+      solve_prox_row(row, prox_scratch);
       EXPECT_GE(row.u, least - 1e-14 * (1 + least));
       EXPECT_LE(row.u, most + 1e-14 * (1 + most));
       if (e == 1e-14) {
@@ -224,7 +225,7 @@ TEST(SolveProxRow, IsMonotoneInItsInputs) {
     start.e = std::pow(10.0, 2 * sym(random)), start.rho = std::pow(10.0, 2 * sym(random)), start.classes = 2;
     start.weight = weight, start.score = score, start.coefficient = c, start.u = 6 * unit(random);
     const auto solved = [&](ProxRow row) {
-      solve_prox_row(row, scratch);
+      solve_prox_row(row, prox_scratch);
       return row.u;
     };
     const double here = solved(start), slack = 1e-13 * (1 + here);
@@ -251,7 +252,7 @@ TEST(SolveProxRow, AcceptsZeroToThousandsOfClasses) {
       ProxRow row;
       row.e = 30, row.u = 2, row.squared_norm = 1.5, row.rho = 0.3;
       row.classes = m, row.weight = weight.data(), row.score = score.data(), row.coefficient = c.data();
-      EXPECT_LE(solve_prox_row(row, scratch), 12);
+      EXPECT_LE(solve_prox_row(row, prox_scratch), 12);
       expect_stationary(row, 2, std::to_string(m), 1e-14);
       if (m == 0) {
         EXPECT_DOUBLE_EQ(row.u, std::log(1.3 / (0.3 + std::exp(-2.0))));
@@ -268,7 +269,7 @@ TEST(SolveProxRow, DependsOnlyOnScoreDifferences) {
     ProxRow row;
     row.classes = 3, row.weight = o, row.score = i == 0 ? high : low, row.coefficient = c[i], row.e = 2;
     row.label_score = i == 0 ? 1048576 : 0;
-    solve_prox_row(row, scratch);
+    solve_prox_row(row, prox_scratch);
     u[i] = row.u;
   }
   EXPECT_EQ(u[0], u[1]);
@@ -277,7 +278,7 @@ TEST(SolveProxRow, DependsOnlyOnScoreDifferences) {
   EXPECT_EQ(c[0][2], 0);
   ProxRow row;
   row.classes = 3, row.weight = o, row.score = low, row.coefficient = c[0], row.squared_norm = 0, row.u = 1;
-  solve_prox_row(row, scratch);
+  solve_prox_row(row, prox_scratch);
   EXPECT_NEAR(row.u, Mirror(1, row.rho).from_log_sum(std::log(3 * std::exp(1) + 4 * std::exp(-0.5))), 1e-12);
   for (const double v : c[0]) EXPECT_TRUE(std::isfinite(v));
 }
@@ -313,7 +314,7 @@ TEST(SolveProxRow, NeedsFewEvaluations) {
         ProxRow row;
         row.e = e, row.u = 6 * unit(random), row.label_score = 4 * unit(random), row.rho = 0.1;
         row.classes = m, row.weight = weight.data(), row.score = score.data(), row.coefficient = c.data();
-        evaluations += solve_prox_row(row, scratch);
+        evaluations += solve_prox_row(row, prox_scratch);
       }
       EXPECT_LT(evaluations / rounds, 7);
     }

@@ -59,9 +59,35 @@ StepCost step_cost(const DataView& data) {
   return cost;
 }
 
+namespace {
+
+// Learnt features. The step is in units of a parameter's own scale, so it hardly depends on the data.
+void choose_learnt(const DataView& data, TrainOptions& options) {
+  constexpr double kLearntStep = 0.004, kLearntRidge = 2e-5;     // the ridge: per unit of weight
+  constexpr std::uint64_t kMostRows = 1024, kFewestSteps = 128;  // of a step; of an epoch
+  options.method = "scent";
+  const std::uint64_t n = data.size();
+  if (options.open.shape)
+    options.rows_per_step =
+        std::clamp<std::uint64_t>(n / kFewestSteps, std::min<std::uint64_t>(n, 16), kMostRows);
+  options.classes_per_step = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
+  if (options.open.step) options.step = kLearntStep;
+  if (options.open.ridge) options.ridge = kLearntRidge * mean_weight(data) * static_cast<double>(n);
+  if (options.open.epochs) options.epochs = n > 300000 ? 6 : 10;
+  options.open = {};
+  options.target = Target::valid;
+  options.valid_share = 0;
+}
+
+}  // namespace
+
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_shape(const DataView& data, TrainOptions& options) {
+  if (options.hidden > 0) {
+    choose_learnt(data, options);
+    return;
+  }
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;

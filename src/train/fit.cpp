@@ -40,6 +40,7 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
     divergence_ = error.what();
     end = End::diverged;
   }
+  loop_.publish(state_);
   plan_.cut_at(until.seconds, nullptr);
   state_.plan.segments = plan_.segments();
   return end;

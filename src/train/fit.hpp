@@ -18,6 +18,9 @@ namespace truemax {
 // earlier run, whose memory is reused if the shape matches.
 RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare = nullptr);
 
+// The columns of W: learnt features, or the features of the data.
+std::size_t weight_columns(const DataView& data, const TrainOptions& options);
+
 // Weights with every page touched, to pass to make_state as `spare`. A run with a clock makes them before the
 // clock starts; otherwise the time that the system takes to clear fresh pages would affect the result.
 Weights cleared_weights(const DataView& data, const TrainOptions& options);

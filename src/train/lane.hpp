@@ -62,6 +62,8 @@ class Lane {
   // Takes the steps of a batch, with the bits of taking them in order, and adds them to state.step. Throws
   // DivergenceError before a step that would overflow float32.
   virtual void take(const Batch& batch, RunState& state) = 0;
+  // Called before state.weights is read; only a lane that keeps W elsewhere has something to do.
+  virtual void publish(RunState& /*state*/) {}
 };
 
 // Prefetches the memory of an example that a later step will use.

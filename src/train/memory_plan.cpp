@@ -8,6 +8,8 @@
 #include "core/files.hpp"
 #include "core/text.hpp"
 #include "rule/methods.hpp"
+#include "train/fit.hpp"
+#include "train/learnt_lane.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -50,7 +52,11 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
-  plan.weights = Weights::bytes_needed(plan.classes, plan.features);
+  plan.hidden = options.hidden;
+  plan.weights = Weights::bytes_needed(plan.classes, weight_columns(data, options));
+  if (options.hidden > 0 &&
+      __builtin_add_overflow(plan.weights, LearntLane::state_bytes(data, options), &plan.weights))
+    plan.weights = std::numeric_limits<std::uint64_t>::max();
   plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(ExampleId) : 0));
   plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
@@ -67,7 +73,8 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   // The data are already in memory: the run can use what is free now plus the data.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
   if (options.patience == 0) return plan;
-  plan.best = Weights::bytes_needed(data.classes->size(), data.space->features);
+  plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options)) +
+              options.hidden * data.space->features * sizeof(float);
   plan.best_on_disk = plan.total() > plan.there;
   if (plan.best_on_disk) plan.best = 0;
   return plan;
@@ -92,6 +99,16 @@ void MemoryPlan::require() const {
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;
+  if (hidden > 0)
+    throw UserError(fmt::format(
+        "not enough memory: this run needs {} available, because {} classes and {} features have {} learnt "
+        "numbers each, with a running mean of their gradients; give a smaller --hidden{}, keep fewer "
+        "features (--max-features), train on fewer classes or rows (--max-rows), or raise --memory-limit to "
+        "try anyway",
+        to_text(), classes, features, hidden,
+        left > 0
+            ? fmt::format(" ({} would fit)", std::max<std::uint64_t>(1, left / (12 * classes + 8 * features)))
+            : ""));
   const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
   const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
                            : left == 0 ? "though the run needs too much even without its weights"

@@ -93,6 +93,12 @@ void TrainOptions::describe(OptionTable& table) {
                      {.tunable = true, .plain_default = "head-blocks"});
   draws.describe(table);
   table.group("Model");
+  table.count_or(
+      "hidden", &hidden, {1, 65536}, "none", 0,
+      "Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is "
+      "the sum of its vectors times its values, and the classes are linear in that. Trained by scent with "
+      "RMSprop; --step is then about the most by which a number moves in a step.",
+      {.brief = true, .elsewhere = {"dim", "embedding-dim", "hidden-size"}});
   table.toggle("intercept", &intercept, "Give every class an intercept.",
                {.tunable = true, .common = true, .plain_default = "on"});
   table.toggle("start-at-frequencies", &start_at_frequencies,
@@ -156,8 +162,12 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("intercept")) intercept = !aims_at_train;
     if (!given("start-at-frequencies")) start_at_frequencies = intercept;
     if (!given("eval-every")) eval_every = 0;
-    if (!given("draw") && !open.shape) draw = "head-blocks";
-    if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
+    if (hidden > 0) {
+      complete_learnt(given);
+    } else {
+      if (!given("draw") && !open.shape) draw = "head-blocks";
+      if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
+    }
     if (epochs == 0 && given("epochs"))
       open.step = open.ridge = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;
     if (!given("valid-share")) valid_share = open.searches() && !aims_at_train && !given("valid") ? 0.1 : 0;
@@ -170,9 +180,22 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   if (patience > 0 && !open.searches()) eval_every = 1;
 }
 
+// Many rows share many drawn classes, so that scores are matrix products.
+void TrainOptions::complete_learnt(const std::function<bool(const char* option)>& given) {
+  open.shape = !given("rows-per-step");
+  if (!given("draw")) draw = "frequency";
+  if (!given("classes-per-step")) classes_per_step = 1024;
+  if (!given("rho")) rule.rho = 0.1;
+  if (!given("rho-falls")) rule.rho_falls = false;
+}
+
 void TrainOptions::check() const {
   evaluation.check();
-  const MethodInfo& info = find_method(automatic() ? "prox" : method);
+  if (hidden > 0 && !automatic() && method != "scent")
+    throw UserError(fmt::format(
+        "--hidden {}: learnt features are trained by scent, not {}; leave --method out, or --hidden", hidden,
+        method));
+  const MethodInfo& info = find_method(method_used());
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(
         "--ridge auto: only --method auto chooses the ridge; give {} a number, or leave --method out",

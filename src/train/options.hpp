@@ -48,6 +48,7 @@ struct TrainOptions {
   std::string draw = "uniform";
   DrawOptions draws;
   Visit visit = Visit::random;
+  std::uint64_t hidden = 0;  // h, learnt features of a row; 0: the features of the data
   bool intercept = false;
   double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge
@@ -69,8 +70,12 @@ struct TrainOptions {
   // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }
+  std::string method_used() const { return !automatic() ? method : hidden > 0 ? "scent" : "prox"; }
   std::size_t thread_count() const;
   double step_at(std::uint64_t epoch) const;  // for --schedule decay
+
+ private:
+  void complete_learnt(const std::function<bool(const char* option)>& given);
 };
 
 }  // namespace truemax

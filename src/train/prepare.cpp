@@ -155,9 +155,10 @@ void note_classes_per_step(PreparedRun& run, const TrainOptions& options) {
 void require_room_for_model(const PreparedRun& run) {
   if (!run.options.saves()) return;
   remove_stale_temporaries(run.options.model);  // their disk space may be needed
-  require_writable(
-      run.options.model,
-      model_bytes(run.data.classes->size(), run.data.space->features, run.options.train.intercept), "model");
+  require_writable(run.options.model,
+                   model_bytes(run.data.classes->size(), run.data.space->features,
+                               run.options.train.intercept, run.options.train.hidden),
+                   "model");
 }
 
 }  // namespace

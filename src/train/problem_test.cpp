@@ -29,31 +29,31 @@ std::vector<unsigned> sets(std::size_t of, std::size_t count) {
 // By enumeration: the mean row weight of steps that have the class, as a share of that of all steps. Without
 // row weights it is the probability that a step has the class.
 TEST(RidgeWeights, AreInverseInclusionProbabilities) {
-  constexpr std::size_t kClasses = 5;
+  constexpr std::size_t kProblemClasses = 5;
   for (const bool weights : {false, true}) {
-    Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kClasses);  // class 4 is never a label
+    Dataset data = labelled({0, 1, 1, 3, 0, 0, 2}, kProblemClasses);  // class 4 is never a label
     if (weights) data.weight = {3, 0.5, 1, 8, 0.25, 1, 2};
     for (const std::size_t n : {1U, 2U, 3U, 7U})
       for (const std::size_t rows_of_step : {std::size_t{1}, n})  // the last step of an epoch may be short
         for (const std::size_t m : {1U, 2U, 4U}) {
-          const auto draw =
-              make_draw({.name = "uniform", .classes = kClasses, .classes_per_step = m, .shared = n > 1});
-          std::vector<double> in(kClasses, 0.0);
+          const auto draw = make_draw(
+              {.name = "uniform", .classes = kProblemClasses, .classes_per_step = m, .shared = n > 1});
+          std::vector<double> in(kProblemClasses, 0.0);
           double all = 0;
           for (const unsigned rows : sets(data.size(), rows_of_step)) {
             unsigned labels = 0;
             double weight = 0;
             for (std::size_t i = 0; i < data.size(); ++i)
               if ((rows >> i & 1U) != 0) labels |= 1U << data.label[i], weight += weight_of(data, i);
-            for (const unsigned drawn : sets(kClasses, m)) {
+            for (const unsigned drawn : sets(kProblemClasses, m)) {
               if (n == 1 && (drawn & labels) != 0) continue;  // one row never draws its label
               all += weight;
-              for (std::size_t k = 0; k < kClasses; ++k)
+              for (std::size_t k = 0; k < kProblemClasses; ++k)
                 if (((drawn | labels) >> k & 1U) != 0) in[k] += weight;
             }
           }
           const std::vector<double> beta = ridge_weights(data, draw.get(), rows_of_step);
-          for (std::size_t k = 0; k < kClasses; ++k)
+          for (std::size_t k = 0; k < kProblemClasses; ++k)
             EXPECT_NEAR(beta[k] * in[k] / all, 1, 1e-12)
                 << n << 'x' << m << " rows " << rows_of_step << " class " << k << " weights " << weights;
         }
@@ -64,8 +64,8 @@ TEST(RidgeWeights, AreInverseInclusionProbabilities) {
 // A block draw for one row also brings the block of the label. Enumerates all rows and all pairs of rows;
 // draw_test.cpp enumerates the draws themselves.
 TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
-  constexpr std::size_t kClasses = 40;
-  Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kClasses);
+  constexpr std::size_t kProblemClasses = 40;
+  Dataset data = labelled({0, 1, 17, 3, 0, 39, 2, 16, 17}, kProblemClasses);
   data.weight = {1, 2, 0.5, 4, 1, 1, 3, 0.25, 1};
   for (const char* name : {"frequency", "blocks", "head-blocks", "all"})
     for (const std::size_t n : {1U, 2U}) {
@@ -74,7 +74,7 @@ TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
       const auto draw = draw_for(data, options);
       const bool blocks = draw->whole_blocks() && n == 1;
       const std::vector<double> beta = ridge_weights(data, draw.get(), n);
-      for (ClassId k = 0; k < kClasses; ++k) {
+      for (ClassId k = 0; k < kProblemClasses; ++k) {
         double in = 0, all = 0;
         for (std::size_t i = 0; i < data.size(); ++i)
           for (std::size_t j = 0; j < data.size(); ++j) {

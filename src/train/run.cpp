@@ -53,10 +53,11 @@ nlohmann::ordered_json data_json(const DataView& data) {
           {"cut_features", s.cut_features}};
 }
 
-Model make_model(Weights&& weights, const DataView& data, const PreprocessOptions& preprocess,
+Model make_model(RunState&& state, const DataView& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights) {
   Model model;
-  model.weights = std::move(weights);
+  model.weights = std::move(state.weights);
+  model.features = std::move(state.learnt.features);
   model.classes = data.classes;
   model.space = data.space;
   model.preprocess = preprocess;
@@ -201,11 +202,11 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   if (run.memory.best_on_disk) extras.best_folder = best_folder(options);
 
   FinishedRun finished;
-  Weights learnt =
+  RunState state =
       search_and_fit(run.sets(), options.train, run.watch, observers, stop, extras, finished, [&] {
         if (log && run.automatic) log->write(search_json(finished, options));
       });
-  finished.model = make_model(std::move(learnt), run.data, options.preprocess, options.train,
+  finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
   const std::string save_error = save(run, finished);
   if (log) log->write(end_json(finished, save_error));

@@ -42,7 +42,7 @@ struct RunOptions {
 };
 
 // The trained model with its metadata. `row_weights`, `class_weights`: as in the options; empty: none.
-Model make_model(Weights&& weights, const DataView& data, const PreprocessOptions& preprocess,
+Model make_model(RunState&& state, const DataView& data, const PreprocessOptions& preprocess,
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights);
 
 // A run whose data are read and checked; nothing is written yet. Holds the claims on its output names.

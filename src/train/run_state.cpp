@@ -10,6 +10,13 @@ namespace {
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);
+  archive(s.learnt.features);
+  archive(s.learnt.classes);
+  archive(s.learnt.intercept);
+  archive(s.learnt.features_square);
+  archive(s.learnt.classes_square);
+  archive(s.learnt.intercept_square);
+  archive(s.learnt.updates);
   archive(s.rows);
   archive(s.epoch);
   archive(s.step);
@@ -29,6 +36,7 @@ void each_field(State& s, Archive& archive) {
   archive(s.patience.waited);
   archive(s.patience.best);
   archive(s.patience.weights);
+  archive(s.patience.features);
 }
 
 class Writer {
@@ -38,9 +46,14 @@ class Writer {
   void operator()(const T& value) {
     to_.put(value);
   }
-  template <class T>
-  void operator()(const std::vector<T>& values) {
+  template <class T, class Allocator>
+  void operator()(const std::vector<T, Allocator>& values) {
     to_.put_array(std::span<const T>(values));
+  }
+  void operator()(const Embedding& table) {
+    to_.put(std::uint64_t{table.rows});
+    to_.put(std::uint64_t{table.columns});
+    (*this)(table.numbers);
   }
   template <class T>
   void operator()(const std::vector<std::vector<T>>& lists) {
@@ -65,9 +78,16 @@ class Reader {
   void operator()(T& value) {
     from_.get(value);
   }
-  template <class T>
-  void operator()(std::vector<T>& values) {
+  template <class T, class Allocator>
+  void operator()(std::vector<T, Allocator>& values) {
     from_.get_array(values);
+  }
+  void operator()(Embedding& table) {
+    std::uint64_t rows = 0, columns = 0;
+    from_.get(rows);
+    from_.get(columns);
+    (*this)(table.numbers);
+    table.rows = rows, table.columns = columns;
   }
   template <class T>
   void operator()(std::vector<std::vector<T>>& lists) {

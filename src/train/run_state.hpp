@@ -9,6 +9,7 @@
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
 #include "evaluate/evaluate.hpp"
+#include "train/learnt_state.hpp"
 #include "weights/kept.hpp"
 #include "weights/weights.hpp"
 
@@ -65,6 +66,7 @@ struct PatienceState {
   std::uint64_t waited = 0;  // evaluations
   std::optional<EvaluationRecord> best;
   std::shared_ptr<KeptWeights> weights;  // of `best`; null if there is none
+  Embedding features;                    // of `best`; empty unless features are learnt
 };
 
 struct RunState {
@@ -72,6 +74,7 @@ struct RunState {
   const RowState& row(ExampleId i) const { return rows[number_of(i)]; }
 
   Weights weights;
+  LearntState learnt;          // empty unless features are learnt
   std::vector<RowState> rows;  // one per example
   std::uint64_t epoch = 0;     // finished epochs
   std::uint64_t step = 0;      // finished steps of the current epoch

@@ -53,6 +53,12 @@ std::vector<TrainOptions> runs_of(std::string_view method) {
   pairs.epochs = 3;
   if (info.can_diverge) pairs.step = 0.005;
   all.push_back(pairs);
+  if (method == "scent") {
+    TrainOptions learnt = options_of(std::string(method), 8, Visit::shuffle);
+    learnt.hidden = 6, learnt.rows_per_step = 16, learnt.draw = "frequency", learnt.epochs = 3;
+    learnt.intercept = true, learnt.ridge = 0.3;
+    all.push_back(learnt);
+  }
   return all;
 }
 

@@ -144,7 +144,7 @@ class Search {
     late_ = end == Fit::End::reached;
     double loss = kInfinity;  // also if the trial diverged
     if (end == Fit::End::used_up)
-      if (const auto metrics = evaluate(fit.state().weights, rows.judge, o.thread_count(), &stop_))
+      if (const auto metrics = evaluate({}, o.seed, fit.state(), rows.judge, o.thread_count(), &stop_))
         loss = metrics->log_loss;
     tried.steps = fit.steps();
     spare_ = std::move(fit.state().weights);

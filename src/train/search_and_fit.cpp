@@ -17,9 +17,9 @@ void set_validation_aside(DataView& data, std::optional<DataView>& valid, const 
   data = std::move(split.rest), valid = std::move(split.valid);
 }
 
-Weights search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch& watch,
-                       std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                       const TrainExtras& extras, FitResult& result, const std::function<void()>& searched) {
+RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch& watch,
+                        std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                        const TrainExtras& extras, FitResult& result, const std::function<void()>& searched) {
   Weights spare;  // memory of the trials
   if (options.seconds > 0 && extras.recording == nullptr) spare = cleared_weights(sets.data, options);
   watch.resume();
@@ -34,7 +34,7 @@ Weights search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch& 
     result.outcome = train(sets, options, state, watch, observers, stop, extras);
   else
     result.outcome.interrupted = true;
-  return std::move(state.weights);
+  return state;
 }
 
 }  // namespace truemax

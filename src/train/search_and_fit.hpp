@@ -22,10 +22,10 @@ struct FitResult {
 void set_validation_aside(DataView& data, std::optional<DataView>& valid, const TrainOptions& options);
 
 // Chooses what is open in `options`, calls `searched`, then trains. `watch` must not be running; it counts
-// search and training. Returns the weights; if the search was stopped, the initial ones.
-Weights search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch& watch,
-                       std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                       const TrainExtras& extras, FitResult& result,
-                       const std::function<void()>& searched = {});
+// search and training. Returns the last state; if the search was stopped, the first one.
+RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch& watch,
+                        std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                        const TrainExtras& extras, FitResult& result,
+                        const std::function<void()>& searched = {});
 
 }  // namespace truemax

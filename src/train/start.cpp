@@ -6,6 +6,7 @@
 #include "rule/methods.hpp"
 #include "train/companion.hpp"
 #include "train/fit.hpp"
+#include "train/learnt_lane.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -26,8 +27,12 @@ double start_intercept(const ClassList& classes, Weights& weights) {
 
 }  // namespace
 
+std::size_t weight_columns(const DataView& data, const TrainOptions& options) {
+  return options.hidden > 0 ? options.hidden : data.space->features;
+}
+
 Weights cleared_weights(const DataView& data, const TrainOptions& options) {
-  Weights weights(data.classes->size(), data.space->features, options.intercept);
+  Weights weights(data.classes->size(), weight_columns(data, options), options.intercept);
   weights.clear_pages(options.thread_count());
   return weights;
 }
@@ -35,7 +40,7 @@ Weights cleared_weights(const DataView& data, const TrainOptions& options) {
 RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare) {
   const MethodInfo& info = find_method(options.method);
   RunState state;
-  const std::size_t classes = data.classes->size(), features = data.space->features;
+  const std::size_t classes = data.classes->size(), features = weight_columns(data, options);
   if (spare != nullptr && spare->classes() == classes && spare->features() == features &&
       spare->has_intercept() == options.intercept) {
     state.weights = std::move(*spare);
@@ -44,13 +49,20 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
   } else {
     state.weights = Weights(classes, features, options.intercept);
   }
-  if (options.ridge > 0) state.weights.allow_scaling();
+  if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(classes));  // log of the sum of exp(intercept)
   if (options.start_at_frequencies) {
     log_total = start_intercept(*data.classes, state.weights);
     for (const float b : state.weights.intercept())
       state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
+  }
+  if (options.hidden > 0) {
+    state.learnt = LearntLane::start(data, options);
+    if (options.intercept)
+      std::copy_n(state.weights.intercept().begin(), classes, state.learnt.intercept.begin());
+    for (const float e : state.learnt.features.numbers)
+      state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(e)));
   }
   state.rows.resize(data.size());
   for (const ExampleId i : data.examples()) {

@@ -6,6 +6,7 @@
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
 #include "train/general_lane.hpp"
+#include "train/learnt_lane.hpp"
 #include "train/pair_lane.hpp"
 #include "train/problem.hpp"
 #include "train/step_shape.hpp"
@@ -19,6 +20,7 @@ const TrainOptions& checked(const TrainOptions& options) {
 }
 
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
+  if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
   if (PairLane::takes(setup)) return std::make_unique<PairLane>(setup);
@@ -47,14 +49,15 @@ StepLoop::~StepLoop() = default;
 
 bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch,
                    StepPlan* given_plan) {
-  constexpr std::uint64_t kWatchEvery = 8192;  // steps between two calls of the watch
+  // Steps between two calls of the watch.
+  const std::uint64_t watch_every = std::max<std::uint64_t>(1, 8192 / options_.rows_per_step);
   StepPlan own_plan(options_, steps_);
   StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
   const CounterRandom random(options_.seed, Stream::draw, state.epoch);
   order_.start_epoch(state.epoch);
   lane_->attach(state);
   if (state.step == 0) {
-    tighten_bound(state);
+    if (state.learnt.empty()) tighten_bound(state);
     if (!lane_->start_epoch(state, stop, plan)) return false;
   }
   std::uint64_t watched = state.step;
@@ -66,7 +69,7 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     lane_->take({order_, random, state.step, static_cast<std::size_t>(count), leg.step,
                  leg.step / options_.step_at(0)},
                 state);
-    if (!watch || state.step - watched < kWatchEvery) continue;
+    if (!watch || state.step - watched < watch_every) continue;
     watched = state.step;
     watch(state.step);
   }

@@ -10,7 +10,7 @@
 
 namespace truemax {
 
-// Called every few thousand steps with the steps done in the epoch; must not change the state.
+// Called after every few thousand rows with the steps done in the epoch; must not change the state.
 using StepWatch = std::function<void(std::uint64_t steps_done)>;
 
 class StepLoop {
@@ -24,6 +24,9 @@ class StepLoop {
   // incremented and state.step is 0), false if `stop` was raised or the plan's budget is used up. Throws
   // DivergenceError before a step that would overflow float32. Without a plan: that of the options, no clock.
   bool run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch, StepPlan* plan = nullptr);
+
+  // Brings state.weights up to date after run().
+  void publish(RunState& state) { lane_->publish(state); }
 
   std::uint64_t steps_per_epoch() const { return steps_; }
 

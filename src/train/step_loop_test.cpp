@@ -21,7 +21,7 @@
 namespace truemax {
 namespace {
 
-constexpr Visit kVisits[] = {Visit::random, Visit::shuffle, Visit::file};
+constexpr Visit kAllVisits[] = {Visit::random, Visit::shuffle, Visit::file};
 
 // The largest difference, relative to the largest weight and the largest u.
 double distance(const RunState& fast, const SlowState& slow, double least = 0.01) {
@@ -45,17 +45,17 @@ double distance(const RunState& fast, const SlowState& slow, double least = 0.01
   return std::max(off_w / most_w, most_u > 0 ? off_u / most_u : off_u);
 }
 
-struct MethodCase {
+struct LoopCase {
   const char* method;
   std::uint64_t classes_per_step;
   double step;
 };
-constexpr MethodCase kCases[] = {
+constexpr LoopCase kLoopCases[] = {
     {"implicit", 1, 1}, {"implicit", 1, 30}, {"umax", 1, 0.05}, {"umax", 5, 0.05}};
 
 TEST(StepLoop, MatchesSequentialStepsInDouble) {
-  for (const MethodCase& c : kCases)
-    for (const Visit visit : kVisits)
+  for (const LoopCase& c : kLoopCases)
+    for (const Visit visit : kAllVisits)
       for (const bool intercept : {false, true})
         for (const bool weights : {false, true})
           for (const std::size_t classes : {2U, 12U, 400U}) {
@@ -183,8 +183,8 @@ TEST(StepLoop, SameBitsAsOneStepAtATime) {
 }
 
 TEST(StepLoop, BitsDependOnTheSeed) {
-  for (const MethodCase& c : kCases)
-    for (const Visit visit : kVisits) {
+  for (const LoopCase& c : kLoopCases)
+    for (const Visit visit : kAllVisits) {
       const Dataset data = random_data({});
       TrainOptions options = options_of(c.method, c.classes_per_step, visit);
       options.step = c.step;
@@ -198,8 +198,8 @@ TEST(StepLoop, BitsDependOnTheSeed) {
 // Interrupted at every opportunity, the run gives the same result.
 TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
-  for (const MethodCase& c : kCases)
-    for (const Visit visit : kVisits) {
+  for (const LoopCase& c : kLoopCases)
+    for (const Visit visit : kAllVisits) {
       TrainOptions options = options_of(c.method, c.classes_per_step, visit);
       options.step = c.step;
       const auto whole = bits_of(run_epochs(data, options));
@@ -227,7 +227,7 @@ TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
 // Every boundary between batches: in file order, a run over the first n rows is a prefix of a run over all.
 TEST(StepLoop, ResumesFromAnyBoundaryWithTheSameBits) {
   const Dataset data = random_data({.rows = 1000, .classes = 40});
-  for (const MethodCase& c : kCases) {
+  for (const LoopCase& c : kLoopCases) {
     TrainOptions options = options_of(c.method, c.classes_per_step, Visit::file);
     options.step = c.step;
     options.epochs = 1;

@@ -7,6 +7,7 @@
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
 #include "train/drawn_batch.hpp"
+#include "train/learnt_lane.hpp"
 #include "train/problem.hpp"
 #include "train/ridge.hpp"
 #include "train/step_arrays.hpp"
@@ -39,6 +40,9 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
 std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
   const MethodInfo& info = find_method(options.method);
   const std::unique_ptr<Draw> draw = draw_for(data, options);
+  if (options.hidden > 0)
+    return LearntLane::step_bytes(data, options, *draw) +
+           DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
   StepShape shape = step_shape(data, options, draw.get());
   shape.rows = options.rows_per_step;
   std::uint64_t bytes =

@@ -105,6 +105,10 @@ inline std::vector<std::uint64_t> bits_of(const RunState& state) {
     for (const float v : of_class) put(static_cast<double>(v));
   }
   for (const float v : state.weights.intercept()) put(static_cast<double>(v));
+  for (const Embedding* table : {&state.learnt.features, &state.learnt.classes})
+    for (const float v : table->numbers) put(static_cast<double>(v));
+  for (const auto* squares : {&state.learnt.features_square, &state.learnt.classes_square})
+    for (const float v : *squares) put(static_cast<double>(v));
   return bits;
 }
 
@@ -113,6 +117,7 @@ inline RunState run_epochs(const DataView& data, const TrainOptions& options) {
   StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
   while (state.epoch < options.epochs) loop.run(state, stop, {});
+  loop.publish(state);
   return state;
 }
 

@@ -14,20 +14,21 @@ class Evaluator {
             const std::atomic<bool>& stop)
       : sets_(sets),
         with_train_(options.eval_train),
+        learnt_(options.hidden > 0),
         evaluation_(options.evaluation),
         seed_(options.seed),
         threads_(options.thread_count()),
         observers_(observers),
         stop_(stop) {}
 
-  bool all(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{train(), &record.train}, {valid(), &record.valid}, {test(), &record.test}});
+  bool all(const RunState& state, EvaluationRecord& record) const {
+    return run(state, {{train(), &record.train}, {valid(), &record.valid}, {test(), &record.test}});
   }
-  bool only_valid(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{valid(), &record.valid}});
+  bool only_valid(const RunState& state, EvaluationRecord& record) const {
+    return run(state, {{valid(), &record.valid}});
   }
-  bool all_but_valid(const Weights& weights, EvaluationRecord& record) const {
-    return run(weights, {{train(), &record.train}, {test(), &record.test}});
+  bool all_but_valid(const RunState& state, EvaluationRecord& record) const {
+    return run(state, {{train(), &record.train}, {test(), &record.test}});
   }
   void tell(const EvaluationRecord& record) const {
     for (TrainObserver* o : observers_) o->evaluated(record);
@@ -40,22 +41,30 @@ class Evaluator {
   const DataView* valid() const { return sets_.valid ? &*sets_.valid : nullptr; }
   const DataView* test() const { return sets_.test ? &*sets_.test : nullptr; }
 
-  bool run(const Weights& weights, std::initializer_list<Task> tasks) const {
+  bool run(const RunState& state, std::initializer_list<Task> tasks) const {
     std::size_t of = 0, before = 0;
-    for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : rows_to_evaluate(evaluation_, *set);
+    for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : rows_to_evaluate(how(set), *set);
     for (const auto& [set, metrics] : tasks) {
       if (set == nullptr) continue;
-      *metrics = evaluate(evaluation_, seed_, weights, *set, threads_, &stop_, [&](std::size_t done) {
+      *metrics = evaluate(how(set), seed_, state, *set, threads_, &stop_, [&](std::size_t done) {
         for (TrainObserver* o : observers_) o->evaluating(before + done, of);
       });
       if (!*metrics) return false;
-      before += rows_to_evaluate(evaluation_, *set);
+      before += rows_to_evaluate(how(set), *set);
     }
     return true;
   }
 
+  // With learnt features, every row costs h numbers per class: many training rows are looked at in part.
+  EvaluateOptions how(const DataView* set) const {
+    constexpr std::size_t kMany = 50000;
+    EvaluateOptions options = evaluation_;
+    if (learnt_ && set == train() && set->row_count() > kMany) options.kind = EvalKind::sampled;
+    return options;
+  }
+
   const TrainSets& sets_;
-  bool with_train_;
+  bool with_train_, learnt_;
   EvaluateOptions evaluation_;
   std::uint64_t seed_;
   std::size_t threads_;
@@ -75,7 +84,7 @@ class Patience {
   bool over() const { return on() && state_.waited >= evaluations_; }
   const std::optional<EvaluationRecord>& best() const { return state_.best; }
 
-  void see(const EvaluationRecord& record, const Weights& weights) {
+  void see(const EvaluationRecord& record, const RunState& state) {
     if (!on()) return;
     if (state_.best && !(record.valid->log_loss < state_.best->valid->log_loss)) {
       ++state_.waited;
@@ -83,9 +92,13 @@ class Patience {
     }
     state_.waited = 0;
     state_.best = record;
-    state_.weights->keep(weights);
+    state_.weights->keep(state.weights);
+    state_.features = state.learnt.features;
   }
-  void restore(Weights& weights) { state_.weights->restore(weights); }
+  void restore(RunState& state) {
+    state_.weights->restore(state.weights);
+    if (!state_.features.empty()) state.learnt.features = std::move(state_.features);
+  }
 
  private:
   std::uint64_t evaluations_;
@@ -153,11 +166,11 @@ class WatchedFit {
     RunState& state = fit_.state();
     EvaluationRecord record;
     record.epoch = state.epoch, record.steps = fit_.steps(), record.train_seconds = watch_.seconds();
-    outcome_.interrupted = !(patience_.on() ? evaluator_.only_valid(state.weights, record)
-                                            : evaluator_.all(state.weights, record));
+    outcome_.interrupted =
+        !(patience_.on() ? evaluator_.only_valid(state, record) : evaluator_.all(state, record));
     if (!outcome_.interrupted) {
       evaluator_.tell(record);
-      patience_.see(record, state.weights);
+      patience_.see(record, state);
       state.last = record;
     }
     watch_.resume();
@@ -165,13 +178,13 @@ class WatchedFit {
 
   void finish_with_best() {
     RunState& state = fit_.state();
-    patience_.restore(state.weights);
+    patience_.restore(state);
     outcome_.kept_best = true;
     outcome_.last = patience_.best();
     if (outcome_.interrupted) return;
     EvaluationRecord final = *patience_.best();
     final.best = true;
-    outcome_.interrupted = !evaluator_.all_but_valid(state.weights, final);
+    outcome_.interrupted = !evaluator_.all_but_valid(state, final);
     if (outcome_.interrupted) return;
     evaluator_.tell(final);
     outcome_.last = final;
@@ -195,6 +208,14 @@ std::size_t TrainSets::bytes() const {
   for (const std::optional<DataView>* other : {&test, &valid})
     if (*other) all.push_back(&**other);
   return bytes_of(all);
+}
+
+std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const RunState& state,
+                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
+                                const RowWatch& watch) {
+  if (state.learnt.empty()) return evaluate(options, seed, state.weights, data, threads, stop, watch);
+  const DataView encoded = data.encoded(std::make_shared<BagRows>(state.learnt.features));
+  return evaluate(options, seed, state.weights, encoded, threads, stop, watch);
 }
 
 TrainOutcome train(const TrainSets& sets, const TrainOptions& options, RunState& state, Stopwatch& watch,

@@ -69,6 +69,11 @@ struct TrainExtras {
   std::function<void(const RunState&)> between{};
 };
 
+// evaluate() with the model of a state.
+std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const RunState& state,
+                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
+                                const RowWatch& watch = {});
+
 // Runs until the epochs, steps or seconds of the options are used up, the recording ends, or patience runs
 // out. `watch` must be running, and is left paused. `state` has the result, also after an interruption or a
 // divergence.

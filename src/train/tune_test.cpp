@@ -16,7 +16,7 @@
 namespace truemax {
 namespace {
 
-const std::atomic<bool> kGoOn{false};
+const std::atomic<bool> kNeverStop{false};
 
 struct Parts {
   DataView train, valid;
@@ -135,7 +135,7 @@ TEST(Tune, IsSuccessiveHalving) {
     for (std::size_t i = 0; i < (order.size() + 1) / 2; ++i) alive.push_back(order[i].second);
   }
   const std::vector<Trial> asked = options.trials;
-  const TuneResult result = tune(data.train, data.valid, options, kGoOn);
+  const TuneResult result = tune(data.train, data.valid, options, kNeverStop);
   ASSERT_EQ(result.trials.size(), 12U);
   std::size_t kept = 0, stopped = 0;
   for (const Trial& trial : result.trials) {
@@ -159,27 +159,28 @@ TEST(Tune, SameResultForAnyThreadsAndMemory) {
   const Parts data = parts();
   const TuneOptions options =
       options_of_tries({"method=implicit,umax,vanilla", "step=0.1,1,1e10", "classes-per-step=1,5"}, 8);
-  const TuneResult one = tune(data.train, data.valid, options, kGoOn);
+  const TuneResult one = tune(data.train, data.valid, options, kNeverStop);
   EXPECT_FALSE(one.started_again);
   for (const std::size_t threads : {2, 5}) {
     TuneOptions more = options;
     more.threads = threads;
-    EXPECT_EQ(without_clock(tune(data.train, data.valid, more, kGoOn)), without_clock(one));
+    EXPECT_EQ(without_clock(tune(data.train, data.valid, more, kNeverStop)), without_clock(one));
   }
   TuneOptions little = options;
   little.threads = 3;
   for (const Trial& trial : options.trials)  // enough for any one of them
     little.memory_limit =
         std::max(little.memory_limit, plan_memory({data.train, {}, data.valid}, trial.options, 1).total());
-  const TuneResult again = tune(data.train, data.valid, little, kGoOn);
+  const TuneResult again = tune(data.train, data.valid, little, kNeverStop);
   EXPECT_TRUE(again.started_again);
   EXPECT_EQ(without_clock(again), without_clock(one));
 }
 
 TEST(Tune, DivergedTrialsComeLast) {
   const Parts data = parts();
-  const TuneResult result = tune(data.train, data.valid,
-                                 options_of_tries({"method=vanilla", "step=0.001,1e9,1e10,1e12"}, 4), kGoOn);
+  const TuneResult result =
+      tune(data.train, data.valid, options_of_tries({"method=vanilla", "step=0.001,1e9,1e10,1e12"}, 4),
+           kNeverStop);
   ASSERT_NE(result.best(), nullptr);
   EXPECT_EQ(result.best()->options.step, 0.001);
   for (std::size_t i = 1; i < 4; ++i) {
@@ -187,13 +188,13 @@ TEST(Tune, DivergedTrialsComeLast) {
     EXPECT_NE(result.trials[i].divergence, "");
   }
   const TuneResult none =
-      tune(data.train, data.valid, options_of_tries({"method=vanilla", "step=1e10,1e12"}, 4), kGoOn);
+      tune(data.train, data.valid, options_of_tries({"method=vanilla", "step=1e10,1e12"}, 4), kNeverStop);
   EXPECT_EQ(none.best(), nullptr);
 }
 
 TEST(Tune, SingleTrialRunsToTheEnd) {
   const Parts data = parts();
-  const TuneResult result = tune(data.train, data.valid, options_of_tries({"step=1"}, 8), kGoOn);
+  const TuneResult result = tune(data.train, data.valid, options_of_tries({"step=1"}, 8), kNeverStop);
   ASSERT_NE(result.best(), nullptr);
   EXPECT_EQ(result.best()->marks.size(), 1U);
   EXPECT_EQ(result.best()->epochs(), 8U);

@@ -20,12 +20,12 @@ namespace {
 using Wide = long double;
 
 // Steps over the rows, each with two distinct classes, in no particular order.
-struct Scene {
+struct PairScene {
   Weights w;
   Csr rows;
   std::vector<ClassId> drawn, label;
 
-  Scene(std::uint64_t seed, std::size_t classes, std::size_t count, double x_decades, double w_decades) {
+  PairScene(std::uint64_t seed, std::size_t classes, std::size_t count, double x_decades, double w_decades) {
     Engine random(seed);
     w = random_weights(random, classes, 80, false, w_decades);
     rows = random_rows(random, count, 80, 50, x_decades);
@@ -49,7 +49,7 @@ struct Scores {
   bool operator==(const Scores&) const = default;
 };
 
-Scores scores_on(std::int64_t target, Scene& scene) {
+Scores scores_on(std::int64_t target, PairScene& scene) {
   const OnInstructionSet here(target);
   const std::vector<PairPlace> places = scene.places();
   Scores z{std::vector<double>(places.size()), std::vector<double>(places.size())};
@@ -69,7 +69,7 @@ double float_bound(const Weights& w, RowView x, ClassId k) {
 TEST(PairKernels, ScoresMatchDoubleWithinFloatRounding) {
   for (const double decades : {0.5, 2.0, 6.0})
     for (const std::int64_t target : instruction_sets()) {
-      Scene scene(1, 37, 200, decades / 2, decades);
+      PairScene scene(1, 37, 200, decades / 2, decades);
       const Scores z = scores_on(target, scene);
       for (std::size_t t = 0; t < z.drawn.size(); ++t) {
         const RowView x = scene.rows.row(t);
@@ -83,7 +83,7 @@ TEST(PairKernels, ScoresMatchDoubleWithinFloatRounding) {
 
 TEST(PairKernels, AddsAreExactWithinThreeFloatRoundings) {
   for (const std::int64_t target : instruction_sets()) {
-    Scene scene(2, 37, 200, 1, 1);
+    PairScene scene(2, 37, 200, 1, 1);
     Engine random(3);
     for (std::size_t t = 0; t < scene.drawn.size(); ++t) {
       const std::vector<float> before = all_cells(scene.w);
@@ -128,7 +128,7 @@ TEST(PairKernels, UpdatesOfLabelAndDrawnCancelBitForBit) {
 // Steps of one call that share classes or rows take effect in order.
 TEST(PairKernels, StepSeesEarlierUpdates) {
   for (const std::int64_t target : instruction_sets()) {
-    Scene at_once(5, 5, 40, 1, 1), one_by_one(5, 5, 40, 1, 1);
+    PairScene at_once(5, 5, 40, 1, 1), one_by_one(5, 5, 40, 1, 1);
     std::vector<double> c;
     Engine random(6);
     for (std::size_t t = 0; t < 40; ++t) c.push_back(static_cast<double>(wide(random, 1)));
@@ -148,7 +148,7 @@ TEST(PairKernels, InstructionSetsGiveOneOfTwoResults) {
     const std::string name = instruction_set_name(target);
     fuses |= name.find("AVX") != std::string::npos;
     rounds |= name.find("SSE") != std::string::npos;
-    Scene scene(7, 37, 300, 0.5, 0.5);
+    PairScene scene(7, 37, 300, 0.5, 0.5);
     Scores z = scores_on(target, scene);
     z.drawn.insert(z.drawn.end(), z.label.begin(), z.label.end());
     results.insert(z.drawn);

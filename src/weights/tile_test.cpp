@@ -16,7 +16,7 @@
 namespace truemax {
 namespace {
 
-constexpr double kLowest = std::numeric_limits<double>::lowest();
+constexpr double kLowestInTile = std::numeric_limits<double>::lowest();
 constexpr double kUntouched = 12345;
 
 std::uint64_t bits(double v) {
@@ -68,7 +68,7 @@ TEST(ScoreTile, MatchesScoreBitForBit) {
 
 // Running log-sum-exp of one row, tile by tile, beside the same in long double over all scores.
 struct Running {
-  std::vector<double> highest{kLowest}, sum{0.0};
+  std::vector<double> highest{kLowestInTile}, sum{0.0};
   std::vector<long double> seen;
 
   // Adds 16 scores of which the first `lanes` count.
@@ -77,7 +77,7 @@ struct Running {
     double tile_highest = kUntouched;
     accumulate_tile(z.data(), 1, lanes, highest.data(), sum.data(), &tile_highest);
     EXPECT_EQ(tile_highest, *std::max_element(z.begin(), z.begin() + static_cast<std::ptrdiff_t>(lanes)));
-    for (std::size_t lane = lanes; lane < kLanes; ++lane) EXPECT_EQ(z[lane], kLowest);
+    for (std::size_t lane = lanes; lane < kLanes; ++lane) EXPECT_EQ(z[lane], kLowestInTile);
   }
   void check(const std::string& what) const {
     const long double most = *std::max_element(seen.begin(), seen.end());
@@ -195,7 +195,7 @@ TEST_F(AccumulateTile, RowsAreIndependent) {
     Engine random(3);
     std::normal_distribution<double> normal;
     const std::size_t count = 7;
-    std::vector<double> tile((count + 1) * kLanes), highest(count + 1, kLowest), sum(count + 1, 0.0),
+    std::vector<double> tile((count + 1) * kLanes), highest(count + 1, kLowestInTile), sum(count + 1, 0.0),
         tile_highest(count + 1, kUntouched);
     for (double& v : tile) v = 5 * normal(random);
     const std::vector<double> before = tile;
@@ -210,7 +210,7 @@ TEST_F(AccumulateTile, RowsAreIndependent) {
     }
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       EXPECT_EQ(tile[count * kLanes + lane], before[count * kLanes + lane]);
-    EXPECT_EQ(highest[count], kLowest);
+    EXPECT_EQ(highest[count], kLowestInTile);
     EXPECT_EQ(sum[count], 0.0);
     EXPECT_EQ(tile_highest[count], kUntouched);
   });

@@ -1,0 +1,240 @@
+#include "train/learnt_lane.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "solve/mirror.hpp"
+#include "train/step_shape.hpp"
+#include "weights/fast_tile.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::uint32_t kNotDrawn = std::numeric_limits<std::uint32_t>::max();
+constexpr double kKeep = 0.999;            // of the running mean of squared gradients, per step
+constexpr double kDeviation = 0.1;         // of the first vectors of features
+constexpr double kLargest = 1e15;          // of parameters and of x: their products stay far inside float32
+constexpr double kLargestGradient = 1e18;  // its square stays inside float32
+constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
+
+}  // namespace
+
+LearntLane::LearntLane(const LaneSetup& setup)
+    : setup_(setup),
+      visited_(setup),
+      rho_(setup.options.rule),
+      team_(setup.options.thread_count()),
+      encoder_(std::make_unique<BagEncoder>(setup.data)),
+      hidden_(setup.options.hidden),
+      column_of_(setup.data.classes->size(), kNotDrawn),
+      scratch_(team_.size(), std::vector<float>(setup.options.hidden)) {
+  const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
+  x_.resize(shape.rows * hidden_);
+  dx_.resize(shape.rows * hidden_);
+  of_label_.resize(shape.rows);
+  u_.resize(shape.rows);
+}
+
+void LearntLane::take(const Batch& batch, RunState& state) {
+  visited_.fill(batch);
+  const double rho = rho_.at(batch.decayed, setup_.draw->complete());
+  for (std::size_t t = 0; t < batch.count; ++t, ++state.step) {
+    prepare(state, t);
+    admit(state, batch.step, rho);
+    score(state);
+    solve(state, rho);
+    apply(state, batch.step);
+  }
+}
+
+void LearntLane::prepare(const RunState& state, std::size_t t) {
+  for (const ClassId k : classes_) column_of_[k] = kNotDrawn;
+  examples_ = visited_.examples(t), labels_ = visited_.labels(t);
+  const std::span<const ClassId> drawn = visited_.classes(t);
+  classes_.assign(drawn.begin(), drawn.end());
+  const double* const weights = visited_.weights(t);
+  const std::vector<float>& intercept = state.learnt.intercept;
+  offset_.resize(classes_.size());
+  for (std::size_t j = 0; j < classes_.size(); ++j) {
+    column_of_[classes_[j]] = static_cast<std::uint32_t>(j);
+    const double b = intercept.empty() ? 0.0 : static_cast<double>(intercept[classes_[j]]);
+    offset_[j] = static_cast<float>(b + std::log(weights[j]));
+  }
+  encoder_->forward(state.learnt, examples_, x_.data(), team_);
+}
+
+// Every number that the step computes is bounded by the parameters, the data and rho. RMSprop moves a
+// parameter by at most rate/sqrt(1 - kKeep).
+void LearntLane::admit(RunState& state, double rate, double rho) const {
+  const double most = 1 + 1 / rho;  // of a probability over u
+  const auto fits = [&](double largest) {
+    return largest <= kLargest && largest * encoder_->largest_x() <= kLargest &&
+           most * std::max(largest * encoder_->largest_x(), 2 * largest * encoder_->largest_gradient()) <=
+               kLargestGradient;
+  };
+  const double growth = rate / std::sqrt(1 - kKeep);
+  if (!fits(state.largest_weight + growth)) {
+    state.largest_weight = 0;
+    for (const Embedding* table : {&state.learnt.features, &state.learnt.classes})
+      state.largest_weight = std::max<double>(state.largest_weight,
+                                              largest_absolute(table->numbers.data(), table->numbers.size()));
+    for (const float b : state.learnt.intercept)
+      state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
+    if (!fits(state.largest_weight + growth)) setup_.guard.diverged(state, state.step, growth);
+  }
+  state.largest_weight += growth;
+}
+
+void LearntLane::score(const RunState& state) {
+  const Embedding& w = state.learnt.classes;
+  p_.resize(examples_.size() * classes_.size());
+  scores_.multiply({{x_.data(), examples_.size(), hidden_, hidden_}, false},
+                   {{w.numbers.data(), classes_.size(), hidden_, hidden_, classes_.data()}, true}, p_.data(),
+                   classes_.size(), team_);
+}
+
+// p_ becomes the row's weight times its probabilities over the drawn classes at the new u, divided by the
+// rows of the step; of_label_ is what the label loses.
+void LearntLane::solve(const RunState& state, double rho) {
+  const LearntState& learnt = state.learnt;
+  const std::size_t columns = classes_.size();
+  const double share = 1 / static_cast<double>(examples_.size());
+  team_.share_chunks(examples_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
+    const ClassId y = labels_[i];
+    float* const p = p_.data() + i * columns;
+    float label_score = dot(x_.data() + i * hidden_, learnt.classes.row(y), hidden_);
+    if (!learnt.intercept.empty()) label_score += learnt.intercept[y];
+    float highest = 0;
+    const std::size_t own = std::min<std::size_t>(column_of_[y], columns);
+    const double log_sum = exp_scores(p, offset_.data(), columns, label_score, own, &highest);
+    u_[i] = std::max(Mirror(state.row(examples_[i]).u, rho).from_log_sum(log_sum), 0.0);
+    const double scale =
+        setup_.data.weight(examples_[i]) * share *
+        (log_sum > -std::numeric_limits<double>::infinity() ? std::exp(static_cast<double>(highest) - u_[i])
+                                                            : 0.0);
+    of_label_[i] = static_cast<float>(scale_row(p, columns, static_cast<float>(scale)));
+  });
+}
+
+// The classes that the step changes, each with the rows that have it as their label.
+void LearntLane::find_touched() {
+  labelled_.clear();
+  for (std::size_t i = 0; i < labels_.size(); ++i)
+    labelled_.push_back({labels_[i], static_cast<std::uint32_t>(i)});
+  std::sort(labelled_.begin(), labelled_.end(), [](const Labelled& a, const Labelled& b) {
+    return a.label != b.label ? a.label < b.label : a.row < b.row;
+  });
+  touched_.clear();
+  for (std::size_t j = 0; j < classes_.size(); ++j)
+    touched_.push_back({classes_[j], static_cast<std::uint32_t>(j), 0, 0});
+  for (std::uint32_t first = 0, end = 0; first < labelled_.size(); first = end) {
+    const ClassId y = labelled_[first].label;
+    for (end = first; end < labelled_.size() && labelled_[end].label == y; ++end) {
+    }
+    if (column_of_[y] == kNotDrawn)
+      touched_.push_back({y, kNotDrawn, first, end});
+    else
+      touched_[column_of_[y]].first = first, touched_[column_of_[y]].end = end;
+  }
+}
+
+void LearntLane::apply(RunState& state, double step) {
+  LearntState& learnt = state.learnt;
+  const std::size_t rows = examples_.size(), columns = classes_.size();
+  for (std::size_t i = 0; i < rows; ++i) state.row(examples_[i]).u = u_[i];
+  const Factor drawn{{learnt.classes.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
+  to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);
+  team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
+    add_scaled(dx_.data() + i * hidden_, learnt.classes.row(labels_[i]), -of_label_[i], hidden_);
+  });
+  gradient_.resize(columns * hidden_);
+  to_classes_.multiply({{p_.data(), rows, columns, columns}, true},
+                       {{x_.data(), rows, hidden_, hidden_}, false}, gradient_.data(), hidden_, team_);
+  if (!learnt.intercept.empty()) {
+    column_sum_.assign(columns, 0);
+    const std::size_t chunks = (columns + kChunkColumns - 1) / kChunkColumns;
+    team_.share(chunks, [&](std::size_t /*member*/, std::size_t chunk) {
+      const std::size_t first = chunk * kChunkColumns, end = std::min(columns, first + kChunkColumns);
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = first; j < end; ++j) column_sum_[j] += static_cast<double>(p_[i * columns + j]);
+    });
+  }
+  ++learnt.updates;
+  // As in Adam: the running means start at 0, and this makes up for it.
+  const double started = std::sqrt(1 - std::pow(kKeep, static_cast<double>(learnt.updates)));
+  const LearntRate rate{
+      static_cast<float>(step * started), static_cast<float>(kKeep),
+      static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
+  find_touched();
+  update_classes(learnt, rate);
+  encoder_->backward(learnt, examples_, dx_.data(), rate, team_);
+}
+
+void LearntLane::update_classes(LearntState& learnt, const LearntRate& rate) {
+  const bool ridge_intercept = setup_.options.ridge_intercept;
+  team_.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t member, std::size_t n) {
+    const Touched& touched = touched_[n];
+    float* const g = scratch_[member].data();
+    float* const w = learnt.classes.row(touched.k);
+    double of_intercept = 0;
+    if (touched.column == kNotDrawn) {
+      std::fill(g, g + hidden_, 0.0F);
+    } else {
+      std::copy_n(gradient_.data() + std::size_t{touched.column} * hidden_, hidden_, g);
+      if (!learnt.intercept.empty()) of_intercept = column_sum_[touched.column];
+    }
+    for (std::uint32_t l = touched.first; l < touched.end; ++l) {
+      const std::uint32_t i = labelled_[l].row;
+      add_scaled(g, x_.data() + i * hidden_, -of_label_[i], hidden_);
+      of_intercept -= static_cast<double>(of_label_[i]);
+    }
+    if (rate.ridge > 0) add_scaled(g, w, rate.ridge, hidden_);
+    rms_step(w, learnt.classes_square.data() + std::size_t{touched.k} * hidden_, g, hidden_, rate.rate,
+             rate.keep);
+    if (learnt.intercept.empty()) return;
+    float& b = learnt.intercept[touched.k];
+    if (ridge_intercept) of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
+    const auto gradient = static_cast<float>(of_intercept);
+    rms_step(&b, &learnt.intercept_square[touched.k], &gradient, 1, rate.rate, rate.keep);
+  });
+}
+
+void LearntLane::publish(RunState& state) {
+  const Embedding& w = state.learnt.classes;
+  Weights& to = state.weights;
+  team_.share_chunks(to.blocks(), 1, [&](std::size_t /*member*/, std::size_t b) {
+    const std::size_t first = b * kLanes, count = std::min(kLanes, w.rows - first);
+    std::vector<float> block(kLanes * hidden_);
+    std::copy_n(w.row(first), count * hidden_, block.begin());
+    to.set_block(b, block);
+  });
+  std::copy(state.learnt.intercept.begin(), state.learnt.intercept.end(), to.intercept().begin());
+}
+
+LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
+  LearntState state;
+  const std::size_t h = options.hidden;
+  state.features = Embedding(data.space->features, h);
+  fill_normal(state.features, kDeviation, options.seed, options.thread_count());
+  state.classes = Embedding(data.classes->size(), h);
+  state.features_square.resize(state.features.numbers.size());
+  state.classes_square.resize(state.classes.numbers.size());
+  if (options.intercept) state.intercept.resize(data.classes->size());
+  state.intercept_square.resize(state.intercept.size());
+  return state;
+}
+
+std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {
+  return 2 * sizeof(float) * options.hidden * (data.space->features + data.classes->size());
+}
+
+std::uint64_t LearntLane::step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
+  const std::uint64_t rows = std::min<std::uint64_t>(options.rows_per_step, data.size());
+  const std::uint64_t columns = draw.most_classes(), h = options.hidden;
+  // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
+  return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
+         sizeof(std::uint32_t) * (data.classes->size() + data.space->features);
+}
+
+}  // namespace truemax

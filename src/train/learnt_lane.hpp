@@ -1,0 +1,74 @@
+// The lane of learnt features: n rows share the drawn classes, so scores and gradients are three matrix
+// products. u moves by the mirror step (solve/mirror.hpp); W, the intercept and the encoder by RMSprop along
+// the gradient of the double sum at the new u, only where the step touches them. The gradient is divided by
+// its running size, so the step is about the most by which a parameter moves.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/team.hpp"
+#include "rule/mirror_rate.hpp"
+#include "train/drawn_batch.hpp"
+#include "train/encoder.hpp"
+#include "train/lane.hpp"
+
+namespace truemax {
+
+class LearntLane final : public Lane {
+ public:
+  explicit LearntLane(const LaneSetup& setup);
+
+  void take(const Batch& batch, RunState& state) override;
+  void publish(RunState& state) override;
+
+  static LearntState start(const DataView& data, const TrainOptions& options);
+  // Bytes of the state, and of the arrays of a step.
+  static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);
+  static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
+
+ private:
+  // A class that a step changes: drawn at place `column` (kNotDrawn: not drawn), and the label of the rows
+  // labelled_[first ... end].
+  struct Touched {
+    ClassId k;
+    std::uint32_t column, first, end;
+  };
+  struct Labelled {
+    ClassId label;
+    std::uint32_t row;
+  };
+
+  void prepare(const RunState& state, std::size_t t);
+  void score(const RunState& state);
+  void solve(const RunState& state, double rho);
+  void apply(RunState& state, double step);
+  void update_classes(LearntState& learnt, const LearntRate& rate);
+  void admit(RunState& state, double rate, double rho) const;
+  void find_touched();
+
+  const LaneSetup& setup_;
+  DrawnBatch visited_;
+  MirrorRate rho_;
+  Team team_;
+  std::unique_ptr<Encoder> encoder_;
+  std::size_t hidden_;
+  // Of the current step: rows, drawn classes and the numbers between them.
+  std::span<const ExampleId> examples_;
+  std::span<const ClassId> labels_;
+  std::vector<ClassId> classes_;          // drawn
+  std::vector<float> offset_;             // by column: intercept + log of the draw weight
+  std::vector<std::uint32_t> column_of_;  // by class; kNotDrawn
+  std::vector<float> x_, dx_;             // [n][h]
+  std::vector<float> p_;                  // [n][columns]: scores, then weight times probability
+  std::vector<float> of_label_;           // by row: what the label loses, the sum of its row of p_
+  std::vector<double> u_;
+  std::vector<float> gradient_;     // [columns][h]
+  std::vector<double> column_sum_;  // of p_
+  std::vector<Labelled> labelled_;  // by label
+  std::vector<Touched> touched_;
+  std::vector<std::vector<float>> scratch_;  // by member: [h]
+  DenseProduct scores_, to_rows_, to_classes_;
+};
+
+}  // namespace truemax

@@ -1,0 +1,143 @@
+// The step of learnt features as the formulas say it, in double and with dense arrays: the oracle of
+// LearntLane.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "data/data_view.hpp"
+#include "train/options.hpp"
+#include "train/run_state.hpp"
+
+namespace truemax {
+
+class SlowLearnt {
+ public:
+  using Matrix = std::vector<std::vector<double>>;
+
+  SlowLearnt(const DataView& data, const TrainOptions& options, const RunState& from)
+      : data_(data), options_(options), h_(options.hidden) {
+    const auto table = [&](const Embedding& t) {
+      Matrix m(t.rows, std::vector<double>(h_));
+      for (std::size_t r = 0; r < t.rows; ++r)
+        for (std::size_t c = 0; c < h_; ++c) m[r][c] = static_cast<double>(t.row(r)[c]);
+      return m;
+    };
+    e = table(from.learnt.features), w = table(from.learnt.classes);
+    e_square.assign(e.size(), std::vector<double>(h_));
+    w_square.assign(w.size(), std::vector<double>(h_));
+    b.assign(from.learnt.intercept.begin(), from.learnt.intercept.end());
+    b_square.assign(b.size(), 0);
+    for (const RowState& row : from.rows) u.push_back(row.u);
+  }
+
+  std::vector<double> x(ExampleId i) const {
+    std::vector<double> out(h_);
+    const RowView row = data_.x(i);
+    for (std::size_t j = 0; j < row.index.size(); ++j)
+      for (std::size_t c = 0; c < h_; ++c) out[c] += static_cast<double>(row.value[j]) * e[row.index[j]][c];
+    return out;
+  }
+  double score(ExampleId i, ClassId k) const {
+    const std::vector<double> of = x(i);
+    double z = b.empty() ? 0 : b[k];
+    for (std::size_t c = 0; c < h_; ++c) z += of[c] * w[k][c];
+    return z;
+  }
+
+  // The mean over the rows of weight (u + exp(-u) (1 + sum_j o_j exp(z_j - z_y))), without the parts that do
+  // not depend on the parameters.
+  double loss(const std::vector<ExampleId>& rows, const std::vector<ClassId>& drawn,
+              const std::vector<double>& weight, const std::vector<double>& at_u) const {
+    double sum = 0;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const ClassId y = data_.label(rows[r]);
+      for (std::size_t j = 0; j < drawn.size(); ++j)
+        if (drawn[j] != y)
+          sum += data_.weight(rows[r]) * weight[j] *
+                 std::exp(score(rows[r], drawn[j]) - score(rows[r], y) - at_u[r]);
+    }
+    return sum / static_cast<double>(rows.size());
+  }
+
+  struct Gradient {
+    Matrix e, w;
+    std::vector<double> b;
+  };
+  // The gradient of loss() and the new u of the rows.
+  Gradient gradient(const std::vector<ExampleId>& rows, const std::vector<ClassId>& drawn,
+                    const std::vector<double>& weight, double rho, std::vector<double>& new_u) const {
+    Gradient g{Matrix(e.size(), std::vector<double>(h_)), Matrix(w.size(), std::vector<double>(h_)),
+               std::vector<double>(w.size())};
+    new_u.clear();
+    for (const ExampleId i : rows) {
+      const ClassId y = data_.label(i);
+      double sum = 0;
+      for (std::size_t j = 0; j < drawn.size(); ++j)
+        if (drawn[j] != y) sum += weight[j] * std::exp(score(i, drawn[j]) - score(i, y));
+      const double old = u[number_of(i)];
+      const double next = std::max(0.0, std::log((1 + rho * (1 + sum)) / (rho + std::exp(-old))));
+      new_u.push_back(next);
+      const std::vector<double> of = x(i);
+      std::vector<double> dx(h_);
+      for (std::size_t j = 0; j < drawn.size(); ++j) {
+        if (drawn[j] == y) continue;
+        const double p = data_.weight(i) * weight[j] * std::exp(score(i, drawn[j]) - score(i, y) - next) /
+                         static_cast<double>(rows.size());
+        for (std::size_t c = 0; c < h_; ++c) {
+          g.w[drawn[j]][c] += p * of[c];
+          g.w[y][c] -= p * of[c];
+          dx[c] += p * (w[drawn[j]][c] - w[y][c]);
+        }
+        g.b[drawn[j]] += p, g.b[y] -= p;
+      }
+      const RowView row = data_.x(i);
+      for (std::size_t j = 0; j < row.index.size(); ++j)
+        for (std::size_t c = 0; c < h_; ++c)
+          g.e[row.index[j]][c] += static_cast<double>(row.value[j]) * dx[c];
+    }
+    return g;
+  }
+
+  void step(const std::vector<ExampleId>& rows, const std::vector<ClassId>& drawn,
+            const std::vector<double>& weight, double rho, double step_size, double total_weight) {
+    constexpr double kKeep = 0.999;
+    std::vector<double> new_u;
+    const Gradient g = gradient(rows, drawn, weight, rho, new_u);
+    for (std::size_t r = 0; r < rows.size(); ++r) u[number_of(rows[r])] = new_u[r];
+    ++updates_;
+    const double rate = step_size * std::sqrt(1 - std::pow(kKeep, updates_)),
+                 mu = options_.ridge / total_weight;
+    const auto move = [&](double& value, double& square, double slope) {
+      square = kKeep * square + (1 - kKeep) * slope * slope;
+      value -= rate * slope / (std::sqrt(square) + 1e-8);
+    };
+    std::vector<bool> has_feature(e.size()), has_class(w.size());
+    for (const ExampleId i : rows) {
+      has_class[data_.label(i)] = true;
+      for (const FeatureId f : data_.x(i).index) has_feature[f] = true;
+    }
+    for (const ClassId k : drawn) has_class[k] = true;
+    for (std::size_t f = 0; f < e.size(); ++f)
+      for (std::size_t c = 0; c < h_ && has_feature[f]; ++c)
+        move(e[f][c], e_square[f][c], g.e[f][c] + mu * e[f][c]);
+    for (std::size_t k = 0; k < w.size(); ++k) {
+      if (!has_class[k]) continue;
+      for (std::size_t c = 0; c < h_; ++c) move(w[k][c], w_square[k][c], g.w[k][c] + mu * w[k][c]);
+      if (!b.empty()) move(b[k], b_square[k], g.b[k] + (options_.ridge_intercept ? mu * b[k] : 0));
+    }
+  }
+
+  Matrix e, w, e_square, w_square;
+  std::vector<double> b, b_square, u;
+
+ private:
+  const DataView& data_;
+  const TrainOptions& options_;
+  std::size_t h_;
+  double updates_ = 0;
+};
+
+}  // namespace truemax

@@ -1,0 +1,24 @@
+// What a run with learnt features carries besides RunState's rows: vectors of features and classes, each with
+// the running mean of its squared gradients (RMSprop), which decays only when a step touches the row.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/huge_pages.hpp"
+#include "weights/embedding.hpp"
+
+namespace truemax {
+
+struct LearntState {
+  bool empty() const { return features.empty(); }
+
+  Embedding features;            // E [D][h]
+  Embedding classes;             // W [K][h], class by class; RunState::weights gets a copy
+  std::vector<float> intercept;  // [K]; empty without
+  HugeVector<float> features_square, classes_square;
+  std::vector<float> intercept_square;
+  std::uint64_t updates = 0;  // steps so far
+};
+
+}  // namespace truemax

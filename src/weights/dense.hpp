@@ -1,0 +1,56 @@
+// Dense float32 matrices: products, and the row operations of learnt features. Every number of a result is
+// summed in one fixed order, so results have the same bits for any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/team.hpp"
+
+namespace truemax {
+
+// Rows of `columns` numbers in memory: row r starts at data + stride * (index ? index[r] : r).
+struct DenseRows {
+  const float* data = nullptr;
+  std::size_t rows = 0, columns = 0, stride = 0;
+  const std::uint32_t* index = nullptr;
+
+  const float* row(std::size_t r) const { return data + stride * (index != nullptr ? index[r] : r); }
+};
+
+// A factor of a product: the rows as they are, or transposed.
+struct Factor {
+  DenseRows of;
+  bool transposed = false;
+
+  std::size_t rows() const { return transposed ? of.columns : of.rows; }
+  std::size_t columns() const { return transposed ? of.rows : of.columns; }
+};
+
+// out [a.rows()][b.columns()] = a b; a row of `out` starts every `stride` numbers.
+class DenseProduct {
+ public:
+  void multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team);
+
+ private:
+  std::vector<float> right_;              // b in panels
+  std::vector<std::vector<float>> left_;  // by member: some rows of a in panels
+};
+
+// sum += scale * x
+void add_scaled(float* sum, const float* x, float scale, std::size_t count);
+float dot(const float* x, const float* y, std::size_t count);
+
+// One row of scores of drawn classes: t_j = z_j + offset_j - label_score, where t_own does not count (own >=
+// count: none). Returns log(sum of exp(t_j)) and leaves exp(t_j - highest), with 0 for own, in z; *highest is
+// the factor that was taken out.
+double exp_scores(float* z, const float* offset, std::size_t count, float label_score, std::size_t own,
+                  float* highest);
+// x *= factor; returns the sum.
+double scale_row(float* x, std::size_t count, float factor);
+
+// RMSprop on a row: v <- keep v + (1 - keep) g^2, w <- w - rate g/(sqrt(v) + tiny).
+void rms_step(float* w, float* v, const float* gradient, std::size_t count, float rate, float keep);
+
+}  // namespace truemax

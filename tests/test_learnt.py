@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""Learnt features (--hidden): training, the model file, evaluation, prediction and replay agree with NumPy."""
+import json
+import unittest
+
+import numpy as np
+
+from model_reader import read_model, read_xmlrepository
+from support import RefusalTest, ProgramTest, last_evaluation
+
+TRAIN = ("--hidden", 24, "--epochs", 20, "--step", 0.01, "--ridge", 0.1, "--rows-per-step", 50)
+
+
+class Learnt(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 100)
+
+    def train(self, name="m", *more):
+        return self.fine("train", "train.txt", "--test", "test.txt", *TRAIN, "--model", f"{name}.safetensors",
+                         "--log", f"{name}.jsonl", *more)
+
+    def probabilities(self, model, data):
+        """[rows][K] in float64, and the rows."""
+        about, tensors = read_model(self.path(model))
+        rows, _ = read_xmlrepository(self.path(data))
+        embedding = tensors["embedding"].astype(float)
+        x = np.stack([sum((value * embedding[f] for f, value in row.features.items()), np.zeros(embedding.shape[1]))
+                      for row in rows])
+        z = x @ tensors["weight"].astype(float).T + tensors["intercept"].astype(float)
+        z -= z.max(1, keepdims=True)
+        return np.exp(z) / np.exp(z).sum(1, keepdims=True), rows, about
+
+    def test_log_loss_and_predictions_are_those_of_the_model_file(self):
+        self.train()
+        p, rows, about = self.probabilities("m.safetensors", "test.txt")
+        place = {name: k for k, name in enumerate(about["classes"])}
+        seen = [(i, place[row.labels[0]]) for i, row in enumerate(rows) if row.labels[0] in place]
+        loss = -np.mean([np.log(p[i, k]) for i, k in seen])
+        found = json.loads(self.fine("evaluate", "m.safetensors", "test.txt", "--json").stdout)
+        self.assertAlmostEqual(found["log_loss"], loss, delta=1e-5 * loss)
+        self.assertAlmostEqual(last_evaluation(self.path("m.jsonl"))["test"]["log_loss"], found["log_loss"], places=12)
+        self.assertLess(loss, 0.8 * np.log(len(place)))  # it has learnt something
+        lines = [json.loads(line) for line in
+                 self.fine("predict", "m.safetensors", "test.txt", "--top", 3, "--json").stdout.splitlines()]
+        self.assertEqual(len(lines), len(rows))
+        for line, of in zip(lines, p):
+            best = np.argsort(-of)[:3]
+            np.testing.assert_allclose(line["probabilities"], of[best], rtol=1e-4)
+
+    def test_shapes_and_names_in_the_file(self):
+        self.train()
+        about, tensors = read_model(self.path("m.safetensors"))
+        _, features = read_xmlrepository(self.path("train.txt"))
+        self.assertEqual(tensors["weight"].shape, (len(about["classes"]), 24))
+        self.assertEqual(tensors["embedding"].shape, (features, 24))
+        self.assertEqual(about["options"]["hidden"], 24)
+        self.assertIn("embedding", about["checksums"])
+        self.assertIn("learnt", self.fine("inspect", "m.safetensors").stdout)
+
+    def test_the_same_bits_again_for_any_threads_and_on_replay(self):
+        self.train("m", "--threads", 1)
+        self.train("two", "--threads", 2)
+        self.assertEqual(self.read("m.safetensors"), self.read("two.safetensors"))
+        self.fine("train", "train.txt", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "none")
+        self.assertEqual(self.read("m.safetensors"), self.read("again.safetensors"))
+
+    def test_plain_hidden_needs_no_other_option(self):
+        self.fine("train", "train.txt", "--test", "test.txt", "--hidden", 16, "--model", "m.safetensors",
+                  "--log", "m.jsonl")
+        self.assertLess(last_evaluation(self.path("m.jsonl"))["test"]["log_loss"], 2.4)
+
+    def test_all_labels_row_weights_and_patience(self):
+        rows = len(read_xmlrepository(self.path("train.txt"))[0])
+        self.write("w.txt", "".join(f"{1 + i % 3}\n" for i in range(rows)))
+        self.train("m", "--labels", "all", "--row-weights", "w.txt", "--valid", "test.txt", "--patience", 2)
+        self.fine("evaluate", "m.safetensors", "test.txt")
+
+
+class Refused(RefusalTest):
+    def setUp(self):
+        super().setUp()
+        self.generate("train.txt")
+
+    def test_bad_options(self):
+        self.refused(["train", "train.txt", "--hidden", 0], "--hidden '0': .*1 to 65536")
+        self.refused(["train", "train.txt", "--hidden", 99999999], "--hidden")
+        self.refused(["train", "train.txt", "--hidden", 8, "--method", "prox"], "--hidden 8: .*scent")
+        self.refused(["train", "train.txt", "--hidden", 8, "--lock-free"], "--lock-free")
+        self.refused(["train", "train.txt", "--hidden", 60000, "--memory-limit", "50M"],
+                     "not enough memory.*--hidden")
+        self.refused(["train", "train.txt", "--dim", 8], "--dim is called --hidden here")
+
+    def test_damaged_models(self):
+        self.fine("train", "train.txt", "--hidden", 8, "--epochs", 1, "--model", "m.safetensors", "--log", "none")
+        whole = self.read("m.safetensors")
+        for change in (whole[:-4], whole[:-1000]):
+            with open(self.path("cut.safetensors"), "wb") as file:
+                file.write(change)
+            self.refused(["predict", "cut.safetensors", "train.txt"], "cut.safetensors")
+        flipped = bytearray(whole)
+        flipped[-5] ^= 1  # in the embedding, which comes last
+        with open(self.path("flipped.safetensors"), "wb") as file:
+            file.write(flipped)
+        self.refused(["evaluate", "flipped.safetensors", "train.txt"], "embedding.*checksum")
+        self.refused(["evaluate", "m.safetensors", "train.txt", "--memory-limit", "1K"], "not enough memory.*--hidden")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
