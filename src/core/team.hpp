@@ -33,9 +33,13 @@ class Team {
   // Calls work(member, task) for every task, each on the next free member. No task may depend on another.
   template <class Work>
   void share(std::size_t tasks, const Work& work) {
-    std::atomic<std::size_t> next{0};
-    run([&](std::size_t member) {
-      for (std::size_t task = next++; task < tasks; task = next++) work(member, task);
+    struct Job {
+      const Work& work;
+      std::size_t tasks;
+      std::atomic<std::size_t> next{0};
+    } job{work, tasks};
+    run([&job](std::size_t member) {  // one reference: std::function takes no memory for it
+      for (std::size_t task = job.next++; task < job.tasks; task = job.next++) job.work(member, task);
     });
   }
   // The same for tasks of a few nanoseconds: work(member, i) for every i below n, `size` of them at a time.

@@ -1,4 +1,5 @@
 // Real files, if present: the counts stated in their README.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +13,7 @@ namespace {
 std::string data_folder() {
   if (const char* folder = std::getenv("TRUEMAX_DATA")) return folder;
 #ifdef TRUEMAX_SOURCE_DIR
-  return std::string(TRUEMAX_SOURCE_DIR) + "/../shared/data";
+  return TRUEMAX_SOURCE_DIR "/../shared/data";
 #else
   return "../shared/data";
 #endif
@@ -29,7 +30,7 @@ class RealData : public ::testing::Test {
  protected:
   // Skips the test if the file is missing.
   bool has(const std::string& name) {
-    path_ = data_folder() + "/" + name;
+    path_ = fmt::format("{}/{}", data_folder(), name);
     return std::filesystem::exists(path_);
   }
   std::string path_;

@@ -52,6 +52,17 @@ TEST(EveryMethod, AllocatesNothingAfterTheFirstEpoch) {
   EXPECT_GT(runs, 400U);
 }
 
+TEST(LearntLane, AllocatesNothingAfterTheFirstEpoch) {
+  const Dataset data = random_data({.rows = 300, .classes = 100, .features = 90, .weights = true});
+  for (const char* draw : {"frequency", "uniform", "all", "head-blocks"})
+    for (const std::uint64_t threads : {1U, 2U}) {
+      TrainOptions options = options_of("scent", 40, Visit::shuffle);
+      options.hidden = 20, options.rows_per_step = 32, options.draw = draw, options.threads = threads;
+      options.intercept = true, options.step = 0.01;
+      EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << draw;
+    }
+}
+
 // Steps over whole blocks on two threads, some of them declined.
 TEST(BlockLane, AllocatesNothingAfterTheFirstEpoch) {
   Dataset data = random_data({.rows = 1500, .classes = 700, .features = 900});

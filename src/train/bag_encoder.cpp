@@ -15,12 +15,21 @@ constexpr std::size_t kRowsAtOnce = 16, kFeaturesAtOnce = 32;
 BagEncoder::BagEncoder(const DataView& data) : data_(data), place_(data.space->features, kNone) {
   for (const ExampleId i : data.examples()) {
     double sum = 0;
+    longest_row_ = std::max(longest_row_, data.x(i).index.size());
     for (const float v : data.x(i).value) {
       sum += std::abs(static_cast<double>(v));
       largest_value_ = std::max(largest_value_, std::abs(static_cast<double>(v)));
     }
     largest_x_ = std::max(largest_x_, sum);
   }
+}
+
+void BagEncoder::reserve(std::size_t rows, std::size_t h, const Team& team) {
+  const std::size_t uses = rows * longest_row_;
+  uses_.reserve(uses);
+  features_.reserve(std::min(uses, place_.size()));
+  begin_.reserve(std::min(uses, place_.size()) + 1);
+  gradient_.assign(team.size(), std::vector<float>(h));
 }
 
 void BagEncoder::forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
@@ -60,8 +69,6 @@ void BagEncoder::backward(LearntState& state, std::span<const ExampleId> example
                           const LearntRate& rate, Team& team) {
   gather_uses(examples);
   const std::size_t h = state.features.columns;
-  gradient_.resize(team.size());
-  for (std::vector<float>& g : gradient_) g.resize(h);
   team.share_chunks(features_.size(), kFeaturesAtOnce, [&](std::size_t member, std::size_t p) {
     float* const g = gradient_[member].data();
     float* const e = state.features.row(features_[p]);

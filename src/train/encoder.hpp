@@ -27,6 +27,8 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
+  // Takes the memory for steps of up to so many rows of length h.
+  virtual void reserve(std::size_t rows, std::size_t h, const Team& team) = 0;
   // x [examples][h]
   virtual void forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
                        Team& team) = 0;
@@ -44,6 +46,7 @@ class BagEncoder final : public Encoder {
  public:
   explicit BagEncoder(const DataView& data);
 
+  void reserve(std::size_t rows, std::size_t h, const Team& team) override;
   void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
   void backward(LearntState& state, std::span<const ExampleId> examples, const float* dx,
                 const LearntRate& rate, Team& team) override;
@@ -60,6 +63,7 @@ class BagEncoder final : public Encoder {
 
   const DataView& data_;
   double largest_x_ = 0, largest_value_ = 0;
+  std::size_t longest_row_ = 0;
   std::vector<std::uint32_t> place_;  // by feature: its place in features_, kNone if the step lacks it
   std::vector<FeatureId> features_;   // of the step, in order of first use
   std::vector<std::uint32_t> begin_;  // by place: its uses in uses_

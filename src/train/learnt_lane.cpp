@@ -30,10 +30,22 @@ LearntLane::LearntLane(const LaneSetup& setup)
       column_of_(setup.data.classes->size(), kNotDrawn),
       scratch_(team_.size(), std::vector<float>(setup.options.hidden)) {
   const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
-  x_.resize(shape.rows * hidden_);
-  dx_.resize(shape.rows * hidden_);
-  of_label_.resize(shape.rows);
-  u_.resize(shape.rows);
+  const std::size_t rows = shape.rows, columns = shape.drawn;
+  x_.resize(rows * hidden_);
+  dx_.resize(rows * hidden_);
+  of_label_.resize(rows);
+  u_.resize(rows);
+  classes_.reserve(columns);
+  offset_.reserve(columns);
+  p_.reserve(rows * columns);
+  gradient_.reserve(columns * hidden_);
+  column_sum_.reserve(columns);
+  labelled_.reserve(rows);
+  touched_.reserve(columns + rows);
+  scores_.reserve(hidden_, columns, team_);
+  to_rows_.reserve(columns, hidden_, team_);
+  to_classes_.reserve(rows, hidden_, team_);
+  encoder_->reserve(rows, hidden_, team_);
 }
 
 void LearntLane::take(const Batch& batch, RunState& state) {

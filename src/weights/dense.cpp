@@ -212,12 +212,17 @@ void pack(const Factor& of, bool by_rows, std::size_t first, std::size_t count, 
 
 }  // namespace
 
+void DenseProduct::reserve(std::size_t depth, std::size_t columns, const Team& team) {
+  right_.reserve(parts_of(columns, kWide) * kWide * depth);
+  left_.resize(team.size());
+  for (auto& left : left_) left.resize(kGroup * kDeep);
+}
+
 void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team) {
   const std::size_t rows = a.rows(), columns = b.columns(), depth = a.columns();
   const std::size_t panels = parts_of(columns, kWide);
+  reserve(depth, columns, team);
   right_.resize(panels * kWide * depth);
-  left_.resize(team.size());
-  for (auto& left : left_) left.resize(kGroup * kDeep);
   // Panel p of depth part k: at p kWide depth + k kDeep kWide.
   team.share(panels, [&](std::size_t /*member*/, std::size_t p) {
     for (std::size_t k = 0; k < depth; k += kDeep)

@@ -31,6 +31,8 @@ struct Factor {
 // out [a.rows()][b.columns()] = a b; a row of `out` starts every `stride` numbers.
 class DenseProduct {
  public:
+  // Takes the memory for factors up to this size.
+  void reserve(std::size_t depth, std::size_t columns, const Team& team);
   void multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team);
 
  private:
