@@ -70,6 +70,10 @@ class Learnt(ProgramTest):
                   "--log", "m.jsonl")
         self.assertLess(last_evaluation(self.path("m.jsonl"))["test"]["log_loss"], 2.4)
 
+    def test_seconds_end_the_run(self):
+        self.fine("train", "train.txt", "--hidden", 8, "--seconds", 0.2, "--model", "m.safetensors", "--log", "m.jsonl")
+        self.assertGreater(last_evaluation(self.path("m.jsonl"))["epoch"], 10)
+
     def test_all_labels_row_weights_and_patience(self):
         rows = len(read_xmlrepository(self.path("train.txt"))[0])
         self.write("w.txt", "".join(f"{1 + i % 3}\n" for i in range(rows)))

@@ -73,7 +73,7 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
   options.classes_per_step = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
   if (options.open.step) options.step = kLearntStep;
   if (options.open.ridge) options.ridge = kLearntRidge * mean_weight(data) * static_cast<double>(n);
-  if (options.open.epochs) options.epochs = n > 300000 ? 6 : 10;
+  if (options.open.epochs && options.seconds == 0) options.epochs = n > 300000 ? 6 : 10;
   options.open = {};
   options.target = Target::valid;
   options.valid_share = 0;

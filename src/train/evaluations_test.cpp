@@ -1,4 +1,5 @@
 // The 1 x 1 root in real runs: at most five evaluations of its equation on average.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -66,9 +67,8 @@ TEST(SolveImplicit, AveragesFiveEvaluationsOnGeneratedData) {
 
 TEST(SolveImplicit, AveragesFiveEvaluationsOnBibtex) {
   const char* folder = std::getenv("TRUEMAX_DATA");
-  const std::string path =
-      (folder != nullptr ? std::string(folder) : std::string(TRUEMAX_SOURCE_DIR) + "/../shared/data") +
-      "/bibtex/train.txt.gz";
+  const std::string path = fmt::format("{}/bibtex/train.txt.gz",
+                                       folder != nullptr ? folder : TRUEMAX_SOURCE_DIR "/../shared/data");
   if (!std::filesystem::exists(path))
     GTEST_SKIP() << "no " << path << "; set TRUEMAX_DATA to the folder of the real data sets";
   std::vector<std::string> notes;
