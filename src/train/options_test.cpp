@@ -32,8 +32,8 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
 TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
   EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-              ElementsAre("epochs", "steps", "seconds", "valid-share", "patience", "eval-every", "eval",
-                          "eval-rows", "eval-classes", "threads"));
+              ElementsAre("epochs", "steps", "seconds", "hidden", "valid-share", "patience", "eval-every",
+                          "eval", "eval-rows", "eval-classes", "threads"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {

@@ -62,8 +62,8 @@ HWY_INLINE void small_product(const float* HWY_RESTRICT left, const float* HWY_R
 }
 
 // One panel by one panel, kTall x kWide.
-void panel_product_here(const float* left, const float* right, std::size_t depth, float* out,
-                        std::size_t stride, bool add) {
+void multiply_here(const float* left, const float* right, std::size_t depth, float* out, std::size_t stride,
+                   bool add) {
   for (std::size_t i = 0; i < kTall; i += kHigh)
     for (std::size_t j = 0; j < kWide; j += kAcross * kDenseWidth) {
       if (add)
@@ -182,7 +182,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace truemax {
 
-HWY_EXPORT(panel_product_here);
+HWY_EXPORT(multiply_here);
 HWY_EXPORT(add_scaled_here);
 HWY_EXPORT(dot_here);
 HWY_EXPORT(exp_scores_here);
@@ -243,10 +243,10 @@ void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::s
           float* const at = out + (first + i) * stride + p * kWide;
           const float* const right = right_.data() + (p * depth + k) * kWide;
           if (high == kTall && wide == kWide) {
-            HWY_DYNAMIC_DISPATCH(panel_product_here)(left + i * deep, right, deep, at, stride, k > 0);
+            HWY_DYNAMIC_DISPATCH(multiply_here)(left + i * deep, right, deep, at, stride, k > 0);
             continue;
           }
-          HWY_DYNAMIC_DISPATCH(panel_product_here)(left + i * deep, right, deep, edge, kWide, false);
+          HWY_DYNAMIC_DISPATCH(multiply_here)(left + i * deep, right, deep, edge, kWide, false);
           for (std::size_t r = 0; r < high; ++r)
             for (std::size_t c = 0; c < wide; ++c) {
               const float before = k > 0 ? at[r * stride + c] : 0.0F;

@@ -1,4 +1,4 @@
-// Dense kernels against the obvious loops in double.
+// Dense kernels against the obvious loops in double, on every instruction set.
 #include "weights/dense.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <random>
 
 #include "weights/embedding.hpp"
+#include "weights/test_support.hpp"
 
 namespace truemax {
 namespace {
@@ -26,124 +27,140 @@ double element(const Factor& f, std::size_t r, std::size_t c) {
 }
 
 TEST(DenseProduct, AgreesWithTheLoopsForAnyShapeAndOrder) {
-  struct Sizes {
-    std::size_t rows, depth, columns;
-  };
-  for (const Sizes s :
-       {Sizes{1, 1, 1}, Sizes{7, 3, 5}, Sizes{8, 256, 32}, Sizes{65, 257, 33}, Sizes{9, 600, 70}})
-    for (const bool left : {false, true})
-      for (const bool right : {false, true})
-        for (const bool gathered : {false, true}) {
-          const auto numbers_a = random_numbers(2 * s.rows * s.depth + 64, 1);
-          const auto numbers_b = random_numbers(2 * s.depth * s.columns + 64, 2);
-          // Memory rows of a are its rows, or its columns if it is transposed; a gathered one skips some.
-          const std::size_t ra = left ? s.depth : s.rows, ca = left ? s.rows : s.depth;
-          const std::size_t rb = right ? s.columns : s.depth, cb = right ? s.depth : s.columns;
-          std::vector<std::uint32_t> ia(ra), ib(rb);
-          for (std::size_t i = 0; i < ra; ++i) ia[i] = static_cast<std::uint32_t>(2 * (ra - 1 - i));
-          for (std::size_t i = 0; i < rb; ++i) ib[i] = static_cast<std::uint32_t>(2 * i);
-          const Factor a{{numbers_a.data(), ra, ca, ca, gathered && ra > 1 ? ia.data() : nullptr}, left};
-          const Factor b{{numbers_b.data(), rb, cb, cb, gathered && rb > 1 ? ib.data() : nullptr}, right};
-          std::vector<float> bits;
-          for (const std::size_t threads : {1U, 3U}) {
-            Team team(threads);
-            DenseProduct product;
-            const std::size_t stride = s.columns + 3;
-            std::vector<float> out(s.rows * stride, -1.0F);
-            product.multiply(a, b, out.data(), stride, team);
-            for (std::size_t r = 0; r < s.rows; ++r) {
-              for (std::size_t c = 0; c < s.columns; ++c) {
-                double sum = 0, size = 0;
-                for (std::size_t k = 0; k < s.depth; ++k) {
-                  sum += element(a, r, k) * element(b, k, c);
-                  size += std::abs(element(a, r, k) * element(b, k, c));
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    struct Sizes {
+      std::size_t rows, depth, columns;
+    };
+    for (const Sizes s :
+         {Sizes{1, 1, 1}, Sizes{7, 3, 5}, Sizes{8, 256, 32}, Sizes{65, 257, 33}, Sizes{9, 600, 70}})
+      for (const bool left : {false, true})
+        for (const bool right : {false, true})
+          for (const bool gathered : {false, true}) {
+            const auto numbers_a = random_numbers(2 * s.rows * s.depth + 64, 1);
+            const auto numbers_b = random_numbers(2 * s.depth * s.columns + 64, 2);
+            // Memory rows of a are its rows, or its columns if it is transposed; a gathered one skips some.
+            const std::size_t ra = left ? s.depth : s.rows, ca = left ? s.rows : s.depth;
+            const std::size_t rb = right ? s.columns : s.depth, cb = right ? s.depth : s.columns;
+            std::vector<std::uint32_t> ia(ra), ib(rb);
+            for (std::size_t i = 0; i < ra; ++i) ia[i] = static_cast<std::uint32_t>(2 * (ra - 1 - i));
+            for (std::size_t i = 0; i < rb; ++i) ib[i] = static_cast<std::uint32_t>(2 * i);
+            const Factor a{{numbers_a.data(), ra, ca, ca, gathered && ra > 1 ? ia.data() : nullptr}, left};
+            const Factor b{{numbers_b.data(), rb, cb, cb, gathered && rb > 1 ? ib.data() : nullptr}, right};
+            std::vector<float> bits;
+            for (const std::size_t threads : {1U, 3U}) {
+              Team team(threads);
+              DenseProduct product;
+              const std::size_t stride = s.columns + 3;
+              std::vector<float> out(s.rows * stride, -1.0F);
+              product.multiply(a, b, out.data(), stride, team);
+              for (std::size_t r = 0; r < s.rows; ++r) {
+                for (std::size_t c = 0; c < s.columns; ++c) {
+                  double sum = 0, size = 0;
+                  for (std::size_t k = 0; k < s.depth; ++k) {
+                    sum += element(a, r, k) * element(b, k, c);
+                    size += std::abs(element(a, r, k) * element(b, k, c));
+                  }
+                  ASSERT_NEAR(static_cast<double>(out[r * stride + c]), sum, 1e-6 * size + 1e-30)
+                      << s.rows << "x" << s.depth << "x" << s.columns << " at " << r << ", " << c;
                 }
-                ASSERT_NEAR(static_cast<double>(out[r * stride + c]), sum, 1e-6 * size + 1e-30)
-                    << s.rows << "x" << s.depth << "x" << s.columns << " at " << r << ", " << c;
+                for (std::size_t c = s.columns; c < stride; ++c)
+                  ASSERT_EQ(out[r * stride + c], -1.0F) << "beyond the row";
               }
-              for (std::size_t c = s.columns; c < stride; ++c)
-                ASSERT_EQ(out[r * stride + c], -1.0F) << "beyond the row";
+              if (bits.empty()) bits = out;
+              EXPECT_EQ(out, bits) << "depends on the threads";
             }
-            if (bits.empty()) bits = out;
-            EXPECT_EQ(out, bits) << "depends on the threads";
           }
-        }
+  }
 }
 
 TEST(DenseRow, SumsAndProductsAgreeWithTheLoops) {
-  for (const std::size_t n : {1U, 15U, 16U, 31U, 64U, 257U}) {
-    const auto x = random_numbers(n, 3), y = random_numbers(n, 4);
-    double wanted = 0, size = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      wanted += static_cast<double>(x[i]) * static_cast<double>(y[i]);
-      size += std::abs(static_cast<double>(x[i]) * static_cast<double>(y[i]));
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    for (const std::size_t n : {1U, 15U, 16U, 31U, 64U, 257U}) {
+      const auto x = random_numbers(n, 3), y = random_numbers(n, 4);
+      double wanted = 0, size = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        wanted += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+        size += std::abs(static_cast<double>(x[i]) * static_cast<double>(y[i]));
+      }
+      EXPECT_NEAR(static_cast<double>(dot(x.data(), y.data(), n)), wanted, 1e-6 * size);
+      auto sum = y;
+      add_scaled(sum.data(), x.data(), 0.3F, n);
+      for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(sum[i], y[i] + 0.3F * x[i], 1e-6F);
+      auto scaled = x;
+      const double total = scale_row(scaled.data(), n, -2.5F);
+      double of_scaled = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        EXPECT_FLOAT_EQ(scaled[i], -2.5F * x[i]);
+        of_scaled += static_cast<double>(scaled[i]);
+      }
+      EXPECT_NEAR(total, of_scaled, 1e-5 * static_cast<double>(n));
     }
-    EXPECT_NEAR(static_cast<double>(dot(x.data(), y.data(), n)), wanted, 1e-6 * size);
-    auto sum = y;
-    add_scaled(sum.data(), x.data(), 0.3F, n);
-    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(sum[i], y[i] + 0.3F * x[i], 1e-6F);
-    auto scaled = x;
-    const double total = scale_row(scaled.data(), n, -2.5F);
-    double of_scaled = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      EXPECT_FLOAT_EQ(scaled[i], -2.5F * x[i]);
-      of_scaled += static_cast<double>(scaled[i]);
-    }
-    EXPECT_NEAR(total, of_scaled, 1e-5 * static_cast<double>(n));
   }
 }
 
 TEST(ExpScores, AgreeWithDoublesAlsoFarApart) {
-  for (const float scale : {1e-3F, 1.0F, 30.0F, 1e4F})
-    for (const std::size_t n : {1U, 5U, 16U, 40U, 100U})
-      for (const std::size_t own : {std::size_t{0}, n / 2, n}) {
-        const auto z = random_numbers(n, n, scale), offset = random_numbers(n, n + 1, scale);
-        const float label = 0.7F * scale;
-        auto p = z;
-        float highest = 0;
-        const double log_sum = exp_scores(p.data(), offset.data(), n, label, own, &highest);
-        double most = -std::numeric_limits<double>::infinity(), sum = 0;
-        const auto t = [&](std::size_t i) {
-          return static_cast<double>(z[i]) + static_cast<double>(offset[i]) - static_cast<double>(label);
-        };
-        for (std::size_t i = 0; i < n; ++i)
-          if (i != own) most = std::max(most, t(i));
-        for (std::size_t i = 0; i < n; ++i)
-          if (i != own) sum += std::exp(t(i) - most);
-        if (n == 1 && own == 0) {
-          EXPECT_EQ(log_sum, -std::numeric_limits<double>::infinity());
-          EXPECT_EQ(p[0], 0.0F);
-          continue;
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    for (const float scale : {1e-3F, 1.0F, 30.0F, 1e4F})
+      for (const std::size_t n : {1U, 5U, 16U, 40U, 100U})
+        for (const std::size_t own : {std::size_t{0}, n / 2, n}) {
+          const auto z = random_numbers(n, n, scale), offset = random_numbers(n, n + 1, scale);
+          const float label = 0.7F * scale;
+          auto p = z;
+          float highest = 0;
+          const double log_sum = exp_scores(p.data(), offset.data(), n, label, own, &highest);
+          double most = -std::numeric_limits<double>::infinity(), sum = 0;
+          const auto t = [&](std::size_t i) {
+            return static_cast<double>(z[i]) + static_cast<double>(offset[i]) - static_cast<double>(label);
+          };
+          for (std::size_t i = 0; i < n; ++i)
+            if (i != own) most = std::max(most, t(i));
+          for (std::size_t i = 0; i < n; ++i)
+            if (i != own) sum += std::exp(t(i) - most);
+          if (n == 1 && own == 0) {
+            EXPECT_EQ(log_sum, -std::numeric_limits<double>::infinity());
+            EXPECT_EQ(p[0], 0.0F);
+            continue;
+          }
+          const double rounding = 4e-7 * static_cast<double>(scale) * 4 + 2e-6;
+          EXPECT_NEAR(log_sum, most + std::log(sum), rounding) << scale << " " << n << " " << own;
+          for (std::size_t i = 0; i < n; ++i)
+            EXPECT_NEAR(static_cast<double>(p[i]),
+                        i == own ? 0.0 : std::exp(t(i) - static_cast<double>(highest)), rounding);
         }
-        const double rounding = 4e-7 * static_cast<double>(scale) * 4 + 2e-6;
-        EXPECT_NEAR(log_sum, most + std::log(sum), rounding) << scale << " " << n << " " << own;
-        for (std::size_t i = 0; i < n; ++i)
-          EXPECT_NEAR(static_cast<double>(p[i]),
-                      i == own ? 0.0 : std::exp(t(i) - static_cast<double>(highest)), rounding);
-      }
+  }
 }
 
 TEST(RmsStep, AgreesWithDoublesAndNeverMovesFurtherThanItsBound) {
-  constexpr float kRate = 0.01F, kKeep = 0.999F;
-  for (const std::size_t n : {1U, 16U, 37U})
-    for (const float scale : {0.0F, 1e-18F, 1e-3F, 1.0F, 1e18F}) {
-      auto w = random_numbers(n, 5), v = random_numbers(n, 6);
-      for (float& s : v) s = std::abs(s) * scale * scale;
-      const auto g = random_numbers(n, 7, scale);
-      auto before = w;
-      const auto square = v;
-      rms_step(w.data(), v.data(), g.data(), n, kRate, kKeep);
-      for (std::size_t i = 0; i < n; ++i) {
-        const double keep = static_cast<double>(kKeep), gradient = static_cast<double>(g[i]);
-        const double next = keep * static_cast<double>(square[i]) + (1 - keep) * gradient * gradient;
-        EXPECT_NEAR(static_cast<double>(v[i]), next, 1e-5 * next + 1e-37);
-        const double move = static_cast<double>(kRate) * gradient / (std::sqrt(next) + 1e-8);
-        EXPECT_NEAR(static_cast<double>(w[i]), static_cast<double>(before[i]) - move,
-                    1e-5 * (1 + std::abs(move)));
-        EXPECT_LE(std::abs(w[i] - before[i]), 1.001F * kRate / std::sqrt(1 - kKeep));
-        EXPECT_TRUE(std::isfinite(w[i]) && std::isfinite(v[i]));
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    constexpr float kRate = 0.01F, kKeep = 0.999F;
+    for (const std::size_t n : {1U, 16U, 37U})
+      for (const float scale : {0.0F, 1e-18F, 1e-3F, 1.0F, 1e18F}) {
+        auto w = random_numbers(n, 5), v = random_numbers(n, 6);
+        for (float& s : v) s = std::abs(s) * scale * scale;
+        const auto g = random_numbers(n, 7, scale);
+        auto before = w;
+        const auto square = v;
+        rms_step(w.data(), v.data(), g.data(), n, kRate, kKeep);
+        for (std::size_t i = 0; i < n; ++i) {
+          const double keep = static_cast<double>(kKeep), gradient = static_cast<double>(g[i]);
+          const double next = keep * static_cast<double>(square[i]) + (1 - keep) * gradient * gradient;
+          EXPECT_NEAR(static_cast<double>(v[i]), next, 1e-5 * next + 1e-37);
+          const double move = static_cast<double>(kRate) * gradient / (std::sqrt(next) + 1e-8);
+          EXPECT_NEAR(static_cast<double>(w[i]), static_cast<double>(before[i]) - move,
+                      1e-5 * (1 + std::abs(move)));
+          EXPECT_LE(std::abs(w[i] - before[i]), 1.001F * kRate / std::sqrt(1 - kKeep));
+          EXPECT_TRUE(std::isfinite(w[i]) && std::isfinite(v[i]));
+        }
       }
-    }
+  }
 }
 
 TEST(FillNormal, HasItsMomentsAndDoesNotDependOnThreads) {
