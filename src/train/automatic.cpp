@@ -61,22 +61,22 @@ StepCost step_cost(const DataView& data) {
 
 namespace {
 
-// Learnt features. The step is in units of a parameter's own scale, so it hardly depends on the data.
+// Learnt features: where the search starts. The step is in units of a parameter's own scale, so it hardly
+// depends on the data.
 void choose_learnt(const DataView& data, TrainOptions& options) {
-  constexpr double kLearntStep = 0.004, kLearntRidge = 2e-5;     // the ridge: per unit of weight
+  constexpr double kLearntStep = 0.004, kLearntRidge = 6;        // the ridge: in units of a row's weight
   constexpr std::uint64_t kMostRows = 1024, kFewestSteps = 128;  // of a step; of an epoch
   options.method = "scent";
   const std::uint64_t n = data.size();
   if (options.open.shape)
     options.rows_per_step =
         std::clamp<std::uint64_t>(n / kFewestSteps, std::min<std::uint64_t>(n, 16), kMostRows);
+  options.open.shape = false;
   options.classes_per_step = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
   if (options.open.step) options.step = kLearntStep;
-  if (options.open.ridge) options.ridge = kLearntRidge * mean_weight(data) * static_cast<double>(n);
-  if (options.open.epochs && options.seconds == 0) options.epochs = n > 300000 ? 6 : 10;
-  options.open = {};
-  options.target = Target::valid;
-  options.valid_share = 0;
+  if (options.open.ridge) options.ridge = kLearntRidge * mean_weight(data);
+  if (options.open.epochs && options.seconds == 0) options.epochs = 10;
+  if (!options.open.any()) options.target = Target::valid;
 }
 
 }  // namespace

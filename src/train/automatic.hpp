@@ -62,5 +62,9 @@ struct SearchResult {
 SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                               Weights* spare = nullptr);
+// The same for learnt features (train/learnt_search.cpp).
+SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                                     Weights& spare);
 
 }  // namespace truemax

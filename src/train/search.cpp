@@ -7,8 +7,7 @@
 
 #include "data/hold_out.hpp"
 #include "train/automatic.hpp"
-#include "train/fit.hpp"
-#include "train/step_shape.hpp"
+#include "train/trial_runner.hpp"
 
 namespace truemax {
 namespace {
@@ -42,10 +41,8 @@ class Search {
          std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare)
       : sets_(sets),
         options_(options),
-        watch_(watch),
-        observers_(observers),
-        stop_(stop),
-        spare_(spare),
+        runner_(watch, options.seconds > 0 ? kLatestSearching * options.seconds : kInfinity, observers, stop,
+                spare),
         cost_(step_cost(sets.data)),
         blocks_(std::ceil(static_cast<double>(sets.data.classes->size()) / kLanes)) {}
 
@@ -63,13 +60,8 @@ class Search {
   }
 
  private:
-  // Rows to train on, and rows to evaluate trials on (the judges).
-  struct Rows {
-    const DataView& data;
-    const DataView& judge;
-  };
-
-  bool over() const { return stop_.load(std::memory_order_relaxed); }
+  bool over() const { return runner_.stopped(); }
+  bool late() const { return runner_.late(); }
   bool timed() const { return options_.seconds > 0; }
   double blocks_of_step() const {
     return std::min(blocks_, std::ceil(static_cast<double>(options_.draws.head) / kLanes) + 1 +
@@ -103,52 +95,13 @@ class Search {
     return static_cast<std::uint64_t>(std::clamp(fit, std::min(500.0, wanted), wanted));
   }
 
-  // Trains from scratch for so many steps (0: for o.epochs) and returns the log-loss on the judges; infinity
-  // if there was no time for the trial.
-  double trial(const char* about, const Rows& rows, TrainOptions o, std::uint64_t steps) {
-    o.open = {};
-    o.target = Target::valid;
-    o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
-    if (steps > 0) o.epochs = kUnlimitedEpochs;
-    const std::uint64_t epoch_steps = steps_per_epoch(rows.data.size(), o);
-    const std::uint64_t planned = steps > 0 ? steps : o.epochs * epoch_steps;
-    if (over() || late_ || !affords(static_cast<double>(planned))) return kInfinity;
-    spent_ += seconds_of(static_cast<double>(planned));
-
-    SearchTrial tried;
-    tried.about = about, tried.number = result_.trials + 1;
-    tried.step = o.step, tried.ridge = o.ridge;
-    tried.rows = rows.data.size(), tried.steps = planned, tried.judged_on = rows.judge.size();
-    for (TrainObserver* observer : observers_) observer->trying(tried);
-    Stopwatch own;
-    own.resume();
-    const std::optional<double> loss = loss_of(rows, o, epoch_steps, tried);
-    if (!loss) return kInfinity;
-    tried.log_loss = *loss, tried.seconds = own.seconds_running();
-    ++result_.trials;
-    for (TrainObserver* observer : observers_) observer->tried(tried);
-    return *loss;
-  }
-
-  // nullopt if it was stopped. Sets tried.steps.
-  std::optional<double> loss_of(const Rows& rows, const TrainOptions& o, std::uint64_t epoch_steps,
-                                SearchTrial& tried) {
-    const std::uint64_t planned = tried.steps;
-    Fit fit(rows.data, o, make_state(rows.data, o, &spare_));
-    Fit::Until until;
-    if (timed()) until.seconds = kLatestSearching * options_.seconds, until.clock = &watch_;
-    const Fit::End end = fit.run(until, stop_, [&](std::uint64_t in_epoch) {
-      for (TrainObserver* observer : observers_)
-        observer->trial_stepped(fit.state().epoch * epoch_steps + in_epoch, planned);
-    });
-    late_ = end == Fit::End::reached;
-    double loss = kInfinity;  // also if the trial diverged
-    if (end == Fit::End::used_up)
-      if (const auto metrics = evaluate({}, o.seed, fit.state(), rows.judge, o.thread_count(), &stop_))
-        loss = metrics->log_loss;
-    tried.steps = fit.steps();
-    spare_ = std::move(fit.state().weights);
-    if (over() || late_) return std::nullopt;
+  // A trial of so many steps (0: of o.epochs); infinity if there was no time for it.
+  double trial(const char* about, const TrialRows& rows, const TrainOptions& o, std::uint64_t steps) {
+    const auto planned = static_cast<double>(TrialRunner::planned_steps(rows, o, steps));
+    if (over() || late() || !affords(planned)) return kInfinity;
+    spent_ += seconds_of(planned);
+    const double loss = runner_.run(about, rows, o, steps);
+    result_.trials = runner_.count();
     return loss;
   }
 
@@ -272,7 +225,7 @@ class Search {
     const auto n = static_cast<double>(data.size());
     std::uint64_t e = n > kManyRows ? 1 : n > 1e5 ? 2 : 4;
     const DataView judge = judges(valid, 4 * static_cast<double>(e) * n, data);
-    const Rows rows{data, judge};
+    const TrialRows rows{data, judge};
     // The loss of a trial of 4 epochs is known, but it counts only if the same rows judged it.
     const bool starts =
         known < kInfinity && e == 4 && judged_rows_of(valid, 4 * n) == judged_rows_of(valid, 16 * n);
@@ -288,7 +241,7 @@ class Search {
       TrainOptions with = o;
       with.epochs = e, with.steps = 0;
       const double loss = trial("epochs", rows, with, 0);
-      if (over() || late_) break;
+      if (over() || late()) break;
       if (loss < best * (1 - kGainEpochs)) {
         best = loss, o.epochs = e, waited = 0;
         found(result_.epochs, best);
@@ -306,7 +259,8 @@ class Search {
   }
 
   // Adopts these options if a trial on all rows is better by the share `gain`.
-  bool better(const Rows& rows, double& best, double gain, double ridge, double step, std::uint64_t length) {
+  bool better(const TrialRows& rows, double& best, double gain, double ridge, double step,
+              std::uint64_t length) {
     TrainOptions with = options_;
     with.ridge = clamped_ridge(ridge), with.step = clamped_step(step), with.epochs = length;
     const double loss = trial("both", rows, with, 0);
@@ -317,7 +271,7 @@ class Search {
   }
 
   // More ridge, else less, in runs of the same length.
-  void ridge_again(const Rows& rows, double& best) {
+  void ridge_again(const TrialRows& rows, double& best) {
     const TrainOptions& o = options_;
     if (!o.open.ridge || static_cast<double>(rows.data.size()) > kManyRows) return;
     constexpr int kMoves = 4;
@@ -331,7 +285,7 @@ class Search {
   }
 
   // Short runs favour little ridge and large steps: tries more ridge, and a smaller step, in longer runs.
-  void refine(const Rows& rows, double best) {
+  void refine(const TrialRows& rows, double best) {
     const TrainOptions& o = options_;
     const auto n = static_cast<double>(rows.data.size());
     const auto times = [&](std::uint64_t factor) {  // the epochs of a longer run, within limits
@@ -357,15 +311,11 @@ class Search {
 
   const TrainSets& sets_;
   TrainOptions& options_;
-  const Stopwatch& watch_;
-  std::span<TrainObserver* const> observers_;
-  const std::atomic<bool>& stop_;
-  Weights& spare_;
+  TrialRunner runner_;
   StepCost cost_;
   double blocks_;  // that hold all classes
   SearchResult result_;
-  double spent_ = 0;   // seconds, by counted work
-  bool late_ = false;  // far slower than the counts assume: no more trials
+  double spent_ = 0;  // seconds, by counted work
 };
 
 }  // namespace
@@ -374,6 +324,8 @@ SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, cons
                               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                               Weights* spare) {
   Weights own;
+  if (options.hidden > 0)
+    return choose_learnt_by_trials(sets, options, watch, observers, stop, spare != nullptr ? *spare : own);
   return Search(sets, options, watch, observers, stop, spare != nullptr ? *spare : own).run();
 }
 

@@ -1,0 +1,153 @@
+// The trials of --hidden: ridge, step and epochs. A row costs far more than in a linear step, so there are
+// few trials, on a part of the rows if there are many. What is best on a part is best on all rows if the
+// ridge per row stays the same and the epochs fall a little.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "data/hold_out.hpp"
+#include "train/automatic.hpp"
+#include "train/trial_runner.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRidgeMove = 3.1622776601683795, kStepMove = 2;
+constexpr int kMostRidgeMoves = 4, kMostStepMoves = 2;
+// What a move must gain: less is noise of the judges. A longer run costs twice as much.
+constexpr double kGainSame = 5e-4, kGainLonger = 0.005;
+constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
+constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
+
+class LearntSearch {
+ public:
+  LearntSearch(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare)
+      : sets_(sets), options_(options), runner_(watch, kNever, observers, stop, spare) {}
+
+  SearchResult run() {
+    const bool few = !sets_.valid && sets_.data.row_count() < kFewestRows;
+    if (options_.open.searches() && !few && options_.seconds == 0) search();
+    result_.finished = !runner_.stopped();
+    result_.trials = runner_.count();
+    options_.open = {};
+    options_.target = Target::valid;
+    options_.valid_share = 0;
+    options_.patience = 0;
+    return result_;
+  }
+
+ private:
+  // What a trial of this length costs on so many rows, in seconds.
+  double seconds(double rows, double epochs) const {
+    return 6 * rows * epochs * static_cast<double>(options_.hidden) *
+           static_cast<double>(options_.classes_per_step) / kFlops;
+  }
+
+  void search() {
+    TrainOptions& o = options_;
+    std::optional<RowSplit> own;
+    if (!sets_.valid) own = set_aside(sets_.data, o.valid_share, o.seed);
+    const DataView& data = own ? own->rest : sets_.data;
+    const DataView& valid = own ? own->valid : *sets_.valid;
+    const auto n = static_cast<double>(data.size());
+    const double fits = kTrialSeconds / seconds(1, static_cast<double>(o.epochs));
+    const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
+    const DataView small =
+        part < n
+            ? sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
+                          o.seed + 1)
+            : data;
+    const DataView judge =
+        with_labels_of(sample_part(valid, std::min(valid.row_count(), kMostJudges), o.seed), small);
+    const TrialRows rows{small, judge};
+    // Options of a run on all rows, as a trial on these rows has them.
+    const double share = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
+    best_ = o;
+    least_ = loss("ridge", rows, best_, share);
+    if (o.open.ridge)
+      climb("ridge", rows, share, kMostRidgeMoves, kGainSame, kRidgeMove,
+            [](TrainOptions& with, double by) { with.ridge = clamped_ridge(with.ridge * by); });
+    if (o.open.step)
+      climb("step", rows, share, kMostStepMoves, kGainSame, kStepMove,
+            [](TrainOptions& with, double by) { with.step = clamped_step(with.step * by); });
+    if (o.open.epochs) epochs(rows, share);
+    result_.ridge = o.open.ridge, result_.step = o.open.step, result_.epochs = o.open.epochs;
+    result_.log_loss = least_;
+    o.ridge = best_.ridge, o.step = best_.step, o.epochs = best_.epochs;
+    // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
+    if (o.open.epochs && share < 0.8)
+      o.epochs = std::max<std::uint64_t>(
+          2, static_cast<std::uint64_t>(std::round(static_cast<double>(o.epochs) * std::pow(share, 0.25))));
+  }
+
+  double loss(const char* about, const TrialRows& rows, TrainOptions with, double share) {
+    with.ridge *= share;  // the same per row
+    return runner_.run(about, rows, with, 0);
+  }
+
+  bool adopt(const char* about, const TrialRows& rows, double share, const TrainOptions& with, double gain) {
+    const double found = loss(about, rows, with, share);
+    if (runner_.stopped() || !(found < least_ * (1 - gain))) return false;
+    least_ = found, best_ = with;
+    return true;
+  }
+
+  // Moves up by the factor while the loss falls, else down.
+  void climb(const char* about, const TrialRows& rows, double share, int most, double gain, double factor,
+             const std::function<void(TrainOptions&, double)>& move) {
+    for (const double by : {factor, 1 / factor}) {
+      bool moved = false;
+      for (; most > 0 && !runner_.stopped(); --most) {
+        TrainOptions with = best_;
+        move(with, by);
+        if (!adopt(about, rows, share, with, gain)) {
+          --most;
+          break;
+        }
+        moved = true;
+      }
+      if (moved) return;
+    }
+  }
+
+  // Longer runs, with more ridge where that is better; else shorter ones.
+  void epochs(const TrialRows& rows, double share) {
+    constexpr std::uint64_t kMostEpochs = 80;
+    const std::uint64_t first = best_.epochs;
+    while (2 * best_.epochs <= kMostEpochs && !runner_.stopped() &&
+           seconds(static_cast<double>(rows.data.size()), 2.0 * static_cast<double>(best_.epochs)) <=
+               4 * kTrialSeconds) {
+      TrainOptions with = best_;
+      with.epochs *= 2;
+      bool better = adopt("epochs", rows, share, with, kGainLonger);
+      if (options_.open.ridge) {
+        with.ridge = clamped_ridge(with.ridge * kRidgeMove);
+        better |= adopt("both", rows, share, with, better ? kGainSame : kGainLonger);
+      }
+      if (!better) break;
+    }
+    if (best_.epochs > first || first < 4) return;
+    TrainOptions with = best_;
+    with.epochs /= 2;
+    adopt("epochs", rows, share, with, kGainSame);
+  }
+
+  const TrainSets& sets_;
+  TrainOptions& options_;
+  TrialRunner runner_;
+  TrainOptions best_;  // for a run on all rows
+  double least_ = kNever;
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                                     Weights& spare) {
+  return LearntSearch(sets, options, watch, observers, stop, spare).run();
+}
+
+}  // namespace truemax

@@ -1,0 +1,60 @@
+#include "train/trial_runner.hpp"
+
+#include <utility>
+
+#include "train/fit.hpp"
+#include "train/step_shape.hpp"
+
+namespace truemax {
+namespace {
+constexpr double kNoLoss = std::numeric_limits<double>::infinity();
+}
+
+std::uint64_t TrialRunner::planned_steps(const TrialRows& rows, const TrainOptions& o, std::uint64_t steps) {
+  return steps > 0 ? steps : o.epochs * steps_per_epoch(rows.data.size(), o);
+}
+
+double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o, std::uint64_t steps) {
+  if (stopped() || late_) return kNoLoss;
+  o.open = {};
+  o.target = Target::valid;
+  o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
+  if (steps > 0) o.epochs = kUnlimitedEpochs;
+  SearchTrial tried;
+  tried.about = about, tried.number = count_ + 1;
+  tried.step = o.step, tried.ridge = o.ridge;
+  tried.rows = rows.data.size(), tried.steps = planned_steps(rows, o, steps);
+  tried.judged_on = rows.judge.size();
+  for (TrainObserver* observer : observers_) observer->trying(tried);
+  Stopwatch own;
+  own.resume();
+  const std::optional<double> loss = loss_of(rows, o, tried);
+  if (!loss) return kNoLoss;
+  tried.log_loss = *loss, tried.seconds = own.seconds_running();
+  ++count_;
+  for (TrainObserver* observer : observers_) observer->tried(tried);
+  return *loss;
+}
+
+// nullopt if it was stopped or given up. Sets tried.steps.
+std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried) {
+  const std::uint64_t planned = tried.steps, epoch_steps = steps_per_epoch(rows.data.size(), o);
+  Fit fit(rows.data, o, make_state(rows.data, o, &spare_));
+  Fit::Until until;
+  if (latest_ < kNoLoss) until.seconds = latest_, until.clock = &watch_;
+  const Fit::End end = fit.run(until, stop_, [&](std::uint64_t in_epoch) {
+    for (TrainObserver* observer : observers_)
+      observer->trial_stepped(fit.state().epoch * epoch_steps + in_epoch, planned);
+  });
+  late_ = end == Fit::End::reached;
+  double loss = kNoLoss;  // also if the trial diverged
+  if (end == Fit::End::used_up)
+    if (const auto metrics = evaluate({}, o.seed, fit.state(), rows.judge, o.thread_count(), &stop_))
+      loss = metrics->log_loss;
+  tried.steps = fit.steps();
+  spare_ = std::move(fit.state().weights);
+  if (stopped() || late_) return std::nullopt;
+  return loss;
+}
+
+}  // namespace truemax

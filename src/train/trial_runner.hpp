@@ -1,0 +1,48 @@
+// One trial of a search: trains from scratch and returns the log-loss on rows that it did not train on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "train/trainer.hpp"
+
+namespace truemax {
+
+// Rows to train on, and rows to evaluate trials on (the judges).
+struct TrialRows {
+  const DataView& data;
+  const DataView& judge;
+};
+
+class TrialRunner {
+ public:
+  // A trial that still runs when `watch` reads `latest` seconds is given up, and no other is started.
+  // `spare`: the memory of W, from trial to trial.
+  TrialRunner(const Stopwatch& watch, double latest, std::span<TrainObserver* const> observers,
+              const std::atomic<bool>& stop, Weights& spare)
+      : watch_(watch), latest_(latest), observers_(observers), stop_(stop), spare_(spare) {}
+
+  // For so many steps (0: for o.epochs). Infinity if it diverged, was stopped or was given up.
+  double run(const char* about, const TrialRows& rows, TrainOptions o, std::uint64_t steps);
+
+  static std::uint64_t planned_steps(const TrialRows& rows, const TrainOptions& o, std::uint64_t steps);
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  bool late() const { return late_; }
+  std::uint64_t count() const { return count_; }
+
+ private:
+  std::optional<double> loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried);
+
+  const Stopwatch& watch_;
+  double latest_;
+  std::span<TrainObserver* const> observers_;
+  const std::atomic<bool>& stop_;
+  Weights& spare_;
+  std::uint64_t count_ = 0;
+  bool late_ = false;
+};
+
+}  // namespace truemax
