@@ -44,6 +44,45 @@ TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
   return options;
 }
 
+TEST(LearntSearch, TriesRidgeStepAndEpochsAndKeepsWhatIsGiven) {
+  const Dataset data = random_data({.rows = 600, .classes = 20, .features = 40});
+  TrainOptions options = asked();
+  options.hidden = 8;
+  options.complete([](const char* name) { return std::string(name) == "hidden"; });
+  Seen seen;
+  const TrainOptions chosen = choose(data, options, seen);
+  EXPECT_EQ(chosen.method, "scent");
+  EXPECT_FALSE(chosen.open.any());
+  for (const char* about : {"ridge", "step", "epochs"})
+    EXPECT_TRUE(std::any_of(seen.trials.begin(), seen.trials.end(), [&](const SearchTrial& t) {
+      return t.about == about;
+    })) << about;
+  double least = seen.trials.front().log_loss;
+  for (const SearchTrial& t : seen.trials) least = std::min(least, t.log_loss);
+  // What is chosen is as good as any trial, but for gains that count as noise.
+  EXPECT_TRUE(std::any_of(seen.trials.begin(), seen.trials.end(), [&](const SearchTrial& t) {
+    return t.step == chosen.step && t.log_loss <= least * 1.006;
+  }));
+  Seen again;
+  const TrainOptions same = choose(data, options, again);
+  EXPECT_EQ(same.ridge, chosen.ridge);
+  EXPECT_EQ(same.step, chosen.step);
+  EXPECT_EQ(same.epochs, chosen.epochs);
+
+  TrainOptions told;
+  told.hidden = 8, told.threads = 1, told.ridge = 0.5, told.step = 0.02, told.epochs = 3;
+  told.complete([](const char* name) {
+    const std::string n = name;
+    return n == "hidden" || n == "ridge" || n == "step" || n == "epochs";
+  });
+  Seen none;
+  const TrainOptions kept = choose(data, told, none);
+  EXPECT_TRUE(none.trials.empty());
+  EXPECT_EQ(kept.ridge, 0.5);
+  EXPECT_EQ(kept.step, 0.02);
+  EXPECT_EQ(kept.epochs, 3U);
+}
+
 TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
   TrainOptions few = asked();
   choose_shape(random_data({.rows = 400, .classes = 30}), few);

@@ -16,9 +16,9 @@ namespace {
 
 std::vector<float> random_numbers(std::size_t count, std::uint64_t seed, float scale = 1) {
   std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal(0, scale);
+  std::normal_distribution<float> normal;
   std::vector<float> out(count);
-  for (float& v : out) v = normal(random);
+  for (float& v : out) v = scale * normal(random);
   return out;
 }
 
