@@ -48,6 +48,18 @@ class Learnt(ProgramTest):
             best = np.argsort(-of)[:3]
             np.testing.assert_allclose(line["probabilities"], of[best], rtol=1e-4)
 
+    def test_step_is_chosen_on_training_rows_and_for_a_number_of_steps(self):
+        for number, more in enumerate((("--target", "train", "--epochs", 5), ("--steps", 60),
+                                       ("--target", "train", "--steps", 60))):
+            with self.subTest(options=more):
+                log = f"s{number}.jsonl"
+                self.fine("train", "train.txt", "--hidden", 8, *more, "--model", f"s{number}.safetensors", "--log", log)
+                lines = [json.loads(line) for line in open(self.path(log))]
+                tried = {line["step"] for line in lines if line["event"] == "trial"}
+                self.assertGreater(len(tried), 1)
+                chosen = next(line for line in lines if line["event"] == "chosen")
+                self.assertIn(chosen["config"]["step"], tried)
+
     def test_shapes_and_names_in_the_file(self):
         self.train()
         about, tensors = read_model(self.path("m.safetensors"))

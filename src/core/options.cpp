@@ -63,7 +63,7 @@ bool parse_size(std::string_view text, std::uint64_t* out) {
   return true;
 }
 
-// A number as a user would type it.
+// A number as a user would type it; {:g} keeps six digits, so a whole number that fills them is written out.
 std::string number_text(double v) {
   const bool whole = v == std::floor(v);
   if (whole && (std::abs(v) < 1e6 || (std::abs(v) < 1e15 && fmt::format("{:g}", v).size() > 6)))

@@ -6,6 +6,9 @@
 #include "core/row_encoder.hpp"
 
 namespace truemax {
+namespace {
+constexpr std::uint64_t kCopiedNonzeros = 1 << 19;  // most of a slice that has to be copied
+}
 
 DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
     : classes(data.classes),
@@ -46,24 +49,22 @@ double DataView::nonzeros_per_row() const {
 }
 
 RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) const {
-  constexpr std::uint64_t kCopied = 1 << 19;  // most non-zeros of a slice that has to be copied
-  std::size_t count = std::min(most, row_count() - first);
-  if (encoder_ != nullptr) {
-    count = std::min<std::size_t>(count, kCopied / encoder_->columns() + 1);
-    Csr plain;
-    DataView rows = *this;
-    rows.encoder_ = nullptr;
-    const RowSlice slice = rows.slice(first, count, plain);
-    encode_rows(*encoder_, slice.x(), scratch);
-    return {*this, first, scratch.view()};
-  }
-  if (!part_) return {*this, first, store_.view().slice(first, count)};
+  if (encoder_ == nullptr) return {*this, first, plain_rows(first, most, scratch)};
+  Csr plain;
+  const std::size_t count = std::min<std::size_t>(most, kCopiedNonzeros / encoder_->columns() + 1);
+  encode_rows(*encoder_, plain_rows(first, count, plain), scratch);
+  return {*this, first, scratch.view()};
+}
+
+CsrView DataView::plain_rows(std::size_t first, std::size_t most, Csr& scratch) const {
+  const std::size_t count = std::min(most, row_count() - first);
+  if (!part_) return store_.view().slice(first, count);
   scratch.begin.assign(1, 0);
   scratch.index.clear();
   scratch.value.clear();
-  for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopied; ++r)
+  for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopiedNonzeros; ++r)
     scratch.add(store_.row(part_->rows[first + r]));
-  return {*this, first, scratch.view()};
+  return scratch.view();
 }
 
 DataView DataView::encoded(std::shared_ptr<const RowEncoder> encoder) const {

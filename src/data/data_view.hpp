@@ -90,6 +90,7 @@ class DataView {
   // The first example of this row or a later one.
   std::size_t first_example(RowId r) const;
   DataView with(std::shared_ptr<const Part> part) const;
+  CsrView plain_rows(std::size_t first, std::size_t most, Csr& scratch) const;  // of slice(), not encoded
 
   RowStore store_;
   std::span<const RowId> example_row_;  // ascending; empty: example i is row i

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <fstream>
 #include <limits>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -19,8 +15,8 @@
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "model/safetensors.hpp"
+#include "model/tensor_rows.hpp"
 #include "truemax/version.hpp"
-#include "weights/fast_tile.hpp"
 
 namespace truemax {
 namespace {
@@ -28,12 +24,6 @@ namespace {
 constexpr const char* kNotOurs = "this is not a truemax model: train one with 'truemax train'";
 // The key of the metadata's own checksum; those of the tensors are in the metadata, as `checksums`.
 constexpr const char* kMetadataChecksum = "truemax_checksum";
-
-// A tensor's checksum is the sum of these over its rows, so threads can add them in any order. The row number
-// is the seed, so swapped rows are noticed.
-std::uint64_t row_checksum(std::span<const float> row, std::uint64_t number) {
-  return xxh64({reinterpret_cast<const char*>(row.data()), row.size_bytes()}, number);
-}
 
 // The checksums in a file; older files have none.
 struct Checksums {
@@ -117,11 +107,6 @@ struct CheckedHeader {
   bool intercept = false, embedding = false;
   std::optional<Checksums> checksums;
 };
-
-UserError damaged(const std::string& path, const std::string& what) {
-  return file_error(path, 0, fmt::format("{} has a wrong checksum: the file is damaged", what),
-                    "copy it again, or train again");
-}
 
 // A file must have both the metadata's own checksum (stored outside the metadata) and `checksums` within, or
 // neither: a file that lost one of them must not pass for an old file.
@@ -215,81 +200,53 @@ CheckedHeader read_checked_header(const std::string& path) {
   return h;
 }
 
-enum class Floats { good, cut_off, not_finite };
-
-Floats read_floats(std::ifstream& in, std::uint64_t at, std::span<float> out) {
-  in.seekg(static_cast<std::streamoff>(at));
-  if (!in.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size() * sizeof(float))))
-    return Floats::cut_off;
-  return std::isfinite(largest_absolute(out.data(), out.size())) ? Floats::good : Floats::not_finite;
-}
-
-void check_floats(const std::string& path, Floats found, const std::string& what) {
-  if (found == Floats::cut_off)
-    throw file_error(path, 0, fmt::format("{} is cut off", what), "copy the file again");
-  if (found == Floats::not_finite)
-    throw file_error(path, 0, fmt::format("{} holds a number that is not finite", what), "train again");
+std::optional<std::uint64_t> checksum_of(const CheckedHeader& h, std::uint64_t Checksums::*tensor) {
+  return h.checksums ? std::optional(*h.checksums.*tensor) : std::nullopt;
 }
 
 // Block by block, so that a cache line of W is written once, not once per class.
 void read_weights(const std::string& path, CheckedHeader& h, std::span<const ClassId> order,
                   std::size_t threads, Weights& weights) {
-  const std::uint64_t first = h.tensors.tensors["weight"].begin, features = h.columns;
+  const std::uint64_t columns = h.columns;
   std::vector<std::uint64_t> row_of(h.classes);
   for (std::uint64_t r = 0; r < h.classes; ++r) row_of[order[r]] = r;
-  std::mutex mutex;
-  std::uint64_t bad_row = h.classes;  // the first in the file, whichever thread finds it
-  Floats bad = Floats::good;
-  std::atomic<std::uint64_t> sum{0};
+  TensorRows tensor(path, h.tensors.tensors["weight"].begin, h.checksums.has_value());
   constexpr std::size_t kBlocks = 8;  // per chunk
   parallel_for((weights.blocks() + kBlocks - 1) / kBlocks, threads, [&](std::size_t chunk) {
-    std::ifstream in(path, std::ios::binary);
-    std::vector<float> rows(kLanes * features);
-    std::uint64_t chunk_sum = 0;
+    TensorRows::Reader reader(tensor);
+    std::vector<float> rows(kLanes * columns);
     for (std::size_t b = chunk * kBlocks; b < std::min(weights.blocks(), (chunk + 1) * kBlocks); ++b) {
       const std::size_t lanes = std::min(kLanes, weights.classes() - b * kLanes);
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const std::uint64_t r = row_of[b * kLanes + lane];
-        const std::span<float> row = std::span(rows).subspan(lane * features, features);
-        const Floats found = read_floats(in, first + r * features * sizeof(float), row);
-        if (h.checksums) chunk_sum += row_checksum(row, r);  // while the row is in the cache
-        if (found == Floats::good) continue;
-        in.clear();
-        const std::lock_guard lock(mutex);
-        if (r < bad_row) bad_row = r, bad = found;
-      }
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        reader.read(row_of[b * kLanes + lane], std::span(rows).subspan(lane * columns, columns));
       weights.set_block(b, rows);
     }
-    sum.fetch_add(chunk_sum, std::memory_order_relaxed);
   });
-  if (bad != Floats::good) check_floats(path, bad, "the weight of class " + in_quotes(h.names[bad_row]));
-  if (h.checksums && h.checksums->weight != sum.load()) throw damaged(path, "the tensor 'weight'");
+  tensor.require("weight", checksum_of(h, &Checksums::weight),
+                 [&](std::uint64_t r) { return "the weight of class " + in_quotes(h.names[r]); });
 }
 
 void read_embedding(const std::string& path, CheckedHeader& h, std::size_t threads, Embedding& out) {
   out = Embedding(h.features, h.columns);
-  const std::uint64_t first = h.tensors.tensors["embedding"].begin;
-  std::mutex mutex;
-  std::uint64_t bad_row = h.features;  // the first in the file, whichever thread finds it
-  Floats bad = Floats::good;
-  std::atomic<std::uint64_t> sum{0};
+  TensorRows tensor(path, h.tensors.tensors["embedding"].begin, h.checksums.has_value());
   constexpr std::size_t kRows = 256;  // per chunk
   parallel_for((out.rows + kRows - 1) / kRows, threads, [&](std::size_t chunk) {
-    std::ifstream in(path, std::ios::binary);
-    std::uint64_t chunk_sum = 0;
-    for (std::size_t r = chunk * kRows; r < std::min(out.rows, (chunk + 1) * kRows); ++r) {
-      const std::span<float> row(out.row(r), out.columns);
-      const Floats found = read_floats(in, first + r * row.size_bytes(), row);
-      if (h.checksums) chunk_sum += row_checksum(row, r);
-      if (found == Floats::good) continue;
-      in.clear();
-      const std::lock_guard lock(mutex);
-      if (r < bad_row) bad_row = r, bad = found;
-    }
-    sum.fetch_add(chunk_sum, std::memory_order_relaxed);
+    TensorRows::Reader reader(tensor);
+    for (std::size_t r = chunk * kRows; r < std::min(out.rows, (chunk + 1) * kRows); ++r)
+      reader.read(r, {out.row(r), out.columns});
   });
-  if (bad != Floats::good) check_floats(path, bad, fmt::format("the vector of feature {}", bad_row));
-  if (h.checksums && h.checksums->embedding != sum.load()) throw damaged(path, "the tensor 'embedding'");
+  tensor.require("embedding", checksum_of(h, &Checksums::embedding),
+                 [](std::uint64_t r) { return fmt::format("the vector of feature {}", r); });
+}
+
+void read_intercept(const std::string& path, CheckedHeader& h, std::span<const ClassId> order,
+                    Weights& weights) {
+  std::vector<float> intercept(h.classes);
+  TensorRows tensor(path, h.tensors.tensors["intercept"].begin, h.checksums.has_value());
+  TensorRows::Reader(tensor).read(0, intercept);
+  tensor.require("intercept", checksum_of(h, &Checksums::intercept),
+                 [](std::uint64_t) { return "the intercept"; });
+  for (std::uint64_t r = 0; r < h.classes; ++r) weights.intercept()[order[r]] = intercept[r];
 }
 
 }  // namespace
@@ -398,14 +355,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   std::vector<ClassId> order(h.classes);  // the class of each row of the file
   for (std::uint64_t r = 0; r < h.classes; ++r) order[r] = model.classes->find(h.names[r]);
   read_weights(path, h, order, threads, model.weights);
-  if (h.intercept) {
-    std::vector<float> intercept(h.classes);
-    std::ifstream in(path, std::ios::binary);
-    check_floats(path, read_floats(in, h.tensors.tensors["intercept"].begin, intercept), "the intercept");
-    if (h.checksums && h.checksums->intercept != row_checksum(intercept, 0))
-      throw damaged(path, "the tensor 'intercept'");
-    for (std::uint64_t r = 0; r < h.classes; ++r) model.weights.intercept()[order[r]] = intercept[r];
-  }
+  if (h.intercept) read_intercept(path, h, order, model.weights);
   return model;
 }
 

@@ -7,6 +7,7 @@
 
 #include "data/hold_out.hpp"
 #include "train/automatic.hpp"
+#include "train/step_shape.hpp"
 #include "train/trial_runner.hpp"
 
 namespace truemax {
@@ -27,7 +28,7 @@ class LearntSearch {
       : sets_(sets), options_(options), runner_(watch, kNever, observers, stop, spare) {}
 
   SearchResult run() {
-    const bool few = !sets_.valid && sets_.data.row_count() < kFewestRows;
+    const bool few = !sets_.valid && sets_.data.row_count() < kFewestRows && !on_training_rows();
     if (options_.open.searches() && !few && options_.seconds == 0) search();
     result_.finished = !runner_.stopped();
     result_.trials = runner_.count();
@@ -39,6 +40,9 @@ class LearntSearch {
   }
 
  private:
+  // --target train: the rows of a trial are its judges too.
+  bool on_training_rows() const { return options_.target == Target::train; }
+
   // What a trial of this length costs on so many rows, in seconds.
   double seconds(double rows, double epochs) const {
     return 6 * rows * epochs * static_cast<double>(options_.hidden) *
@@ -48,23 +52,25 @@ class LearntSearch {
   void search() {
     TrainOptions& o = options_;
     std::optional<RowSplit> own;
-    if (!sets_.valid) own = set_aside(sets_.data, o.valid_share, o.seed);
+    if (!sets_.valid && !on_training_rows()) own = set_aside(sets_.data, o.valid_share, o.seed);
     const DataView& data = own ? own->rest : sets_.data;
-    const DataView& valid = own ? own->valid : *sets_.valid;
+    best_ = o;
+    // Trials count in epochs, because they may have fewer rows.
+    if (o.steps > 0) best_.epochs = o.steps / steps_per_epoch(sets_.data.size(), o) + 1;
     const auto n = static_cast<double>(data.size());
-    const double fits = kTrialSeconds / seconds(1, static_cast<double>(o.epochs));
+    const double fits = kTrialSeconds / seconds(1, static_cast<double>(best_.epochs));
     const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
     const DataView small =
         part < n
             ? sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
                           o.seed + 1)
             : data;
+    const DataView& valid = own ? own->valid : on_training_rows() ? small : *sets_.valid;
     const DataView judge =
         with_labels_of(sample_part(valid, std::min(valid.row_count(), kMostJudges), o.seed), small);
     const TrialRows rows{small, judge};
     // Options of a run on all rows, as a trial on these rows has them.
     const double share = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
-    best_ = o;
     least_ = loss("ridge", rows, best_, share);
     if (o.open.ridge)
       climb("ridge", rows, share, kMostRidgeMoves, kGainSame, kRidgeMove,
@@ -75,7 +81,8 @@ class LearntSearch {
     if (o.open.epochs) epochs(rows, share);
     result_.ridge = o.open.ridge, result_.step = o.open.step, result_.epochs = o.open.epochs;
     result_.log_loss = least_;
-    o.ridge = best_.ridge, o.step = best_.step, o.epochs = best_.epochs;
+    o.ridge = best_.ridge, o.step = best_.step;
+    if (o.open.epochs) o.epochs = best_.epochs;
     // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
     if (o.open.epochs && share < 0.8)
       o.epochs = std::max<std::uint64_t>(

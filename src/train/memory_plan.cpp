@@ -73,10 +73,10 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   // The data are already in memory: the run can use what is free now plus the data.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
   if (options.patience == 0) return plan;
-  plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options)) +
-              options.hidden * data.space->features * sizeof(float);
+  const std::uint64_t vectors = options.hidden * data.space->features * sizeof(float);
+  plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options)) + vectors;
   plan.best_on_disk = plan.total() > plan.there;
-  if (plan.best_on_disk) plan.best = 0;
+  if (plan.best_on_disk) plan.best = vectors;  // only weights go to disk
   return plan;
 }
 

@@ -97,7 +97,8 @@ void TrainOptions::describe(OptionTable& table) {
       "hidden", &hidden, {1, 65536}, "none", 0,
       "Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is "
       "the sum of its vectors times its values, and the classes are linear in that. Trained by scent with "
-      "RMSprop; --step is then about the most by which a number moves in a step.",
+      "RMSprop and a fixed --rho, which is slightly biased; --step is about the most by which a number moves "
+      "in a step, and the ridge pulls only on what a step touches.",
       {.brief = true, .elsewhere = {"dim", "embedding-dim", "hidden-size"}});
   table.toggle("intercept", &intercept, "Give every class an intercept.",
                {.tunable = true, .common = true, .plain_default = "on"});
@@ -138,7 +139,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.group("Machine");
   table.count_alias(
       "threads", &threads, {1, 4096}, kAllCores,
-      "Threads for reading, evaluation, prediction and prox steps over drawn blocks. Results do not "
+      "Threads for reading, evaluation, prediction, learnt features and prox steps over drawn blocks. "
+      "Results do not "
       "depend on it, except for lock-free steps.",
       {.brief = true, .common = true, .replay = Replay::free, .elsewhere = {"thread", "jobs", "n-jobs"}});
   table.toggle(
