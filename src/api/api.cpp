@@ -194,9 +194,11 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
     train_options.describe(table);
     describe_memory_limit(table, &memory_limit);
     set_options(table, options);
-    train_options.complete([&](const char* name) {
-      return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
-    });
+    train_options.complete(
+        [&](const char* name) {
+          return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
+        },
+        reads_words(data.inside().data.space->encoder));
     train_options.check();
     if (train_options.evaluation.classes > 0)
       throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
@@ -208,6 +210,7 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
     if (given_valid != nullptr) sets.valid = *given_valid;
     set_validation_aside(sets.data, sets.valid, train_options);
     require_step_shape(train_options, sets.data);
+    save_memory(sets, train_options, memory_limit);
     const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
     memory.require();
     Stopwatch watch;

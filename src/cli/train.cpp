@@ -46,6 +46,7 @@ std::string counts_text(const char* name, const DataView& data, LabelRule labels
   left_out(s.rows_without_features, "row", "without features dropped");
   left_out(s.unseen, example_word(labels), "with a label unseen in training left out");
   left_out(s.unknown_words, "unknown word", "dropped");
+  left_out(s.unk_words, "unknown word", "counted as <unk>");
   return text + "\n";
 }
 
@@ -77,6 +78,9 @@ std::string method_text(const TrainOptions& o) {
   if (o.open.step) found.emplace_back("step");
   if (o.open.ridge) found.emplace_back("ridge");
   if (o.open.epochs) found.emplace_back("epochs");
+  if (o.open.layers) found.emplace_back("layers");
+  if (o.open.tied) found.emplace_back("tied vectors");
+  if (o.open.dropout) found.emplace_back("dropout");
   if (!found.empty()) text += fmt::format("; to be tuned: {}", fmt::join(found, ", "));
   return text + "\n";
 }
@@ -96,6 +100,9 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
   if (search.ridge) line += fmt::format(" --ridge {:.6g}", best.ridge);
   if (search.step) line += fmt::format(" --step {:.6g}", best.step);
   if (search.epochs) line += fmt::format(" --epochs {}", best.epochs);
+  if (search.layers) line += fmt::format(" --layers {}", best.layers);
+  if (search.tied) line += best.tied ? " --tied" : " --no-tied";
+  if (search.dropout) line += fmt::format(" --dropout {:g}", best.dropout);
   return line;
 }
 
@@ -114,10 +121,23 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
     say(stderr, "truemax: no trial was finished; run the command again, or limit its time with --seconds\n");
 }
 
-std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {
-  return fmt::format("chosen  step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", o.step, ridge_text(o),
-                     budget_text(o), counted(finished.search.trials, "trial"), finished.trial_seconds,
-                     finished.outcome.train_seconds - finished.trial_seconds);
+// How plain text is encoded.
+std::string encoder_text(const PreparedRun& run) {
+  const TrainOptions& o = run.options.train;
+  if (!reads_words(run.data.space->encoder)) return "";
+  const bool cbow = run.data.space->encoder == EncoderKind::cbow;
+  return fmt::format("{}, {} vectors, dropout {:g}, ",
+                     cbow           ? "cbow"
+                     : o.layers > 0 ? "a tanh layer"
+                                    : "log-bilinear",
+                     o.tied ? "tied" : "separate", o.dropout);
+}
+
+std::string chosen_text(const PreparedRun& run, const FinishedRun& finished) {
+  const TrainOptions& o = run.options.train;
+  return fmt::format("chosen  {}step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", encoder_text(run),
+                     o.step, ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
+                     finished.trial_seconds, finished.outcome.train_seconds - finished.trial_seconds);
 }
 
 std::string loss_text(double loss) {
@@ -144,6 +164,18 @@ std::vector<std::string> table_row(const std::string& name, bool trained, const 
       row.push_back(fmt::format("{:.4f}", place < 0 ? shown->error : shown->precision[place]));
   }
   return row;
+}
+
+void print_perplexity(const PreparedRun& run, const TrainOutcome& outcome) {
+  if (!reads_words(run.data.space->encoder) || !outcome.last) return;
+  const auto said = [](const char* name, const std::optional<Metrics>& m) {
+    if (!m) return;
+    const std::optional<double> p = m->perplexity();
+    say(stdout, "perplexity {} on the {} text\n", p ? fmt::format("{:.2f}", *p) : "over 1e308", name);
+  };
+  said("validation", outcome.last->valid);
+  said("test", outcome.last->test);
+  if (!outcome.last->test && !outcome.last->valid) said("training", outcome.last->train);
 }
 
 void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
@@ -243,7 +275,8 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
 
 int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
-    command.run.train.complete([&](const char* name) { return command.was_given(name); });
+    command.run.train.complete([&](const char* name) { return command.was_given(name); },
+                               command.run.read.format == Format::text);
   } else {
     command.run = replayed_options(std::move(command.run), command.given);
   }
@@ -280,8 +313,9 @@ int run_train(TrainCommand& command) {
     return StopOnSignal::exit_code();
   }
   if (talks) {
-    if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run.options.train, finished));
+    if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run, finished));
     print_table(run, outcome);
+    print_perplexity(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are from epoch {}; the model was trained for {} ({} steps in total)\n",
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);

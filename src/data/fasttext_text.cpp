@@ -1,4 +1,5 @@
-// fastText lines: labels are the words that begin with __label__, all other words are features.
+// fastText lines: labels are the words that begin with __label__, all other words are features. And plain
+// text: words in order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +17,10 @@ bool is_space(char c) {
 
 class FasttextParser {
  public:
-  explicit FasttextParser(Piece& piece) : piece_(piece), p_(piece.text.data()), end_(p_ + piece.text.size()) {
-    const std::size_t words = piece.most_features(2, is_space);  // a word takes at least two bytes
+  FasttextParser(Piece& piece, bool plain)
+      : piece_(piece), p_(piece.text.data()), end_(p_ + piece.text.size()), plain_(plain) {
+    // A word takes at least two bytes; in plain text a line end is a word too.
+    const std::size_t words = (plain ? 2 : 1) * piece.most_features(2, is_space);
     index_ = piece.index.reserve(words);
     value_ = piece.value.reserve(words);
     if (piece.text.find('\0') != std::string_view::npos) check_binary_ = true;
@@ -44,7 +47,7 @@ class FasttextParser {
       if (check_binary_ && token.find('\0') != std::string_view::npos)
         throw PieceError{piece_.line_count, "looks like a binary file",
                          "give a text file, or its format with --format"};
-      if (token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
+      if (!plain_ && token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
         add_label(token.substr(kLabelPrefix.size()));
       else
         row_.push_back(piece_.add_name(piece_.words, token));
@@ -60,6 +63,19 @@ class FasttextParser {
   }
 
   void finish_row() {
+    if (plain_) {
+      row_.push_back(piece_.add_name(piece_.words, kLineEnd));
+      std::copy(row_.begin(), row_.end(), index_ + used_);
+      std::fill_n(value_ + used_, row_.size(), 1.0F);
+      used_ += row_.size();
+    } else {
+      count_words();
+    }
+    piece_.end_row(used_);
+    ++piece_.line_count;
+  }
+
+  void count_words() {
     std::sort(row_.begin(), row_.end());
     for (std::size_t i = 0; i < row_.size();) {
       std::size_t same = i;
@@ -69,8 +85,6 @@ class FasttextParser {
       ++used_;
       i = same;
     }
-    piece_.end_row(used_);
-    ++piece_.line_count;
   }
 
   Piece& piece_;
@@ -79,14 +93,18 @@ class FasttextParser {
   FeatureId* index_;
   float* value_;
   std::size_t used_ = 0;
-  bool check_binary_ = false;
+  bool plain_, check_binary_ = false;
   std::vector<std::uint32_t> row_;
 };
 
 }  // namespace
 
 void parse_fasttext_piece(Piece& piece) {
-  FasttextParser(piece).run();
+  FasttextParser(piece, false).run();
+}
+
+void parse_plain_piece(Piece& piece) {
+  FasttextParser(piece, true).run();
 }
 
 }  // namespace truemax

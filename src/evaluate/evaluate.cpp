@@ -228,6 +228,7 @@ nlohmann::json Metrics::to_json() const {
                       {"rows_without_label", statistics.rows_without_label},
                       {"rows_without_features", statistics.rows_without_features},
                       {"unknown_words", statistics.unknown_words},
+                      {"unk_words", statistics.unk_words},
                       {"unknown_features", statistics.unknown_features}};
   if (has_top) {
     json["error"] = error;
@@ -273,6 +274,7 @@ std::string Metrics::to_text() const {
     line("left out: weight 0", fmt::format("{}", statistics.rows_of_weight_zero));
   line("left out: no label", fmt::format("{}", statistics.rows_without_label));
   line("left out: no features", fmt::format("{}", statistics.rows_without_features));
+  if (statistics.unk_words > 0) line("unknown words as <unk>", fmt::format("{}", statistics.unk_words));
   if (statistics.unknown_words > 0)
     line("unknown words dropped", fmt::format("{}", statistics.unknown_words));
   if (statistics.unknown_features > 0)

@@ -66,6 +66,8 @@ namespace {
 void choose_learnt(const DataView& data, TrainOptions& options) {
   constexpr double kLearntStep = 0.004, kLearntRidge = 6;        // the ridge: in units of a row's weight
   constexpr std::uint64_t kMostRows = 1024, kFewestSteps = 128;  // of a step; of an epoch
+  constexpr double kTextStep = 0.003, kTextDropout = 0.2, kTextRidge = 200;
+  const bool text = reads_words(data.space->encoder);
   options.method = "scent";
   const std::uint64_t n = data.size();
   if (options.open.shape)
@@ -73,9 +75,16 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
         std::clamp<std::uint64_t>(n / kFewestSteps, std::min<std::uint64_t>(n, 16), kMostRows);
   options.open.shape = false;
   options.classes_per_step = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
-  if (options.open.step) options.step = kLearntStep;
-  if (options.open.ridge) options.ridge = kLearntRidge * mean_weight(data);
-  if (options.open.epochs && options.seconds == 0) options.epochs = 10;
+  if (options.open.layers) options.layers = 0;
+  if (options.open.tied) options.tied = options.layers > 0;
+  if (options.open.dropout) options.dropout = kTextDropout;
+  if (options.open.step) options.step = text ? kTextStep : kLearntStep;
+  // Of plain text the ridge per row stays the same from text to text.
+  constexpr double kTextRidgeRows = 2e6;
+  if (options.open.ridge)
+    options.ridge =
+        mean_weight(data) * (text ? kTextRidge * static_cast<double>(n) / kTextRidgeRows : kLearntRidge);
+  if (options.open.epochs && options.seconds == 0) options.epochs = text ? 4 : 10;
   if (!options.open.any()) options.target = Target::valid;
 }
 

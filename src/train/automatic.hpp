@@ -49,10 +49,11 @@ double first_ridge(const DataView& data);
 void choose_shape(const DataView& data, TrainOptions& options);
 
 struct SearchResult {
-  bool finished = false;                             // false if `stop` was raised
-  std::uint64_t trials = 0;                          // that were evaluated
-  bool step = false, ridge = false, epochs = false;  // was tried: the options hold the best so far
-  double log_loss = 0;                               // the best of the last kind of trials
+  bool finished = false;     // false if `stop` was raised
+  std::uint64_t trials = 0;  // that were evaluated
+  // Was tried: the options hold the best so far.
+  bool step = false, ridge = false, epochs = false, layers = false, tied = false, dropout = false;
+  double log_loss = 0;  // the best of the last kind of trials
 };
 
 // Chooses step, ridge and epochs, if open. Trials are evaluated on `sets.valid`, or without it on a share of

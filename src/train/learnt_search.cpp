@@ -17,7 +17,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRidgeMove = 3.1622776601683795, kStepMove = 2;
 constexpr int kMostRidgeMoves = 4, kMostStepMoves = 2;
 // What a move must gain: less is noise of the judges. A longer run costs twice as much.
-constexpr double kGainSame = 5e-4, kGainLonger = 0.005;
+constexpr double kGainSame = 5e-4, kGainLonger = 0.005, kGainLayer = 0.002;
 constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
 constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
 
@@ -45,8 +45,9 @@ class LearntSearch {
 
   // What a trial of this length costs on so many rows, in seconds.
   double seconds(double rows, double epochs) const {
-    return 6 * rows * epochs * static_cast<double>(options_.hidden) *
-           static_cast<double>(options_.classes_per_step) / kFlops;
+    const auto h = static_cast<double>(options_.hidden);
+    const double layer = static_cast<double>(best_.layers * sets_.data.space->width()) * h;
+    return 6 * rows * epochs * h * (static_cast<double>(options_.classes_per_step) + layer) / kFlops;
   }
 
   void search() {
@@ -71,17 +72,21 @@ class LearntSearch {
     const TrialRows rows{small, judge};
     // Options of a run on all rows, as a trial on these rows has them.
     const double share = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
-    least_ = loss("ridge", rows, best_, share);
+    least_ = loss("start", rows, best_, share);
+    layers(rows, share);
     if (o.open.ridge)
       climb("ridge", rows, share, kMostRidgeMoves, kGainSame, kRidgeMove,
             [](TrainOptions& with, double by) { with.ridge = clamped_ridge(with.ridge * by); });
     if (o.open.step)
       climb("step", rows, share, kMostStepMoves, kGainSame, kStepMove,
             [](TrainOptions& with, double by) { with.step = clamped_step(with.step * by); });
+    if (o.open.dropout) dropout(rows, share);
     if (o.open.epochs) epochs(rows, share);
     result_.ridge = o.open.ridge, result_.step = o.open.step, result_.epochs = o.open.epochs;
+    result_.layers = o.open.layers, result_.tied = o.open.tied, result_.dropout = o.open.dropout;
     result_.log_loss = least_;
     o.ridge = best_.ridge, o.step = best_.step;
+    o.layers = best_.layers, o.tied = best_.tied, o.dropout = best_.dropout;
     if (o.open.epochs) o.epochs = best_.epochs;
     // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
     if (o.open.epochs && share < 0.8)
@@ -116,6 +121,24 @@ class LearntSearch {
         moved = true;
       }
       if (moved) return;
+    }
+  }
+
+  // Plain text: a tanh layer and tied vectors, together or one of them if the user has set the other.
+  void layers(const TrialRows& rows, double share) {
+    if (!options_.open.layers && !options_.open.tied) return;
+    TrainOptions with = best_;
+    if (options_.open.layers && sets_.data.space->encoder == EncoderKind::context) with.layers = 1;
+    if (options_.open.tied) with.tied = with.layers > 0 || sets_.data.space->encoder == EncoderKind::cbow;
+    if (with.layers != best_.layers || with.tied != best_.tied)
+      adopt("layers", rows, share, with, kGainLayer);
+  }
+
+  void dropout(const TrialRows& rows, double share) {
+    for (const double rate : {2 * best_.dropout, best_.dropout / 2}) {
+      TrainOptions with = best_;
+      with.dropout = rate;
+      if (adopt("dropout", rows, share, with, kGainSame)) return;
     }
   }
 

@@ -27,6 +27,12 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
                        std::uint64_t memory_limit);  // 0: available memory
 
+// Learnt features: one running mean of squared gradients for each vector (--row-state) if memory is short
+// otherwise and the user has not decided. Returns whether it did.
+bool save_memory(const TrainSets& sets, TrainOptions& options, std::uint64_t memory_limit);
+inline constexpr char kSavedMemory[] =
+    "memory is short: learnt vectors keep one running mean of squared gradients each (--row-state)";
+
 // Checks rows and classes per step against the data. Throws UserError.
 void require_step_shape(const TrainOptions& options, const DataView& data);
 // Something must end the run, and --patience needs validation rows. Throws UserError.

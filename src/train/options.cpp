@@ -100,6 +100,21 @@ void TrainOptions::describe(OptionTable& table) {
       "RMSprop and a fixed --rho, which is slightly biased; --step is about the most by which a number moves "
       "in a step, and the ridge pulls only on what a step touches.",
       {.brief = true, .elsewhere = {"dim", "embedding-dim", "hidden-size"}});
+  table.count(
+      "layers", &layers, {0, 1},
+      "Plain text: 1 puts a tanh layer between the words of a context and the learnt features, 0 adds "
+      "the words' vectors with a factor for each place and number (log-bilinear).",
+      {.plain_default = kFoundByTrials});
+  table.toggle("tied", &tied, "Plain text: a word has one vector, as context and as class. --no-tied: two.",
+               {.plain_default = kFoundByTrials, .elsewhere = {"tie", "tie-weights", "weight-tying"}});
+  table.toggle(
+      "row-state", &row_state,
+      "Learnt features: RMSprop keeps one running mean of squared gradients for a vector instead of one for "
+      "each of its numbers, which takes about a third less memory. Chosen if memory is short.",
+      {.plain_default = kChosenFromData});
+  table.number("dropout", &dropout, {0, 0.95},
+               "Learnt features: the share of the numbers of a row that a step leaves out at random.",
+               {.plain_default = kFoundByTrials});
   table.toggle("intercept", &intercept, "Give every class an intercept.",
                {.tunable = true, .common = true, .plain_default = "on"});
   table.toggle("start-at-frequencies", &start_at_frequencies,
@@ -151,7 +166,9 @@ void TrainOptions::describe(OptionTable& table) {
   rule.describe(table);
 }
 
-void TrainOptions::complete(const std::function<bool(const char* option)>& given) {
+void TrainOptions::complete(const std::function<bool(const char* option)>& given, bool text) {
+  constexpr std::uint64_t kTextFeatures = 256;
+  if (text && automatic() && !given("hidden")) hidden = kTextFeatures;
   if (automatic()) {
     const bool aims_at_train = target == Target::train;
     open.shape = !given("draw") && !given("head") && !given("classes-per-step");
@@ -165,7 +182,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("start-at-frequencies")) start_at_frequencies = intercept;
     if (!given("eval-every")) eval_every = 0;
     if (hidden > 0) {
-      complete_learnt(given);
+      complete_learnt(given, text);
     } else {
       if (!given("draw") && !open.shape) draw = "head-blocks";
       if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
@@ -183,12 +200,15 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
 }
 
 // Many rows share many drawn classes, so that scores are matrix products.
-void TrainOptions::complete_learnt(const std::function<bool(const char* option)>& given) {
+void TrainOptions::complete_learnt(const std::function<bool(const char* option)>& given, bool text) {
   open.shape = !given("rows-per-step");
   if (!given("draw")) draw = "frequency";
   if (!given("classes-per-step")) classes_per_step = 1024;
   if (!given("rho")) rule.rho = 0.1;
   if (!given("rho-falls")) rule.rho_falls = false;
+  open.row_state = !given("row-state");
+  if (!text || target == Target::train) return;
+  open.layers = !given("layers"), open.tied = !given("tied"), open.dropout = !given("dropout");
 }
 
 void TrainOptions::check() const {
@@ -197,6 +217,11 @@ void TrainOptions::check() const {
     throw UserError(fmt::format(
         "--hidden {}: learnt features are trained by scent, not {}; leave --method out, or --hidden", hidden,
         method));
+  if (hidden == 0 && (layers > 0 || tied || dropout > 0 || row_state))
+    throw UserError(fmt::format(
+        "--{}: this is an option of learnt features; add --hidden 256, or leave it out", layers > 0 ? "layers"
+                                                                                         : tied     ? "tied"
+                                                                                                : "dropout"));
   const MethodInfo& info = find_method(method_used());
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(

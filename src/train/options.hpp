@@ -28,8 +28,10 @@ inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = 
 // What --method auto may still choose.
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
+  bool layers = false, tied = false, dropout = false;  // of plain text
+  bool row_state = false;                              // chosen by the memory, not by trials
   bool any() const { return shape || searches(); }
-  bool searches() const { return step || ridge || epochs; }
+  bool searches() const { return step || ridge || epochs || layers || tied || dropout; }
 };
 
 // Ordered for the reader; padding does not matter for a struct with few instances.
@@ -49,6 +51,10 @@ struct TrainOptions {
   DrawOptions draws;
   Visit visit = Visit::random;
   std::uint64_t hidden = 0;  // h, learnt features of a row; 0: the features of the data
+  std::uint64_t layers = 0;  // tanh layers between the words of a context and x
+  bool tied = false;         // the vectors of classes are those of the words
+  bool row_state = false;    // one running mean of squared gradients for a vector, not one for each number
+  double dropout = 0;        // share of the numbers of x that a step leaves out
   bool intercept = false;
   double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge
@@ -65,8 +71,8 @@ struct TrainOptions {
   OpenChoices open;  // set by complete()
 
   void describe(OptionTable& table);
-  // Sets defaults that depend on other options, for options that were not given.
-  void complete(const std::function<bool(const char* option)>& given);
+  // Sets defaults that depend on other options, for options that were not given. `text`: of plain text.
+  void complete(const std::function<bool(const char* option)>& given, bool text = false);
   // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }
@@ -75,7 +81,7 @@ struct TrainOptions {
   double step_at(std::uint64_t epoch) const;  // for --schedule decay
 
  private:
-  void complete_learnt(const std::function<bool(const char* option)>& given);
+  void complete_learnt(const std::function<bool(const char* option)>& given, bool text);
 };
 
 }  // namespace truemax

@@ -131,6 +131,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   run.automatic = options.train.automatic();
   if (run.automatic) choose_shape(run.data, options.train);
   require_step_shape(options.train, run.data);
+  if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
   plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,

@@ -57,7 +57,7 @@ Model make_model(RunState&& state, const DataView& data, const PreprocessOptions
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights) {
   Model model;
   model.weights = std::move(state.weights);
-  model.features = std::move(state.learnt.features);
+  model.encoder = std::move(state.learnt.tables);
   model.classes = data.classes;
   model.space = data.space;
   model.preprocess = preprocess;

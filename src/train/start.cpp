@@ -7,6 +7,7 @@
 #include "train/companion.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
+#include "weights/fast_tile.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -61,8 +62,9 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     state.learnt = LearntLane::start(data, options);
     if (options.intercept)
       std::copy_n(state.weights.intercept().begin(), classes, state.learnt.intercept.begin());
-    for (const float e : state.learnt.features.numbers)
-      state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(e)));
+    for (const Embedding* table : {&state.learnt.tables.features, &state.learnt.tables.mixing})
+      state.largest_weight = std::max<double>(state.largest_weight,
+                                              largest_absolute(table->numbers.data(), table->numbers.size()));
   }
   state.rows.resize(data.size());
   for (const ExampleId i : data.examples()) {
