@@ -152,6 +152,7 @@ std::uint64_t content_hash(const DataView& data, std::size_t threads) {
   ContentArrays::add(data, sums);
   sums.add_names(data.classes->names());
   sums.add_names(data.space->words);
+  if (data.space->of_triples()) sums.add_names(data.space->relations);
   return sums.total();
 }
 

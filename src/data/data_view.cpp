@@ -15,6 +15,7 @@ DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
       space(data.space),
       format(data.format),
       statistics(data.statistics),
+      rows_together(data.rows_together),
       store_(data.ones.empty() ? RowStore(data.rows.view(), owner)
                                : RowStore(data.words, data.ones, data.label.size(), owner)),
       example_row_(data.example_row),
@@ -84,6 +85,7 @@ std::size_t DataView::first_example(RowId r) const {
 DataView DataView::with(std::shared_ptr<const Part> part) const {
   DataView out = *this;
   out.statistics = {};
+  out.ranking = nullptr;
   out.example_row_ = part->example_row;
   out.label_ = part->label;
   out.weight_ = part->weight;

@@ -13,6 +13,7 @@
 
 namespace truemax {
 
+struct RankingTask;
 class RowEncoder;
 class RowSlice;
 
@@ -66,6 +67,8 @@ class DataView {
   std::shared_ptr<const FeatureSpace> space;
   Format format = Format::automatic;  // as read
   DataStatistics statistics;
+  std::size_t rows_together = 1;               // as in Dataset; of the places of this view
+  std::shared_ptr<const RankingTask> ranking;  // test sets of triples: what evaluation ranks; else null
 
  private:
   friend class RowSlice;

@@ -59,6 +59,10 @@ struct FeatureSpace {
   EncoderKind encoder = EncoderKind::linear;
   std::uint64_t context = 0;  // words before, or on each side
   std::size_t width() const { return encoder == EncoderKind::cbow ? 2 * context + 1 : context; }
+  // Triples: by falling count. The features are the classes, the relations and their inverses
+  // (data/triples.hpp).
+  std::vector<std::string> relations;
+  bool of_triples() const { return !relations.empty(); }
 };
 
 struct DataStatistics {
@@ -67,7 +71,7 @@ struct DataStatistics {
   std::uint64_t rows_without_label = 0;     // dropped
   std::uint64_t rows_without_features = 0;  // dropped (counted after the feature limit)
   std::uint64_t unseen = 0;                 // examples left out because training never saw their label
-  std::uint64_t unknown_words = 0;          // fastText: words left out because training never saw them
+  std::uint64_t unknown_words = 0;          // words or names left out because training never saw them
   std::uint64_t unk_words = 0;              // plain text: words that count as <unk>
   std::uint64_t unknown_features = 0;       // features numbered above the model's D, left out if asked
   std::uint64_t cut_features = 0;           // values dropped by --max-features
@@ -95,6 +99,7 @@ struct Dataset {
   std::shared_ptr<const FeatureSpace> space;
   Format format = Format::automatic;  // as read
   DataStatistics statistics;
+  std::size_t rows_together = 1;  // 2: rows 2 i and 2 i + 1 are one triple, and are set aside together
 
   std::size_t size() const { return label.size(); }  // N: examples
   double weight_of_class(ClassId k) const { return class_weight.empty() ? 1.0 : class_weight[k]; }

@@ -17,21 +17,23 @@ std::unique_ptr<RowSource> dense(Input input, const OpenRequest& r) {
 }
 
 // In the order of detection: formats with unmistakable marks first.
-constexpr std::array<FormatInfo, 7> kFormats{{
-    {Format::npy, "npy", "NumPy array of features, labels in a file beside it", false, FileHead::is_npy,
-     dense},
-    {Format::idx, "idx", "idx array of features (MNIST), labels in a file beside it", false, FileHead::is_idx,
-     dense},
+constexpr std::array<FormatInfo, 8> kFormats{{
+    {Format::npy, "npy", "NumPy array of features, labels in a file beside it", false, false,
+     FileHead::is_npy, dense},
+    {Format::idx, "idx", "idx array of features (MNIST), labels in a file beside it", false, false,
+     FileHead::is_idx, dense},
+    {Format::triples, "triples", "head, relation and tail, separated by tabs; never recognised, always named",
+     true, false, FileHead::is_triples, text},
     {Format::xmlrepository, "xmlrepository",
-     "label,label feature:value ..., counted from 0, below a line of rows, features and labels", true,
+     "label,label feature:value ..., counted from 0, below a line of rows, features and labels", true, true,
      FileHead::is_xmlrepository, text},
-    {Format::fasttext, "fasttext", "words and __label__name", true, FileHead::is_fasttext, text},
-    {Format::lshtc, "lshtc", "label, label feature:value ..., counted from 0", true, FileHead::is_lshtc,
+    {Format::fasttext, "fasttext", "words and __label__name", true, true, FileHead::is_fasttext, text},
+    {Format::lshtc, "lshtc", "label, label feature:value ..., counted from 0", true, true, FileHead::is_lshtc,
      text},
-    {Format::libsvm, "libsvm", "label feature:value ..., features counted from 1", true, FileHead::is_libsvm,
-     text},
+    {Format::libsvm, "libsvm", "label feature:value ..., features counted from 1", true, true,
+     FileHead::is_libsvm, text},
     {Format::text, "text", "plain text, blanks between words: predicts each word; never recognised by itself",
-     false, FileHead::is_never, text},
+     false, false, FileHead::is_never, text},
 }};
 
 }  // namespace

@@ -29,7 +29,8 @@ struct FormatInfo {
   Format format;
   const char* name;
   const char* description;  // one line
-  bool is_text;             // rows contain their labels; can be written by generate
+  bool is_text;             // rows contain their labels
+  bool can_be_generated;    // by truemax generate
   // Whether a file with this head has this format; asked in table order, the first match wins.
   bool (*recognises)(const FileHead& head);
   std::unique_ptr<RowSource> (*open)(Input input, const OpenRequest& request);

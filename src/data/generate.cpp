@@ -187,7 +187,7 @@ class Generator {
 };
 
 void check(const GenerateOptions& options) {
-  if (options.format == Format::automatic || !find_format(options.format).is_text)
+  if (options.format == Format::automatic || !find_format(options.format).can_be_generated)
     throw UserError(
         fmt::format("--format {}: only text can be generated; choose xmlrepository, lshtc, libsvm or "
                     "fasttext",

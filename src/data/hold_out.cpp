@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "data/triples.hpp"
 
 namespace truemax {
 namespace {
@@ -57,21 +58,23 @@ void require_share(std::size_t rows, double share) {
 }
 
 RowSplit set_aside(const DataView& data, double share, std::uint64_t seed) {
-  const std::size_t rows = data.row_count(), count = rows_to_hold(rows, share);
+  const std::size_t together = data.rows_together, rows = data.row_count() / together;
+  const std::size_t count = rows_to_hold(rows, share);
   require_share(rows, share);
   const std::vector<bool> held =
       data.is_text() ? choose_pieces(rows, count, seed) : choose(rows, count, seed);
-  RowSplit split{data.rows_where([&](std::size_t place) { return !held[place]; }),
-                 data.rows_where([&](std::size_t place) -> bool { return held[place]; })};
+  RowSplit split{
+      data.rows_where([&](std::size_t place) { return !held[place / together]; }),
+      tails_of(data.rows_where([&](std::size_t place) -> bool { return held[place / together]; }))};
   split.rest.statistics = data.statistics;
   split.valid.statistics.rows_in_file = count;
   return split;
 }
 
 DataView sample_part(const DataView& data, std::size_t count, std::uint64_t seed, Stream stream) {
-  const std::size_t rows = data.row_count();
-  const std::vector<bool> held = choose(rows, std::min(count, rows), seed, stream);
-  return data.rows_where([&](std::size_t place) -> bool { return held[place]; });
+  const std::size_t together = data.rows_together, rows = data.row_count() / together;
+  const std::vector<bool> held = choose(rows, std::min(count / together, rows), seed, stream);
+  return data.rows_where([&](std::size_t place) -> bool { return held[place / together]; });
 }
 
 DataView with_labels_of(const DataView& part, const DataView& seen) {

@@ -8,8 +8,9 @@
 
 namespace truemax {
 
-// Splits `data`: a share of its rows, chosen by the seed, and the rest. Examples of one row stay together.
-// Classes, features and class weights stay those of all rows. Throws UserError if one side would be empty.
+// Splits `data`: a share of its rows, chosen by the seed, and the rest. Examples of one row stay together,
+// and so do both rows of a triple, of which `valid` has the tail. Classes, features and class weights stay
+// those of all rows. Throws UserError if one side would be empty.
 struct RowSplit {
   DataView rest, valid;
 };

@@ -9,6 +9,7 @@
 #include "data/input.hpp"
 #include "data/preprocess.hpp"
 #include "data/text_set.hpp"
+#include "data/triples.hpp"
 #include "data/weight_files.hpp"
 
 namespace truemax {
@@ -135,6 +136,7 @@ Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::
   options.check();
   if (raw.format == Format::text) return make_text_set(std::move(raw), options, class_weights);
   require_no_text_options(options, raw);
+  if (raw.format == Format::triples) return make_triples_set(std::move(raw), options, class_weights);
   Dataset data;
   data.format = raw.format;
   data.statistics.rows_in_file = raw.size();
@@ -158,7 +160,7 @@ RowPreparer::RowPreparer(const PreprocessOptions& options, std::shared_ptr<const
       space_(std::move(space)),
       drop_unknown_features_(drop_unknown_features),
       class_weight_(std::move(class_weight)) {
-  for (const std::string& word : space_->words) words_.add(word);
+  for (const std::string& word : space_->of_triples() ? space_->relations : space_->words) words_.add(word);
 }
 
 Dataset RowPreparer::test_set(RawRows&& raw) const {
@@ -197,6 +199,11 @@ Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
   data.class_weight = class_weight_;
   check_kind(raw);
   if (drop_rows) drop_weightless_rows(raw, data.statistics);
+  if (raw.format == Format::triples) {
+    prepare_triples(raw, *classes_, words_, drop_rows, data);
+    data.rows = std::move(raw.rows);
+    return data;
+  }
   if (options_.hash_features > 0)
     hash_features(raw, options_.hash_features);
   else if (raw.format == Format::fasttext)
@@ -218,6 +225,11 @@ void RowPreparer::check_kind(const RawRows& raw) const {
                     text_there ? "plain text" : "rows with labels"),
         text_there ? "give plain text, with --format text" : "give data in the format of the training data");
   if (text_here) return;
+  if ((raw.format == Format::triples) != space_->of_triples())
+    throw file_error(raw.path, 0,
+                     fmt::format("is {} data, but the model was trained on {}", format_name(raw.format),
+                                 space_->of_triples() ? "triples" : "rows of features"),
+                     "give data in the format of the training data");
   const bool words_here = raw.format == Format::fasttext, words_there = space_->of_words();
   if (words_here && !words_there)
     throw file_error(raw.path, 0, "is fastText text, but the model was trained on numbered features",

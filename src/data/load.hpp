@@ -52,7 +52,7 @@ class RowPreparer {
   std::shared_ptr<const FeatureSpace> space_;
   bool drop_unknown_features_;
   std::vector<double> class_weight_;  // by class; empty: all 1
-  NameViews words_;                   // of space_->words
+  NameViews words_;                   // of space_->words or space_->relations
 };
 
 // RowPreparer for one set of rows.

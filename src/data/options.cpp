@@ -18,7 +18,7 @@ void describe_format(OptionTable& table, Format* format, bool written, const std
   std::vector<std::pair<std::string, Format>> values;
   if (!written) values.emplace_back("auto", Format::automatic);
   for (const FormatInfo& info : formats())
-    if (!written || info.is_text) values.emplace_back(info.name, info.format);
+    if (!written || info.can_be_generated) values.emplace_back(info.name, info.format);
   table.choice("format", format, values, help, {.brief = true});
 }
 

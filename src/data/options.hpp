@@ -11,10 +11,10 @@
 
 namespace truemax {
 
-enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, idx, npy, text };
-// Features are words.
+enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, triples, idx, npy, text };
+// Features are words or names.
 constexpr bool has_words(Format format) {
-  return format == Format::fasttext || format == Format::text;
+  return format == Format::fasttext || format == Format::text || format == Format::triples;
 }
 enum class LabelRule { first, all };
 enum class Normalize { none, l2 };

@@ -19,12 +19,14 @@ struct LineMark {
 };
 
 struct RawRows {
-  Csr rows;  // features from 0, ascending, no zeros; fastText: numbers of `words`
+  // Features from 0, ascending, no zeros; fastText: numbers of `words`. Triples: the number of the head in
+  // label_names, then that of the relation in `words`.
+  Csr rows;
   std::vector<std::uint64_t> label_begin{0};
   std::vector<std::uint32_t>
       label;  // of each row, in file order without duplicates: indices into label_names
   std::vector<std::string> label_names;  // by first occurrence
-  std::vector<std::string> words;        // fastText: by first occurrence; else empty
+  std::vector<std::string> words;        // fastText, relations of triples: by first occurrence; else empty
   std::vector<double> weight;            // of each row; empty: all 1
 
   std::string path;                // as shown in messages

@@ -20,7 +20,8 @@ struct StreamOptions {
   // is in the cache and touches few pages.
   std::size_t window = 2U << 20;
   std::size_t piece = 1U << 20;  // a window is parsed in pieces of this size; does not affect the rows
-  bool labels_required = true;   // idx and npy: if false, labels are read only if named
+  // If false, labels of idx and npy features are read only if named, and triples may lack their tail.
+  bool labels_required = true;
   // Deliver rows as they arrive, fewer than asked for, if a pipe or a terminal would block. Does not affect
   // the rows.
   bool live = false;

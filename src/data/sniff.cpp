@@ -135,6 +135,10 @@ std::string_view cut_at_the_end(std::string_view text) {
 UserError unknown_format(const std::string& name, std::string_view text) {
   if (const auto table = table_error(name, text)) return *table;
   const std::string_view line = take_line(text);
+  if (std::count(line.begin(), line.end(), '\t') == 2)
+    return file_error(name, 1,
+                      fmt::format("unknown format: three columns separated by tabs in {}", in_quotes(line)),
+                      "for triples of head, relation and tail add --format triples");
   if (line.find(':') != std::string_view::npos)
     return file_error(
         name, 1,
@@ -225,6 +229,10 @@ bool FileHead::is_lshtc(const FileHead& head) {
 
 bool FileHead::is_libsvm(const FileHead& head) {
   return head.has_rows();
+}
+
+bool FileHead::is_triples(const FileHead& head) {
+  return !head.binary_ && head.expected_ == Format::triples;
 }
 
 bool FileHead::may_be_lshtc() const {

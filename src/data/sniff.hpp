@@ -47,6 +47,7 @@ class FileHead {
   static bool is_never(const FileHead& /*head*/) { return false; }  // only if asked for
   static bool is_lshtc(const FileHead& head);
   static bool is_libsvm(const FileHead& head);
+  static bool is_triples(const FileHead& head);  // only for a model of triples
 
   bool may_be_lshtc() const;  // for a file taken for libsvm
   UserError no_known_format() const;

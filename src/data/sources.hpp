@@ -11,7 +11,7 @@
 
 namespace truemax {
 
-// xmlrepository, lshtc, libsvm, fasttext.
+// xmlrepository, lshtc, libsvm, fasttext, triples.
 std::unique_ptr<RowSource> open_text(Input input, Format format, const StreamOptions& stream,
                                      std::vector<std::string>& notes);
 

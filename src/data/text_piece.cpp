@@ -104,6 +104,8 @@ void parse_piece(Piece& piece, const TextRules& rules) {
       parse_fasttext_piece(piece);
     else if (rules.format == Format::text)
       parse_plain_piece(piece);
+    else if (rules.format == Format::triples)
+      parse_triples_piece(piece, rules);
     else
       parse_sparse_piece(piece, rules);
   } catch (PieceError& error) {

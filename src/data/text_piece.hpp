@@ -26,6 +26,7 @@ struct TextRules {
   Format format = Format::libsvm;
   std::uint64_t features = kMostFeatures;  // XMLRepository: D of the header
   std::uint64_t labels = ~0ULL;            // XMLRepository: L of the header
+  bool labels_required = true;             // triples: every row has a tail
 };
 
 struct PieceError {
@@ -97,5 +98,6 @@ void parse_fasttext_piece(Piece& piece);
 // Every word in order, and kLineEnd after each line.
 void parse_plain_piece(Piece& piece);
 inline constexpr std::string_view kLineEnd = "<eos>", kUnknownWord = "<unk>";
+void parse_triples_piece(Piece& piece, const TextRules& rules);
 
 }  // namespace truemax

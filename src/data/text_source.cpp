@@ -95,6 +95,7 @@ class TextSource : public RowSource {
         window_(stream.memory),
         next_(stream.memory) {
     rules_.format = format;
+    rules_.labels_required = stream.labels_required;
     read_first(true);
     if (next_text_.substr(0, kByteOrderMark.size()) == kByteOrderMark)
       next_text_.remove_prefix(kByteOrderMark.size());
@@ -287,8 +288,14 @@ class TextSource : public RowSource {
     const std::uint64_t kept = to - spare_rows(piece, from, to);
     if (kept > from) {
       append_lines(batch, piece, from, kept);
-      append_features(batch, piece, from, kept, words);
-      append_labels(batch, piece, from, kept, labels);
+      labels.begin_piece(piece.names);
+      words.begin_piece(piece.words);
+      if (rules_.format == Format::triples) {
+        append_triples(batch, piece, from, kept, labels, words);
+      } else {
+        append_features(batch, piece, from, kept, words);
+        append_labels(batch, piece, from, kept, labels);
+      }
     }
     if (piece.has_qid && !noted_qid_) {
       noted_qid_ = true;
@@ -339,10 +346,24 @@ class TextSource : public RowSource {
       note_widths(piece, to);
       return;
     }
-    words.begin_piece(piece.words);
     for (std::uint64_t j = first; j < last; ++j)
       rows.index.push_back(words.number_of_name(piece.index.data()[j]));
     if (rules_.format != Format::text) sort_each_row(rows, rows.rows() - (to - from));
+  }
+
+  // Row by row: names are numbered in the order of the file.
+  static void append_triples(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to,
+                             BatchNames& labels, BatchNames& words) {
+    Csr& rows = batch.rows;
+    for (std::uint64_t i = from; i < to; ++i) {
+      rows.index.push_back(labels.number_of_name(piece.index.data()[piece.begin[i]]));
+      rows.index.push_back(words.number_of_name(piece.index.data()[piece.begin[i] + 1]));
+      rows.value.insert(rows.value.end(), {1.0F, 1.0F});
+      rows.begin.push_back(rows.index.size());
+      for (std::uint64_t j = piece.label_begin[i]; j < piece.label_begin[i + 1]; ++j)
+        batch.label.push_back(labels.number_of_label(piece.label[j]));
+      batch.label_begin.push_back(batch.label.size());
+    }
   }
 
   void note_widths(const Piece& piece, std::uint64_t to) {
@@ -383,7 +404,6 @@ class TextSource : public RowSource {
 
   static void append_labels(RawRows& batch, const Piece& piece, std::uint64_t from, std::uint64_t to,
                             BatchNames& labels) {
-    labels.begin_piece(piece.names);
     for (std::uint64_t i = from; i < to; ++i) {
       for (std::uint64_t j = piece.label_begin[i]; j < piece.label_begin[i + 1]; ++j)
         batch.label.push_back(labels.number_of_label(piece.label[j]));
