@@ -1,13 +1,16 @@
 // truemax evaluate
 #include "evaluate/evaluate.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
 #include "data/load.hpp"
+#include "data/triples.hpp"
 #include "data/weight_files.hpp"
+#include "evaluate/ranking.hpp"
 #include "evaluate/sampled.hpp"
 #include "model/model.hpp"
 #include "model/use.hpp"
@@ -20,19 +23,49 @@ struct EvaluateCommand {
   std::string class_weights;
   EvaluateOptions evaluation;
   std::uint64_t seed = 1;
+  std::vector<std::string> filters;  // files of known triples
   bool json = false;
 };
+
+// What the triples of `rows` are ranked among, and what is known besides them; null if they are no triples.
+std::shared_ptr<const RankingTask> ranking_of(const EvaluateCommand& command, const Model& model,
+                                              const ReadOptions& read, const RawRows& rows,
+                                              std::vector<std::string>& notes) {
+  if (!model.space->of_triples()) {
+    if (!command.filters.empty())
+      throw UserError("--filter: the model was not trained on triples; leave it out");
+    return nullptr;
+  }
+  if (rows.format != Format::triples) return nullptr;  // refused later, with file and reason
+  if (command.evaluation.kind == EvalKind::sampled) {
+    notes.emplace_back("--eval sampled: ranks need all entities and are left out");
+    return nullptr;
+  }
+  RankingBuilder builder(model.classes, model.space, read.memory);
+  builder.add_test(rows);
+  ReadOptions how = read;
+  how.row_weights.clear();
+  how.split.clear();
+  for (const std::string& file : command.filters)
+    builder.add_known(read_rows(file, how, 0, command.use.thread_count(), notes));
+  return builder.finish();
+}
 
 int run_evaluate(const EvaluateCommand& command) {
   const UseOptions& use = command.use;
   command.evaluation.check();
-  require_standard_input_once({use.data_path},
-                              {use.read.row_weights, class_weight_file(command.class_weights)});
+  std::vector<std::string> files = command.filters;
+  files.push_back(use.data_path);
+  if (std::count(files.begin(), files.end(), "-") > 1)
+    throw UserError(
+        "standard input can be read only once; name files for all but one of the data and --filter");
+  require_standard_input_once(files, {use.read.row_weights, class_weight_file(command.class_weights)});
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   const ReadOptions read = use.read_for(model);
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
   std::vector<std::string> notes;
   RawRows rows = read_rows(use.data_path, read, use.max_rows, use.thread_count(), notes);
+  const auto ranking = ranking_of(command, model, read, rows, notes);
   const DataView data = model.rows_of(make_test_set(std::move(rows), model.preprocess, model.classes,
                                                     model.space, use.drops(), std::move(class_weight)));
   print_notes(notes);
@@ -41,9 +74,10 @@ int run_evaluate(const EvaluateCommand& command) {
   RowWatch watch;
   if (ProgressLine::wanted())
     watch = [&](std::size_t done) { progress.show(line, done, rows_to_evaluate(command.evaluation, data)); };
-  const Metrics metrics =
+  Metrics metrics =
       evaluate(command.evaluation, command.seed, model.weights, data, use.thread_count(), nullptr, watch)
           .value();
+  if (ranking) metrics.ranking = rank_triples(model.features, *ranking, use.thread_count());
   line.clear();
   if (command.json)
     say(stdout, "{}\n", metrics.to_json().dump());
@@ -66,6 +100,10 @@ Command evaluate_command() {
   describe_class_weights(self.table, &command->class_weights);
   command->evaluation.describe(self.table);
   self.table.group("Validation and evaluation");
+  self.table.list("filter", "FILE", &command->filters,
+                  "Triples: a file of further true triples, such as the training data; of the entities that "
+                  "answer a question they do not count for the rank of another. May be given more than once.",
+                  {.brief = true});
   self.table.count("seed", &command->seed, {},
                    "Random seed for the rows and classes that --eval sampled draws.");
   describe_json(self.table, &command->json, "one object.");

@@ -236,6 +236,15 @@ nlohmann::json Metrics::to_json() const {
     for (std::size_t i = 0; i < kPrecisionAt.size(); ++i)
       json["precision_at"][std::to_string(kPrecisionAt[i])] = precision[i];
   }
+  if (ranking) {
+    json["mrr"] = ranking->mrr;
+    for (std::size_t i = 0; i < kHitsAt.size(); ++i)
+      json[fmt::format("hits_at_{}", kHitsAt[i])] = ranking->hits[i];
+    json["ranks"] = ranking->queries;
+    json["candidates"] = ranking->candidates;
+    json["unseen_candidates"] = ranking->unseen_candidates;
+    json["filtered"] = ranking->filtered;
+  }
   if (estimate) {
     json["estimate"] = {{"log_loss_error_bar_95", estimate->error_bar},
                         {"rows", estimate->rows},
@@ -267,6 +276,11 @@ std::string Metrics::to_text() const {
       line(fmt::format("precision at {}", kPrecisionAt[i]), fmt::format("{:.6f}", precision[i]));
     line("calibration error", fmt::format("{:.6f}", calibration_error));
   }
+  if (ranking) {
+    line("mean reciprocal rank", fmt::format("{:.6f}", ranking->mrr));
+    for (std::size_t i = 0; i < kHitsAt.size(); ++i)
+      line(fmt::format("hits at {}", kHitsAt[i]), fmt::format("{:.6f}", ranking->hits[i]));
+  }
   line("rows counted", fmt::format("{}", rows));
   if (examples != rows) line("examples counted", fmt::format("{}", examples));
   line("left out: unseen label", fmt::format("{}", statistics.unseen));
@@ -279,6 +293,12 @@ std::string Metrics::to_text() const {
     line("unknown words dropped", fmt::format("{}", statistics.unknown_words));
   if (statistics.unknown_features > 0)
     line("unknown features dropped", fmt::format("{}", statistics.unknown_features));
+  if (ranking)
+    text += fmt::format(
+        "ranks are of {} heads and tails among {} entities, {} of them unseen in training; {}\n",
+        ranking->queries, ranking->candidates, ranking->unseen_candidates,
+        ranking->filtered ? "known triples do not count"
+                          : "only the triples of this file are known: name others with --filter FILE");
   if (estimate)
     text += fmt::format("an estimate from {}; {}\n", estimate->to_text(),
                         has_top ? "the other figures are those of these rows"

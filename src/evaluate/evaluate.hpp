@@ -11,6 +11,7 @@
 #include <string>
 
 #include "data/data_view.hpp"
+#include "evaluate/ranking.hpp"
 #include "weights/weights.hpp"
 
 namespace truemax {
@@ -34,11 +35,12 @@ struct Metrics {
   // Share of the top k classes that are labels of the row, averaged over all rows with a label (even an
   // unseen one) by row weight.
   std::array<double, kPrecisionAt.size()> precision{};
-  bool has_top = true;               // false: error, calibration and precision are unknown
-  std::uint64_t rows = 0;            // with at least one example
-  std::uint64_t examples = 0;        // with --labels all one per label of a row, else one per row
-  std::optional<Estimate> estimate;  // if the log-loss is one; other figures are of the sampled rows
-  DataStatistics statistics;         // rows left out, and why
+  bool has_top = true;                    // false: error, calibration and precision are unknown
+  std::uint64_t rows = 0;                 // with at least one example
+  std::uint64_t examples = 0;             // with --labels all one per label of a row, else one per row
+  std::optional<Estimate> estimate;       // if the log-loss is one; other figures are of the sampled rows
+  DataStatistics statistics;              // rows left out, and why
+  std::optional<RankingMetrics> ranking;  // of triples, in both directions; the figures above are of tails
 
   // exp(log_loss); nullopt if it overflows.
   std::optional<double> perplexity() const;

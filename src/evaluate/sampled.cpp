@@ -194,7 +194,9 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
   const ClassSample classes(weights, *data.classes, options.classes);
   const std::size_t all_rows = data.row_count(), count = rows_to_evaluate(options, data);
   if (classes.takes_all() && count == all_rows) return evaluate(weights, data, threads, stop, watch);
-  const DataView some = sample_part(data, count, seed, Stream::evaluate);
+  DataView single = data;
+  single.rows_together = 1;  // either row of a triple may be drawn
+  const DataView some = sample_part(single, count, seed, Stream::evaluate);
 
   Metrics metrics;
   std::vector<double> loss(count, 0.0);    // by row: sum of weight x loss over its examples
