@@ -194,11 +194,12 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
     train_options.describe(table);
     describe_memory_limit(table, &memory_limit);
     set_options(table, options);
-    train_options.complete(
-        [&](const char* name) {
-          return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
-        },
-        reads_words(data.inside().data.space->encoder));
+    const auto given = [&](const char* name) {
+      return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
+    };
+    const FeatureSpace& space = *data.inside().data.space;
+    train_options.complete(given, reads_words(space.encoder));
+    if (space.of_triples()) train_options.complete_triples(given);
     train_options.check();
     if (train_options.evaluation.classes > 0)
       throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
@@ -280,7 +281,8 @@ Metrics Model::evaluate(const Data& data, std::size_t threads) const {
     const DataView& rows = data.inside().data;
     const bool same_classes = rows.classes == m.classes || rows.classes->names() == m.classes->names();
     const bool same_features = rows.space == m.space || (rows.space->features == m.space->features &&
-                                                         rows.space->words == m.space->words);
+                                                         rows.space->words == m.space->words &&
+                                                         rows.space->relations == m.space->relations);
     if (!same_classes || !same_features || data.inside().preprocess != m.preprocess)
       throw UserError(
           "the data have other classes, features or preprocessing than the model; read them with "

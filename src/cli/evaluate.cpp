@@ -77,7 +77,7 @@ int run_evaluate(const EvaluateCommand& command) {
   Metrics metrics =
       evaluate(command.evaluation, command.seed, model.weights, data, use.thread_count(), nullptr, watch)
           .value();
-  if (ranking) metrics.ranking = rank_triples(model.features, *ranking, use.thread_count());
+  if (ranking) metrics.ranking = rank_triples(model.encoder.features, *ranking, use.thread_count());
   line.clear();
   if (command.json)
     say(stdout, "{}\n", metrics.to_json().dump());

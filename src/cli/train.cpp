@@ -6,6 +6,7 @@
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
 #include "core/text.hpp"
+#include "data/triples.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
 #include "rule/methods.hpp"
@@ -30,8 +31,22 @@ const char* example_word(LabelRule labels) {
   return labels == LabelRule::all ? "example" : "row";
 }
 
+std::string triples_text(const char* name, const DataView& data) {
+  const DataStatistics& s = data.statistics;
+  std::string text = fmt::format(
+      "{:<8}{}, {}, {}", name, counted(data.row_count() / data.rows_together, "triple"),
+      counted(data.classes->size(), "entity", "entities"), counted(data.space->relations.size(), "relation"));
+  if (s.rows_of_weight_zero > 0)
+    text += fmt::format("; {} of weight 0 dropped", counted(s.rows_of_weight_zero, "triple"));
+  if (s.unseen > 0)
+    text += fmt::format("; {} with a name unseen in training left out of the log-loss",
+                        counted(s.unseen, "triple"));
+  return text + "\n";
+}
+
 std::string counts_text(const char* name, const DataView& data, LabelRule labels) {
   const DataStatistics& s = data.statistics;
+  if (data.space->of_triples()) return triples_text(name, data);
   std::string rows = counted(data.size(), example_word(labels));
   if (labels == LabelRule::all) rows += " of " + counted(data.row_count(), "row");
   std::string text =
@@ -144,6 +159,10 @@ std::string loss_text(double loss) {
   return loss < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4g}", loss);
 }
 
+bool ranks_triples(const PreparedRun& run) {
+  return run.test && run.test->ranking && run.options.train.evaluation.kind == EvalKind::exact;
+}
+
 // One row of the table; `record` has the sets that were evaluated.
 std::vector<std::string> table_row(const std::string& name, bool trained, const PreparedRun& run,
                                    const EvaluationRecord& record) {
@@ -157,6 +176,15 @@ std::vector<std::string> table_row(const std::string& name, bool trained, const 
   if (run.valid) row.push_back(loss(record.valid));
   row.push_back(loss(record.test));
   const std::optional<Metrics>& shown = run.test ? record.test : record.train;
+  if (ranks_triples(run)) {
+    for (const int place : {-1, 0, 2}) {
+      if (!shown || !shown->ranking)
+        row.emplace_back("-");
+      else
+        row.push_back(fmt::format("{:.4f}", place < 0 ? shown->ranking->mrr : shown->ranking->hits[place]));
+    }
+    return row;
+  }
   for (const int place : {-1, 0, 2}) {
     if (!shown || !shown->has_top)
       row.emplace_back("-");
@@ -182,18 +210,28 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
   if (!outcome.last) return;
   std::vector<std::string> columns{"method", "epochs", "seconds", "train log-loss"};
   if (run.valid) columns.emplace_back("valid log-loss");
-  for (const char* name : {"test log-loss", "error", "precision at 1", "precision at 5"})
-    columns.emplace_back(name);
+  columns.emplace_back("test log-loss");
+  if (ranks_triples(run))
+    columns.insert(columns.end(), {"MRR", "hits at 1", "hits at 10"});
+  else
+    columns.insert(columns.end(), {"error", "precision at 1", "precision at 5"});
   Table table(columns);
   EvaluationRecord frequencies;
-  frequencies.train = evaluate_class_frequencies(run.data);
+  frequencies.train = evaluate_class_frequencies(tails_of(run.data));
   if (run.valid) frequencies.valid = evaluate_class_frequencies(*run.valid);
   if (run.test) frequencies.test = evaluate_class_frequencies(*run.test);
   table.add(table_row("class frequencies", false, run, frequencies));
   table.add(table_row(run.options.train.method, outcome.last->epoch > 0 || outcome.last->steps > 0, run,
                       *outcome.last));
   say(stdout, "\n{}", table.to_text());
-  say(stdout, "error and precision are on the {} rows\n", run.test ? "test" : "training");
+  if (ranks_triples(run))
+    say(stdout,
+        "MRR and hits are of the heads and tails of the test triples among {}; other triples of the "
+        "training, "
+        "validation and test data do not count\n",
+        counted(run.test->ranking->all_entities, "entity", "entities"));
+  else
+    say(stdout, "error and precision are on the {} rows\n", run.test ? "test" : "training");
   const auto said = [&](const char* name, const std::optional<Metrics>& m) {
     if (m && m->estimate)
       say(stdout, "the {} log-loss is an estimate with its 95% error bar, from {}{}\n", name,
@@ -205,9 +243,14 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
   said("valid", outcome.last->valid);
   said("test", outcome.last->test);
   if (outcome.last->test && outcome.last->test->statistics.unseen > 0)
-    say(stdout, "{} with a label unseen in training: left out of log-loss and error, not of precision\n",
+    say(stdout, "{}{}\n",
         counted(outcome.last->test->statistics.unseen,
-                fmt::format("test {}", example_word(run.options.preprocess.labels))));
+                fmt::format("test {}", run.data.space->of_triples()
+                                           ? "triple"
+                                           : example_word(run.options.preprocess.labels))),
+        run.data.space->of_triples()
+            ? " with a name unseen in training: left out of the log-loss, not of the ranks"
+            : " with a label unseen in training: left out of log-loss and error, not of precision");
   if (outcome.kept_best)
     say(stdout, "best epoch {} of {}: the model has the lowest log-loss on the validation rows\n",
         outcome.last->epoch, outcome.epochs);
@@ -277,6 +320,8 @@ int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
     command.run.train.complete([&](const char* name) { return command.was_given(name); },
                                command.run.read.format == Format::text);
+    if (command.run.read.format == Format::triples)
+      command.run.train.complete_triples([&](const char* name) { return command.was_given(name); });
   } else {
     command.run = replayed_options(std::move(command.run), command.given);
   }

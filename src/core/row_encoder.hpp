@@ -15,13 +15,15 @@ enum class EncoderKind {
   bag,      // the sum of the vectors of its features, times their values
   context,  // the words before a word, in order
   cbow,     // the words around a word: the mean of their vectors
+  complex,  // an entity and a relation: the product of their vectors of complex numbers
 };
 
-inline constexpr std::array<std::pair<const char*, EncoderKind>, 4> kEncoderNames{
+inline constexpr std::array<std::pair<const char*, EncoderKind>, 5> kEncoderNames{
     {{"linear", EncoderKind::linear},
      {"bag", EncoderKind::bag},
      {"context", EncoderKind::context},
-     {"cbow", EncoderKind::cbow}}};
+     {"cbow", EncoderKind::cbow},
+     {"complex", EncoderKind::complex}}};
 
 inline bool reads_words(EncoderKind kind) {
   return kind == EncoderKind::context || kind == EncoderKind::cbow;

@@ -16,6 +16,12 @@ void expect_promises(const RawRows& raw) {
   ASSERT_EQ(raw.label_begin.back(), raw.label.size());
   for (std::size_t i = 0; i < raw.size(); ++i) {
     const RowView row = raw.rows.row(i);
+    if (raw.format == Format::triples) {
+      ASSERT_EQ(row.index.size(), 2U);
+      ASSERT_LT(row.index[0], raw.label_names.size());
+      ASSERT_LT(row.index[1], raw.words.size());
+      continue;
+    }
     for (std::size_t j = 0; j < row.index.size(); ++j) {
       ASSERT_TRUE(j == 0 || row.index[j - 1] < row.index[j]);
       ASSERT_LT(row.index[j], raw.features);
@@ -26,13 +32,13 @@ void expect_promises(const RawRows& raw) {
 }
 
 // The rows, or the error message.
-std::string outcome(const std::string& path, std::size_t window) {
+std::string outcome(const std::string& path, std::size_t window, Format format) {
   StreamOptions stream;
   stream.window = window;
   stream.piece = window;
   stream.labels_required = false;
   try {
-    const RawRows raw = read_all(path, {}, stream);
+    const RawRows raw = read_all(path, as(format), stream);
     expect_promises(raw);
     return shown(raw);
   } catch (const UserError& error) {
@@ -40,7 +46,8 @@ std::string outcome(const std::string& path, std::size_t window) {
   }
 }
 
-void read_mutations(const std::string& good, int count, std::string_view alphabet) {
+void read_mutations(const std::string& good, int count, std::string_view alphabet,
+                    Format format = Format::automatic) {
   const TempFolder folder;
   std::mt19937 random(static_cast<unsigned>(good.size()));
   for (int i = 0; i < count; ++i) {
@@ -64,7 +71,7 @@ void read_mutations(const std::string& good, int count, std::string_view alphabe
       if (bytes.empty()) bytes = "x";
     }
     const std::string path = folder.write("f", bytes);
-    ASSERT_EQ(outcome(path, 5), outcome(path, 1 << 16)) << bytes;
+    ASSERT_EQ(outcome(path, 5, format), outcome(path, 1 << 16, format)) << bytes;
   }
 }
 
@@ -84,6 +91,10 @@ TEST(Fuzz, Libsvm) {
 
 TEST(Fuzz, Fasttext) {
   read_mutations("__label__a the cat\n\nthe __label__b dog __label__a\n", 3000, kTextBytes);
+}
+
+TEST(Fuzz, Triples) {
+  read_mutations("a b\tlies in\tc\n\nc\tr\ta b\r\na\tr\ta\n", 3000, kTextBytes, Format::triples);
 }
 
 TEST(Fuzz, Packed) {

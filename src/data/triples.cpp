@@ -136,6 +136,7 @@ Dataset make_triples_set(RawRows&& raw, const PreprocessOptions& options, const 
   data.classes = entities_of(raw);
   data.class_weight = make_class_weights(class_weights, *data.classes, raw.memory.budget());
   auto space = std::make_shared<FeatureSpace>();
+  space->encoder = EncoderKind::complex;
   const std::vector<FeatureId> relation = number_relations(raw, space->relations);
   const std::uint64_t entities = data.classes->size(), relations = space->relations.size();
   space->file_features = entities + 2 * relations;

@@ -51,8 +51,8 @@ class QueryBatch {
       const FeatureId features[2] = {q.entity, task_.entities + r + (backward ? task_.relations : 0)};
       const float values[2] = {1, 1};
       const bool known = q.entity < task_.entities && r < task_.relations;
-      rows.encode({std::span(features, known ? 2U : 0U), std::span(values, known ? 2U : 0U)},
-                  x_.data() + i * vectors_.columns);
+      rows.encode_row({std::span(features, known ? 2U : 0U), std::span(values, known ? 2U : 0U)},
+                      x_.data() + i * vectors_.columns);
       filter_[i] = task_.answers(q);
     }
   }

@@ -49,6 +49,10 @@ nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order
     features["context"] = model.space->context;
     features["layers"] = model.encoder.layers;
   }
+  if (model.space->of_triples()) {
+    features["encoder"] = "complex";
+    features["relations"] = model.space->relations;
+  }
   return {{"format_version", kModelVersion},  {"truemax_version", kVersion},
           {"classes", std::move(classes)},    {"class_counts", std::move(counts)},
           {"preprocessing", table.to_json()}, {"method", model.method},
@@ -106,7 +110,7 @@ std::vector<std::string> names_of(const std::string& path, const nlohmann::json&
 struct CheckedHeader {
   SafetensorsHeader tensors;
   nlohmann::json metadata;
-  std::vector<std::string> names, words;
+  std::vector<std::string> names, words, relations;
   PreprocessOptions preprocess;
   std::uint64_t classes = 0, features = 0;
   std::uint64_t columns = 0;       // of weight: features, or h if features are learnt
@@ -136,6 +140,21 @@ std::optional<Checksums> read_checksums(const std::string& path, const CheckedHe
                    h.embedding ? sum_of("embedding") : 0, h.context_rows > 0 ? sum_of("context") : 0};
 }
 
+// Triples: the features are the classes, the relations and their inverses.
+void read_relations(const std::string& path, const nlohmann::json& features, CheckedHeader& h) {
+  h.encoder = EncoderKind::complex;
+  h.relations =
+      names_of(path, field(path, features, "relations", nlohmann::json::value_t::array), "relations");
+  if (h.relations.empty() || !h.embedding || h.features != h.classes + 2 * h.relations.size())
+    throw file_error(path, 0,
+                     fmt::format("it has {} relations and {} features for {} classes", h.relations.size(),
+                                 h.features, h.classes),
+                     kNotOurs);
+  if (h.columns % 2 != 0 || h.intercept || h.context_rows > 0 || !h.words.empty() ||
+      h.preprocess != PreprocessOptions{.labels = h.preprocess.labels})
+    throw file_error(path, 0, "it is a model of triples with what belongs to other models", kNotOurs);
+}
+
 // How rows of words become learnt features. The words of a row are features and classes at once.
 void read_encoder(const std::string& path, const nlohmann::json& features, CheckedHeader& h) {
   constexpr std::uint64_t kMostPlaces = 1 << 20;
@@ -145,6 +164,10 @@ void read_encoder(const std::string& path, const nlohmann::json& features, Check
     return;
   }
   const auto name = field(path, features, "encoder", Type::string).get<std::string>();
+  if (name == "complex") {
+    read_relations(path, features, h);
+    return;
+  }
   for (const auto& [known, kind] : kEncoderNames)
     if (name == known && reads_words(kind)) h.encoder = kind;
   h.context = field(path, features, "context", Type::number_unsigned).get<std::uint64_t>();
@@ -405,6 +428,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   space->words = std::move(h.words);
   space->hashed_words = features.value("hashed_words", false);
   space->encoder = h.encoder, space->context = h.context;
+  space->relations = std::move(h.relations);
   model.space = space;
   model.preprocess = h.preprocess;
   model.method = h.metadata["method"].get<std::string>();

@@ -54,7 +54,8 @@ std::vector<std::string> predict_stream(
     sink(predictor.predict(rows.rows.view()), rows.rows.rows());
   }
   if (unknown_words > 0)
-    notes.push_back(fmt::format("{} words not seen in training were left out", unknown_words));
+    notes.push_back(fmt::format("{} {} not seen in training were left out", unknown_words,
+                                model.space->of_triples() ? "names" : "words"));
   if (unk_words > 0)
     notes.push_back(fmt::format("{} words not seen in training were read as <unk>", unk_words));
   if (unknown_features > 0)

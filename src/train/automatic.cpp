@@ -66,6 +66,7 @@ namespace {
 void choose_learnt(const DataView& data, TrainOptions& options) {
   constexpr double kLearntStep = 0.004, kLearntRidge = 6;        // the ridge: in units of a row's weight
   constexpr std::uint64_t kMostRows = 1024, kFewestSteps = 128;  // of a step; of an epoch
+  constexpr double kTripleRidge = 0.05;                          // the weight of N3 in the loss of an example
   constexpr double kTextStep = 0.003, kTextDropout = 0.2, kTextRidge = 200;
   const bool text = reads_words(data.space->encoder);
   options.method = "scent";
@@ -81,7 +82,9 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
   if (options.open.step) options.step = text ? kTextStep : kLearntStep;
   // Of plain text the ridge per row stays the same from text to text.
   constexpr double kTextRidgeRows = 2e6;
-  if (options.open.ridge)
+  if (options.open.ridge && data.space->of_triples())
+    options.ridge = kTripleRidge;
+  else if (options.open.ridge)
     options.ridge =
         mean_weight(data) * (text ? kTextRidge * static_cast<double>(n) / kTextRidgeRows : kLearntRidge);
   if (options.open.epochs && options.seconds == 0) options.epochs = text ? 4 : 10;

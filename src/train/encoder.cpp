@@ -29,6 +29,7 @@ void start_factors(EncoderKind kind, Embedding& mixing) {
 }  // namespace
 
 std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options) {
+  if (data.space->of_triples()) return std::make_unique<ComplexEncoder>(data, options);
   if (!of_words(data)) return std::make_unique<BagEncoder>(data, options);
   if (options.layers > 0) return std::make_unique<LayerEncoder>(data, options);
   return std::make_unique<ContextEncoder>(data, options);
@@ -38,6 +39,7 @@ EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   EncoderTables tables;
   const std::size_t h = options.hidden, threads = options.thread_count();
   tables.features = Embedding(data.space->features, h);
+  // Triples are tied too, but their x is a product of two vectors.
   fill_normal(tables.features, options.tied ? kTiedDeviation : kDeviation, options.seed, 0, threads);
   if (!of_words(data)) return tables;
   tables.mixing = Embedding(mixing_rows(data, options), h);

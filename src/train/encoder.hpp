@@ -40,6 +40,10 @@ class Encoder {
   virtual double largest_gradient(double parameter) const = 0;
 };
 
+// Whether the vectors of the classes are those of the first features.
+inline bool has_tied_vectors(const DataView& data, const TrainOptions& options) {
+  return options.tied || data.space->of_triples();
+}
 // The encoder of the data's rows; h and layers are those of the options.
 std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options);
 // Its parameters before the first step, and the bytes they take.
@@ -87,6 +91,29 @@ class ContextEncoder final : public Encoder {
   bool fixed_;
   std::vector<float> factors_;   // C before the step [width][h]
   std::vector<float> gradient_;  // of C
+  VectorUses uses_;
+};
+
+// ComplEx: x_i = E_entity E_relation, number by number, for a row of triples (data/triples.hpp). In place of
+// the ridge every example adds lambda = options.ridge times N3 = sum |v|^3 of the vectors of its entity, its
+// relation and its label.
+class ComplexEncoder final : public Encoder {
+ public:
+  ComplexEncoder(const DataView& data, const TrainOptions& options);
+
+  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
+  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
+  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  double largest_x(double parameter) const override;
+  double largest_gradient(double parameter) const override;
+
+ private:
+  const DataView& data_;
+  std::size_t hidden_;
+  double penalty_;             // 3 lambda
+  double largest_weight_ = 0;  // of an example
+  std::vector<float> slope_;   // [rows][2][h]: gradients of entity and relation
   VectorUses uses_;
 };
 

@@ -45,7 +45,7 @@ LearntLane::LearntLane(const LaneSetup& setup)
   scores_.reserve(hidden_, columns, team_);
   to_rows_.reserve(columns, hidden_, team_);
   to_classes_.reserve(rows, hidden_, team_);
-  const std::size_t tied = setup.options.tied ? columns + rows : 0;
+  const std::size_t tied = has_tied_vectors(setup.data, setup.options) ? columns + rows : 0;
   moved_.reserve(tied);
   moved_by_.resize(tied * hidden_);
   dropout_.reserve(rows, hidden_);
@@ -250,7 +250,7 @@ void LearntLane::publish(RunState& state) {
 LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
   LearntState state;
   state.tables = start_tables(data, options);
-  if (!options.tied) state.classes = Embedding(data.classes->size(), options.hidden);
+  if (!has_tied_vectors(data, options)) state.classes = Embedding(data.classes->size(), options.hidden);
   const std::size_t per_row = options.row_state ? 1 : options.hidden;
   state.features_square.resize(state.tables.features.rows * per_row);
   state.mixing_square.resize(state.tables.mixing.numbers.size());
@@ -261,7 +261,7 @@ LearntState LearntLane::start(const DataView& data, const TrainOptions& options)
 }
 
 std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {
-  const std::uint64_t classes = options.tied ? 0 : data.classes->size();
+  const std::uint64_t classes = has_tied_vectors(data, options) ? 0 : data.classes->size();
   const std::uint64_t vectors = classes + data.space->features;
   const std::uint64_t saved =
       options.row_state

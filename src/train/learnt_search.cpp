@@ -95,7 +95,7 @@ class LearntSearch {
   }
 
   double loss(const char* about, const TrialRows& rows, TrainOptions with, double share) {
-    with.ridge *= share;  // the same per row
+    if (!sets_.data.space->of_triples()) with.ridge *= share;  // the same per row, as that of triples is
     return runner_.run(about, rows, with, 0);
   }
 

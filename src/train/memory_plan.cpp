@@ -25,6 +25,7 @@ constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassN
 // Far more draws than classes would cost more than taking all classes. The rows of a step are distinct, so
 // there cannot be more than in the data.
 void require_step_shape(const TrainOptions& options, const DataView& data) {
+  if (data.space->of_triples()) require_triples_shape(options);
   const bool text = reads_words(data.space->encoder);
   if (text && options.hidden == 0)
     throw UserError(
@@ -42,6 +43,17 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
   if (options.rows_per_step > data.size())
     throw UserError(fmt::format("--rows-per-step {}: the data have {} rows; give at most that many",
                                 options.rows_per_step, data.size()));
+}
+
+void require_triples_shape(const TrainOptions& options) {
+  if (options.hidden == 0)
+    throw UserError("--format triples: entities and relations have learnt vectors; add --hidden 200");
+  if (options.hidden % 2 != 0)
+    throw UserError(fmt::format(
+        "--hidden {}: half of the numbers are real parts, half imaginary ones; give an even number",
+        options.hidden));
+  if (options.intercept)
+    throw UserError("--intercept: entities of triples have a vector and no intercept; leave it out");
 }
 
 void require_end(const TrainOptions& options, bool has_valid) {

@@ -35,6 +35,8 @@ inline constexpr char kSavedMemory[] =
 
 // Checks rows and classes per step against the data. Throws UserError.
 void require_step_shape(const TrainOptions& options, const DataView& data);
+// What can be said of triples before they are read.
+void require_triples_shape(const TrainOptions& options);
 // Something must end the run, and --patience needs validation rows. Throws UserError.
 void require_end(const TrainOptions& options, bool has_valid);
 

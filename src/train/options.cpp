@@ -98,7 +98,8 @@ void TrainOptions::describe(OptionTable& table) {
       "Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is "
       "the sum of its vectors times its values, and the classes are linear in that. Trained by scent with "
       "RMSprop and a fixed --rho, which is slightly biased; --step is about the most by which a number moves "
-      "in a step, and the ridge pulls only on what a step touches.",
+      "in a step, and the ridge pulls only on what a step touches. Of triples: entities and relations have "
+      "h/2 complex numbers each.",
       {.brief = true, .elsewhere = {"dim", "embedding-dim", "hidden-size"}});
   table.count(
       "layers", &layers, {0, 1},
@@ -123,7 +124,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.number_or(
       "ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
       "Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C "
-      "of LogisticRegression = alpha*N of SGDClassifier. auto: chosen by the validation log-loss.",
+      "of LogisticRegression = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty in the "
+      "loss of a triple. auto: chosen by the validation log-loss.",
       {.brief = true,
        .tunable = true,
        .common = true,
@@ -197,6 +199,11 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   if (given("eval-every")) return;
   if (seconds > 0) eval_every = 0;
   if (patience > 0 && !open.searches()) eval_every = 1;
+}
+
+void TrainOptions::complete_triples(const std::function<bool(const char* option)>& given) {
+  if (!given("intercept")) intercept = false;
+  if (!given("start-at-frequencies")) start_at_frequencies = intercept;
 }
 
 // Many rows share many drawn classes, so that scores are matrix products.

@@ -73,6 +73,8 @@ struct TrainOptions {
   void describe(OptionTable& table);
   // Sets defaults that depend on other options, for options that were not given. `text`: of plain text.
   void complete(const std::function<bool(const char* option)>& given, bool text = false);
+  // After complete(), for triples: entities have no intercept.
+  void complete_triples(const std::function<bool(const char* option)>& given);
   // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }

@@ -10,6 +10,7 @@
 #include "data/content_hash.hpp"
 #include "data/input.hpp"
 #include "data/load.hpp"
+#include "data/triples.hpp"
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
@@ -82,6 +83,10 @@ void require_options(const RunOptions& options) {
         "standard input can be read only once; name files for all but one of the training data, --test and "
         "--valid");
   require_valid_options(options);
+  if (options.read.format == Format::triples) {
+    require_options_of_triples(options.preprocess);
+    require_triples_shape(options.train);
+  }
   if (!options.train.eval_train && options.test_path.empty() && options.test_split.empty() &&
       options.valid_path.empty() && (options.train.valid_share == 0 || options.train.automatic()))
     throw UserError("--no-eval-train: there are no other rows to evaluate; add --test FILE, or leave it out");
@@ -122,6 +127,17 @@ RawSets read_sets(const RunOptions& options, std::vector<std::string>& notes) {
   return sets;
 }
 
+// What the test triples are ranked among: known are the triples of all files. Null for other data.
+std::shared_ptr<const RankingTask> ranking_of(const DataView& train, const RawSets& raw,
+                                              const RunOptions& options) {
+  if (!raw.test || !train.space->of_triples() || raw.test->format != Format::triples) return nullptr;
+  RankingBuilder builder(train.classes, train.space, options.read.memory);
+  builder.add_test(*raw.test);
+  builder.add_known(train);
+  if (raw.valid && raw.valid->format == Format::triples) builder.add_known(*raw.valid);
+  return builder.finish();
+}
+
 // Fills run.data, run.test and run.valid; what only the training data can be refused for comes first.
 void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   const std::uint64_t other_features = raw.other_features();
@@ -137,7 +153,9 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
                          {run.data.class_weights().begin(), run.data.class_weights().end()});
   };
+  const auto ranking = ranking_of(run.data, raw, options);
   if (raw.test) run.test = prepared(std::move(*raw.test));
+  if (run.test) run.test->ranking = ranking;
   if (raw.valid) run.valid = prepared(std::move(*raw.valid));
   set_validation_aside(run.data, run.valid, options.train);
   require_step_shape(options.train, run.data);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "data/triples.hpp"
+#include "evaluate/ranking.hpp"
 #include "train/fit.hpp"
 
 namespace truemax {
@@ -13,6 +15,7 @@ class Evaluator {
   Evaluator(const TrainSets& sets, const TrainOptions& options, std::span<TrainObserver* const> observers,
             const std::atomic<bool>& stop)
       : sets_(sets),
+        train_(tails_of(sets.data)),
         with_train_(options.eval_train),
         learnt_(options.hidden > 0),
         evaluation_(options.evaluation),
@@ -37,7 +40,7 @@ class Evaluator {
  private:
   using Task = std::pair<const DataView*, std::optional<Metrics>*>;
 
-  const DataView* train() const { return with_train_ ? &sets_.data : nullptr; }
+  const DataView* train() const { return with_train_ ? &train_ : nullptr; }
   const DataView* valid() const { return sets_.valid ? &*sets_.valid : nullptr; }
   const DataView* test() const { return sets_.test ? &*sets_.test : nullptr; }
 
@@ -64,6 +67,7 @@ class Evaluator {
   }
 
   const TrainSets& sets_;
+  DataView train_;
   bool with_train_, learnt_;
   EvaluateOptions evaluation_;
   std::uint64_t seed_;
@@ -207,7 +211,7 @@ std::size_t TrainSets::bytes() const {
   std::vector<const DataView*> all{&data};
   for (const std::optional<DataView>* other : {&test, &valid})
     if (*other) all.push_back(&**other);
-  return bytes_of(all);
+  return bytes_of(all) + (test && test->ranking ? test->ranking->memory.bytes() : 0);
 }
 
 std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const RunState& state,
@@ -215,7 +219,11 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
                                 const RowWatch& watch) {
   if (state.learnt.empty()) return evaluate(options, seed, state.weights, data, threads, stop, watch);
   const DataView encoded = data.encoded(make_row_encoder(data.space->encoder, state.learnt.tables));
-  return evaluate(options, seed, state.weights, encoded, threads, stop, watch);
+  std::optional<Metrics> metrics = evaluate(options, seed, state.weights, encoded, threads, stop, watch);
+  if (!metrics || !data.ranking || options.kind != EvalKind::exact) return metrics;
+  metrics->ranking = rank_triples(state.learnt.tables.features, *data.ranking, threads, stop);
+  if (!metrics->ranking) return std::nullopt;
+  return metrics;
 }
 
 TrainOutcome train(const TrainSets& sets, const TrainOptions& options, RunState& state, Stopwatch& watch,

@@ -28,7 +28,10 @@ class ComplexRows final : public RowEncoder {
   explicit ComplexRows(const Embedding& features) : features_(features) {}  // outlives the encoder
 
   std::size_t columns() const override { return features_.columns; }
-  void encode(RowView x, float* out) const override {
+  void encode(CsrView rows, float* out) const override {
+    for (std::size_t r = 0; r < rows.rows(); ++r) encode_row(rows.row(r), out + r * columns());
+  }
+  void encode_row(RowView x, float* out) const {
     if (x.index.size() == 2)
       multiply_complex(out, features_.row(x.index[0]), features_.row(x.index[1]), features_.columns);
     else
