@@ -129,7 +129,7 @@ class Triples(ProgramTest):
         self.assertIn("known triples do not count",
                       self.fine("evaluate", "m.safetensors", "test.tsv", "--filter", "train.tsv").stdout)
         self.assertIn("ranks need all entities",
-                      self.fine("evaluate", "m.safetensors", "test.tsv", "--eval", "sampled", "--eval-rows", 5).stderr)
+                      self.fine("evaluate", "m.safetensors", "test.tsv", "--eval", "sampled").stderr)
 
     def test_predict_lists_tails(self):
         self.train()
@@ -235,7 +235,8 @@ class Refused(RefusalTest):
         self.fine("train", "good.tsv", *self.options, "--epochs", 1, "--model", "m.safetensors", "--log", "none")
         whole = self.read("m.safetensors")
         for old, new, words in ((b"lies in 1", b"lies in 2", "appears twice|checksum"),
-                                (b"complex", b"complEx", "encoder|checksum"), (b"relations", b"relation_", "relations")):
+                                (b"complex", b"complEx", "encoder|context|checksum"),
+                                (b"relations"|context|checksum"), (b"relations", b"relation_", "relations")):
             self.write("bad.safetensors", whole.replace(old, new, 1))
             self.refused(["evaluate", "bad.safetensors", "good.tsv"], "bad.safetensors", words)
 
