@@ -236,7 +236,7 @@ class Refused(RefusalTest):
         whole = self.read("m.safetensors")
         for old, new, words in ((b"lies in 1", b"lies in 2", "appears twice|checksum"),
                                 (b"complex", b"complEx", "encoder|context|checksum"),
-                                (b"relations"|context|checksum"), (b"relations", b"relation_", "relations")):
+                                (b"relations", b"relation_", "relations")):
             self.write("bad.safetensors", whole.replace(old, new, 1))
             self.refused(["evaluate", "bad.safetensors", "good.tsv"], "bad.safetensors", words)
 

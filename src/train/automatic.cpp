@@ -87,7 +87,8 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
   else if (options.open.ridge)
     options.ridge =
         mean_weight(data) * (text ? kTextRidge * static_cast<double>(n) / kTextRidgeRows : kLearntRidge);
-  if (options.open.epochs && options.seconds == 0) options.epochs = text ? 4 : 10;
+  if (options.open.epochs && options.seconds == 0)
+    options.epochs = text ? 4 : data.space->of_triples() ? 20 : 10;
   if (!options.open.any()) options.target = Target::valid;
 }
 

@@ -20,6 +20,8 @@ constexpr int kMostRidgeMoves = 4, kMostStepMoves = 2;
 constexpr double kGainSame = 5e-4, kGainLonger = 0.005, kGainLayer = 0.002;
 constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
 constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
+// A graph loses its shape with most of its triples: trials have a larger part of them.
+constexpr double kTripleTimes = 4;
 
 class LearntSearch {
  public:
@@ -59,7 +61,8 @@ class LearntSearch {
     // Trials count in epochs, because they may have fewer rows.
     if (o.steps > 0) best_.epochs = o.steps / steps_per_epoch(sets_.data.size(), o) + 1;
     const auto n = static_cast<double>(data.size());
-    const double fits = kTrialSeconds / seconds(1, static_cast<double>(best_.epochs));
+    const double times = sets_.data.space->of_triples() ? kTripleTimes : 1;
+    const double fits = times * kTrialSeconds / seconds(1, static_cast<double>(best_.epochs));
     const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
     const DataView small =
         part < n
