@@ -115,9 +115,17 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
 }
 
 std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {
-  return fmt::format("chosen  step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", o.step, ridge_text(o),
-                     budget_text(o), counted(finished.search.trials, "trial"), finished.trial_seconds,
-                     finished.outcome.train_seconds - finished.trial_seconds);
+  std::string why;
+  if (const auto& c = finished.search.compared) {
+    const bool learnt = o.hidden > 0;
+    const std::string ones = fmt::format("{} learnt features", c->hidden);
+    why =
+        fmt::format("chosen  {}: log-loss {:.4g} on held-out rows, {} {:.4g}\n", learnt ? ones : "linear",
+                    learnt ? c->learnt : c->linear, learnt ? "linear" : ones, learnt ? c->linear : c->learnt);
+  }
+  return why + fmt::format("chosen  step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", o.step,
+                           ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
+                           finished.trial_seconds, finished.outcome.train_seconds - finished.trial_seconds);
 }
 
 std::string loss_text(double loss) {

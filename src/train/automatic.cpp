@@ -81,6 +81,13 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
 
 }  // namespace
 
+std::uint64_t hidden_worth_trying(const DataView& data) {
+  constexpr std::uint64_t kFew = 64, kMany = 256;
+  constexpr std::size_t kManyRows = 50000;
+  const std::uint64_t hidden = data.size() < kManyRows ? kFew : kMany;
+  return data.classes->size() > hidden && data.space->features > hidden ? hidden : 0;
+}
+
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_shape(const DataView& data, TrainOptions& options) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "train/trainer.hpp"
@@ -53,6 +54,12 @@ struct SearchResult {
   std::uint64_t trials = 0;                          // that were evaluated
   bool step = false, ridge = false, epochs = false;  // was tried: the options hold the best so far
   double log_loss = 0;                               // the best of the last kind of trials
+  // If linear and learnt features were compared: their log-losses on the same rows.
+  struct Compared {
+    double linear, learnt;
+    std::uint64_t hidden;
+  };
+  std::optional<Compared> compared;
 };
 
 // Chooses step, ridge and epochs, if open. Trials are evaluated on `sets.valid`, or without it on a share of
@@ -62,9 +69,14 @@ struct SearchResult {
 SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                               Weights* spare = nullptr);
-// The same for learnt features (train/learnt_search.cpp).
+// The h that is worth a trial against linear features; 0: none, as where a linear model of that rank is no
+// restriction.
+std::uint64_t hidden_worth_trying(const DataView& data);
+
+// The same for learnt features (train/learnt_search.cpp). `rival`: null, or the options of a linear run,
+// which `options` become if they are better.
 SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                                     Weights& spare);
+                                     Weights& spare, const TrainOptions* rival = nullptr);
 
 }  // namespace truemax

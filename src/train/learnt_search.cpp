@@ -18,14 +18,16 @@ constexpr double kRidgeMove = 3.1622776601683795, kStepMove = 2;
 constexpr int kMostRidgeMoves = 4, kMostStepMoves = 2;
 // What a move must gain: less is noise of the judges. A longer run costs twice as much.
 constexpr double kGainSame = 5e-4, kGainLonger = 0.005;
+constexpr double kGainLearnt = 0.002, kHopeless = 1.1;  // against the linear model
 constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
 constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
 
 class LearntSearch {
  public:
   LearntSearch(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare)
-      : sets_(sets), options_(options), runner_(watch, kNever, observers, stop, spare) {}
+               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare,
+               const TrainOptions* rival)
+      : sets_(sets), options_(options), runner_(watch, kNever, observers, stop, spare), rival_(rival) {}
 
   SearchResult run() {
     const bool few = !sets_.valid && sets_.data.row_count() < kFewestRows && !on_training_rows();
@@ -71,22 +73,38 @@ class LearntSearch {
     const TrialRows rows{small, judge};
     // Options of a run on all rows, as a trial on these rows has them.
     const double share = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
+    const double linear = rival_ != nullptr ? loss("linear", rows, *rival_, share) : kNever;
     least_ = loss("ridge", rows, best_, share);
     if (o.open.ridge)
       climb("ridge", rows, share, kMostRidgeMoves, kGainSame, kRidgeMove,
             [](TrainOptions& with, double by) { with.ridge = clamped_ridge(with.ridge * by); });
+    if (least_ > kHopeless * linear) {
+      yield(linear);
+      return;
+    }
     if (o.open.step)
       climb("step", rows, share, kMostStepMoves, kGainSame, kStepMove,
             [](TrainOptions& with, double by) { with.step = clamped_step(with.step * by); });
     if (o.open.epochs) epochs(rows, share);
     result_.ridge = o.open.ridge, result_.step = o.open.step, result_.epochs = o.open.epochs;
     result_.log_loss = least_;
+    if (rival_ != nullptr && !(least_ < linear * (1 - kGainLearnt))) {
+      yield(linear);
+      return;
+    }
+    if (rival_ != nullptr) result_.compared = {linear, least_, o.hidden};
     o.ridge = best_.ridge, o.step = best_.step;
     if (o.open.epochs) o.epochs = best_.epochs;
     // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
     if (o.open.epochs && share < 0.8)
       o.epochs = std::max<std::uint64_t>(
           2, static_cast<std::uint64_t>(std::round(static_cast<double>(o.epochs) * std::pow(share, 0.25))));
+  }
+
+  // The linear model is better.
+  void yield(double linear) {
+    result_.compared = {linear, least_, options_.hidden};
+    options_ = *rival_;
   }
 
   double loss(const char* about, const TrialRows& rows, TrainOptions with, double share) {
@@ -144,6 +162,7 @@ class LearntSearch {
   const TrainSets& sets_;
   TrainOptions& options_;
   TrialRunner runner_;
+  const TrainOptions* rival_;
   TrainOptions best_;  // for a run on all rows
   double least_ = kNever;
   SearchResult result_;
@@ -153,8 +172,8 @@ class LearntSearch {
 
 SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                                     Weights& spare) {
-  return LearntSearch(sets, options, watch, observers, stop, spare).run();
+                                     Weights& spare, const TrainOptions* rival) {
+  return LearntSearch(sets, options, watch, observers, stop, spare, rival).run();
 }
 
 }  // namespace truemax

@@ -164,6 +164,9 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("intercept")) intercept = !aims_at_train;
     if (!given("start-at-frequencies")) start_at_frequencies = intercept;
     if (!given("eval-every")) eval_every = 0;
+    // Options of a linear step were given, or too little time for the search: the model stays linear.
+    open.hidden = !given("hidden") && open.shape && open.step && open.ridge && open.epochs && seconds == 0 &&
+                  !given("rows-per-step") && !given("rho");
     if (hidden > 0) {
       complete_learnt(given);
     } else {

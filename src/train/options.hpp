@@ -28,7 +28,8 @@ inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = 
 // What --method auto may still choose.
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
-  bool any() const { return shape || searches(); }
+  bool hidden = false;  // linear or learnt features
+  bool any() const { return shape || searches() || hidden; }
   bool searches() const { return step || ridge || epochs; }
 };
 
@@ -73,8 +74,7 @@ struct TrainOptions {
   std::string method_used() const { return !automatic() ? method : hidden > 0 ? "scent" : "prox"; }
   std::size_t thread_count() const;
   double step_at(std::uint64_t epoch) const;  // for --schedule decay
-
- private:
+  // The part of complete() that is for learnt features.
   void complete_learnt(const std::function<bool(const char* option)>& given);
 };
 

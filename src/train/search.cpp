@@ -326,7 +326,18 @@ SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, cons
   Weights own;
   if (options.hidden > 0)
     return choose_learnt_by_trials(sets, options, watch, observers, stop, spare != nullptr ? *spare : own);
-  return Search(sets, options, watch, observers, stop, spare != nullptr ? *spare : own).run();
+  Weights& memory = spare != nullptr ? *spare : own;
+  TrainOptions learnt = options;
+  learnt.hidden = options.open.hidden ? hidden_worth_trying(sets.data) : 0;
+  SearchResult linear = Search(sets, options, watch, observers, stop, memory).run();
+  if (learnt.hidden == 0 || !linear.finished) return linear;
+  learnt.method = kAutomatic;
+  learnt.complete_learnt([](const char* /*option*/) { return false; });
+  choose_shape(sets.data, learnt);
+  SearchResult both = choose_learnt_by_trials(sets, learnt, watch, observers, stop, memory, &options);
+  both.trials += linear.trials;
+  options = learnt;
+  return both;
 }
 
 }  // namespace truemax
