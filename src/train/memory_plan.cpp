@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
 #include "rule/methods.hpp"
+#include "train/automatic.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/step_shape.hpp"
@@ -48,7 +50,9 @@ void require_end(const TrainOptions& options, bool has_valid) {
         options.patience));
 }
 
-MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+namespace {
+
+MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
   const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
@@ -80,6 +84,22 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   return plan;
 }
 
+}  // namespace
+
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+  if (options.learnt() && options.open.hidden) {
+    TrainOptions largest = options;
+    largest.hidden = std::max(options.hidden, options.open.most_hidden);
+    return plan_of_one(sets, largest, memory_limit);
+  }
+  const MemoryPlan plan = plan_of_one(sets, options, memory_limit);
+  if (!options.compares_encoders()) return plan;
+  // Trials of one come after all trials of the other, so only the larger one counts.
+  const MemoryPlan learnt =
+      plan_of_one(sets, as_learnt(sets.data, options, options.open.most_hidden), memory_limit);
+  return learnt.total() > plan.total() ? learnt : plan;
+}
+
 std::uint64_t MemoryPlan::total() const {
   std::uint64_t sum = 0;
   for (const std::uint64_t part : {weights, rows, data, evaluation, best})
@@ -95,7 +115,7 @@ std::string MemoryPlan::to_text() const {
 }
 
 void MemoryPlan::require() const {
-  if (total() <= there) return;
+  if (fits()) return;
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;

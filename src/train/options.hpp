@@ -15,6 +15,8 @@ namespace truemax {
 enum class Visit { random, shuffle, file };
 enum class Schedule { decay, linear };
 enum class Target { valid, train };
+// What W multiplies: the features of the data, or learnt ones.
+enum class EncoderKind { automatic, linear, bag };
 
 inline constexpr double kLargestStep = 1e15;
 // More epochs than any run takes: it ends by time or steps.
@@ -25,12 +27,17 @@ inline constexpr double kAutomaticRidge = -1;
 // Shown in the help as the default of options that auto chooses.
 inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = "chosen from the data";
 
+// The largest h that trials take.
+inline constexpr std::uint64_t kMostHidden = 1024;
+
 // What --method auto may still choose.
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
-  bool hidden = false;  // linear or learnt features
-  bool any() const { return shape || searches() || hidden; }
-  bool searches() const { return step || ridge || epochs; }
+  bool encoder = false;                     // linear or learnt features
+  bool hidden = false;                      // h, if they are learnt
+  std::uint64_t most_hidden = kMostHidden;  // the largest h that fits in memory
+  bool any() const { return shape || encoder || searches(); }
+  bool searches() const { return step || ridge || epochs || hidden; }
 };
 
 // Ordered for the reader; padding does not matter for a struct with few instances.
@@ -49,7 +56,8 @@ struct TrainOptions {
   std::string draw = "uniform";
   DrawOptions draws;
   Visit visit = Visit::random;
-  std::uint64_t hidden = 0;  // h, learnt features of a row; 0: the features of the data
+  EncoderKind encoder = EncoderKind::automatic;
+  std::uint64_t hidden = 0;  // h, learnt features of a row; 0: the features of the data, or not chosen yet
   bool intercept = false;
   double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge
@@ -71,11 +79,17 @@ struct TrainOptions {
   // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }
-  std::string method_used() const { return !automatic() ? method : hidden > 0 ? "scent" : "prox"; }
+  bool learnt() const { return hidden > 0 || encoder == EncoderKind::bag; }
+  // Whether trials decide between linear and learnt features. They take too long for --seconds.
+  bool compares_encoders() const { return open.encoder && seconds == 0; }
+  std::string method_used() const { return !automatic() ? method : learnt() ? "scent" : "prox"; }
   std::size_t thread_count() const;
   double step_at(std::uint64_t epoch) const;  // for --schedule decay
   // The part of complete() that is for learnt features.
   void complete_learnt(const std::function<bool(const char* option)>& given);
+
+ private:
+  void complete_encoder(const std::function<bool(const char* option)>& given);
 };
 
 }  // namespace truemax

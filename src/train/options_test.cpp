@@ -32,8 +32,8 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
 TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
   EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-              ElementsAre("epochs", "steps", "seconds", "hidden", "valid-share", "patience", "eval-every",
-                          "eval", "eval-rows", "eval-classes", "threads"));
+              ElementsAre("epochs", "steps", "seconds", "encoder", "hidden", "valid-share", "patience",
+                          "eval-every", "eval", "eval-rows", "eval-classes", "threads"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
@@ -61,6 +61,7 @@ TEST(TrainOptions, DefaultsMatchAuto) {
   }
   EXPECT_THAT(open, ElementsAre("step", "epochs", "classes-per-step", "draw", "head", "ridge"));
   EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
+  EXPECT_TRUE(plain.compares_encoders());
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
 }
 

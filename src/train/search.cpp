@@ -1,4 +1,4 @@
-// The trials of --method auto.
+// The trials of --method auto for the linear model.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -320,24 +320,10 @@ class Search {
 
 }  // namespace
 
-SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                              std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                              Weights* spare) {
-  Weights own;
-  if (options.hidden > 0)
-    return choose_learnt_by_trials(sets, options, watch, observers, stop, spare != nullptr ? *spare : own);
-  Weights& memory = spare != nullptr ? *spare : own;
-  TrainOptions learnt = options;
-  learnt.hidden = options.open.hidden ? hidden_worth_trying(sets.data) : 0;
-  SearchResult linear = Search(sets, options, watch, observers, stop, memory).run();
-  if (learnt.hidden == 0 || !linear.finished) return linear;
-  learnt.method = kAutomatic;
-  learnt.complete_learnt([](const char* /*option*/) { return false; });
-  choose_shape(sets.data, learnt);
-  SearchResult both = choose_learnt_by_trials(sets, learnt, watch, observers, stop, memory, &options);
-  both.trials += linear.trials;
-  options = learnt;
-  return both;
+SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                                     Weights& spare) {
+  return Search(sets, options, watch, observers, stop, spare).run();
 }
 
 }  // namespace truemax
