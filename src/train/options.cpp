@@ -32,16 +32,17 @@ void TrainOptions::describe(OptionTable& table) {
   }
   for (const DrawInfo& info : truemax::draws()) draw_names.emplace_back(info.name);
   table.group("Training");
-  table.named_choice("method", &method, method_names,
-                     fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
-                                 "learnt features; the draw "
-                                 "is chosen from the data, and --encoder, step, ridge and epochs are tuned "
-                                 "on held-out rows before a "
-                                 "final fit on all rows. Options you set are kept. A named method trains on "
-                                 "all rows for exactly --epochs and tunes nothing. Biased "
-                                 "methods, whose optimum is not that of softmax: {}.",
-                                 fmt::join(biased, ", ")),
-                     {.brief = true, .tunable = true});
+  table.named_choice(
+      "method", &method, method_names,
+      fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
+                  "learnt features; the draw "
+                  "is chosen from the data, and linear or learnt features, step, ridge and epochs are tuned "
+                  "on held-out rows before a "
+                  "final fit on all rows. Options you set are kept. A named method trains on "
+                  "all rows for exactly --epochs and tunes nothing. Biased "
+                  "methods, whose optimum is not that of softmax: {}.",
+                  fmt::join(biased, ", ")),
+      {.brief = true, .tunable = true});
   table.choice("target", &target, {{"valid", Target::valid}, {"train", Target::train}},
                "What --method auto optimises: the log-loss on held-out rows, or the training likelihood (no "
                "validation; no ridge or intercept unless set), to compare with other methods.",
