@@ -206,6 +206,7 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_end(train_options, given_valid != nullptr || train_options.valid_share > 0);
     if (train_options.automatic()) choose_shape(data.inside().data, train_options);
+    fit_to_memory({data.inside().data}, train_options, memory_limit);
     TrainSets sets{data.inside().data};
     if (given_valid != nullptr) sets.valid = *given_valid;
     set_validation_aside(sets.data, sets.valid, train_options);

@@ -33,7 +33,7 @@ TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
   EXPECT_THAT(
       names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-      ElementsAre("epochs", "steps", "seconds", "hidden", "layers", "tied", "row-state", "dropout",
+      ElementsAre("epochs", "steps", "seconds", "encoder", "hidden", "layers", "tied", "row-state", "dropout",
                   "valid-share", "patience", "eval-every", "eval", "eval-rows", "eval-classes", "threads"));
 }
 
@@ -63,6 +63,7 @@ TEST(TrainOptions, DefaultsMatchAuto) {
   EXPECT_THAT(open, ElementsAre("step", "epochs", "classes-per-step", "draw", "head", "layers", "tied",
                                 "row-state", "dropout", "ridge"));
   EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
+  EXPECT_TRUE(plain.compares_encoders());
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
 }
 
