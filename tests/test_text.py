@@ -9,7 +9,7 @@ import numpy as np
 from model_reader import read_model
 from support import OUTPUT, RefusalTest, ProgramTest, last_evaluation
 
-FIXED = ("--hidden", 20, "--epochs", 5, "--step", 0.01, "--ridge", 1, "--rows-per-step", 64, "--dropout", 0.1)
+FIXED = ("--hidden", 20, "--epochs", 10, "--step", 0.01, "--ridge", 1, "--rows-per-step", 64, "--dropout", 0.1)
 
 
 def made_text(lines, seed):
@@ -107,7 +107,7 @@ class Text(ProgramTest):
 
     def test_replay_gives_the_same_file(self):
         self.train("--layers", 1, "--tied")
-        self.fine("train", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "again.jsonl")
+        self.fine("train", "train.txt", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "again.jsonl")
         with open(self.path("m.safetensors"), "rb") as a, open(self.path("again.safetensors"), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
@@ -136,7 +136,7 @@ class TextRefusals(RefusalTest):
         self.write("binary.txt", "a \0 b\n")
         with open(self.path("latin.txt"), "wb") as f:
             f.write(b"caf\xe9 au lait\n")
-        for name, part in (("blank.txt", "no word"), ("binary.txt", "binary"), ("latin.txt", "line 1")):
+        for name, part in (("blank.txt", "no word"), ("binary.txt", "binary"), ("latin.txt", "UTF-8")):
             with self.subTest(file=name):
                 self.refused(["train", name, "--format", "text", "--hidden", 8, "--epochs", 1, *OUTPUT], name, part)
 

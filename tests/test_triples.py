@@ -163,11 +163,19 @@ class Triples(ProgramTest):
         self.fine("train", "train.tsv", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "none")
         self.assertEqual(self.read("m.safetensors"), self.read("again.safetensors"))
 
-    def test_plain_command_needs_only_the_format_and_hidden(self):
-        self.fine("train", "train.tsv", "--format", "triples", "--hidden", 16, "--test", "test.tsv", "--model",
-                  "m.safetensors", "--log", "m.jsonl")
-        self.assertGreater(last_evaluation(self.path("m.jsonl"))["test"]["mrr"], 0.4)
-        self.fine("inspect", "m.safetensors")
+    def test_plain_command_needs_only_the_format(self):
+        for more, hidden in (((), 200), (("--hidden", 16), 16)):
+            with self.subTest(more):
+                said = self.fine("train", "train.tsv", "--format", "triples", *more, "--test", "test.tsv", "--model",
+                                 "m.safetensors", "--log", "m.jsonl").stdout
+                self.assertRegex(said, f"chosen  hidden {hidden}, step")
+                self.assertNotIn("linear or learnt", said)
+                self.assertEqual(read_model(self.path("m.safetensors"))[1]["embedding"].shape[1], hidden)
+                self.assertGreater(last_evaluation(self.path("m.jsonl"))["test"]["mrr"], 0.4)
+                self.fine("inspect", "m.safetensors")
+                with open(self.path("m.jsonl"), encoding="utf-8") as log:
+                    trials = [line for line in map(json.loads, log) if line["event"] == "trial"]
+                self.assertEqual({trial["hidden"] for trial in trials}, {hidden})  # none is linear
 
     def test_valid_file_patience_and_row_weights(self):
         self.write("w.txt", "".join(f"{i % 3}\n" for i in range(800)))
@@ -207,11 +215,16 @@ class Refused(RefusalTest):
     def test_bad_options(self):
         train = ["train", "good.tsv", "--format", "triples", *OUTPUT]
         self.refused([*train, "--hidden", 7], "--hidden 7: .*even")
-        self.refused(train, "--format triples: .*--hidden 200")
+        self.refused([*train, "--hidden", "none"], "--format triples: .*--hidden 200")
+        self.refused([*train, "--method", "scent"], "--format triples: .*--hidden 200")
+        for encoder in ("linear", "bag", "context", "cbow"):
+            self.refused([*train, "--encoder", encoder], "--encoder")
         self.refused([*train, "--hidden", 8, "--intercept"], "--intercept: ")
         self.refused([*train, "--hidden", 8, "--normalize", "l2"], "--normalize: triples")
         self.refused([*train, "--hidden", 8, "--hash-features", 10], "--hash-features: triples")
         self.refused(["train", "good.tsv", *OUTPUT], "good.tsv:1: .*--format triples")
+        self.generate("rows.txt")
+        self.refused(["train", "rows.txt", "--encoder", "complex", *OUTPUT], "--encoder complex: .*--format triples")
         self.refused(["generate", "new.tsv", "--format", "triples"], "--format")
 
     def test_bad_use(self):

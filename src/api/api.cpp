@@ -198,8 +198,8 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
     };
     const FeatureSpace& space = *data.inside().data.space;
-    train_options.complete(given, reads_words(space.encoder));
-    if (space.of_triples()) train_options.complete_triples(given);
+    train_options.complete(given,
+                           space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
     train_options.check();
     if (train_options.evaluation.classes > 0)
       throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
@@ -207,6 +207,7 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_end(train_options, given_valid != nullptr || train_options.valid_share > 0);
     if (train_options.automatic()) choose_shape(data.inside().data, train_options);
+    fit_to_memory({data.inside().data}, train_options, memory_limit);
     TrainSets sets{data.inside().data};
     if (given_valid != nullptr) sets.valid = *given_valid;
     set_validation_aside(sets.data, sets.valid, train_options);

@@ -52,6 +52,8 @@ std::string method_text(const TrainOptions& o) {
   if (!o.open.ridge) text += ridge_text(o);
   if (!o.open.epochs) text += ", " + budget_text(o);
   std::vector<std::string> found;
+  if (o.compares_encoders()) found.emplace_back("linear or learnt features");
+  if (o.learnt() && o.open.hidden) found.emplace_back("hidden");
   if (o.open.step) found.emplace_back("step");
   if (o.open.ridge) found.emplace_back("ridge");
   if (o.open.epochs) found.emplace_back("epochs");
@@ -63,7 +65,8 @@ std::string method_text(const TrainOptions& o) {
 }
 
 // The command as typed, plus what the search had found when it was stopped.
-std::string continued_command(const TrainOptions& best, const SearchResult& search) {
+std::string continued_command(const TrainOptions& best, const SearchResult& search,
+                              const std::vector<std::string>& given) {
   std::string line = "truemax";
   const std::vector<std::string>& words = typed_words();
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -74,6 +77,9 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
     }
     line += " " + shell_word(words[i]);
   }
+  // Of the linear model, a ridge or a step says enough.
+  if (best.hidden > 0 && std::find(given.begin(), given.end(), "hidden") == given.end())
+    line += fmt::format(" --hidden {}", best.hidden);
   if (search.ridge) line += fmt::format(" --ridge {:.6g}", best.ridge);
   if (search.step) line += fmt::format(" --step {:.6g}", best.step);
   if (search.epochs) line += fmt::format(" --epochs {}", best.epochs);
@@ -84,7 +90,8 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
 }
 
 // Ctrl-C during the search.
-void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
+void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
+                        const std::vector<std::string>& given) {
   const SearchResult& search = finished.search;
   say(stderr, "truemax: stopped in the search for options, after {}; no model was trained{}\n",
       counted(search.trials, "trial"),
@@ -93,13 +100,13 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
     say(stderr,
         "truemax: to train with the best options so far, run:\n  {}\ntruemax: a complete search may find "
         "better ones: for that, run the same command again\n",
-        printable(continued_command(best, search)));
+        printable(continued_command(best, search, given)));
   else
     say(stderr, "truemax: no trial was finished; run the command again, or limit its time with --seconds\n");
 }
 
 // How plain text is encoded.
-std::string encoder_text(const PreparedRun& run) {
+std::string text_encoder_text(const PreparedRun& run) {
   const TrainOptions& o = run.options.train;
   if (!reads_words(run.data.space->encoder)) return "";
   const bool cbow = run.data.space->encoder == EncoderKind::cbow;
@@ -110,10 +117,28 @@ std::string encoder_text(const PreparedRun& run) {
                      o.tied ? "tied" : "separate", o.dropout);
 }
 
+// Why the model is linear or not; empty if the options said so.
+std::string encoder_text(const PreparedRun& run, const SearchResult& search) {
+  if (const auto& c = search.compared) {
+    const std::string learnt = fmt::format("{} learnt features", c->hidden);
+    if (c->learnt_wins())
+      return fmt::format("chosen  {}: log-loss {:.4f} on held-out rows, linear {:.4f}\n", learnt, c->learnt,
+                         c->linear);
+    return fmt::format("chosen  linear: log-loss {:.4f} on held-out rows, {} {:.4f}\n", c->linear, learnt,
+                       c->learnt);
+  }
+  const TrainOptions& o = run.options.train;
+  if (run.asked.value("encoder", "") != kAutomatic || o.hidden > 0 || first_hidden(run.data) > 0) return "";
+  return fmt::format("chosen  linear: learnt features need more than {} classes and features\n",
+                     kFewestHidden);
+}
+
 std::string chosen_text(const PreparedRun& run, const FinishedRun& finished) {
   const TrainOptions& o = run.options.train;
-  return fmt::format("chosen  {}step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", encoder_text(run),
-                     o.step, ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
+  return encoder_text(run, finished.search) +
+         fmt::format("chosen  {}{}step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n",
+                     o.hidden > 0 ? fmt::format("hidden {}, ", o.hidden) : "", text_encoder_text(run), o.step,
+                     ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
                      finished.trial_seconds, finished.outcome.train_seconds - finished.trial_seconds);
 }
 
@@ -223,6 +248,7 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
   const TrainOutcome& outcome = finished.outcome;
   const TrainOptions& o = run.options.train;
   nlohmann::ordered_json json{{"method", o.method},
+                              {"hidden", o.hidden},
                               {"step", o.step},
                               {"ridge", o.ridge},
                               {"epochs", outcome.epochs},
@@ -246,13 +272,14 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
 std::vector<std::string> notes_of_unused(TrainCommand& command) {
   OptionTable table;
   command.run.describe(table);
-  const MethodInfo& info = find_method(command.run.train.automatic() ? "prox" : command.run.train.method);
+  const MethodInfo& info = find_method(command.run.train.method_used());
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
     const Option* option = table.find(name);
     if (option == nullptr) continue;  // an option of the command only, such as --quiet
     const std::vector<std::string>&users = option->tags.methods, &draw_users = option->tags.draws;
-    const bool chosen = command.run.train.automatic() && !command.was_given("draw");
+    const bool chosen =
+        command.run.train.automatic() && !command.run.train.learnt() && !command.was_given("draw");
     const std::string_view draw = chosen ? "head-blocks" : command.run.train.draw.c_str();
     if (!users.empty() && find_alias(command.run.train.method) != nullptr)
       notes.push_back(fmt::format("--{} has no effect on {}, whose options are fixed; it is for {}", name,
@@ -278,12 +305,17 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
   return notes;
 }
 
+// The encoder that data of this format ask for.
+EncoderKind encoder_of(Format format) {
+  return format == Format::text      ? EncoderKind::context
+         : format == Format::triples ? EncoderKind::complex
+                                     : EncoderKind::automatic;
+}
+
 int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
     command.run.train.complete([&](const char* name) { return command.was_given(name); },
-                               command.run.read.format == Format::text);
-    if (command.run.read.format == Format::triples)
-      command.run.train.complete_triples([&](const char* name) { return command.was_given(name); });
+                               encoder_of(command.run.read.format));
   } else {
     command.run = replayed_options(std::move(command.run), command.given);
   }
@@ -316,7 +348,7 @@ int run_train(TrainCommand& command) {
   const TrainOutcome& outcome = finished.outcome;
   if (command.json) print_json(result_json(run, finished));
   if (!finished.search.finished) {
-    say_stopped_search(run.options.train, finished);
+    say_stopped_search(run.options.train, finished, command.given);
     return StopOnSignal::exit_code();
   }
   if (talks) {

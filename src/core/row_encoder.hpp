@@ -11,15 +11,17 @@ namespace truemax {
 
 // What a row's numbers mean, and how they become learnt features.
 enum class EncoderKind {
-  linear,   // features of the data as they are
-  bag,      // the sum of the vectors of its features, times their values
-  context,  // the words before a word, in order
-  cbow,     // the words around a word: the mean of their vectors
-  complex,  // an entity and a relation: the product of their vectors of complex numbers
+  automatic,  // to be chosen
+  linear,     // features of the data as they are
+  bag,        // the sum of the vectors of its features, times their values
+  context,    // the words before a word, in order
+  cbow,       // the words around a word: the mean of their vectors
+  complex,    // an entity and a relation: the product of their vectors of complex numbers
 };
 
-inline constexpr std::array<std::pair<const char*, EncoderKind>, 5> kEncoderNames{
-    {{"linear", EncoderKind::linear},
+inline constexpr std::array<std::pair<const char*, EncoderKind>, 6> kEncoderNames{
+    {{"auto", EncoderKind::automatic},
+     {"linear", EncoderKind::linear},
      {"bag", EncoderKind::bag},
      {"context", EncoderKind::context},
      {"cbow", EncoderKind::cbow},

@@ -56,18 +56,10 @@ void PreprocessOptions::describe(OptionTable& table) {
       "has that many columns whatever the data have, and no words are kept with the model.");
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
-  std::vector<std::pair<std::string, EncoderKind>> encoders{{kAutomaticEncoder, EncoderKind::linear}};
-  for (const auto& [name, kind] : kEncoderNames)
-    if (reads_words(kind)) encoders.emplace_back(name, kind);
-  table.choice(
-      "encoder", &encoder, encoders,
-      "What predicts a word of plain text (--format text): context, the words before it in order; cbow, the "
-      "words around it without order. auto: context.",
-      {.brief = true});
   table.count_or("context", &context, {1, 1000}, kAutomaticEncoder, 0,
                  "How many words of plain text predict the next one, or with --encoder cbow how many on each "
                  "side. auto: 8, with cbow 5.",
-                 {.brief = true, .elsewhere = {"window", "ws", "context-size"}});
+                 {.elsewhere = {"window", "ws", "context-size"}});
   table.count("min-count", &min_count, {.low = 1},
               "Words of plain text that occur less often than this in the training data become <unk>.",
               {.elsewhere = {"minCount", "min-frequency"}});

@@ -49,9 +49,9 @@ struct PreprocessOptions {
   std::uint64_t hash_features = 0;  // hash the features into this many buckets; 0: no hashing
   Normalize normalize = Normalize::none;
   // Plain text:
-  EncoderKind encoder = EncoderKind::linear;  // linear: not given
-  std::uint64_t context = 0;                  // words before, or on each side; 0: not given
-  std::uint64_t min_count = 1;                // rarer words are <unk>
+  EncoderKind encoder = EncoderKind::automatic;  // not an option here: copied from those of training
+  std::uint64_t context = 0;                     // words before, or on each side; 0: not given
+  std::uint64_t min_count = 1;                   // rarer words are <unk>
 
   void describe(OptionTable& table);
   void check() const;  // throws UserError if options contradict each other

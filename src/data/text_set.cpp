@@ -113,7 +113,7 @@ Dataset make_text_set(RawRows&& raw, const PreprocessOptions& options, const std
   data.format = raw.format;
   data.classes = make_vocabulary(raw, options.min_count);
   auto space = std::make_shared<FeatureSpace>();
-  space->encoder = options.encoder == EncoderKind::linear ? EncoderKind::context : options.encoder;
+  space->encoder = options.encoder == EncoderKind::automatic ? EncoderKind::context : options.encoder;
   space->context = options.context > 0                   ? options.context
                    : space->encoder == EncoderKind::cbow ? kCbowContext
                                                          : kContext;
@@ -175,7 +175,7 @@ void require_no_text_options(const PreprocessOptions& options, const RawRows& ra
         "{}: this is an option of plain text, and {} is {} data; leave it out, or add --format text", option,
         raw.path, format_name(raw.format)));
   };
-  if (options.encoder != EncoderKind::linear) refuse("--encoder");
+  if (reads_words(options.encoder)) refuse("--encoder");
   if (options.context > 0) refuse(fmt::format("--context {}", options.context));
   if (options.min_count > 1) refuse(fmt::format("--min-count {}", options.min_count));
 }

@@ -70,6 +70,7 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
   constexpr double kTextStep = 0.003, kTextDropout = 0.2, kTextRidge = 200;
   const bool text = reads_words(data.space->encoder);
   options.method = "scent";
+  if (options.hidden == 0) options.hidden = std::max(first_hidden(data), kFewestHidden);
   const std::uint64_t n = data.size();
   if (options.open.shape)
     options.rows_per_step =
@@ -94,13 +95,34 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
 
 }  // namespace
 
+// With the ridge chosen for it, more features than needed do no harm; they only cost time.
+std::uint64_t first_hidden(const DataView& data) {
+  constexpr std::uint64_t kUsual = 256;
+  for (std::uint64_t hidden = kUsual; hidden >= kFewestHidden; hidden /= 2)
+    if (hidden < full_rank(data)) return hidden;
+  return 0;
+}
+
+TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t hidden) {
+  options.method = kAutomatic;
+  options.encoder = EncoderKind::bag;
+  options.hidden = hidden;
+  options.open.encoder = false;
+  options.draws.head = DrawOptions{}.head;
+  options.complete_learnt([](const char* /*option*/) { return false; });
+  choose_shape(data, options);
+  return options;
+}
+
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_shape(const DataView& data, TrainOptions& options) {
-  if (options.hidden > 0) {
+  if (options.learnt()) {
     choose_learnt(data, options);
     return;
   }
+  if (options.open.encoder && first_hidden(data) == 0)
+    options.open.encoder = options.open.hidden = false, options.encoder = EncoderKind::linear;
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "data/triples.hpp"
+#include "train/automatic.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/memory_plan.hpp"
@@ -276,6 +277,35 @@ TEST(ComplexOptions, OddNumbersAndInterceptsAreRefused) {
   }
   options.hidden = 6, options.intercept = true;
   EXPECT_THROW(require_step_shape(options, data), UserError);
+}
+
+TEST(ComplexOptions, PlainTriplesLearnVectorsAndAreNotComparedWithALinearModel) {
+  TrainOptions options;
+  options.complete([](const char* /*option*/) { return false; }, EncoderKind::complex);
+  EXPECT_EQ(options.encoder, EncoderKind::complex);
+  EXPECT_EQ(options.hidden, 200U);
+  EXPECT_TRUE(options.learnt() && options.open.step && options.open.ridge && options.open.epochs);
+  EXPECT_FALSE(options.compares_encoders() || options.open.hidden || options.open.layers);
+  EXPECT_FALSE(options.intercept || options.start_at_frequencies);
+  EXPECT_NO_THROW(options.check());
+  const DataView data = some_triples(300);
+  choose_shape(data, options);
+  EXPECT_EQ(options.method, "scent");
+  EXPECT_EQ(options.hidden, 200U);
+  EXPECT_NO_THROW(require_step_shape(options, data));
+}
+
+TEST(ComplexOptions, EncodersOfOtherDataAreRefused) {
+  const DataView data = some_triples(30);
+  TrainOptions options = complex_options(8, 5, 6);
+  for (const EncoderKind other : {EncoderKind::linear, EncoderKind::bag, EncoderKind::context}) {
+    options.encoder = other;
+    EXPECT_THROW(require_step_shape(options, data), UserError);
+  }
+  options.encoder = EncoderKind::complex;
+  EXPECT_NO_THROW(require_step_shape(options, data));
+  const Dataset rows = random_data({.rows = 40});
+  EXPECT_THROW(require_step_shape(options, rows), UserError);
 }
 
 }  // namespace

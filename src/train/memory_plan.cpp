@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
 #include "rule/methods.hpp"
+#include "train/automatic.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/step_shape.hpp"
@@ -25,11 +27,17 @@ constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassN
 // Far more draws than classes would cost more than taking all classes. The rows of a step are distinct, so
 // there cannot be more than in the data.
 void require_step_shape(const TrainOptions& options, const DataView& data) {
-  if (data.space->of_triples()) require_triples_shape(options);
+  if (data.space->of_triples())
+    require_triples_shape(options);
+  else if (options.encoder == EncoderKind::complex && !reads_words(data.space->encoder))
+    throw UserError(
+        "--encoder complex: this is the encoder of triples; add --format triples, or leave it out");
   const bool text = reads_words(data.space->encoder);
   if (text && options.hidden == 0)
     throw UserError(
         "--format text: words in order need learnt features; leave --method out, or add --hidden 256");
+  if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
+    throw UserError("--encoder: plain text is encoded by context or cbow; leave it out");
   if (!text && (options.layers > 0 || options.tied))
     throw UserError(fmt::format("--{}: this is an option of plain text (--format text); leave it out",
                                 options.layers > 0 ? "layers" : "tied"));
@@ -46,8 +54,12 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
 }
 
 void require_triples_shape(const TrainOptions& options) {
+  if (options.encoder != EncoderKind::complex && options.encoder != EncoderKind::automatic)
+    throw UserError("--encoder: triples are encoded by complex; leave it out");
   if (options.hidden == 0)
-    throw UserError("--format triples: entities and relations have learnt vectors; add --hidden 200");
+    throw UserError(
+        "--format triples: entities and relations have learnt vectors; use 'truemax train' without --method, "
+        "or add --hidden 200");
   if (options.hidden % 2 != 0)
     throw UserError(fmt::format(
         "--hidden {}: half of the numbers are real parts, half imaginary ones; give an even number",
@@ -69,7 +81,9 @@ void require_end(const TrainOptions& options, bool has_valid) {
         options.patience));
 }
 
-MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+namespace {
+
+MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
   const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
@@ -101,6 +115,22 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   return plan;
 }
 
+}  // namespace
+
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+  if (options.learnt() && options.open.hidden) {
+    TrainOptions largest = options;
+    largest.hidden = std::max(options.hidden, options.open.most_hidden);
+    return plan_of_one(sets, largest, memory_limit);
+  }
+  const MemoryPlan plan = plan_of_one(sets, options, memory_limit);
+  if (!options.compares_encoders()) return plan;
+  // Trials of one come after all trials of the other, so only the larger one counts.
+  const MemoryPlan learnt =
+      plan_of_one(sets, as_learnt(sets.data, options, options.open.most_hidden), memory_limit);
+  return learnt.total() > plan.total() ? learnt : plan;
+}
+
 bool save_memory(const TrainSets& sets, TrainOptions& options, std::uint64_t memory_limit) {
   if (options.hidden == 0 || !options.open.row_state) return false;
   options.open.row_state = false;
@@ -124,7 +154,7 @@ std::string MemoryPlan::to_text() const {
 }
 
 void MemoryPlan::require() const {
-  if (total() <= there) return;
+  if (fits()) return;
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;

@@ -48,6 +48,8 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     *spare = Weights();
     state.weights.clear();
   } else {
+    if (spare != nullptr)
+      *spare = Weights();  // of another shape: its memory is not needed beside the new one
     state.weights = Weights(classes, features, options.intercept);
   }
   if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
