@@ -99,9 +99,9 @@ class Text(ProgramTest):
                         "--model", "c.safetensors", "--log", "c.jsonl").stdout
         lines = [json.loads(line) for line in open(self.path("c.jsonl"))]
         tried = [line["about"] for line in lines if line["event"] == "trial"]
-        for about in ("layers", "ridge", "step", "dropout", "epochs"):
+        for about in ("layers", "step", "dropout", "epochs"):
             self.assertIn(about, tried)
-        self.assertRegex(out, r"chosen  (log-bilinear|a tanh layer), (tied|separate) vectors, dropout")
+        self.assertRegex(out, r"chosen  hidden 16, (log-bilinear|a tanh layer), (tied|separate) vectors, dropout")
         self.assertRegex(out, r"perplexity \d+\.\d+ on the test text")
         self.assertLess(last_evaluation(self.path("c.jsonl"))["test"]["log_loss"], 2.6)
 

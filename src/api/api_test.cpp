@@ -111,6 +111,7 @@ TEST_F(Api, EarlyStoppingMatchesTheCommandLine) {
   run.train.method = "implicit", run.train.step = 5, run.train.decay = 1, run.train.epochs = 100,
   run.train.eval_every = 1;
   run.train.patience = 2, run.train.valid_share = 0.3;
+  run.train.complete([&](const char* name) { return options.count(name) > 0; });
   run.model = path("run.safetensors");
   run.log = "none";
   PreparedRun prepared = prepare_run(run);

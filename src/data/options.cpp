@@ -6,7 +6,7 @@
 
 namespace truemax {
 namespace {
-constexpr char kAutomaticEncoder[] = "auto";
+constexpr char kAutomaticContext[] = "auto";
 constexpr double kMostBuckets = 1e9;  // near the largest feature number: more would save nothing
 }  // namespace
 
@@ -57,9 +57,9 @@ void PreprocessOptions::describe(OptionTable& table) {
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
   table.count_or(
-      "context", &context, {1, 1000}, kAutomaticEncoder, 0,
-      "How many words of plain text predict the next one, or with the encoder cbow how many on each "
-      "side. auto: 8, with cbow 5.",
+      "context", &context, {1, 1000}, kAutomaticContext, 0,
+      "How many words of plain text predict the next one, or for cbow how many on each side. auto: 8, "
+      "for cbow 5.",
       {.elsewhere = {"window", "ws", "context-size"}});
   table.count("min-count", &min_count, {.low = 1},
               "Words of plain text that occur less often than this in the training data become <unk>.",

@@ -120,7 +120,7 @@ class LearntSearch {
   // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
   bool much_fewer_rows() const { return share_ < 0.8; }
   std::uint64_t on_all_rows(std::uint64_t epochs) const {
-    if (!much_fewer_rows()) return epochs;
+    if (!much_fewer_rows() || reads_words(sets_.data.space->encoder)) return epochs;  // text: the same
     return std::max<std::uint64_t>(
         2, static_cast<std::uint64_t>(std::round(static_cast<double>(epochs) * std::pow(share_, 0.25))));
   }
@@ -176,7 +176,7 @@ class LearntSearch {
     for (const double rate : {2 * best_.dropout, best_.dropout / 2}) {
       TrainOptions with = best_;
       with.dropout = rate;
-      if (adopt("dropout", rows, with, kGainSame)) return;
+      if (adopt("dropout", rows, with, kGainLayer)) return;
     }
   }
 
