@@ -92,7 +92,7 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
         mean_weight(data) * (text ? kTextRidge * static_cast<double>(n) / kTextRidgeRows : kLearntRidge);
   if (text) options.open.ridge = false;
   if (options.open.epochs && options.seconds == 0)
-    options.epochs = text ? 4 : data.space->of_triples() ? 20 : 10;
+    options.epochs = text ? 4 : data.space->of_triples() ? 16 : 10;
   if (!options.open.any()) options.target = Target::valid;
 }
 

@@ -295,6 +295,24 @@ TEST(ComplexOptions, PlainTriplesLearnVectorsAndAreNotComparedWithALinearModel) 
   EXPECT_NO_THROW(require_step_shape(options, data));
 }
 
+TEST(ComplexOptions, APartOfAGraphDecidesNothing) {
+  const DataView data = some_triples(16000);
+  TrainOptions options;
+  options.hidden = 1024, options.epochs = 2000;
+  options.complete(
+      [](const char* name) { return name == std::string("hidden") || name == std::string("epochs"); },
+      EncoderKind::complex);
+  choose_shape(data, options);
+  const TrainOptions before = options;
+  const Stopwatch watch;
+  const std::atomic<bool> stop{false};
+  const SearchResult found = choose_by_trials({data}, options, watch, {}, stop);
+  EXPECT_TRUE(found.finished);
+  EXPECT_EQ(found.trials, 0U);
+  EXPECT_EQ(options.ridge, before.ridge);
+  EXPECT_EQ(options.step, before.step);
+}
+
 TEST(ComplexOptions, EncodersOfOtherDataAreRefused) {
   const DataView data = some_triples(30);
   TrainOptions options = complex_options(8, 5, 6);

@@ -24,7 +24,7 @@ constexpr double kGainHiddenOnPart = 0.02;
 constexpr double kHopeless = 1.1;  // times the log-loss of the linear model: no tuning makes up for it
 constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
 constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
-// A graph loses its shape with most of its triples: trials have a larger part of them.
+// Trials of triples may take longer, because they are of no use on a part.
 constexpr double kTripleTimes = 4;
 
 class LearntSearch {
@@ -84,6 +84,9 @@ class LearntSearch {
     const DataView judge =
         with_labels_of(sample_part(valid, std::min(valid.row_count(), kMostJudges), o.seed), small);
     share_ = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
+    // A part of a graph is another graph. On fb15k-237 a quarter of the triples asked for three times the
+    // ridge; with it, all of them had a validation log-loss of 5.66 instead of 4.40.
+    if (sets_.data.space->of_triples() && much_fewer_rows()) return;
     const TrialRows rows{small, judge};
     if (rival_ != nullptr) linear_ = loss("linear", rows, linear_on_part());
     tune(rows);
