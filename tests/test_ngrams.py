@@ -181,7 +181,7 @@ class Refused(RefusalTest):
         word = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=10_000_000))
         self.write("a.txt", f"__label__a x\n__label__b {word}\n__label__a y z\n")
         message = self.refused(["train", "a.txt", "--char-ngrams", "3-6", "--memory-limit", "100M", *OUTPUT],
-                               r"a\.txt:1: not enough memory to read on", "fewer n-grams")
+                               r"a\.txt:2: not enough memory to read on after 1 row", "fewer n-grams")
         self.assertIn("--memory-limit is 100 MB", message)
         self.write("b.txt", "__label__a x\n__label__b " + word.replace("a", " ") + "\n")
         self.refused(["train", "b.txt", "--word-ngrams", 10, "--memory-limit", "30M", *OUTPUT], "fewer n-grams")
