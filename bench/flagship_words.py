@@ -84,7 +84,7 @@ def part(options, program, verdicts):
             continue
         exact = exact_epoch(options, program, name, train, test, more)
         result = {"data": name, "exact": exact, "flagship": []}
-        flagship = options.instead or []
+        flagship = options.instead or ["--encoder", "linear"]
         # Without a limit, and for the seconds that it may take.
         for words, budget in (("default", []), ("default, --seconds", ["--seconds", f"{exact['seconds'] / sooner:.3f}"])):
             run = program.train(f"words-{name}-{words}", train, "--test", test, *more, *flagship, *budget)

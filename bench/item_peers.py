@@ -4,7 +4,7 @@ Every peer runs its grid (peers/*.py) on the same rows, in its own process with 
 points are judged by one function (losses.py). Item 4 takes, for each peer, its lowest train log-loss and the seconds
 of the run that reached it, and asks how long `truemax train --target train --seconds T` takes to the same log-loss;
 "least on its way" is the least such ratio along the peer's curve (a lower bound, from the runs of truemax at hand).
-Item 5 compares its lowest test log-loss with that of `truemax train` with all defaults.
+Item 5 compares its lowest test log-loss with that of `truemax train --encoder linear`.
 """
 import concurrent.futures
 import math
@@ -171,10 +171,10 @@ def item_4(bench, problem, curves):
 
 
 def item_5(bench, problem, curves):
-    """Test log-loss against time: each peer's best with its curve, and truemax with all defaults."""
+    """Test log-loss against time: each peer's best with its curve, and truemax, as linear as they are, untuned."""
     contest.warm_for(problem)
     rounds = [contest.Truemax(bench.options.program, problem).train(
-        "--test", problem.about["judged"]["test"], "--no-eval-train",
+        "--test", problem.about["judged"]["test"], "--no-eval-train", "--encoder", "linear",
         *(["--seconds", 1] if bench.options.quick else []))
         for _ in range(1 if bench.options.quick else 2)]
     ours = {"seconds": min(run["seconds"] for run in rounds), "test": max(run["test"] for run in rounds),

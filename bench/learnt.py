@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Learnt features beside the linear model, by the log-loss on rows that neither has seen.
+"""Plain train, which chooses between linear and learnt features, beside each of the two, by the log-loss on rows that none
+has seen.
 
     bench/learnt.py PROGRAM --data FOLDER [--hidden 256] [--sets bibtex,delicious,mnist,fb15k-237,yso-finna-en]
 
-PROGRAM is truemax. For every set, plain `truemax train` and `truemax train --hidden H` train on its training file and are
-judged on its test file. Prints a Markdown table. A set that is not in FOLDER is skipped, and the table says so.
+PROGRAM is truemax. For every set, `truemax train` with `--encoder linear`, with `--hidden H` and with neither trains on its
+training file and is judged on its test file. Prints a Markdown table. A set that is not in FOLDER is skipped, and the table
+says so.
 """
 import argparse
 import json
@@ -24,7 +26,7 @@ FILES = {
 
 
 def run(program, train, test, more):
-    """Test log-loss, seconds of search and fit, seconds of the whole command."""
+    """Test log-loss, seconds of search and fit, seconds of the whole command, learnt features of a row."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
         done = subprocess.run([program, "train", train, "--test", test, "--no-eval-train", "--json", "--model", "none",
@@ -36,7 +38,8 @@ def run(program, train, test, more):
         with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
             events = [json.loads(line) for line in file]
     last = [event for event in events if event["event"] == "evaluate"][-1]
-    return last["test"]["log_loss"], events[-1]["train_seconds"], whole
+    hidden = json.loads(done.stdout)["hidden"]
+    return last["test"]["log_loss"], events[-1]["train_seconds"], whole, hidden
 
 
 def main():
@@ -46,18 +49,21 @@ def main():
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--sets", default=",".join(FILES))
     options = parser.parse_args()
-    print("| data | linear, test log-loss | seconds | learnt, test log-loss | seconds | command |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| data | linear, test log-loss | seconds | learnt, test log-loss | seconds | plain, test log-loss | seconds "
+          "| command | chosen |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
     for name in options.sets.split(","):
         train, test, more = FILES[name]
         train, test = (os.path.join(options.data, name, file) for file in (train, test))
         if not os.path.exists(train):
-            print(f"| {name} | skipped: no {train} | | | | |", flush=True)
+            print(f"| {name} | skipped: no {train} | | | | | | | |", flush=True)
             continue
-        linear, linear_seconds, _ = run(options.program, train, test, more)
-        learnt, learnt_seconds, whole = run(options.program, train, test, [*more, "--hidden", str(options.hidden)])
-        print(f"| {name} | {linear:.3f} | {linear_seconds:.1f} | {learnt:.3f} | {learnt_seconds:.1f} | {whole:.1f} |",
-              flush=True)
+        columns = []
+        for way in (["--encoder", "linear"], ["--hidden", str(options.hidden)], []):
+            loss, seconds, whole, hidden = run(options.program, train, test, [*more, *way])
+            columns += [f"{loss:.3f}", f"{seconds:.1f}"]
+        columns += [f"{whole:.1f}", f"{hidden} learnt" if hidden > 0 else "linear"]
+        print(f"| {name} | {' | '.join(columns)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ class Auto(ProgramTest):
         always looks better."""
         data = self.generate("rare.txt", "--test", "rare-test.txt", "--test-rows", 1500, "--skew", 0.5, "--separability", 0.5,
                              rows=6000, features=1000, classes=600, nonzeros=20)
-        self.fine("train", data, "--test", "rare-test.txt", "--model", "a.safetensors")
+        self.fine("train", data, "--test", "rare-test.txt", "--encoder", "linear", "--model", "a.safetensors")
         chosen = next(e for e in self.log("a") if e["event"] == "chosen")["config"]
 
         def loss(name):

@@ -343,11 +343,12 @@ class FullDisk(RefusalTest):
     def setUp(self):
         super().setUp()
         self.generate("train.txt", rows=300, features=500, classes=100)
-        self.fine("train", "train.txt", "--epochs", 1, "--seed", 1, "--model", "M.safetensors", "--log", "none")
+        self.fine("train", "train.txt", "--encoder", "linear", "--epochs", 1, "--seed", 1, "--model", "M.safetensors", "--log",
+                  "none")
         self.size = len(self.read("M.safetensors"))
 
     def saving_refused(self, model="M.safetensors", before=None):
-        self.refused(["train", "train.txt", "--epochs", 1, "--seed", 2, "--model", model, "--log", "none"],
+        self.refused(["train", "train.txt", "--encoder", "linear", "--epochs", 1, "--seed", 2, "--model", model, "--log", "none"],
                      re.escape(model), before=before)
 
     def limit(self, size, ignore):

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
-"""Learnt features (--hidden): training, the model file, evaluation, prediction and replay agree with NumPy."""
+"""Learnt features (--hidden, --encoder): the choice, training, the model file, evaluation, prediction and replay agree with NumPy."""
 import json
+import signal
+import subprocess
+import time
 import unittest
 
 import numpy as np
 
 from model_reader import read_model, read_xmlrepository
-from support import RefusalTest, ProgramTest, last_evaluation
+from support import LIMIT_SECONDS, PROGRAM, ProgramTest, RefusalTest, events, last_evaluation
 
 TRAIN = ("--hidden", 24, "--epochs", 20, "--step", 0.01, "--ridge", 0.1, "--rows-per-step", 50)
 
@@ -93,6 +96,103 @@ class Learnt(ProgramTest):
         self.fine("evaluate", "m.safetensors", "test.txt")
 
 
+class Chosen(ProgramTest):
+    """Plain train compares linear and learnt features."""
+
+    def topics(self, name, rows, classes=120, features=200, topics=10, seed=1):
+        """Rows of a topic: three of its features, any of its classes. Classes of a topic share what they learn only if
+        features are learnt."""
+        random = np.random.default_rng(seed)
+        lines = [f"{rows} {features} {classes}"]
+        for topic in random.integers(0, topics, rows):
+            label = topic + topics * random.integers(0, classes // topics)
+            mine = sorted(topic + topics * random.choice(features // topics, 3, replace=False))
+            lines.append(f"{label} " + " ".join(f"{f}:1" for f in mine))
+        self.write(name, "\n".join(lines) + "\n")
+
+    def log(self, name):
+        return events(self.path(name + ".jsonl"))
+
+    def plain(self, name, *more):
+        return self.fine("train", "train.txt", "--test", "test.txt", "--model", f"{name}.safetensors", "--log", f"{name}.jsonl",
+                         *more)
+
+    def loss(self, name):
+        return last_evaluation(self.path(name + ".jsonl"))["test"]["log_loss"]
+
+    def test_learnt_features_where_they_are_better_and_why(self):
+        self.topics("train.txt", 2000)
+        self.topics("test.txt", 500, seed=2)
+        said = self.plain("m", "--threads", 1).stdout
+        self.assertIn("to be tuned: linear or learnt features, step, ridge, epochs", said)
+        self.assertRegex(said, r"chosen  64 learnt features: log-loss \S+ on held-out rows, linear \S+\n"
+                               r"chosen  hidden 64, step \S+, ridge \S+, \d+ epochs? \(\d+ trials in ")
+        log = self.log("m")
+        self.assertEqual((log[0]["config"]["encoder"], log[0]["config"]["hidden"]), ("auto", "none"))
+        chosen = next(e for e in log if e["event"] == "chosen")
+        self.assertEqual((chosen["config"]["encoder"], chosen["config"]["hidden"], chosen["config"]["method"]), ("bag", 64, "scent"))
+        trials = [e for e in log if e["event"] == "trial"]
+        self.assertEqual([t["number"] for t in trials], list(range(1, chosen["trials"] + 1)))
+        self.assertEqual(chosen["compared"]["learnt"], min(t["log_loss"] for t in trials if t["hidden"] > 0))
+        self.assertEqual(chosen["compared"]["linear"], next(t for t in trials if t["about"] == "linear")["log_loss"])
+        about, _ = read_model(self.path("m.safetensors"))
+        self.assertEqual(about["options"]["encoder"], "bag")
+        # The choice is right, the same for any threads, and can be repeated.
+        self.plain("linear", "--encoder", "linear")
+        self.assertLess(self.loss("m"), self.loss("linear"))
+        self.assertFalse([e for e in self.log("linear") if e.get("hidden")])
+        self.plain("two", "--threads", 2)
+        self.fine("train", "train.txt", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "none")
+        for other in ("two", "again"):
+            self.assertEqual(self.read(f"{other}.safetensors"), self.read("m.safetensors"))
+
+    def test_linear_where_that_is_better(self):
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 500, rows=1500, features=300, classes=80, nonzeros=10)
+        said = self.plain("m").stdout
+        self.assertRegex(said, r"chosen  linear: log-loss \S+ on held-out rows, 64 learnt features \S+\n")
+        self.plain("linear", "--encoder", "linear")
+        self.assertEqual(self.read("m.safetensors"), self.read("linear.safetensors"))
+
+    def test_few_classes_are_linear_and_why(self):
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 50)
+        self.assertIn("chosen  linear: learnt features need more than 64 classes and features", self.plain("m").stdout)
+        self.assertNotIn("chosen  linear", self.plain("m", "--encoder", "linear").stdout)
+
+    def test_encoder_bag_finds_h(self):
+        self.topics("train.txt", 600)
+        self.topics("test.txt", 100, seed=2)
+        said = self.plain("m", "--encoder", "bag", "--epochs", 3).stdout
+        self.assertIn("to be tuned: hidden, step, ridge", said)
+        chosen = next(e for e in self.log("m") if e["event"] == "chosen")
+        self.assertEqual((chosen["config"]["encoder"], chosen["config"]["hidden"]), ("bag", 64))
+        self.assertNotIn("compared", chosen)
+
+    def test_ctrl_c_in_the_trials_of_learnt_features(self):
+        self.topics("train.txt", 12000, classes=400, features=800)
+        run = subprocess.Popen([PROGRAM, "train", "train.txt", "--model", "m.safetensors", "--log", "m.jsonl"],
+                               cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            while run.poll() is None:
+                try:
+                    if [e for e in events(self.path("m.jsonl.part")) if e.get("hidden", 0)]:
+                        break
+                except (FileNotFoundError, ValueError):
+                    pass
+                time.sleep(0.02)
+            run.send_signal(signal.SIGINT)
+            _, said = run.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            run.kill()
+        self.assertEqual(run.returncode, 130, said)
+        best = next(e for e in self.log("m") if e["event"] == "best_so_far")
+        compared = [e for e in self.log("m") if e["event"] == "trial" and (e["hidden"] > 0 or e["about"] == "linear")]
+        command = next(line for line in said.splitlines() if line.startswith("  truemax train ")).split()
+        better = compared[-1]["log_loss"] < compared[0]["log_loss"] * (1 - 0.002)
+        self.assertEqual("--hidden" in command, better, compared)
+        self.assertEqual(best["hidden"] > 0, better)
+        self.assertEqual(float(command[command.index("--ridge") + 1]), float(f"{best['ridge']:.6g}"))
+
+
 class Refused(RefusalTest):
     def setUp(self):
         super().setUp()
@@ -106,6 +206,10 @@ class Refused(RefusalTest):
         self.refused(["train", "train.txt", "--hidden", 60000, "--memory-limit", "50M"],
                      "not enough memory.*--hidden")
         self.refused(["train", "train.txt", "--dim", 8], "--dim is called --hidden here")
+        self.refused(["train", "train.txt", "--encoder", "linear", "--hidden", 8],
+                     "--encoder linear --hidden 8: .*leave one of the two out")
+        self.refused(["train", "train.txt", "--encoder", "bag", "--method", "scent"], "--encoder bag: .*add --hidden")
+        self.refused(["train", "train.txt", "--encoder", "deep"], "--encoder 'deep': .*auto")
 
     def test_damaged_models(self):
         self.fine("train", "train.txt", "--hidden", 8, "--epochs", 1, "--model", "m.safetensors", "--log", "none")

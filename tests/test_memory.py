@@ -81,14 +81,33 @@ class Training(ProgramTest):
 class TooLarge(RefusalTest):
     def test_too_large_weights_are_refused_with_advice_that_works(self):
         self.fine("generate", "a.txt", "--rows", 3000, "--classes", 1000, "--features", 100000)
-        message = self.refused(["train", "a.txt", "--memory-limit", "100M", *OUTPUT], "1000 classes x 100000 features",
+        message = self.refused(["train", "a.txt", "--encoder", "linear", "--memory-limit", "100M", *OUTPUT],
+                               "1000 classes x 100000 features",
                                "weights 38[0-9] MB|weights 0.4 GB", "of 100 MB", "--max-features", "fewer classes",
                                "--memory-limit")
         buckets = int(re.search(r"--hash-features (\d+) would fit", message)[1])
         self.fine("train", "a.txt", "--memory-limit", "100M", "--hash-features", buckets, "--method", "implicit", "--epochs",
                   0, "--model", "none", "--log", "none")
-        self.refused(["train", "a.txt", "--memory-limit", "100M", "--hash-features", 2 * buckets, *OUTPUT],
+        self.refused(["train", "a.txt", "--encoder", "linear", "--memory-limit", "100M", "--hash-features", 2 * buckets, *OUTPUT],
                      f"1000 classes x {2 * buckets} features")
+
+    def test_plain_train_learns_features_if_the_weights_do_not_fit(self):
+        self.fine("generate", "a.txt", "--rows", 300, "--classes", 200, "--features", 100000)
+        said = self.fine("train", "a.txt", "--epochs", 1, "--memory-limit", "90M", "--model", "m.safetensors", "--log", "m.jsonl")
+        self.assertRegex(said.stderr, r"do not fit: 2\d\d classes x 100000 features need 7\d MB, 90 MB available; learning features")
+        self.assertRegex(said.stdout, r"method  scent.*to be tuned: hidden, step, ridge")
+        self.assertRegex(said.stdout, r"chosen  hidden \d+, step")
+        log = events(self.path("m.jsonl"))
+        self.assertEqual(log[0]["config"]["encoder"], "auto")
+        self.assertLessEqual(log[0]["memory"]["needed"], 90 << 20)
+        chosen = next(e for e in log if e["event"] == "chosen")["config"]
+        self.assertEqual(chosen["encoder"], "bag")
+        # In a given time, without trials.
+        self.fine("train", "a.txt", "--seconds", 0.2, "--memory-limit", "90M", "--model", "s.safetensors", "--log", "s.jsonl")
+        self.assertFalse([e for e in events(self.path("s.jsonl")) if e["event"] == "trial"])
+        self.fine("train", "a.txt", "--replay", "m.jsonl", "--memory-limit", "90M", "--model", "r.safetensors", "--log", "none")
+        with open(self.path("m.safetensors"), "rb") as one, open(self.path("r.safetensors"), "rb") as two:
+            self.assertEqual(one.read(), two.read())
 
     def test_model_larger_than_memory(self):
         self.fine("generate", "a.txt", "--rows", 300, "--classes", 100, "--features", 10000)

@@ -196,9 +196,11 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
     train_options.describe(table);
     describe_memory_limit(table, &memory_limit);
     set_options(table, options);
-    train_options.complete([&](const char* name) {
-      return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
-    });
+    train_options.complete(
+        [&](const char* name) {
+          return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
+        },
+        reads_words(data.inside().data.space->encoder));
     train_options.check();
     if (train_options.evaluation.classes > 0)
       throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
@@ -206,10 +208,12 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       throw UserError("--valid-share: there are validation rows already; leave one of the two out");
     require_end(train_options, given_valid != nullptr || train_options.valid_share > 0);
     if (train_options.automatic()) choose_shape(data.inside().data, train_options);
+    fit_to_memory({data.inside().data}, train_options, memory_limit);
     TrainSets sets{data.inside().data};
     if (given_valid != nullptr) sets.valid = *given_valid;
     set_validation_aside(sets.data, sets.valid, train_options);
     require_step_shape(train_options, sets.data);
+    save_memory(sets, train_options, memory_limit);
     const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
     memory.require();
     Stopwatch watch;

@@ -25,8 +25,10 @@ std::string rate_text(double per_second) {
 
 // "step 3, ridge 0.1, 2 epochs of 63811 rows".
 std::string trial_text(const SearchTrial& t) {
-  return fmt::format("step {:.4g}, ridge {:.4g}, {:.3g} epochs of {}", t.step, t.ridge,
-                     static_cast<double>(t.steps) / static_cast<double>(t.rows), counted(t.rows, "row"));
+  return fmt::format("{}step {:.4g}, ridge {:.4g}, {:.3g} epochs of {}",
+                     t.hidden > 0 ? fmt::format("hidden {}, ", t.hidden) : "", t.step, t.ridge,
+                     static_cast<double>(t.steps * t.rows_per_step) / static_cast<double>(t.rows),
+                     counted(t.rows, "row"));
 }
 
 }  // namespace

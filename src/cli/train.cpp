@@ -47,6 +47,7 @@ std::string counts_text(const char* name, const DataView& data, LabelRule labels
   left_out(s.unseen, example_word(labels), "with a label unseen in training left out");
   left_out(s.unknown_words, "unknown word", "dropped");
   left_out(s.unknown_ngrams, "unknown n-gram", "dropped");
+  left_out(s.unk_words, "unknown word", "counted as <unk>");
   return text + "\n";
 }
 
@@ -75,15 +76,21 @@ std::string method_text(const TrainOptions& o) {
   if (!o.open.ridge) text += ridge_text(o);
   if (!o.open.epochs) text += ", " + budget_text(o);
   std::vector<std::string> found;
+  if (o.compares_encoders()) found.emplace_back("linear or learnt features");
+  if (o.learnt() && o.open.hidden) found.emplace_back("hidden");
   if (o.open.step) found.emplace_back("step");
   if (o.open.ridge) found.emplace_back("ridge");
   if (o.open.epochs) found.emplace_back("epochs");
+  if (o.open.layers) found.emplace_back("layers");
+  if (o.open.tied) found.emplace_back("tied vectors");
+  if (o.open.dropout) found.emplace_back("dropout");
   if (!found.empty()) text += fmt::format("; to be tuned: {}", fmt::join(found, ", "));
   return text + "\n";
 }
 
 // The command as typed, plus what the search had found when it was stopped.
-std::string continued_command(const TrainOptions& best, const SearchResult& search) {
+std::string continued_command(const TrainOptions& best, const SearchResult& search,
+                              const std::vector<std::string>& given) {
   std::string line = "truemax";
   const std::vector<std::string>& words = typed_words();
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -94,14 +101,21 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
     }
     line += " " + shell_word(words[i]);
   }
+  // Of the linear model, a ridge or a step says enough.
+  if (best.hidden > 0 && std::find(given.begin(), given.end(), "hidden") == given.end())
+    line += fmt::format(" --hidden {}", best.hidden);
   if (search.ridge) line += fmt::format(" --ridge {:.6g}", best.ridge);
   if (search.step) line += fmt::format(" --step {:.6g}", best.step);
   if (search.epochs) line += fmt::format(" --epochs {}", best.epochs);
+  if (search.layers) line += fmt::format(" --layers {}", best.layers);
+  if (search.tied) line += best.tied ? " --tied" : " --no-tied";
+  if (search.dropout) line += fmt::format(" --dropout {:g}", best.dropout);
   return line;
 }
 
 // Ctrl-C during the search.
-void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
+void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
+                        const std::vector<std::string>& given) {
   const SearchResult& search = finished.search;
   say(stderr, "truemax: stopped in the search for options, after {}; no model was trained{}\n",
       counted(search.trials, "trial"),
@@ -110,15 +124,46 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished) {
     say(stderr,
         "truemax: to train with the best options so far, run:\n  {}\ntruemax: a complete search may find "
         "better ones: for that, run the same command again\n",
-        printable(continued_command(best, search)));
+        printable(continued_command(best, search, given)));
   else
     say(stderr, "truemax: no trial was finished; run the command again, or limit its time with --seconds\n");
 }
 
-std::string chosen_text(const TrainOptions& o, const FinishedRun& finished) {
-  return fmt::format("chosen  step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n", o.step, ridge_text(o),
-                     budget_text(o), counted(finished.search.trials, "trial"), finished.trial_seconds,
-                     finished.outcome.train_seconds - finished.trial_seconds);
+// How plain text is encoded.
+std::string text_encoder_text(const PreparedRun& run) {
+  const TrainOptions& o = run.options.train;
+  if (!reads_words(run.data.space->encoder)) return "";
+  const bool cbow = run.data.space->encoder == EncoderKind::cbow;
+  return fmt::format("{}, {} vectors, dropout {:g}, ",
+                     cbow           ? "cbow"
+                     : o.layers > 0 ? "a tanh layer"
+                                    : "log-bilinear",
+                     o.tied ? "tied" : "separate", o.dropout);
+}
+
+// Why the model is linear or not; empty if the options said so.
+std::string encoder_text(const PreparedRun& run, const SearchResult& search) {
+  if (const auto& c = search.compared) {
+    const std::string learnt = fmt::format("{} learnt features", c->hidden);
+    if (c->learnt_wins())
+      return fmt::format("chosen  {}: log-loss {:.4f} on held-out rows, linear {:.4f}\n", learnt, c->learnt,
+                         c->linear);
+    return fmt::format("chosen  linear: log-loss {:.4f} on held-out rows, {} {:.4f}\n", c->linear, learnt,
+                       c->learnt);
+  }
+  const TrainOptions& o = run.options.train;
+  if (run.asked.value("encoder", "") != kAutomatic || o.hidden > 0 || first_hidden(run.data) > 0) return "";
+  return fmt::format("chosen  linear: learnt features need more than {} classes and features\n",
+                     kFewestHidden);
+}
+
+std::string chosen_text(const PreparedRun& run, const FinishedRun& finished) {
+  const TrainOptions& o = run.options.train;
+  return encoder_text(run, finished.search) +
+         fmt::format("chosen  {}{}step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n",
+                     o.hidden > 0 ? fmt::format("hidden {}, ", o.hidden) : "", text_encoder_text(run), o.step,
+                     ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
+                     finished.trial_seconds, finished.outcome.train_seconds - finished.trial_seconds);
 }
 
 std::string loss_text(double loss) {
@@ -145,6 +190,18 @@ std::vector<std::string> table_row(const std::string& name, bool trained, const 
       row.push_back(fmt::format("{:.4f}", place < 0 ? shown->error : shown->precision[place]));
   }
   return row;
+}
+
+void print_perplexity(const PreparedRun& run, const TrainOutcome& outcome) {
+  if (!reads_words(run.data.space->encoder) || !outcome.last) return;
+  const auto said = [](const char* name, const std::optional<Metrics>& m) {
+    if (!m) return;
+    const std::optional<double> p = m->perplexity();
+    say(stdout, "perplexity {} on the {} text\n", p ? fmt::format("{:.2f}", *p) : "over 1e308", name);
+  };
+  said("validation", outcome.last->valid);
+  said("test", outcome.last->test);
+  if (!outcome.last->test && !outcome.last->valid) said("training", outcome.last->train);
 }
 
 void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
@@ -187,6 +244,7 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
   const TrainOutcome& outcome = finished.outcome;
   const TrainOptions& o = run.options.train;
   nlohmann::ordered_json json{{"method", o.method},
+                              {"hidden", o.hidden},
                               {"step", o.step},
                               {"ridge", o.ridge},
                               {"epochs", outcome.epochs},
@@ -210,13 +268,14 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
 std::vector<std::string> notes_of_unused(TrainCommand& command) {
   OptionTable table;
   command.run.describe(table);
-  const MethodInfo& info = find_method(command.run.train.automatic() ? "prox" : command.run.train.method);
+  const MethodInfo& info = find_method(command.run.train.method_used());
   std::vector<std::string> notes;
   for (const std::string& name : command.given) {
     const Option* option = table.find(name);
     if (option == nullptr) continue;  // an option of the command only, such as --quiet
     const std::vector<std::string>&users = option->tags.methods, &draw_users = option->tags.draws;
-    const bool chosen = command.run.train.automatic() && !command.was_given("draw");
+    const bool chosen =
+        command.run.train.automatic() && !command.run.train.learnt() && !command.was_given("draw");
     const std::string_view draw = chosen ? "head-blocks" : command.run.train.draw.c_str();
     if (!users.empty() && find_alias(command.run.train.method) != nullptr)
       notes.push_back(fmt::format("--{} has no effect on {}, whose options are fixed; it is for {}", name,
@@ -244,7 +303,8 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
 
 int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
-    command.run.train.complete([&](const char* name) { return command.was_given(name); });
+    command.run.train.complete([&](const char* name) { return command.was_given(name); },
+                               command.run.read.format == Format::text);
   } else {
     command.run = replayed_options(std::move(command.run), command.given);
   }
@@ -277,12 +337,13 @@ int run_train(TrainCommand& command) {
   const TrainOutcome& outcome = finished.outcome;
   if (command.json) print_json(result_json(run, finished));
   if (!finished.search.finished) {
-    say_stopped_search(run.options.train, finished);
+    say_stopped_search(run.options.train, finished, command.given);
     return StopOnSignal::exit_code();
   }
   if (talks) {
-    if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run.options.train, finished));
+    if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run, finished));
     print_table(run, outcome);
+    print_perplexity(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are from epoch {}; the model was trained for {} ({} steps in total)\n",
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);

@@ -175,6 +175,7 @@ int run_tune(TuneCommand& command) {
   // Without --method: the values that the search of 'truemax train' would start from.
   for (Trial& trial : options.trials) {
     if (!trial.options.automatic()) continue;
+    trial.options.encoder = EncoderKind::linear;
     trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
     choose_shape(run.data, trial.options);
     if (trial.options.open.step) trial.options.step = first_step(run.data, trial.options.intercept);

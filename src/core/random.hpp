@@ -23,7 +23,8 @@ enum class Stream : std::uint32_t {
   hold_out = 5,
   tune = 6,
   evaluate = 7,
-  embedding = 8
+  embedding = 8,
+  dropout = 9
 };
 
 // Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit

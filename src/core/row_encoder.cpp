@@ -11,8 +11,8 @@ void encode_rows(const RowEncoder& encoder, CsrView from, Csr& to) {
   for (std::size_t r = 0; r < rows; ++r) {
     to.begin[r + 1] = (r + 1) * columns;
     for (std::size_t c = 0; c < columns; ++c) to.index[r * columns + c] = static_cast<FeatureId>(c);
-    encoder.encode(from.row(r), to.value.data() + r * columns);
   }
+  encoder.encode(from, to.value.data());
 }
 
 }  // namespace truemax

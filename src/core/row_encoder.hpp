@@ -1,11 +1,33 @@
 // Turns the sparse rows of the data into dense rows of learnt features.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <utility>
 
 #include "core/csr.hpp"
 
 namespace truemax {
+
+// What a row's numbers mean, and how they become learnt features.
+enum class EncoderKind {
+  automatic,  // to be chosen
+  linear,     // features of the data as they are
+  bag,        // the sum of the vectors of its features, times their values
+  context,    // the words before a word, in order
+  cbow,       // the words around a word: the mean of their vectors
+};
+
+inline constexpr std::array<std::pair<const char*, EncoderKind>, 5> kEncoderNames{
+    {{"auto", EncoderKind::automatic},
+     {"linear", EncoderKind::linear},
+     {"bag", EncoderKind::bag},
+     {"context", EncoderKind::context},
+     {"cbow", EncoderKind::cbow}}};
+
+inline bool reads_words(EncoderKind kind) {
+  return kind == EncoderKind::context || kind == EncoderKind::cbow;
+}
 
 class RowEncoder {
  public:
@@ -15,7 +37,7 @@ class RowEncoder {
   RowEncoder& operator=(const RowEncoder&) = delete;
 
   virtual std::size_t columns() const = 0;
-  virtual void encode(RowView x, float* out) const = 0;  // out: columns()
+  virtual void encode(CsrView rows, float* out) const = 0;  // out: [rows][columns()]
 };
 
 // The rows of `from`, encoded, in `to`.

@@ -77,6 +77,14 @@ class Sums {
 class ContentArrays {
  public:
   static void add(const DataView& data, Sums& sums) {
+    if (data.is_text()) {
+      sums.add(data.store_.words());
+      sums.add_number(data.space->width());
+      if (data.part_) sums.add(std::span<const RowId>(data.part_->rows));
+      add_labels(data, sums);
+      sums.add(data.class_weight_);
+      return;
+    }
     if (!data.part_) {
       const CsrView rows = data.store_.view();
       sums.add(rows.begin);

@@ -15,7 +15,8 @@ DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
       space(data.space),
       format(data.format),
       statistics(data.statistics),
-      store_(data.rows.view(), owner),
+      store_(data.ones.empty() ? RowStore(data.rows.view(), owner)
+                               : RowStore(data.words, data.ones, data.label.size(), owner)),
       example_row_(data.example_row),
       label_(data.label),
       weight_(data.weight),
@@ -23,6 +24,7 @@ DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
       class_weight_(data.class_weight),
       label_begin_(data.label_begin),
       label_set_(data.label_set),
+      label_of_row_(data.label),
       owner_(std::move(owner)),
       shared_bytes_(store_.bytes() + example_row_.size_bytes() + label_.size_bytes() + weight_.size_bytes() +
                     row_weight_.size_bytes() + class_weight_.size_bytes() + label_begin_.size_bytes() +
@@ -58,12 +60,12 @@ RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) cons
 
 CsrView DataView::plain_rows(std::size_t first, std::size_t most, Csr& scratch) const {
   const std::size_t count = std::min(most, row_count() - first);
-  if (!part_) return store_.view().slice(first, count);
+  if (!part_ && !store_.has_windows()) return store_.view().slice(first, count);
   scratch.begin.assign(1, 0);
   scratch.index.clear();
   scratch.value.clear();
   for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopiedNonzeros; ++r)
-    scratch.add(store_.row(part_->rows[first + r]));
+    scratch.add(store_.row(row_at(first + r)));
   return scratch.view();
 }
 

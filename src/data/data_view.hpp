@@ -52,6 +52,7 @@ class DataView {
 
   std::size_t own_bytes() const;                              // of its own lists
   std::size_t shared_bytes() const { return shared_bytes_; }  // of what views of the same rows share
+  bool is_text() const { return store_.has_windows(); }       // rows are consecutive windows of a text
   bool shares_rows_with(const DataView& other) const { return store_ == other.store_; }
 
   // The rows of the view for which keep(place) holds, with their examples; and the examples for which
@@ -84,6 +85,7 @@ class DataView {
   }
   double weight_of_row(RowId r) const { return row_weight_.empty() ? 1.0 : row_weight_[number_of(r)]; }
   std::span<const ClassId> labels_of_row(RowId r) const {
+    if (label_begin_.empty()) return label_of_row_.subspan(number_of(r), 1);
     const std::uint64_t first = label_begin_[number_of(r)];
     return label_set_.subspan(first, label_begin_[number_of(r) + std::size_t{1}] - first);
   }
@@ -98,6 +100,7 @@ class DataView {
   std::span<const double> weight_, row_weight_, class_weight_;  // of examples, rows, classes; empty: all 1
   std::span<const std::uint64_t> label_begin_;
   std::span<const ClassId> label_set_;
+  std::span<const ClassId> label_of_row_;      // by row of the store; only if label_begin_ is empty
   std::shared_ptr<const void> owner_;          // of the arrays above
   std::shared_ptr<const Part> part_;           // null: the view has all rows
   std::shared_ptr<const RowEncoder> encoder_;  // null: rows as they are

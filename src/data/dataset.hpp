@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/csr.hpp"
+#include "core/row_encoder.hpp"
 #include "core/types.hpp"
 #include "data/options.hpp"
 
@@ -54,6 +55,11 @@ struct FeatureSpace {
   std::vector<std::uint32_t> buckets;  // n-grams: feature words.size() + i is bucket buckets[i]; ascending
   bool hashed_words = false;           // words were hashed (--hash-features) and are not kept
   bool of_words() const { return hashed_words || !words.empty(); }
+
+  // Plain text: a row is the words before a word, or around it.
+  EncoderKind encoder = EncoderKind::linear;
+  std::uint64_t context = 0;  // words before, or on each side
+  std::size_t width() const { return encoder == EncoderKind::cbow ? 2 * context + 1 : context; }
 };
 
 struct DataStatistics {
@@ -64,20 +70,26 @@ struct DataStatistics {
   std::uint64_t unseen = 0;                 // examples left out because training never saw their label
   std::uint64_t unknown_words = 0;          // fastText: words left out because training never saw them
   std::uint64_t unknown_ngrams = 0;    // fastText: n-grams left out because training never saw their bucket
+  std::uint64_t unk_words = 0;         // plain text: words that count as <unk>
   std::uint64_t unknown_features = 0;  // features numbered above the model's D, left out if asked
   std::uint64_t cut_features = 0;      // values dropped by --max-features
 };
 
 // The arrays of a data set under construction. Readers use a DataView of it.
 struct Dataset {
-  Csr rows;                        // distinct feature rows
+  Csr rows;  // distinct feature rows
+  // Plain text: the words before, in and after the rows; row i is words [i, i + ones.size()). `rows` is
+  // empty.
+  std::vector<FeatureId> words;
+  std::vector<float> ones;
   std::vector<RowId> example_row;  // the row of each example, ascending; empty: example i is row i
   std::vector<ClassId> label;      // of each example; never kUnseenClass
   // Of each example: row weight times the label's share of the row times class weight; empty: all 1.
   std::vector<double> weight;
   std::vector<double> row_weight;    // of each row, for precision at k; empty: all 1
   std::vector<double> class_weight;  // by class; empty: all 1
-  // All labels of each row, for precision at k; unknown labels are kUnseenClass.
+  // All labels of each row, for precision at k; unknown labels are kUnseenClass. Empty: each row has the
+  // label of its example.
   std::vector<std::uint64_t> label_begin{0};
   std::vector<ClassId> label_set;
 

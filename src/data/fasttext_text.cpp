@@ -1,5 +1,5 @@
 // fastText lines: labels are the words that begin with __label__, all other words are features, and so are
-// their n-grams if asked for.
+// their n-grams if asked for. And plain text: words in order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,16 @@ bool is_space(char c) {
 
 class FasttextParser {
  public:
-  FasttextParser(Piece& piece, const NgramRule& ngrams)
+  FasttextParser(Piece& piece, const NgramRule& ngrams, bool plain)
       : piece_(piece),
         p_(piece.text.data()),
         end_(p_ + piece.text.size()),
         has_ngrams_(ngrams.any()),
         ngrams_(ngrams, piece.budget()),
+        plain_(plain),
         row_memory_(piece.budget()) {
-    room_ = piece.most_features(2, is_space);  // a word takes at least two bytes
+    // A word takes at least two bytes; in plain text a line end is a word too.
+    room_ = (plain ? 2 : 1) * piece.most_features(2, is_space);
     index_ = piece.index.reserve(room_);
     value_ = piece.value.reserve(room_);
     if (piece.text.find('\0') != std::string_view::npos) check_binary_ = true;
@@ -54,7 +56,7 @@ class FasttextParser {
       if (check_binary_ && token.find('\0') != std::string_view::npos)
         throw PieceError{piece_.line_count, "looks like a binary file",
                          "give a text file, or its format with --format"};
-      if (token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
+      if (!plain_ && token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
         add_label(token.substr(kLabelPrefix.size()));
       else
         add_word(token);
@@ -77,6 +79,19 @@ class FasttextParser {
   }
 
   void finish_row() {
+    if (plain_) {
+      row_.push_back(piece_.add_name(piece_.words, kLineEnd));
+      std::copy(row_.begin(), row_.end(), index_ + used_);
+      std::fill_n(value_ + used_, row_.size(), 1.0F);
+      used_ += row_.size();
+    } else {
+      count_words();
+    }
+    piece_.end_row(used_);
+    ++piece_.line_count;
+  }
+
+  void count_words() {
     std::sort(row_.begin(), row_.end());
     if (row_.size() > room_ - used_) make_room();
     for (std::size_t i = 0; i < row_.size();) {
@@ -87,8 +102,6 @@ class FasttextParser {
       ++used_;
       i = same;
     }
-    piece_.end_row(used_);
-    ++piece_.line_count;
   }
 
   // For the row at hand, whose n-grams may be many more than its words.
@@ -109,7 +122,7 @@ class FasttextParser {
   FeatureId* index_;
   float* value_;
   std::size_t used_ = 0, room_ = 0;
-  bool check_binary_ = false;
+  bool plain_, check_binary_ = false;
   std::vector<FeatureId> row_;  // of the line at hand, with repetitions
   MemoryCharge row_memory_;
 };
@@ -117,7 +130,11 @@ class FasttextParser {
 }  // namespace
 
 void parse_fasttext_piece(Piece& piece, const TextRules& rules) {
-  FasttextParser(piece, rules.ngrams).run();
+  FasttextParser(piece, rules.ngrams, false).run();
+}
+
+void parse_plain_piece(Piece& piece) {
+  FasttextParser(piece, NgramRule{}, true).run();
 }
 
 }  // namespace truemax

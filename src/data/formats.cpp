@@ -17,7 +17,7 @@ std::unique_ptr<RowSource> dense(Input input, const OpenRequest& r) {
 }
 
 // In the order of detection: formats with unmistakable marks first.
-constexpr std::array<FormatInfo, 6> kFormats{{
+constexpr std::array<FormatInfo, 7> kFormats{{
     {Format::npy, "npy", "NumPy array of features, labels in a file beside it", false, FileHead::is_npy,
      dense},
     {Format::idx, "idx", "idx array of features (MNIST), labels in a file beside it", false, FileHead::is_idx,
@@ -30,6 +30,8 @@ constexpr std::array<FormatInfo, 6> kFormats{{
      text},
     {Format::libsvm, "libsvm", "label feature:value ..., features counted from 1", true, FileHead::is_libsvm,
      text},
+    {Format::text, "text", "plain text, blanks between words: predicts each word; never recognised by itself",
+     false, FileHead::is_never, text},
 }};
 
 }  // namespace

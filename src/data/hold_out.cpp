@@ -27,6 +27,21 @@ std::vector<bool> choose(std::size_t rows, std::size_t count, std::uint64_t seed
   return held;
 }
 
+// Neighbouring windows of a text share words, so its rows are held in contiguous pieces: each of kPieces
+// equal parts of the text gives one, at a random place.
+std::vector<bool> choose_pieces(std::size_t rows, std::size_t count, std::uint64_t seed) {
+  const std::size_t pieces = std::min<std::size_t>(10, count);
+  const CounterRandom random(seed, Stream::hold_out, 0);
+  std::vector<bool> held(rows, false);
+  for (std::size_t p = 0; p < pieces; ++p) {
+    const std::size_t begin = rows * p / pieces, end = rows * (p + 1) / pieces;
+    const std::size_t length = std::min(end - begin, count * (p + 1) / pieces - count * p / pieces);
+    const std::size_t first = begin + uniform_below(random.at(p).first, end - begin - length + 1);
+    std::fill_n(held.begin() + static_cast<std::ptrdiff_t>(first), length, true);
+  }
+  return held;
+}
+
 std::size_t rows_to_hold(std::size_t rows, double share) {
   return static_cast<std::size_t>(std::llround(share * static_cast<double>(rows)));
 }
@@ -44,7 +59,8 @@ void require_share(std::size_t rows, double share) {
 RowSplit set_aside(const DataView& data, double share, std::uint64_t seed) {
   const std::size_t rows = data.row_count(), count = rows_to_hold(rows, share);
   require_share(rows, share);
-  const std::vector<bool> held = choose(rows, count, seed);
+  const std::vector<bool> held =
+      data.is_text() ? choose_pieces(rows, count, seed) : choose(rows, count, seed);
   RowSplit split{data.rows_where([&](std::size_t place) { return !held[place]; }),
                  data.rows_where([&](std::size_t place) -> bool { return held[place]; })};
   split.rest.statistics = data.statistics;

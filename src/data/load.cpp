@@ -9,6 +9,7 @@
 #include "data/input.hpp"
 #include "data/preprocess.hpp"
 #include "data/text_ngrams.hpp"
+#include "data/text_set.hpp"
 #include "data/weight_files.hpp"
 
 namespace truemax {
@@ -142,6 +143,8 @@ RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint
 Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::uint64_t least_features,
                           const std::string& class_weights) {
   options.check();
+  if (raw.format == Format::text) return make_text_set(std::move(raw), options, class_weights);
+  require_no_text_options(options, raw);
   Dataset data;
   data.format = raw.format;
   data.statistics.rows_in_file = raw.size();
@@ -172,6 +175,10 @@ RowPreparer::RowPreparer(const PreprocessOptions& options, std::shared_ptr<const
 
 Dataset RowPreparer::test_set(RawRows&& raw) const {
   const std::string path = raw.path;
+  if (reads_words(space_->encoder)) {
+    check_kind(raw);
+    return text_of_model(std::move(raw), classes_, space_, class_weight_);
+  }
   Dataset data = prepare(std::move(raw), true);
   const DataStatistics& s = data.statistics;
   if (data.label.empty())
@@ -186,6 +193,10 @@ Dataset RowPreparer::test_set(RawRows&& raw) const {
 }
 
 Dataset RowPreparer::prediction_rows(RawRows&& raw) const {
+  if (reads_words(space_->encoder)) {
+    check_kind(raw);
+    return prompts_of_model(std::move(raw), classes_, space_);
+  }
   return prepare(std::move(raw), false);
 }
 
@@ -211,6 +222,14 @@ Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
 }
 
 void RowPreparer::check_kind(const RawRows& raw) const {
+  const bool text_here = raw.format == Format::text, text_there = reads_words(space_->encoder);
+  if (text_here != text_there)
+    throw file_error(
+        raw.path, 0,
+        fmt::format("is {} data, but the model was trained on {}", format_name(raw.format),
+                    text_there ? "plain text" : "rows with labels"),
+        text_there ? "give plain text, with --format text" : "give data in the format of the training data");
+  if (text_here) return;
   const bool words_here = raw.format == Format::fasttext, words_there = space_->of_words();
   if (words_here && !words_there)
     throw file_error(raw.path, 0, "is fastText text, but the model was trained on numbered features",

@@ -6,6 +6,7 @@
 
 namespace truemax {
 namespace {
+constexpr char kAutomaticEncoder[] = "auto";
 constexpr double kMostBuckets = 1e9;  // near the largest feature number: more would save nothing
 // A set of n-gram buckets takes 2 bits for each that is possible (data/text_buckets.hpp).
 constexpr double kMostNgramBuckets = 1e8;
@@ -71,6 +72,13 @@ void PreprocessOptions::describe(OptionTable& table) {
               {.elsewhere = {"bucket"}});
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
+  table.count_or("context", &context, {1, 1000}, kAutomaticEncoder, 0,
+                 "How many words of plain text predict the next one, or with --encoder cbow how many on each "
+                 "side. auto: 8, with cbow 5.",
+                 {.brief = true, .elsewhere = {"window", "ws", "context-size"}});
+  table.count("min-count", &min_count, {.low = 1},
+              "Words of plain text that occur less often than this in the training data become <unk>.",
+              {.elsewhere = {"minCount", "min-frequency"}});
 }
 
 void PreprocessOptions::check() const {

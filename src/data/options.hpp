@@ -7,10 +7,15 @@
 
 #include "core/memory_budget.hpp"
 #include "core/options.hpp"
+#include "core/row_encoder.hpp"
 
 namespace truemax {
 
-enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, idx, npy };
+enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, idx, npy, text };
+// Features are words.
+constexpr bool has_words(Format format) {
+  return format == Format::fasttext || format == Format::text;
+}
 enum class LabelRule { first, all };
 enum class Normalize { none, l2 };
 
@@ -60,6 +65,10 @@ struct PreprocessOptions {
   CountSpan char_ngrams;            // fastText: character n-grams of these lengths are features too
   std::uint64_t ngram_buckets = kDefaultNgramBuckets;
   Normalize normalize = Normalize::none;
+  // Plain text:
+  EncoderKind encoder = EncoderKind::automatic;  // not an option here: copied from those of training
+  std::uint64_t context = 0;                     // words before, or on each side; 0: not given
+  std::uint64_t min_count = 1;                   // rarer words are <unk>
 
   void describe(OptionTable& table);
   void check() const;  // throws UserError if options contradict each other

@@ -102,6 +102,8 @@ void parse_piece(Piece& piece, const TextRules& rules) {
   try {
     if (rules.format == Format::fasttext)
       parse_fasttext_piece(piece, rules);
+    else if (rules.format == Format::text)
+      parse_plain_piece(piece);
     else
       parse_sparse_piece(piece, rules);
   } catch (PieceError& error) {

@@ -96,5 +96,8 @@ struct Piece {
 void parse_piece(Piece& piece, const TextRules& rules);
 void parse_sparse_piece(Piece& piece, const TextRules& rules);  // xmlrepository, lshtc, libsvm
 void parse_fasttext_piece(Piece& piece, const TextRules& rules);
+// Every word in order, and kLineEnd after each line.
+void parse_plain_piece(Piece& piece);
+inline constexpr std::string_view kLineEnd = "<eos>", kUnknownWord = "<unk>";
 
 }  // namespace truemax

@@ -116,7 +116,7 @@ class TextSource : public RowSource {
       batch.features = header_->features;
       batch.declared = true;
     } else {
-      batch.features = rules_.format == Format::fasttext ? batch.words.size() : features_;
+      batch.features = has_words(rules_.format) ? batch.words.size() : features_;
     }
     if (at_end_) check_row_count();
   }
@@ -164,7 +164,7 @@ class TextSource : public RowSource {
       return memory_error(over, input_.name(), line_,
                           fmt::format("{} of this line", size_text(windows_.long_line())),
                           "write one row a line, or raise --memory-limit");
-    const bool cuts = rules_.format != Format::fasttext && stream_.max_features == 0;
+    const bool cuts = !has_words(rules_.format) && stream_.max_features == 0;
     const char* const less = cuts                  ? ", keep fewer features (--max-features)"
                              : rules_.ngrams.any() ? ", ask for fewer n-grams (--word-ngrams, --char-ngrams)"
                                                    : "";
@@ -336,11 +336,10 @@ class TextSource : public RowSource {
                        BatchNames& words) {
     Csr& rows = batch.rows;
     const std::uint64_t first = piece.begin[from], last = piece.begin[to], shift = rows.index.size() - first;
-    if (stream_.max_features > 0 && rules_.format != Format::fasttext)
-      return append_wanted(batch, piece, from, to);
+    if (stream_.max_features > 0 && !has_words(rules_.format)) return append_wanted(batch, piece, from, to);
     for (std::uint64_t i = from; i < to; ++i) rows.begin.push_back(piece.begin[i + 1] + shift);
     rows.value.insert(rows.value.end(), piece.value.data() + first, piece.value.data() + last);
-    if (rules_.format != Format::fasttext) {
+    if (!has_words(rules_.format)) {
       rows.index.insert(rows.index.end(), piece.index.data() + first, piece.index.data() + last);
       note_widths(piece, to);
       return;
@@ -353,7 +352,7 @@ class TextSource : public RowSource {
     if (words.size() >= kFirstBucket)
       throw file_error(input_.name(), line_, fmt::format("more than {} different words", kFirstBucket),
                        "read fewer rows by --max-rows");
-    sort_words_of_rows(rows, rows.rows() - (to - from));
+    if (rules_.format != Format::text) sort_words_of_rows(rows, rows.rows() - (to - from));
   }
 
   void note_widths(const Piece& piece, std::uint64_t to) {

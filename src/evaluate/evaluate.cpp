@@ -229,6 +229,7 @@ nlohmann::json Metrics::to_json() const {
                       {"rows_without_features", statistics.rows_without_features},
                       {"unknown_words", statistics.unknown_words},
                       {"unknown_ngrams", statistics.unknown_ngrams},
+                      {"unk_words", statistics.unk_words},
                       {"unknown_features", statistics.unknown_features}};
   if (has_top) {
     json["error"] = error;
@@ -274,6 +275,7 @@ std::string Metrics::to_text() const {
     line("left out: weight 0", fmt::format("{}", statistics.rows_of_weight_zero));
   line("left out: no label", fmt::format("{}", statistics.rows_without_label));
   line("left out: no features", fmt::format("{}", statistics.rows_without_features));
+  if (statistics.unk_words > 0) line("unknown words as <unk>", fmt::format("{}", statistics.unk_words));
   if (statistics.unknown_words > 0)
     line("unknown words dropped", fmt::format("{}", statistics.unknown_words));
   if (statistics.unknown_ngrams > 0)

@@ -28,7 +28,7 @@ constexpr const char* kMetadataChecksum = "truemax_checksum";
 
 // The checksums in a file; older files have none.
 struct Checksums {
-  std::uint64_t weight = 0, intercept = 0, embedding = 0;
+  std::uint64_t weight = 0, intercept = 0, embedding = 0, context = 0;
 };
 
 nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order) {
@@ -45,6 +45,12 @@ nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order
                           {"words", model.space->words}};
   if (model.space->hashed_words) features["hashed_words"] = true;
   if (!model.space->buckets.empty()) features["buckets"] = bucket_steps(model.space->buckets);
+  if (reads_words(model.space->encoder)) {
+    for (const auto& [name, kind] : kEncoderNames)
+      if (kind == model.space->encoder) features["encoder"] = name;
+    features["context"] = model.space->context;
+    features["layers"] = model.encoder.layers;
+  }
   return {{"format_version", kModelVersion},  {"truemax_version", kVersion},
           {"classes", std::move(classes)},    {"class_counts", std::move(counts)},
           {"preprocessing", table.to_json()}, {"method", model.method},
@@ -106,7 +112,10 @@ struct CheckedHeader {
   std::vector<std::uint32_t> ngram_buckets;
   PreprocessOptions preprocess;
   std::uint64_t classes = 0, features = 0;
-  std::uint64_t columns = 0;  // of weight: features, or h if features are learnt
+  std::uint64_t columns = 0;       // of weight: features, or h if features are learnt
+  std::uint64_t context_rows = 0;  // of the tensor `context`; 0: none
+  EncoderKind encoder = EncoderKind::linear;
+  std::uint64_t context = 0, layers = 0;
   bool intercept = false, embedding = false;
   std::optional<Checksums> checksums;
 };
@@ -127,7 +136,35 @@ std::optional<Checksums> read_checksums(const std::string& path, const CheckedHe
     return *sum;
   };
   return Checksums{sum_of("weight"), h.intercept ? sum_of("intercept") : 0,
-                   h.embedding ? sum_of("embedding") : 0};
+                   h.embedding ? sum_of("embedding") : 0, h.context_rows > 0 ? sum_of("context") : 0};
+}
+
+// How rows of words become learnt features. The words of a row are features and classes at once.
+void read_encoder(const std::string& path, const nlohmann::json& features, CheckedHeader& h) {
+  constexpr std::uint64_t kMostPlaces = 1 << 20;
+  using Type = nlohmann::json::value_t;
+  if (!features.contains("encoder")) {
+    if (h.context_rows > 0) throw file_error(path, 0, "it has a tensor 'context' but no encoder", kNotOurs);
+    return;
+  }
+  const auto name = field(path, features, "encoder", Type::string).get<std::string>();
+  for (const auto& [known, kind] : kEncoderNames)
+    if (name == known && reads_words(kind)) h.encoder = kind;
+  h.context = field(path, features, "context", Type::number_unsigned).get<std::uint64_t>();
+  h.layers = field(path, features, "layers", Type::number_unsigned).get<std::uint64_t>();
+  if (h.encoder == EncoderKind::linear || h.context < 1 || h.context > kMostPlaces || h.layers > 1)
+    throw file_error(
+        path, 0,
+        fmt::format("its encoder is {} with context {} and {} layers", in_quotes(name), h.context, h.layers),
+        kNotOurs);
+  FeatureSpace space;
+  space.encoder = h.encoder, space.context = h.context;
+  const std::uint64_t rows = h.layers > 0 ? space.width() * h.columns + 1 : space.width();
+  if (h.context_rows != rows || h.features != h.classes)
+    throw file_error(path, 0,
+                     fmt::format("its context has {} rows instead of {}, or its words are not its classes",
+                                 h.context_rows, rows),
+                     kNotOurs);
 }
 
 CheckedHeader read_checked_header(const std::string& path) {
@@ -168,8 +205,17 @@ CheckedHeader read_checked_header(const std::string& path) {
   h.intercept = intercept != h.tensors.tensors.end();
   if (h.intercept && (intercept->second.type != "F32" || intercept->second.shape != std::vector{h.classes}))
     throw file_error(path, 0, "its intercept is not a float32 tensor with one entry per class", kNotOurs);
-  if (h.tensors.tensors.size() != 1U + (h.intercept ? 1U : 0U) + (h.embedding ? 1U : 0U))
-    throw file_error(path, 0, "it holds tensors besides weight, intercept and embedding", kNotOurs);
+  const auto context = h.tensors.tensors.find("context");
+  if (context != h.tensors.tensors.end()) {
+    const std::vector<std::uint64_t>& shape = context->second.shape;
+    if (context->second.type != "F32" || shape.size() != 2 || shape[1] != h.columns || !h.embedding)
+      throw file_error(path, 0, fmt::format("its context is not a float32 tensor with {} columns", h.columns),
+                       kNotOurs);
+    h.context_rows = shape[0];
+  }
+  if (h.tensors.tensors.size() !=
+      1U + (h.intercept ? 1U : 0U) + (h.embedding ? 1U : 0U) + (h.context_rows > 0 ? 1U : 0U))
+    throw file_error(path, 0, "it holds tensors besides weight, intercept, embedding and context", kNotOurs);
   OptionTable table;
   h.preprocess.describe(table);
   try {
@@ -202,6 +248,7 @@ CheckedHeader read_checked_header(const std::string& path) {
                      kNotOurs);
   if (buckets == 0 && features.value("hashed_words", false))
     throw file_error(path, 0, "it says that words are hashed, but not into how many buckets", kNotOurs);
+  read_encoder(path, features, h);
   h.checksums = read_checksums(path, h);  // last, because the checks above have more precise messages
   return h;
 }
@@ -232,17 +279,18 @@ void read_weights(const std::string& path, CheckedHeader& h, std::span<const Cla
                  [&](std::uint64_t r) { return "the weight of class " + in_quotes(h.names[r]); });
 }
 
-void read_embedding(const std::string& path, CheckedHeader& h, std::size_t threads, Embedding& out) {
-  out = Embedding(h.features, h.columns);
-  TensorRows tensor(path, h.tensors.tensors["embedding"].begin, h.checksums.has_value());
+// `embedding` or `context`.
+void read_table(const std::string& path, CheckedHeader& h, const char* name, std::uint64_t Checksums::*sum,
+                std::size_t threads, Embedding& out) {
+  TensorRows tensor(path, h.tensors.tensors[name].begin, h.checksums.has_value());
   constexpr std::size_t kRows = 256;  // per chunk
   parallel_for((out.rows + kRows - 1) / kRows, threads, [&](std::size_t chunk) {
     TensorRows::Reader reader(tensor);
     for (std::size_t r = chunk * kRows; r < std::min(out.rows, (chunk + 1) * kRows); ++r)
       reader.read(r, {out.row(r), out.columns});
   });
-  tensor.require("embedding", checksum_of(h, &Checksums::embedding),
-                 [](std::uint64_t r) { return fmt::format("the vector of feature {}", r); });
+  tensor.require(name, checksum_of(h, sum),
+                 [&](std::uint64_t r) { return fmt::format("row {} of the {}", r, name); });
 }
 
 void read_intercept(const std::string& path, CheckedHeader& h, std::span<const ClassId> order,
@@ -258,7 +306,7 @@ void read_intercept(const std::string& path, CheckedHeader& h, std::span<const C
 }  // namespace
 
 DataView Model::rows_of(const DataView& rows) const {
-  return features.empty() ? rows : rows.encoded(std::make_shared<BagRows>(features));
+  return encoder.empty() ? rows : rows.encoded(make_row_encoder(space->encoder, encoder));
 }
 
 std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept,
@@ -272,12 +320,20 @@ void save_model(const Model& model, const std::string& path) {
   const std::vector<ClassId> order = model.classes->by_name();
   std::vector<NewTensor> tensors{{"weight", {classes, features}}};
   if (model.weights.has_intercept()) tensors.push_back({"intercept", {classes}});
-  if (!model.features.empty()) tensors.push_back({"embedding", {model.features.rows, features}});
+  std::vector<std::pair<const Embedding*, std::uint64_t Checksums::*>> tables;
+  const auto add_table = [&](const char* name, const Embedding& table, std::uint64_t Checksums::*sum) {
+    if (table.empty()) return;
+    tensors.push_back({name, {table.rows, table.columns}});
+    tables.push_back({&table, sum});
+  };
+  add_table("embedding", model.encoder.features, &Checksums::embedding);
+  add_table("context", model.encoder.mixing, &Checksums::context);
   nlohmann::json metadata = metadata_of(model, order);
   const auto header_with = [&](const Checksums& sums) {
     nlohmann::json& of = metadata["checksums"] = {{"weight", checksum_text(sums.weight)}};
     if (model.weights.has_intercept()) of["intercept"] = checksum_text(sums.intercept);
-    if (!model.features.empty()) of["embedding"] = checksum_text(sums.embedding);
+    for (std::size_t t = 0; t < tables.size(); ++t)
+      of[tensors[tensors.size() - tables.size() + t].name] = checksum_text(sums.*tables[t].second);
     const std::string text = metadata.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     return make_safetensors_header(tensors,
                                    {{"truemax", text}, {kMetadataChecksum, checksum_text(xxh64(text))}});
@@ -288,7 +344,9 @@ void save_model(const Model& model, const std::string& path) {
 
   AtomicFile file(path);
   const std::uint64_t intercepts = model.weights.has_intercept() ? classes : 0;
-  file.reserve(begin + sizeof(float) * (classes * features + intercepts + model.features.numbers.size()));
+  file.reserve(begin +
+               sizeof(float) * (classes * features + intercepts + model.encoder.features.numbers.size() +
+                                model.encoder.mixing.numbers.size()));
   std::vector<std::uint64_t> place(classes);
   for (std::size_t row = 0; row < order.size(); ++row) place[order[row]] = row;
   std::vector<float> row(features);
@@ -305,11 +363,13 @@ void save_model(const Model& model, const std::string& path) {
     file.write_at(begin + classes * features * sizeof(float),
                   {reinterpret_cast<const char*>(intercept.data()), classes * sizeof(float)});
   }
-  if (!model.features.empty()) {
-    const Embedding& e = model.features;
-    for (std::size_t r = 0; r < e.rows; ++r) sums.embedding += row_checksum({e.row(r), e.columns}, r);
-    file.write_at(begin + sizeof(float) * (classes * features + intercepts),
-                  {reinterpret_cast<const char*>(e.numbers.data()), e.numbers.size() * sizeof(float)});
+  std::uint64_t at = begin + sizeof(float) * (classes * features + intercepts);
+  for (const auto& [table, sum] : tables) {
+    for (std::size_t r = 0; r < table->rows; ++r)
+      sums.*sum += row_checksum({table->row(r), table->columns}, r);
+    const std::uint64_t bytes = table->numbers.size() * sizeof(float);
+    file.write_at(at, {reinterpret_cast<const char*>(table->numbers.data()), bytes});
+    at += bytes;
   }
   file.write_at(0, header_with(sums));
   file.commit();
@@ -318,7 +378,7 @@ void save_model(const Model& model, const std::string& path) {
 Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
   CheckedHeader h = read_checked_header(path);
   std::uint64_t needed = Weights::bytes_needed(h.classes, h.columns);
-  const std::uint64_t vectors = h.embedding ? h.features * h.columns * sizeof(float) : 0;
+  const std::uint64_t vectors = h.embedding ? (h.features + h.context_rows) * h.columns * sizeof(float) : 0;
   if (__builtin_add_overflow(needed, vectors, &needed)) needed = std::numeric_limits<std::uint64_t>::max();
   if (needed > memory_limit && h.embedding)
     throw file_error(
@@ -351,13 +411,22 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   space->words = std::move(h.words);
   space->buckets = std::move(h.ngram_buckets);
   space->hashed_words = features.value("hashed_words", false);
+  space->encoder = h.encoder, space->context = h.context;
   model.space = space;
   model.preprocess = h.preprocess;
   model.method = h.metadata["method"].get<std::string>();
   model.options = h.metadata.value("options", nlohmann::json::object());
   model.data = h.metadata.value("data", nlohmann::json::object());
 
-  if (h.embedding) read_embedding(path, h, threads, model.features);
+  if (h.embedding) {
+    model.encoder.features = Embedding(h.features, h.columns);
+    read_table(path, h, "embedding", &Checksums::embedding, threads, model.encoder.features);
+  }
+  if (h.context_rows > 0) {
+    model.encoder.mixing = Embedding(h.context_rows, h.columns);
+    read_table(path, h, "context", &Checksums::context, threads, model.encoder.mixing);
+  }
+  model.encoder.layers = h.layers;
   model.weights = Weights(h.classes, h.columns, h.intercept);
   std::vector<ClassId> order(h.classes);  // the class of each row of the file
   for (std::uint64_t r = 0; r < h.classes; ++r) order[r] = model.classes->find(h.names[r]);

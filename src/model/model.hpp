@@ -1,6 +1,6 @@
 // A trained model and its file: safetensors with `weight` [K, D] float32 (and `intercept` [K]) in the order
 // of the class names, and one JSON string of metadata. With learnt features `weight` is [K, h] and there is
-// also `embedding` [D, h]. docs/model-file.md describes it.
+// also `embedding` [D, h], and `context` for words in order. docs/model-file.md describes it.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,13 @@ inline constexpr int kModelVersion = 1;
 struct Model {
   // Rows as `weights` want them: encoded if features are learnt. The model outlives the view.
   DataView rows_of(const DataView& rows) const;
-  std::uint64_t bytes() const { return weights.bytes() + features.numbers.size() * sizeof(float); }
+  std::uint64_t bytes() const {
+    return weights.bytes() +
+           (encoder.features.numbers.size() + encoder.mixing.numbers.size()) * sizeof(float);
+  }
 
   Weights weights;
-  Embedding features;  // [D][h], if features are learnt
+  EncoderTables encoder;  // if features are learnt
   std::shared_ptr<const ClassList> classes;
   std::shared_ptr<const FeatureSpace> space;
   PreprocessOptions preprocess;

@@ -45,8 +45,9 @@ PassResult Predictor::pass(CsrView rows, bool floats) const {
 
 Predictions Predictor::predict(CsrView given) const {
   Csr encoded;
-  if (!model_.features.empty()) encode_rows(BagRows(model_.features), given, encoded);
-  const CsrView rows = model_.features.empty() ? given : encoded.view();
+  const bool learnt = !model_.encoder.empty();
+  if (learnt) encode_rows(*make_row_encoder(model_.space->encoder, model_.encoder), given, encoded);
+  const CsrView rows = learnt ? encoded.view() : given;
   std::vector<std::size_t> light, heavy;
   for (std::size_t r = 0; r < rows.rows(); ++r)
     (may_use_floats_ && in_floats(model_.weights, rows.row(r).index.size()) ? heavy : light).push_back(r);

@@ -18,6 +18,7 @@ ReadOptions UseOptions::read_for(const Model& model) const {
   const std::string trained_on = model.data.value("format", "auto");
   for (const FormatInfo& info : formats())
     if (info.is_text && trained_on == info.name) options.expected = info.format;
+  if (reads_words(model.space->encoder) && options.format == Format::automatic) options.format = Format::text;
   // Free memory is measured with the model loaded; a given limit covers model and data.
   options.memory = std::make_shared<MemoryBudget>(
       memory_limit == 0 ? 0 : memory_limit - std::min(memory_limit - 1, model.bytes()));
@@ -40,7 +41,7 @@ std::vector<std::string> predict_stream(
   RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   const Predictor predictor(model, top, use.thread_count());
-  std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unknown_features = 0;
+  std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
   for (;;) {
     const std::uint64_t most = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);
     if (most == 0) break;
@@ -50,6 +51,7 @@ std::vector<std::string> predict_stream(
     done += rows.rows.rows();
     unknown_words += rows.statistics.unknown_words;
     unknown_ngrams += rows.statistics.unknown_ngrams;
+    unk_words += rows.statistics.unk_words;
     unknown_features += rows.statistics.unknown_features;
     sink(predictor.predict(rows.rows.view()), rows.rows.rows());
   }
@@ -57,6 +59,8 @@ std::vector<std::string> predict_stream(
     notes.push_back(fmt::format("{} words not seen in training were left out", unknown_words));
   if (unknown_ngrams > 0)
     notes.push_back(fmt::format("{} n-grams not seen in training were left out", unknown_ngrams));
+  if (unk_words > 0)
+    notes.push_back(fmt::format("{} words not seen in training were read as <unk>", unk_words));
   if (unknown_features > 0)
     notes.push_back(
         fmt::format("{} values of features the model does not have were left out", unknown_features));

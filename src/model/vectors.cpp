@@ -104,7 +104,7 @@ std::optional<std::size_t> NamedVectors::find(std::string_view name) const {
 void NamedVectors::copy(std::size_t i, std::span<float> out) const {
   if (of_ == VectorsOf::classes) return model_.weights.copy_class(classes_[i], out);
   const std::size_t row = of_ == VectorsOf::ngrams ? model_.space->words.size() + i : i;
-  std::copy_n(model_.features.row(row), out.size(), out.begin());
+  std::copy_n(model_.encoder.features.row(row), out.size(), out.begin());
   if (of_ == VectorsOf::words && !model_.space->buckets.empty())
     add_ngrams(model_.space->words[i], out, nullptr);
 }
@@ -129,7 +129,7 @@ void NamedVectors::add_ngrams(std::string_view word, std::span<float> out, std::
   for (const FeatureId bucket : found) {
     const FeatureId feature = buckets_.find(bucket - kFirstBucket);
     if (feature == kDropFeature) continue;
-    add_scaled(out.data(), model_.features.row(feature), 1, out.size());
+    add_scaled(out.data(), model_.encoder.features.row(feature), 1, out.size());
     if (known != nullptr) ++*known;
   }
 }

@@ -32,7 +32,7 @@ class NamedVectors {
   NamedVectors(const Model& model, VectorsOf of);
 
   std::size_t size() const { return size_; }
-  std::size_t columns() const { return model_.features.columns; }
+  std::size_t columns() const { return model_.encoder.features.columns; }
   std::string name(std::size_t i) const;
   std::optional<std::size_t> find(std::string_view name) const;
   void copy(std::size_t i, std::span<float> out) const;

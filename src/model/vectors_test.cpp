@@ -30,8 +30,8 @@ Model learnt_model(std::vector<std::string> words, std::vector<std::uint32_t> bu
     model.preprocess.char_ngrams = {3, 3};
     model.preprocess.ngram_buckets = 1000;
   }
-  model.features = Embedding(space->features, kHidden);
-  fill_normal(model.features, 1, 5, 1);
+  model.encoder.features = Embedding(space->features, kHidden);
+  fill_normal(model.encoder.features, 1, 5, 0, 1);
   model.space = space;
   return model;
 }
@@ -43,7 +43,7 @@ std::vector<float> copied(const NamedVectors& vectors, std::size_t i) {
 }
 
 std::vector<float> feature_row(const Model& model, std::size_t r) {
-  return {model.features.row(r), model.features.row(r) + kHidden};
+  return {model.encoder.features.row(r), model.encoder.features.row(r) + kHidden};
 }
 
 std::string written(const NamedVectors& vectors) {
@@ -89,7 +89,7 @@ TEST(NamedVectors, OfWordsIncludeTheirCharacterNgrams) {
   std::vector<float> cat = feature_row(model, 1), cats(kHidden, 0.0F), composed(kHidden);
   for (std::size_t r : {2U, 3U})
     for (std::size_t c = 0; c < kHidden; ++c)
-      cat[c] += model.features.row(r)[c], cats[c] += model.features.row(r)[c];
+      cat[c] += model.encoder.features.row(r)[c], cats[c] += model.encoder.features.row(r)[c];
   EXPECT_EQ(copied(vectors, 1), cat);
   ASSERT_TRUE(vectors.compose("cats", composed));
   EXPECT_EQ(composed, cats);
@@ -119,7 +119,7 @@ TEST(WriteVectors, ReadsBackTheSameFloats) {
   Model model = learnt_model({"the", "cat"}, {});
   const float hard[] = {1.0F / 3, std::numeric_limits<float>::denorm_min(),
                         -std::numeric_limits<float>::max()};
-  std::copy_n(hard, kHidden, model.features.row(1));
+  std::copy_n(hard, kHidden, model.encoder.features.row(1));
   const NamedVectors vectors(model, VectorsOf::words);
   std::istringstream text(written(vectors));
   std::size_t rows = 0, columns = 0;
@@ -132,7 +132,7 @@ TEST(WriteVectors, ReadsBackTheSameFloats) {
     EXPECT_EQ(name, model.space->words[i]);
     for (std::size_t c = 0; c < columns; ++c) {
       text >> number;
-      EXPECT_EQ(std::strtof(number.c_str(), nullptr), model.features.row(i)[c]) << number;
+      EXPECT_EQ(std::strtof(number.c_str(), nullptr), model.encoder.features.row(i)[c]) << number;
     }
   }
 }
@@ -155,14 +155,15 @@ TEST(NearestVectors, AreThoseOfTheLargestCosines) {
   std::vector<std::string> words;
   for (int i = 0; i < 3000; ++i) words.push_back("w" + std::to_string(i));
   Model model = learnt_model(words, {});
-  std::fill_n(model.features.row(7), kHidden, 0.0F);  // has no direction
+  std::fill_n(model.encoder.features.row(7), kHidden, 0.0F);  // has no direction
   const NamedVectors vectors(model, VectorsOf::words);
   const std::vector<float> query = copied(vectors, 42);
   std::vector<std::pair<double, std::size_t>> wanted;
   for (std::size_t i = 0; i < words.size(); ++i) {
     double product = 0, a = 0, b = 0;
     for (std::size_t c = 0; c < kHidden; ++c) {
-      const double x = static_cast<double>(query[c]), y = static_cast<double>(model.features.row(i)[c]);
+      const double x = static_cast<double>(query[c]),
+                   y = static_cast<double>(model.encoder.features.row(i)[c]);
       product += x * y, a += x * x, b += y * y;
     }
     if (i != 42 && i != 7) wanted.emplace_back(-product / std::sqrt(a * b), i);

@@ -66,28 +66,59 @@ namespace {
 void choose_learnt(const DataView& data, TrainOptions& options) {
   constexpr double kLearntStep = 0.004, kLearntRidge = 6;        // the ridge: in units of a row's weight
   constexpr std::uint64_t kMostRows = 1024, kFewestSteps = 128;  // of a step; of an epoch
+  constexpr double kTextStep = 0.003, kTextDropout = 0.2, kTextRidge = 200;
+  const bool text = reads_words(data.space->encoder);
   options.method = "scent";
+  if (options.hidden == 0) options.hidden = std::max(first_hidden(data), kFewestHidden);
   const std::uint64_t n = data.size();
   if (options.open.shape)
     options.rows_per_step =
         std::clamp<std::uint64_t>(n / kFewestSteps, std::min<std::uint64_t>(n, 16), kMostRows);
   options.open.shape = false;
   options.classes_per_step = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
-  if (options.open.step) options.step = kLearntStep;
-  if (options.open.ridge) options.ridge = kLearntRidge * mean_weight(data);
-  if (options.open.epochs && options.seconds == 0) options.epochs = 10;
+  if (options.open.layers) options.layers = 0;
+  if (options.open.tied) options.tied = options.layers > 0;
+  if (options.open.dropout) options.dropout = kTextDropout;
+  if (options.open.step) options.step = text ? kTextStep : kLearntStep;
+  // Of plain text the ridge per row stays the same from text to text.
+  constexpr double kTextRidgeRows = 2e6;
+  if (options.open.ridge)
+    options.ridge =
+        mean_weight(data) * (text ? kTextRidge * static_cast<double>(n) / kTextRidgeRows : kLearntRidge);
+  if (options.open.epochs && options.seconds == 0) options.epochs = text ? 4 : 10;
   if (!options.open.any()) options.target = Target::valid;
 }
 
 }  // namespace
 
+// With the ridge chosen for it, more features than needed do no harm; they only cost time.
+std::uint64_t first_hidden(const DataView& data) {
+  constexpr std::uint64_t kUsual = 256;
+  for (std::uint64_t hidden = kUsual; hidden >= kFewestHidden; hidden /= 2)
+    if (hidden < full_rank(data)) return hidden;
+  return 0;
+}
+
+TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t hidden) {
+  options.method = kAutomatic;
+  options.encoder = EncoderKind::bag;
+  options.hidden = hidden;
+  options.open.encoder = false;
+  options.draws.head = DrawOptions{}.head;
+  options.complete_learnt([](const char* /*option*/) { return false; });
+  choose_shape(data, options);
+  return options;
+}
+
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_shape(const DataView& data, TrainOptions& options) {
-  if (options.hidden > 0) {
+  if (options.learnt()) {
     choose_learnt(data, options);
     return;
   }
+  if (options.open.encoder && first_hidden(data) == 0)
+    options.open.encoder = options.open.hidden = false, options.encoder = EncoderKind::linear;
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;

@@ -1,13 +1,17 @@
 // --method auto: chooses the options that were not given. The shape of a step (draw, head, classes) follows
-// from counted costs. Step, ridge and epochs come from short trials (train/search.cpp), evaluated on rows
-// that the trial did not train on (with --target train, on training rows). The number and length of trials
-// follow from counted work, even with --seconds, so the same data and options give the same choices.
+// from counted costs. Step, ridge and epochs come from short trials (train/search.cpp for the linear model,
+// train/learnt_search.cpp for learnt features), evaluated on rows that the trial did not train on (with
+// --target train, on training rows). Which of the two models it is follows from trials too
+// (train/encoder_choice.cpp). The number and length of trials follow from counted work, even with --seconds,
+// so the same data and options give the same choices.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "train/trainer.hpp"
 
@@ -45,26 +49,60 @@ double unit_of_step(const DataView& data, bool intercept);
 double first_step(const DataView& data, bool intercept);
 double first_ridge(const DataView& data);
 
-// Replaces the method "auto" and, if they are open, chooses the draw, the head and the classes per step.
+// Replaces the method "auto" and, if they are open, chooses the draw, the head and the classes per step. With
+// too few classes or features, closes the choice between linear and learnt features.
 void choose_shape(const DataView& data, TrainOptions& options);
+// The rank that a linear model can have: as many learnt features are no restriction.
+inline std::uint64_t full_rank(const DataView& data) {
+  return std::min<std::uint64_t>(data.classes->size(), data.space->features);
+}
+inline constexpr std::uint64_t kFewestHidden = 64;  // of trials
+// The h of the first trials; 0 if the rank is too small for trials.
+std::uint64_t first_hidden(const DataView& data);
+// The same options for `hidden` learnt features, with the shape of their step.
+TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t hidden);
+
+// Fits the open choices to the memory: learnt features where the weights of a linear model do not fit, and
+// trials of no more of them than fit. Returns what to tell the user; empty: nothing. memory_limit: 0:
+// available memory.
+std::string fit_to_memory(const TrainSets& sets, TrainOptions& options, std::uint64_t memory_limit);
 
 struct SearchResult {
-  bool finished = false;                             // false if `stop` was raised
-  std::uint64_t trials = 0;                          // that were evaluated
-  bool step = false, ridge = false, epochs = false;  // was tried: the options hold the best so far
-  double log_loss = 0;                               // the best of the last kind of trials
+  bool finished = false;     // false if `stop` was raised
+  std::uint64_t trials = 0;  // that were evaluated
+  // Was tried: the options hold the best so far.
+  bool step = false, ridge = false, epochs = false, layers = false, tied = false, dropout = false;
+  double log_loss = 0;  // the best of the last kind of trials
+  // If linear and learnt features were compared: their log-losses on the same rows, trained on the same part.
+  struct Compared {
+    double linear, learnt;
+    std::uint64_t hidden;  // of the best learnt ones
+    // Learnt features cost more, and a smaller gain is noise of the judges.
+    bool learnt_wins() const { return learnt < linear * (1 - 0.002); }
+  };
+  std::optional<Compared> compared;
 };
 
-// Chooses step, ridge and epochs, if open. Trials are evaluated on `sets.valid`, or without it on a share of
-// the training rows (not copied). Observers see every trial. After a stop `options` hold the best so far. The
-// search counts as training time: `watch` keeps running. `spare` receives the memory of the trials for the
-// fit to reuse.
+// Chooses linear or learnt features, h, step, ridge and epochs, if open. Trials are evaluated on
+// `sets.valid`, or without it on a share of the training rows (not copied). Observers see every trial. After
+// a stop `options` hold the best so far. The search counts as training time: `watch` keeps running. `spare`
+// receives the memory of the trials for the fit to reuse.
 SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                               Weights* spare = nullptr);
-// The same for learnt features (train/learnt_search.cpp).
-SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+// Its two parts.
+SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                                      Weights& spare);
+// A linear run that learnt features must beat, and how many trials found it.
+struct LinearRival {
+  const TrainOptions& options;
+  std::uint64_t trials;
+};
+// Without a rival, `options` are the best found. With one, they are so only if they beat it; else the search
+// ends early, and SearchResult::compared says that linear is better.
+SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                                     Weights& spare, const LinearRival* rival = nullptr);
 
 }  // namespace truemax

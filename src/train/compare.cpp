@@ -73,6 +73,7 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
       return std::find(given.begin(), given.end(), name) != given.end();
     };
     if (!was_given("target")) contender.options.target = Target::train;
+    contender.options.encoder = EncoderKind::linear;  // the methods are compared on one model
     contender.options.complete(was_given);
   }
   try {

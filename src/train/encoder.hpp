@@ -10,15 +10,12 @@
 
 #include "core/team.hpp"
 #include "data/data_view.hpp"
+#include "train/dropout.hpp"
 #include "train/learnt_state.hpp"
+#include "train/options.hpp"
+#include "train/vector_uses.hpp"
 
 namespace truemax {
-
-// How far parameters move along a gradient.
-struct LearntRate {
-  float rate = 0, keep = 0;  // of rms_step
-  float ridge = 0;           // gradient of the ridge per unit of a parameter
-};
 
 class Encoder {
  public:
@@ -27,48 +24,96 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // Takes the memory for steps of up to so many rows of length h.
-  virtual void reserve(std::size_t rows, std::size_t h, const Team& team) = 0;
+  // Takes the memory for steps of up to so many rows, with gradients of up to `others` vectors from
+  // elsewhere.
+  virtual void reserve(std::size_t rows, std::size_t others, const Team& team) = 0;
   // x [examples][h]
   virtual void forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
                        Team& team) = 0;
-  // Moves the parameters along the gradients dx [examples][h] of the mean loss.
-  virtual void backward(LearntState& state, std::span<const ExampleId> examples, const float* dx,
-                        const LearntRate& rate, Team& team) = 0;
-  // Upper bounds, if no parameter exceeds 1 in absolute value: of a number of x, and of a parameter's
-  // gradient if no number of dx exceeds 1.
-  virtual double largest_x() const = 0;
-  virtual double largest_gradient() const = 0;
+  // Moves the parameters along the gradients dx [examples][h] of the mean loss, of the rows that forward()
+  // made last, and along `others`. May change dx.
+  virtual void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+                        const OtherGradients& others, const LearntRate& rate, Team& team) = 0;
+  // Upper bounds, if no parameter exceeds `parameter` in absolute value: of a number of x and of what it is
+  // made from, and of a parameter's gradient if no number of dx exceeds 1.
+  virtual double largest_x(double parameter) const = 0;
+  virtual double largest_gradient(double parameter) const = 0;
 };
+
+// The encoder of the data's rows; h and layers are those of the options.
+std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options);
+// Its parameters before the first step, and the bytes they take.
+EncoderTables start_tables(const DataView& data, const TrainOptions& options);
+std::uint64_t table_bytes(const DataView& data, const TrainOptions& options);
 
 // x_i = sum_f v_f E_f over the features of row i.
 class BagEncoder final : public Encoder {
  public:
-  explicit BagEncoder(const DataView& data);
+  BagEncoder(const DataView& data, const TrainOptions& options);
 
-  void reserve(std::size_t rows, std::size_t h, const Team& team) override;
+  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
   void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
-  void backward(LearntState& state, std::span<const ExampleId> examples, const float* dx,
-                const LearntRate& rate, Team& team) override;
-  double largest_x() const override { return largest_x_; }
-  double largest_gradient() const override { return largest_value_; }
+  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  double largest_x(double parameter) const override { return largest_x_ * parameter; }
+  double largest_gradient(double /*parameter*/) const override { return largest_value_; }
 
  private:
-  // The rows of a step that have a feature.
-  struct Use {
-    std::uint32_t row;
-    float value;
-  };
-  void gather_uses(std::span<const ExampleId> examples);
-
   const DataView& data_;
+  std::size_t hidden_;
   double largest_x_ = 0, largest_value_ = 0;
   std::size_t longest_row_ = 0;
-  std::vector<std::uint32_t> place_;  // by feature: its place in features_, kNone if the step lacks it
-  std::vector<FeatureId> features_;   // of the step, in order of first use
-  std::vector<std::uint32_t> begin_;  // by place: its uses in uses_
-  std::vector<Use> uses_;
-  std::vector<std::vector<float>> gradient_;  // by member
+  VectorUses uses_;
+};
+
+// x_i = sum_p C_p o E[word_p], where C is learnt (context) or fixed (cbow).
+class ContextEncoder final : public Encoder {
+ public:
+  ContextEncoder(const DataView& data, const TrainOptions& options);
+
+  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
+  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
+  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  double largest_x(double parameter) const override;
+  double largest_gradient(double parameter) const override;
+
+ private:
+  void update_factors(LearntState& state, std::span<const ExampleId> examples, const float* dx,
+                      const LearntRate& rate, Team& team);
+
+  const DataView& data_;
+  std::size_t hidden_, width_;
+  bool fixed_;
+  std::vector<float> factors_;   // C before the step [width][h]
+  std::vector<float> gradient_;  // of C
+  VectorUses uses_;
+};
+
+// x_i = tanh(sum_p L_p E[word_p] + a), with dropout of the words' numbers.
+class LayerEncoder final : public Encoder {
+ public:
+  LayerEncoder(const DataView& data, const TrainOptions& options);
+
+  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
+  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
+  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  double largest_x(double parameter) const override;
+  double largest_gradient(double parameter) const override;
+
+ private:
+  void update_layer(LearntState& state, std::size_t rows, const float* dx, const LearntRate& rate,
+                    Team& team);
+
+  const DataView& data_;
+  std::size_t hidden_, width_;
+  Dropout dropout_;
+  std::vector<float> words_, slope_;  // [rows][width h]: vectors side by side, and their gradients
+  std::vector<float> x_;              // [rows][h]
+  std::vector<float> gradient_;       // of the layer, [width h + 1][h]
+  DenseProduct to_x_, to_words_, to_layer_;
+  VectorUses uses_;
 };
 
 }  // namespace truemax

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::uint32_t kNotDrawn = std::numeric_limits<std::uint32_t>::max();
 constexpr double kKeep = 0.999;            // of the running mean of squared gradients, per step
-constexpr double kDeviation = 0.1;         // of the first vectors of features
 constexpr double kLargest = 1e15;          // of parameters and of x: their products stay far inside float32
 constexpr double kLargestGradient = 1e18;  // its square stays inside float32
 constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
@@ -25,10 +24,11 @@ LearntLane::LearntLane(const LaneSetup& setup)
       visited_(setup),
       rho_(setup.options.rule),
       team_(setup.options.thread_count()),
-      encoder_(std::make_unique<BagEncoder>(setup.data)),
+      encoder_(make_encoder(setup.data, setup.options)),
       hidden_(setup.options.hidden),
       column_of_(setup.data.classes->size(), kNotDrawn),
-      scratch_(team_.size(), std::vector<float>(setup.options.hidden)) {
+      scratch_(team_.size(), std::vector<float>(setup.options.hidden)),
+      dropout_(setup.options.dropout, setup.options.seed, 0) {
   const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
   const std::size_t rows = shape.rows, columns = shape.drawn;
   x_.resize(rows * hidden_);
@@ -45,7 +45,11 @@ LearntLane::LearntLane(const LaneSetup& setup)
   scores_.reserve(hidden_, columns, team_);
   to_rows_.reserve(columns, hidden_, team_);
   to_classes_.reserve(rows, hidden_, team_);
-  encoder_->reserve(rows, hidden_, team_);
+  const std::size_t tied = setup.options.tied ? columns + rows : 0;
+  moved_.reserve(tied);
+  moved_by_.resize(tied * hidden_);
+  dropout_.reserve(rows, hidden_);
+  encoder_->reserve(rows, tied, team_);
 }
 
 void LearntLane::take(const Batch& batch, RunState& state) {
@@ -74,24 +78,28 @@ void LearntLane::prepare(const RunState& state, std::size_t t) {
     offset_[j] = static_cast<float>(b + std::log(weights[j]));
   }
   encoder_->forward(state.learnt, examples_, x_.data(), team_);
+  dropout_.draw(state.learnt.updates, x_.data(), examples_.size(), hidden_, team_);
 }
 
 // Every number that the step computes is bounded by the parameters, the data and rho. RMSprop moves a
 // parameter by at most rate/sqrt(1 - kKeep).
 void LearntLane::admit(RunState& state, double rate, double rho) const {
-  const double most = 1 + 1 / rho;  // of a probability over u
+  const double most = (1 + 1 / rho) / (1 - dropout_.rate());  // of a probability over u, and of what is kept
   const auto fits = [&](double largest) {
-    return largest <= kLargest && largest * encoder_->largest_x() <= kLargest &&
-           most * std::max(largest * encoder_->largest_x(), 2 * largest * encoder_->largest_gradient()) <=
-               kLargestGradient;
+    const double x = encoder_->largest_x(largest) / (1 - dropout_.rate());
+    return largest <= kLargest && x <= kLargest &&
+           most * std::max(x, 2 * largest * encoder_->largest_gradient(largest)) <= kLargestGradient;
   };
-  const double growth = rate / std::sqrt(1 - kKeep);
+  // With one mean for a row, a number may have all of its row's gradient.
+  const double growth =
+      rate * std::sqrt((setup_.options.row_state ? static_cast<double>(hidden_) : 1) / (1 - kKeep));
   if (!fits(state.largest_weight + growth)) {
     state.largest_weight = 0;
-    for (const Embedding* table : {&state.learnt.features, &state.learnt.classes})
+    const LearntState& learnt = state.learnt;
+    for (const Embedding* table : {&learnt.tables.features, &learnt.tables.mixing, &learnt.classes})
       state.largest_weight = std::max<double>(state.largest_weight,
                                               largest_absolute(table->numbers.data(), table->numbers.size()));
-    for (const float b : state.learnt.intercept)
+    for (const float b : learnt.intercept)
       state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
     if (!fits(state.largest_weight + growth)) setup_.guard.diverged(state, state.step, growth);
   }
@@ -99,7 +107,7 @@ void LearntLane::admit(RunState& state, double rate, double rho) const {
 }
 
 void LearntLane::score(const RunState& state) {
-  const Embedding& w = state.learnt.classes;
+  const Embedding& w = state.learnt.output();
   p_.resize(examples_.size() * classes_.size());
   scores_.multiply({{x_.data(), examples_.size(), hidden_, hidden_}, false},
                    {{w.numbers.data(), classes_.size(), hidden_, hidden_, classes_.data()}, true}, p_.data(),
@@ -110,12 +118,13 @@ void LearntLane::score(const RunState& state) {
 // rows of the step; of_label_ is what the label loses.
 void LearntLane::solve(const RunState& state, double rho) {
   const LearntState& learnt = state.learnt;
+  const Embedding& w = learnt.output();
   const std::size_t columns = classes_.size();
   const double share = 1 / static_cast<double>(examples_.size());
   team_.share_chunks(examples_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
     const ClassId y = labels_[i];
     float* const p = p_.data() + i * columns;
-    float label_score = dot(x_.data() + i * hidden_, learnt.classes.row(y), hidden_);
+    float label_score = dot(x_.data() + i * hidden_, w.row(y), hidden_);
     if (!learnt.intercept.empty()) label_score += learnt.intercept[y];
     float highest = 0;
     const std::size_t own = std::min<std::size_t>(column_of_[y], columns);
@@ -155,11 +164,13 @@ void LearntLane::apply(RunState& state, double step) {
   LearntState& learnt = state.learnt;
   const std::size_t rows = examples_.size(), columns = classes_.size();
   for (std::size_t i = 0; i < rows; ++i) state.row(examples_[i]).u = u_[i];
-  const Factor drawn{{learnt.classes.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
+  const Embedding& w = learnt.output();
+  const Factor drawn{{w.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
   to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);
   team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
-    add_scaled(dx_.data() + i * hidden_, learnt.classes.row(labels_[i]), -of_label_[i], hidden_);
+    add_scaled(dx_.data() + i * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
   });
+  dropout_.apply(dx_.data(), rows, hidden_, team_);
   gradient_.resize(columns * hidden_);
   to_classes_.multiply({{p_.data(), rows, columns, columns}, true},
                        {{x_.data(), rows, hidden_, hidden_}, false}, gradient_.data(), hidden_, team_);
@@ -172,51 +183,63 @@ void LearntLane::apply(RunState& state, double step) {
         for (std::size_t j = first; j < end; ++j) column_sum_[j] += static_cast<double>(p_[i * columns + j]);
     });
   }
-  ++learnt.updates;
   // As in Adam: the running means start at 0, and this makes up for it.
-  const double started = std::sqrt(1 - std::pow(kKeep, static_cast<double>(learnt.updates)));
+  const double started = std::sqrt(1 - std::pow(kKeep, static_cast<double>(learnt.updates + 1)));
   const LearntRate rate{
       static_cast<float>(step * started), static_cast<float>(kKeep),
       static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
   find_touched();
   update_classes(learnt, rate);
-  encoder_->backward(learnt, examples_, dx_.data(), rate, team_);
+  encoder_->backward(learnt, examples_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
+  ++learnt.updates;
 }
 
+// The gradient of class touched_[n] in g; returns that of its intercept.
+double LearntLane::class_gradient(const LearntState& learnt, std::size_t n, float* g) const {
+  const Touched& touched = touched_[n];
+  double of_intercept = 0;
+  if (touched.column == kNotDrawn) {
+    std::fill(g, g + hidden_, 0.0F);
+  } else {
+    std::copy_n(gradient_.data() + std::size_t{touched.column} * hidden_, hidden_, g);
+    if (!learnt.intercept.empty()) of_intercept = column_sum_[touched.column];
+  }
+  for (std::uint32_t l = touched.first; l < touched.end; ++l) {
+    const std::uint32_t i = labelled_[l].row;
+    add_scaled(g, x_.data() + i * hidden_, -of_label_[i], hidden_);
+    of_intercept -= static_cast<double>(of_label_[i]);
+  }
+  return of_intercept;
+}
+
+// Tied vectors are moved by the encoder, once, along the sum of both gradients.
 void LearntLane::update_classes(LearntState& learnt, const LearntRate& rate) {
-  const bool ridge_intercept = setup_.options.ridge_intercept;
+  const bool ridge_intercept = setup_.options.ridge_intercept, tied = learnt.tied();
+  moved_.clear();
+  if (tied)
+    for (const Touched& touched : touched_) moved_.push_back(touched.k);
   team_.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t member, std::size_t n) {
-    const Touched& touched = touched_[n];
-    float* const g = scratch_[member].data();
-    float* const w = learnt.classes.row(touched.k);
-    double of_intercept = 0;
-    if (touched.column == kNotDrawn) {
-      std::fill(g, g + hidden_, 0.0F);
-    } else {
-      std::copy_n(gradient_.data() + std::size_t{touched.column} * hidden_, hidden_, g);
-      if (!learnt.intercept.empty()) of_intercept = column_sum_[touched.column];
+    const ClassId k = touched_[n].k;
+    float* const g = tied ? moved_by_.data() + n * hidden_ : scratch_[member].data();
+    double of_intercept = class_gradient(learnt, n, g);
+    if (!tied) {
+      float* const w = learnt.classes.row(k);
+      if (rate.ridge > 0) add_scaled(g, w, rate.ridge, hidden_);
+      move_row(learnt.classes, learnt.classes_square, k, g, rate);
     }
-    for (std::uint32_t l = touched.first; l < touched.end; ++l) {
-      const std::uint32_t i = labelled_[l].row;
-      add_scaled(g, x_.data() + i * hidden_, -of_label_[i], hidden_);
-      of_intercept -= static_cast<double>(of_label_[i]);
-    }
-    if (rate.ridge > 0) add_scaled(g, w, rate.ridge, hidden_);
-    rms_step(w, learnt.classes_square.data() + std::size_t{touched.k} * hidden_, g, hidden_, rate.rate,
-             rate.keep);
     if (learnt.intercept.empty()) return;
-    float& b = learnt.intercept[touched.k];
+    float& b = learnt.intercept[k];
     if (ridge_intercept) of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
     const auto gradient = static_cast<float>(of_intercept);
-    rms_step(&b, &learnt.intercept_square[touched.k], &gradient, 1, rate.rate, rate.keep);
+    rms_step(&b, &learnt.intercept_square[k], &gradient, 1, rate.rate, rate.keep);
   });
 }
 
 void LearntLane::publish(RunState& state) {
-  const Embedding& w = state.learnt.classes;
+  const Embedding& w = state.learnt.output();
   Weights& to = state.weights;
   team_.share_chunks(to.blocks(), 1, [&](std::size_t /*member*/, std::size_t b) {
-    const std::size_t first = b * kLanes, count = std::min(kLanes, w.rows - first);
+    const std::size_t first = b * kLanes, count = std::min(kLanes, to.classes() - first);
     std::vector<float> block(kLanes * hidden_);
     std::copy_n(w.row(first), count * hidden_, block.begin());
     to.set_block(b, block);
@@ -226,19 +249,25 @@ void LearntLane::publish(RunState& state) {
 
 LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
   LearntState state;
-  const std::size_t h = options.hidden;
-  state.features = Embedding(data.space->features, h);
-  fill_normal(state.features, kDeviation, options.seed, options.thread_count());
-  state.classes = Embedding(data.classes->size(), h);
-  state.features_square.resize(state.features.numbers.size());
-  state.classes_square.resize(state.classes.numbers.size());
+  state.tables = start_tables(data, options);
+  if (!options.tied) state.classes = Embedding(data.classes->size(), options.hidden);
+  const std::size_t per_row = options.row_state ? 1 : options.hidden;
+  state.features_square.resize(state.tables.features.rows * per_row);
+  state.mixing_square.resize(state.tables.mixing.numbers.size());
+  state.classes_square.resize(state.classes.rows * per_row);
   if (options.intercept) state.intercept.resize(data.classes->size());
   state.intercept_square.resize(state.intercept.size());
   return state;
 }
 
 std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {
-  return 2 * sizeof(float) * options.hidden * (data.space->features + data.classes->size());
+  const std::uint64_t classes = options.tied ? 0 : data.classes->size();
+  const std::uint64_t vectors = classes + data.space->features;
+  const std::uint64_t saved =
+      options.row_state
+          ? sizeof(float) * vectors * (options.hidden - std::min<std::uint64_t>(1, options.hidden))
+          : 0;
+  return 2 * (table_bytes(data, options) + sizeof(float) * options.hidden * classes) - saved;
 }
 
 std::uint64_t LearntLane::step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {

@@ -43,6 +43,7 @@ class LearntLane final : public Lane {
   void score(const RunState& state);
   void solve(const RunState& state, double rho);
   void apply(RunState& state, double step);
+  double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
   void update_classes(LearntState& learnt, const LearntRate& rate);
   void admit(RunState& state, double rate, double rho) const;
   void find_touched();
@@ -68,6 +69,9 @@ class LearntLane final : public Lane {
   std::vector<Labelled> labelled_;  // by label
   std::vector<Touched> touched_;
   std::vector<std::vector<float>> scratch_;  // by member: [h]
+  std::vector<ClassId> moved_;               // of tied vectors: the classes of touched_,
+  std::vector<float> moved_by_;              // and their gradients [touched][h]
+  Dropout dropout_;
   DenseProduct scores_, to_rows_, to_classes_;
 };
 

@@ -6,31 +6,11 @@
 #include <cmath>
 
 #include "core/error.hpp"
-#include "train/fit.hpp"
-#include "train/learnt_oracle.hpp"
-#include "train/problem.hpp"
-#include "train/step_shape.hpp"
-#include "train/test_support.hpp"
+#include "train/learnt_test_support.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
 namespace {
-
-TrainOptions learnt_options(std::uint64_t rows, std::uint64_t classes, std::uint64_t hidden = 7) {
-  TrainOptions options = options_of("scent", classes, Visit::shuffle);
-  options.hidden = hidden;
-  options.rows_per_step = rows;
-  options.draw = "frequency";
-  options.step = 0.01;
-  options.intercept = options.start_at_frequencies = true;
-  options.rule.rho = 0.1, options.rule.rho_falls = false;
-  return options;
-}
-
-// W = 0 at the start, where the features have no gradient.
-void move_classes(RunState& state) {
-  fill_normal(state.learnt.classes, 0.5, 9, 1);
-}
 
 TEST(LearntOracle, GradientAgreesWithDifferences) {
   const Dataset made = random_data({.rows = 30, .classes = 6, .features = 8, .weights = true});
@@ -74,52 +54,11 @@ TEST(LearntLane, TakesTheStepsOfTheFormulas) {
         Case{9, 4, 4, "blocks", 1, true, true, false}}) {
     SCOPED_TRACE(std::string(c.draw) + " rows " + std::to_string(c.rows));
     const Dataset made = random_data({.rows = 100, .classes = 40, .features = 12, .weights = c.weights});
-    const DataView data(made);
     TrainOptions options = learnt_options(c.rows, c.classes, c.hidden);
     options.draw = c.draw, options.ridge = c.ridge, options.epochs = 1;
     options.intercept = options.start_at_frequencies = c.intercept;
     options.ridge_intercept = c.ridge_intercept;
-    RunState state = make_state(data, options);
-    move_classes(state);
-    SlowLearnt slow(data, options, state);
-
-    const std::unique_ptr<Draw> draw = draw_for(data, options);
-    const double rho = draw->complete() ? 1e6 : 0.1;
-    VisitOrder order(options.visit, options.seed, data.size(), c.rows);
-    order.start_epoch(0);
-    const CounterRandom random(options.seed, Stream::draw, 0);
-    const std::uint64_t steps = steps_per_epoch(data.size(), options);
-    double total_weight = 0;
-    for (const ExampleId i : data.examples()) total_weight += data.weight(i);
-    for (std::uint64_t t = 0; t < steps; ++t) {
-      std::vector<ExampleId> rows(std::min<std::uint64_t>(c.rows, data.size() - t * c.rows));
-      order.fill(t * c.rows, rows);
-      std::vector<ClassId> labels;
-      for (const ExampleId i : rows) labels.push_back(data.label(i));
-      DrawBuffer drawn;
-      drawn.shape(1, draw->most_classes());
-      draw->fill(random, t, 1, labels, rows, drawn);
-      slow.step(rows, {drawn.classes.begin(), drawn.classes.begin() + drawn.count[0]},
-                {drawn.weights.begin(), drawn.weights.begin() + drawn.count[0]}, rho, options.step_at(0),
-                total_weight);
-    }
-    StepLoop loop(data, options);
-    const std::atomic<bool> stop{false};
-    ASSERT_TRUE(loop.run(state, stop, {}));
-    // A step divides by the square root of squares: where those are tiny, rounding decides the direction.
-    const auto same = [&](double fast, double wanted, double square) {
-      if (std::sqrt(square) < 1e-6) return;
-      EXPECT_NEAR(fast, wanted, 1e-3 * (1 + std::abs(wanted)));
-    };
-    for (std::size_t h = 0; h < options.hidden; ++h) {
-      for (std::size_t f = 0; f < slow.e.size(); ++f)
-        same(static_cast<double>(state.learnt.features.row(f)[h]), slow.e[f][h], slow.e_square[f][h]);
-      for (std::size_t k = 0; k < slow.w.size(); ++k)
-        same(static_cast<double>(state.learnt.classes.row(k)[h]), slow.w[k][h], slow.w_square[k][h]);
-    }
-    for (std::size_t k = 0; k < slow.b.size(); ++k)
-      same(static_cast<double>(state.learnt.intercept[k]), slow.b[k], slow.b_square[k]);
-    for (const ExampleId i : data.examples()) EXPECT_NEAR(state.row(i).u, slow.u[number_of(i)], 2e-3);
+    expect_the_steps_of_the_formulas(DataView(made), options);
   }
 }
 
@@ -174,7 +113,7 @@ TEST(LearntLane, StaysFiniteOrStopsAtAnyStepAndScale) {
           const Fit::End end = fit.run({}, stop);
           EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
           const RunState& state = fit.state();
-          for (const Embedding* table : {&state.learnt.features, &state.learnt.classes})
+          for (const Embedding* table : {&state.learnt.tables.features, &state.learnt.classes})
             for (const float v : table->numbers) ASSERT_TRUE(std::isfinite(v));
           for (const RowState& row : state.rows) ASSERT_TRUE(std::isfinite(row.u) && row.u >= 0);
           const auto metrics = evaluate({}, 1, state, data, 1, &stop);

@@ -22,10 +22,12 @@ class SlowLearnt {
     const auto table = [&](const Embedding& t) {
       Matrix m(t.rows, std::vector<double>(h_));
       for (std::size_t r = 0; r < t.rows; ++r)
-        for (std::size_t c = 0; c < h_; ++c) m[r][c] = static_cast<double>(t.row(r)[c]);
+        for (std::size_t d = 0; d < h_; ++d) m[r][d] = static_cast<double>(t.row(r)[d]);
       return m;
     };
-    e = table(from.learnt.features), w = table(from.learnt.classes);
+    e = table(from.learnt.tables.features), c = table(from.learnt.tables.mixing);
+    w = table(from.learnt.classes);
+    c_square.assign(c.size(), std::vector<double>(h_));
     e_square.assign(e.size(), std::vector<double>(h_));
     w_square.assign(w.size(), std::vector<double>(h_));
     b.assign(from.learnt.intercept.begin(), from.learnt.intercept.end());
@@ -37,13 +39,13 @@ class SlowLearnt {
     std::vector<double> out(h_);
     const RowView row = data_.x(i);
     for (std::size_t j = 0; j < row.index.size(); ++j)
-      for (std::size_t c = 0; c < h_; ++c) out[c] += static_cast<double>(row.value[j]) * e[row.index[j]][c];
+      for (std::size_t d = 0; d < h_; ++d) out[d] += factor(row, j, d) * e[row.index[j]][d];
     return out;
   }
   double score(ExampleId i, ClassId k) const {
     const std::vector<double> of = x(i);
     double z = b.empty() ? 0 : b[k];
-    for (std::size_t c = 0; c < h_; ++c) z += of[c] * w[k][c];
+    for (std::size_t d = 0; d < h_; ++d) z += of[d] * output()[k][d];
     return z;
   }
 
@@ -63,14 +65,16 @@ class SlowLearnt {
   }
 
   struct Gradient {
-    Matrix e, w;
+    Matrix e, c, w;  // w empty if tied: its part is in e
     std::vector<double> b;
   };
   // The gradient of loss() and the new u of the rows.
   Gradient gradient(const std::vector<ExampleId>& rows, const std::vector<ClassId>& drawn,
                     const std::vector<double>& weight, double rho, std::vector<double>& new_u) const {
-    Gradient g{Matrix(e.size(), std::vector<double>(h_)), Matrix(w.size(), std::vector<double>(h_)),
-               std::vector<double>(w.size())};
+    const std::size_t classes = data_.classes->size();
+    Gradient g{Matrix(e.size(), std::vector<double>(h_)), Matrix(c.size(), std::vector<double>(h_)),
+               Matrix(w.size(), std::vector<double>(h_)), std::vector<double>(classes)};
+    Matrix& of_class = w.empty() ? g.e : g.w;
     new_u.clear();
     for (const ExampleId i : rows) {
       const ClassId y = data_.label(i);
@@ -86,17 +90,19 @@ class SlowLearnt {
         if (drawn[j] == y) continue;
         const double p = data_.weight(i) * weight[j] * std::exp(score(i, drawn[j]) - score(i, y) - next) /
                          static_cast<double>(rows.size());
-        for (std::size_t c = 0; c < h_; ++c) {
-          g.w[drawn[j]][c] += p * of[c];
-          g.w[y][c] -= p * of[c];
-          dx[c] += p * (w[drawn[j]][c] - w[y][c]);
+        for (std::size_t d = 0; d < h_; ++d) {
+          of_class[drawn[j]][d] += p * of[d];
+          of_class[y][d] -= p * of[d];
+          dx[d] += p * (output()[drawn[j]][d] - output()[y][d]);
         }
         g.b[drawn[j]] += p, g.b[y] -= p;
       }
       const RowView row = data_.x(i);
       for (std::size_t j = 0; j < row.index.size(); ++j)
-        for (std::size_t c = 0; c < h_; ++c)
-          g.e[row.index[j]][c] += static_cast<double>(row.value[j]) * dx[c];
+        for (std::size_t d = 0; d < h_; ++d) {
+          g.e[row.index[j]][d] += factor(row, j, d) * dx[d];
+          if (!c.empty()) g.c[j][d] += e[row.index[j]][d] * dx[d];
+        }
     }
     return g;
   }
@@ -114,26 +120,49 @@ class SlowLearnt {
       square = kKeep * square + (1 - kKeep) * slope * slope;
       value -= rate * slope / (std::sqrt(square) + 1e-8);
     };
-    std::vector<bool> has_feature(e.size()), has_class(w.size());
+    // One mean for a row: kept in the square of its first number, and copied to the others.
+    const auto move_row = [&](std::vector<double>& row, std::vector<double>& square,
+                              std::vector<double> slope) {
+      for (std::size_t d = 0; d < h_; ++d) slope[d] += mu * row[d];
+      double mean = 0;
+      for (const double s : slope) mean += s * s / static_cast<double>(h_);
+      for (std::size_t d = 0; d < h_; ++d) {
+        if (!options_.row_state) {
+          move(row[d], square[d], slope[d]);
+          continue;
+        }
+        square[d] = kKeep * square[d] + (1 - kKeep) * mean;
+        row[d] -= rate * slope[d] / (std::sqrt(square[d]) + 1e-8);
+      }
+    };
+    std::vector<bool> has_feature(e.size()), has_class(data_.classes->size());
     for (const ExampleId i : rows) {
       has_class[data_.label(i)] = true;
       for (const FeatureId f : data_.x(i).index) has_feature[f] = true;
     }
     for (const ClassId k : drawn) has_class[k] = true;
     for (std::size_t f = 0; f < e.size(); ++f)
-      for (std::size_t c = 0; c < h_ && has_feature[f]; ++c)
-        move(e[f][c], e_square[f][c], g.e[f][c] + mu * e[f][c]);
-    for (std::size_t k = 0; k < w.size(); ++k) {
+      if (has_feature[f] || (w.empty() && f < has_class.size() && has_class[f]))
+        move_row(e[f], e_square[f], g.e[f]);
+    for (std::size_t p = 0; p < c.size(); ++p)
+      for (std::size_t d = 0; d < h_; ++d) move(c[p][d], c_square[p][d], g.c[p][d]);
+    for (std::size_t k = 0; k < has_class.size(); ++k) {
       if (!has_class[k]) continue;
-      for (std::size_t c = 0; c < h_; ++c) move(w[k][c], w_square[k][c], g.w[k][c] + mu * w[k][c]);
+      if (!w.empty()) move_row(w[k], w_square[k], g.w[k]);
       if (!b.empty()) move(b[k], b_square[k], g.b[k] + (options_.ridge_intercept ? mu * b[k] : 0));
     }
   }
 
-  Matrix e, w, e_square, w_square;
+  Matrix e, c, w, e_square, c_square, w_square;
   std::vector<double> b, b_square, u;
 
  private:
+  // What the vector of a row's j-th feature is multiplied by, number d.
+  double factor(RowView row, std::size_t j, std::size_t d) const {
+    return c.empty() ? static_cast<double>(row.value[j]) : c[j][d];
+  }
+  const Matrix& output() const { return w.empty() ? e : w; }
+
   const DataView& data_;
   const TrainOptions& options_;
   std::size_t h_;

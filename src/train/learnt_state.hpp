@@ -11,12 +11,15 @@
 namespace truemax {
 
 struct LearntState {
-  bool empty() const { return features.empty(); }
+  bool empty() const { return tables.empty(); }
+  bool tied() const { return classes.empty(); }
+  // The vector of class k is row k.
+  const Embedding& output() const { return tied() ? tables.features : classes; }
 
-  Embedding features;            // E [D][h]
-  Embedding classes;             // W [K][h], class by class; RunState::weights gets a copy
+  EncoderTables tables;
+  Embedding classes;             // W [K][h]; empty if tied: W is then the first K rows of E
   std::vector<float> intercept;  // [K]; empty without
-  HugeVector<float> features_square, classes_square;
+  HugeVector<float> features_square, mixing_square, classes_square;
   std::vector<float> intercept_square;
   std::uint64_t updates = 0;  // steps so far
 };

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
 #include "rule/methods.hpp"
+#include "train/automatic.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/step_shape.hpp"
@@ -25,6 +27,17 @@ constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassN
 // Far more draws than classes would cost more than taking all classes. The rows of a step are distinct, so
 // there cannot be more than in the data.
 void require_step_shape(const TrainOptions& options, const DataView& data) {
+  const bool text = reads_words(data.space->encoder);
+  if (text && options.hidden == 0)
+    throw UserError(
+        "--format text: words in order need learnt features; leave --method out, or add --hidden 256");
+  if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
+    throw UserError("--encoder: plain text is encoded by context or cbow; leave it out");
+  if (!text && (options.layers > 0 || options.tied))
+    throw UserError(fmt::format("--{}: this is an option of plain text (--format text); leave it out",
+                                options.layers > 0 ? "layers" : "tied"));
+  if (data.space->encoder == EncoderKind::cbow && options.layers > 0)
+    throw UserError("--layers 1: cbow takes the mean of its words; leave it out, or give --encoder context");
   constexpr std::uint64_t kMostTimes = 100;
   const std::uint64_t most = kMostTimes * data.classes->size();
   if (options.classes_per_step > most)
@@ -48,7 +61,9 @@ void require_end(const TrainOptions& options, bool has_valid) {
         options.patience));
 }
 
-MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+namespace {
+
+MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
   const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
@@ -74,11 +89,35 @@ MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::
   // The data are already in memory: the run can use what is free now plus the data.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
   if (options.patience == 0) return plan;
-  const std::uint64_t vectors = options.hidden * data.space->features * sizeof(float);
+  const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
   plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options)) + vectors;
   plan.best_on_disk = plan.total() > plan.there;
   if (plan.best_on_disk) plan.best = vectors;  // only weights go to disk
   return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit) {
+  if (options.learnt() && options.open.hidden) {
+    TrainOptions largest = options;
+    largest.hidden = std::max(options.hidden, options.open.most_hidden);
+    return plan_of_one(sets, largest, memory_limit);
+  }
+  const MemoryPlan plan = plan_of_one(sets, options, memory_limit);
+  if (!options.compares_encoders()) return plan;
+  // Trials of one come after all trials of the other, so only the larger one counts.
+  const MemoryPlan learnt =
+      plan_of_one(sets, as_learnt(sets.data, options, options.open.most_hidden), memory_limit);
+  return learnt.total() > plan.total() ? learnt : plan;
+}
+
+bool save_memory(const TrainSets& sets, TrainOptions& options, std::uint64_t memory_limit) {
+  if (options.hidden == 0 || !options.open.row_state) return false;
+  options.open.row_state = false;
+  const MemoryPlan plan = plan_memory(sets, options, memory_limit);
+  options.row_state = plan.total() > plan.there;
+  return options.row_state;
 }
 
 std::uint64_t MemoryPlan::total() const {
@@ -96,7 +135,7 @@ std::string MemoryPlan::to_text() const {
 }
 
 void MemoryPlan::require() const {
-  if (total() <= there) return;
+  if (fits()) return;
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;

@@ -21,12 +21,19 @@ struct MemoryPlan {
   std::uint64_t copies = 1;  // of the weights, without the best
 
   std::uint64_t total() const;
+  bool fits() const { return total() <= there; }
   std::string to_text() const;
   void require() const;  // throws UserError with the numbers and what to do
 };
 
-MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options,
-                       std::uint64_t memory_limit);  // 0: available memory
+// Of the largest run that the open choices allow. memory_limit: 0: available memory.
+MemoryPlan plan_memory(const TrainSets& sets, const TrainOptions& options, std::uint64_t memory_limit);
+
+// Learnt features: one running mean of squared gradients for each vector (--row-state) if memory is short
+// otherwise and the user has not decided. Returns whether it did.
+bool save_memory(const TrainSets& sets, TrainOptions& options, std::uint64_t memory_limit);
+inline constexpr char kSavedMemory[] =
+    "memory is short: learnt vectors keep one running mean of squared gradients each (--row-state)";
 
 // Checks rows and classes per step against the data. Throws UserError.
 void require_step_shape(const TrainOptions& options, const DataView& data);

@@ -34,12 +34,14 @@ void TrainOptions::describe(OptionTable& table) {
   table.group("Training");
   table.named_choice(
       "method", &method, method_names,
-      fmt::format(
-          "Training method ('truemax methods' lists them). auto: prox; the draw is chosen from the data, and "
-          "step, ridge and epochs are tuned on held-out rows before a final fit on all rows. Options you set "
-          "are kept. A named method trains on all rows for exactly --epochs and tunes nothing. Biased "
-          "methods, whose optimum is not that of softmax: {}.",
-          fmt::join(biased, ", ")),
+      fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
+                  "learnt features; the draw "
+                  "is chosen from the data, and linear or learnt features, step, ridge and epochs are tuned "
+                  "on held-out rows before a "
+                  "final fit on all rows. Options you set are kept. A named method trains on "
+                  "all rows for exactly --epochs and tunes nothing. Biased "
+                  "methods, whose optimum is not that of softmax: {}.",
+                  fmt::join(biased, ", ")),
       {.brief = true, .tunable = true});
   table.choice("target", &target, {{"valid", Target::valid}, {"train", Target::train}},
                "What --method auto optimises: the log-loss on held-out rows, or the training likelihood (no "
@@ -93,13 +95,37 @@ void TrainOptions::describe(OptionTable& table) {
                      {.tunable = true, .plain_default = "head-blocks"});
   draws.describe(table);
   table.group("Model");
+  table.choice(
+      "encoder", &encoder, {kEncoderNames.begin(), kEncoderNames.end()},
+      "What the classes are linear in: the features of the data (linear) or learnt features (bag, see "
+      "--hidden); of plain text the words before a word, in order (context), or around it (cbow). auto: "
+      "trials decide between linear and bag, unless --seconds, --target train or an option of the linear "
+      "step is given; without trials, linear if its weights fit in memory; context for plain text. Named "
+      "methods: linear unless --hidden is given.",
+      {.brief = true});
   table.count_or(
       "hidden", &hidden, {1, 65536}, "none", 0,
       "Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is "
       "the sum of its vectors times its values, and the classes are linear in that. Trained by scent with "
       "RMSprop and a fixed --rho, which is slightly biased; --step is about the most by which a number moves "
-      "in a step, and the ridge pulls only on what a step touches.",
+      "in a step, and the ridge pulls only on what a step touches. Without it, --encoder bag finds h by "
+      "trials.",
       {.brief = true, .elsewhere = {"dim", "embedding-dim", "hidden-size"}});
+  table.count(
+      "layers", &layers, {0, 1},
+      "Plain text: 1 puts a tanh layer between the words of a context and the learnt features, 0 adds "
+      "the words' vectors with a factor for each place and number (log-bilinear).",
+      {.plain_default = kFoundByTrials});
+  table.toggle("tied", &tied, "Plain text: a word has one vector, as context and as class. --no-tied: two.",
+               {.plain_default = kFoundByTrials, .elsewhere = {"tie", "tie-weights", "weight-tying"}});
+  table.toggle(
+      "row-state", &row_state,
+      "Learnt features: RMSprop keeps one running mean of squared gradients for a vector instead of one for "
+      "each of its numbers, which takes about a third less memory. Chosen if memory is short.",
+      {.plain_default = kChosenFromData});
+  table.number("dropout", &dropout, {0, 0.95},
+               "Learnt features: the share of the numbers of a row that a step leaves out at random.",
+               {.plain_default = kFoundByTrials});
   table.toggle("intercept", &intercept, "Give every class an intercept.",
                {.tunable = true, .common = true, .plain_default = "on"});
   table.toggle("start-at-frequencies", &start_at_frequencies,
@@ -151,7 +177,10 @@ void TrainOptions::describe(OptionTable& table) {
   rule.describe(table);
 }
 
-void TrainOptions::complete(const std::function<bool(const char* option)>& given) {
+void TrainOptions::complete(const std::function<bool(const char* option)>& given, bool text) {
+  constexpr std::uint64_t kTextFeatures = 256;
+  if (text && encoder == EncoderKind::automatic) encoder = EncoderKind::context;
+  if (text && automatic() && !given("hidden") && encoder != EncoderKind::linear) hidden = kTextFeatures;
   if (automatic()) {
     const bool aims_at_train = target == Target::train;
     open.shape = !given("draw") && !given("head") && !given("classes-per-step");
@@ -164,16 +193,19 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     if (!given("intercept")) intercept = !aims_at_train;
     if (!given("start-at-frequencies")) start_at_frequencies = intercept;
     if (!given("eval-every")) eval_every = 0;
-    if (hidden > 0) {
-      complete_learnt(given);
+    complete_encoder(given);
+    if (learnt()) {
+      complete_learnt(given, text);
     } else {
       if (!given("draw") && !open.shape) draw = "head-blocks";
       if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
     }
     if (epochs == 0 && given("epochs"))
-      open.step = open.ridge = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;
+      open.step = open.ridge = open.hidden = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;
     if (!given("valid-share")) valid_share = open.searches() && !aims_at_train && !given("valid") ? 0.1 : 0;
   }
+  if (encoder == EncoderKind::automatic && !open.encoder)
+    encoder = hidden > 0 ? EncoderKind::bag : EncoderKind::linear;
   if ((seconds > 0 || steps > 0) && !given("epochs")) epochs = kUnlimitedEpochs;
   // Evaluations do not count as training time, but the user waits for them: a second may hold thousands of
   // epochs.
@@ -182,21 +214,48 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   if (patience > 0 && !open.searches()) eval_every = 1;
 }
 
+// Options that mean something else for learnt features (a step, a ridge) ask for the linear model.
+void TrainOptions::complete_encoder(const std::function<bool(const char* option)>& given) {
+  const bool of_linear = !open.shape || !open.step || !open.ridge || steps > 0 || given("rows-per-step") ||
+                         given("rho") || given("rho-falls") || lock_free;
+  open.encoder =
+      encoder == EncoderKind::automatic && hidden == 0 && !of_linear && !(epochs == 0 && given("epochs"));
+  open.hidden =
+      hidden == 0 && seconds == 0 && target == Target::valid && (open.encoder || encoder == EncoderKind::bag);
+}
+
 // Many rows share many drawn classes, so that scores are matrix products.
-void TrainOptions::complete_learnt(const std::function<bool(const char* option)>& given) {
+void TrainOptions::complete_learnt(const std::function<bool(const char* option)>& given, bool text) {
   open.shape = !given("rows-per-step");
   if (!given("draw")) draw = "frequency";
   if (!given("classes-per-step")) classes_per_step = 1024;
   if (!given("rho")) rule.rho = 0.1;
   if (!given("rho-falls")) rule.rho_falls = false;
+  open.row_state = !given("row-state");
+  if (!text || target == Target::train) return;
+  open.layers = !given("layers"), open.tied = !given("tied"), open.dropout = !given("dropout");
 }
 
 void TrainOptions::check() const {
   evaluation.check();
+  if (encoder == EncoderKind::linear && hidden > 0)
+    throw UserError(fmt::format(
+        "--encoder linear --hidden {}: a linear model has no learnt features; leave one of the two out",
+        hidden));
+  if (encoder == EncoderKind::bag && hidden == 0 && !automatic())
+    throw UserError(fmt::format(
+        "--encoder bag: only --method auto chooses how many features to learn; add --hidden, or leave "
+        "--method {} out",
+        method));
   if (hidden > 0 && !automatic() && method != "scent")
     throw UserError(fmt::format(
         "--hidden {}: learnt features are trained by scent, not {}; leave --method out, or --hidden", hidden,
         method));
+  if (hidden == 0 && (layers > 0 || tied || dropout > 0 || row_state))
+    throw UserError(fmt::format(
+        "--{}: this is an option of learnt features; add --hidden 256, or leave it out", layers > 0 ? "layers"
+                                                                                         : tied     ? "tied"
+                                                                                                : "dropout"));
   const MethodInfo& info = find_method(method_used());
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/options.hpp"
+#include "core/row_encoder.hpp"
 #include "draw/draw.hpp"
 #include "evaluate/sampled.hpp"
 #include "rule/rule.hpp"
@@ -25,11 +26,19 @@ inline constexpr double kAutomaticRidge = -1;
 // Shown in the help as the default of options that auto chooses.
 inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = "chosen from the data";
 
+// The largest h that trials take.
+inline constexpr std::uint64_t kMostHidden = 1024;
+
 // What --method auto may still choose.
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
-  bool any() const { return shape || searches(); }
-  bool searches() const { return step || ridge || epochs; }
+  bool layers = false, tied = false, dropout = false;  // of plain text
+  bool row_state = false;                              // chosen by the memory, not by trials
+  bool encoder = false;                                // linear or learnt features
+  bool hidden = false;                                 // h, if they are learnt
+  std::uint64_t most_hidden = kMostHidden;             // the largest h that fits in memory
+  bool any() const { return shape || encoder || searches(); }
+  bool searches() const { return step || ridge || epochs || hidden || layers || tied || dropout; }
 };
 
 // Ordered for the reader; padding does not matter for a struct with few instances.
@@ -48,7 +57,12 @@ struct TrainOptions {
   std::string draw = "uniform";
   DrawOptions draws;
   Visit visit = Visit::random;
-  std::uint64_t hidden = 0;  // h, learnt features of a row; 0: the features of the data
+  EncoderKind encoder = EncoderKind::automatic;
+  std::uint64_t hidden = 0;  // h, learnt features of a row; 0: the features of the data, or not chosen yet
+  std::uint64_t layers = 0;  // tanh layers between the words of a context and x
+  bool tied = false;         // the vectors of classes are those of the words
+  bool row_state = false;    // one running mean of squared gradients for a vector, not one for each number
+  double dropout = 0;        // share of the numbers of x that a step leaves out
   bool intercept = false;
   double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge
@@ -65,17 +79,22 @@ struct TrainOptions {
   OpenChoices open;  // set by complete()
 
   void describe(OptionTable& table);
-  // Sets defaults that depend on other options, for options that were not given.
-  void complete(const std::function<bool(const char* option)>& given);
+  // Sets defaults that depend on other options, for options that were not given. `text`: of plain text.
+  void complete(const std::function<bool(const char* option)>& given, bool text = false);
   // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }
-  std::string method_used() const { return !automatic() ? method : hidden > 0 ? "scent" : "prox"; }
+  bool learnt() const { return hidden > 0 || encoder == EncoderKind::bag || reads_words(encoder); }
+  // Whether trials decide between linear and learnt features. They take too long for --seconds.
+  bool compares_encoders() const { return open.encoder && seconds == 0; }
+  std::string method_used() const { return !automatic() ? method : learnt() ? "scent" : "prox"; }
   std::size_t thread_count() const;
   double step_at(std::uint64_t epoch) const;  // for --schedule decay
+  // The part of complete() that is for learnt features.
+  void complete_learnt(const std::function<bool(const char* option)>& given, bool text = false);
 
  private:
-  void complete_learnt(const std::function<bool(const char* option)>& given);
+  void complete_encoder(const std::function<bool(const char* option)>& given);
 };
 
 }  // namespace truemax

@@ -31,9 +31,10 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
 
 TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
-  EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-              ElementsAre("epochs", "steps", "seconds", "hidden", "valid-share", "patience", "eval-every",
-                          "eval", "eval-rows", "eval-classes", "threads"));
+  EXPECT_THAT(
+      names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
+      ElementsAre("epochs", "steps", "seconds", "encoder", "hidden", "layers", "tied", "row-state", "dropout",
+                  "valid-share", "patience", "eval-every", "eval", "eval-rows", "eval-classes", "threads"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
@@ -59,8 +60,10 @@ TEST(TrainOptions, DefaultsMatchAuto) {
     else
       EXPECT_EQ(said, done.find(option.name)->default_value) << option.name;
   }
-  EXPECT_THAT(open, ElementsAre("step", "epochs", "classes-per-step", "draw", "head", "ridge"));
+  EXPECT_THAT(open, ElementsAre("step", "epochs", "classes-per-step", "draw", "head", "layers", "tied",
+                                "row-state", "dropout", "ridge"));
   EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
+  EXPECT_TRUE(plain.compares_encoders());
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
 }
 

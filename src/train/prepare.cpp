@@ -122,6 +122,11 @@ RawSets read_sets(const RunOptions& options, std::vector<std::string>& notes) {
   return sets;
 }
 
+void fit_run_to_memory(const TrainSets& sets, RunOptions& options, PreparedRun& run) {
+  std::string said = fit_to_memory(sets, options.train, options.memory_limit);
+  if (!said.empty()) run.notes.push_back(std::move(said));
+}
+
 // Fills run.data, run.test and run.valid; what only the training data can be refused for comes first.
 void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   const std::uint64_t other_features = raw.other_features();
@@ -130,7 +135,9 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
   if (run.automatic) choose_shape(run.data, options.train);
+  fit_run_to_memory({run.data}, options, run);
   require_step_shape(options.train, run.data);
+  if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
   plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
@@ -155,10 +162,13 @@ void note_classes_per_step(PreparedRun& run, const TrainOptions& options) {
 void require_room_for_model(const PreparedRun& run) {
   if (!run.options.saves()) return;
   remove_stale_temporaries(run.options.model);  // their disk space may be needed
-  require_writable(run.options.model,
-                   model_bytes(run.data.classes->size(), run.data.space->features,
-                               run.options.train.intercept, run.options.train.hidden),
-                   "model");
+  const TrainOptions& train = run.options.train;
+  const auto bytes = [&](std::uint64_t hidden) {
+    return model_bytes(run.data.classes->size(), run.data.space->features, train.intercept, hidden);
+  };
+  std::uint64_t largest = bytes(train.hidden);
+  if (train.open.hidden) largest = std::max<std::uint64_t>(largest, bytes(train.open.most_hidden));
+  require_writable(run.options.model, largest, "model");
 }
 
 }  // namespace
@@ -181,6 +191,8 @@ PreparedRun prepare_run(RunOptions options) {
   if (!options.read.memory) options.read.memory = std::make_shared<MemoryBudget>(options.memory_limit);
   options.read.max_features = options.preprocess.max_features;
   options.read.ngrams = options.preprocess.ngrams();
+  options.preprocess.encoder =
+      reads_words(options.train.encoder) ? options.train.encoder : EncoderKind::automatic;
   make_sets(read_sets(options, run.notes), options, run);
   if (options.logs() || logged) {
     const std::size_t threads = options.train.thread_count();
@@ -191,6 +203,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   note_classes_per_step(run, options.train);
+  fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
   run.options = std::move(options);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();

@@ -124,6 +124,8 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
                     beside.replay));
   for (const std::string& name : given)
     if (const Option* option = beside_table.find(name)) table.find(name)->from_json(option->to_json());
+  if (options.train.encoder == EncoderKind::automatic)  // a log of an older version
+    options.train.encoder = options.train.hidden > 0 ? EncoderKind::bag : EncoderKind::linear;
   options.train_path = beside.train_path;
   return options;
 }

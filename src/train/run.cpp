@@ -23,12 +23,17 @@ std::string best_folder(const RunOptions& options) {
 // What the search chose, or the best so far if it was stopped.
 nlohmann::ordered_json search_json(const FinishedRun& finished, RunOptions& options) {
   const SearchResult& search = finished.search;
-  if (search.finished)
-    return {{"event", "chosen"},
-            {"config", options.to_json()},
-            {"trials", search.trials},
-            {"seconds", finished.trial_seconds}};
-  nlohmann::ordered_json best{{"event", "best_so_far"}, {"trials", search.trials}};
+  if (search.finished) {
+    nlohmann::ordered_json chosen{{"event", "chosen"},
+                                  {"config", options.to_json()},
+                                  {"trials", search.trials},
+                                  {"seconds", finished.trial_seconds}};
+    if (const auto& c = search.compared)
+      chosen["compared"] = {{"linear", c->linear}, {"learnt", c->learnt}, {"hidden", c->hidden}};
+    return chosen;
+  }
+  nlohmann::ordered_json best{
+      {"event", "best_so_far"}, {"trials", search.trials}, {"hidden", options.train.hidden}};
   if (search.ridge) best["ridge"] = options.train.ridge;
   if (search.step) best["step"] = options.train.step;
   if (search.epochs) best["epochs"] = options.train.epochs;
@@ -57,7 +62,7 @@ Model make_model(RunState&& state, const DataView& data, const PreprocessOptions
                  TrainOptions options, const std::string& row_weights, const std::string& class_weights) {
   Model model;
   model.weights = std::move(state.weights);
-  model.features = std::move(state.learnt.features);
+  model.encoder = std::move(state.learnt.tables);
   model.classes = data.classes;
   model.space = data.space;
   model.preprocess = preprocess;

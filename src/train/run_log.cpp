@@ -30,6 +30,7 @@ void RunLog::tried(const SearchTrial& t) {
   write({{"event", "trial"},
          {"about", t.about},
          {"number", t.number},
+         {"hidden", t.hidden},
          {"step", t.step},
          {"ridge", t.ridge},
          {"rows", t.rows},

@@ -10,10 +10,11 @@ namespace {
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);
-  archive(s.learnt.features);
+  archive(s.learnt.tables);
   archive(s.learnt.classes);
   archive(s.learnt.intercept);
   archive(s.learnt.features_square);
+  archive(s.learnt.mixing_square);
   archive(s.learnt.classes_square);
   archive(s.learnt.intercept_square);
   archive(s.learnt.updates);
@@ -36,7 +37,7 @@ void each_field(State& s, Archive& archive) {
   archive(s.patience.waited);
   archive(s.patience.best);
   archive(s.patience.weights);
-  archive(s.patience.features);
+  archive(s.patience.tables);
 }
 
 class Writer {
@@ -49,6 +50,11 @@ class Writer {
   template <class T, class Allocator>
   void operator()(const std::vector<T, Allocator>& values) {
     to_.put_array(std::span<const T>(values));
+  }
+  void operator()(const EncoderTables& tables) {
+    (*this)(tables.features);
+    (*this)(tables.mixing);
+    (*this)(tables.layers);
   }
   void operator()(const Embedding& table) {
     to_.put(std::uint64_t{table.rows});
@@ -81,6 +87,11 @@ class Reader {
   template <class T, class Allocator>
   void operator()(std::vector<T, Allocator>& values) {
     from_.get_array(values);
+  }
+  void operator()(EncoderTables& tables) {
+    (*this)(tables.features);
+    (*this)(tables.mixing);
+    (*this)(tables.layers);
   }
   void operator()(Embedding& table) {
     std::uint64_t rows = 0, columns = 0;

@@ -66,7 +66,7 @@ struct PatienceState {
   std::uint64_t waited = 0;  // evaluations
   std::optional<EvaluationRecord> best;
   std::shared_ptr<KeptWeights> weights;  // of `best`; null if there is none
-  Embedding features;                    // of `best`; empty unless features are learnt
+  EncoderTables tables;                  // of `best`; empty unless features are learnt
 };
 
 struct RunState {

@@ -1,4 +1,4 @@
-// The trials of --method auto.
+// The trials of --method auto for the linear model.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -320,13 +320,10 @@ class Search {
 
 }  // namespace
 
-SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                              std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                              Weights* spare) {
-  Weights own;
-  if (options.hidden > 0)
-    return choose_learnt_by_trials(sets, options, watch, observers, stop, spare != nullptr ? *spare : own);
-  return Search(sets, options, watch, observers, stop, spare != nullptr ? *spare : own).run();
+SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
+                                     Weights& spare) {
+  return Search(sets, options, watch, observers, stop, spare).run();
 }
 
 }  // namespace truemax

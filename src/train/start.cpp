@@ -7,6 +7,7 @@
 #include "train/companion.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
+#include "weights/fast_tile.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -47,6 +48,8 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     *spare = Weights();
     state.weights.clear();
   } else {
+    if (spare != nullptr)
+      *spare = Weights();  // of another shape: its memory is not needed beside the new one
     state.weights = Weights(classes, features, options.intercept);
   }
   if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
@@ -61,8 +64,9 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     state.learnt = LearntLane::start(data, options);
     if (options.intercept)
       std::copy_n(state.weights.intercept().begin(), classes, state.learnt.intercept.begin());
-    for (const float e : state.learnt.features.numbers)
-      state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(e)));
+    for (const Embedding* table : {&state.learnt.tables.features, &state.learnt.tables.mixing})
+      state.largest_weight = std::max<double>(state.largest_weight,
+                                              largest_absolute(table->numbers.data(), table->numbers.size()));
   }
   state.rows.resize(data.size());
   for (const ExampleId i : data.examples()) {

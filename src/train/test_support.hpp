@@ -105,9 +105,10 @@ inline std::vector<std::uint64_t> bits_of(const RunState& state) {
     for (const float v : of_class) put(static_cast<double>(v));
   }
   for (const float v : state.weights.intercept()) put(static_cast<double>(v));
-  for (const Embedding* table : {&state.learnt.features, &state.learnt.classes})
+  const LearntState& learnt = state.learnt;
+  for (const Embedding* table : {&learnt.tables.features, &learnt.tables.mixing, &learnt.classes})
     for (const float v : table->numbers) put(static_cast<double>(v));
-  for (const auto* squares : {&state.learnt.features_square, &state.learnt.classes_square})
+  for (const auto* squares : {&learnt.features_square, &learnt.mixing_square, &learnt.classes_square})
     for (const float v : *squares) put(static_cast<double>(v));
   return bits;
 }

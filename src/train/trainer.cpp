@@ -93,11 +93,11 @@ class Patience {
     state_.waited = 0;
     state_.best = record;
     state_.weights->keep(state.weights);
-    state_.features = state.learnt.features;
+    state_.tables = state.learnt.tables;
   }
   void restore(RunState& state) {
     state_.weights->restore(state.weights);
-    if (!state_.features.empty()) state.learnt.features = std::move(state_.features);
+    if (!state_.tables.empty()) state.learnt.tables = std::move(state_.tables);
   }
 
  private:
@@ -214,7 +214,7 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
                                 const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
                                 const RowWatch& watch) {
   if (state.learnt.empty()) return evaluate(options, seed, state.weights, data, threads, stop, watch);
-  const DataView encoded = data.encoded(std::make_shared<BagRows>(state.learnt.features));
+  const DataView encoded = data.encoded(make_row_encoder(data.space->encoder, state.learnt.tables));
   return evaluate(options, seed, state.weights, encoded, threads, stop, watch);
 }
 

@@ -20,10 +20,12 @@ namespace truemax {
 
 // One trial of --method auto.
 struct SearchTrial {
-  std::string about;  // what it tests: "step", "ridge", "epochs"
+  std::string about;  // what it tests: "step", "ridge", "epochs", "hidden", or "linear" beside learnt ones
   std::uint64_t number = 0;
+  std::uint64_t hidden = 0;  // learnt features; 0: linear
   double step = 0, ridge = 0;
   std::uint64_t rows = 0, steps = 0, judged_on = 0;
+  std::uint64_t rows_per_step = 1;
   double log_loss = 0, seconds = 0;
 };
 

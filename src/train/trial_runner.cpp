@@ -22,9 +22,9 @@ double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o
   if (steps > 0) o.epochs = kUnlimitedEpochs;
   SearchTrial tried;
   tried.about = about, tried.number = count_ + 1;
-  tried.step = o.step, tried.ridge = o.ridge;
+  tried.step = o.step, tried.ridge = o.ridge, tried.hidden = o.hidden;
   tried.rows = rows.data.size(), tried.steps = planned_steps(rows, o, steps);
-  tried.judged_on = rows.judge.size();
+  tried.judged_on = rows.judge.size(), tried.rows_per_step = o.rows_per_step;
   for (TrainObserver* observer : observers_) observer->trying(tried);
   Stopwatch own;
   own.resume();

@@ -20,10 +20,10 @@ struct TrialRows {
 class TrialRunner {
  public:
   // A trial that still runs when `watch` reads `latest` seconds is given up, and no other is started.
-  // `spare`: the memory of W, from trial to trial.
+  // `spare`: the memory of W, from trial to trial. `before`: trials of this search that others have run.
   TrialRunner(const Stopwatch& watch, double latest, std::span<TrainObserver* const> observers,
-              const std::atomic<bool>& stop, Weights& spare)
-      : watch_(watch), latest_(latest), observers_(observers), stop_(stop), spare_(spare) {}
+              const std::atomic<bool>& stop, Weights& spare, std::uint64_t before = 0)
+      : watch_(watch), latest_(latest), observers_(observers), stop_(stop), spare_(spare), count_(before) {}
 
   // For so many steps (0: for o.epochs). Infinity if it diverged, was stopped or was given up.
   double run(const char* about, const TrialRows& rows, TrainOptions o, std::uint64_t steps);
@@ -31,7 +31,7 @@ class TrialRunner {
   static std::uint64_t planned_steps(const TrialRows& rows, const TrainOptions& o, std::uint64_t steps);
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   bool late() const { return late_; }
-  std::uint64_t count() const { return count_; }
+  std::uint64_t count() const { return count_; }  // those before included
 
  private:
   std::optional<double> loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried);
@@ -41,7 +41,7 @@ class TrialRunner {
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
   Weights& spare_;
-  std::uint64_t count_ = 0;
+  std::uint64_t count_;
   bool late_ = false;
 };
 

@@ -82,6 +82,53 @@ void add_scaled_here(float* HWY_RESTRICT sum, const float* HWY_RESTRICT x, float
   for (; i < count; ++i) sum[i] = std::fma(scale, x[i], sum[i]);
 }
 
+void add_product_here(float* HWY_RESTRICT sum, const float* HWY_RESTRICT x, const float* HWY_RESTRICT y,
+                      std::size_t count) {
+  const DenseTag d;
+  std::size_t i = 0;
+  for (; i + kDenseWidth <= count; i += kDenseWidth)
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), hn::LoadU(d, sum + i)), d, sum + i);
+  for (; i < count; ++i) sum[i] = std::fma(x[i], y[i], sum[i]);
+}
+
+// (1 - e)/(1 + e) with e = exp(-2|x|): never overflows.
+void tanh_row_here(float* HWY_RESTRICT x, const float* HWY_RESTRICT bias, std::size_t count) {
+  const DenseTag d;
+  const DenseV one = hn::Set(d, 1.0F), twice = hn::Set(d, -2.0F);
+  std::size_t i = 0;
+  for (; i + kDenseWidth <= count; i += kDenseWidth) {
+    const DenseV a = hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i));
+    const DenseV e = exp_of_falling(d, hn::Mul(twice, hn::Abs(a)));
+    hn::StoreU(hn::CopySign(hn::Div(hn::Sub(one, e), hn::Add(one, e)), a), d, x + i);
+  }
+  for (; i < count; ++i) x[i] = std::tanh(x[i] + bias[i]);
+}
+
+void tanh_slope_here(float* HWY_RESTRICT g, const float* HWY_RESTRICT t, std::size_t count) {
+  const DenseTag d;
+  const DenseV one = hn::Set(d, 1.0F);
+  std::size_t i = 0;
+  for (; i + kDenseWidth <= count; i += kDenseWidth) {
+    const DenseV of = hn::LoadU(d, t + i);
+    hn::StoreU(hn::Mul(hn::LoadU(d, g + i), hn::NegMulAdd(of, of, one)), d, g + i);
+  }
+  for (; i < count; ++i) g[i] *= std::fma(-t[i], t[i], 1.0F);
+}
+
+void keep_some_here(float* HWY_RESTRICT x, const std::uint8_t* HWY_RESTRICT kept, float factor,
+                    std::size_t count) {
+  const DenseTag d;
+  const hn::Rebind<std::uint8_t, DenseTag> bytes;
+  const hn::Rebind<std::int32_t, DenseTag> wide;
+  const DenseV f = hn::Set(d, factor);
+  std::size_t i = 0;
+  for (; i + kDenseWidth <= count; i += kDenseWidth) {
+    const auto zero = hn::Eq(hn::PromoteTo(wide, hn::LoadU(bytes, kept + i)), hn::Zero(wide));
+    hn::StoreU(hn::IfThenZeroElse(hn::RebindMask(d, zero), hn::Mul(f, hn::LoadU(d, x + i))), d, x + i);
+  }
+  for (; i < count; ++i) x[i] = kept[i] != 0 ? factor * x[i] : 0.0F;
+}
+
 float dot_here(const float* HWY_RESTRICT x, const float* HWY_RESTRICT y, std::size_t count) {
   const DenseTag d;
   DenseV a = hn::Zero(d), b = hn::Zero(d);
@@ -175,6 +222,14 @@ void rms_step_here(float* HWY_RESTRICT w, float* HWY_RESTRICT v, const float* HW
   }
 }
 
+void rms_row_step_here(float* HWY_RESTRICT w, float* HWY_RESTRICT v, const float* HWY_RESTRICT gradient,
+                       std::size_t count, float rate, float keep) {
+  constexpr float kTiny = 1e-8F;
+  const float mean = dot_here(gradient, gradient, count) / static_cast<float>(count);
+  *v = keep * *v + (1 - keep) * mean;
+  add_scaled_here(w, gradient, -rate / (std::sqrt(*v) + kTiny), count);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace truemax
 HWY_AFTER_NAMESPACE();
@@ -184,10 +239,15 @@ namespace truemax {
 
 HWY_EXPORT(multiply_here);
 HWY_EXPORT(add_scaled_here);
+HWY_EXPORT(add_product_here);
+HWY_EXPORT(tanh_row_here);
+HWY_EXPORT(tanh_slope_here);
+HWY_EXPORT(keep_some_here);
 HWY_EXPORT(dot_here);
 HWY_EXPORT(exp_scores_here);
 HWY_EXPORT(scale_row_here);
 HWY_EXPORT(rms_step_here);
+HWY_EXPORT(rms_row_step_here);
 
 namespace {
 
@@ -260,6 +320,18 @@ void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::s
 void add_scaled(float* sum, const float* x, float scale, std::size_t count) {
   HWY_DYNAMIC_DISPATCH(add_scaled_here)(sum, x, scale, count);
 }
+void add_product(float* sum, const float* x, const float* y, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(add_product_here)(sum, x, y, count);
+}
+void tanh_row(float* x, const float* bias, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(tanh_row_here)(x, bias, count);
+}
+void tanh_slope(float* g, const float* t, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(tanh_slope_here)(g, t, count);
+}
+void keep_some(float* x, const std::uint8_t* kept, float factor, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(keep_some_here)(x, kept, factor, count);
+}
 float dot(const float* x, const float* y, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(dot_here)(x, y, count);
 }
@@ -272,6 +344,9 @@ double scale_row(float* x, std::size_t count, float factor) {
 }
 void rms_step(float* w, float* v, const float* gradient, std::size_t count, float rate, float keep) {
   HWY_DYNAMIC_DISPATCH(rms_step_here)(w, v, gradient, count, rate, keep);
+}
+void rms_row_step(float* w, float* v, const float* gradient, std::size_t count, float rate, float keep) {
+  HWY_DYNAMIC_DISPATCH(rms_row_step_here)(w, v, gradient, count, rate, keep);
 }
 
 }  // namespace truemax

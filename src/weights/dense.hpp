@@ -42,6 +42,8 @@ class DenseProduct {
 
 // sum += scale * x
 void add_scaled(float* sum, const float* x, float scale, std::size_t count);
+// sum += x y, number by number
+void add_product(float* sum, const float* x, const float* y, std::size_t count);
 float dot(const float* x, const float* y, std::size_t count);
 
 // One row of scores of drawn classes: t_j = z_j + offset_j - label_score, where t_own does not count (own >=
@@ -52,7 +54,15 @@ double exp_scores(float* z, const float* offset, std::size_t count, float label_
 // x *= factor; returns the sum.
 double scale_row(float* x, std::size_t count, float factor);
 
+// x <- tanh(x + bias), to about 1e-7; and g <- g (1 - t^2) for t = tanh.
+void tanh_row(float* x, const float* bias, std::size_t count);
+void tanh_slope(float* g, const float* t, std::size_t count);
+// Dropout: x_i <- factor x_i where kept_i is not 0, else 0.
+void keep_some(float* x, const std::uint8_t* kept, float factor, std::size_t count);
+
 // RMSprop on a row: v <- keep v + (1 - keep) g^2, w <- w - rate g/(sqrt(v) + tiny).
 void rms_step(float* w, float* v, const float* gradient, std::size_t count, float rate, float keep);
+// The same with one v for the whole row, of the mean of its g^2.
+void rms_row_step(float* w, float* v, const float* gradient, std::size_t count, float rate, float keep);
 
 }  // namespace truemax

@@ -163,11 +163,66 @@ TEST(RmsStep, AgreesWithDoublesAndNeverMovesFurtherThanItsBound) {
   }
 }
 
+TEST(RmsRowStep, HasOneMeanForTheRow) {
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    for (const std::size_t n : {1U, 15U, 33U, 64U})
+      for (const float scale : {0.0F, 1e-15F, 1.0F, 1e15F}) {
+        const auto g = random_numbers(n, 21, scale), before = random_numbers(n, 22);
+        auto w = before;
+        float v = 0.25F;
+        rms_row_step(w.data(), &v, g.data(), n, 0.1F, 0.9F);
+        double mean = 0;
+        for (const float x : g)
+          mean += static_cast<double>(x) * static_cast<double>(x) / static_cast<double>(n);
+        const double next = 0.9 * 0.25 + 0.1 * mean;
+        EXPECT_NEAR(static_cast<double>(v), next, 1e-5 * next);
+        for (std::size_t i = 0; i < n; ++i) {
+          const double move = 0.1 * static_cast<double>(g[i]) / (std::sqrt(next) + 1e-8);
+          EXPECT_NEAR(static_cast<double>(w[i]), static_cast<double>(before[i]) - move,
+                      1e-5 * (1 + std::abs(move)));
+          EXPECT_TRUE(std::isfinite(w[i]));
+        }
+      }
+  }
+}
+
+TEST(RowKernels, AgreeWithTheLoops) {
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    for (const std::size_t n : {1U, 15U, 16U, 33U, 64U})
+      for (const float scale : {1e-20F, 1.0F, 1e4F, 1e30F}) {
+        const auto x = random_numbers(n, 11, scale), y = random_numbers(n, 12),
+                   z = random_numbers(n, 13, scale);
+        auto sum = z, t = x, g = y, kept = x;
+        add_product(sum.data(), x.data(), y.data(), n);
+        tanh_row(t.data(), z.data(), n);
+        const auto slope = g;
+        tanh_slope(g.data(), t.data(), n);
+        std::vector<std::uint8_t> keep(n);
+        for (std::size_t i = 0; i < n; ++i) keep[i] = static_cast<std::uint8_t>(i % 3);
+        keep_some(kept.data(), keep.data(), 1.25F, n);
+        for (std::size_t i = 0; i < n; ++i) {
+          const auto xi = static_cast<double>(x[i]), yi = static_cast<double>(y[i]),
+                     zi = static_cast<double>(z[i]);
+          EXPECT_NEAR(static_cast<double>(sum[i]), zi + xi * yi, 1e-6 * (std::abs(zi) + std::abs(xi * yi)));
+          EXPECT_NEAR(static_cast<double>(t[i]), std::tanh(static_cast<double>(x[i] + z[i])), 3e-7);
+          EXPECT_LE(std::abs(t[i]), 1.0F);
+          const auto ti = static_cast<double>(t[i]);
+          EXPECT_NEAR(static_cast<double>(g[i]), static_cast<double>(slope[i]) * (1 - ti * ti), 1e-6);
+          EXPECT_EQ(kept[i], i % 3 == 0 ? 0.0F : 1.25F * x[i]);
+        }
+      }
+  }
+}
+
 TEST(FillNormal, HasItsMomentsAndDoesNotDependOnThreads) {
   Embedding a(1000, 37), b(1000, 37), other(1000, 37);
-  fill_normal(a, 0.1, 1, 1);
-  fill_normal(b, 0.1, 1, 4);
-  fill_normal(other, 0.1, 2, 1);
+  fill_normal(a, 0.1, 1, 0, 1);
+  fill_normal(b, 0.1, 1, 0, 4);
+  fill_normal(other, 0.1, 2, 0, 1);
   EXPECT_EQ(a.numbers, b.numbers);
   EXPECT_NE(a.numbers, other.numbers);
   double mean = 0, square = 0, fourth = 0;
@@ -183,14 +238,14 @@ TEST(FillNormal, HasItsMomentsAndDoesNotDependOnThreads) {
 
 TEST(BagRows, AddTheVectorsOfTheFeaturesTimesTheirValues) {
   Embedding table(6, 20);
-  fill_normal(table, 1, 3, 1);
+  fill_normal(table, 1, 3, 0, 1);
   const std::vector<FeatureId> index{1, 4, 5};
   const std::vector<float> value{2.0F, -1.5F, 0.25F};
   std::vector<float> x(20, 99.0F);
-  BagRows(table).encode({index, value}, x.data());
+  BagRows(table).encode_row({index, value}, x.data());
   for (std::size_t c = 0; c < 20; ++c)
     EXPECT_NEAR(x[c], 2.0F * table.row(1)[c] - 1.5F * table.row(4)[c] + 0.25F * table.row(5)[c], 1e-5F);
-  BagRows(table).encode({}, x.data());
+  BagRows(table).encode_row({}, x.data());
   for (const float v : x) EXPECT_EQ(v, 0.0F);
 }
 

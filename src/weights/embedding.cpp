@@ -2,14 +2,21 @@
 
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "core/parallel.hpp"
 #include "core/random.hpp"
 
 namespace truemax {
 
-void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::size_t threads) {
-  const CounterRandom random(seed, Stream::embedding, 0);
+void side_by_side(RowView words, const Embedding& vectors, float* out) {
+  for (std::size_t p = 0; p < words.index.size(); ++p)
+    std::copy_n(vectors.row(words.index[p]), vectors.columns, out + p * vectors.columns);
+}
+
+void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::uint64_t number,
+                 std::size_t threads) {
+  const CounterRandom random(seed, Stream::embedding, number);
   constexpr std::size_t kChunk = 256;  // rows
   parallel_for((table.rows + kChunk - 1) / kChunk, threads, [&](std::size_t chunk) {
     for (std::size_t r = chunk * kChunk; r < std::min(table.rows, (chunk + 1) * kChunk); ++r)
@@ -26,6 +33,40 @@ void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::si
         }
       }
   });
+}
+
+std::shared_ptr<const RowEncoder> make_row_encoder(EncoderKind kind, const EncoderTables& tables) {
+  if (reads_words(kind)) return std::make_shared<ContextRows>(tables);
+  return std::make_shared<BagRows>(tables.features);
+}
+
+void ContextRows::encode_row(RowView x, float* out) const {
+  const std::size_t h = columns();
+  std::fill(out, out + h, 0.0F);
+  for (std::size_t p = 0; p < x.index.size(); ++p)
+    add_product(out, tables_.features.row(x.index[p]), tables_.mixing.row(p), h);
+}
+
+void ContextRows::encode(CsrView rows, float* out) const {
+  const std::size_t h = columns(), n = rows.rows();
+  if (tables_.layers == 0) {
+    for (std::size_t r = 0; r < n; ++r) encode_row(rows.row(r), out + r * h);
+    return;
+  }
+  const Embedding& layer = tables_.mixing;
+  const std::size_t wide = layer.rows - 1;
+  Team alone(1);
+  DenseProduct product;
+  constexpr std::size_t kRows = 256;  // at once
+  std::vector<float> words(std::min(n, kRows) * wide);
+  for (std::size_t first = 0; first < n; first += kRows) {
+    const std::size_t count = std::min(kRows, n - first);
+    for (std::size_t r = 0; r < count; ++r)
+      side_by_side(rows.row(first + r), tables_.features, words.data() + r * wide);
+    product.multiply({{words.data(), count, wide, wide}, false}, {{layer.numbers.data(), wide, h, h}, false},
+                     out + first * h, h, alone);
+    for (std::size_t r = 0; r < count; ++r) tanh_row(out + (first + r) * h, layer.row(wide), h);
+  }
 }
 
 }  // namespace truemax

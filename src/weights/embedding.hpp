@@ -1,9 +1,10 @@
-// Learnt vectors of the features, one row each; and the bag encoder x = sum_f v_f E_f.
+// Learnt vectors, one row each, and the rows x that encoders make of them.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/huge_pages.hpp"
 #include "core/row_encoder.hpp"
@@ -24,15 +25,38 @@ struct Embedding {
   HugeVector<float> numbers;
 };
 
-// Independent normal numbers of this deviation: functions of the seed and the place alone.
-void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::size_t threads);
+// Independent normal numbers of this deviation: functions of the seed, the table's number and the place
+// alone.
+void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::uint64_t number,
+                 std::size_t threads);
 
+// The vectors of a row's words, one after the other.
+void side_by_side(RowView words, const Embedding& vectors, float* out);
+
+// The parameters of an encoder.
+struct EncoderTables {
+  bool empty() const { return features.empty(); }
+
+  Embedding features;  // E [D][h]
+  // Of the places of a context: [c][h], the factors of each place; or with a layer [c h + 1][h], a tanh layer
+  // over the vectors side by side, whose last row is its bias. Else empty.
+  Embedding mixing;
+  std::uint64_t layers = 0;
+};
+
+// Rows of the data as the encoder makes them. The tables outlive it.
+std::shared_ptr<const RowEncoder> make_row_encoder(EncoderKind kind, const EncoderTables& tables);
+
+// x = sum_f v_f E_f
 class BagRows final : public RowEncoder {
  public:
-  explicit BagRows(const Embedding& features) : features_(features) {}  // outlives the encoder
+  explicit BagRows(const Embedding& features) : features_(features) {}
 
   std::size_t columns() const override { return features_.columns; }
-  void encode(RowView x, float* out) const override {
+  void encode(CsrView rows, float* out) const override {
+    for (std::size_t r = 0; r < rows.rows(); ++r) encode_row(rows.row(r), out + r * columns());
+  }
+  void encode_row(RowView x, float* out) const {
     std::fill(out, out + features_.columns, 0.0F);
     for (std::size_t j = 0; j < x.index.size(); ++j)
       add_scaled(out, features_.row(x.index[j]), x.value[j], features_.columns);
@@ -40,6 +64,20 @@ class BagRows final : public RowEncoder {
 
  private:
   const Embedding& features_;
+};
+
+// x = sum_p C_p o E[word_p], or x = tanh(sum_p L_p E[word_p] + a). Row r of the data is the words of a
+// context in order; with cbow the word in the middle is not part of it.
+class ContextRows final : public RowEncoder {
+ public:
+  explicit ContextRows(const EncoderTables& tables) : tables_(tables) {}
+
+  std::size_t columns() const override { return tables_.features.columns; }
+  void encode(CsrView rows, float* out) const override;
+  void encode_row(RowView x, float* out) const;  // without a layer
+
+ private:
+  const EncoderTables& tables_;
 };
 
 }  // namespace truemax
