@@ -19,7 +19,9 @@ struct LineMark {
 };
 
 struct RawRows {
-  Csr rows;  // features from 0, ascending, no zeros; fastText: numbers of `words`
+  // Features from 0, ascending, no zeros; fastText: numbers of `words`, then buckets of n-grams
+  // (data/text_ngrams.hpp).
+  Csr rows;
   std::vector<std::uint64_t> label_begin{0};
   std::vector<std::uint32_t>
       label;  // of each row, in file order without duplicates: indices into label_names

@@ -14,6 +14,7 @@
 #include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "model/bucket_steps.hpp"
 #include "model/safetensors.hpp"
 #include "model/tensor_rows.hpp"
 #include "truemax/version.hpp"
@@ -43,6 +44,7 @@ nlohmann::json metadata_of(const Model& model, const std::vector<ClassId>& order
                           {"declared", model.space->declared},
                           {"words", model.space->words}};
   if (model.space->hashed_words) features["hashed_words"] = true;
+  if (!model.space->buckets.empty()) features["buckets"] = bucket_steps(model.space->buckets);
   if (reads_words(model.space->encoder)) {
     for (const auto& [name, kind] : kEncoderNames)
       if (kind == model.space->encoder) features["encoder"] = name;
@@ -107,6 +109,7 @@ struct CheckedHeader {
   SafetensorsHeader tensors;
   nlohmann::json metadata;
   std::vector<std::string> names, words;
+  std::vector<std::uint32_t> ngram_buckets;
   PreprocessOptions preprocess;
   std::uint64_t classes = 0, features = 0;
   std::uint64_t columns = 0;       // of weight: features, or h if features are learnt
@@ -230,8 +233,11 @@ CheckedHeader read_checked_header(const std::string& path) {
   field(path, features, "file_features", Type::number_unsigned);
   field(path, features, "declared", Type::boolean);
   h.words = names_of(path, field(path, features, "words", Type::array), "words");
-  if (!h.words.empty() && h.words.size() != h.features)
-    throw file_error(path, 0, fmt::format("it names {} words for {} features", h.words.size(), h.features),
+  h.ngram_buckets = read_bucket_steps(path, features, h.preprocess);
+  if (h.words.empty() ? !h.ngram_buckets.empty() : h.words.size() + h.ngram_buckets.size() != h.features)
+    throw file_error(path, 0,
+                     fmt::format("it names {} words and {} buckets of n-grams for {} features",
+                                 h.words.size(), h.ngram_buckets.size(), h.features),
                      kNotOurs);
   check_optional(path, features, "hashed_words", Type::boolean);
   const std::uint64_t buckets = h.preprocess.hash_features;
@@ -403,6 +409,7 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   space->features = static_cast<FeatureId>(h.features);
   space->declared = features["declared"].get<bool>();
   space->words = std::move(h.words);
+  space->buckets = std::move(h.ngram_buckets);
   space->hashed_words = features.value("hashed_words", false);
   space->encoder = h.encoder, space->context = h.context;
   model.space = space;
