@@ -112,12 +112,15 @@ class LearntSearch {
     o.ridge = best_.ridge, o.step = best_.step, o.hidden = best_.hidden;
     o.layers = best_.layers, o.tied = best_.tied, o.dropout = best_.dropout;
     if (o.open.epochs) o.epochs = on_all_rows(best_.epochs);
+    if (o.open.step && is_text() && much_fewer_rows()) o.step = clamped_step(o.step * std::pow(share_, 0.25));
   }
 
-  // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
+  bool is_text() const { return reads_words(sets_.data.space->encoder); }
+  // More rows need fewer epochs, or of plain text smaller steps: the fourth root is what two sets of very
+  // different size ask for.
   bool much_fewer_rows() const { return share_ < 0.8; }
   std::uint64_t on_all_rows(std::uint64_t epochs) const {
-    if (!much_fewer_rows() || reads_words(sets_.data.space->encoder)) return epochs;  // text: the same
+    if (!much_fewer_rows() || is_text()) return epochs;
     return std::max<std::uint64_t>(
         2, static_cast<std::uint64_t>(std::round(static_cast<double>(epochs) * std::pow(share_, 0.25))));
   }
