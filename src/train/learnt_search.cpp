@@ -112,12 +112,11 @@ class LearntSearch {
     o.ridge = best_.ridge, o.step = best_.step, o.hidden = best_.hidden;
     o.layers = best_.layers, o.tied = best_.tied, o.dropout = best_.dropout;
     if (o.open.epochs) o.epochs = on_all_rows(best_.epochs);
-    if (o.open.step && is_text() && much_fewer_rows()) o.step = clamped_step(o.step * std::pow(share_, 0.25));
   }
 
   bool is_text() const { return reads_words(sets_.data.space->encoder); }
-  // More rows need fewer epochs, or of plain text smaller steps: the fourth root is what two sets of very
-  // different size ask for.
+  // More rows need fewer epochs: the fourth root is what two sets of very different size ask for. Not of
+  // plain text, where the ridge keeps longer runs from learning the text by heart.
   bool much_fewer_rows() const { return share_ < 0.8; }
   std::uint64_t on_all_rows(std::uint64_t epochs) const {
     if (!much_fewer_rows() || is_text()) return epochs;
@@ -135,6 +134,7 @@ class LearntSearch {
 
   double loss(const char* about, const TrialRows& rows, TrainOptions with) {
     with.ridge *= share_;  // the same per row
+    if (is_text() && options_.open.step) with.step = clamped_step(with.step / std::pow(share_, 0.25));
     return runner_.run(about, rows, with, 0);
   }
 
