@@ -218,3 +218,88 @@ def evaluate(model, raw_rows, top=(1, 3, 5), bins=15):
         "rows_without_label": without_label,
         "rows_without_features": without_features,
     }
+
+
+# ---- n-grams of fastText text, as docs/formats.md describes them ----
+def xxh64(data, seed=0):
+    """XXH64 of bytes, by the specification."""
+    mask = (1 << 64) - 1
+    p1, p2, p3, p4, p5 = (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579,
+                          2870177450012600261)
+
+    def rotated(x, r):
+        return ((x << r) | (x >> (64 - r))) & mask
+
+    def rounded(acc, lane):
+        return rotated((acc + lane * p2) & mask, 31) * p1 & mask
+
+    at = 0
+    if len(data) >= 32:
+        acc = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
+        while at + 32 <= len(data):
+            acc = [rounded(a, lane) for a, lane in zip(acc, struct.unpack_from("<4Q", data, at))]
+            at += 32
+        h = sum(rotated(a, r) for a, r in zip(acc, (1, 7, 12, 18))) & mask
+        for a in acc:
+            h = ((h ^ rounded(0, a)) * p1 + p4) & mask
+    else:
+        h = (seed + p5) & mask
+    h = (h + len(data)) & mask
+    while at + 8 <= len(data):
+        h = (rotated(h ^ rounded(0, struct.unpack_from("<Q", data, at)[0]), 27) * p1 + p4) & mask
+        at += 8
+    if at + 4 <= len(data):
+        h = (rotated(h ^ (struct.unpack_from("<I", data, at)[0] * p1 & mask), 23) * p2 + p3) & mask
+        at += 4
+    for byte in data[at:]:
+        h = rotated(h ^ (byte * p5 & mask), 11) * p1 & mask
+    h = (h ^ (h >> 33)) * p2 & mask
+    h = (h ^ (h >> 29)) * p3 & mask
+    return h ^ (h >> 32)
+
+
+def character_ngrams(word, low, high):
+    marked = f"<{word}>"
+    found = []
+    for i in range(len(marked)):
+        for n in range(low, high + 1):
+            is_mark = n == 1 and i in (0, len(marked) - 1)
+            if i + n <= len(marked) and not is_mark:
+                found.append(marked[i:i + n])
+    return found
+
+
+def ngrams(words, preprocessing):
+    """The n-grams of a line, each as often as it occurs."""
+    found = [" ".join(words[i:i + n]) for n in range(2, preprocessing["word-ngrams"] + 1)
+             for i in range(len(words) - n + 1)]
+    if preprocessing["char-ngrams"] != "none":
+        low, high = map(int, preprocessing["char-ngrams"].split("-"))
+        found += [gram for word in words for gram in character_ngrams(word, low, high)]
+    return found
+
+
+def read_fasttext_ngrams(path, about):
+    """Rows of fastText text for a model with n-grams, and how many words and n-grams it does not know."""
+    preprocessing = about["preprocessing"]
+    number = {word: i for i, word in enumerate(about["features"]["words"])}
+    feature = {bucket: len(number) + i for i, bucket in enumerate(np.cumsum(about["features"].get("buckets", [])).tolist())}
+    rows, unknown_words, unknown_ngrams = [], 0, 0
+    with open_text(path) as file:
+        for line in file:
+            features = {}
+            words = [token for token in line.split() if not token.startswith("__label__")]
+            labels = [token[len("__label__"):] for token in line.split() if token.startswith("__label__")]
+            for word in words:
+                if word in number:
+                    features[number[word]] = features.get(number[word], 0.0) + 1.0
+                else:
+                    unknown_words += 1
+            for gram in ngrams(words, preprocessing):
+                f = feature.get(xxh64(gram.encode()) % preprocessing["ngram-buckets"])
+                if f is None:
+                    unknown_ngrams += 1
+                else:
+                    features[f] = features.get(f, 0.0) + 1.0
+            rows.append(Row(labels, features))
+    return rows, unknown_words, unknown_ngrams

@@ -7,9 +7,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -103,6 +105,25 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, words)
         self.assertNotIn("truemax: error:", result.stderr, words)
         return result
+
+    def stopped(self, data, when):
+        """Trains on `data` and presses Ctrl-C once the log has an event for which `when` holds; what was said."""
+        run = subprocess.Popen([PROGRAM, "train", data, "--model", "m.safetensors", "--log", "m.jsonl"],
+                               cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            while run.poll() is None:
+                try:
+                    if any(when(event) for event in events(self.path("m.jsonl.part"))):
+                        break
+                except (FileNotFoundError, ValueError):
+                    pass
+                time.sleep(0.02)
+            run.send_signal(signal.SIGINT)
+            _, said = run.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            run.kill()
+        self.assertEqual(run.returncode, 130, said)
+        return said
 
     def metrics(self, model, data, *more, **keywords):
         """The output of `truemax evaluate --json`."""

@@ -1,11 +1,8 @@
 """The program without options: what it chooses, what it reports, and that a run can be repeated."""
 import os
-import signal
-import subprocess
-import time
 import unittest
 
-from support import LIMIT_SECONDS, PROGRAM, ProgramTest, events, truemax
+from support import ProgramTest, events, truemax
 
 
 class Auto(ProgramTest):
@@ -111,21 +108,7 @@ class Auto(ProgramTest):
 
     def test_ctrl_c_in_the_search_prints_how_to_continue(self):
         large = self.generate("large.txt", rows=60000, features=3000, classes=2000, nonzeros=40)
-        run = subprocess.Popen([PROGRAM, "train", large, "--model", "m.safetensors", "--log", "m.jsonl"],
-                               cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            while run.poll() is None:
-                try:
-                    if any(e["event"] == "trial" for e in events(self.path("m.jsonl.part"))):
-                        break
-                except (FileNotFoundError, ValueError):
-                    pass
-                time.sleep(0.02)
-            run.send_signal(signal.SIGINT)
-            _, said = run.communicate(timeout=LIMIT_SECONDS)
-        finally:
-            run.kill()
-        self.assertEqual(run.returncode, 130, said)
+        said = self.stopped(large, lambda e: e["event"] == "trial")
         self.assertIn("stopped in the search", said)
         command = next(line for line in said.splitlines() if line.startswith("  truemax train ")).split()
         best = next(e for e in self.log("m") if e["event"] == "best_so_far")

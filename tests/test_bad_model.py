@@ -173,7 +173,8 @@ class BadModelFile(RefusalTest):
 
     def test_preprocessing(self):
         for key, value in (("normalize", "l7"), ("labels", "some"), ("max-features", -1), ("max-features", "all"),
-                           ("hash-features", 0), ("hash-features", -1), ("hash-features", "all")):
+                           ("hash-features", 0), ("hash-features", -1), ("hash-features", "all"),
+                           ("word-ngrams", 0), ("char-ngrams", "6-3"), ("ngram-buckets", 0)):
             with self.subTest(key=key, value=value):
                 steps = {"labels": "first", "max-features": 0, "hash-features": "none", "normalize": "l2", key: value}
                 self.model_refused(safetensors(self.about(preprocessing=steps), self.payload), key)

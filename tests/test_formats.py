@@ -334,7 +334,8 @@ class Inspect(ProgramTest):
         for key in ("format_version", "method", "preprocessing", "classes", "options", "data"):
             self.assertEqual(said[key], about[key], key)
         self.assertEqual(about["method"], "umax")
-        self.assertEqual(set(about["preprocessing"]), {"labels", "max-features", "hash-features", "normalize", "context", "min-count"})
+        self.assertEqual(set(about["preprocessing"]), {"labels", "max-features", "hash-features", "word-ngrams", "char-ngrams",
+                                                       "ngram-buckets", "normalize", "context", "min-count"})
         self.assertEqual(about["options"]["classes-per-step"], 3)
 
 

@@ -11,7 +11,7 @@ import unittest
 import model_reader
 from support import ProgramTest, RefusalTest, events, last_evaluation, skip, truemax
 
-COMMANDS = ("train", "evaluate", "predict", "inspect", "generate", "compare", "tune", "report", "methods")
+COMMANDS = ("train", "evaluate", "predict", "inspect", "vectors", "nearest", "generate", "compare", "tune", "report", "methods")
 
 
 def options_of(text):
@@ -36,7 +36,7 @@ class Help(ProgramTest):
                 self.assertLessEqual(max(map(len, re.sub(r"(?m)^  --\S+ \S+$", "", whole).split("Example:")[0].splitlines())), 100)
 
     def test_help_of_a_small_command_has_all_options(self):
-        for command in ("evaluate", "predict", "generate", "inspect", "report", "methods"):
+        for command in ("evaluate", "predict", "generate", "inspect", "vectors", "nearest", "report", "methods"):
             with self.subTest(command):
                 text = self.fine(command, "--help").stdout
                 self.assertEqual(sorted(options_of(text)), sorted(options_of(self.fine(command, "--help-all").stdout)))

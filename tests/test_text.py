@@ -13,15 +13,15 @@ FIXED = ("--hidden", 20, "--epochs", 10, "--step", 0.01, "--ridge", 1, "--rows-p
 
 
 def made_text(lines, seed):
-    """Words that depend on the two words before them."""
+    """Words that mostly follow from the word before them."""
     random = np.random.default_rng(seed)
     words = [f"w{i}" for i in range(30)]
-    a, b, out = 0, 1, []
+    last, out = 1, []
     for _ in range(lines):
         line = []
         for _ in range(random.integers(3, 12)):
-            a, b = b, (a + 2 * b + 1) % 30 if random.random() < 0.8 else int(random.integers(30))
-            line.append(words[b])
+            last = (7 * last + 3) % 30 if random.random() < 0.8 else int(random.integers(30))
+            line.append(words[last])
         out.append(" ".join(line))
     return "\n".join(out) + "\n"
 
@@ -37,7 +37,7 @@ class Text(ProgramTest):
                          "--model", f"{name}.safetensors", "--log", f"{name}.jsonl")
 
     def words_of(self, name):
-        return [w for line in open(self.path(name)).read().splitlines() for w in line.split() + ["<eos>"]]
+        return [w for line in self.read(name).decode().splitlines() for w in line.split() + ["<eos>"]]
 
     def probabilities(self, model, words):
         """[words][K] in float64, the labels, and what the model says about itself."""
@@ -97,7 +97,7 @@ class Text(ProgramTest):
     def test_options_that_were_not_given_are_chosen_by_trials(self):
         out = self.fine("train", "train.txt", "--format", "text", "--test", "test.txt", "--hidden", 16, "--context", 3,
                         "--model", "c.safetensors", "--log", "c.jsonl").stdout
-        lines = [json.loads(line) for line in open(self.path("c.jsonl"))]
+        lines = [json.loads(line) for line in self.read("c.jsonl").splitlines()]
         tried = [line["about"] for line in lines if line["event"] == "trial"]
         for about in ("layers", "step", "dropout", "epochs"):
             self.assertIn(about, tried)

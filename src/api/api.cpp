@@ -137,6 +137,7 @@ Data Data::read(const std::string& path, const Options& options) {
     inside->preprocess.check();
     read.memory = std::make_shared<MemoryBudget>(memory_limit);
     read.max_features = inside->preprocess.max_features;
+    read.ngrams = inside->preprocess.ngrams();
     RawRows rows = read_rows(path, read, max_rows, resolve_threads(threads), inside->notes);
     inside->data = make_training_set(std::move(rows), inside->preprocess, 0, inside->class_weights);
     return Data(std::move(inside));
@@ -158,6 +159,7 @@ Data Data::read_beside(const Data& train, const std::string& path, const Options
       ReadOptions reading = use.read;
       if (reading.format == Format::automatic) reading.format = t.data.format;
       reading.memory = std::make_shared<MemoryBudget>(use.memory_limit);
+      reading.ngrams = t.preprocess.ngrams();
       return reading;
     };
     return Data(read_more(path, options, t.preprocess, t.data.classes, t.data.space, read));

@@ -49,6 +49,8 @@ std::vector<Command> all_commands() {
   all.push_back(evaluate_command());
   all.push_back(predict_command());
   all.push_back(inspect_command());
+  all.push_back(vectors_command());
+  all.push_back(nearest_command());
   all.push_back(generate_command());
   all.push_back(compare_command());
   all.push_back(tune_command());

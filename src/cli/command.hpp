@@ -43,6 +43,8 @@ Command train_command();
 Command evaluate_command();
 Command predict_command();
 Command inspect_command();
+Command vectors_command();
+Command nearest_command();
 Command generate_command();
 Command compare_command();
 Command tune_command();

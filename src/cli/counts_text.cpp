@@ -43,6 +43,7 @@ std::string counts_text(const char* name, const DataView& data, LabelRule labels
   left_out(s.rows_without_features, "row", "without features dropped");
   left_out(s.unseen, example_word(labels), "with a label unseen in training left out");
   left_out(s.unknown_words, "unknown word", "dropped");
+  left_out(s.unknown_ngrams, "unknown n-gram", "dropped");
   left_out(s.unk_words, "unknown word", "counted as <unk>");
   return text + "\n";
 }

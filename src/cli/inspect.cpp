@@ -39,6 +39,9 @@ int run_inspect(const InspectCommand& command) {
        fmt::format("{} of {} in the file{}", meta["features_used"].dump(),
                    meta["features"]["file_features"].dump(),
                    meta["features"]["words"].empty() ? "" : ": " + names_text(meta["features"]["words"])));
+  if (meta["features"].contains("buckets"))
+    line("n-grams", fmt::format("{} of {} buckets", meta["features"]["buckets"].size(),
+                                meta["preprocessing"]["ngram-buckets"].dump()));
   if (meta["hidden"] > 0) line("learnt", fmt::format("{} features of a row", meta["hidden"].dump()));
   line("intercept", meta["intercept"].get<bool>() ? "yes" : "no");
   line("method", meta["method"].get<std::string>());

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string_view>
 
 #include "cli/command.hpp"
@@ -15,21 +14,6 @@
 
 namespace truemax {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 // " Did you mean --step?" if a name is close.
 std::string nearest(const CLI::App& app, std::string_view typed) {

@@ -96,7 +96,7 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
   say(stderr, "truemax: stopped in the search for options, after {}; no model was trained{}\n",
       counted(search.trials, "trial"),
       finished.log_path == "none" ? "" : fmt::format("; the log is {}", finished.log_path));
-  if (search.ridge || search.step || search.epochs)
+  if (search.found())
     say(stderr,
         "truemax: to train with the best options so far, run:\n  {}\ntruemax: a complete search may find "
         "better ones: for that, run the same command again\n",

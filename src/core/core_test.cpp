@@ -146,6 +146,37 @@ TEST(Options, WordStandsForANumber) {
   EXPECT_THROW(table.find("steps")->from_json(-1), UserError);
 }
 
+TEST(Options, SpanIsTwoNumbersOrAWord) {
+  CountSpan span;
+  OptionTable t;
+  t.span_or("span", &span, {1, 20}, "none", "Span.");
+  const Option& option = *t.find("span");
+  EXPECT_EQ(option.default_value, "none");
+  EXPECT_EQ(option.value_name, "MIN-MAX|none");
+  for (const char* text : {"3-6", "1-1", "1-20", "none"}) {
+    option.parse(text);
+    EXPECT_EQ(option.to_json(), text);
+    CountSpan other{7, 8};
+    OptionTable copy;
+    copy.span_or("span", &other, {1, 20}, "none", "Span.");
+    copy.find("span")->from_json(option.to_json());
+    EXPECT_EQ(other, span);
+  }
+  span = {3, 6};
+  for (const char* text : {"", "3", "6-3", "0-3", "3-21", "-3", "3-", "3-6-9", "a-b", "3 - 6", "all"}) {
+    EXPECT_NE(message_of([&] { option.parse(text); }).find("--span"), std::string::npos) << text;
+    EXPECT_EQ(span, (CountSpan{3, 6})) << text;
+  }
+  EXPECT_THROW(option.from_json(3), UserError);
+}
+
+TEST(EditDistance, CountsInsertedRemovedAndReplacedBytes) {
+  EXPECT_EQ(edit_distance("", ""), 0U);
+  EXPECT_EQ(edit_distance("abc", ""), 3U);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);
+  EXPECT_EQ(edit_distance("step", "steps"), 1U);
+}
+
 TEST(Options, FormerNamesAreReadFromJson) {
   bool on = false;
   OptionTable table;

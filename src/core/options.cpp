@@ -151,6 +151,34 @@ Codec<std::uint64_t> count_codec(Range range) {
   return c;
 }
 
+// "3-6"; `word` is the empty span.
+Codec<CountSpan> span_codec(Range range, const std::string& word) {
+  Codec<CountSpan> c;
+  c.value_name = fmt::format("MIN-MAX|{}", word);
+  c.expects = c.range = fmt::format("two whole numbers {}, as in 3-6, or '{}'", range.text(), word);
+  c.words = {word};
+  c.parse = [range, word](std::string_view text, CountSpan& out) {
+    if (text == word) return out = {}, true;
+    const std::size_t dash = text.find('-');
+    CountSpan span;
+    if (dash == std::string_view::npos || !parse_count(text.substr(0, dash), &span.low) ||
+        !parse_count(text.substr(dash + 1), &span.high))
+      return false;
+    if (span.low > span.high || !range.contains(static_cast<double>(span.low)) ||
+        !range.contains(static_cast<double>(span.high)))
+      return false;
+    return out = span, true;
+  };
+  c.from_json = [parse = c.parse](const nlohmann::json& j, CountSpan& out) {
+    return j.is_string() && parse(j.get_ref<const std::string&>(), out);
+  };
+  c.to_text = [word](const CountSpan& v) {
+    return v == CountSpan{} ? word : fmt::format("{}-{}", v.low, v.high);
+  };
+  c.to_json = [text = c.to_text](const CountSpan& v) { return nlohmann::json(text(v)); };
+  return c;
+}
+
 Codec<std::uint64_t> size_codec() {
   Codec<std::uint64_t> c = count_codec({});
   c.value_name = "SIZE";
@@ -339,6 +367,11 @@ void OptionTable::count_alias(std::string name, std::uint64_t* field, Range rang
                               std::string help, OptionTags tags, std::uint64_t value) {
   add(std::move(name), field, codec_or(count_codec(range), word, value, false), std::move(help),
       std::move(tags));
+}
+
+void OptionTable::span_or(std::string name, CountSpan* field, Range range, const std::string& word,
+                          std::string help, OptionTags tags) {
+  add(std::move(name), field, span_codec(range, word), std::move(help), std::move(tags));
 }
 
 void OptionTable::text(std::string name, std::string value_name, std::string* field, std::string help,

@@ -29,6 +29,12 @@ struct Range {
   std::string text() const;
 };
 
+// Whole numbers from `low` to `high`; both 0: none.
+struct CountSpan {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const CountSpan&) const = default;
+};
+
 // How an option combines with --replay.
 enum class Replay {
   logged,  // taken from the log; typing it as well is refused
@@ -96,6 +102,9 @@ class OptionTable {
                     OptionTags tags = {});
   void count_alias(std::string name, std::uint64_t* field, Range range, const std::string& word,
                    std::string help, OptionTags tags = {}, std::uint64_t value = 0);
+  // LOW-HIGH, both in the range, or `word` for no span.
+  void span_or(std::string name, CountSpan* field, Range range, const std::string& word, std::string help,
+               OptionTags tags = {});
   void text(std::string name, std::string value_name, std::string* field, std::string help,
             OptionTags tags = {});
   // May be given more than once.

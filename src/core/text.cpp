@@ -1,5 +1,9 @@
 #include "core/text.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "core/utf8.hpp"
 
 namespace truemax {
@@ -26,6 +30,21 @@ std::string in_quotes(std::string_view text) {
   std::size_t end = kMost;  // do not cut inside a character
   while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return fmt::format("'{}...'", printable(text.substr(0, end)));
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
 }
 
 }  // namespace truemax

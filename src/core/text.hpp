@@ -21,4 +21,7 @@ std::string printable(std::string_view text);
 // The same in quotes, shortened, for a message.
 std::string in_quotes(std::string_view text);
 
+// How many bytes must be inserted, removed or replaced to turn one into the other.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
 }  // namespace truemax

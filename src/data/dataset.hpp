@@ -51,8 +51,9 @@ struct FeatureSpace {
   std::uint64_t file_features = 0;  // D in the file, before --max-features or --hash-features
   FeatureId features = 0;           // D of the weights
   bool declared = false;  // the format states D (header, dense shape), so other data must agree exactly
-  std::vector<std::string> words;  // fastText: the word of each feature, by falling count; else empty
-  bool hashed_words = false;       // words were hashed (--hash-features) and are not kept
+  std::vector<std::string> words;      // fastText: the word of each feature, by falling count; else empty
+  std::vector<std::uint32_t> buckets;  // n-grams: feature words.size() + i is bucket buckets[i]; ascending
+  bool hashed_words = false;           // words were hashed (--hash-features) and are not kept
   bool of_words() const { return hashed_words || !words.empty(); }
 
   // Plain text: a row is the words before a word, or around it.
@@ -72,9 +73,10 @@ struct DataStatistics {
   std::uint64_t rows_without_features = 0;  // dropped (counted after the feature limit)
   std::uint64_t unseen = 0;                 // examples left out because training never saw their label
   std::uint64_t unknown_words = 0;          // words or names left out because training never saw them
-  std::uint64_t unk_words = 0;              // plain text: words that count as <unk>
-  std::uint64_t unknown_features = 0;       // features numbered above the model's D, left out if asked
-  std::uint64_t cut_features = 0;           // values dropped by --max-features
+  std::uint64_t unknown_ngrams = 0;    // fastText: n-grams left out because training never saw their bucket
+  std::uint64_t unk_words = 0;         // plain text: words that count as <unk>
+  std::uint64_t unknown_features = 0;  // features numbered above the model's D, left out if asked
+  std::uint64_t cut_features = 0;      // values dropped by --max-features
 };
 
 // The arrays of a data set under construction. Readers use a DataView of it.

@@ -1,11 +1,13 @@
-// fastText lines: labels are the words that begin with __label__, all other words are features. And plain
-// text: words in order.
+// fastText lines: labels are the words that begin with __label__, all other words are features, and so are
+// their n-grams if asked for. And plain text: words in order.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "data/input.hpp"
+#include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
+#include "data/text_ngrams.hpp"
 #include "data/text_piece.hpp"
 
 namespace truemax {
@@ -17,12 +19,18 @@ bool is_space(char c) {
 
 class FasttextParser {
  public:
-  FasttextParser(Piece& piece, bool plain)
-      : piece_(piece), p_(piece.text.data()), end_(p_ + piece.text.size()), plain_(plain) {
+  FasttextParser(Piece& piece, const NgramRule& ngrams, bool plain)
+      : piece_(piece),
+        p_(piece.text.data()),
+        end_(p_ + piece.text.size()),
+        has_ngrams_(ngrams.any()),
+        ngrams_(ngrams, piece.budget()),
+        plain_(plain),
+        row_memory_(piece.budget()) {
     // A word takes at least two bytes; in plain text a line end is a word too.
-    const std::size_t words = (plain ? 2 : 1) * piece.most_features(2, is_space);
-    index_ = piece.index.reserve(words);
-    value_ = piece.value.reserve(words);
+    room_ = (plain ? 2 : 1) * piece.most_features(2, is_space);
+    index_ = piece.index.reserve(room_);
+    value_ = piece.value.reserve(room_);
     if (piece.text.find('\0') != std::string_view::npos) check_binary_ = true;
   }
 
@@ -31,6 +39,7 @@ class FasttextParser {
     piece_.lines.push_back({0, 0});
     while (p_ < end_) {
       row_.clear();
+      ngrams_.begin_line();
       read_line();
       finish_row();
     }
@@ -50,9 +59,16 @@ class FasttextParser {
       if (!plain_ && token.substr(0, kLabelPrefix.size()) == kLabelPrefix)
         add_label(token.substr(kLabelPrefix.size()));
       else
-        row_.push_back(piece_.add_name(piece_.words, token));
+        add_word(token);
     }
     ++p_;
+  }
+
+  void add_word(std::string_view word) {
+    const std::uint32_t number = piece_.add_name(piece_.words, word);  // checks that it is UTF-8
+    grow(row_, 1, row_memory_);
+    row_.push_back(number);
+    if (has_ngrams_) ngrams_.add_word(word, row_, row_memory_);
   }
 
   void add_label(std::string_view name) {
@@ -77,6 +93,7 @@ class FasttextParser {
 
   void count_words() {
     std::sort(row_.begin(), row_.end());
+    if (row_.size() > room_ - used_) make_room();
     for (std::size_t i = 0; i < row_.size();) {
       std::size_t same = i;
       while (same < row_.size() && row_[same] == row_[i]) ++same;
@@ -87,24 +104,37 @@ class FasttextParser {
     }
   }
 
+  // For the row at hand, whose n-grams may be many more than its words.
+  void make_room() {
+    std::size_t distinct = 0;
+    for (std::size_t i = 0; i < row_.size(); ++i) distinct += i == 0 || row_[i] != row_[i - 1];
+    if (distinct <= room_ - used_) return;
+    room_ = std::max(used_ + distinct, room_ + room_ / 2);
+    index_ = piece_.index.reserve(room_, used_);
+    value_ = piece_.value.reserve(room_, used_);
+  }
+
   Piece& piece_;
   const char* p_;
   const char* const end_;
+  const bool has_ngrams_;
+  LineNgrams ngrams_;
   FeatureId* index_;
   float* value_;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0, room_ = 0;
   bool plain_, check_binary_ = false;
-  std::vector<std::uint32_t> row_;
+  std::vector<FeatureId> row_;  // of the line at hand, with repetitions
+  MemoryCharge row_memory_;
 };
 
 }  // namespace
 
-void parse_fasttext_piece(Piece& piece) {
-  FasttextParser(piece, false).run();
+void parse_fasttext_piece(Piece& piece, const TextRules& rules) {
+  FasttextParser(piece, rules.ngrams, false).run();
 }
 
 void parse_plain_piece(Piece& piece) {
-  FasttextParser(piece, true).run();
+  FasttextParser(piece, NgramRule{}, true).run();
 }
 
 }  // namespace truemax

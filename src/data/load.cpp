@@ -8,6 +8,7 @@
 #include "core/text.hpp"
 #include "data/input.hpp"
 #include "data/preprocess.hpp"
+#include "data/text_ngrams.hpp"
 #include "data/text_set.hpp"
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
@@ -29,17 +30,28 @@ std::string weightless_text(const DataStatistics& statistics) {
   return rows == 0 ? "" : fmt::format(" {} have weight 0,", rows);
 }
 
-// Sorts words by falling number of occurrences, ties by first occurrence.
-void number_words_by_count(RawRows& raw) {
+// The features of text: the words by falling number of occurrences, ties by first occurrence, as many as
+// --max-features keeps; then the buckets of n-grams that occur.
+void number_words_by_count(RawRows& raw, const PreprocessOptions& options, FeatureSpace& space) {
   std::vector<double> counts(raw.words.size(), 0.0);
   for (std::size_t i = 0; i < raw.size(); ++i)
-    for (std::uint64_t j = raw.rows.begin[i]; j < raw.rows.begin[i + 1]; ++j)
+    for (std::uint64_t j = raw.rows.begin[i], end = end_of_words(raw.rows, i); j < end; ++j)
       counts[raw.rows.index[j]] += weight_of(raw, i) * static_cast<double>(raw.rows.value[j]);
-  const std::vector<FeatureId> rank = ranks_by_count(counts);
+  std::vector<FeatureId> rank = ranks_by_count(counts);
   std::vector<std::string> words(raw.words.size());
   for (std::size_t i = 0; i < words.size(); ++i) words[rank[i]] = std::move(raw.words[i]);
-  raw.words = std::move(words);
-  renumber_features(raw.rows, rank);
+  words.resize(limited(words.size(), options.max_features));
+  for (FeatureId& to : rank)
+    if (to >= words.size()) to = kDropFeature;
+  for (const FeatureId f : raw.rows.index)
+    if (f < kFirstBucket && rank[f] == kDropFeature) ++raw.cut_features;
+  const BucketNumbers buckets = used_buckets(raw, options.ngrams(), static_cast<FeatureId>(words.size()));
+  renumber_features(raw.rows, rank, buckets);
+  space.words = std::move(words);
+  space.buckets = buckets.members();
+  space.file_features = raw.words.size() + space.buckets.size();
+  space.features = static_cast<FeatureId>(space.words.size() + space.buckets.size());
+  raw.words = {};
 }
 
 std::shared_ptr<FeatureSpace> make_space(RawRows& raw, const PreprocessOptions& options,
@@ -55,13 +67,11 @@ std::shared_ptr<FeatureSpace> make_space(RawRows& raw, const PreprocessOptions& 
     return space;
   }
   if (raw.format == Format::fasttext) {
-    number_words_by_count(raw);
-    space->words = std::move(raw.words);
-  } else if (!raw.declared) {
-    space->file_features = std::max(raw.features, least_features);
+    number_words_by_count(raw, options, *space);
+    return space;
   }
+  if (!raw.declared) space->file_features = std::max(raw.features, least_features);
   space->features = static_cast<FeatureId>(limited(space->file_features, options.max_features));
-  if (!space->words.empty()) space->words.resize(space->features);
   return space;
 }
 
@@ -161,6 +171,8 @@ RowPreparer::RowPreparer(const PreprocessOptions& options, std::shared_ptr<const
       drop_unknown_features_(drop_unknown_features),
       class_weight_(std::move(class_weight)) {
   for (const std::string& word : space_->of_triples() ? space_->relations : space_->words) words_.add(word);
+  const auto first = static_cast<FeatureId>(space_->words.size());
+  if (!space_->buckets.empty()) buckets_ = BucketNumbers(options_.ngrams().buckets, first, space_->buckets);
 }
 
 Dataset RowPreparer::test_set(RawRows&& raw) const {
@@ -268,11 +280,16 @@ void RowPreparer::check_features(RawRows& raw, DataStatistics& statistics) const
 void RowPreparer::look_up_words(RawRows& raw, DataStatistics& statistics) const {
   std::vector<FeatureId> number(raw.words.size());
   for (std::size_t i = 0; i < number.size(); ++i) number[i] = words_.find(raw.words[i]);
-  for (std::size_t j = 0; j < raw.rows.nonzeros(); ++j)
-    if (number[raw.rows.index[j]] == NameViews::kNone)
-      statistics.unknown_words += static_cast<std::uint64_t>(raw.rows.value[j]);
+  for (std::size_t j = 0; j < raw.rows.nonzeros(); ++j) {
+    const FeatureId f = raw.rows.index[j];
+    const auto count = static_cast<std::uint64_t>(raw.rows.value[j]);
+    if (f >= kFirstBucket)
+      statistics.unknown_ngrams += buckets_.find(f - kFirstBucket) == kDropFeature ? count : 0;
+    else if (number[f] == NameViews::kNone)
+      statistics.unknown_words += count;
+  }
   static_assert(NameViews::kNone == kDropFeature);
-  renumber_features(raw.rows, number);
+  renumber_features(raw.rows, number, buckets_);
 }
 
 Dataset make_test_set(RawRows&& raw, const PreprocessOptions& options,

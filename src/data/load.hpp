@@ -11,6 +11,7 @@
 #include "data/options.hpp"
 #include "data/raw_rows.hpp"
 #include "data/row_stream.hpp"
+#include "data/text_buckets.hpp"
 
 namespace truemax {
 
@@ -53,6 +54,7 @@ class RowPreparer {
   bool drop_unknown_features_;
   std::vector<double> class_weight_;  // by class; empty: all 1
   NameViews words_;                   // of space_->words or space_->relations
+  BucketNumbers buckets_;             // of space_->buckets
 };
 
 // RowPreparer for one set of rows.

@@ -8,6 +8,9 @@ namespace truemax {
 namespace {
 constexpr char kAutomaticContext[] = "auto";
 constexpr double kMostBuckets = 1e9;  // near the largest feature number: more would save nothing
+// A set of n-gram buckets takes 2 bits for each that is possible (data/text_buckets.hpp).
+constexpr double kMostNgramBuckets = 1e8;
+constexpr double kMostWordNgrams = 10, kMostCharNgrams = 20;
 }  // namespace
 
 const char* format_name(Format format) {
@@ -54,6 +57,19 @@ void PreprocessOptions::describe(OptionTable& table) {
       "hash-features", &hash_features, {1, kMostBuckets}, "none", 0,
       "Hash the features into this many buckets; values of a row that fall into one are added. W then "
       "has that many columns whatever the data have, and no words are kept with the model.");
+  table.count(
+      "word-ngrams", &word_ngrams, {1, kMostWordNgrams},
+      "fastText data: besides the words, every run of 2 to this many consecutive words of a line is a "
+      "feature, hashed into --ngram-buckets.",
+      {.elsewhere = {"wordNgrams", "ngram-range"}});
+  table.span_or("char-ngrams", &char_ngrams, {1, kMostCharNgrams}, "none",
+                "fastText data: besides the words, every run of MIN to MAX characters of '<word>' is a "
+                "feature, hashed into --ngram-buckets. Words unknown to the model have them too.",
+                {.elsewhere = {"minn", "maxn"}});
+  table.count("ngram-buckets", &ngram_buckets, {1, kMostNgramBuckets},
+              "Buckets of n-grams. Only those that occur in the training data take memory. With "
+              "--hash-features, n-grams go into its buckets instead.",
+              {.elsewhere = {"bucket"}});
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
   table.count_or(
@@ -72,6 +88,25 @@ void PreprocessOptions::check() const {
         fmt::format("--max-features {} and --hash-features {}: a feature is cut or hashed, not both; leave "
                     "one of the two out",
                     max_features, hash_features));
+  if (ngram_buckets == kDefaultNgramBuckets) return;
+  if (hash_features > 0)
+    throw UserError(
+        fmt::format("--ngram-buckets {} and --hash-features {}: with hashed features, n-grams share their "
+                    "buckets; leave --ngram-buckets out",
+                    ngram_buckets, hash_features));
+  if (!ngrams().any())
+    throw UserError(fmt::format(
+        "--ngram-buckets {}: there are no n-grams; add --word-ngrams 2 or --char-ngrams 3-6, or leave it out",
+        ngram_buckets));
+}
+
+NgramRule PreprocessOptions::ngrams() const {
+  return {word_ngrams, char_ngrams, hash_features > 0 ? hash_features : ngram_buckets};
+}
+
+std::string NgramRule::option() const {
+  return words > 1 ? fmt::format("--word-ngrams {}", words)
+                   : fmt::format("--char-ngrams {}-{}", characters.low, characters.high);
 }
 
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows) {

@@ -21,6 +21,17 @@ enum class Normalize { none, l2 };
 
 const char* format_name(Format format);  // "auto", or as in the table of data/formats.hpp
 
+// Which n-grams of fastText text are features, and into how many buckets they are hashed.
+struct NgramRule {
+  std::uint64_t words = 1;  // runs of 2 to this many words
+  CountSpan characters;     // lengths of character n-grams
+  std::uint64_t buckets = 1;
+
+  bool any() const { return words > 1 || characters.high > 0; }
+  std::string option() const;  // as typed: "--word-ngrams 2"
+  bool operator==(const NgramRule&) const = default;
+};
+
 // Where rows come from. One per file read.
 struct ReadOptions {
   Format format = Format::automatic;
@@ -34,19 +45,25 @@ struct ReadOptions {
   // Not for prediction, hence described separately (describe_row_weights).
   std::string row_weights;  // a file with a weight for each row of the data file
 
-  // Not options: the memory budget, with what is already charged to it (null: free memory), and the feature
-  // number from which on values are dropped (0: keep all).
+  // Not options: the memory budget, with what is already charged to it (null: free memory), the feature
+  // number from which on values are dropped (0: keep all), and the n-grams of PreprocessOptions.
   std::shared_ptr<MemoryBudget> memory;
   std::uint64_t max_features = 0;
+  NgramRule ngrams;
 
   void describe(OptionTable& table);
 };
 
 // Preprocessing of the rows; stored in the model, so that test data gets the same.
 struct PreprocessOptions {
+  static constexpr std::uint64_t kDefaultNgramBuckets = 2'000'000;
+
   LabelRule labels = LabelRule::first;
   std::uint64_t max_features = 0;   // keep features numbered below this (0-based); 0: all
   std::uint64_t hash_features = 0;  // hash the features into this many buckets; 0: no hashing
+  std::uint64_t word_ngrams = 1;    // fastText: runs of 2 to this many words are features too
+  CountSpan char_ngrams;            // fastText: character n-grams of these lengths are features too
+  std::uint64_t ngram_buckets = kDefaultNgramBuckets;
   Normalize normalize = Normalize::none;
   // Plain text:
   EncoderKind encoder = EncoderKind::automatic;  // not an option here: copied from those of training
@@ -55,6 +72,7 @@ struct PreprocessOptions {
 
   void describe(OptionTable& table);
   void check() const;  // throws UserError if options contradict each other
+  NgramRule ngrams() const;
   bool operator==(const PreprocessOptions&) const = default;
 };
 

@@ -9,6 +9,7 @@
 
 #include "core/text.hpp"
 #include "data/reading_memory.hpp"
+#include "data/text_ngrams.hpp"
 
 namespace truemax {
 namespace {
@@ -117,14 +118,20 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
   release_room(rows.value);
 }
 
-void renumber_features(Csr& rows, const std::vector<FeatureId>& to) {
+void renumber_features(Csr& rows, const std::vector<FeatureId>& to, const BucketNumbers& buckets) {
   std::vector<std::pair<FeatureId, float>> row;
   std::uint64_t used = 0, begin = 0;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     row.clear();
-    for (std::uint64_t j = begin; j < rows.begin[i + 1]; ++j)
-      if (to[rows.index[j]] != kDropFeature) row.emplace_back(to[rows.index[j]], rows.value[j]);
-    std::sort(row.begin(), row.end());
+    std::size_t words = 0;
+    for (std::uint64_t j = begin; j < rows.begin[i + 1]; ++j) {
+      const FeatureId old = rows.index[j];
+      const FeatureId feature = old < kFirstBucket ? to[old] : buckets.find(old - kFirstBucket);
+      if (feature == kDropFeature) continue;
+      row.emplace_back(feature, rows.value[j]);
+      words += old < kFirstBucket;
+    }
+    std::sort(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(words));
     begin = rows.begin[i + 1];
     for (const auto& [feature, value] : row) {
       rows.index[used] = feature;
@@ -163,14 +170,16 @@ void hash_features(RawRows& raw, std::uint64_t buckets) {
   std::vector<FeatureId> of_word(raw.words.size());
   for (std::size_t w = 0; w < of_word.size(); ++w)
     of_word[w] = static_cast<FeatureId>(bucket_of(raw.words[w], buckets));
+  const auto hashed = [&](FeatureId f) {
+    if (!words) return static_cast<FeatureId>(bucket_of(std::uint64_t{f}, buckets));
+    return f < kFirstBucket ? of_word[f] : f - kFirstBucket;  // n-grams are in their buckets already
+  };
   std::vector<std::pair<FeatureId, float>> row;
   std::uint64_t used = 0, begin = 0;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     row.clear();
     for (std::uint64_t j = begin; j < rows.begin[i + 1]; ++j)
-      row.emplace_back(words ? of_word[rows.index[j]]
-                             : static_cast<FeatureId>(bucket_of(std::uint64_t{rows.index[j]}, buckets)),
-                       rows.value[j]);
+      row.emplace_back(hashed(rows.index[j]), rows.value[j]);
     // Sorted by value within a bucket, so that a sum does not depend on how words were numbered.
     std::sort(row.begin(), row.end());
     begin = rows.begin[i + 1];

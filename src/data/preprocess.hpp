@@ -7,6 +7,7 @@
 
 #include "data/dataset.hpp"
 #include "data/raw_rows.hpp"
+#include "data/text_buckets.hpp"
 
 namespace truemax {
 
@@ -22,10 +23,9 @@ void drop_weightless_rows(RawRows& raw, DataStatistics& statistics);
 // Cuts, drops and scales in place, and counts what was dropped.
 void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statistics);
 
-// Renumbers the features: feature f becomes to[f], or is dropped if that is kDropFeature. Rows stay
-// ascending.
-inline constexpr FeatureId kDropFeature = 0xFFFFFFFFU;
-void renumber_features(Csr& rows, const std::vector<FeatureId>& to);
+// Renumbers the features of fastText rows: word w becomes to[w], or is dropped if that is kDropFeature, and
+// so do the buckets of n-grams, whose new numbers must ascend. Rows stay ascending.
+void renumber_features(Csr& rows, const std::vector<FeatureId>& to, const BucketNumbers& buckets);
 
 // The bucket of a feature under --hash-features, from its number (from 0) or the bytes of its word. Part of
 // the model format (docs/formats.md): it must never change.

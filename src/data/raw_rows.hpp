@@ -19,8 +19,9 @@ struct LineMark {
 };
 
 struct RawRows {
-  // Features from 0, ascending, no zeros; fastText: numbers of `words`. Triples: the number of the head in
-  // label_names, then that of the relation in `words`.
+  // Features from 0, ascending, no zeros; fastText: numbers of `words`, then buckets of n-grams
+  // (data/text_ngrams.hpp). Triples: the number of the head in label_names, then that of the relation in
+  // `words`.
   Csr rows;
   std::vector<std::uint64_t> label_begin{0};
   std::vector<std::uint32_t>

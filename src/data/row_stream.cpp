@@ -113,6 +113,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   source.memory = options.memory ? options.memory : std::make_shared<MemoryBudget>();
   // Values of rows dropped by a split or a weight must not count as cut.
   source.max_features = options.split.empty() && options.row_weights.empty() ? options.max_features : 0;
+  source.ngrams = options.ngrams;
   Input input(paths.features, source.memory);
   files_ = {paths.features};
   name_ = input.name();
@@ -124,6 +125,11 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
       notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));
   }
   const FormatInfo& info = find_format(format_);
+  // Data for a model of words: RowPreparer refuses other formats with a message about the model.
+  if (options.ngrams.any() && format_ != Format::fasttext && options.expected != Format::fasttext)
+    throw file_error(name_, 0,
+                     fmt::format("is {} data, which has no words for {}", info.name, options.ngrams.option()),
+                     "give fastText text (--format fasttext), or leave the option out");
   if (info.is_text && (!options.label_file.empty() || !paths.labels.empty()))
     throw file_error(name_, 0, fmt::format("is {} text, which contains its labels", info.name),
                      "leave out --label-file (it is for idx and npy features)");

@@ -29,6 +29,7 @@ struct StreamOptions {
   // Copied from ReadOptions.
   std::shared_ptr<MemoryBudget> memory;
   std::uint64_t max_features = 0;
+  NgramRule ngrams;
 };
 
 // A source of rows: one for text, one for dense arrays, one for rows that had to be read all at once.

@@ -101,7 +101,7 @@ void parse_piece(Piece& piece, const TextRules& rules) {
   piece.clear();
   try {
     if (rules.format == Format::fasttext)
-      parse_fasttext_piece(piece);
+      parse_fasttext_piece(piece, rules);
     else if (rules.format == Format::text)
       parse_plain_piece(piece);
     else if (rules.format == Format::triples)

@@ -27,6 +27,7 @@ struct TextRules {
   std::uint64_t features = kMostFeatures;  // XMLRepository: D of the header
   std::uint64_t labels = ~0ULL;            // XMLRepository: L of the header
   bool labels_required = true;             // triples: every row has a tail
+  NgramRule ngrams;                        // fastText
 };
 
 struct PieceError {
@@ -70,6 +71,7 @@ struct Piece {
     if (text.size() < kLongLine) return text.size() / least + 1;
     return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_mark)) + 1;
   }
+  const std::shared_ptr<MemoryBudget>& budget() const { return charge_.budget(); }
   // Charges the piece's memory outside its scratch arrays, plus `more` bytes. Throws OverBudget.
   void charge(std::uint64_t more = 0) { charge_.set(bytes() + more); }
   void clear();
@@ -94,7 +96,7 @@ struct Piece {
 // Parses piece.text into the piece with one of the functions below.
 void parse_piece(Piece& piece, const TextRules& rules);
 void parse_sparse_piece(Piece& piece, const TextRules& rules);  // xmlrepository, lshtc, libsvm
-void parse_fasttext_piece(Piece& piece);
+void parse_fasttext_piece(Piece& piece, const TextRules& rules);
 // Every word in order, and kLineEnd after each line.
 void parse_plain_piece(Piece& piece);
 inline constexpr std::string_view kLineEnd = "<eos>", kUnknownWord = "<unk>";

@@ -14,6 +14,7 @@
 #include "data/sniff.hpp"
 #include "data/sources.hpp"
 #include "data/text_lines.hpp"
+#include "data/text_ngrams.hpp"
 #include "data/text_piece.hpp"
 
 namespace truemax {
@@ -96,6 +97,7 @@ class TextSource : public RowSource {
         next_(stream.memory) {
     rules_.format = format;
     rules_.labels_required = stream.labels_required;
+    rules_.ngrams = stream.ngrams;
     read_first(true);
     if (next_text_.substr(0, kByteOrderMark.size()) == kByteOrderMark)
       next_text_.remove_prefix(kByteOrderMark.size());
@@ -125,8 +127,9 @@ class TextSource : public RowSource {
   static std::size_t bounded_window(const StreamOptions& stream, std::size_t threads) {
     constexpr std::uint64_t kLeast = 1U << 16, kShare = 64;
     const std::uint64_t wanted = std::max<std::uint64_t>(1, threads * stream.window);
+    const std::uint64_t share = kShare * features_per_word(stream.ngrams);
     return static_cast<std::size_t>(
-        stream.memory ? std::min(wanted, std::max(kLeast, stream.memory->left() / kShare)) : wanted);
+        stream.memory ? std::min(wanted, std::max(kLeast, stream.memory->left() / share)) : wanted);
   }
 
   void read_batch(RawRows& batch, std::uint64_t most) {
@@ -163,9 +166,11 @@ class TextSource : public RowSource {
                           fmt::format("{} of this line", size_text(windows_.long_line())),
                           "write one row a line, or raise --memory-limit");
     const bool cuts = !has_words(rules_.format) && stream_.max_features == 0;
+    const char* const less = cuts                  ? ", keep fewer features (--max-features)"
+                             : rules_.ngrams.any() ? ", ask for fewer n-grams (--word-ngrams, --char-ngrams)"
+                                                   : "";
     return memory_error(over, input_.name(), line_, counted(rows_done_, "row"),
-                        fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit",
-                                    cuts ? ", keep fewer features (--max-features)" : ""));
+                        fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit", less));
   }
 
   // Before there are rows.
@@ -346,9 +351,14 @@ class TextSource : public RowSource {
       note_widths(piece, to);
       return;
     }
-    for (std::uint64_t j = first; j < last; ++j)
-      rows.index.push_back(words.number_of_name(piece.index.data()[j]));
-    if (rules_.format != Format::text) sort_each_row(rows, rows.rows() - (to - from));
+    for (std::uint64_t j = first; j < last; ++j) {
+      const FeatureId feature = piece.index.data()[j];
+      rows.index.push_back(feature < kFirstBucket ? words.number_of_name(feature) : feature);
+    }
+    if (words.size() >= kFirstBucket)
+      throw file_error(input_.name(), line_, fmt::format("more than {} different words", kFirstBucket),
+                       "read fewer rows by --max-rows");
+    if (rules_.format != Format::text) sort_words_of_rows(rows, rows.rows() - (to - from));
   }
 
   // Row by row: names are numbered in the order of the file.
@@ -387,11 +397,11 @@ class TextSource : public RowSource {
     note_widths(piece, to);
   }
 
-  // Word numbers of a piece ascend within its rows; those of the batch need not.
-  static void sort_each_row(Csr& rows, std::size_t first_row) {
+  // Word numbers of a piece ascend within its rows; those of the batch need not. Buckets follow, sorted.
+  static void sort_words_of_rows(Csr& rows, std::size_t first_row) {
     std::vector<std::pair<FeatureId, float>> row;
     for (std::size_t i = first_row; i < rows.rows(); ++i) {
-      const std::uint64_t begin = rows.begin[i], end = rows.begin[i + 1];
+      const std::uint64_t begin = rows.begin[i], end = end_of_words(rows, i);
       if (std::is_sorted(rows.index.begin() + static_cast<std::ptrdiff_t>(begin),
                          rows.index.begin() + static_cast<std::ptrdiff_t>(end)))
         continue;

@@ -228,6 +228,7 @@ nlohmann::json Metrics::to_json() const {
                       {"rows_without_label", statistics.rows_without_label},
                       {"rows_without_features", statistics.rows_without_features},
                       {"unknown_words", statistics.unknown_words},
+                      {"unknown_ngrams", statistics.unknown_ngrams},
                       {"unk_words", statistics.unk_words},
                       {"unknown_features", statistics.unknown_features}};
   if (has_top) {
@@ -291,6 +292,8 @@ std::string Metrics::to_text() const {
   if (statistics.unk_words > 0) line("unknown words as <unk>", fmt::format("{}", statistics.unk_words));
   if (statistics.unknown_words > 0)
     line("unknown words dropped", fmt::format("{}", statistics.unknown_words));
+  if (statistics.unknown_ngrams > 0)
+    line("unknown n-grams dropped", fmt::format("{}", statistics.unknown_ngrams));
   if (statistics.unknown_features > 0)
     line("unknown features dropped", fmt::format("{}", statistics.unknown_features));
   if (ranking)

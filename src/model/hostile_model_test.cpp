@@ -312,12 +312,44 @@ TEST_F(HostileModel, InconsistentWordsAreRefused) {
   expect_refused([](Parts& p) { p.meta["features"]["words"] = {"x", 2}; }, "word that is none", "", false);
 }
 
+TEST_F(HostileModel, InconsistentBucketsAreRefused) {
+  // Two features: a word and a bucket of n-grams.
+  const auto with = [](const Json& buckets, const Json& words, int of) {
+    return [=](Parts& p) {
+      p.meta["preprocessing"] = {{"word-ngrams", 2}, {"ngram-buckets", of}};
+      p.meta["features"]["words"] = words;
+      p.meta["features"]["buckets"] = buckets;
+    };
+  };
+  const Json one = Json::array({"x"}), none = Json::array();
+  for (const Json& bad : {Json::array({7}), Json::array({-1}), Json::array({1.5}), Json::array({"1"}),
+                          Json::array({~0ULL}), Json("1"), Json(nullptr)})
+    expect_refused(with(bad, one, 7), "bucket " + bad.dump(), "buckets", false);
+  for (const Json& bad : {Json::array({3, 0}), Json::array({3, 4}), Json::array({1, ~0ULL})})
+    expect_refused(with(bad, none, 7), "buckets " + bad.dump(), "buckets", false);
+  expect_refused(with(Json::array({3, 1}), none, 7), "buckets without words", "0 words and 2 buckets", false);
+  expect_refused(with(Json::array({3, 1}), one, 7), "too many buckets", "1 words and 2 buckets", false);
+  expect_refused(
+      [&](Parts& p) {
+        p.meta["features"]["words"] = one;
+        p.meta["features"]["buckets"] = {3};
+      },
+      "buckets without n-grams", "no n-grams", false);
+}
+
 TEST_F(HostileModel, PreprocessingOutOfRangeIsRefused) {
   for (const auto& [key, bad] : std::vector<std::pair<const char*, Json>>{{"labels", "some"},
                                                                           {"labels", 1},
                                                                           {"max-features", -1},
                                                                           {"max-features", "7"},
                                                                           {"normalize", true},
+                                                                          {"word-ngrams", 11},
+                                                                          {"word-ngrams", "2"},
+                                                                          {"char-ngrams", "6-3"},
+                                                                          {"char-ngrams", "3"},
+                                                                          {"char-ngrams", 3},
+                                                                          {"ngram-buckets", 0},
+                                                                          {"ngram-buckets", 7},
                                                                           {"new", 1}})
     expect_refused([&, k = key, b = bad](Parts& p) { p.meta["preprocessing"][k] = b; }, key + bad.dump(),
                    "preprocessing", false);

@@ -25,6 +25,7 @@ ReadOptions UseOptions::read_for(const Model& model) const {
   // A model trained with --max-features drops values beyond it; any other refuses unknown features.
   if (model.space->features < model.space->file_features)
     options.max_features = model.preprocess.max_features;
+  options.ngrams = model.preprocess.ngrams();
   return options;
 }
 
@@ -40,7 +41,7 @@ std::vector<std::string> predict_stream(
   RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   const Predictor predictor(model, top, use.thread_count());
-  std::uint64_t done = 0, unknown_words = 0, unk_words = 0, unknown_features = 0;
+  std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
   for (;;) {
     const std::uint64_t most = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);
     if (most == 0) break;
@@ -49,6 +50,7 @@ std::vector<std::string> predict_stream(
     const Dataset rows = preparer.prediction_rows(std::move(raw));
     done += rows.rows.rows();
     unknown_words += rows.statistics.unknown_words;
+    unknown_ngrams += rows.statistics.unknown_ngrams;
     unk_words += rows.statistics.unk_words;
     unknown_features += rows.statistics.unknown_features;
     sink(predictor.predict(rows.rows.view()), rows.rows.rows());
@@ -56,6 +58,8 @@ std::vector<std::string> predict_stream(
   if (unknown_words > 0)
     notes.push_back(fmt::format("{} {} not seen in training were left out", unknown_words,
                                 model.space->of_triples() ? "names" : "words"));
+  if (unknown_ngrams > 0)
+    notes.push_back(fmt::format("{} n-grams not seen in training were left out", unknown_ngrams));
   if (unk_words > 0)
     notes.push_back(fmt::format("{} words not seen in training were read as <unk>", unk_words));
   if (unknown_features > 0)

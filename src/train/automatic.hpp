@@ -73,6 +73,7 @@ struct SearchResult {
   // Was tried: the options hold the best so far.
   bool step = false, ridge = false, epochs = false, layers = false, tied = false, dropout = false;
   double log_loss = 0;  // the best of the last kind of trials
+  bool found() const { return step || ridge || epochs || layers || tied || dropout; }
   // If linear and learnt features were compared: their log-losses on the same rows, trained on the same part.
   struct Compared {
     double linear, learnt;

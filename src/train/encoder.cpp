@@ -54,6 +54,14 @@ EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   return tables;
 }
 
+// With a layer: the words' vectors, their gradients and dropout, and the gradient of the layer.
+std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
+  if (!of_words(data)) return 0;
+  const std::uint64_t layer = sizeof(float) * options.hidden * mixing_rows(data, options);
+  if (options.layers == 0) return 2 * layer;
+  return layer + rows * options.hidden * (data.space->width() * (2 * sizeof(float) + 1) + sizeof(float));
+}
+
 std::uint64_t table_bytes(const DataView& data, const TrainOptions& options) {
   return sizeof(float) * options.hidden * (data.space->features + mixing_rows(data, options));
 }

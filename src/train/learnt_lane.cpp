@@ -263,10 +263,7 @@ LearntState LearntLane::start(const DataView& data, const TrainOptions& options)
 std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {
   const std::uint64_t classes = has_tied_vectors(data, options) ? 0 : data.classes->size();
   const std::uint64_t vectors = classes + data.space->features;
-  const std::uint64_t saved =
-      options.row_state
-          ? sizeof(float) * vectors * (options.hidden - std::min<std::uint64_t>(1, options.hidden))
-          : 0;
+  const std::uint64_t saved = options.row_state ? sizeof(float) * vectors * (options.hidden - 1) : 0;
   return 2 * (table_bytes(data, options) + sizeof(float) * options.hidden * classes) - saved;
 }
 
@@ -275,7 +272,8 @@ std::uint64_t LearntLane::step_bytes(const DataView& data, const TrainOptions& o
   const std::uint64_t columns = draw.most_classes(), h = options.hidden;
   // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
   return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
-         sizeof(std::uint32_t) * (data.classes->size() + data.space->features);
+         sizeof(std::uint32_t) * (data.classes->size() + data.space->features) +
+         (options.tied ? sizeof(float) * (rows + columns) * h : 0) + encoder_step_bytes(data, options, rows);
 }
 
 }  // namespace truemax

@@ -120,10 +120,12 @@ class LearntSearch {
     if (o.open.epochs) o.epochs = on_all_rows(best_.epochs);
   }
 
-  // More rows need fewer epochs: the fourth root is what two sets of very different size ask for.
+  bool is_text() const { return reads_words(sets_.data.space->encoder); }
+  // More rows need fewer epochs: the fourth root is what two sets of very different size ask for. Not of
+  // plain text, where the ridge keeps longer runs from learning the text by heart.
   bool much_fewer_rows() const { return share_ < 0.8; }
   std::uint64_t on_all_rows(std::uint64_t epochs) const {
-    if (!much_fewer_rows() || reads_words(sets_.data.space->encoder)) return epochs;  // text: the same
+    if (!much_fewer_rows() || is_text()) return epochs;
     return std::max<std::uint64_t>(
         2, static_cast<std::uint64_t>(std::round(static_cast<double>(epochs) * std::pow(share_, 0.25))));
   }
@@ -138,6 +140,7 @@ class LearntSearch {
 
   double loss(const char* about, const TrialRows& rows, TrainOptions with) {
     if (!sets_.data.space->of_triples()) with.ridge *= share_;  // the same per row, as that of triples is
+    if (is_text() && options_.open.step) with.step = clamped_step(with.step / std::pow(share_, 0.25));
     return runner_.run(about, rows, with, 0);
   }
 

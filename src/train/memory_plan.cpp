@@ -87,6 +87,7 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
+  plan.ngrams = !data.space->buckets.empty();
   plan.hidden = options.hidden;
   plan.weights = Weights::bytes_needed(plan.classes, weight_columns(data, options));
   if (options.hidden > 0 &&
@@ -158,26 +159,27 @@ void MemoryPlan::require() const {
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;
+  const char* const fewer = ngrams ? "--max-features, --ngram-buckets" : "--max-features";
   if (hidden > 0)
     throw UserError(fmt::format(
         "not enough memory: this run needs {} available, because {} classes and {} features have {} learnt "
         "numbers each, with a running mean of their gradients; give a smaller --hidden{}, keep fewer "
-        "features (--max-features), train on fewer classes or rows (--max-rows), or raise --memory-limit to "
-        "try anyway",
+        "features ({}), train on fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
         to_text(), classes, features, hidden,
         left > 0
             ? fmt::format(" ({} would fit)", std::max<std::uint64_t>(1, left / (12 * classes + 8 * features)))
-            : ""));
+            : "",
+        fewer));
   const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
   const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
                            : left == 0 ? "though the run needs too much even without its weights"
                                        : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
       "not enough memory: this run needs {} available, because {} classes x {} features, in blocks of 16 "
-      "classes, are {} weights of 4 bytes{}; keep fewer features (--max-features), hash them into fewer "
+      "classes, are {} weights of 4 bytes{}; keep fewer features ({}), hash them into fewer "
       "buckets ({}), train on fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
-      copies > 1 ? ", twice" : "", fits));
+      copies > 1 ? ", twice" : "", fewer, fits));
 }
 
 }  // namespace truemax

@@ -126,9 +126,11 @@ void TrainOptions::describe(OptionTable& table) {
       "Learnt features: RMSprop keeps one running mean of squared gradients for a vector instead of one for "
       "each of its numbers, which takes about a third less memory. Chosen if memory is short.",
       {.plain_default = kChosenFromData});
-  table.number("dropout", &dropout, {0, 0.95},
-               "Learnt features: the share of the numbers of a row that a step leaves out at random.",
-               {.plain_default = kFoundByTrials});
+  table.number(
+      "dropout", &dropout, {0, 0.95},
+      "Learnt features: the share of the numbers of a row that a step leaves out at random. Found by "
+      "trials for plain text, else 0.",
+      {.plain_default = kFoundByTrials});
   table.toggle("intercept", &intercept, "Give every class an intercept.",
                {.tunable = true, .common = true, .plain_default = "on"});
   table.toggle("start-at-frequencies", &start_at_frequencies,

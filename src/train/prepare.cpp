@@ -208,6 +208,7 @@ PreparedRun prepare_run(RunOptions options) {
   const auto start = std::chrono::steady_clock::now();
   if (!options.read.memory) options.read.memory = std::make_shared<MemoryBudget>(options.memory_limit);
   options.read.max_features = options.preprocess.max_features;
+  options.read.ngrams = options.preprocess.ngrams();
   options.preprocess.encoder =
       reads_words(options.train.encoder) ? options.train.encoder : EncoderKind::automatic;
   make_sets(read_sets(options, run.notes), options, run);
