@@ -81,6 +81,42 @@ class Text(ProgramTest):
                 order = [about["classes"].index(w) for w in about["features"]["words"]]
                 self.assertEqual(np.array_equal(tensors["weight"][order], tensors["embedding"]), tied)
 
+    def test_skip_gram_is_that_of_the_model_file(self):
+        self.train("--encoder", "skipgram", "--context", 2)
+        about, t = read_model(self.path("m.safetensors"))
+        self.assertEqual(about["features"]["encoder"], "skipgram")
+        self.assertEqual(sorted(t), ["embedding", "intercept", "weight"])
+        place = {w: i for i, w in enumerate(about["features"]["words"])}
+        of_class = {name: k for k, name in enumerate(about["classes"])}
+        words = [w if w in place else "<unk>" for w in self.words_of("test.txt")]
+        z = t["embedding"].astype(float) @ t["weight"].astype(float).T + t["intercept"].astype(float)
+        log_p = z - np.log(np.exp(z - z.max(1, keepdims=True)).sum(1, keepdims=True)) - z.max(1, keepdims=True)
+        pairs = [(w, words[j]) for i, w in enumerate(words) for j in range(max(0, i - 2), min(len(words), i + 3)) if j != i]
+        loss = -np.mean([log_p[place[w], of_class[near]] for w, near in pairs])
+        found = json.loads(self.fine("evaluate", "m.safetensors", "test.txt", "--json").stdout)
+        self.assertEqual((found["examples"], found["rows"]), (len(pairs), len(words)))
+        self.assertAlmostEqual(found["log_loss"], loss, delta=1e-5 * loss)
+        self.assertAlmostEqual(found["perplexity"], np.exp(loss), delta=1e-4 * np.exp(loss))
+        self.assertLess(loss, 0.95 * np.log(len(place)))
+        # predict: what is near the last word of each line
+        self.write("prompts.txt", "w7 w1\nw5\n")
+        for line, word in zip(self.fine("predict", "m.safetensors", "prompts.txt", "--top", 3, "--json").stdout.splitlines(),
+                              ("w1", "w5")):
+            best = np.argsort(-log_p[place[word]])[:3]
+            self.assertEqual(json.loads(line)["classes"], [about["classes"][k] for k in best])
+        self.assertIn("w1\t", self.fine("nearest", "m.safetensors", "w1").stdout)
+        self.fine("train", "train.txt", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "again.jsonl")
+        self.assertEqual(self.read("m.safetensors"), self.read("again.safetensors"))
+
+    def test_skip_gram_is_tuned_by_trials(self):
+        out = self.fine("train", "train.txt", "--format", "text", "--encoder", "skipgram", "--test", "test.txt", "--hidden", 16,
+                        "--model", "c.safetensors", "--log", "c.jsonl").stdout
+        self.assertRegex(out, r"train   \d+ pairs of \d+ words")
+        self.assertRegex(out, r"chosen  hidden 16, skip-gram, separate vectors, dropout 0, step")
+        tried = [json.loads(line).get("about") for line in self.read("c.jsonl").splitlines()]
+        self.assertIn("step", tried)
+        self.assertNotIn("layers", tried)
+
     def test_predict_goes_on_after_each_line(self):
         self.train("--layers", 0, "--no-tied", "--context", 3)
         self.write("prompts.txt", "w1 w2 w3 w4\n\nw5\n")
@@ -146,7 +182,8 @@ class TextRefusals(RefusalTest):
                 (("train", "train.txt", "--format", "text", "--hidden", 0), "--hidden"),
                 (("train", "train.txt", "--format", "text", "--method", "umax"), "--hidden 256"),
                 (("train", "train.txt", "--format", "text", "--labels", "all"), "--labels all"),
-                (("train", "train.txt", "--format", "text", "--encoder", "cbow", "--layers", 1), "cbow"),
+                (("train", "train.txt", "--format", "text", "--encoder", "cbow", "--layers", 1), "--encoder context"),
+                (("train", "train.txt", "--format", "text", "--encoder", "skipgram", "--layers", 1), "--encoder context"),
                 (("train", "train.txt", "--format", "text", "--min-count", 100000), "--min-count"),
                 (("train", "rows.txt", "--context", 3), "--context"),
                 (("train", "rows.txt", "--hidden", 4, "--tied"), "--tied"),

@@ -31,6 +31,8 @@ std::string counts_text(const char* name, const DataView& data, LabelRule labels
   if (data.space->of_triples()) return triples_text(name, data);
   std::string rows = counted(data.size(), example_word(labels));
   if (labels == LabelRule::all) rows += " of " + counted(data.row_count(), "row");
+  if (data.space->encoder == EncoderKind::skipgram)
+    rows = counted(data.size(), "pair") + " of " + counted(data.row_count(), "word");
   std::string text =
       fmt::format("{:<8}{}, {}, {}, {} ({})", name, rows, counted(data.space->features, "feature"),
                   counted(data.classes->size(), "class", "classes"), counted(data.nonzeros(), "non-zero"),

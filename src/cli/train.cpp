@@ -109,11 +109,12 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
 std::string text_encoder_text(const PreparedRun& run) {
   const TrainOptions& o = run.options.train;
   if (!reads_words(run.data.space->encoder)) return "";
-  const bool cbow = run.data.space->encoder == EncoderKind::cbow;
+  const EncoderKind kind = run.data.space->encoder;
   return fmt::format("{}, {} vectors, dropout {:g}, ",
-                     cbow           ? "cbow"
-                     : o.layers > 0 ? "a tanh layer"
-                                    : "log-bilinear",
+                     kind == EncoderKind::cbow       ? "cbow"
+                     : kind == EncoderKind::skipgram ? "skip-gram"
+                     : o.layers > 0                  ? "a tanh layer"
+                                                     : "log-bilinear",
                      o.tied ? "tied" : "separate", o.dropout);
 }
 

@@ -16,19 +16,25 @@ enum class EncoderKind {
   bag,        // the sum of the vectors of its features, times their values
   context,    // the words before a word, in order
   cbow,       // the words around a word: the mean of their vectors
+  skipgram,   // a word, from which those around it are predicted, one by one
   complex,    // an entity and a relation: the product of their vectors of complex numbers
 };
 
-inline constexpr std::array<std::pair<const char*, EncoderKind>, 6> kEncoderNames{
+inline constexpr std::array<std::pair<const char*, EncoderKind>, 7> kEncoderNames{
     {{"auto", EncoderKind::automatic},
      {"linear", EncoderKind::linear},
      {"bag", EncoderKind::bag},
      {"context", EncoderKind::context},
      {"cbow", EncoderKind::cbow},
+     {"skipgram", EncoderKind::skipgram},
      {"complex", EncoderKind::complex}}};
 
-inline bool reads_words(EncoderKind kind) {
+// The words of several places make a row, and each place has factors of its own.
+inline bool mixes_places(EncoderKind kind) {
   return kind == EncoderKind::context || kind == EncoderKind::cbow;
+}
+inline bool reads_words(EncoderKind kind) {
+  return mixes_places(kind) || kind == EncoderKind::skipgram;
 }
 
 class RowEncoder {

@@ -16,20 +16,25 @@ DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
       format(data.format),
       statistics(data.statistics),
       rows_together(data.rows_together),
-      store_(data.ones.empty() ? RowStore(data.rows.view(), owner)
-                               : RowStore(data.words, data.ones, data.label.size(), owner)),
+      store_(data.ones.empty()
+                 ? RowStore(data.rows.view(), owner)
+                 : RowStore(data.words, data.ones,
+                            data.example_row.empty() ? data.label.size() : data.words.size(), owner)),
       example_row_(data.example_row),
       label_(data.label),
       weight_(data.weight),
       row_weight_(data.row_weight),
       class_weight_(data.class_weight),
       label_begin_(data.label_begin),
-      label_set_(data.label_set),
+      label_set_(data.label_set.empty() && !data.label_begin.empty() ? data.label : data.label_set),
       label_of_row_(data.label),
+      row_input_(data.space && data.space->encoder == EncoderKind::skipgram ? std::span(data.words)
+                                                                            : std::span(data.row_input)),
+      inputs_(data.inputs),
       owner_(std::move(owner)),
       shared_bytes_(store_.bytes() + example_row_.size_bytes() + label_.size_bytes() + weight_.size_bytes() +
                     row_weight_.size_bytes() + class_weight_.size_bytes() + label_begin_.size_bytes() +
-                    label_set_.size_bytes()),
+                    data.label_set.size() * sizeof(ClassId) + data.row_input.size() * sizeof(std::uint32_t)),
       several_examples_(!example_row_.empty()) {}
 
 DataView::DataView(const Dataset& data) : DataView(data, nullptr) {}

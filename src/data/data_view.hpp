@@ -34,6 +34,16 @@ class DataView {
   std::span<const ClassId> labels() const { return label_; }  // by example
   double weight(ExampleId i) const { return weight_.empty() ? 1.0 : weight_[number_of(i)]; }
   bool has_example_weights() const { return !weight_.empty(); }
+  // Inputs that recur: examples with equal rows have one number.
+  bool shares_inputs() const { return !row_input_.empty(); }
+  std::size_t inputs() const { return shares_inputs() ? inputs_ : size(); }
+  std::size_t input_of(ExampleId i) const {
+    return shares_inputs() ? row_input_[number_of(row_of(i))] : number_of(i);
+  }
+  // By example: its row, if rows of shared inputs have several examples, which are best visited together.
+  std::span<const RowId> rows_of_inputs() const {
+    return shares_inputs() && several_examples_ ? example_row_ : std::span<const RowId>();
+  }
   void prefetch(ExampleId i) const { store_.prefetch(row_of(i)); }
 
   // The rows of the view, including those without an example.
@@ -103,7 +113,9 @@ class DataView {
   std::span<const double> weight_, row_weight_, class_weight_;  // of examples, rows, classes; empty: all 1
   std::span<const std::uint64_t> label_begin_;
   std::span<const ClassId> label_set_;
-  std::span<const ClassId> label_of_row_;      // by row of the store; only if label_begin_ is empty
+  std::span<const ClassId> label_of_row_;     // by row of the store; only if label_begin_ is empty
+  std::span<const std::uint32_t> row_input_;  // by row of the store; empty: each example is its own input
+  std::size_t inputs_ = 0;
   std::shared_ptr<const void> owner_;          // of the arrays above
   std::shared_ptr<const Part> part_;           // null: the view has all rows
   std::shared_ptr<const RowEncoder> encoder_;  // null: rows as they are

@@ -56,10 +56,13 @@ struct FeatureSpace {
   bool hashed_words = false;           // words were hashed (--hash-features) and are not kept
   bool of_words() const { return hashed_words || !words.empty(); }
 
-  // Plain text: a row is the words before a word, or around it.
+  // Plain text: a row is the words before a word, or around it, or a word alone.
   EncoderKind encoder = EncoderKind::linear;
-  std::uint64_t context = 0;  // words before, or on each side
-  std::size_t width() const { return encoder == EncoderKind::cbow ? 2 * context + 1 : context; }
+  std::uint64_t context = 0;   // words before, or on each side
+  std::size_t width() const {  // words of a row
+    if (encoder == EncoderKind::skipgram) return 1;
+    return encoder == EncoderKind::cbow ? 2 * context + 1 : context;
+  }
   // Triples: by falling count. The features are the classes, the relations and their inverses
   // (data/triples.hpp).
   std::vector<std::string> relations;
@@ -93,9 +96,14 @@ struct Dataset {
   std::vector<double> row_weight;    // of each row, for precision at k; empty: all 1
   std::vector<double> class_weight;  // by class; empty: all 1
   // All labels of each row, for precision at k; unknown labels are kUnseenClass. Empty: each row has the
-  // label of its example.
+  // label of its example. Only label_set empty: those of its examples.
   std::vector<std::uint64_t> label_begin{0};
   std::vector<ClassId> label_set;
+
+  // Rows that recur, by row: rows with the same number are equal, and share one estimate of their normaliser
+  // (train/learnt_lane.hpp). Empty: each example has its own. Numbers are below `inputs`.
+  std::vector<std::uint32_t> row_input;
+  std::size_t inputs = 0;
 
   std::shared_ptr<const ClassList> classes;
   std::shared_ptr<const FeatureSpace> space;

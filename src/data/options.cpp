@@ -74,8 +74,8 @@ void PreprocessOptions::describe(OptionTable& table) {
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
   table.count_or(
       "context", &context, {1, 1000}, kAutomaticContext, 0,
-      "How many words of plain text predict the next one, or for cbow how many on each side. auto: 8, "
-      "for cbow 5.",
+      "How many words of plain text predict the next one, or for cbow and skipgram how many on each side. "
+      "auto: 8, for cbow and skipgram 5.",
       {.elsewhere = {"window", "ws", "context-size"}});
   table.count("min-count", &min_count, {.low = 1},
               "Words of plain text that occur less often than this in the training data become <unk>.",

@@ -13,7 +13,7 @@
 namespace truemax {
 namespace {
 
-constexpr std::uint64_t kContext = 8, kCbowContext = 5;
+constexpr std::uint64_t kContext = 8, kContextOnBothSides = 5;
 
 void require_text_options(const PreprocessOptions& options, const RawRows& raw) {
   const auto refuse = [](const std::string& option, const char* why) {
@@ -77,18 +77,52 @@ std::vector<ClassId> classes_of_words(const RawRows& raw, const ClassList& class
   return of;
 }
 
+void charge_words(MemoryCharge& charge, const RawRows& raw, std::uint64_t bytes) {
+  try {
+    charge.set(bytes);
+  } catch (const OverBudget& over) {
+    throw memory_error(over, raw.path, 0, counted(raw.rows.nonzeros(), "word"),
+                       "read fewer lines (--max-rows), or raise --memory-limit");
+  }
+}
+
+// Every word with each of the words around it: the examples of skip-gram.
+void fill_neighbours(RawRows& raw, const std::vector<ClassId>& of, Dataset& data) {
+  const std::size_t count = raw.rows.nonzeros(), most = std::min<std::size_t>(data.space->context, count - 1);
+  const std::uint64_t pairs = 2 * most * count - most * (most + 1);
+  if (pairs > kMostRows)
+    throw file_error(
+        raw.path, 0, fmt::format("{} pairs of a word and a word near it", pairs),
+        fmt::format("{} are possible: read fewer lines by --max-rows, or give a smaller --context",
+                    kMostRows));
+  MemoryCharge charge(raw.memory.budget());
+  charge_words(
+      charge, raw,
+      count * (sizeof(FeatureId) + sizeof(std::uint64_t)) + pairs * (sizeof(RowId) + sizeof(ClassId)));
+  data.words.reserve(count);
+  for (const FeatureId w : raw.rows.index) data.words.push_back(of[w]);
+  data.ones.assign(1, 1.0F);
+  data.inputs = data.classes->size();
+  data.example_row.reserve(pairs);
+  data.label.reserve(pairs);
+  data.label_begin.reserve(count + 1);
+  for (std::size_t r = 0; r < count; ++r) {
+    for (std::size_t near = r - std::min(r, most); near <= std::min(r + most, count - 1); ++near) {
+      if (near == r) continue;
+      data.example_row.push_back(RowId{static_cast<std::uint32_t>(r)});
+      data.label.push_back(data.words[near]);
+    }
+    data.label_begin.push_back(data.label.size());
+  }
+}
+
 // Fills data.words, data.ones and data.label from all lines of the text.
 void fill_windows(RawRows& raw, const std::vector<ClassId>& of, Dataset& data) {
   const FeatureSpace& space = *data.space;
   const std::size_t width = space.width(), count = raw.rows.nonzeros();
   const std::size_t after = space.encoder == EncoderKind::cbow ? space.context : 0, before = space.context;
   MemoryCharge charge(raw.memory.budget());
-  try {
-    charge.set((2 * count + width) * sizeof(FeatureId));
-  } catch (const OverBudget& over) {
-    throw memory_error(over, raw.path, 0, counted(count, "word"),
-                       "read fewer lines (--max-rows), or raise --memory-limit");
-  }
+  charge_words(charge, raw, (2 * count + width) * sizeof(FeatureId));
   const FeatureId end = data.classes->find(kLineEnd);
   data.words.reserve(before + count + after);
   data.words.assign(before, end);
@@ -97,7 +131,14 @@ void fill_windows(RawRows& raw, const std::vector<ClassId>& of, Dataset& data) {
   data.words.insert(data.words.end(), after, end);
   data.ones.assign(width, 1.0F);
   data.label_begin.clear();
-  data.statistics.rows_in_file = count;
+}
+
+void fill_text(RawRows& raw, const std::vector<ClassId>& of, Dataset& data) {
+  if (data.space->encoder == EncoderKind::skipgram)
+    fill_neighbours(raw, of, data);
+  else
+    fill_windows(raw, of, data);
+  data.statistics.rows_in_file = raw.rows.nonzeros();
   raw.rows = {};
   // Weights of classes are those of the examples.
   if (data.class_weight.empty()) return;
@@ -114,9 +155,9 @@ Dataset make_text_set(RawRows&& raw, const PreprocessOptions& options, const std
   data.classes = make_vocabulary(raw, options.min_count);
   auto space = std::make_shared<FeatureSpace>();
   space->encoder = options.encoder == EncoderKind::automatic ? EncoderKind::context : options.encoder;
-  space->context = options.context > 0                   ? options.context
-                   : space->encoder == EncoderKind::cbow ? kCbowContext
-                                                         : kContext;
+  space->context = options.context > 0                      ? options.context
+                   : space->encoder == EncoderKind::context ? kContext
+                                                            : kContextOnBothSides;
   space->file_features = data.classes->size();
   space->features = static_cast<FeatureId>(data.classes->size());
   space->words = data.classes->names();
@@ -124,7 +165,7 @@ Dataset make_text_set(RawRows&& raw, const PreprocessOptions& options, const std
   data.class_weight = make_class_weights(class_weights, *data.classes, raw.memory.budget());
   std::uint64_t rare = 0;
   const std::vector<ClassId> of = classes_of_words(raw, *data.classes, &rare);
-  fill_windows(raw, of, data);
+  fill_text(raw, of, data);
   return data;
 }
 
@@ -138,14 +179,14 @@ Dataset text_of_model(RawRows&& raw, std::shared_ptr<const ClassList> classes,
   if (!raw.weight.empty())
     throw UserError("--row-weights: words of plain text have no weights; leave it out");
   const std::vector<ClassId> of = classes_of_words(raw, *data.classes, &data.statistics.unk_words);
-  fill_windows(raw, of, data);
+  fill_text(raw, of, data);
   if (data.label.empty()) throw file_error(raw.path, 0, "holds no word", "give a text with words");
   return data;
 }
 
 Dataset prompts_of_model(RawRows&& raw, std::shared_ptr<const ClassList> classes,
                          std::shared_ptr<const FeatureSpace> space) {
-  if (space->encoder != EncoderKind::context)
+  if (space->encoder == EncoderKind::cbow)
     throw file_error(raw.path, 0,
                      "the model knows words by those on both sides, and cannot go on after a line",
                      "train with --encoder context, or see 'truemax nearest --help'");

@@ -1,5 +1,6 @@
 // Plain text as a data set: each word is the label of the words before it, or around it. The words before the
-// text, and those missing after it, are line ends.
+// text, and those missing after it, are line ends. For skip-gram each word is a row whose labels are the
+// words around it, and the text ends where it ends.
 #pragma once
 
 #include <memory>

@@ -73,6 +73,39 @@ TEST(TextSet, CbowHasWordsOnBothSides) {
   EXPECT_EQ(row_of(data, 3), (Words{"b", "c", "<eos>", "<eos>", "<eos>", "-> <eos>"}));
 }
 
+TEST(TextSet, SkipGramPairsAWordWithThoseAroundIt) {
+  const DataView data(make_text_set(read_text("a b a\n"), context_of(2, EncoderKind::skipgram), ""));
+  std::vector<Words> pairs;
+  for (const ExampleId i : data.examples()) pairs.push_back(row_of(data, number_of(i)));
+  EXPECT_EQ(pairs, (std::vector<Words>{{"a", "-> b"},
+                                       {"a", "-> a"},
+                                       {"b", "-> a"},
+                                       {"b", "-> a"},
+                                       {"b", "-> <eos>"},
+                                       {"a", "-> a"},
+                                       {"a", "-> b"},
+                                       {"a", "-> <eos>"},
+                                       {"<eos>", "-> b"},
+                                       {"<eos>", "-> a"}}));
+  EXPECT_EQ(data.row_count(), 4U);
+  ASSERT_TRUE(data.shares_inputs());
+  EXPECT_EQ(data.inputs(), data.classes->size());
+  EXPECT_EQ(data.input_of(ExampleId{0}), data.input_of(ExampleId{6}));
+  EXPECT_NE(data.input_of(ExampleId{0}), data.input_of(ExampleId{2}));
+  Csr scratch;
+  EXPECT_EQ(data.slice(1, 1, scratch).labels(0).size(), 3U);
+  const DataView part = data.rows_where([](std::size_t place) { return place > 1; });
+  ASSERT_EQ(part.size(), 5U);
+  EXPECT_EQ(part.input_of(ExampleId{0}), data.input_of(ExampleId{0}));
+}
+
+TEST(TextSet, SkipGramOfAShortText) {
+  const DataView data(make_text_set(read_text("a\n"), context_of(5, EncoderKind::skipgram), ""));
+  ASSERT_EQ(data.size(), 2U);
+  EXPECT_EQ(row_of(data, 0), (Words{"a", "-> <eos>"}));
+  EXPECT_EQ(row_of(data, 1), (Words{"<eos>", "-> a"}));
+}
+
 TEST(TextSet, RareWordsAndThoseOfLaterTextsAreUnknown) {
   PreprocessOptions options = context_of(1);
   options.min_count = 2;

@@ -71,11 +71,27 @@ std::vector<ClassId> classes_of_entities(const RawRows& raw, const ClassList& cl
 
 void charge_rows(RawRows& raw, std::uint64_t rows) {
   constexpr std::uint64_t kRowBytes = 2 * sizeof(std::uint64_t) + 2 * (sizeof(FeatureId) + sizeof(float)) +
-                                      sizeof(std::uint32_t) + sizeof(double);
+                                      2 * sizeof(std::uint32_t) + sizeof(double) +
+                                      2 * sizeof(std::uint64_t);  // numbering them
   try {
     raw.memory.add(rows * kRowBytes);
   } catch (const OverBudget& over) {
     throw memory_error(over, raw.path, 0, counted(raw.size(), "triple"), kFewerTriples);
+  }
+}
+
+// Numbers the distinct rows of two features each.
+void number_inputs(Dataset& data) {
+  const std::size_t n = data.rows.rows();
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> pairs(n);
+  for (std::size_t i = 0; i < n; ++i)
+    pairs[i] = {std::uint64_t{data.rows.index[2 * i]} << 32 | data.rows.index[2 * i + 1],
+                static_cast<std::uint32_t>(i)};
+  std::sort(pairs.begin(), pairs.end());
+  data.row_input.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    data.inputs += i == 0 || pairs[i].first != pairs[i - 1].first;
+    data.row_input[pairs[i].second] = static_cast<std::uint32_t>(data.inputs - 1);
   }
 }
 
@@ -150,6 +166,7 @@ Dataset make_triples_set(RawRows&& raw, const PreprocessOptions& options, const 
                    static_cast<FeatureId>(relations));
   add_labels(raw, LabelRule::first, class_of, data);
   data.rows = std::move(raw.rows);
+  number_inputs(data);
   return data;
 }
 

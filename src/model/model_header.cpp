@@ -115,14 +115,17 @@ void read_encoder(const std::string& path, const nlohmann::json& features, Check
     if (name == known && reads_words(kind)) h.encoder = kind;
   h.context = field(path, features, "context", Type::number_unsigned).get<std::uint64_t>();
   h.layers = field(path, features, "layers", Type::number_unsigned).get<std::uint64_t>();
-  if (h.encoder == EncoderKind::linear || h.context < 1 || h.context > kMostPlaces || h.layers > 1)
+  if (h.encoder == EncoderKind::linear || h.context < 1 || h.context > kMostPlaces ||
+      h.layers > (h.encoder == EncoderKind::context ? 1U : 0U))
     throw file_error(
         path, 0,
         fmt::format("its encoder is {} with context {} and {} layers", in_quotes(name), h.context, h.layers),
         kNotOurs);
   FeatureSpace space;
   space.encoder = h.encoder, space.context = h.context;
-  const std::uint64_t rows = h.layers > 0 ? space.width() * h.columns + 1 : space.width();
+  const std::uint64_t rows = !mixes_places(h.encoder) ? 0
+                             : h.layers > 0           ? space.width() * h.columns + 1
+                                                      : space.width();
   if (h.context_rows != rows || h.features != h.classes)
     throw file_error(path, 0,
                      fmt::format("its context has {} rows instead of {}, or its words are not its classes",

@@ -61,14 +61,33 @@ StepCost step_cost(const DataView& data) {
 
 namespace {
 
-// Learnt features: where the search starts. The step is in units of a parameter's own scale, so it hardly
+// Learnt features: where the search starts. A step is in units of a parameter's own scale, so it hardly
 // depends on the data.
+struct LearntStart {
+  double step, ridge;
+  std::uint64_t epochs;
+  // Step and ridge are those of so many examples: more ask for a smaller step and the same ridge per example.
+  // 0: the same for any number.
+  double examples;
+};
+
+LearntStart start_of(const DataView& data) {
+  if (data.space->of_triples())
+    return {0.004, 0.05, 16, 0};  // the ridge: the weight of N3 in an example's loss
+  switch (data.space->encoder) {
+    case EncoderKind::skipgram:
+      return {0.003, 300, 2, 2e7};
+    case EncoderKind::context:
+    case EncoderKind::cbow:
+      return {0.002, 150, 4, 2e6};
+    default:
+      return {0.004, 6 * mean_weight(data), 10, 0};
+  }
+}
+
 void choose_learnt(const DataView& data, TrainOptions& options) {
-  constexpr double kLearntStep = 0.004, kLearntRidge = 6;        // the ridge: in units of a row's weight
   constexpr std::uint64_t kMostRows = 1024, kFewestSteps = 128;  // of a step; of an epoch
-  constexpr double kTripleRidge = 0.05;                          // the weight of N3 in the loss of an example
-  constexpr double kTextStep = 0.002, kTextDropout = 0.2, kTextRidge = 150;
-  const bool text = reads_words(data.space->encoder);
+  constexpr double kTextDropout = 0.2;
   options.method = "scent";
   if (options.hidden == 0) options.hidden = std::max(first_hidden(data), kFewestHidden);
   const std::uint64_t n = data.size();
@@ -77,24 +96,16 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
         std::clamp<std::uint64_t>(n / kFewestSteps, std::min<std::uint64_t>(n, 16), kMostRows);
   options.open.shape = false;
   options.classes_per_step = std::min<std::uint64_t>(options.classes_per_step, data.classes->size());
-  if (data.space->encoder == EncoderKind::cbow) options.open.layers = false;
   if (options.open.layers) options.layers = 0;
   if (options.open.tied) options.tied = options.layers > 0;
   if (options.open.dropout) options.dropout = kTextDropout;
-  // Of plain text a part of the rows asks for too little ridge, so it is not tuned. Both are those of all of
-  // wikitext2; more rows ask for a smaller step.
-  constexpr double kTextRidgeRows = 2e6;
-  if (options.open.step)
-    options.step = text ? clamped_step(kTextStep * std::pow(kTextRidgeRows / static_cast<double>(n), 0.25))
-                        : kLearntStep;
-  if (options.open.ridge && data.space->of_triples())
-    options.ridge = kTripleRidge;
-  else if (options.open.ridge)
-    options.ridge =
-        mean_weight(data) * (text ? kTextRidge * static_cast<double>(n) / kTextRidgeRows : kLearntRidge);
-  if (text) options.open.ridge = false;
-  if (options.open.epochs && options.seconds == 0)
-    options.epochs = text ? 4 : data.space->of_triples() ? 16 : 10;
+  const LearntStart start = start_of(data);
+  const double times = start.examples > 0 ? static_cast<double>(n) / start.examples : 1;
+  if (options.open.step) options.step = clamped_step(start.step * std::pow(times, -0.25));
+  if (options.open.ridge) options.ridge = start.ridge * times;
+  // A part of a text asks for too little ridge, so it is not tuned.
+  if (reads_words(data.space->encoder)) options.open.ridge = false;
+  if (options.open.epochs && options.seconds == 0) options.epochs = start.epochs;
   if (!options.open.any()) options.target = Target::valid;
 }
 

@@ -49,6 +49,7 @@ struct EncoderCase {
 };
 constexpr EncoderCase kEncoderCases[] = {{"log-bilinear", EncoderKind::context, 0, 0},
                                          {"cbow", EncoderKind::cbow, 0, 0},
+                                         {"skip-gram", EncoderKind::skipgram, 0, 0},
                                          {"tanh", EncoderKind::context, 1, 0},
                                          {"tanh with dropout", EncoderKind::context, 1, 0.4}};
 
@@ -74,12 +75,14 @@ TEST(ContextEncoders, MakeTheRowsOfTheFormulas) {
     const DataView encoded = data.encoded(make_row_encoder(data.space->encoder, tables));
     for (std::size_t i = 0; i < n; ++i) {
       const RowView words = data.x(rows[i]);
-      const RowSlice slice = encoded.slice(number_of(rows[i]), 1, scratch);
+      const RowSlice slice = encoded.slice(number_of(data.row_of(rows[i])), 1, scratch);
+      const bool mixes = mixes_places(c.encoder);
       for (std::size_t d = 0; d < h; ++d) {
         double sum = c.layers > 0 ? static_cast<double>(tables.mixing.row(tables.mixing.rows - 1)[d]) : 0;
         for (std::size_t p = 0; p < words.index.size(); ++p) {
           const float* const e = tables.features.row(words.index[p]);
-          if (c.layers == 0) sum += static_cast<double>(e[d]) * static_cast<double>(tables.mixing.row(p)[d]);
+          if (c.layers == 0)
+            sum += static_cast<double>(e[d]) * (mixes ? static_cast<double>(tables.mixing.row(p)[d]) : 1.0);
           for (std::size_t j = 0; j < h && c.layers > 0; ++j)
             sum += static_cast<double>(e[j]) * static_cast<double>(tables.mixing.row(p * h + j)[d]);
         }
@@ -171,6 +174,41 @@ TEST(ContextEncoders, TakeTheStepsOfTheFormulas) {
     }
 }
 
+// Examples of a word share its scores and its normaliser; in random order they do not follow each other, and
+// with few classes a word often has the same neighbour twice.
+TEST(SkipGram, TakesTheStepsOfTheFormulas) {
+  for (const Visit visit : {Visit::shuffle, Visit::file, Visit::random})
+    for (const std::size_t kinds : {4U, 30U})
+      for (const std::uint64_t drawn : {1U, 8U, 30U}) {
+        SCOPED_TRACE(testing::Message() << kinds << " words, " << drawn << " drawn");
+        const Dataset made = random_text({.words = 60, .kinds = kinds, .encoder = EncoderKind::skipgram});
+        TrainOptions options = learnt_options(16, std::min<std::uint64_t>(drawn, kinds), 5);
+        options.visit = visit, options.epochs = 1;
+        expect_the_steps_of_the_formulas(DataView(made), options);
+      }
+}
+
+// One class with nearly all of the probability: what is left without it must not be lost in rounding.
+TEST(SkipGram, KeepsSmallProbabilitiesBesideALargeOne) {
+  const Dataset made = random_text({.words = 60, .kinds = 6, .encoder = EncoderKind::skipgram});
+  const DataView data(made);
+  TrainOptions options = learnt_options(16, 6, 5);
+  options.epochs = 1;
+  RunState state = make_state(data, options);
+  move_classes(state);
+  state.learnt.intercept[0] = 30;
+  state.largest_weight = 30;
+  SlowLearnt slow(data, options, state);
+  take_slow_epoch(data, options, slow);
+  StepLoop loop(data, options);
+  const std::atomic<bool> stop{false};
+  ASSERT_TRUE(loop.run(state, stop, {}));
+  for (std::size_t r = 0; r < slow.u.size(); ++r)
+    EXPECT_NEAR(state.rows[r].u, slow.u[r], 1e-3 * (1 + std::abs(slow.u[r])));
+  for (std::size_t k = 0; k < slow.b.size(); ++k)
+    EXPECT_NEAR(static_cast<double>(state.learnt.intercept[k]), slow.b[k], 1e-3 * (1 + std::abs(slow.b[k])));
+}
+
 TEST(ContextEncoders, HaveTheSameBitsForAnyNumberOfThreads) {
   for (const EncoderCase& c : kEncoderCases) {
     SCOPED_TRACE(c.name);
@@ -190,7 +228,9 @@ TEST(ContextEncoders, HaveTheSameBitsForAnyNumberOfThreads) {
 TEST(ContextEncoders, LearnWhatFollowsWhat) {
   for (const EncoderCase& c : kEncoderCases) {
     SCOPED_TRACE(c.name);
-    const Dataset made = random_text({.words = 4000, .kinds = 20, .encoder = c.encoder});
+    // Of the words around a word only its neighbours are easy to guess.
+    const std::uint64_t context = c.encoder == EncoderKind::skipgram ? 1 : 3;
+    const Dataset made = random_text({.words = 4000, .kinds = 20, .encoder = c.encoder, .context = context});
     const RowSplit split = set_aside(DataView(made), 0.2, 1);
     TrainOptions options = learnt_options(32, 20, 16);
     options.layers = c.layers, options.dropout = c.dropout, options.tied = c.layers > 0;
@@ -224,11 +264,15 @@ TEST(ContextEncoders, StayFiniteOrStopAtAnyStep) {
       }
 }
 
-TEST(ContextEncoders, ResumeWithTheSameBits) {
-  const Dataset made = random_text({.words = 300, .kinds = 20});
+class TextRun : public testing::TestWithParam<EncoderKind> {};
+INSTANTIATE_TEST_SUITE_P(Encoders, TextRun, testing::Values(EncoderKind::context, EncoderKind::skipgram));
+
+TEST_P(TextRun, ResumesWithTheSameBits) {
+  const Dataset made = random_text({.words = 300, .kinds = 20, .encoder = GetParam()});
   const DataView data(made);
   TrainOptions options = learnt_options(16, 8, 6);
-  options.layers = 1, options.tied = true, options.dropout = 0.2, options.epochs = 4;
+  options.layers = GetParam() == EncoderKind::context ? 1 : 0, options.tied = options.layers > 0;
+  options.dropout = 0.2, options.epochs = 4;
   const RunState whole = run_epochs(data, options);
   TrainOptions half = options;
   half.epochs = 2;

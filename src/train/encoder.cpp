@@ -7,12 +7,12 @@ namespace {
 
 constexpr double kDeviation = 0.1, kTiedDeviation = 0.05;  // of the first vectors
 
-bool of_words(const DataView& data) {
-  return reads_words(data.space->encoder);
+bool of_places(const DataView& data) {
+  return mixes_places(data.space->encoder);
 }
 
 std::size_t mixing_rows(const DataView& data, const TrainOptions& options) {
-  if (!of_words(data)) return 0;
+  if (!of_places(data)) return 0;
   return options.layers > 0 ? data.space->width() * options.hidden + 1 : data.space->width();
 }
 
@@ -30,7 +30,7 @@ void start_factors(EncoderKind kind, Embedding& mixing) {
 
 std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options) {
   if (data.space->of_triples()) return std::make_unique<ComplexEncoder>(data, options);
-  if (!of_words(data)) return std::make_unique<BagEncoder>(data, options);
+  if (!of_places(data)) return std::make_unique<BagEncoder>(data, options);
   if (options.layers > 0) return std::make_unique<LayerEncoder>(data, options);
   return std::make_unique<ContextEncoder>(data, options);
 }
@@ -41,7 +41,7 @@ EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   tables.features = Embedding(data.space->features, h);
   // Triples are tied too, but their x is a product of two vectors.
   fill_normal(tables.features, options.tied ? kTiedDeviation : kDeviation, options.seed, 0, threads);
-  if (!of_words(data)) return tables;
+  if (!of_places(data)) return tables;
   tables.mixing = Embedding(mixing_rows(data, options), h);
   tables.layers = options.layers;
   if (options.layers == 0) {
@@ -56,7 +56,7 @@ EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
 
 // With a layer: the words' vectors, their gradients and dropout, and the gradient of the layer.
 std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
-  if (!of_words(data)) return 0;
+  if (!of_places(data)) return 0;
   const std::uint64_t layer = sizeof(float) * options.hidden * mixing_rows(data, options);
   if (options.layers == 0) return 2 * layer;
   return layer + rows * options.hidden * (data.space->width() * (2 * sizeof(float) + 1) + sizeof(float));

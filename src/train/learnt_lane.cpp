@@ -17,6 +17,13 @@ constexpr double kLargest = 1e15;          // of parameters and of x: their prod
 constexpr double kLargestGradient = 1e18;  // its square stays inside float32
 constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
 
+double sum_without(const float* p, std::size_t count, std::size_t own) {
+  double sum = 0;
+  for (std::size_t j = 0; j < count; ++j)
+    if (j != own) sum += static_cast<double>(p[j]);
+  return sum;
+}
+
 }  // namespace
 
 LearntLane::LearntLane(const LaneSetup& setup)
@@ -34,6 +41,11 @@ LearntLane::LearntLane(const LaneSetup& setup)
   x_.resize(rows * hidden_);
   dx_.resize(rows * hidden_);
   of_label_.resize(rows);
+  label_score_.resize(rows);
+  scale_.resize(rows);
+  inputs_.reserve(rows);
+  begin_.reserve(rows + 1);
+  input_.reserve(rows);
   u_.resize(rows);
   classes_.reserve(columns);
   offset_.reserve(columns);
@@ -77,8 +89,24 @@ void LearntLane::prepare(const RunState& state, std::size_t t) {
     const double b = intercept.empty() ? 0.0 : static_cast<double>(intercept[classes_[j]]);
     offset_[j] = static_cast<float>(b + std::log(weights[j]));
   }
-  encoder_->forward(state.learnt, examples_, x_.data(), team_);
-  dropout_.draw(state.learnt.updates, x_.data(), examples_.size(), hidden_, team_);
+  find_inputs();
+  encoder_->forward(state.learnt, inputs_, x_.data(), team_);
+  dropout_.draw(state.learnt.updates, x_.data(), inputs_.size(), hidden_, team_);
+}
+
+void LearntLane::find_inputs() {
+  const DataView& data = setup_.data;
+  inputs_.clear(), begin_.clear(), input_.clear();
+  for (std::size_t i = 0; i < examples_.size(); ++i) {
+    const bool again =
+        i > 0 && data.shares_inputs() && data.row_of(examples_[i]) == data.row_of(examples_[i - 1]);
+    if (!again) {
+      begin_.push_back(static_cast<std::uint32_t>(i));
+      inputs_.push_back(examples_[i]);
+    }
+    input_.push_back(static_cast<std::uint32_t>(inputs_.size() - 1));
+  }
+  begin_.push_back(static_cast<std::uint32_t>(examples_.size()));
 }
 
 // Every number that the step computes is bounded by the parameters, the data and rho. RMSprop moves a
@@ -108,34 +136,81 @@ void LearntLane::admit(RunState& state, double rate, double rho) const {
 
 void LearntLane::score(const RunState& state) {
   const Embedding& w = state.learnt.output();
-  p_.resize(examples_.size() * classes_.size());
-  scores_.multiply({{x_.data(), examples_.size(), hidden_, hidden_}, false},
+  p_.resize(inputs_.size() * classes_.size());
+  scores_.multiply({{x_.data(), inputs_.size(), hidden_, hidden_}, false},
                    {{w.numbers.data(), classes_.size(), hidden_, hidden_, classes_.data()}, true}, p_.data(),
                    classes_.size(), team_);
 }
 
-// p_ becomes the row's weight times its probabilities over the drawn classes at the new u, divided by the
-// rows of the step; of_label_ is what the label loses.
+float LearntLane::label_score(const LearntState& learnt, std::size_t input, std::size_t i) const {
+  const float z = dot(x_.data() + input * hidden_, learnt.output().row(labels_[i]), hidden_);
+  return learnt.intercept.empty() ? z : z + learnt.intercept[labels_[i]];
+}
+
+double LearntLane::start_u(const RunState& state, std::size_t i) const {
+  const DataView& data = setup_.data;
+  const double kept = state.rows[data.input_of(examples_[i])].u;
+  return data.shares_inputs() ? std::max(kept - static_cast<double>(label_score_[i]), 0.0) : kept;
+}
+
+// p_ becomes the weights of a row's examples times its probabilities over the drawn classes at their new u,
+// divided by the examples of the step; of_label_ is what the label loses.
 void LearntLane::solve(const RunState& state, double rho) {
-  const LearntState& learnt = state.learnt;
-  const Embedding& w = learnt.output();
-  const std::size_t columns = classes_.size();
-  const double share = 1 / static_cast<double>(examples_.size());
-  team_.share_chunks(examples_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
-    const ClassId y = labels_[i];
-    float* const p = p_.data() + i * columns;
-    float label_score = dot(x_.data() + i * hidden_, w.row(y), hidden_);
-    if (!learnt.intercept.empty()) label_score += learnt.intercept[y];
-    float highest = 0;
-    const std::size_t own = std::min<std::size_t>(column_of_[y], columns);
-    const double log_sum = exp_scores(p, offset_.data(), columns, label_score, own, &highest);
-    u_[i] = std::max(Mirror(state.row(examples_[i]).u, rho).from_log_sum(log_sum), 0.0);
-    const double scale =
-        setup_.data.weight(examples_[i]) * share *
-        (log_sum > -std::numeric_limits<double>::infinity() ? std::exp(static_cast<double>(highest) - u_[i])
-                                                            : 0.0);
-    of_label_[i] = static_cast<float>(scale_row(p, columns, static_cast<float>(scale)));
+  team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
+    float* const p = p_.data() + r * classes_.size();
+    for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i) label_score_[i] = label_score(state.learnt, r, i);
+    if (begin_[r + 1] - begin_[r] == 1)
+      solve_one(state, begin_[r], p, rho);
+    else
+      solve_together(state, begin_[r], begin_[r + 1], p, rho);
   });
+}
+
+void LearntLane::solve_one(const RunState& state, std::size_t i, float* p, double rho) {
+  const std::size_t columns = classes_.size(), own = std::min<std::size_t>(column_of_[labels_[i]], columns);
+  float highest = 0;
+  const double log_sum = exp_scores(p, offset_.data(), columns, label_score_[i], own, &highest);
+  u_[i] = std::max(Mirror(start_u(state, i), rho).from_log_sum(log_sum), 0.0);
+  const double scale = share_of(i) * (log_sum > -std::numeric_limits<double>::infinity()
+                                          ? std::exp(static_cast<double>(highest) - u_[i])
+                                          : 0.0);
+  of_label_[i] = static_cast<float>(scale_row(p, columns, static_cast<float>(scale)));
+}
+
+// Examples first ... end of one row: p is computed once, and each example leaves its own label out.
+void LearntLane::solve_together(const RunState& state, std::size_t first, std::size_t end, float* p,
+                                double rho) {
+  const std::size_t columns = classes_.size();
+  float highest = 0;
+  const double log_all = exp_scores(p, offset_.data(), columns, 0, columns, &highest);
+  const double all = std::exp(log_all - static_cast<double>(highest));  // the sum of p
+  double sum = 0;                                                       // of the examples' scales
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t own = column_of_[labels_[i]];
+    double others = all;
+    if (own < columns) {
+      others -= static_cast<double>(p[own]);
+      if (others < all / 2) others = sum_without(p, columns, own);  // few digits are left of the difference
+    }
+    const double above = static_cast<double>(highest) - static_cast<double>(label_score_[i]);
+    u_[i] = std::max(Mirror(start_u(state, i), rho).from_log_sum(std::log(others) + above), 0.0);
+    scale_[i] = others > 0 ? share_of(i) * std::exp(above - u_[i]) : 0.0;
+    of_label_[i] = static_cast<float>(scale_[i] * others);
+    sum += scale_[i];
+  }
+  // The columns of labels lose their own examples; two examples may have the same label.
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t own = column_of_[labels_[i]];
+    if (own >= columns) continue;
+    double others = 0;
+    bool again = false;
+    for (std::size_t j = first; j < end; ++j) {
+      if (labels_[j] != labels_[i]) others += scale_[j];
+      again |= j < i && labels_[j] == labels_[i];
+    }
+    if (!again) p[own] = static_cast<float>(static_cast<double>(p[own]) * (sum > 0 ? others / sum : 0.0));
+  }
+  scale_row(p, columns, static_cast<float>(sum));
 }
 
 // The classes that the step changes, each with the rows that have it as their label.
@@ -162,13 +237,17 @@ void LearntLane::find_touched() {
 
 void LearntLane::apply(RunState& state, double step) {
   LearntState& learnt = state.learnt;
-  const std::size_t rows = examples_.size(), columns = classes_.size();
-  for (std::size_t i = 0; i < rows; ++i) state.row(examples_[i]).u = u_[i];
+  const std::size_t rows = inputs_.size(), columns = classes_.size();
+  const DataView& data = setup_.data;
+  for (std::size_t i = 0; i < examples_.size(); ++i)
+    state.rows[data.input_of(examples_[i])].u =
+        u_[i] + (data.shares_inputs() ? static_cast<double>(label_score_[i]) : 0.0);
   const Embedding& w = learnt.output();
   const Factor drawn{{w.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
   to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);
-  team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
-    add_scaled(dx_.data() + i * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
+  team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
+    for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i)
+      add_scaled(dx_.data() + r * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
   });
   dropout_.apply(dx_.data(), rows, hidden_, team_);
   gradient_.resize(columns * hidden_);
@@ -190,7 +269,7 @@ void LearntLane::apply(RunState& state, double step) {
       static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
   find_touched();
   update_classes(learnt, rate);
-  encoder_->backward(learnt, examples_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
+  encoder_->backward(learnt, inputs_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
   ++learnt.updates;
 }
 
@@ -206,7 +285,7 @@ double LearntLane::class_gradient(const LearntState& learnt, std::size_t n, floa
   }
   for (std::uint32_t l = touched.first; l < touched.end; ++l) {
     const std::uint32_t i = labelled_[l].row;
-    add_scaled(g, x_.data() + i * hidden_, -of_label_[i], hidden_);
+    add_scaled(g, x_.data() + std::size_t{input_[i]} * hidden_, -of_label_[i], hidden_);
     of_intercept -= static_cast<double>(of_label_[i]);
   }
   return of_intercept;

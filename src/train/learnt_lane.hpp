@@ -2,6 +2,10 @@
 // products. u moves by the mirror step (solve/mirror.hpp); W, the intercept and the encoder by RMSprop along
 // the gradient of the double sum at the new u, only where the step touches them. The gradient is divided by
 // its running size, so the step is about the most by which a parameter moves.
+//
+// Examples that share an input (DataView::input_of) share the estimate U of its log-normaliser: a step uses
+// u = max(0, U - z_y) and writes u + z_y back. Those of one row that follow each other have the same scores,
+// which are computed once.
 #pragma once
 
 #include <memory>
@@ -42,6 +46,15 @@ class LearntLane final : public Lane {
   void prepare(const RunState& state, std::size_t t);
   void score(const RunState& state);
   void solve(const RunState& state, double rho);
+  void solve_one(const RunState& state, std::size_t i, float* p, double rho);
+  void solve_together(const RunState& state, std::size_t first, std::size_t end, float* p, double rho);
+  void find_inputs();
+  float label_score(const LearntState& learnt, std::size_t input, std::size_t i) const;
+  double start_u(const RunState& state, std::size_t i) const;
+  // The weight of an example in the mean of the step.
+  double share_of(std::size_t i) const {
+    return setup_.data.weight(examples_[i]) * (1 / static_cast<double>(examples_.size()));
+  }
   void apply(RunState& state, double step);
   double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
   void update_classes(LearntState& learnt, const LearntRate& rate);
@@ -57,16 +70,20 @@ class LearntLane final : public Lane {
   // Of the current step: rows, drawn classes and the numbers between them.
   std::span<const ExampleId> examples_;
   std::span<const ClassId> labels_;
+  std::vector<ExampleId> inputs_;         // the first example of each row x
+  std::vector<std::uint32_t> begin_;      // by input: its examples, begin_[r] ... begin_[r + 1]
+  std::vector<std::uint32_t> input_;      // by example: its input
   std::vector<ClassId> classes_;          // drawn
   std::vector<float> offset_;             // by column: intercept + log of the draw weight
   std::vector<std::uint32_t> column_of_;  // by class; kNotDrawn
-  std::vector<float> x_, dx_;             // [n][h]
-  std::vector<float> p_;                  // [n][columns]: scores, then weight times probability
-  std::vector<float> of_label_;           // by row: what the label loses, the sum of its row of p_
-  std::vector<double> u_;
-  std::vector<float> gradient_;     // [columns][h]
-  std::vector<double> column_sum_;  // of p_
-  std::vector<Labelled> labelled_;  // by label
+  std::vector<float> x_, dx_;             // [inputs][h]
+  std::vector<float> p_;                  // [inputs][columns]: scores, then weight times probability
+  std::vector<float> of_label_;           // by example: what the label loses, the sum of its part of p_
+  std::vector<float> label_score_;        // by example
+  std::vector<double> u_, scale_;         // by example; of p_, for those that share a row
+  std::vector<float> gradient_;           // [columns][h]
+  std::vector<double> column_sum_;        // of p_
+  std::vector<Labelled> labelled_;        // by label
   std::vector<Touched> touched_;
   std::vector<std::vector<float>> scratch_;  // by member: [h]
   std::vector<ClassId> moved_;               // of tied vectors: the classes of touched_,

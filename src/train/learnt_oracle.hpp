@@ -81,7 +81,8 @@ class SlowLearnt {
       double sum = 0;
       for (std::size_t j = 0; j < drawn.size(); ++j)
         if (drawn[j] != y) sum += weight[j] * std::exp(score(i, drawn[j]) - score(i, y));
-      const double old = u[number_of(i)];
+      const double kept = u[data_.input_of(i)];
+      const double old = data_.shares_inputs() ? std::max(0.0, kept - score(i, y)) : kept;
       const double next = std::max(0.0, std::log((1 + rho * (1 + sum)) / (rho + std::exp(-old))));
       new_u.push_back(next);
       const std::vector<double> of = x(i);
@@ -112,7 +113,9 @@ class SlowLearnt {
     constexpr double kKeep = 0.999;
     std::vector<double> new_u;
     const Gradient g = gradient(rows, drawn, weight, rho, new_u);
-    for (std::size_t r = 0; r < rows.size(); ++r) u[number_of(rows[r])] = new_u[r];
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      u[data_.input_of(rows[r])] =
+          new_u[r] + (data_.shares_inputs() ? score(rows[r], data_.label(rows[r])) : 0);
     ++updates_;
     const double rate = step_size * std::sqrt(1 - std::pow(kKeep, updates_)),
                  mu = options_.ridge / total_weight;

@@ -57,8 +57,14 @@ class LearntSearch {
   double seconds(double rows, const TrainOptions& o) const {
     const auto h = static_cast<double>(o.hidden);
     const double layer = static_cast<double>(o.layers * sets_.data.space->width()) * h;
-    return 6 * rows * static_cast<double>(o.epochs) * h * (static_cast<double>(o.classes_per_step) + layer) /
-           kFlops;
+    // Examples of one row share its scores; each still moves its label.
+    constexpr double kLabel = 32;
+    const DataView& data = sets_.data;
+    const double shared = data.rows_of_inputs().empty()
+                              ? 1
+                              : static_cast<double>(data.row_count()) / static_cast<double>(data.size());
+    const double classes = static_cast<double>(o.classes_per_step) * shared + (shared < 1 ? kLabel : 0);
+    return 6 * rows * static_cast<double>(o.epochs) * h * (classes + layer) / kFlops;
   }
 
   // The rows of a trial: as many as it has time for.

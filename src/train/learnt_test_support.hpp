@@ -35,7 +35,7 @@ inline void take_slow_epoch(const DataView& data, const TrainOptions& options, S
   const std::uint64_t n = options.rows_per_step;
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   const double rho = draw->complete() ? 1e6 : options.rule.rho;
-  VisitOrder order(options.visit, options.seed, data.size(), n);
+  VisitOrder order(options.visit, options.seed, data.size(), n, data.rows_of_inputs());
   order.start_epoch(0);
   const CounterRandom random(options.seed, Stream::draw, 0);
   double total_weight = 0;
@@ -78,7 +78,8 @@ inline void expect_the_steps_of_the_formulas(const DataView& data, const TrainOp
   same_table(learnt.tables.mixing, slow.c, slow.c_square);
   same_table(learnt.classes, slow.w, slow.w_square);
   for (std::size_t k = 0; k < slow.b.size(); ++k) same(learnt.intercept[k], slow.b[k], slow.b_square[k]);
-  for (const ExampleId i : data.examples()) EXPECT_NEAR(state.row(i).u, slow.u[number_of(i)], 2e-3);
+  ASSERT_EQ(state.rows.size(), slow.u.size());
+  for (std::size_t r = 0; r < slow.u.size(); ++r) EXPECT_NEAR(state.rows[r].u, slow.u[r], 2e-3);
 }
 
 }  // namespace truemax

@@ -13,6 +13,7 @@
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/step_shape.hpp"
+#include "train/visit_order.hpp"
 
 namespace truemax {
 namespace {
@@ -37,12 +38,14 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
     throw UserError(
         "--format text: words in order need learnt features; leave --method out, or add --hidden 256");
   if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
-    throw UserError("--encoder: plain text is encoded by context or cbow; leave it out");
+    throw UserError("--encoder: plain text is encoded by context, cbow or skipgram; leave it out");
   if (!text && (options.layers > 0 || options.tied))
     throw UserError(fmt::format("--{}: this is an option of plain text (--format text); leave it out",
                                 options.layers > 0 ? "layers" : "tied"));
-  if (data.space->encoder == EncoderKind::cbow && options.layers > 0)
-    throw UserError("--layers 1: cbow takes the mean of its words; leave it out, or give --encoder context");
+  if (text && data.space->encoder != EncoderKind::context && options.layers > 0)
+    throw UserError(
+        "--layers 1: a layer mixes the words before a word, in order; leave it out, or give --encoder "
+        "context");
   constexpr std::uint64_t kMostTimes = 100;
   const std::uint64_t most = kMostTimes * data.classes->size();
   if (options.classes_per_step > most)
@@ -93,7 +96,9 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   if (options.hidden > 0 &&
       __builtin_add_overflow(plan.weights, LearntLane::state_bytes(data, options), &plan.weights))
     plan.weights = std::numeric_limits<std::uint64_t>::max();
-  plan.rows = data.size() * (sizeof(RowState) + (options.visit == Visit::shuffle ? sizeof(ExampleId) : 0));
+  plan.rows = data.inputs() * sizeof(RowState);
+  if (options.visit == Visit::shuffle)
+    plan.rows += data.size() * sizeof(ExampleId) + VisitOrder::grouping_bytes(data.rows_of_inputs());
   plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
   // Trials use parts of the rows: row numbers, labels and weights, once of all rows and once of a sample.

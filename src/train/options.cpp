@@ -98,8 +98,9 @@ void TrainOptions::describe(OptionTable& table) {
   table.choice(
       "encoder", &encoder, {kEncoderNames.begin(), kEncoderNames.end()},
       "What the classes are linear in: the features of the data (linear) or learnt features (bag, see "
-      "--hidden); of plain text the words before a word, in order (context), or around it (cbow); of "
-      "triples the product of entity and relation (complex). auto: "
+      "--hidden); of plain text the words before a word, in order (context), or around it (cbow), or a word "
+      "that predicts those around it (skipgram); of triples the product of entity and relation (complex). "
+      "auto: "
       "trials decide between linear and bag, unless --seconds, --target train or an option of the linear "
       "step is given; without trials, linear if its weights fit in memory; context for plain text, complex "
       "for "
@@ -241,7 +242,10 @@ void TrainOptions::complete_learnt(const std::function<bool(const char* option)>
   if (!given("rho-falls")) rule.rho_falls = false;
   open.row_state = !given("row-state");
   if (!text || target == Target::train) return;
-  open.layers = !given("layers"), open.tied = !given("tied"), open.dropout = !given("dropout");
+  open.layers = !given("layers") && encoder == EncoderKind::context;
+  // A word is not the best guess for its own neighbours, and one word alone leaves little to leave out.
+  const bool several = encoder != EncoderKind::skipgram;
+  open.tied = several && !given("tied"), open.dropout = several && !given("dropout");
 }
 
 void TrainOptions::check() const {

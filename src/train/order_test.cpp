@@ -91,6 +91,29 @@ TEST(VisitOrder, ShuffleIsUniformOverPermutations) {
   EXPECT_LT(chi, 72);
 }
 
+TEST(VisitOrder, ShuffleKeepsGroupsTogether) {
+  std::vector<RowId> group_of;
+  for (std::uint32_t g = 0; g < 40; ++g) group_of.insert(group_of.end(), 1 + g % 4, RowId{3 * g});
+  const std::size_t rows = group_of.size();
+  VisitOrder order(Visit::shuffle, 3, rows, 8, group_of);
+  const std::vector<ExampleId> first = epoch_order(order, 0, rows), second = epoch_order(order, 1, rows);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(epoch_order(order, 0, rows), first);
+  std::vector<bool> seen(rows, false);
+  std::size_t changes = 0;
+  for (std::size_t t = 0; t < rows; ++t) {
+    const std::size_t i = number_of(first[t]);
+    EXPECT_FALSE(seen[i]);
+    seen[i] = true;
+    if (t > 0 && group_of[i] == group_of[number_of(first[t - 1])])
+      EXPECT_EQ(i, number_of(first[t - 1]) + 1);
+    else
+      ++changes;
+  }
+  EXPECT_EQ(changes, 40U);
+  EXPECT_EQ(VisitOrder::grouping_bytes(group_of), 40 * sizeof(std::uint32_t));
+}
+
 TEST(VisitOrder, FileKeepsTheOrderOfTheRows) {
   VisitOrder order(Visit::file, 3, 500);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {

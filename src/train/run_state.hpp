@@ -17,7 +17,9 @@ namespace truemax {
 
 // What a step needs of an example besides its features; together because a step touches both.
 struct RowState {
-  double u = 0;  // estimate of log(1 + sum_{k != y} exp(z_k - z_y)), or what the method uses instead
+  // Estimate of log(1 + sum_{k != y} exp(z_k - z_y)), or what the method uses instead. Of an input that
+  // examples share: of its log-normaliser, u + z_y.
+  double u = 0;
   double squared_norm = 0;  // |x|^2 (+ 1 with intercept)
 };
 
@@ -75,7 +77,7 @@ struct RunState {
 
   Weights weights;
   LearntState learnt;          // empty unless features are learnt
-  std::vector<RowState> rows;  // one per example
+  std::vector<RowState> rows;  // one per example, or per input that examples share
   std::uint64_t epoch = 0;     // finished epochs
   std::uint64_t step = 0;      // finished steps of the current epoch
   // Upper bound on the absolute value of any number in the memory of `weights`.

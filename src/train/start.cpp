@@ -68,7 +68,11 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
       state.largest_weight = std::max<double>(state.largest_weight,
                                               largest_absolute(table->numbers.data(), table->numbers.size()));
   }
-  state.rows.resize(data.size());
+  state.rows.resize(data.inputs());
+  if (data.shares_inputs()) {  // log-normalisers, which no label moves
+    for (RowState& row : state.rows) row.u = log_total;
+    return state;
+  }
   for (const ExampleId i : data.examples()) {
     state.row(i).squared_norm = squared_norm(data.x(i), options.intercept);
     if (!info.exact_start) continue;

@@ -40,7 +40,7 @@ StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
       guard_(rule_->info().name, options.step),
       setup_{data_,  options_, problem_,    ridge_,
              guard_, *rule_,   draw_.get(), steps_ahead(data, options, draw_.get())},
-      order_(options.visit, options.seed, data.size(), options.rows_per_step) {
+      order_(options.visit, options.seed, data.size(), options.rows_per_step, data.rows_of_inputs()) {
   rule_->reserve(step_shape(data, options, draw_.get()));
   lane_ = make_lane(setup_);
 }

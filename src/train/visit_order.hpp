@@ -16,21 +16,26 @@ namespace truemax {
 
 class VisitOrder {
  public:
-  // `together`: rows per step, all different.
-  VisitOrder(Visit visit, std::uint64_t seed, std::size_t rows, std::size_t together = 1)
-      : visit_(visit), seed_(seed), rows_(rows), together_(together) {}
+  // `together`: rows per step, all different. `group_of`: by row, if shuffles keep rows of a group, which
+  // follow each other, together. It outlives this.
+  VisitOrder(Visit visit, std::uint64_t seed, std::size_t rows, std::size_t together = 1,
+             std::span<const RowId> group_of = {})
+      : visit_(visit), seed_(seed), rows_(rows), together_(together), group_of_(group_of) {}
+
+  // Of what shuffling groups takes besides the order itself.
+  static std::uint64_t grouping_bytes(std::span<const RowId> group_of) {
+    return group_of.empty() ? 0 : groups_in(group_of) * sizeof(std::uint32_t);
+  }
 
   void start_epoch(std::uint64_t epoch) {
     if (epoch == epoch_) return;  // resuming the same epoch
     epoch_ = epoch;
     random_ = CounterRandom(seed_, Stream::visit, epoch);
     if (visit_ != Visit::shuffle) return;
-    // Fisher-Yates from the identity, so that an epoch does not depend on earlier ones.
     permutation_.resize(rows_);
+    if (!group_of_.empty()) return shuffle_groups();
     for (std::size_t i = 0; i < rows_; ++i) permutation_[i] = static_cast<ExampleId>(i);
-    RandomWords words(random_, 0);
-    for (std::size_t left = rows_; left > 1; --left)
-      std::swap(permutation_[left - 1], permutation_[uniform_below(words.next(), left)]);
+    shuffle(permutation_);
   }
 
   // The rows at positions first ... first + out.size() - 1 of the epoch; a step begins at `first`.
@@ -55,12 +60,40 @@ class VisitOrder {
   }
 
  private:
+  // Fisher-Yates from the given order, so that an epoch does not depend on earlier ones.
+  template <class T>
+  void shuffle(std::vector<T>& order) const {
+    RandomWords words(random_, 0);
+    for (std::size_t left = order.size(); left > 1; --left)
+      std::swap(order[left - 1], order[uniform_below(words.next(), left)]);
+  }
+
+  static std::size_t groups_in(std::span<const RowId> group_of) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < group_of.size(); ++i) count += i == 0 || group_of[i] != group_of[i - 1];
+    return count;
+  }
+
+  void shuffle_groups() {
+    firsts_.clear();
+    firsts_.reserve(groups_in(group_of_));
+    for (std::size_t i = 0; i < rows_; ++i)
+      if (i == 0 || group_of_[i] != group_of_[i - 1]) firsts_.push_back(static_cast<std::uint32_t>(i));
+    shuffle(firsts_);
+    std::size_t place = 0;
+    for (std::size_t i : firsts_)
+      for (const RowId group = group_of_[i]; i < rows_ && group_of_[i] == group; ++i)
+        permutation_[place++] = static_cast<ExampleId>(i);
+  }
+
   Visit visit_;
   std::uint64_t seed_;
   std::size_t rows_, together_;
   CounterRandom random_{0, Stream::visit, 0};
   std::uint64_t epoch_ = ~std::uint64_t{0};
+  std::span<const RowId> group_of_;
   std::vector<ExampleId> permutation_;
+  std::vector<std::uint32_t> firsts_;  // the first row of each group, in the order of the epoch
 };
 
 }  // namespace truemax

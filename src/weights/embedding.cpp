@@ -37,7 +37,7 @@ void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::ui
 }
 
 std::shared_ptr<const RowEncoder> make_row_encoder(EncoderKind kind, const EncoderTables& tables) {
-  if (reads_words(kind)) return std::make_shared<ContextRows>(tables);
+  if (mixes_places(kind)) return std::make_shared<ContextRows>(tables);
   if (kind == EncoderKind::complex) return std::make_shared<ComplexRows>(tables.features);
   return std::make_shared<BagRows>(tables.features);
 }
