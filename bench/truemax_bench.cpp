@@ -10,6 +10,9 @@
 //   truemax_bench evaluate FILE [key=value ...]
 //     rows/s of exact evaluation and of a kernel that only does its loads and exps, the FMA peak,
 //     prediction (evaluation.cpp)
+//   truemax_bench learnt [key=value ...]
+//     steps/s of learnt features and of such a kernel, with K = D = 10,000 and 1,000,000 (learnt_cost.cpp);
+//     needs 4 GB of memory; exit code 1 if the steps slow down more than the kernel
 //   truemax_bench lines [megabytes=600]
 //     nanoseconds per random cache line: loaded, prefetched, dependent (line_cost.cpp)
 //   truemax_bench solvers [rounds=10]
@@ -28,6 +31,7 @@
 #include "class_cost.hpp"
 #include "data/load.hpp"
 #include "evaluation.hpp"
+#include "learnt_cost.hpp"
 #include "line_cost.hpp"
 #include "solver_cost.hpp"
 #include "step_cost.hpp"
@@ -79,10 +83,11 @@ int run(int argc, char** argv) {
   if (!path.empty() && what == "evaluate") return bench_evaluate(path, settings);
   if (what == "lines") return bench_lines(settings);
   if (what == "classes") return bench_classes(settings);
+  if (what == "learnt") return bench_learnt(settings);
   if (what == "solvers") return bench_solvers(settings);
   fmt::print(stderr,
              "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench "
-             "steps|classes|lines|solvers [key=value ...]\n");
+             "steps|classes|learnt|lines|solvers [key=value ...]\n");
   return 2;
 }
 
