@@ -187,7 +187,6 @@ class Refused(RefusalTest):
         self.refused(["train", "train.txt", "--hidden", 0], "--hidden '0': .*1 to 65536")
         self.refused(["train", "train.txt", "--hidden", 99999999], "--hidden")
         self.refused(["train", "train.txt", "--hidden", 8, "--method", "prox"], "--hidden 8: .*scent")
-        self.refused(["train", "train.txt", "--hidden", 8, "--lock-free"], "--lock-free")
         self.refused(["train", "train.txt", "--hidden", 60000, "--memory-limit", "50M"],
                      "not enough memory.*--hidden")
         self.refused(["train", "train.txt", "--dim", 8], "--dim is called --hidden here")

@@ -36,6 +36,17 @@ class Threads(ProgramTest):
         self.assertEqual(result.returncode, 2)
         self.assertIn("lock-free", result.stderr)
 
+    def test_lock_free_learnt_features_come_close(self):
+        if "thread" in os.environ.get("TRUEMAX_SANITIZE", ""):
+            skip("lock-free steps race on purpose, and the thread sanitizer says so")
+        losses = []
+        for name, more in (("o", ()), ("f", ("--lock-free",))):
+            result = truemax("train", "a.txt", "--hidden", 16, "--epochs", 10, "--step", 0.02, "--ridge", 1, "--threads", 2,
+                             "--model", "none", "--log", f"{name}.jsonl", *more, cwd=self.folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            losses.append(self.loss(name))
+        self.assertAlmostEqual(losses[1] / losses[0], 1, delta=0.03)
+
     def test_unsupported_lock_free_runs_are_refused(self):
         for options in ((), ("--method", "implicit"), ("--method", "prox", "--draw", "blocks", "--ridge", 1),
                         ("--method", "prox", "--draw", "uniform"),

@@ -1,11 +1,5 @@
-// The lane of learnt features: n rows share the drawn classes, so scores and gradients are three matrix
-// products. u moves by the mirror step (solve/mirror.hpp); W, the intercept and the encoder by RMSprop along
-// the gradient of the double sum at the new u, only where the step touches them. The gradient is divided by
-// its running size, so the step is about the most by which a parameter moves.
-//
-// Examples that share an input (DataView::input_of) share the estimate U of its log-normaliser: a step uses
-// u = max(0, U - z_y) and writes u + z_y back. Those of one row that follow each other have the same scores,
-// which are computed once.
+// The lane of learnt features. Its threads share the work of a step, which gives the same bits for any number
+// of them; or, lock-free, each takes steps of its own.
 #pragma once
 
 #include <memory>
@@ -14,8 +8,8 @@
 #include "core/team.hpp"
 #include "rule/mirror_rate.hpp"
 #include "train/drawn_batch.hpp"
-#include "train/encoder.hpp"
 #include "train/lane.hpp"
+#include "train/learnt_step.hpp"
 
 namespace truemax {
 
@@ -27,69 +21,18 @@ class LearntLane final : public Lane {
   void publish(RunState& state) override;
 
   static LearntState start(const DataView& data, const TrainOptions& options);
-  // Bytes of the state, and of the arrays of a step.
+  // Bytes of the state, and of the arrays of the steps.
   static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);
   static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
 
  private:
-  // A class that a step changes: drawn at place `column` (kNotDrawn: not drawn), and the label of the rows
-  // labelled_[first ... end].
-  struct Touched {
-    ClassId k;
-    std::uint32_t column, first, end;
-  };
-  struct Labelled {
-    ClassId label;
-    std::uint32_t row;
-  };
-
-  void prepare(const RunState& state, std::size_t t);
-  void score(const RunState& state);
-  void solve(const RunState& state, double rho);
-  void solve_one(const RunState& state, std::size_t i, float* p, double rho);
-  void solve_together(const RunState& state, std::size_t first, std::size_t end, float* p, double rho);
-  void find_inputs();
-  float label_score(const LearntState& learnt, std::size_t input, std::size_t i) const;
-  double start_u(const RunState& state, std::size_t i) const;
-  // The weight of an example in the mean of the step.
-  double share_of(std::size_t i) const {
-    return setup_.data.weight(examples_[i]) * (1 / static_cast<double>(examples_.size()));
-  }
-  void apply(RunState& state, double step);
-  double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
-  void update_classes(LearntState& learnt, const LearntRate& rate);
-  void admit(RunState& state, double rate, double rho) const;
-  void find_touched();
+  void admit(RunState& state, double rate, double rho, std::size_t steps) const;
 
   const LaneSetup& setup_;
   DrawnBatch visited_;
   MirrorRate rho_;
-  Team team_;
-  std::unique_ptr<Encoder> encoder_;
-  std::size_t hidden_;
-  // Of the current step: rows, drawn classes and the numbers between them.
-  std::span<const ExampleId> examples_;
-  std::span<const ClassId> labels_;
-  std::vector<ExampleId> inputs_;         // the first example of each row x
-  std::vector<std::uint32_t> begin_;      // by input: its examples, begin_[r] ... begin_[r + 1]
-  std::vector<std::uint32_t> input_;      // by example: its input
-  std::vector<ClassId> classes_;          // drawn
-  std::vector<float> offset_;             // by column: intercept + log of the draw weight
-  std::vector<std::uint32_t> column_of_;  // by class; kNotDrawn
-  std::vector<float> x_, dx_;             // [inputs][h]
-  std::vector<float> p_;                  // [inputs][columns]: scores, then weight times probability
-  std::vector<float> of_label_;           // by example: what the label loses, the sum of its part of p_
-  std::vector<float> label_score_;        // by example
-  std::vector<double> u_, scale_;         // by example; of p_, for those that share a row
-  std::vector<float> gradient_;           // [columns][h]
-  std::vector<double> column_sum_;        // of p_
-  std::vector<Labelled> labelled_;        // by label
-  std::vector<Touched> touched_;
-  std::vector<std::vector<float>> scratch_;  // by member: [h]
-  std::vector<ClassId> moved_;               // of tied vectors: the classes of touched_,
-  std::vector<float> moved_by_;              // and their gradients [touched][h]
-  Dropout dropout_;
-  DenseProduct scores_, to_rows_, to_classes_;
+  Team free_team_;                                  // lock-free: its members take steps; else one
+  std::vector<std::unique_ptr<LearntStep>> steps_;  // one, or lock-free one by member
 };
 
 }  // namespace truemax

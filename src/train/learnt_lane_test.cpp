@@ -121,6 +121,45 @@ TEST(LearntLane, StaysFiniteOrStopsAtAnyStepAndScale) {
         }
 }
 
+#if !defined(__SANITIZE_THREAD__)  // lock-free steps race by nature
+// Averaged over seeds, the log-loss is that of ordered runs within their spread; and they end as ordered runs
+// do.
+TEST(LearntLane, LockFreeReachesTheLossOfOrderedRuns) {
+  const Dataset data = random_data({.rows = 3000, .classes = 60, .features = 80});
+  double ordered = 0, free = 0, least = 1e300, most = 0;
+  constexpr int kSeeds = 4;
+  const std::atomic<bool> stop{false};
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    TrainOptions options = learnt_options(32, 20, 12);
+    options.epochs = 6, options.schedule = Schedule::linear, options.threads = 3;
+    options.seed = static_cast<std::uint64_t>(seed);
+    const double in_order = evaluate({}, 1, run_epochs(data, options), data, 1, &stop)->log_loss;
+    least = std::min(least, in_order), most = std::max(most, in_order);
+    ordered += in_order / kSeeds;
+    options.lock_free = true;
+    const RunState state = run_epochs(data, options);
+    EXPECT_EQ(state.learnt.updates, 6U * 94U);
+    free += evaluate({}, 1, state, data, 1, &stop)->log_loss / kSeeds;
+  }
+  EXPECT_LT(std::abs(free - ordered), std::max(0.02 * ordered, 3 * (most - least)));
+}
+
+TEST(LearntLane, LockFreeStaysFiniteOrStopsAtAnyStep) {
+  const Dataset data = random_data({.rows = 300, .classes = 30, .features = 40});
+  for (const double step : {1e-12, 1.0, 1e3, 1e15}) {
+    SCOPED_TRACE(step);
+    TrainOptions options = learnt_options(16, 10);
+    options.step = step, options.epochs = 3, options.threads = 3, options.lock_free = true;
+    Fit fit(data, options, make_state(data, options));
+    const std::atomic<bool> stop{false};
+    const Fit::End end = fit.run({}, stop);
+    EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
+    for (const Embedding* table : {&fit.state().learnt.tables.features, &fit.state().learnt.classes})
+      for (const float v : table->numbers) ASSERT_TRUE(std::isfinite(v));
+  }
+}
+#endif
+
 TEST(LearntLane, KeepsTheBestModelWithPatience) {
   const Dataset made = random_data({.rows = 200, .classes = 10}),
                 other = random_data({.rows = 100, .classes = 10, .seed = 7});

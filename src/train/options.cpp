@@ -179,7 +179,9 @@ void TrainOptions::describe(OptionTable& table) {
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
-      "bit. For prox with --draw blocks or head-blocks and no ridge, also if --target train chose them.",
+      "bit. For learnt features, and for prox with --draw blocks or head-blocks and no ridge, "
+      "also "
+      "if --target train chose them.",
       {.tunable = true});
   rule.describe(table);
 }
@@ -292,11 +294,13 @@ void TrainOptions::check() const {
     throw UserError(
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
-  if (lock_free && (ridge != 0 || rows_per_step > 1 || info.name != "prox" ||
-                    !(open.shape || find_draw(draw).whole_blocks)))
+  if (lock_free && hidden == 0 &&
+      (ridge != 0 || rows_per_step > 1 || info.name != "prox" ||
+       !(open.shape || find_draw(draw).whole_blocks)))
     throw UserError(
-        "--lock-free: only prox over whole blocks without ridge can run lock-free; give --method prox with "
-        "--draw blocks or --draw head-blocks and --ridge 0, or leave it out");
+        "--lock-free: of linear models only prox over whole blocks without ridge can run lock-free; give "
+        "--method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, or leave it "
+        "out");
   if (patience > 0 && eval_every == 0 && !open.searches())
     throw UserError(fmt::format(
         "--patience {}: with --eval-every 0 there is no evaluation to wait for; give --eval-every 1",

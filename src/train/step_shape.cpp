@@ -28,6 +28,7 @@ std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options) {
 std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const Draw* draw) {
   if (draw != nullptr && draw->learns()) return 1;
   constexpr double kAhead = 1 << 16, kWork = 1 << 19;
+  if (options.hidden > 0 && options.lock_free) return 4 * options.thread_count();
   const auto n = static_cast<double>(options.rows_per_step);
   const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());
   const double nonzeros = data.nonzeros_per_row();

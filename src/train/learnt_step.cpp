@@ -1,0 +1,301 @@
+#include "train/learnt_step.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "solve/mirror.hpp"
+#include "train/step_shape.hpp"
+#include "weights/fast_tile.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr std::uint32_t kNotDrawn = std::numeric_limits<std::uint32_t>::max();
+constexpr double kLargest = 1e15;          // of parameters and of x: their products stay far inside float32
+constexpr double kLargestGradient = 1e18;  // its square stays inside float32
+constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
+
+double sum_without(const float* p, std::size_t count, std::size_t own) {
+  double sum = 0;
+  for (std::size_t j = 0; j < count; ++j)
+    if (j != own) sum += static_cast<double>(p[j]);
+  return sum;
+}
+
+}  // namespace
+
+LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
+    : setup_(setup),
+      team_(threads),
+      encoder_(make_encoder(setup.data, setup.options)),
+      hidden_(setup.options.hidden),
+      column_of_(setup.data.classes->size(), kNotDrawn),
+      scratch_(team_.size(), std::vector<float>(setup.options.hidden)),
+      dropout_(setup.options.dropout, setup.options.seed, 0) {
+  const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
+  const std::size_t rows = shape.rows, columns = shape.drawn;
+  x_.resize(rows * hidden_);
+  dx_.resize(rows * hidden_);
+  of_label_.resize(rows);
+  label_score_.resize(rows);
+  scale_.resize(rows);
+  inputs_.reserve(rows);
+  begin_.reserve(rows + 1);
+  input_.reserve(rows);
+  u_.resize(rows);
+  classes_.reserve(columns);
+  offset_.reserve(columns);
+  p_.reserve(rows * columns);
+  gradient_.reserve(columns * hidden_);
+  column_sum_.reserve(columns);
+  labelled_.reserve(rows);
+  touched_.reserve(columns + rows);
+  scores_.reserve(hidden_, columns, team_);
+  to_rows_.reserve(columns, hidden_, team_);
+  to_classes_.reserve(rows, hidden_, team_);
+  const std::size_t tied = has_tied_vectors(setup.data, setup.options) ? columns + rows : 0;
+  moved_.reserve(tied);
+  moved_by_.resize(tied * hidden_);
+  dropout_.reserve(rows, hidden_);
+  encoder_->reserve(rows, tied, team_);
+}
+
+void LearntStep::take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state) {
+  prepare(state, visited, t);
+  score(state);
+  solve(state, rho);
+  apply(state, step);
+}
+
+void LearntStep::prepare(const RunState& state, const DrawnBatch& visited, std::size_t t) {
+  for (const ClassId k : classes_) column_of_[k] = kNotDrawn;
+  examples_ = visited.examples(t), labels_ = visited.labels(t);
+  const std::span<const ClassId> drawn = visited.classes(t);
+  classes_.assign(drawn.begin(), drawn.end());
+  const double* const weights = visited.weights(t);
+  const std::vector<float>& intercept = state.learnt.intercept;
+  offset_.resize(classes_.size());
+  for (std::size_t j = 0; j < classes_.size(); ++j) {
+    column_of_[classes_[j]] = static_cast<std::uint32_t>(j);
+    const double b = intercept.empty() ? 0.0 : static_cast<double>(intercept[classes_[j]]);
+    offset_[j] = static_cast<float>(b + std::log(weights[j]));
+  }
+  find_inputs();
+  encoder_->forward(state.learnt, inputs_, x_.data(), team_);
+  dropout_.draw(state.learnt.updates, x_.data(), inputs_.size(), hidden_, team_);
+}
+
+void LearntStep::find_inputs() {
+  const DataView& data = setup_.data;
+  inputs_.clear(), begin_.clear(), input_.clear();
+  for (std::size_t i = 0; i < examples_.size(); ++i) {
+    const bool again =
+        i > 0 && data.shares_inputs() && data.row_of(examples_[i]) == data.row_of(examples_[i - 1]);
+    if (!again) {
+      begin_.push_back(static_cast<std::uint32_t>(i));
+      inputs_.push_back(examples_[i]);
+    }
+    input_.push_back(static_cast<std::uint32_t>(inputs_.size() - 1));
+  }
+  begin_.push_back(static_cast<std::uint32_t>(examples_.size()));
+}
+
+bool LearntStep::fits(double largest, double rho) const {
+  const double most = (1 + 1 / rho) / (1 - dropout_.rate());  // of a probability over u, and of what is kept
+  const double x = encoder_->largest_x(largest) / (1 - dropout_.rate());
+  return largest <= kLargest && x <= kLargest &&
+         most * std::max(x, 2 * largest * encoder_->largest_gradient(largest)) <= kLargestGradient;
+}
+
+void LearntStep::score(const RunState& state) {
+  const Embedding& w = state.learnt.output();
+  p_.resize(inputs_.size() * classes_.size());
+  scores_.multiply({{x_.data(), inputs_.size(), hidden_, hidden_}, false},
+                   {{w.numbers.data(), classes_.size(), hidden_, hidden_, classes_.data()}, true}, p_.data(),
+                   classes_.size(), team_);
+}
+
+float LearntStep::label_score(const LearntState& learnt, std::size_t input, std::size_t i) const {
+  const float z = dot(x_.data() + input * hidden_, learnt.output().row(labels_[i]), hidden_);
+  return learnt.intercept.empty() ? z : z + learnt.intercept[labels_[i]];
+}
+
+double LearntStep::start_u(const RunState& state, std::size_t i) const {
+  const DataView& data = setup_.data;
+  const double kept = state.rows[data.input_of(examples_[i])].u;
+  return data.shares_inputs() ? std::max(kept - static_cast<double>(label_score_[i]), 0.0) : kept;
+}
+
+// p_ becomes the weights of a row's examples times its probabilities over the drawn classes at their new u,
+// divided by the examples of the step; of_label_ is what the label loses.
+void LearntStep::solve(const RunState& state, double rho) {
+  team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
+    float* const p = p_.data() + r * classes_.size();
+    for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i) label_score_[i] = label_score(state.learnt, r, i);
+    if (begin_[r + 1] - begin_[r] == 1)
+      solve_one(state, begin_[r], p, rho);
+    else
+      solve_together(state, begin_[r], begin_[r + 1], p, rho);
+  });
+}
+
+void LearntStep::solve_one(const RunState& state, std::size_t i, float* p, double rho) {
+  const std::size_t columns = classes_.size(), own = std::min<std::size_t>(column_of_[labels_[i]], columns);
+  float highest = 0;
+  const double log_sum = exp_scores(p, offset_.data(), columns, label_score_[i], own, &highest);
+  u_[i] = std::max(Mirror(start_u(state, i), rho).from_log_sum(log_sum), 0.0);
+  const double scale = share_of(i) * (log_sum > -std::numeric_limits<double>::infinity()
+                                          ? std::exp(static_cast<double>(highest) - u_[i])
+                                          : 0.0);
+  of_label_[i] = static_cast<float>(scale_row(p, columns, static_cast<float>(scale)));
+}
+
+// Examples first ... end of one row: p is computed once, and each example leaves its own label out.
+void LearntStep::solve_together(const RunState& state, std::size_t first, std::size_t end, float* p,
+                                double rho) {
+  const std::size_t columns = classes_.size();
+  float highest = 0;
+  const double log_all = exp_scores(p, offset_.data(), columns, 0, columns, &highest);
+  const double all = std::exp(log_all - static_cast<double>(highest));  // the sum of p
+  double sum = 0;                                                       // of the examples' scales
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t own = column_of_[labels_[i]];
+    double others = all;
+    if (own < columns) {
+      others -= static_cast<double>(p[own]);
+      if (others < all / 2) others = sum_without(p, columns, own);  // few digits are left of the difference
+    }
+    const double above = static_cast<double>(highest) - static_cast<double>(label_score_[i]);
+    u_[i] = std::max(Mirror(start_u(state, i), rho).from_log_sum(std::log(others) + above), 0.0);
+    scale_[i] = others > 0 ? share_of(i) * std::exp(above - u_[i]) : 0.0;
+    of_label_[i] = static_cast<float>(scale_[i] * others);
+    sum += scale_[i];
+  }
+  // The columns of labels lose their own examples; two examples may have the same label.
+  for (std::size_t i = first; i < end; ++i) {
+    const std::size_t own = column_of_[labels_[i]];
+    if (own >= columns) continue;
+    double others = 0;
+    bool again = false;
+    for (std::size_t j = first; j < end; ++j) {
+      if (labels_[j] != labels_[i]) others += scale_[j];
+      again |= j < i && labels_[j] == labels_[i];
+    }
+    if (!again) p[own] = static_cast<float>(static_cast<double>(p[own]) * (sum > 0 ? others / sum : 0.0));
+  }
+  scale_row(p, columns, static_cast<float>(sum));
+}
+
+// The classes that the step changes, each with the rows that have it as their label.
+void LearntStep::find_touched() {
+  labelled_.clear();
+  for (std::size_t i = 0; i < labels_.size(); ++i)
+    labelled_.push_back({labels_[i], static_cast<std::uint32_t>(i)});
+  std::sort(labelled_.begin(), labelled_.end(), [](const Labelled& a, const Labelled& b) {
+    return a.label != b.label ? a.label < b.label : a.row < b.row;
+  });
+  touched_.clear();
+  for (std::size_t j = 0; j < classes_.size(); ++j)
+    touched_.push_back({classes_[j], static_cast<std::uint32_t>(j), 0, 0});
+  for (std::uint32_t first = 0, end = 0; first < labelled_.size(); first = end) {
+    const ClassId y = labelled_[first].label;
+    for (end = first; end < labelled_.size() && labelled_[end].label == y; ++end) {
+    }
+    if (column_of_[y] == kNotDrawn)
+      touched_.push_back({y, kNotDrawn, first, end});
+    else
+      touched_[column_of_[y]].first = first, touched_[column_of_[y]].end = end;
+  }
+}
+
+void LearntStep::apply(RunState& state, double step) {
+  LearntState& learnt = state.learnt;
+  const std::size_t rows = inputs_.size(), columns = classes_.size();
+  const DataView& data = setup_.data;
+  for (std::size_t i = 0; i < examples_.size(); ++i)
+    state.rows[data.input_of(examples_[i])].u =
+        u_[i] + (data.shares_inputs() ? static_cast<double>(label_score_[i]) : 0.0);
+  const Embedding& w = learnt.output();
+  const Factor drawn{{w.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
+  to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);
+  team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
+    for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i)
+      add_scaled(dx_.data() + r * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
+  });
+  dropout_.apply(dx_.data(), rows, hidden_, team_);
+  gradient_.resize(columns * hidden_);
+  to_classes_.multiply({{p_.data(), rows, columns, columns}, true},
+                       {{x_.data(), rows, hidden_, hidden_}, false}, gradient_.data(), hidden_, team_);
+  if (!learnt.intercept.empty()) {
+    column_sum_.assign(columns, 0);
+    const std::size_t chunks = (columns + kChunkColumns - 1) / kChunkColumns;
+    team_.share(chunks, [&](std::size_t /*member*/, std::size_t chunk) {
+      const std::size_t first = chunk * kChunkColumns, end = std::min(columns, first + kChunkColumns);
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = first; j < end; ++j) column_sum_[j] += static_cast<double>(p_[i * columns + j]);
+    });
+  }
+  // As in Adam: the running means start at 0, and this makes up for it.
+  const double started = std::sqrt(1 - std::pow(kLearntKeep, static_cast<double>(learnt.updates + 1)));
+  const LearntRate rate{
+      static_cast<float>(step * started), static_cast<float>(kLearntKeep),
+      static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
+  find_touched();
+  update_classes(learnt, rate);
+  encoder_->backward(learnt, inputs_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
+  std::atomic_ref(learnt.updates).fetch_add(1, std::memory_order_relaxed);
+}
+
+// The gradient of class touched_[n] in g; returns that of its intercept.
+double LearntStep::class_gradient(const LearntState& learnt, std::size_t n, float* g) const {
+  const Touched& touched = touched_[n];
+  double of_intercept = 0;
+  if (touched.column == kNotDrawn) {
+    std::fill(g, g + hidden_, 0.0F);
+  } else {
+    std::copy_n(gradient_.data() + std::size_t{touched.column} * hidden_, hidden_, g);
+    if (!learnt.intercept.empty()) of_intercept = column_sum_[touched.column];
+  }
+  for (std::uint32_t l = touched.first; l < touched.end; ++l) {
+    const std::uint32_t i = labelled_[l].row;
+    add_scaled(g, x_.data() + std::size_t{input_[i]} * hidden_, -of_label_[i], hidden_);
+    of_intercept -= static_cast<double>(of_label_[i]);
+  }
+  return of_intercept;
+}
+
+// Tied vectors are moved by the encoder, once, along the sum of both gradients.
+void LearntStep::update_classes(LearntState& learnt, const LearntRate& rate) {
+  const bool ridge_intercept = setup_.options.ridge_intercept, tied = learnt.tied();
+  moved_.clear();
+  if (tied)
+    for (const Touched& touched : touched_) moved_.push_back(touched.k);
+  team_.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t member, std::size_t n) {
+    const ClassId k = touched_[n].k;
+    float* const g = tied ? moved_by_.data() + n * hidden_ : scratch_[member].data();
+    double of_intercept = class_gradient(learnt, n, g);
+    if (!tied) {
+      float* const w = learnt.classes.row(k);
+      if (rate.ridge > 0) add_scaled(g, w, rate.ridge, hidden_);
+      move_row(learnt.classes, learnt.classes_square, k, g, rate);
+    }
+    if (learnt.intercept.empty()) return;
+    float& b = learnt.intercept[k];
+    if (ridge_intercept) of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
+    const auto gradient = static_cast<float>(of_intercept);
+    rms_step(&b, &learnt.intercept_square[k], &gradient, 1, rate.rate, rate.keep);
+  });
+}
+
+std::uint64_t LearntStep::bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
+  const std::uint64_t rows = std::min<std::uint64_t>(options.rows_per_step, data.size());
+  const std::uint64_t columns = draw.most_classes(), h = options.hidden;
+  // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
+  return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
+         sizeof(std::uint32_t) * (data.classes->size() + data.space->features) +
+         (options.tied ? sizeof(float) * (rows + columns) * h : 0) + encoder_step_bytes(data, options, rows);
+}
+
+}  // namespace truemax
