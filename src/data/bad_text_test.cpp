@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 struct BadRow {
   const char* name;
   Format format;
-  const char* text;
+  std::string text;
   const char* message;  // after the path
 };
 
@@ -138,7 +138,18 @@ INSTANTIATE_TEST_SUITE_P(
         BadRow{"Binary", kSvm, "1 1:1\n1 \x01\x02\n",
                ":2: looks like a binary file; give a text file, or its format with --format"},
         BadRow{"FasttextEmptyLabel", kText, "__label__a b\nc __label__ d\n",
-               ":2: label '__label__' has no name; write labels as __label__name"}),
+               ":2: label '__label__' has no name; write labels as __label__name"},
+        BadRow{"FasttextLongWord", kText, "__label__a b\n__label__a " + std::string(70000, 'x') + "\n",
+               ":2: a word has 70000 bytes, the longest may have 65536: "
+               "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+               "...'; separate words by blanks"},
+        BadRow{"FasttextLongLabel", kText, "__label__" + std::string(65537, 'y') + " b\n",
+               ":1: a label has 65537 bytes, the longest may have 65536: "
+               "'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy...'; separate words by blanks"},
+        BadRow{"TextLongWord", Format::text, "a b\n\n" + std::string(70000, 'x') + " c\n",
+               ":3: a word has 70000 bytes, the longest may have 65536: "
+               "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+               "...'; separate words by blanks"}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(BadText, ReportsTheFirstErrorForAnyThreadCount) {

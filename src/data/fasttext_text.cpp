@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/text.hpp"
 #include "data/input.hpp"
 #include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
@@ -64,7 +65,16 @@ class FasttextParser {
     ++p_;
   }
 
+  void check_length(std::string_view word, const char* what) const {
+    if (word.size() > kLongestName)
+      throw PieceError{piece_.line_count,
+                       fmt::format("a {} has {} bytes, the longest may have {}: {}", what, word.size(),
+                                   kLongestName, in_quotes(word)),
+                       "separate words by blanks"};
+  }
+
   void add_word(std::string_view word) {
+    check_length(word, "word");
     const std::uint32_t number = piece_.add_name(piece_.words, word);  // checks that it is UTF-8
     grow(row_, 1, row_memory_);
     row_.push_back(number);
@@ -75,6 +85,7 @@ class FasttextParser {
     if (name.empty())
       throw PieceError{piece_.line_count, fmt::format("label '{}' has no name", kLabelPrefix),
                        fmt::format("write labels as {}name", kLabelPrefix)};
+    check_length(name, "label");
     piece_.add_label(name);
   }
 

@@ -20,6 +20,8 @@
 namespace truemax {
 
 // Feature numbers are below this, so that the number of features fits in a FeatureId too.
+// A longer name is a file without blanks, tabs or line ends.
+inline constexpr std::size_t kLongestName = 1U << 16;
 inline constexpr std::uint64_t kMostFeatures = 0xFFFFFFFFULL;
 
 struct TextRules {

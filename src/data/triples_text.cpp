@@ -13,7 +13,6 @@
 namespace truemax {
 namespace {
 
-constexpr std::size_t kLongestName = 1U << 16;  // a longer one is a file without tabs or line ends
 constexpr std::array<const char*, 3> kParts{"head", "relation", "tail"};
 
 class TriplesParser {
