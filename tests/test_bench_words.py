@@ -205,11 +205,11 @@ class Grids(ProgramTest):
     def test_best_points_are_fitted_again_on_all_rows(self):
         runner = self.runner()
         found = item_learnt.best_of_grid(self.bench(), runner, {"name": "x"}, "bibtex", "linear", 1000)
-        self.assertEqual(len(found), 9 + 4)
+        self.assertEqual(len(found), 9 + 9)
         self.assertEqual((found[0]["step"], found[0]["ridge"], found[0]["early"]), (0.13, 0.22, False))
         self.assertFalse(item_learnt.at_edge(self.bench(), "bibtex", "linear", found[0]))
         self.assertTrue(item_learnt.at_edge(self.bench(), "bibtex", "linear", {"step": 0.13, "ridge": 0.7}))
-        self.assertEqual([said["--epochs"] for said in runner.asked], [8] * 9 + [5, 10] * 2)
+        self.assertEqual([said["--epochs"] for said in runner.asked], [8] * 9 + [3, 5, 10] * 3)
         self.assertTrue(all(said["--encoder"] == "linear" for said in runner.asked))
 
     def test_grid_on_a_part_keeps_the_ridge_per_row(self):
@@ -219,7 +219,7 @@ class Grids(ProgramTest):
         self.assertEqual({said["--max-rows"] for said in grid}, {100000})
         self.assertEqual({said["--ridge"] for said in grid}, {3, 9.5, 30})
         self.assertTrue(all("--max-rows" not in said and said["--ridge"] in (6, 19, 60) for said in fits))
-        self.assertEqual([said["--epochs"] for said in fits], [2, 5, 2, 5])
+        self.assertEqual([said["--epochs"] for said in fits], [3, 5, 3, 5])
         self.assertEqual(len(found), 4, "log-losses of a part are not compared")
 
     def test_missing_data_are_reported(self):
