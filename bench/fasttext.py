@@ -7,7 +7,7 @@ PROGRAM is truemax, FOLDER has yso-finna-en/{train,test}.txt.gz. Both programs r
 one label a row (the first, as truemax takes it) and without TF-IDF values, which fastText cannot take. Test rows whose
 label or whose words all are missing from the training rows are left out for both.
 
-fastText runs with softmax for 5 epochs (a quarter of an hour on two cores) and with hs and ns for 5 and 25, each with
+fastText runs with softmax for 5 epochs (a quarter of an hour a rate on two cores) and with hs and ns for 5 and 25, each with
 the learning rates given. Its log-loss is computed from its model file: a softmax; the product along the Huffman tree
 (hs); a softmax over the outputs of ns, as they are or corrected for how often its noise has each class, whichever is
 better. truemax, with as many learnt features, climbs a ladder of runs that take longer and longer, at a fixed ridge
@@ -106,7 +106,7 @@ class Contest:
         print(f"[{time.strftime('%H:%M:%S')}] {what}", file=sys.stderr, flush=True)
 
     def train_fasttext(self, loss, rate, epochs):
-        """Trains, or takes the model that is there: its path and {"seconds", "whole"}."""
+        """Trains, or takes the model that is there: its path and {"seconds", "whole", "load"}."""
         name = os.path.join(self.folder, f"{loss}-lr{rate:g}-epoch{epochs}-dim{self.options.dim}")
         if os.path.exists(f"{name}.json"):
             with open(f"{name}.json", encoding="utf-8") as file:
@@ -120,7 +120,7 @@ class Contest:
             ["fasttext", "supervised", "-input", self.words.files["train"], "-output", name, "-loss", loss, "-lr", rate,
              "-epoch", epochs, "-dim", self.options.dim, "-thread", self.options.threads, "-minCount", 1,
              "-wordNgrams", 1, "-minn", 0, "-maxn", 0])
-        took = {"seconds": seconds, "whole": time.monotonic() - begin}
+        took = {"seconds": seconds, "whole": time.monotonic() - begin, "load": os.getloadavg()[0]}
         with open(f"{name}.json", "w", encoding="utf-8") as file:
             json.dump(took, file)
         return took
@@ -181,6 +181,7 @@ class Contest:
         if test["rows"] != len(self.words.y):
             fail(f"truemax judged {test['rows']} rows instead of {len(self.words.y)}")
         return {"test": test["log_loss"], "seconds": events[-1]["train_seconds"], "whole": whole,
+                "load": os.getloadavg()[0],
                 "config": [event for event in events if event["event"] == "chosen"][-1]["config"]}
 
     def rung(self, epochs, step):
@@ -236,23 +237,28 @@ def options_of(arguments):
     return options
 
 
+def load_of(run):
+    return f"{run['load']:.1f}" if "load" in run else "-"
+
+
 def show_runs(contest, runs, searched):
     rows = []
     for run in sorted(runs, key=lambda run: run["test"]):
         key = contest.first_below(run["test"])
         ours = contest.runs[key] if key else None
         rows.append((f"fastText {run['loss']}" + (f", {run['how']}" if run["how"] else ""), f"rate {run['rate']:g}",
-                     run["epochs"], f"{run['test']:.4f}", f"{run['seconds']:.1f}", f"{run['whole']:.1f}",
+                     run["epochs"], f"{run['test']:.4f}", f"{run['seconds']:.1f}", f"{run['whole']:.1f}", load_of(run),
                      f"{ours['seconds']:.2f}" if ours else "-",
                      f"{run['seconds'] / ours['seconds']:.1f}" if ours else "not reached"))
     for (epochs, step), run in contest.runs.items():
         rows.append(("truemax", f"step {step:g}, ridge {RIDGE}", epochs, f"{run['test']:.4f}", f"{run['seconds']:.2f}",
-                     f"{run['whole']:.1f}", "", ""))
+                     f"{run['whole']:.1f}", load_of(run), "", ""))
     if searched:
         config = searched["config"]
         rows.append(("truemax, search included", f"step {config['step']:g}, ridge {config['ridge']:.3g}", config["epochs"],
-                     f"{searched['test']:.4f}", f"{searched['seconds']:.1f}", f"{searched['whole']:.1f}", "", ""))
-    print(table(("program", "settings", "epochs", "test log-loss", "seconds of training", "whole command",
+                     f"{searched['test']:.4f}", f"{searched['seconds']:.1f}", f"{searched['whole']:.1f}",
+                     load_of(searched), "", ""))
+    print(table(("program", "settings", "epochs", "test log-loss", "seconds of training", "whole command", "load",
                  "truemax, seconds to this log-loss", "times faster"), rows), flush=True)
 
 
@@ -266,7 +272,6 @@ def main(arguments=None):
         if not os.path.exists(path):
             print(f"skipped: no {path}")
             return 0
-    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="truemax-fasttext-") as temporary:
         folder = options.keep or temporary
         os.makedirs(folder, exist_ok=True)
@@ -290,8 +295,9 @@ def main(arguments=None):
              f"is at {contest.runs[key]['test']:.4f} after {contest.runs[key]['seconds']:.2f} s, "
              f"{best['seconds'] / contest.runs[key]['seconds']:.1f} times faster")
           + f" (promised: {TENTH:g}): {'kept' if met else 'MISSED'}")
-    print(f"load of the machine {load:.1f} before, {os.getloadavg()[0]:.1f} after"
-          + (" (other programs were running: times are for shape only)" if load > 0.5 else ""))
+    print(f"Rates tried for softmax: {', '.join(f'{rate:g}' for rate in options.softmax_rates)}; for hs and ns: "
+          f"{', '.join(f'{rate:g}' for rate in options.rates)}. \"load\" is that of the machine at the end of a run: above "
+          f"{options.threads}, other programs were running, and times are for shape only.")
     return 0 if met else 1
 
 
