@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the results of items 4 and 5 of ./dev bench as tables of a Markdown page:
+"""Writes the results of items 4, 5 and 7 of ./dev bench as tables of a Markdown page:
 
     ./dev bench --markdown docs/performance.md        (measures, then updates the page)
     bench/markdown.py build/bench/bench.json docs/performance.md        (from an earlier run)
@@ -11,7 +11,7 @@ import json
 import re
 import sys
 
-NAMES = ("train", "test", "blas")
+NAMES = ("train", "test", "blas", "learnt")
 
 
 class NoPlace(Exception):
@@ -64,12 +64,26 @@ def blas_table(said):
     return table(("program", "BLAS", "GFLOP/s of a product", "threads"), rows) if rows else None
 
 
+def learnt_table(found):
+    """Item 7: a data set a line."""
+    rows = []
+    for one in found:
+        linear, learnt, plain = one["grids"]["linear"][0], one["grids"]["learnt"][0], one["plain"]
+        rows.append((one["data"], f"{linear['test']:.3f}", f"{learnt['test']:.3f}", f"{plain['test']:.3f}",
+                     f"{plain['hidden']} learnt" if plain["hidden"] else "linear", f"{plain['seconds']:.0f}",
+                     f"{100 * (1 / one['ratio'] - 1):+.1f}%"))
+    head = ("data", "linear, best of its grid", "learnt, best of its grid", "plain", "chosen", "its seconds",
+            "above the better")
+    return table(head, rows, (0, 4)) if rows else None
+
+
 def tables(results):
     """{name: table} of what was measured."""
-    peers = results.get("item_4_5")
-    if not peers:
-        return {}
-    found = {"train": train_table(peers["data"]), "test": test_table(peers["data"]), "blas": blas_table(peers["blas"])}
+    found = {}
+    if peers := results.get("item_4_5"):
+        found.update(train=train_table(peers["data"]), test=test_table(peers["data"]), blas=blas_table(peers["blas"]))
+    if learnt := results.get("item_7"):
+        found["learnt"] = learnt_table(learnt)
     return {name: text for name, text in found.items() if text}
 
 
@@ -101,7 +115,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         found = tables(json.load(file))
     if not found:
-        sys.exit(f"markdown: error: {sys.argv[1]} has no results of items 4 and 5")
+        sys.exit(f"markdown: error: {sys.argv[1]} has no results of items 4, 5 and 7")
     try:
         renew(sys.argv[2], found)
     except (NoPlace, OSError) as why:

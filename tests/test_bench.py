@@ -425,7 +425,10 @@ class Markdown(ProgramTest):
                                        {"peer": "C", "best": {"test": 2.58, "seconds": 1.0}},
                                        {"peer": "B", "best": None}]}}],
         "blas": [{"peer": "A", "library": "OpenBLAS", "gflops": 93.4, "threads": 2},
-                 {"peer": "L", "library": "OpenBLAS"}]}}
+                 {"peer": "L", "library": "OpenBLAS"}]},
+        "item_7": [{"data": "delicious", "better": "learnt", "ratio": 0.8,
+                    "grids": {"linear": [{"test": 3.6}, {"test": 9.0}], "learnt": [{"test": 3.2}, {"test": 9.0}]},
+                    "plain": {"test": 4.0, "hidden": 256, "seconds": 21.4}}]}
 
     def page(self):
         return self.write("page.md", "before\n" + "".join(
@@ -436,12 +439,13 @@ class Markdown(ProgramTest):
         markdown.renew(page, markdown.tables(self.RESULTS))
         text = self.read("page.md").decode()
         self.assertNotIn("old", text)
-        self.assertEqual((text.count("between"), text.startswith("before\n")), (3, True))
+        self.assertEqual((text.count("between"), text.startswith("before\n")), (len(markdown.NAMES), True))
         rows = [line for line in text.splitlines() if line.startswith("|")]
         self.assertIn("|  | A | 0.0512 | 6.00 | 0.25 | 24.0 | lr=3 \\| x |", rows)
         self.assertIn("| bibtex | C | 0.0100 | 2.00 | - | slower |  |", rows, "the least beaten stands first")
         self.assertIn("|  | B | - | over 120.00 | 0.10 | at least 1,200.0 | out of memory |", rows)
         self.assertIn("| A | OpenBLAS | 93 | 2 |", rows)
+        self.assertIn("| delicious | 3.600 | 3.200 | 4.000 | 256 learnt | 21 | +25.0% |", rows)
         self.assertLess(rows.index("|  | C | 2.5800 | 1.00 |"), rows.index("|  | A | 2.7000 | 3.00 |"))
         markdown.renew(page, markdown.tables(self.RESULTS))
         self.assertEqual(self.read("page.md").decode(), text, "twice is once")
@@ -462,9 +466,9 @@ class Markdown(ProgramTest):
 class Options(ProgramTest):
     def test_unknown_names_are_refused_before_any_work(self):
         import bench
-        for words, said in ((["--only", "7"], "item '7'"), (["--data", "x"], "data set 'x'"),
+        for words, said in ((["--only", "8"], "item '8'"), (["--data", "x"], "data set 'x'"),
                             (["--peers", "y"], "peer 'y'"), (["--bench", self.path("no")], "no program"),
-                            (["--rounds", "0"], "--rounds"),
+                            (["--rounds", "0"], "--rounds"), (["--jobs", "0"], "--jobs"), (["--jobs", "4096"], "half of the cores"),
                             (["--markdown", self.path("no.md")], "--markdown"),
                             (["--markdown", os.path.join(ROOT, "docs", "performance.md"), "--quick"],
                              "leave one of the two out")):

@@ -112,9 +112,13 @@ class Model:
             children.append(pair)
         return children
 
+    def outputs(self, x):
+        """[rows, rows of the output matrix]: of labels in the order of `labels`, for hs of the inner nodes."""
+        return self.hidden(x) @ self.output.T
+
     def scores(self, x, classes):
         """Logarithms of probabilities [rows, classes], columns by label; normalised only for hs."""
-        z = self.hidden(x) @ self.output.T
+        z = self.outputs(x)
         if self.loss == "hs":
             leaves = len(self.labels)
             right = np.ascontiguousarray(log_sigmoid(z).T)
@@ -153,6 +157,7 @@ def train(command):
             begin = time.perf_counter()
         if b"100.0%" in said:
             end = time.perf_counter()
+    watched.process.stderr.close()
     if watched.wait() != 0:
         last = said[-200:].decode(errors="replace")
         raise Failed("diverged" if "NaN" in last else f"out of memory: {last}" if "alloc" in last
