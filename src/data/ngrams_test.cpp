@@ -152,6 +152,7 @@ TEST(Ngrams, LongWordsAndLinesStayWithinTheBudget) {
   std::mt19937 random(5);
   std::string word(1'000'000, 'a'), line;
   for (char& c : word) c = static_cast<char>('a' + random() % 26);
+  for (std::size_t at = kLongestName; at < word.size(); at += kLongestName + 1) word[at] = ' ';
   for (int i = 0; i < 500'000; ++i) line += std::to_string(random() % 1000) + " ";
   for (const auto& [text, rule] : {std::pair{&word, NgramRule{1, {1, 20}, kManyBuckets}},
                                    std::pair{&line, NgramRule{10, {}, kManyBuckets}}}) {
