@@ -12,6 +12,7 @@
 #include "data/test_support.hpp"
 #include "data/text_buckets.hpp"
 #include "data/text_ngrams.hpp"
+#include "data/text_piece.hpp"
 
 namespace truemax {
 namespace {
