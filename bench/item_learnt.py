@@ -9,8 +9,8 @@ must be within 1% of the better of the two. If plain is the lowest of all, the g
 the table says so.
 
 On the large sets (PART) the grid sees only the first rows, with the same ridge per row; its two best points are then
-fitted on all rows, for as many epochs and for half as many. The item is not among the default ones, because it takes
-forty minutes; `--jobs J` runs J commands at once, on two cores each.
+fitted on all rows, for as many epochs and for half as many. They run only with --only 7, because they take half an
+hour; `--jobs J` runs J commands at once, on two cores each.
 """
 import concurrent.futures
 import json
