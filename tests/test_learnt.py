@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 from model_reader import read_model, read_xmlrepository
-from support import ProgramTest, RefusalTest, events, last_evaluation
+from support import ProgramTest, RefusalTest, events, last_evaluation, truemax
 
 TRAIN = ("--hidden", 24, "--epochs", 20, "--step", 0.01, "--ridge", 0.1, "--rows-per-step", 50)
 
@@ -176,6 +176,28 @@ class Chosen(ProgramTest):
         self.assertEqual("--hidden" in command, better, compared)
         self.assertEqual(best["hidden"] > 0, better)
         self.assertEqual(float(command[command.index("--ridge") + 1]), float(f"{best['ridge']:.6g}"))
+
+
+class Searched(ProgramTest):
+    def test_patience_watches_the_fit_of_given_epochs(self):
+        self.generate("train.txt", "--test", "valid.txt", "--test-rows", 200)
+        for more, stops in ((("--epochs", 60), True), ((), False)):
+            with self.subTest(options=more):
+                self.fine("train", "train.txt", "--valid", "valid.txt", "--hidden", 8, "--step", 0.2, "--patience", 1, *more,
+                          "--model", "none", "--log", "p.jsonl")
+                evaluated = [e for e in events(self.path("p.jsonl")) if e["event"] == "evaluate"]
+                self.assertEqual(len(evaluated) > 1, stops)
+                if stops:
+                    self.assertLess(evaluated[-2]["epoch"], 60)
+
+    def test_values_too_large_for_learnt_features(self):
+        self.write("big.txt", "".join(f"{k} {1 + k}:1e30 {4 + k}:1e30\n" for k in range(3)) * 20)
+        result = truemax("train", "big.txt", "--hidden", 4, "--epochs", 2, "--step", 1e-12, "--ridge", 0, "--model", "none",
+                         "--log", "none", cwd=self.folder)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("values that are too large for learnt features: try --encoder linear or --normalize l2", result.stderr)
+        self.fine("train", "big.txt", "--hidden", 4, "--epochs", 2, "--step", 0.01, "--ridge", 0, "--normalize", "l2",
+                  "--model", "none", "--log", "none")
 
 
 class Refused(RefusalTest):

@@ -141,6 +141,21 @@ class Text(ProgramTest):
         self.assertRegex(out, r"perplexity \d+\.\d+ on the test text")
         self.assertLess(last_evaluation(self.path("c.jsonl"))["test"]["log_loss"], 2.6)
 
+    def test_without_trials_no_rows_are_set_aside(self):
+        for more in (("--layers", 0, "--no-tied"), ("--encoder", "skipgram"), ("--encoder", "cbow", "--no-tied")):
+            with self.subTest(options=more):
+                out = self.fine("train", "train.txt", "--format", "text", "--hidden", 8, "--epochs", 1, "--step", 0.01,
+                                "--dropout", 0, *more, "--model", "none", "--log", "none").stdout
+                self.assertNotIn("valid ", out)
+                self.assertIn("(0 trials", out)
+
+    def test_a_text_of_unknown_words_is_noticed(self):
+        self.train("--layers", 0, "--no-tied")
+        self.write("other.txt", "quite other words\n")
+        result = self.fine("evaluate", "m.safetensors", "other.txt")
+        self.assertIn("3 of 4 words are unknown to the model", result.stderr)
+        self.assertNotIn("unknown to the model", self.fine("evaluate", "m.safetensors", "test.txt").stderr)
+
     def test_replay_gives_the_same_file(self):
         self.train("--layers", 1, "--tied")
         self.fine("train", "train.txt", "--replay", "m.jsonl", "--model", "again.safetensors", "--log", "again.jsonl")

@@ -147,6 +147,22 @@ class Triples(ProgramTest):
             if triple[0] != "unseen":
                 self.assertEqual(line["classes"], [slow.entities[k] for k in np.argsort(-p)[:3]])
 
+    def test_vectors_have_the_names_of_the_triples(self):
+        self.train()
+        slow = Slow(self.path("m.safetensors"))
+        out = self.fine("nearest", "m.safetensors", "é1", "--top", 3, "--json").stdout
+        self.assertIn("é1", out)
+        numbers = np.concatenate([slow.vectors.real, slow.vectors.imag], axis=1)
+        names = slow.entities + sorted(slow.relation, key=slow.relation.get)
+        names += [f"{name}^-1" for name in names[len(slow.entities):]]
+        lengths = np.sqrt((numbers ** 2).sum(1))
+        for asked in ("é1", "lies in 2", "lies in 0^-1"):
+            at = names.index(asked)
+            cosines = numbers @ numbers[at] / lengths / lengths[at]
+            cosines[at] = -2
+            line = self.fine("nearest", "m.safetensors", asked, "--top", 1).stdout.splitlines()[0].split("\t")
+            self.assertEqual(line[1], names[int(np.argmax(cosines))])
+
     def test_weight_and_embedding_share_the_entities(self):
         self.train()
         about, tensors = read_model(self.path("m.safetensors"))

@@ -68,6 +68,11 @@ int run_evaluate(const EvaluateCommand& command) {
   const auto ranking = ranking_of(command, model, read, rows, notes);
   const DataView data = model.rows_of(make_test_set(std::move(rows), model.preprocess, model.classes,
                                                     model.space, use.drops(), std::move(class_weight)));
+  if (const std::uint64_t unknown = data.statistics.unk_words; 2 * unknown > data.row_count())
+    notes.push_back(fmt::format(
+        "{} of {} words are unknown to the model and were scored as <unk>; is {} a text like the one it was "
+        "trained on?",
+        unknown, data.row_count(), use.data_path));
   print_notes(notes);
   ProgressLine line;
   RowProgress progress;

@@ -48,7 +48,7 @@ std::string method_text(const TrainOptions& o) {
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
   std::string text = fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
   if (!o.open.step)
-    text += fmt::format(", step {:.4g}, {}", o.step, linear ? "linear" : fmt::format("decay {:g}", o.decay));
+    text += fmt::format(", step {:.4g}, {}", o.step, linear ? "falling" : fmt::format("decay {:g}", o.decay));
   if (!o.open.ridge) text += ridge_text(o);
   if (!o.open.epochs) text += ", " + budget_text(o);
   std::vector<std::string> found;
@@ -383,7 +383,9 @@ int run_train(TrainCommand& command) {
         untouched);
     return StopOnSignal::exit_code();
   }
-  const char* scale = run.options.preprocess.normalize == Normalize::none ? " or --normalize l2" : "";
+  const bool has_values = !reads_words(run.data.space->encoder) && !run.data.space->of_triples();
+  const char* scale =
+      has_values && run.options.preprocess.normalize == Normalize::none ? " or --normalize l2" : "";
   if (!outcome.divergence.empty()) {
     say(stderr, "truemax: error: {}{}; {}{}\n", outcome.divergence, scale,
         finished.saved

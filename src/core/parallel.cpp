@@ -59,12 +59,10 @@ void parallel_for(std::size_t chunks, std::size_t threads, const std::function<v
       kept.reset();
       kept = std::make_unique<Team>(threads);
     }
-    kept->run([&](std::size_t member) {
-      if (member < threads) run();
-    });
+    kept->share(threads, [&](std::size_t /*member*/, std::size_t /*task*/) { run(); });
     in_use.store(false, std::memory_order_release);
   } else {
-    Team(threads).run([&](std::size_t) { run(); });
+    Team(threads).share(threads, [&](std::size_t /*member*/, std::size_t /*task*/) { run(); });
   }
   if (failure) std::rethrow_exception(failure);
 }

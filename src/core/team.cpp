@@ -8,6 +8,10 @@
 #endif
 
 namespace truemax {
+namespace {
+constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
+constexpr unsigned kRoundShift = 32;
+}  // namespace
 
 void pause_a_little(std::size_t looks) {
   constexpr std::size_t kPatient = 256;  // about 10 us of spinning; by then a core may be missing
@@ -29,7 +33,7 @@ Team::Team(std::size_t members) {
 }
 
 Team::~Team() {
-  ends_ = true;
+  ends_.store(true, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
 }
@@ -53,20 +57,43 @@ void Team::serve(std::size_t member) {
       else
         round_.wait(seen, std::memory_order_acquire);
     }
-    ++seen;
-    if (ends_) return;
+    seen = round_.load(std::memory_order_acquire);
+    if (ends_.load(std::memory_order_relaxed)) return;
+    if (!enter(seen)) continue;
     call(member);
-    working_.fetch_sub(1, std::memory_order_release);
+    missing_.fetch_sub(1, std::memory_order_relaxed);
+    door_.fetch_sub(1, std::memory_order_release);
   }
 }
 
-void Team::run(const std::function<void(std::size_t)>& work) {
+// False if the round was over before this helper came.
+bool Team::enter(std::uint32_t round) {
+  std::uint64_t door = door_.load(std::memory_order_acquire);
+  do {
+    if (door >> kRoundShift != round || (door & kClosed) != 0) return false;
+  } while (!door_.compare_exchange_weak(door, door + 1, std::memory_order_acq_rel));
+  return true;
+}
+
+void Team::run(const std::function<void(std::size_t)>& work, bool all) {
+  if (helpers_.empty()) {
+    work(0);
+    return;
+  }
   work_ = &work;
-  working_.store(static_cast<std::uint32_t>(helpers_.size()), std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
+  missing_.store(static_cast<std::uint32_t>(helpers_.size()), std::memory_order_relaxed);
+  const std::uint32_t round = round_.load(std::memory_order_relaxed) + 1;
+  door_.store(std::uint64_t{round} << kRoundShift, std::memory_order_release);
+  round_.store(round, std::memory_order_release);
   round_.notify_all();
   call(0);
-  for (std::size_t looks = 0; working_.load(std::memory_order_acquire) != 0; ++looks) pause_a_little(looks);
+  if (all)
+    for (std::size_t looks = 0; missing_.load(std::memory_order_relaxed) != 0; ++looks) pause_a_little(looks);
+  std::uint64_t door = door_.fetch_or(kClosed, std::memory_order_acq_rel);
+  for (std::size_t looks = 0; (door & (kClosed - 1)) != 0; ++looks) {
+    pause_a_little(looks);
+    door = door_.load(std::memory_order_acquire);
+  }
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 

@@ -28,7 +28,7 @@ class Team {
   std::size_t size() const { return helpers_.size() + 1; }
 
   // Every member calls work(its number); returns when all have finished. Rethrows the first exception.
-  void run(const std::function<void(std::size_t member)>& work);
+  void run(const std::function<void(std::size_t member)>& work) { run(work, true); }
 
   // Calls work(member, task) for every task, each on the next free member. No task may depend on another.
   template <class Work>
@@ -38,9 +38,13 @@ class Team {
       std::size_t tasks;
       std::atomic<std::size_t> next{0};
     } job{work, tasks};
-    run([&job](std::size_t member) {  // one reference: std::function takes no memory for it
-      for (std::size_t task = job.next++; task < job.tasks; task = job.next++) job.work(member, task);
-    });
+    // One reference: std::function takes no memory for it. Where other programs have the cores, a member may
+    // come late: the others do its tasks and do not wait for it.
+    run(
+        [&job](std::size_t member) {
+          for (std::size_t task = job.next++; task < job.tasks; task = job.next++) job.work(member, task);
+        },
+        false);
   }
   // The same for tasks of a few nanoseconds: work(member, i) for every i below n, `size` of them at a time.
   template <class Work>
@@ -51,15 +55,19 @@ class Team {
   }
 
  private:
+  void run(const std::function<void(std::size_t member)>& work, bool all);
   void serve(std::size_t member);
   void call(std::size_t member);
+  bool enter(std::uint32_t round);
 
   // Separate cache lines: helpers poll the first, the caller the second.
   static constexpr std::size_t kLine = 64;
   alignas(kLine) std::atomic<std::uint32_t> round_{0};
-  alignas(kLine) std::atomic<std::uint32_t> working_{0};
+  // Round in the upper half; kClosed once nobody may enter it any more; the helpers that are inside.
+  alignas(kLine) std::atomic<std::uint64_t> door_{0};
+  std::atomic<std::uint32_t> missing_{0};  // helpers that have not finished the round
   alignas(kLine) const std::function<void(std::size_t)>* work_ = nullptr;
-  bool ends_ = false;
+  std::atomic<bool> ends_{false};
   std::mutex failing_;
   std::exception_ptr failure_;
   std::vector<std::jthread> helpers_;

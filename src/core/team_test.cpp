@@ -34,6 +34,28 @@ TEST(Team, RethrowsAndStaysUsable) {
   EXPECT_EQ(calls.load(), 3);
 }
 
+// More members than cores: some come too late for a round, whose tasks the others have done by then.
+TEST(Team, SharesEveryTaskOnceAmongThoseWhoCome) {
+  Team team(9);
+  std::vector<std::atomic<int>> done(20);
+  std::atomic<int> calls{0};
+  for (int round = 1; round <= 3000; ++round) {
+    team.share(done.size(), [&](std::size_t member, std::size_t task) {
+      ASSERT_LT(member, 9U);
+      ++done[task];
+    });
+    for (const std::atomic<int>& d : done) ASSERT_EQ(d.load(), round);
+    if (round % 100 != 0) continue;
+    team.run([&](std::size_t) { ++calls; });
+    ASSERT_EQ(calls.load(), 9 * round / 100);
+  }
+  EXPECT_THROW(team.share(5,
+                          [](std::size_t, std::size_t task) {
+                            if (task == 3) throw std::runtime_error("no");
+                          }),
+               std::runtime_error);
+}
+
 TEST(Team, HasAtLeastTheCaller) {
   Team team(0);
   EXPECT_EQ(team.size(), 1U);

@@ -19,12 +19,22 @@ namespace {
 std::vector<bool> choose(std::size_t rows, std::size_t count, std::uint64_t seed,
                          Stream stream = Stream::hold_out) {
   const CounterRandom random(seed, stream, 0);
-  std::vector<std::pair<std::uint64_t, std::size_t>> order(rows);
-  for (std::size_t i = 0; i < rows; ++i) order[i] = {random.at(i).first, i};
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
-  std::nth_element(order.begin(), middle, order.end());
   std::vector<bool> held(rows, false);
-  for (auto it = order.begin(); it != middle; ++it) held[it->second] = true;
+  if (count == 0) return held;
+  // Only numbers that begin like the largest one taken are sorted: a list of all would need 16 bytes a row.
+  constexpr unsigned kBinBits = 16, kShift = 64 - kBinBits;
+  std::vector<std::size_t> in_bin(std::size_t{1} << kBinBits);
+  for (std::size_t i = 0; i < rows; ++i) ++in_bin[random.at(i).first >> kShift];
+  std::size_t last_bin = 0, left = count;  // to be taken from that bin
+  for (; left > in_bin[last_bin]; ++last_bin) left -= in_bin[last_bin];
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::uint64_t number = random.at(i).first;
+    if (number >> kShift == last_bin) order.emplace_back(number, i);
+    held[i] = number >> kShift < last_bin;
+  }
+  std::sort(order.begin(), order.end());
+  for (std::size_t j = 0; j < left; ++j) held[order[j].second] = true;
   return held;
 }
 

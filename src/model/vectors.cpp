@@ -28,6 +28,8 @@ void require_plain_names(const NamedVectors& vectors) {
                       in_quotes(name), name.empty() ? "is empty" : "has a blank"));
 }
 
+constexpr const char* kInverse = "^-1";  // after the name of a relation
+
 // -2 if one of them has length zero.
 double cosine_of(std::span<const float> a, std::span<const float> b) {
   double product = 0, square_a = 0, square_b = 0;
@@ -66,6 +68,8 @@ NamedVectors::NamedVectors(const Model& model, VectorsOf of) : model_(model), of
           "without --hash-features");
     return;
   }
+  if (space.of_triples())
+    for (const std::string& relation : space.relations) words_.add(relation);
   size_ = space.words.empty() ? space.features : space.words.size();
   for (const std::string& word : space.words) words_.add(word);
   const auto first = static_cast<FeatureId>(space.words.size());
@@ -77,7 +81,25 @@ std::string NamedVectors::name(std::size_t i) const {
   const FeatureSpace& space = *model_.space;
   if (of_ == VectorsOf::classes) return model_.classes->name(classes_[i]);
   if (of_ == VectorsOf::ngrams) return fmt::format_int(space.buckets[i]).str();
+  if (space.of_triples()) {
+    const std::size_t entities = model_.classes->size(), relations = space.relations.size();
+    if (i < entities) return model_.classes->name(static_cast<ClassId>(i));
+    return i < entities + relations ? space.relations[i - entities]
+                                    : space.relations[i - entities - relations] + kInverse;
+  }
   return space.words.empty() ? fmt::format_int(i).str() : space.words[i];
+}
+
+// An entity, else a relation, else the inverse of one.
+std::optional<std::size_t> NamedVectors::find_of_triples(std::string_view name) const {
+  const std::size_t entities = model_.classes->size();
+  if (const ClassId k = model_.classes->find(name); k != kUnseenClass) return k;
+  if (const std::uint32_t r = words_.find(name); r != NameViews::kNone) return entities + r;
+  if (!name.ends_with(kInverse)) return std::nullopt;
+  name.remove_suffix(std::string_view(kInverse).size());
+  const std::uint32_t r = words_.find(name);
+  if (r == NameViews::kNone) return std::nullopt;
+  return entities + model_.space->relations.size() + r;
 }
 
 std::optional<std::size_t> NamedVectors::find(std::string_view name) const {
@@ -86,6 +108,7 @@ std::optional<std::size_t> NamedVectors::find(std::string_view name) const {
     if (k == kUnseenClass) return std::nullopt;
     return static_cast<std::size_t>(std::find(classes_.begin(), classes_.end(), k) - classes_.begin());
   }
+  if (of_ == VectorsOf::words && model_.space->of_triples()) return find_of_triples(name);
   if (of_ == VectorsOf::words && !model_.space->words.empty()) {
     const std::uint32_t number = words_.find(name);
     return number == NameViews::kNone ? std::nullopt : std::optional<std::size_t>(number);

@@ -42,6 +42,7 @@ class NamedVectors {
   std::string nearest_spelling(std::string_view name) const;
 
  private:
+  std::optional<std::size_t> find_of_triples(std::string_view name) const;
   void add_ngrams(std::string_view word, std::span<float> out, std::size_t* known) const;
 
   const Model& model_;

@@ -6,6 +6,7 @@
 //     exp(u) = (1 + rho) / (rho + exp(-u_old) - pull).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "solve/log_sum.hpp"
@@ -33,5 +34,18 @@ class Mirror {
  private:
   double rho_, lost_, whole_;  // exp(-u_old) - 1; rho + exp(-u_old)
 };
+
+inline double log_add(double a, double b) {
+  return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+// The step of a log-normaliser U that examples with different labels share: exp(U) becomes the mean of
+// exp(u_old) and of the new estimate, with weights 1 and rho. The mirror step would forget U wherever u is
+// large, for the sake of one estimate, which misses the other labels unless they are drawn. All of them are
+// relative to the same number: scores may be so large that 1 added to them is lost. At least `label`, which
+// is part of every normaliser.
+inline double shared_step(double old, double estimate, double label, double rho) {
+  return std::max(log_add(std::max(old, label), std::log(rho) + estimate) - std::log1p(rho), label);
+}
 
 }  // namespace truemax

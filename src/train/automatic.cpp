@@ -102,9 +102,7 @@ void choose_learnt(const DataView& data, TrainOptions& options) {
   const LearntStart start = start_of(data);
   const double times = start.examples > 0 ? static_cast<double>(n) / start.examples : 1;
   if (options.open.step) options.step = clamped_step(start.step * std::pow(times, -0.25));
-  if (options.open.ridge) options.ridge = start.ridge * times;
-  // A part of a text asks for too little ridge, so it is not tuned.
-  if (reads_words(data.space->encoder)) options.open.ridge = false;
+  if (options.ridge == kAutomaticRidge) options.ridge = start.ridge * times;
   if (options.open.epochs && options.seconds == 0) options.epochs = start.epochs;
   if (!options.open.any()) options.target = Target::valid;
 }
@@ -117,6 +115,15 @@ std::uint64_t first_hidden(const DataView& data) {
   for (std::uint64_t hidden = kUsual; hidden >= kFewestHidden; hidden /= 2)
     if (hidden < full_rank(data)) return hidden;
   return 0;
+}
+
+void end_search(const TrainSets& sets, TrainOptions& options) {
+  const bool watches = options.patience > 0 && sets.valid && !options.open.epochs;
+  options.open = {};
+  options.target = Target::valid;  // the default of named methods
+  options.valid_share = 0;
+  if (!watches) options.patience = 0;
+  if (watches && options.eval_every == 0) options.eval_every = 1;
 }
 
 TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t hidden) {

@@ -60,6 +60,10 @@ inline constexpr std::uint64_t kFewestHidden = 64;  // of trials
 // The h of the first trials; 0 if the rank is too small for trials.
 std::uint64_t first_hidden(const DataView& data);
 // The same options for `hidden` learnt features, with the shape of their step.
+// Nothing is open any more: the fit uses all rows and runs for the chosen epochs. If the user has given the
+// epochs and a file of validation rows, --patience watches them.
+void end_search(const TrainSets& sets, TrainOptions& options);
+
 TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t hidden);
 
 // Fits the open choices to the memory: learnt features where the weights of a linear model do not fit, and

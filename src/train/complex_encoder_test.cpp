@@ -106,7 +106,7 @@ class SlowComplex {
     for (const ExampleId i : rows) {
       const double z = score(i, data_.label(i)), old = std::max(0.0, u[data_.input_of(i)] - z);
       new_u.push_back(
-          std::max(0.0, std::log((1 + rho * (1 + sum_of(i, drawn, weight))) / (rho + std::exp(-old)))));
+          std::max(0.0, std::log((std::exp(old) + rho * (1 + sum_of(i, drawn, weight))) / (1 + rho))));
       normaliser.push_back(new_u.back() + z);
     }
     std::vector<double> slope(e.size());

@@ -244,7 +244,7 @@ TEST(ContextEncoders, LearnWhatFollowsWhat) {
 
 TEST(ContextEncoders, StayFiniteOrStopAtAnyStep) {
   for (const EncoderCase& c : kEncoderCases)
-    for (const double step : {1e-12, 1.0, 1e3, 1e15})
+    for (const double step : {1e-12, 1.0, 1e3, 1e8, 1e11, 1e12, 1e13, 1e15})
       for (const double ridge : {0.0, 1e15}) {
         SCOPED_TRACE(testing::Message() << c.name << " step " << step << " ridge " << ridge);
         const Dataset made = random_text({.encoder = c.encoder});

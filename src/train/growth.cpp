@@ -20,7 +20,8 @@ void GrowthGuard::diverged(const RunState& state, std::uint64_t step, double upd
   throw DivergenceError(fmt::format(
       "{} diverged at step {} of epoch {}: the next update would overflow the weights (largest weight "
       "{:.2g}, update {:.2g}). Try --step {:.3g}",
-      method_, step + 1, state.epoch + 1, state.weights.largest_weight(), update, step_ / 100));
+      method_, step + 1, state.epoch + 1,
+      state.learnt.empty() ? state.weights.largest_weight() : state.largest_weight, update, step_ / 100));
 }
 
 }  // namespace truemax

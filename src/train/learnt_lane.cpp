@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.hpp"
 #include "weights/fast_tile.hpp"
 
 namespace truemax {
@@ -48,6 +49,9 @@ void LearntLane::admit(RunState& state, double rate, double rho, std::size_t ste
                                               largest_absolute(table->numbers.data(), table->numbers.size()));
     for (const float b : learnt.intercept)
       state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
+    if (learnt.updates == 0 && !steps_[0]->fits(state.largest_weight, rho))
+      throw DivergenceError(
+          "the data have feature values that are too large for learnt features: try --encoder linear");
     if (!steps_[0]->fits(state.largest_weight + growth, rho))
       setup_.guard.diverged(state, state.step, growth);
   }

@@ -83,7 +83,9 @@ class SlowLearnt {
         if (drawn[j] != y) sum += weight[j] * std::exp(score(i, drawn[j]) - score(i, y));
       const double kept = u[data_.input_of(i)];
       const double old = data_.shares_inputs() ? std::max(0.0, kept - score(i, y)) : kept;
-      const double next = std::max(0.0, std::log((1 + rho * (1 + sum)) / (rho + std::exp(-old))));
+      const double ratio = data_.shares_inputs() ? (std::exp(old) + rho * (1 + sum)) / (1 + rho)
+                                                 : (1 + rho * (1 + sum)) / (rho + std::exp(-old));
+      const double next = std::max(0.0, std::log(ratio));
       new_u.push_back(next);
       const std::vector<double> of = x(i);
       std::vector<double> dx(h_);

@@ -42,10 +42,7 @@ class LearntSearch {
     if (options_.open.searches() && !few && options_.seconds == 0) search();
     result_.finished = !runner_.stopped();
     result_.trials = runner_.count();
-    options_.open = {};
-    options_.target = Target::valid;
-    options_.valid_share = 0;
-    options_.patience = 0;
+    end_search(sets_, options_);
     return result_;
   }
 

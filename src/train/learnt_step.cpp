@@ -122,22 +122,16 @@ float LearntStep::label_score(const LearntState& learnt, std::size_t input, std:
   return learnt.intercept.empty() ? z : z + learnt.intercept[labels_[i]];
 }
 
-double LearntStep::start_u(const RunState& state, std::size_t i) const {
-  const DataView& data = setup_.data;
-  const double kept = state.rows[data.input_of(examples_[i])].u;
-  return data.shares_inputs() ? std::max(kept - static_cast<double>(label_score_[i]), 0.0) : kept;
-}
-
 // p_ becomes the weights of a row's examples times its probabilities over the drawn classes at their new u,
 // divided by the examples of the step; of_label_ is what the label loses.
 void LearntStep::solve(const RunState& state, double rho) {
   team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
     float* const p = p_.data() + r * classes_.size();
     for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i) label_score_[i] = label_score(state.learnt, r, i);
-    if (begin_[r + 1] - begin_[r] == 1)
-      solve_one(state, begin_[r], p, rho);
-    else
+    if (setup_.data.shares_inputs())
       solve_together(state, begin_[r], begin_[r + 1], p, rho);
+    else
+      solve_one(state, begin_[r], p, rho);
   });
 }
 
@@ -145,7 +139,7 @@ void LearntStep::solve_one(const RunState& state, std::size_t i, float* p, doubl
   const std::size_t columns = classes_.size(), own = std::min<std::size_t>(column_of_[labels_[i]], columns);
   float highest = 0;
   const double log_sum = exp_scores(p, offset_.data(), columns, label_score_[i], own, &highest);
-  u_[i] = std::max(Mirror(start_u(state, i), rho).from_log_sum(log_sum), 0.0);
+  u_[i] = std::max(Mirror(state.row(examples_[i]).u, rho).from_log_sum(log_sum), 0.0);
   const double scale = share_of(i) * (log_sum > -std::numeric_limits<double>::infinity()
                                           ? std::exp(static_cast<double>(highest) - u_[i])
                                           : 0.0);
@@ -153,13 +147,18 @@ void LearntStep::solve_one(const RunState& state, std::size_t i, float* p, doubl
 }
 
 // Examples first ... end of one row: p is computed once, and each example leaves its own label out.
+// Logarithms are relative to the largest score.
 void LearntStep::solve_together(const RunState& state, std::size_t first, std::size_t end, float* p,
                                 double rho) {
   const std::size_t columns = classes_.size();
   float highest = 0;
-  const double log_all = exp_scores(p, offset_.data(), columns, 0, columns, &highest);
-  const double all = std::exp(log_all - static_cast<double>(highest));  // the sum of p
-  double sum = 0;                                                       // of the examples' scales
+  if (exp_scores(p, offset_.data(), columns, 0, columns, &highest) ==
+      -std::numeric_limits<double>::infinity())
+    highest = label_score_[first];  // no class
+  const auto base = static_cast<double>(highest);
+  const double all = scale_row(p, columns, 1);
+  const double kept = state.rows[setup_.data.input_of(examples_[first])].u - base;
+  double sum = 0;  // of the examples' scales
   for (std::size_t i = first; i < end; ++i) {
     const std::size_t own = column_of_[labels_[i]];
     double others = all;
@@ -167,9 +166,10 @@ void LearntStep::solve_together(const RunState& state, std::size_t first, std::s
       others -= static_cast<double>(p[own]);
       if (others < all / 2) others = sum_without(p, columns, own);  // few digits are left of the difference
     }
-    const double above = static_cast<double>(highest) - static_cast<double>(label_score_[i]);
-    u_[i] = std::max(Mirror(start_u(state, i), rho).from_log_sum(std::log(others) + above), 0.0);
-    scale_[i] = others > 0 ? share_of(i) * std::exp(above - u_[i]) : 0.0;
+    const double label = static_cast<double>(label_score_[i]) - base;
+    const double next = shared_step(kept, log_add(label, std::log(others)), label, rho);
+    u_[i] = next + base;
+    scale_[i] = others > 0 ? share_of(i) * std::exp(-next) : 0.0;
     of_label_[i] = static_cast<float>(scale_[i] * others);
     sum += scale_[i];
   }
@@ -214,9 +214,7 @@ void LearntStep::apply(RunState& state, double step) {
   LearntState& learnt = state.learnt;
   const std::size_t rows = inputs_.size(), columns = classes_.size();
   const DataView& data = setup_.data;
-  for (std::size_t i = 0; i < examples_.size(); ++i)
-    state.rows[data.input_of(examples_[i])].u =
-        u_[i] + (data.shares_inputs() ? static_cast<double>(label_score_[i]) : 0.0);
+  for (std::size_t i = 0; i < examples_.size(); ++i) state.rows[data.input_of(examples_[i])].u = u_[i];
   const Embedding& w = learnt.output();
   const Factor drawn{{w.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
   to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);

@@ -3,9 +3,9 @@
 // the gradient of the double sum at the new u, only where the step touches them. The gradient is divided by
 // its running size, so the step is about the most by which a parameter moves.
 //
-// Examples that share an input (DataView::input_of) share the estimate U of its log-normaliser: a step uses
-// u = max(0, U - z_y) and writes u + z_y back. Those of one row that follow each other have the same scores,
-// which are computed once.
+// Examples that share an input (DataView::input_of) share the estimate U of its log-normaliser: a step starts
+// from u = max(0, U - z_y) and writes u + z_y back (shared_step). Those of one row that follow each other
+// have the same scores, which are computed once.
 #pragma once
 
 #include <memory>
@@ -55,7 +55,6 @@ class LearntStep {
   void solve_together(const RunState& state, std::size_t first, std::size_t end, float* p, double rho);
   void find_inputs();
   float label_score(const LearntState& learnt, std::size_t input, std::size_t i) const;
-  double start_u(const RunState& state, std::size_t i) const;
   // The weight of an example in the mean of the step.
   double share_of(std::size_t i) const {
     return setup_.data.weight(examples_[i]) * (1 / static_cast<double>(examples_.size()));

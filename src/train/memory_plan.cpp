@@ -34,11 +34,11 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
     throw UserError(
         "--encoder complex: this is the encoder of triples; add --format triples, or leave it out");
   const bool text = reads_words(data.space->encoder);
+  if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
+    throw UserError("--encoder: plain text is encoded by context, cbow or skipgram; leave it out");
   if (text && options.hidden == 0)
     throw UserError(
         "--format text: words in order need learnt features; leave --method out, or add --hidden 256");
-  if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
-    throw UserError("--encoder: plain text is encoded by context, cbow or skipgram; leave it out");
   if (!text && (options.layers > 0 || options.tied))
     throw UserError(fmt::format("--{}: this is an option of plain text (--format text); leave it out",
                                 options.layers > 0 ? "layers" : "tied"));
@@ -90,7 +90,12 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   const DataView& data = sets.data;
   MemoryPlan plan;
   plan.classes = data.classes->size(), plan.features = data.space->features;
-  plan.ngrams = !data.space->buckets.empty();
+  if (reads_words(data.space->encoder))
+    plan.fewer = "drop rare words (--min-count), ";
+  else if (data.space->of_triples())
+    plan.fewer = "";
+  else if (!data.space->buckets.empty())
+    plan.fewer = "keep fewer features (--max-features, --ngram-buckets), ";
   plan.hidden = options.hidden;
   plan.weights = Weights::bytes_needed(plan.classes, weight_columns(data, options));
   if (options.hidden > 0 &&
@@ -164,12 +169,11 @@ void MemoryPlan::require() const {
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;
-  const char* const fewer = ngrams ? "--max-features, --ngram-buckets" : "--max-features";
   if (hidden > 0)
     throw UserError(fmt::format(
         "not enough memory: this run needs {} available, because {} classes and {} features have {} learnt "
-        "numbers each, with a running mean of their gradients; give a smaller --hidden{}, keep fewer "
-        "features ({}), train on fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
+        "numbers each, with a running mean of their gradients; give a smaller --hidden{}, {}train on "
+        "fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
         to_text(), classes, features, hidden,
         left > 0
             ? fmt::format(" ({} would fit)", std::max<std::uint64_t>(1, left / (12 * classes + 8 * features)))
@@ -181,7 +185,7 @@ void MemoryPlan::require() const {
                                        : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
       "not enough memory: this run needs {} available, because {} classes x {} features, in blocks of 16 "
-      "classes, are {} weights of 4 bytes{}; keep fewer features ({}), hash them into fewer "
+      "classes, are {} weights of 4 bytes{}; {}hash them into fewer "
       "buckets ({}), train on fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
       copies > 1 ? ", twice" : "", fewer, fits));

@@ -16,9 +16,9 @@ struct MemoryPlan {
   std::uint64_t best = 0;     // the best weights so far, for --patience
   bool best_on_disk = false;  // not enough memory for them
   std::uint64_t classes = 0, features = 0;
-  bool ngrams = false;       // some features are buckets of n-grams
-  std::uint64_t hidden = 0;  // learnt features of a row
-  std::uint64_t copies = 1;  // of the weights, without the best
+  const char* fewer = "keep fewer features (--max-features), ";  // advice
+  std::uint64_t hidden = 0;                                      // learnt features of a row
+  std::uint64_t copies = 1;                                      // of the weights, without the best
 
   std::uint64_t total() const;
   bool fits() const { return total() <= there; }

@@ -158,7 +158,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.count_alias(
       "patience", &patience, {1, 1e9}, "off",
       "Stop after this many evaluations without a better validation log-loss, and keep the best model. "
-      "Training and test rows are then evaluated only at the end.");
+      "Training and test rows are then evaluated only at the end. Where trials choose options, it needs "
+      "--epochs and --valid.");
   table.count("eval-every", &eval_every, {0, 1e9},
               "Epochs between evaluations; the last epoch is always evaluated. 0: only the last. If not "
               "given: 0 with --seconds, 1 with --patience.",
@@ -240,9 +241,11 @@ void TrainOptions::complete_learnt(const std::function<bool(const char* option)>
   open.shape = !given("rows-per-step");
   if (!given("draw")) draw = "frequency";
   if (!given("classes-per-step")) classes_per_step = 1024;
-  if (!given("rho")) rule.rho = 0.1;
+  const bool shares_inputs = encoder == EncoderKind::skipgram || encoder == EncoderKind::complex;
+  if (!given("rho")) rule.rho = shares_inputs ? 4 : 0.1;
   if (!given("rho-falls")) rule.rho_falls = false;
   open.row_state = !given("row-state");
+  if (text) open.ridge = false;  // a part of a text asks for too little ridge, so it is not tuned
   if (!text || target == Target::train) return;
   open.layers = !given("layers") && encoder == EncoderKind::context;
   // A word is not the best guess for its own neighbours, and one word alone leaves little to leave out.

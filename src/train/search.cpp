@@ -52,10 +52,7 @@ class Search {
     else
       for_validation();
     result_.finished = !over();
-    options_.open = {};
-    options_.target = Target::valid;  // the default of named methods
-    options_.valid_share = 0;         // the fit uses all rows
-    options_.patience = 0;            // and runs for the chosen epochs
+    end_search(sets_, options_);
     return result_;
   }
 
