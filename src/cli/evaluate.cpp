@@ -41,7 +41,7 @@ std::shared_ptr<const RankingTask> ranking_of(const EvaluateCommand& command, co
     notes.emplace_back("--eval sampled: ranks need all entities and are left out");
     return nullptr;
   }
-  RankingBuilder builder(model.classes, model.space, read.memory);
+  RankingBuilder builder(model.classes, *model.space, read.memory);
   builder.add_test(rows);
   ReadOptions how = read;
   how.row_weights.clear();

@@ -14,13 +14,12 @@ std::span<const TripleQuery> RankingTask::answers(const TripleQuery& query) cons
   return {begin, end};
 }
 
-RankingBuilder::RankingBuilder(std::shared_ptr<const ClassList> classes,
-                               std::shared_ptr<const FeatureSpace> space,
+RankingBuilder::RankingBuilder(std::shared_ptr<const ClassList> classes, const FeatureSpace& space,
                                std::shared_ptr<MemoryBudget> memory)
     : classes_(std::move(classes)) {
-  for (const std::string& name : space->relations) relations_.add(name);
+  for (const std::string& name : space.relations) relations_.add(name);
   task_.entities = static_cast<std::uint32_t>(classes_->size());
-  task_.relations = static_cast<std::uint32_t>(space->relations.size());
+  task_.relations = static_cast<std::uint32_t>(space.relations.size());
   task_.memory = MemoryCharge(std::move(memory));
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -39,7 +40,10 @@ DataView tails_of(const DataView& data);
 // A triple with one end asked for: an entity, a relation (from R on: the inverse of r - R) and the answer.
 struct TripleQuery {
   std::uint32_t entity = 0, relation = 0, answer = 0;
-  auto operator<=>(const TripleQuery&) const = default;
+  bool operator==(const TripleQuery&) const = default;
+  bool operator<(const TripleQuery& other) const {
+    return std::tie(entity, relation, answer) < std::tie(other.entity, other.relation, other.answer);
+  }
 };
 
 // Triples whose heads and tails are to be found among all entities. Entities and relations that the model
@@ -61,7 +65,7 @@ struct RankingTask {
 class RankingBuilder {
  public:
   // The names of a model or a training set.
-  RankingBuilder(std::shared_ptr<const ClassList> classes, std::shared_ptr<const FeatureSpace> space,
+  RankingBuilder(std::shared_ptr<const ClassList> classes, const FeatureSpace& space,
                  std::shared_ptr<MemoryBudget> memory);
 
   // Adds triples to rank (those of weight 0 are only known to be true), or only known ones. Throws UserError

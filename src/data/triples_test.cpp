@@ -214,7 +214,7 @@ TEST(TriplesSet, HeldOutTriplesAreNotInTheRestInEitherDirection) {
 
 TEST(RankingTask, NumbersUnseenNamesAfterTheModelsAndKnowsEveryTripleOnce) {
   const DataView train = make_training_set(raw_of("a\tin\tb\nc\tin\tb\n"), {});
-  RankingBuilder builder(train.classes, train.space, nullptr);
+  RankingBuilder builder(train.classes, *train.space, nullptr);
   builder.add_test(raw_of("a\tin\tb\nnew\tby\ta\n"));
   builder.add_known(train);
   builder.add_known(raw_of("a\tin\tb\nother\tin\tb\n"));
@@ -238,7 +238,7 @@ TEST(RankingTask, MemoryIsChargedAndRefusedWithAdvice) {
   for (int i = 0; i < 400000; ++i) many += "a" + std::to_string(i % 7) + "\tr\tb\n";
   const RawRows large = raw_of(many);
   const DataView train = make_training_set(RawRows(raw), {});
-  RankingBuilder builder(train.classes, train.space, std::make_shared<MemoryBudget>(1));
+  RankingBuilder builder(train.classes, *train.space, std::make_shared<MemoryBudget>(1));
   EXPECT_THAT(error_of([&] { builder.add_known(large); }),
               HasSubstr("to filter by, or raise --memory-limit"));
 }

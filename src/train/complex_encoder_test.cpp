@@ -246,7 +246,7 @@ TEST(ComplexEncoder, StaysFiniteOrStopsAtAnyStepAndPenalty) {
 TEST(ComplexEncoder, LearnsWhatTheTailsDependOn) {
   const RawRows raw = raw_triples(900, 30, 4, false, 2);
   DataView data = make_triples_set(RawRows(raw), {}, "");
-  RankingBuilder builder(data.classes, data.space, nullptr);
+  RankingBuilder builder(data.classes, *data.space, nullptr);
   builder.add_test(raw_triples(200, 30, 4, false, 3));
   builder.add_known(data);
   TrainOptions options = complex_options(32, 30, 32);

@@ -131,7 +131,7 @@ RawSets read_sets(const RunOptions& options, std::vector<std::string>& notes) {
 std::shared_ptr<const RankingTask> ranking_of(const DataView& train, const RawSets& raw,
                                               const RunOptions& options) {
   if (!raw.test || !train.space->of_triples() || raw.test->format != Format::triples) return nullptr;
-  RankingBuilder builder(train.classes, train.space, options.read.memory);
+  RankingBuilder builder(train.classes, *train.space, options.read.memory);
   builder.add_test(*raw.test);
   builder.add_known(train);
   if (raw.valid && raw.valid->format == Format::triples) builder.add_known(*raw.valid);
