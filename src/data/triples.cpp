@@ -54,7 +54,7 @@ std::shared_ptr<ClassList> entities_of(const RawRows& raw) {
 std::vector<FeatureId> number_relations(const RawRows& raw, std::vector<std::string>& names) {
   std::vector<double> counts(raw.words.size(), 0.0);
   for (std::size_t i = 0; i < raw.size(); ++i) counts[relation_of(raw, i)] += weight_of_triple(raw, i);
-  const std::vector<FeatureId> rank = ranks_by_count(counts);
+  std::vector<FeatureId> rank = ranks_by_count(counts);
   names.resize(static_cast<std::size_t>(
       std::count_if(counts.begin(), counts.end(), [](double count) { return count > 0; })));
   for (std::size_t r = 0; r < rank.size(); ++r)

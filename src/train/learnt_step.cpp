@@ -27,8 +27,8 @@ double sum_without(const float* p, std::size_t count, std::size_t own) {
 }  // namespace
 
 LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
-    : setup_(setup),
-      team_(threads),
+    : team_(threads),
+      setup_(setup),
       encoder_(make_encoder(setup.data, setup.options)),
       hidden_(setup.options.hidden),
       column_of_(setup.data.classes->size(), kNotDrawn),

@@ -64,8 +64,8 @@ class LearntStep {
   void update_classes(LearntState& learnt, const LearntRate& rate);
   void find_touched();
 
-  const LaneSetup& setup_;
   Team team_;
+  const LaneSetup& setup_;
   std::unique_ptr<Encoder> encoder_;
   std::size_t hidden_;
   // Of the current step: rows, drawn classes and the numbers between them.
