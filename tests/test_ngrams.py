@@ -176,10 +176,13 @@ class Refused(RefusalTest):
         self.fine("train", "t.txt", *FIT, "--word-ngrams", 2, "--model", "m.safetensors", "--log", "none")
         self.refused(["evaluate", "m.safetensors", "a.txt"], "the model was trained on words")
 
-    def test_one_word_of_ten_megabytes_is_refused_if_memory_is_short(self):
+    def test_a_line_of_ten_megabytes_is_refused_if_memory_is_short(self):
         draw = random.Random(1)
         word = "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=10_000_000))
-        self.write("a.txt", f"__label__a x\n__label__b {word}\n__label__a y z\n")
+        self.write("long.txt", f"__label__a x\n__label__b {word}\n")
+        self.refused(["train", "long.txt", *OUTPUT], r"long\.txt:2: a word has 10000000 bytes", "separate words by blanks")
+        words = " ".join(word[i:i + 60_000] for i in range(0, len(word), 60_000))
+        self.write("a.txt", f"__label__a x\n__label__b {words}\n__label__a y z\n")
         message = self.refused(["train", "a.txt", "--char-ngrams", "3-6", "--memory-limit", "100M", *OUTPUT],
                                r"a\.txt:2: not enough memory to read on after 1 row", "fewer n-grams")
         self.assertIn("--memory-limit is 100 MB", message)
