@@ -43,7 +43,9 @@ class Model;
 class TRUEMAX_API Data {
  public:
   // A file in any format of docs/formats.md. Options: format, label-file, split, split-column, row-weights,
-  // class-weights, labels, max-features, hash-features, max-rows, normalize, threads, memory-limit.
+  // class-weights, labels, max-features, hash-features, max-rows, normalize, word-ngrams, char-ngrams,
+  // ngram-buckets, threads, memory-limit; for plain text context, min-count, and encoder (context, cbow or
+  // skipgram).
   static Data read(const std::string& path, const Options& options = {});
   // A file to evaluate a model on, read with the model's classes, features and preprocessing.
   // Options: format, label-file, split, split-column, row-weights, class-weights, max-rows, unknown-features,

@@ -128,6 +128,8 @@ Data Data::read(const std::string& path, const Options& options) {
     describe_row_weights(table, &read.row_weights);
     describe_class_weights(table, &inside->class_weights);
     inside->preprocess.describe(table);
+    EncoderKind encoder = EncoderKind::automatic;
+    describe_encoder(table, &encoder);
     describe_max_rows(table, &max_rows);
     describe_threads(table, &threads);
     describe_memory_limit(table, &memory_limit);
@@ -135,6 +137,7 @@ Data Data::read(const std::string& path, const Options& options) {
     require_standard_input_once({path}, {read.row_weights, class_weight_file(inside->class_weights)});
     inside->row_weights = read.row_weights;
     inside->preprocess.check();
+    if (reads_words(encoder)) inside->preprocess.encoder = encoder;
     read.memory = std::make_shared<MemoryBudget>(memory_limit);
     read.max_features = inside->preprocess.max_features;
     read.ngrams = inside->preprocess.ngrams();
@@ -200,6 +203,8 @@ Model Model::Inside::train(const Data& data, const DataView* given_valid, const 
       return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
     };
     const FeatureSpace& space = *data.inside().data.space;
+    if (reads_words(train_options.encoder) && train_options.encoder != space.encoder)
+      throw UserError("--encoder: plain text is read for its encoder; give the option to Data::read");
     train_options.complete(given,
                            space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
     train_options.check();

@@ -1,8 +1,10 @@
 // The public interface: what it refuses, and that it trains like the command line.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -202,6 +204,33 @@ TEST_F(Api, WeightsMatchTheCommandLine) {
               HasSubstr("bad.txt:3: weight '-3'"));
   EXPECT_THAT(message_of([&] { model.predict(path("train.txt"), 1, options); }),
               HasSubstr("there is no option"));
+}
+
+TEST_F(Api, TakesPlainTextAndTriples) {
+  std::string text, triples;
+  for (int i = 0; i < 200; ++i) {
+    text += i % 3 == 0 ? "the cat sat\n" : "a dog ran off\n";
+    triples += fmt::format("e{}\tr\te{}\n", i % 20, (i + 1) % 20);
+  }
+  const Options fit{{"hidden", "4"}, {"epochs", "2"}, {"step", "0.01"}, {"dropout", "0"}, {"threads", "1"}};
+  for (const char* const encoder : {"context", "cbow", "skipgram"}) {
+    const Data data =
+        Data::read(write("t.txt", text), {{"format", "text"}, {"encoder", encoder}, {"context", "2"}});
+    Options options = fit;
+    options.insert({{"tied", "off"}, {"layers", "0"}});
+    const Model model = Model::train(data, options);
+    EXPECT_LT(model.evaluate(data).log_loss, std::log(model.classes())) << encoder;
+    model.save(path("t.safetensors"));
+    EXPECT_EQ(read_model_metadata(path("t.safetensors"))["features"]["encoder"], encoder);
+    const Data again = Data::read_for(model, path("t.txt"));
+    EXPECT_EQ(again.examples(), data.examples()) << encoder;
+  }
+  const Data words = Data::read(path("t.txt"), {{"format", "text"}});
+  EXPECT_THAT(message_of([&] { Model::train(words, {{"encoder", "cbow"}}); }), HasSubstr("Data::read"));
+  const Data graph = Data::read(write("g.tsv", triples), {{"format", "triples"}});
+  const Model model =
+      Model::train(graph, {{"hidden", "8"}, {"epochs", "5"}, {"step", "0.05"}, {"ridge", "0"}});
+  EXPECT_LT(model.evaluate(Data::read_for(model, path("g.tsv"))).log_loss, std::log(20.0));
 }
 
 TEST_F(Api, TrainAndLoadRespectTheMemoryLimit) {

@@ -20,6 +20,21 @@ void check_count(const char* option, std::uint64_t value, std::size_t most, std:
 
 }  // namespace
 
+void describe_encoder(OptionTable& table, EncoderKind* encoder) {
+  table.choice(
+      "encoder", encoder, {kEncoderNames.begin(), kEncoderNames.end()},
+      "What the classes are linear in: the features of the data (linear) or learnt features (bag, see "
+      "--hidden); of plain text the words before a word, in order (context), or around it (cbow), or a word "
+      "that predicts those around it (skipgram); of triples the product of entity and relation (complex). "
+      "auto: "
+      "trials decide between linear and bag, unless --seconds, --target train or an option of the linear "
+      "step is given; without trials, linear if its weights fit in memory; context for plain text, complex "
+      "for "
+      "triples. Named "
+      "methods: linear unless --hidden is given.",
+      {.brief = true});
+}
+
 void TrainOptions::describe(OptionTable& table) {
   std::vector<std::string> method_names{kAutomatic}, biased, draw_names;
   for (const MethodInfo* info : methods()) {
@@ -95,18 +110,7 @@ void TrainOptions::describe(OptionTable& table) {
                      {.tunable = true, .plain_default = "head-blocks"});
   draws.describe(table);
   table.group("Model");
-  table.choice(
-      "encoder", &encoder, {kEncoderNames.begin(), kEncoderNames.end()},
-      "What the classes are linear in: the features of the data (linear) or learnt features (bag, see "
-      "--hidden); of plain text the words before a word, in order (context), or around it (cbow), or a word "
-      "that predicts those around it (skipgram); of triples the product of entity and relation (complex). "
-      "auto: "
-      "trials decide between linear and bag, unless --seconds, --target train or an option of the linear "
-      "step is given; without trials, linear if its weights fit in memory; context for plain text, complex "
-      "for "
-      "triples. Named "
-      "methods: linear unless --hidden is given.",
-      {.brief = true});
+  describe_encoder(table, &encoder);
   table.count_or(
       "hidden", &hidden, {1, 65536}, "none", 0,
       "Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is "

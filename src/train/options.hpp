@@ -101,4 +101,7 @@ struct TrainOptions {
   void complete_encoder(const std::function<bool(const char* option)>& given);
 };
 
+// --encoder, which also says how plain text is read.
+void describe_encoder(OptionTable& table, EncoderKind* encoder);
+
 }  // namespace truemax
