@@ -30,12 +30,13 @@ struct Query {
 
 std::string unknown_name(const NearestCommand& command, const Model& model, const NamedVectors& vectors,
                          const std::string& name) {
-  const bool classes = command.of == VectorsOf::classes;
-  std::string text = fmt::format("{} is not a {} of the model", in_quotes(name),
-                                 classes                      ? "class"
-                                 : model.space->words.empty() ? "feature"
-                                                              : "word");
-  if (!classes && model.space->words.empty())
+  const bool classes = command.of == VectorsOf::classes, triples = model.space->of_triples();
+  std::string text = fmt::format("{} is not {} of the model", in_quotes(name),
+                                 classes                      ? "a class"
+                                 : triples                    ? "an entity or a relation"
+                                 : model.space->words.empty() ? "a feature"
+                                                              : "a word");
+  if (!classes && !triples && model.space->words.empty())
     return text + fmt::format("; it keeps no words: give a feature number from 0 to {}", vectors.size() - 1);
   const std::string near = vectors.nearest_spelling(name);
   return text + (near.empty()

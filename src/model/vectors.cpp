@@ -30,19 +30,6 @@ void require_plain_names(const NamedVectors& vectors) {
 
 constexpr const char* kInverse = "^-1";  // after the name of a relation
 
-// -2 if one of them has length zero.
-double cosine_of(std::span<const float> a, std::span<const float> b) {
-  double product = 0, square_a = 0, square_b = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
-    product += x * y;
-    square_a += x * x;
-    square_b += y * y;
-  }
-  const double lengths = std::sqrt(square_a) * std::sqrt(square_b);
-  return lengths > 0 ? std::clamp(product / lengths, -1.0, 1.0) : -2;
-}
-
 }  // namespace
 
 Model load_learnt_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {

@@ -9,6 +9,7 @@
 #include "train/automatic.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
+#include "train/learnt_test_support.hpp"
 #include "train/memory_plan.hpp"
 #include "train/problem.hpp"
 #include "train/step_shape.hpp"
@@ -158,22 +159,9 @@ TEST(ComplexEncoder, TakesTheStepsOfTheFormulas) {
     RunState state = make_state(data, options);
     fill_normal(state.learnt.tables.features, 0.5, 3, 0, 1);
     SlowComplex slow(data, options, state);
-    const std::unique_ptr<Draw> draw = draw_for(data, options);
-    VisitOrder order(options.visit, options.seed, data.size(), c.rows);
-    order.start_epoch(0);
-    const CounterRandom random(options.seed, Stream::draw, 0);
-    for (std::uint64_t t = 0; t < steps_per_epoch(data.size(), options); ++t) {
-      std::vector<ExampleId> rows(std::min<std::uint64_t>(c.rows, data.size() - t * c.rows));
-      order.fill(t * c.rows, rows);
-      std::vector<ClassId> labels;
-      for (const ExampleId i : rows) labels.push_back(data.label(i));
-      DrawBuffer drawn;
-      drawn.shape(1, draw->most_classes());
-      draw->fill(random, t, 1, labels, rows, drawn);
-      slow.step(rows, {drawn.classes.begin(), drawn.classes.begin() + drawn.count[0]},
-                {drawn.weights.begin(), drawn.weights.begin() + drawn.count[0]},
-                draw->complete() ? 1e6 : 0.1);
-    }
+    for_each_step(data, options, [&](const auto& rows, const auto& drawn, const auto& weights, double rho) {
+      slow.step(rows, drawn, weights, rho);
+    });
     StepLoop loop(data, options);
     const std::atomic<bool> stop{false};
     ASSERT_TRUE(loop.run(state, stop, {}));

@@ -54,8 +54,10 @@ EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   return tables;
 }
 
-// With a layer: the words' vectors, their gradients and dropout, and the gradient of the layer.
+// Triples: the gradients of entity and relation. With a layer: the words' vectors, their gradients and
+// dropout, and the gradient of the layer.
 std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
+  if (data.space->of_triples()) return 2 * sizeof(float) * rows * options.hidden;
   if (!of_places(data)) return 0;
   const std::uint64_t layer = sizeof(float) * options.hidden * mixing_rows(data, options);
   if (options.layers == 0) return 2 * layer;

@@ -49,7 +49,7 @@ std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& 
 // Its parameters before the first step, and the bytes they take.
 EncoderTables start_tables(const DataView& data, const TrainOptions& options);
 std::uint64_t table_bytes(const DataView& data, const TrainOptions& options);
-// The bytes of a step of so many rows of plain text; a bag takes next to none.
+// The bytes of a step of so many rows of plain text or triples; a bag takes next to none.
 std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows);
 
 // x_i = sum_f v_f E_f over the features of row i.

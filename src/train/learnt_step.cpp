@@ -293,7 +293,8 @@ std::uint64_t LearntStep::bytes(const DataView& data, const TrainOptions& option
   // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
   return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
          sizeof(std::uint32_t) * (data.classes->size() + data.space->features) +
-         (options.tied ? sizeof(float) * (rows + columns) * h : 0) + encoder_step_bytes(data, options, rows);
+         (has_tied_vectors(data, options) ? sizeof(float) * (rows + columns) * h : 0) +
+         encoder_step_bytes(data, options, rows);
 }
 
 }  // namespace truemax

@@ -30,16 +30,15 @@ inline void move_classes(RunState& state) {
   if (!state.learnt.tied()) fill_normal(state.learnt.classes, 0.5, 9, 0, 1);
 }
 
-// Takes one epoch of steps as the formulas say.
-inline void take_slow_epoch(const DataView& data, const TrainOptions& options, SlowLearnt& slow) {
+// Calls take(rows, drawn classes, their weights, rho) for every step of the first epoch.
+template <class Take>
+void for_each_step(const DataView& data, const TrainOptions& options, const Take& take) {
   const std::uint64_t n = options.rows_per_step;
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   const double rho = draw->complete() ? 1e6 : options.rule.rho;
   VisitOrder order(options.visit, options.seed, data.size(), n, data.rows_of_inputs());
   order.start_epoch(0);
   const CounterRandom random(options.seed, Stream::draw, 0);
-  double total_weight = 0;
-  for (const ExampleId i : data.examples()) total_weight += data.weight(i);
   for (std::uint64_t t = 0; t < steps_per_epoch(data.size(), options); ++t) {
     std::vector<ExampleId> rows(std::min<std::uint64_t>(n, data.size() - t * n));
     order.fill(t * n, rows);
@@ -48,10 +47,18 @@ inline void take_slow_epoch(const DataView& data, const TrainOptions& options, S
     DrawBuffer drawn;
     drawn.shape(1, draw->most_classes());
     draw->fill(random, t, 1, labels, rows, drawn);
-    slow.step(rows, {drawn.classes.begin(), drawn.classes.begin() + drawn.count[0]},
-              {drawn.weights.begin(), drawn.weights.begin() + drawn.count[0]}, rho, options.step_at(0),
-              total_weight);
+    take(rows, std::vector<ClassId>(drawn.classes.begin(), drawn.classes.begin() + drawn.count[0]),
+         std::vector<double>(drawn.weights.begin(), drawn.weights.begin() + drawn.count[0]), rho);
   }
+}
+
+// Takes one epoch of steps as the formulas say.
+inline void take_slow_epoch(const DataView& data, const TrainOptions& options, SlowLearnt& slow) {
+  double total_weight = 0;
+  for (const ExampleId i : data.examples()) total_weight += data.weight(i);
+  for_each_step(data, options, [&](const auto& rows, const auto& drawn, const auto& weights, double rho) {
+    slow.step(rows, drawn, weights, rho, options.step_at(0), total_weight);
+  });
 }
 
 inline void expect_the_steps_of_the_formulas(const DataView& data, const TrainOptions& options) {

@@ -26,12 +26,9 @@ void describe_encoder(OptionTable& table, EncoderKind* encoder) {
       "What the classes are linear in: the features of the data (linear) or learnt features (bag, see "
       "--hidden); of plain text the words before a word, in order (context), or around it (cbow), or a word "
       "that predicts those around it (skipgram); of triples the product of entity and relation (complex). "
-      "auto: "
-      "trials decide between linear and bag, unless --seconds, --target train or an option of the linear "
-      "step is given; without trials, linear if its weights fit in memory; context for plain text, complex "
-      "for "
-      "triples. Named "
-      "methods: linear unless --hidden is given.",
+      "auto: trials decide between linear and bag, unless --seconds, --target train or an option of the "
+      "linear step is given; without trials, linear if its weights fit in memory; context for plain text, "
+      "complex for triples. Named methods: linear unless --hidden is given.",
       {.brief = true});
 }
 

@@ -10,6 +10,18 @@
 
 namespace truemax {
 
+double cosine_of(std::span<const float> a, std::span<const float> b) {
+  double product = 0, square_a = 0, square_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    product += x * y;
+    square_a += x * x;
+    square_b += y * y;
+  }
+  const double lengths = std::sqrt(square_a) * std::sqrt(square_b);
+  return lengths > 0 ? std::clamp(product / lengths, -1.0, 1.0) : -2;
+}
+
 void side_by_side(RowView words, const Embedding& vectors, float* out) {
   for (std::size_t p = 0; p < words.index.size(); ++p)
     std::copy_n(vectors.row(words.index[p]), vectors.columns, out + p * vectors.columns);

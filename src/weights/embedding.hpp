@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/huge_pages.hpp"
 #include "core/row_encoder.hpp"
@@ -29,6 +30,9 @@ struct Embedding {
 // alone.
 void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::uint64_t number,
                  std::size_t threads);
+
+// The cosine of the angle between two vectors; -2 if one of them has length zero.
+double cosine_of(std::span<const float> a, std::span<const float> b);
 
 // The vectors of a row's words, one after the other.
 void side_by_side(RowView words, const Embedding& vectors, float* out);
