@@ -2,21 +2,30 @@
 # man page and bash completion, and a CMake package for find_package(truemax).
 include(CMakePackageConfigHelpers)
 
-add_library(truemax SHARED)
+# fmt, Highway, zstd and zlib are inside, so that the library runs where they are not installed. Debian has no static
+# fmt and Highway: src/library has what of them is needed.
+add_library(truemax_library SHARED src/library/fmt.cpp src/library/highway.cpp)
+target_include_directories(truemax_library PRIVATE src)
+target_compile_definitions(truemax_library PRIVATE FMT_SHARED)
 foreach(room core data weights draw solve rule evaluate model train api)
-  target_sources(truemax PRIVATE $<TARGET_OBJECTS:truemax_${room}>)
+  target_sources(truemax_library PRIVATE $<TARGET_OBJECTS:truemax_${room}>)
 endforeach()
-add_library(truemax::truemax ALIAS truemax)
-target_link_libraries(truemax PRIVATE fmt::fmt Threads::Threads ZLIB::ZLIB zstd::libzstd_shared hwy)
+add_library(truemax::truemax ALIAS truemax_library)
+find_library(ZLIB_INSIDE libz.a REQUIRED)
+target_link_libraries(truemax_library PRIVATE truemax_flags Threads::Threads ${ZLIB_INSIDE} zstd::libzstd_static)
+target_link_options(truemax_library PRIVATE -Wl,--exclude-libs,ALL -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+set_target_properties(truemax_library PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+truemax_tidy(truemax_library)
 if(TRUEMAX_SANITIZE)
-  target_link_options(truemax PRIVATE -fsanitize=${TRUEMAX_SANITIZE})
+  target_link_options(truemax_library PRIVATE -fsanitize=${TRUEMAX_SANITIZE})
 endif()
-target_include_directories(truemax INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+target_include_directories(truemax_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_compile_features(truemax INTERFACE cxx_std_20)
-set_target_properties(truemax PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX)
+target_compile_features(truemax_library INTERFACE cxx_std_20)
+set_target_properties(truemax_library PROPERTIES OUTPUT_NAME truemax EXPORT_NAME truemax VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX)
 
-install(TARGETS truemax EXPORT truemax-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS truemax_library EXPORT truemax-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS truemax_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/truemax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT truemax-targets NAMESPACE truemax:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/truemax)

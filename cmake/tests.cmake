@@ -24,6 +24,14 @@ foreach(room ${rooms})
   endif()
 endforeach()
 
+# The C interface from C, linked with the shared library.
+enable_language(C)
+add_executable(c_api ${PROJECT_SOURCE_DIR}/tests/c_api.c)
+set_target_properties(c_api PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)
+target_compile_options(c_api PRIVATE -Wall -Wextra -Wpedantic -Werror)
+target_link_libraries(c_api PRIVATE truemax_library m)
+add_test(NAME api.from_c COMMAND c_api ${CMAKE_BINARY_DIR}/c_api.safetensors)
+
 # Whole-program tests: one line each. They need Debian's python3-numpy.
 # The slowest start first, so that none is left running alone at the end.
 set(slow_tests ridge_rows paper methods numpy_agrees memory)

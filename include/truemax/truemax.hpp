@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,6 +40,25 @@ using Options = std::map<std::string, std::string>;
 
 class Model;
 
+// Rows in the caller's arrays, for Data::from_rows. Sparse rows (CSR) have offsets and indices; without them
+// the values are dense, row after row. Offsets, indices, labels and weights are copied. Values of CSR with
+// ascending indices in each row and without zeros stay where they are, unless an option changes them.
+struct Rows {
+  std::size_t rows = 0, columns = 0;
+  std::span<const std::int64_t> offsets = {};  // rows + 1
+  std::span<const std::int32_t> indices = {};
+  std::span<const float> values = {};
+  // Numbers of `names`: one for each row, or those of row r from label_begin[r] to label_begin[r + 1]. Empty:
+  // rows to predict.
+  std::span<const std::int32_t> labels = {};
+  std::span<const std::uint64_t> label_begin = {};
+  std::vector<std::string> names = {};
+  std::vector<double> name_weights = {};  // class weights; empty: all 1
+  std::span<const double> weights = {};   // of rows; empty: all 1
+  std::shared_ptr<const void> owner =
+      {};  // keeps the values alive; null: they outlive everything made from them
+};
+
 // Rows with labels. Cheap to copy: the rows are shared and never change.
 class TRUEMAX_API Data {
  public:
@@ -58,6 +78,12 @@ class TRUEMAX_API Data {
   // have.
   static Data read_beside(const Data& train, const std::string& path, const Options& options = {});
 
+  // The same from arrays. Options: those of preprocessing (labels, normalize, max-features, hash-features),
+  // and memory-limit, which is the only one of the other two.
+  static Data from_rows(const Rows& rows, const Options& options = {});
+  static Data from_rows_for(const Model& model, const Rows& rows, const Options& options = {});
+  static Data from_rows_beside(const Data& train, const Rows& rows, const Options& options = {});
+
   std::vector<std::string> notes() const;  // ambiguities met while reading the file
   std::size_t rows() const;
   std::size_t examples() const;  // with labels=all one for each label of a row, else one per row
@@ -70,6 +96,7 @@ class TRUEMAX_API Data {
   const Inside& inside() const { return *inside_; }
 
  private:
+  friend class Model;
   std::shared_ptr<const Inside> inside_;
 };
 
@@ -120,6 +147,10 @@ class TRUEMAX_API Model {
   std::vector<std::vector<Prediction>> predict(const std::string& path, std::size_t top,
                                                const Options& options = {},
                                                std::vector<std::string>* notes = nullptr) const;
+
+  // The same for rows of Data::from_rows_for.
+  std::vector<std::vector<Prediction>> predict(const Data& data, std::size_t top,
+                                               std::size_t threads = 0) const;
 
   struct Inside;
   explicit Model(std::shared_ptr<const Inside> inside);

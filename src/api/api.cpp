@@ -1,38 +1,13 @@
 // Implements the public interface (include/truemax/truemax.hpp).
-#include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <optional>
 
+#include "api/inside.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "data/load.hpp"
-#include "data/weight_files.hpp"
 #include "evaluate/evaluate.hpp"
-#include "model/model.hpp"
 #include "model/predict.hpp"
-#include "model/use.hpp"
-#include "train/automatic.hpp"
-#include "train/run.hpp"
-#include "train/trainer.hpp"
-#include "truemax/truemax.hpp"
 
 namespace truemax::api {
-
-struct Data::Inside {
-  DataView data;
-  PreprocessOptions preprocess;
-  std::string row_weights, class_weights;  // as given in the options
-  std::vector<std::string> notes;
-};
-
-struct Model::Inside {
-  truemax::Model model;
-
-  // `valid`: null if there is no separate validation set.
-  static Model train(const Data& data, const DataView* valid, const Options& options,
-                     const Callback& callback);
-};
 
 namespace {
 
@@ -48,15 +23,8 @@ auto translated(Work&& work) {
   }
 }
 
-void set_options(const OptionTable& table, const Options& options) {
-  for (const auto& [name, value] : options) {
-    const Option* option = table.find(name);
-    if (const Option* now = table.find_other_name(name))
-      throw UserError("the option '" + name + "' is called '" + now->name + "' here; use that name");
-    if (option == nullptr)
-      throw UserError("there is no option '" + name + "' here; docs/options.md lists them");
-    option->parse(value);
-  }
+OptionList list_of(const Options& options) {
+  return {options.begin(), options.end()};
 }
 
 Metrics public_metrics(const truemax::Metrics& m) {
@@ -90,28 +58,60 @@ class CallbackObserver final : public TrainObserver {
   std::atomic<bool>& stop_;
 };
 
-// Reads rows for existing classes, features and preprocessing; `reading` makes the ReadOptions.
-template <class Reading>
-std::shared_ptr<Data::Inside> read_more(const std::string& path, const Options& options,
-                                        const PreprocessOptions& preprocess,
-                                        const std::shared_ptr<const ClassList>& classes,
-                                        const std::shared_ptr<const FeatureSpace>& space,
-                                        const Reading& reading) {
-  UseOptions use;
-  OptionTable table;
-  auto inside = std::make_shared<Data::Inside>();
-  use.describe(table);
-  describe_row_weights(table, &use.read.row_weights);
-  describe_class_weights(table, &inside->class_weights);
-  set_options(table, options);
-  require_standard_input_once({path}, {use.read.row_weights, class_weight_file(inside->class_weights)});
-  inside->row_weights = use.read.row_weights;
-  inside->preprocess = preprocess;
-  const ReadOptions read = reading(use);
-  RawRows rows = read_rows(path, read, use.max_rows, use.thread_count(), inside->notes);
-  inside->data = make_test_set(std::move(rows), preprocess, classes, space, use.drops(),
-                               make_class_weights(inside->class_weights, *classes, read.memory));
-  return inside;
+// The classes of row r, with their names.
+std::vector<Prediction> named(const truemax::Model& m, const Predictions& p, std::size_t r) {
+  std::vector<Prediction> row;
+  row.reserve(p.top);
+  for (std::size_t i = 0; i < p.top; ++i)
+    row.push_back({m.classes->name(p.classes[r * p.top + i]), p.probability[r * p.top + i]});
+  return row;
+}
+
+std::shared_ptr<const Model::Inside> trained(std::shared_ptr<const Data::Inside> data,
+                                             std::shared_ptr<const Data::Inside> valid,
+                                             const Options& options, const Model::Callback& callback) {
+  Training training(std::move(data), std::move(valid), nullptr, list_of(options));
+  std::atomic<bool> stop{false};
+  CallbackObserver observer(callback, stop);
+  TrainObserver* const observers[] = {&observer};
+  auto model = training.run(observers, stop);
+  if (const std::string& said = training.result().outcome.divergence; !said.empty())
+    throw DivergenceError(said);
+  return model;
+}
+
+ArrayRows arrays_of(const Rows& rows) {
+  ArrayRows a;
+  a.rows = rows.rows, a.columns = rows.columns;
+  a.names = rows.names;
+  a.name_weights = rows.name_weights;
+  a.owner = rows.owner;
+  if (!rows.offsets.empty() || !rows.indices.empty()) {
+    if (rows.offsets.size() != rows.rows + 1 || rows.indices.size() != rows.values.size())
+      throw UserError("the rows: CSR needs rows + 1 offsets, and as many indices as values; check the spans");
+    a.offsets = rows.offsets.data(), a.offset_type = NumberType::int64;
+    a.indices = rows.indices.data(), a.index_type = NumberType::int32;
+    a.numbers = rows.values.size();
+  } else {
+    if (rows.values.size() != rows.rows * rows.columns)
+      throw UserError("the rows: dense rows need rows x columns values; check the span");
+    a.row_stride = static_cast<std::int64_t>(rows.columns * sizeof(float));
+    a.column_stride = sizeof(float);
+  }
+  a.values = rows.values.data(), a.value_type = NumberType::float32;
+  const bool several = !rows.label_begin.empty();
+  if (several && (rows.label_begin.size() != rows.rows + 1 || rows.label_begin.back() != rows.labels.size()))
+    throw UserError("the rows: label_begin needs rows + 1 offsets that end at the labels; check the spans");
+  if (!several && !rows.labels.empty() && rows.labels.size() != rows.rows)
+    throw UserError("the rows: there must be one label for each; check the span");
+  if (!rows.labels.empty()) a.label = rows.labels.data();
+  if (several) a.label_begin = rows.label_begin.data();
+  if (!rows.weights.empty() && rows.weights.size() != rows.rows)
+    throw UserError("the rows: there must be one weight for each; check the span");
+  if (!rows.weights.empty()) a.weights = rows.weights.data();
+  if (!rows.name_weights.empty() && rows.name_weights.size() != rows.names.size())
+    throw UserError("the rows: there must be one weight for each name; check the vector");
+  return a;
 }
 
 }  // namespace
@@ -119,54 +119,27 @@ std::shared_ptr<Data::Inside> read_more(const std::string& path, const Options& 
 Data::Data(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
 
 Data Data::read(const std::string& path, const Options& options) {
-  return translated([&] {
-    ReadOptions read;
-    auto inside = std::make_shared<Inside>();
-    std::uint64_t max_rows = 0, threads = 0, memory_limit = 0;
-    OptionTable table;
-    read.describe(table);
-    describe_row_weights(table, &read.row_weights);
-    describe_class_weights(table, &inside->class_weights);
-    inside->preprocess.describe(table);
-    EncoderKind encoder = EncoderKind::automatic;
-    describe_encoder(table, &encoder);
-    describe_max_rows(table, &max_rows);
-    describe_threads(table, &threads);
-    describe_memory_limit(table, &memory_limit);
-    set_options(table, options);
-    require_standard_input_once({path}, {read.row_weights, class_weight_file(inside->class_weights)});
-    inside->row_weights = read.row_weights;
-    inside->preprocess.check();
-    if (reads_words(encoder)) inside->preprocess.encoder = encoder;
-    read.memory = std::make_shared<MemoryBudget>(memory_limit);
-    read.max_features = inside->preprocess.max_features;
-    read.ngrams = inside->preprocess.ngrams();
-    RawRows rows = read_rows(path, read, max_rows, resolve_threads(threads), inside->notes);
-    inside->data = make_training_set(std::move(rows), inside->preprocess, 0, inside->class_weights);
-    return Data(std::move(inside));
-  });
+  return translated([&] { return Data(read_training_data(path, list_of(options))); });
 }
-
 Data Data::read_for(const Model& model, const std::string& path, const Options& options) {
   return translated([&] {
-    const truemax::Model& m = model.inside().model;
-    const auto read = [&m](const UseOptions& use) { return use.read_for(m); };
-    return Data(read_more(path, options, m.preprocess, m.classes, m.space, read));
+    return Data(read_for_model(model.inside().model, Purpose::evaluation, path, list_of(options)));
   });
 }
-
 Data Data::read_beside(const Data& train, const std::string& path, const Options& options) {
+  return translated([&] { return Data(api::read_beside(train.inside(), path, list_of(options))); });
+}
+Data Data::from_rows(const Rows& rows, const Options& options) {
+  return translated([&] { return Data(training_data_of(arrays_of(rows), list_of(options))); });
+}
+Data Data::from_rows_for(const Model& model, const Rows& rows, const Options& options) {
   return translated([&] {
-    const Inside& t = train.inside();
-    const auto read = [&t](const UseOptions& use) {
-      ReadOptions reading = use.read;
-      if (reading.format == Format::automatic) reading.format = t.data.format;
-      reading.memory = std::make_shared<MemoryBudget>(use.memory_limit);
-      reading.ngrams = t.preprocess.ngrams();
-      return reading;
-    };
-    return Data(read_more(path, options, t.preprocess, t.data.classes, t.data.space, read));
+    const Purpose purpose = rows.labels.empty() ? Purpose::prediction : Purpose::evaluation;
+    return Data(rows_for_model(model.inside().model, purpose, arrays_of(rows), list_of(options)));
   });
+}
+Data Data::from_rows_beside(const Data& train, const Rows& rows, const Options& options) {
+  return translated([&] { return Data(rows_beside(train.inside(), arrays_of(rows), list_of(options))); });
 }
 
 std::vector<std::string> Data::notes() const {
@@ -190,68 +163,12 @@ std::size_t Data::nonzeros() const {
 
 Model::Model(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
 
-Model Model::Inside::train(const Data& data, const DataView* given_valid, const Options& options,
-                           const Callback& callback) {
-  return translated([&] {
-    TrainOptions train_options;
-    std::uint64_t memory_limit = 0;
-    OptionTable table;
-    train_options.describe(table);
-    describe_memory_limit(table, &memory_limit);
-    set_options(table, options);
-    const auto given = [&](const char* name) {
-      return options.count(name) > 0 || (given_valid != nullptr && std::string_view(name) == "valid");
-    };
-    const FeatureSpace& space = *data.inside().data.space;
-    if (reads_words(train_options.encoder) && train_options.encoder != space.encoder)
-      throw UserError("--encoder: plain text is read for its encoder; give the option to Data::read");
-    train_options.complete(given,
-                           space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
-    train_options.check();
-    if (train_options.evaluation.classes > 0)
-      throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
-    if (given_valid != nullptr && train_options.valid_share > 0)
-      throw UserError("--valid-share: there are validation rows already; leave one of the two out");
-    require_end(train_options, given_valid != nullptr || train_options.valid_share > 0);
-    if (train_options.automatic()) choose_shape(data.inside().data, train_options);
-    fit_to_memory({data.inside().data}, train_options, memory_limit);
-    TrainSets sets{data.inside().data};
-    if (given_valid != nullptr) sets.valid = *given_valid;
-    set_validation_aside(sets.data, sets.valid, train_options);
-    require_step_shape(train_options, sets.data);
-    save_memory(sets, train_options, memory_limit);
-    const MemoryPlan memory = plan_memory(sets, train_options, memory_limit);
-    memory.require();
-    Stopwatch watch;
-    std::atomic<bool> stop{false};
-    CallbackObserver observer(callback, stop);
-    TrainObserver* const observers[] = {&observer};
-    TrainExtras extras;
-    if (memory.best_on_disk) extras.best_folder = std::filesystem::temp_directory_path().string();
-    FitResult fitted;
-    RunState state = search_and_fit(sets, train_options, watch, observers, stop, extras, fitted);
-    const TrainOutcome& outcome = fitted.outcome;
-    if (!outcome.divergence.empty()) throw DivergenceError(outcome.divergence);
-    auto inside = std::make_shared<Inside>();
-    inside->model = make_model(std::move(state), sets.data, data.inside().preprocess, train_options,
-                               data.inside().row_weights, data.inside().class_weights);
-    return Model(std::move(inside));
-  });
-}
-
 Model Model::train(const Data& data, const Options& options, const Callback& callback) {
-  return Inside::train(data, nullptr, options, callback);
+  return translated([&] { return Model(trained(data.inside_, nullptr, options, callback)); });
 }
 
 Model Model::train(const Data& data, const Data& valid, const Options& options, const Callback& callback) {
-  return translated([&] {
-    const Data::Inside &of = data.inside(), &with = valid.inside();
-    if (of.data.classes != with.data.classes || of.data.space != with.data.space)
-      throw UserError(
-          "the validation rows have other classes or features than the training rows; read them with "
-          "Data::read_beside");
-    return Inside::train(data, &with.data, options, callback);
-  });
+  return translated([&] { return Model(trained(data.inside_, valid.inside_, options, callback)); });
 }
 
 Model Model::load(const std::string& path, const Options& options) {
@@ -259,7 +176,7 @@ Model Model::load(const std::string& path, const Options& options) {
     UseOptions use;
     OptionTable table;
     describe_memory_limit(table, &use.memory_limit);
-    set_options(table, options);
+    set_options(table, list_of(options));
     auto inside = std::make_shared<Inside>();
     inside->model = load_model(path, use.memory_there(), use.thread_count());
     return Model(std::move(inside));
@@ -286,16 +203,9 @@ std::vector<std::string> Model::class_names() const {
 Metrics Model::evaluate(const Data& data, std::size_t threads) const {
   return translated([&] {
     const truemax::Model& m = inside_->model;
-    const DataView& rows = data.inside().data;
-    const bool same_classes = rows.classes == m.classes || rows.classes->names() == m.classes->names();
-    const bool same_features = rows.space == m.space || (rows.space->features == m.space->features &&
-                                                         rows.space->words == m.space->words &&
-                                                         rows.space->relations == m.space->relations);
-    if (!same_classes || !same_features || data.inside().preprocess != m.preprocess)
-      throw UserError(
-          "the data have other classes, features or preprocessing than the model; read them with "
-          "Data::read_for");
-    return public_metrics(truemax::evaluate(m.weights, m.rows_of(rows), resolve_threads(threads)).value());
+    require_data_of(m, data.inside());
+    return public_metrics(
+        truemax::evaluate(m.weights, m.rows_of(data.inside().data), resolve_threads(threads)).value());
   });
 }
 
@@ -306,17 +216,26 @@ std::vector<std::vector<Prediction>> Model::predict(const std::string& path, std
     UseOptions use;
     OptionTable table;
     use.describe(table);
-    set_options(table, options);
+    set_options(table, list_of(options));
     const truemax::Model& m = inside_->model;
     std::vector<std::vector<Prediction>> all;
     auto said = predict_stream(m, path, use, top, [&](const Predictions& p, std::size_t rows) {
-      for (std::size_t r = 0; r < rows; ++r) {
-        std::vector<Prediction>& row = all.emplace_back();
-        for (std::size_t i = 0; i < p.top; ++i)
-          row.push_back({m.classes->name(p.classes[r * p.top + i]), p.probability[r * p.top + i]});
-      }
+      for (std::size_t r = 0; r < rows; ++r) all.push_back(named(m, p, r));
     });
     if (notes != nullptr) *notes = std::move(said);
+    return all;
+  });
+}
+
+std::vector<std::vector<Prediction>> Model::predict(const Data& data, std::size_t top,
+                                                    std::size_t threads) const {
+  return translated([&] {
+    const truemax::Model& m = inside_->model;
+    std::vector<std::vector<Prediction>> all;
+    predict_data(m, data.inside(), top, resolve_threads(threads),
+                 [&](const Predictions& p, std::size_t rows) {
+                   for (std::size_t r = 0; r < rows; ++r) all.push_back(named(m, p, r));
+                 });
     return all;
   });
 }

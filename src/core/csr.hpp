@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -36,10 +37,13 @@ struct Csr {
   std::vector<std::uint64_t> begin{0};
   HugeVector<FeatureId> index;
   HugeVector<float> value;
+  // The values, if they are not in `value` but in an array of the caller, which `owner` keeps alive.
+  const float* borrowed = nullptr;
+  std::shared_ptr<const void> owner = nullptr;
 
   std::size_t rows() const { return begin.size() - 1; }
   std::size_t nonzeros() const { return index.size(); }
-  CsrView view() const { return {begin, index.data(), value.data()}; }
+  CsrView view() const { return {begin, index.data(), borrowed != nullptr ? borrowed : value.data()}; }
   RowView row(std::size_t i) const { return view().row(i); }
   void add(RowView row) {
     index.insert(index.end(), row.index.begin(), row.index.end());

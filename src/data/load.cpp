@@ -87,9 +87,10 @@ void require_rows(const RawRows& raw, const PreprocessOptions& options, const Da
                    limit.empty() ? "check the file and its --format" : "raise --max-features");
 }
 
-// The sum of row weights of each name's examples.
+// The sum of row weights of each name's examples, with those of earlier data.
 std::vector<double> count_labels(const RawRows& raw, LabelRule rule) {
-  std::vector<double> counts(raw.label_names.size(), 0.0);
+  std::vector<double> counts = raw.name_counts;
+  counts.resize(raw.label_names.size(), 0.0);
   for (std::size_t i = 0; i < raw.size(); ++i) {
     const std::uint64_t begin = raw.label_begin[i], end = raw.label_begin[i + 1];
     if (rule == LabelRule::first) {
@@ -116,6 +117,17 @@ std::shared_ptr<ClassList> make_classes(const RawRows& raw, LabelRule rule) {
                      fmt::format("all {} usable rows have the class {}", raw.size(), in_quotes(names[0])),
                      "train on rows of two classes or more");
   return std::make_shared<ClassList>(std::move(names), std::move(kept));
+}
+
+// The class weights that came with the rows, by class; empty: all 1.
+std::vector<double> weights_of_names(const RawRows& raw, const ClassList& classes) {
+  if (std::all_of(raw.name_weights.begin(), raw.name_weights.end(), [](double w) { return w == 1; }))
+    return {};
+  std::vector<double> weights(classes.size(), 1.0);
+  for (std::size_t i = 0; i < raw.name_weights.size(); ++i)
+    if (const ClassId k = classes.find(raw.label_names[i]); k != kUnseenClass)
+      weights[k] = raw.name_weights[i];
+  return weights;
 }
 
 std::vector<ClassId> classes_of_names(const RawRows& raw, const ClassList& classes) {
@@ -156,7 +168,9 @@ Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::
   require_rows(raw, options, data.statistics);
   data.space = space;
   data.classes = make_classes(raw, options.labels);
-  data.class_weight = make_class_weights(class_weights, *data.classes, raw.memory.budget());
+  data.class_weight = raw.name_weights.empty()
+                          ? make_class_weights(class_weights, *data.classes, raw.memory.budget())
+                          : weights_of_names(raw, *data.classes);
   add_labels(raw, options.labels, classes_of_names(raw, *data.classes), data);
   data.rows = std::move(raw.rows);
   return data;
@@ -181,7 +195,8 @@ Dataset RowPreparer::test_set(RawRows&& raw) const {
     check_kind(raw);
     return text_of_model(std::move(raw), classes_, space_, class_weight_);
   }
-  Dataset data = prepare(std::move(raw), true);
+  const bool drop_rows = raw.format != Format::array;  // of arrays all are evaluated: the caller counts them
+  Dataset data = prepare(std::move(raw), drop_rows);
   const DataStatistics& s = data.statistics;
   if (data.label.empty())
     throw file_error(
@@ -210,7 +225,7 @@ Dataset RowPreparer::prepare(RawRows&& raw, bool drop_rows) const {
   data.classes = classes_;
   data.class_weight = class_weight_;
   check_kind(raw);
-  if (drop_rows) drop_weightless_rows(raw, data.statistics);
+  if (drop_rows || !raw.weight.empty()) drop_weightless_rows(raw, data.statistics);
   if (raw.format == Format::triples) {
     prepare_triples(raw, *classes_, words_, drop_rows, data);
     data.rows = std::move(raw.rows);

@@ -14,6 +14,7 @@ constexpr double kMostWordNgrams = 10, kMostCharNgrams = 20;
 }  // namespace
 
 const char* format_name(Format format) {
+  if (format == Format::array) return "array";
   return format == Format::automatic ? "auto" : find_format(format).name;
 }
 

@@ -11,7 +11,8 @@
 
 namespace truemax {
 
-enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, triples, idx, npy, text };
+// array: rows that were not read from a file.
+enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, triples, idx, npy, text, array };
 // Features are words or names.
 constexpr bool has_words(Format format) {
   return format == Format::fasttext || format == Format::text || format == Format::triples;

@@ -29,6 +29,9 @@ struct RawRows {
   std::vector<std::string> label_names;  // by first occurrence
   std::vector<std::string> words;        // fastText, relations of triples: by first occurrence; else empty
   std::vector<double> weight;            // of each row; empty: all 1
+  // By label name, of rows from arrays: examples in earlier data (empty: none), and class weights (empty: all
+  // 1).
+  std::vector<double> name_counts, name_weights;
 
   std::string path;                // as shown in messages
   std::vector<std::string> files;  // every file opened for these rows, including labels, split and weights

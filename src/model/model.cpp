@@ -105,6 +105,10 @@ void read_intercept(const std::string& path, CheckedHeader& h, std::span<const C
 
 }  // namespace
 
+nlohmann::json model_metadata(const Model& model) {
+  return metadata_of(model, model.classes->by_name());
+}
+
 DataView Model::rows_of(const DataView& rows) const {
   return encoder.empty() ? rows : rows.encoded(make_row_encoder(space->encoder, encoder));
 }

@@ -43,6 +43,9 @@ void save_model(const Model& model, const std::string& path);
 // Reads and checks everything: sizes, offsets, names, version, finite weights. Throws UserError.
 Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads = 1);
 
+// The metadata that save_model writes, without checksums.
+nlohmann::json model_metadata(const Model& model);
+
 // Reads only the metadata, with the same checks except those of the weights.
 nlohmann::json read_model_metadata(const std::string& path);
 

@@ -26,21 +26,21 @@ void RunLog::require_whole() const {
   if (!failure_.empty()) throw UserError(failure_);
 }
 
-void RunLog::tried(const SearchTrial& t) {
-  write({{"event", "trial"},
-         {"about", t.about},
-         {"number", t.number},
-         {"hidden", t.hidden},
-         {"step", t.step},
-         {"ridge", t.ridge},
-         {"rows", t.rows},
-         {"steps", t.steps},
-         {"judged_on", t.judged_on},
-         {"log_loss", t.log_loss},
-         {"seconds", t.seconds}});
+nlohmann::ordered_json trial_event(const SearchTrial& t) {
+  return {{"event", "trial"},
+          {"about", t.about},
+          {"number", t.number},
+          {"hidden", t.hidden},
+          {"step", t.step},
+          {"ridge", t.ridge},
+          {"rows", t.rows},
+          {"steps", t.steps},
+          {"judged_on", t.judged_on},
+          {"log_loss", t.log_loss},
+          {"seconds", t.seconds}};
 }
 
-void RunLog::evaluated(const EvaluationRecord& record) {
+nlohmann::ordered_json evaluate_event(const EvaluationRecord& record) {
   nlohmann::ordered_json event{{"event", "evaluate"},
                                {"epoch", record.epoch},
                                {"steps", record.steps},
@@ -49,7 +49,15 @@ void RunLog::evaluated(const EvaluationRecord& record) {
   if (record.train) event["train"] = record.train->to_json();
   if (record.valid) event["valid"] = record.valid->to_json();
   if (record.test) event["test"] = record.test->to_json();
-  write(event);
+  return event;
+}
+
+void RunLog::tried(const SearchTrial& trial) {
+  write(trial_event(trial));
+}
+
+void RunLog::evaluated(const EvaluationRecord& record) {
+  write(evaluate_event(record));
 }
 
 }  // namespace truemax

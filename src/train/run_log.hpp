@@ -10,6 +10,10 @@
 
 namespace truemax {
 
+// The lines of trials and evaluations.
+nlohmann::ordered_json trial_event(const SearchTrial& trial);
+nlohmann::ordered_json evaluate_event(const EvaluationRecord& record);
+
 class RunLog final : public TrainObserver {
  public:
   // `name`: its name in messages, if not the path. Throws UserError if it cannot be opened.

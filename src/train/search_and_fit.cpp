@@ -4,6 +4,7 @@
 
 #include "data/hold_out.hpp"
 #include "train/fit.hpp"
+#include "train/warm_start.hpp"
 
 namespace truemax {
 
@@ -30,6 +31,7 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
   }
   if (searched) searched();
   RunState state = make_state(sets.data, options, &spare);
+  if (extras.start != nullptr) start_from(*extras.start, sets.data, options, state);
   if (result.search.finished)
     result.outcome = train(sets, options, state, watch, observers, stop, extras);
   else

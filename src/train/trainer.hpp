@@ -63,12 +63,15 @@ struct TrainSets {
   std::size_t bytes() const;  // shared rows count once
 };
 
+struct Model;
+
 // Settings that are not options.
 struct TrainExtras {
   const Recording* recording = nullptr;  // a run to repeat without a clock
   std::string best_folder;               // where --patience keeps the best model; empty: in memory
   // Called with the state at the start and after every evaluation. train() can resume from a saved copy.
   std::function<void(const RunState&)> between{};
+  const Model* start = nullptr;  // a model to start from (train/warm_start.hpp)
 };
 
 // evaluate() with the model of a state.

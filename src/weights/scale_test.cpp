@@ -75,6 +75,25 @@ TEST(Scales, LazyScalesMatchEagerOnes) {
   EXPECT_EQ(w.squared_norm(3), 0);
 }
 
+TEST(Scales, FoldingGivesTheNumbersOfCopies) {
+  Weights weights(19, 3, true);
+  weights.allow_scaling();
+  std::mt19937 random(3);
+  for (ClassId k = 0; k < 19; ++k) {
+    std::vector<float> row(3);
+    for (float& w : row) w = static_cast<float>(random() % 1000) / 77;
+    weights.set_class(k, row);
+    weights.scale_class(k, 1 / (1.0 + k / 3.0));
+  }
+  weights.scale_all(0.7);
+  std::vector<std::vector<float>> copies(19, std::vector<float>(3));
+  for (ClassId k = 0; k < 19; ++k) weights.copy_class(k, copies[k]);
+  weights.fold_all();
+  EXPECT_FALSE(weights.scaled());
+  for (ClassId k = 0; k < 19; ++k)
+    for (std::size_t f = 0; f < 3; ++f) EXPECT_EQ(weights.lane(k)[f * kLanes], copies[k][f]);
+}
+
 TEST(Scales, AllowingScalesChangesNoScore) {
   Engine random(4);
   Weights w = random_weights(random, kClasses, kFeatures, true, 2.0);

@@ -1,6 +1,7 @@
 #include "weights/weights.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -26,6 +27,20 @@ void Weights::fold(ClassId k) {
   float* w = lane(k);
   for (std::size_t f = 0; f < features_; ++f)
     if (w[f * kLanes] != 0) w[f * kLanes] = static_cast<float>(factor * static_cast<double>(w[f * kLanes]));
+}
+
+void Weights::fold_all() {
+  if (!scaled()) return;
+  for (std::size_t b = 0; b < blocks(); ++b) {
+    std::array<double, kLanes> factor;
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      factor[lane] = b * kLanes + lane < classes_ ? scale(static_cast<ClassId>(b * kLanes + lane)) : 1;
+    float* w = block(b);
+    for (std::size_t f = 0; f < features_ * kLanes; ++f)
+      w[f] = static_cast<float>(factor[f % kLanes] * static_cast<double>(w[f]));
+  }
+  scale_.clear();
+  common_scale_ = 1;
 }
 
 void Weights::scale_class(ClassId k, double factor) {

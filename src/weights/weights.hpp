@@ -63,6 +63,8 @@ class Weights {
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
   }
   void scale_all(double factor);  // W *= factor, 0 < factor <= 1
+  // Multiplies all scales into memory: the numbers are those that copy_class gives, and scaling ends.
+  void fold_all();
   // W = 0, as after construction, reusing the memory: fresh memory costs more than clearing it.
   void clear();
   // Writes zeros to every page of new weights, on several threads: the first touch of a page costs far more

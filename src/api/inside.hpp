@@ -1,0 +1,86 @@
+// What the handles of the C++ and the C interface hold, and the work they share.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/array_rows.hpp"
+#include "data/data_view.hpp"
+#include "model/model.hpp"
+#include "model/predict.hpp"
+#include "model/use.hpp"
+#include "train/search_and_fit.hpp"
+#include "truemax/truemax.hpp"
+
+namespace truemax::api {
+
+struct Data::Inside {
+  DataView data;
+  PreprocessOptions preprocess;
+  std::string row_weights, class_weights;  // as given in the options
+  std::vector<std::string> notes;
+  bool in_place = false;  // the values are in arrays of the caller
+};
+
+struct Model::Inside {
+  truemax::Model model;
+};
+
+// Names and values; a name may occur more than once.
+using OptionList = std::vector<std::pair<std::string, std::string>>;
+
+// Parses the options. Throws UserError for a name that the table does not have.
+void set_options(const OptionTable& table, const OptionList& options);
+
+std::shared_ptr<Data::Inside> read_training_data(const std::string& path, const OptionList& options);
+std::shared_ptr<Data::Inside> training_data_of(const ArrayRows& rows, const OptionList& options);
+
+enum class Purpose { evaluation, prediction };
+std::shared_ptr<Data::Inside> read_for_model(const truemax::Model& model, Purpose purpose,
+                                             const std::string& path, const OptionList& options);
+std::shared_ptr<Data::Inside> rows_for_model(const truemax::Model& model, Purpose purpose,
+                                             const ArrayRows& rows, const OptionList& options);
+std::shared_ptr<Data::Inside> read_beside(const Data::Inside& train, const std::string& path,
+                                          const OptionList& options);
+std::shared_ptr<Data::Inside> rows_beside(const Data::Inside& train, const ArrayRows& rows,
+                                          const OptionList& options);
+
+// A training run: options and memory are checked when it is made.
+class Training {
+ public:
+  // `valid` and `start` may be null; both stay alive.
+  Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<const Data::Inside> valid,
+           std::shared_ptr<const Model::Inside> start, const OptionList& options);
+  // Once. After a divergence the model is the last good one, and outcome().divergence says what happened.
+  std::shared_ptr<const Model::Inside> run(std::span<TrainObserver* const> observers,
+                                           const std::atomic<bool>& stop);
+
+  const FitResult& result() const { return result_; }
+  TrainOptions& options() { return options_; }
+
+ private:
+  std::shared_ptr<const Data::Inside> data_;
+  std::shared_ptr<const Model::Inside> start_;
+  TrainOptions options_;
+  TrainSets sets_;
+  bool best_on_disk_ = false;
+  FitResult result_;
+};
+
+// Throws UserError unless the data have the classes, features and preprocessing of the model.
+void require_data_of(const truemax::Model& model, const Data::Inside& data);
+
+// The `top` most probable classes of every row; `sink` gets them in batches of rows.
+void predict_data(const truemax::Model& model, const Data::Inside& data, std::size_t top, std::size_t threads,
+                  const std::function<void(const Predictions&, std::size_t rows)>& sink);
+// The scores of all classes of every row, as the pass has them.
+void score_data(const truemax::Model& model, const Data::Inside& data, std::size_t threads,
+                const std::function<void(const PassResult&, std::size_t rows)>& sink);
+
+}  // namespace truemax::api
