@@ -60,7 +60,6 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     if (state.learnt.empty()) tighten_bound(state);
     if (!lane_->start_epoch(state, stop, plan)) return false;
   }
-  std::uint64_t watched = state.step;
   while (state.step < steps_) {
     if (stop.load(std::memory_order_relaxed)) return false;
     const StepPlan::Leg leg = plan.next(state.epoch, state.step);
@@ -69,8 +68,9 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     lane_->take({order_, random, state.step, static_cast<std::size_t>(count), leg.step,
                  leg.step / options_.step_at(0)},
                 state);
-    if (!watch || state.step - watched < watch_every) continue;
-    watched = state.step;
+    unwatched_ += count;
+    if (!watch || unwatched_ < watch_every) continue;
+    unwatched_ = 0;
     watch(state.step);
   }
   state.step = 0;

@@ -44,6 +44,7 @@ class StepLoop {
   LaneSetup setup_;
   VisitOrder order_;
   std::unique_ptr<Lane> lane_;
+  std::uint64_t unwatched_ = 0;  // steps since the watch was last called, also over many short epochs
 };
 
 }  // namespace truemax

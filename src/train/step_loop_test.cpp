@@ -257,6 +257,23 @@ TEST(StepLoop, DoesNothingIfStoppedBeforeItStarts) {
   EXPECT_EQ(bits_of(state), before);
 }
 
+TEST(StepLoop, IsWatchedAlsoIfEpochsAreShort) {
+  const Dataset data = random_data({});
+  const TrainOptions options = options_of("implicit", 1);
+  RunState state = make_state(data, options);
+  StepLoop loop(data, options);
+  const std::atomic<bool> stop{false};
+  const std::uint64_t epochs = 40000 / data.size();
+  std::uint64_t calls = 0;
+  for (std::uint64_t e = 0; e < epochs; ++e)
+    ASSERT_TRUE(loop.run(state, stop, [&](std::uint64_t steps) {
+      EXPECT_LE(steps, data.size());
+      ++calls;
+    }));
+  EXPECT_GE(calls, 3U);
+  EXPECT_LE(calls, 5U);
+}
+
 TEST(MakeState, IsZeroWithRowNorms) {
   const Dataset data = random_data({.weights = true});
   for (const bool intercept : {false, true}) {
