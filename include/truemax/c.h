@@ -1,0 +1,177 @@
+/* truemax from C, and from every language that can call C.
+ *
+ * Every function returns a status. If it is not TMX_OK, tmx_message() says what was found and what to do, until
+ * the next call on the same thread. No exception or abort comes out of a call. Texts are UTF-8.
+ *
+ * Handles are opaque. Each is freed by the function of its kind, which takes NULL too; what was made from a
+ * handle stays valid without it. Several threads may read one handle at once. A run is for one thread, except
+ * tmx_run_stop.
+ *
+ * Options are names and values of the command line (docs/options.md), as texts: {"epochs", "20"}; a switch is
+ * "on" or "off".
+ */
+#ifndef TRUEMAX_C_H
+#define TRUEMAX_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TMX_API __attribute__((visibility("default")))
+#else
+#define TMX_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
+ * with, or a later one. */
+#define TMX_API_VERSION 1
+TMX_API int tmx_api_version(void);
+TMX_API const char* tmx_version(void); /* of truemax: "0.1.0" */
+
+typedef enum {
+  TMX_OK = 0,
+  TMX_BAD_INPUT = 2, /* data, options or arguments that cannot be used */
+  TMX_DIVERGED = 3,  /* the method left the range of double; the run has the last good model */
+  TMX_NO_MEMORY = 4,
+  TMX_INTERNAL = 5 /* a fault of truemax: please report it */
+} tmx_status;
+
+/* What the last call on this thread had to say; "" after a success. */
+TMX_API const char* tmx_message(void);
+
+typedef struct tmx_data tmx_data;
+typedef struct tmx_model tmx_model;
+typedef struct tmx_run tmx_run;
+
+typedef struct {
+  const char* name;
+  const char* value;
+} tmx_option;
+
+typedef enum { TMX_INT32 = 0, TMX_INT64 = 1, TMX_FLOAT32 = 2, TMX_FLOAT64 = 3 } tmx_type;
+
+/* Rows in the caller's arrays. Set everything that is not needed to 0.
+ *
+ * Sparse (CSR): offsets [rows + 1], and indices and values with `numbers` entries each. Dense: offsets and indices
+ * are NULL, and the value of row r and column c is r * row_stride + c * column_stride bytes after `values`.
+ *
+ * Offsets, indices, labels and weights are copied and checked. Values stay where they are if they are float32 in CSR
+ * with ascending indices in each row, without zeros and rows without values, and no option changes them; otherwise
+ * they are converted once. Values that stay are read until the data are freed: do not change them before. */
+typedef struct {
+  size_t size; /* sizeof(tmx_rows) */
+  uint64_t rows, columns;
+  const void* offsets; /* int32 or int64 */
+  const void* indices; /* int32 or int64 */
+  const void* values;  /* float32 or float64 */
+  tmx_type offset_type, index_type, value_type;
+  uint64_t numbers;
+  int64_t row_stride, column_stride;
+  /* Labels are numbers of names. Row r has labels label_begin[r] to label_begin[r + 1]; label_begin NULL: one each.
+   * label NULL: rows without labels, for prediction. */
+  const uint64_t* label_begin;
+  const int32_t* label;
+  const char* const* names;
+  uint64_t name_count;
+  /* Training. Examples of each name in earlier data: a name with a count above 0 is a class even without a row here.
+   * NULL: all 0. */
+  const double* name_counts;
+  const double* name_weights; /* class weights, by name; NULL: all 1 */
+  const double* weights;      /* of rows; NULL: all 1 */
+  /* Called exactly once with `owner`, when the arrays are no longer used, also if the call fails; may be NULL. */
+  void (*release)(void* owner);
+  void* owner;
+} tmx_rows;
+
+/* Training data from a file. Options of reading and preprocessing: format, normalize, labels, max-rows, encoder, ... */
+TMX_API tmx_status tmx_data_read(const char* path, const tmx_option* options, size_t count, tmx_data** out);
+/* Training data from arrays. Options: normalize, labels, max-features, hash-features, memory-limit. */
+TMX_API tmx_status tmx_data_from_rows(const tmx_rows* rows, const tmx_option* options, size_t count, tmx_data** out);
+
+typedef enum {
+  TMX_FOR_EVALUATION = 0, /* needs labels */
+  TMX_FOR_PREDICTION = 1  /* ignores them */
+} tmx_purpose;
+
+/* Rows for a model, with its classes, features and preprocessing. Of triples and for evaluation, the option `filter`
+ * names a file of further true triples; it may be given more than once. */
+TMX_API tmx_status tmx_data_read_for(const tmx_model* model, tmx_purpose purpose, const char* path,
+                                     const tmx_option* options, size_t count, tmx_data** out);
+TMX_API tmx_status tmx_data_from_rows_for(const tmx_model* model, tmx_purpose purpose, const tmx_rows* rows,
+                                          const tmx_option* options, size_t count, tmx_data** out);
+/* The same with those of training data: rows to validate on. */
+TMX_API tmx_status tmx_data_read_beside(const tmx_data* train, const char* path, const tmx_option* options,
+                                        size_t count, tmx_data** out);
+TMX_API tmx_status tmx_data_from_rows_beside(const tmx_data* train, const tmx_rows* rows, const tmx_option* options,
+                                             size_t count, tmx_data** out);
+/* {"rows", "examples", "features", "classes", "nonzeros", "rows_without_features", ..., "in_place": whether the values
+ * stayed where they are, "notes": [texts for the user]}. The text lives until the next call on this thread. */
+TMX_API tmx_status tmx_data_json(const tmx_data* data, const char** json);
+TMX_API void tmx_data_free(tmx_data* data);
+
+/* A training run. `valid` (made beside `data`) and `start` may be NULL. `start`: a model to start from, which has the
+ * same features; classes that it lacks start as in any run. Options: those of `truemax train` that concern training,
+ * and memory-limit. */
+TMX_API tmx_status tmx_run_create(const tmx_data* data, const tmx_data* valid, const tmx_model* start,
+                                  const tmx_option* options, size_t count, tmx_run** out);
+/* Called on the thread that trains. `json` is one object with "event":
+ *   trying, trial        before and after a trial of the search: about, number, step, ridge, hidden, log_loss, ...
+ *   fit                  the search is over: config
+ *   step, trial_step     now and then (some ten times a second): steps, of, epoch, seconds
+ *   evaluating           now and then: rows, of
+ *   evaluate             epoch, steps, train_seconds, train and valid with their figures, best
+ * Not 0: stop at the next step, and keep what was learnt. */
+typedef int (*tmx_callback)(const char* json, void* context);
+/* Trains to the end, once. TMX_OK also if it was stopped. */
+TMX_API tmx_status tmx_run_train(tmx_run* run, tmx_callback callback, void* context);
+/* Asks a run to stop at the next step; from any thread, or a signal handler. */
+TMX_API void tmx_run_stop(tmx_run* run);
+/* {"epochs", "steps", "train_seconds", "trial_seconds", "trials", "interrupted", "searched": false if it was stopped
+ * while it searched, "config": the options it used, "diverged": the message, if it did}. */
+TMX_API tmx_status tmx_run_json(const tmx_run* run, const char** json);
+/* The model of a run that has ended. */
+TMX_API tmx_status tmx_run_model(const tmx_run* run, tmx_model** out);
+TMX_API void tmx_run_free(tmx_run* run);
+
+/* Option: memory-limit. */
+TMX_API tmx_status tmx_model_load(const char* path, const tmx_option* options, size_t count, tmx_model** out);
+TMX_API tmx_status tmx_model_save(const tmx_model* model, const char* path);
+TMX_API void tmx_model_free(tmx_model* model);
+/* columns: of the tensor `weight`; the features, or the learnt ones. Any of the three may be NULL. */
+TMX_API tmx_status tmx_model_shape(const tmx_model* model, uint64_t* classes, uint64_t* features, uint64_t* columns);
+/* The metadata of the model file (docs/model-file.md); until the next call on this thread. */
+TMX_API tmx_status tmx_model_metadata(const tmx_model* model, const char** json);
+/* Copies a tensor of the model file: weight [classes][columns], intercept [classes], embedding [features][columns],
+ * context. *count: the numbers that fit into `out`; receives those of the tensor, 0 if the model has none of this
+ * name. `out` may be NULL to ask for the count. */
+TMX_API tmx_status tmx_model_tensor(const tmx_model* model, const char* name, float* out, uint64_t* count);
+
+typedef enum { TMX_PROBABILITY = 0, TMX_LOG_PROBABILITY = 1, TMX_SCORE = 2 } tmx_value;
+
+/* All classes of each row, [rows][classes], classes in the order of the model file. `count`: the numbers that fit into
+ * `out`. 0 threads: all cores. `data`: of any purpose, made for this model, or the training data. */
+TMX_API tmx_status tmx_predict(const tmx_model* model, const tmx_data* data, tmx_value value, size_t threads,
+                               double* out, uint64_t count);
+/* The `top` most probable classes of each row, [rows][top], most probable first: their numbers in the order of the model
+ * file, and probabilities. top is at most the number of classes. Memory does not depend on the number of classes. */
+TMX_API tmx_status tmx_predict_top(const tmx_model* model, const tmx_data* data, uint64_t top, size_t threads,
+                                   int32_t* classes, double* probabilities, uint64_t count);
+/* The figures of `truemax evaluate --json`. */
+TMX_API tmx_status tmx_evaluate(const tmx_model* model, const tmx_data* data, size_t threads, const char** json);
+/* Triples: the ranks of tail and head of each, [triples][2]. *count as for tmx_model_tensor. */
+TMX_API tmx_status tmx_ranks(const tmx_model* model, const tmx_data* data, size_t threads, double* out,
+                             uint64_t* count);
+
+/* The options of `truemax train` as a JSON array: name, help, default, plain_default, range, values, group, and "of":
+ * "data" or "train", for bindings that describe them. */
+TMX_API tmx_status tmx_options_json(const char** json);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
