@@ -22,6 +22,12 @@ def on_page_markdown(markdown, page, config, files):
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, PAGES))})", r"](\1", markdown)
 
 
+def on_page_content(html, page, config, files):
+    """In a table, GitHub shows `a\\|b` as a|b; Python-Markdown leaves the backslash in code. Long lists of values may
+    break there."""
+    return re.sub(r"<td.*?</td>", lambda cell: cell[0].replace("\\|", "|<wbr>"), html, flags=re.S)
+
+
 def on_post_build(config):
     folder = os.path.join(config["site_dir"], "search")
     with open(os.path.join(folder, "search_index.json"), encoding="utf-8") as file:
