@@ -126,14 +126,28 @@ class Site(unittest.TestCase):
             with open(os.path.join(self.folder, page), encoding="utf-8") as file:
                 self.assertIsNone(re.search("|".join(words), file.read()), page)
 
-    def test_search_works_from_disk_and_asks_for_nothing(self):
+    def opened(self, page):
+        """The HTML of a page after its scripts ran, its console, and what it asked other hosts for."""
         with tempfile.TemporaryDirectory(prefix="truemax-browser-") as home:
-            done = browser.run(os.path.join(self.folder, "index.html?q=ridge"), "--dump-dom", home=home)
-        found = re.search(r'class="md-search-result__meta">\s*(\d+) matching', done.stdout)
-        self.assertIsNotNone(found, done.stderr)
+            log = os.path.join(home, "net.json")
+            done = browser.run(os.path.join(self.folder, page), "--dump-dom", f"--log-net-log={log}", home=home)
+            with open(log, encoding="utf-8") as file:
+                # The number is Chromium's for requests of a page; it makes some of its own.
+                asked = re.findall(r'"traffic_annotation":101845102,"url":"(https?:[^"]*)"', file.read())
+        return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line], asked
+
+    def test_search_works_from_disk_and_asks_for_nothing(self):
+        html, console, asked = self.opened("index.html?q=ridge")
+        found = re.search(r'class="md-search-result__meta">\s*(\d+) matching', html)
+        self.assertIsNotNone(found, console)
         self.assertGreater(int(found[1]), 4)
-        # A request that fails, as all to other hosts do here, is reported in the console.
-        self.assertEqual([line for line in done.stderr.splitlines() if "CONSOLE" in line], [])
+        self.assertEqual((console, asked), ([], []))
+
+    def test_requests_to_other_hosts_are_noticed(self):
+        with open(os.path.join(self.folder, "probe.html"), "w", encoding="utf-8") as file:
+            file.write('<script src="https://example.org/x.js"></script>')
+        self.addCleanup(os.remove, os.path.join(self.folder, "probe.html"))
+        self.assertEqual(self.opened("probe.html")[2], ["https://example.org/x.js"])
 
 
 if __name__ == "__main__":
