@@ -22,10 +22,17 @@ def on_page_markdown(markdown, page, config, files):
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, PAGES))})", r"](\1", markdown)
 
 
+def cell(match):
+    """GitHub shows `a\\|b` in a table as a|b; Python-Markdown leaves the backslash in code. Lists of values may break
+    there, numbers with their error may not, and sentences do not become columns of one word."""
+    attributes, text = match.groups()
+    text = text.replace("\\|", "|<wbr>").replace(" ± ", "&nbsp;±&nbsp;")
+    words = ' class="words"' if len(re.sub(r"<.*?>", "", text)) > 24 else ""
+    return f"<td{attributes}{words}>{text}</td>"
+
+
 def on_page_content(html, page, config, files):
-    """In a table, GitHub shows `a\\|b` as a|b; Python-Markdown leaves the backslash in code. Long lists of values may
-    break there."""
-    return re.sub(r"<td.*?</td>", lambda cell: cell[0].replace("\\|", "|<wbr>"), html, flags=re.S)
+    return re.sub(r"<td(.*?)>(.*?)</td>", cell, html, flags=re.S)
 
 
 def on_post_build(config):
