@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""Documents that must agree with the program: docs/options.md is what `truemax options` prints, the reader in
-docs/model-file.md reads a model, commands on the pages work, and links and paths exist."""
+"""Documents that must agree with the program: docs/options.md is what `truemax options` prints, docs/methods.md has
+every method, links and paths exist. test_doc_blocks.py runs the commands and programs of the pages."""
 import os
 import re
 import subprocess
-import tempfile
 import unittest
 
 from support import PROGRAM, ROOT, truemax
@@ -27,17 +26,6 @@ class Documents(unittest.TestCase):
         printed = subprocess.run([PROGRAM, "options"], capture_output=True, check=True).stdout.decode()
         self.assertEqual(document("docs", "options.md"), printed, "run: truemax options > docs/options.md")
 
-    def test_documented_reader_reads_a_model(self):
-        code = re.search(r"```python\n(.*?)```", document("docs", "model-file.md"), re.S)[1]
-        scope = {}
-        exec(code, scope)
-        with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(truemax("generate", "t.txt", "--rows", 500, "--classes", 20, cwd=folder).returncode, 0)
-            self.assertEqual(truemax("train", "t.txt", "--epochs", 2, "--model", "m.safetensors", cwd=folder).returncode, 0)
-            tensors, info = scope["read_model"](os.path.join(folder, "m.safetensors"))
-        self.assertEqual(tensors["weight"].shape, (20, 1000))
-        self.assertEqual(info["classes"], [str(k) for k in range(20)])
-
     def test_options_page_lists_every_option_in_help(self):
         for command in ("train", "evaluate", "predict", "inspect", "generate", "compare", "tune"):
             with self.subTest(command):
@@ -47,13 +35,6 @@ class Documents(unittest.TestCase):
                 # includes options named in help texts, --no-NAME of switches, and --help itself
                 for option in said - {"help", "help-all"}:
                     self.assertTrue(option.removeprefix("no-") in named, f"--{option}")
-
-    def test_generate_command_of_the_formats_page_works(self):
-        command = re.search(r"(?m)^truemax (generate .*)$", document("docs", "formats.md"))[1]
-        with tempfile.TemporaryDirectory() as folder:
-            result = truemax(*command.split(), cwd=folder)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertEqual(os.listdir(folder), ["train.txt"])
 
     def test_methods_page_has_bias_and_cost_of_every_method(self):
         page, seen = document("docs", "methods.md"), 0
@@ -89,10 +70,21 @@ class Documents(unittest.TestCase):
     def test_links_between_documents_resolve(self):
         seen = 0
         for folder, name in documents():
-            for target in re.findall(r"\]\((?!http)([^)#]+)", document(os.path.relpath(folder, ROOT), name)):
+            text = re.sub(r"(?ms)^ *```.*?^ *```", "", document(os.path.relpath(folder, ROOT), name))
+            for target in re.findall(r"\]\((?!http)([^)#]+)", text):
                 seen += 1
                 self.assertTrue(os.path.exists(os.path.join(folder, target)), f"{name}: {target}")
         self.assertGreater(seen, 3)
+
+    def test_prose_is_at_most_100_columns_wide(self):
+        for folder, name in documents():
+            if name == "options.md":  # printed by the program
+                continue
+            in_block = False
+            for number, line in enumerate(document(os.path.relpath(folder, ROOT), name).splitlines(), 1):
+                in_block ^= line.lstrip().startswith("```")
+                if not in_block and not line.startswith(("|", "    ")):  # tables and formulas may be wider
+                    self.assertLessEqual(len(line), 100, f"{name}:{number}")
 
 
 if __name__ == "__main__":
