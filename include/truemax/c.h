@@ -60,8 +60,8 @@ typedef enum { TMX_INT32 = 0, TMX_INT64 = 1, TMX_FLOAT32 = 2, TMX_FLOAT64 = 3 } 
  * are NULL, and the value of row r and column c is r * row_stride + c * column_stride bytes after `values`.
  *
  * Offsets, indices, labels and weights are copied and checked. Values stay where they are if they are float32 in CSR
- * with ascending indices in each row, without zeros and rows without values, and no option changes them; otherwise
- * they are converted once. Values that stay are read until the data are freed: do not change them before. */
+ * with ascending indices in each row and without zeros, and no option or weight changes or drops them; otherwise they
+ * are converted once. Values that stay are read until the data are freed: do not change them before. */
 typedef struct {
   size_t size; /* sizeof(tmx_rows) */
   uint64_t rows, columns;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -222,6 +223,22 @@ void require_ended(const tmx_run& run) {
 template <class CopyRow>
 void copy_rows(std::uint64_t rows, std::uint64_t columns, float* out, const CopyRow& copy) {
   for (std::uint64_t r = 0; r < rows; ++r) copy(r, std::span<float>(out + r * columns, columns));
+}
+
+// From scores by class to what is asked for, by place in the model file.
+void write_values(std::span<const double> scores, std::span<const std::uint32_t> place, tmx_value value,
+                  double* out) {
+  const double highest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  if (value != TMX_SCORE)
+    for (const double z : scores) sum += std::exp(z - highest);
+  const double log_sum = std::log(sum);
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    const double below = scores[k] - highest;
+    out[place[k]] = value == TMX_SCORE         ? scores[k]
+                    : value == TMX_PROBABILITY ? std::exp(below) / sum
+                                               : below - log_sum;
+  }
 }
 
 }  // namespace
@@ -448,17 +465,14 @@ tmx_status tmx_predict(const tmx_model* model, const tmx_data* data, tmx_value v
     require_room(count, data->inside->data.row_count(), classes);
     if (data->inside->data.row_count() > 0) require(out);
     const std::vector<std::uint32_t> place = m.classes->name_ranks();
+    const std::size_t cores = resolve_threads(threads);
     double* to = out;
-    api::score_data(
-        m, *data->inside, resolve_threads(threads), [&](const PassResult& pass, std::size_t rows) {
-          for (std::size_t r = 0; r < rows; ++r, to += classes)
-            for (std::size_t i = 0; i < pass.top; ++i) {
-              const double z = pass.best_score[r * pass.top + i];
-              to[place[pass.best[r * pass.top + i]]] = value == TMX_SCORE         ? z
-                                                       : value == TMX_PROBABILITY ? pass.probability(r, z)
-                                                                                  : -pass.loss(r, z);
-            }
-        });
+    api::score_data(m, *data->inside, cores, [&](std::span<const double> scores, std::size_t rows) {
+      parallel_for(rows, cores, [&](std::size_t r) {
+        write_values(scores.subspan(r * classes, classes), place, value, to + r * classes);
+      });
+      to += rows * classes;
+    });
   });
 }
 

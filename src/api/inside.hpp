@@ -79,8 +79,8 @@ void require_data_of(const truemax::Model& model, const Data::Inside& data);
 // The `top` most probable classes of every row; `sink` gets them in batches of rows.
 void predict_data(const truemax::Model& model, const Data::Inside& data, std::size_t top, std::size_t threads,
                   const std::function<void(const Predictions&, std::size_t rows)>& sink);
-// The scores of all classes of every row, as the pass has them.
+// The scores of all classes of every row, [rows][K] by class; `sink` gets them in batches of rows.
 void score_data(const truemax::Model& model, const Data::Inside& data, std::size_t threads,
-                const std::function<void(const PassResult&, std::size_t rows)>& sink);
+                const std::function<void(std::span<const double>, std::size_t rows)>& sink);
 
 }  // namespace truemax::api

@@ -9,6 +9,7 @@
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
 #include "train/options.hpp"
+#include "weights/all_scores.hpp"
 
 namespace truemax::api {
 namespace {
@@ -249,14 +250,13 @@ void predict_data(const truemax::Model& model, const Data::Inside& data, std::si
 }
 
 void score_data(const truemax::Model& model, const Data::Inside& data, std::size_t threads,
-                const std::function<void(const PassResult&, std::size_t rows)>& sink) {
+                const std::function<void(std::span<const double>, std::size_t rows)>& sink) {
   require_data_of(model, data);
-  const std::size_t classes = model.weights.classes();
-  PassResult pass;
-  in_batches(model.rows_of(data.data), classes, [&](CsrView rows) {
-    softmax_pass(model.weights, rows,
-                 {.top = classes, .threads = threads, .tie_rank = {}, .numbers = PassNumbers::doubles}, pass);
-    sink(pass, rows.rows());
+  std::vector<double> scores;
+  in_batches(model.rows_of(data.data), model.weights.classes(), [&](CsrView rows) {
+    scores.resize(rows.rows() * model.weights.classes());
+    all_scores(model.weights, rows, threads, scores);
+    sink(scores, rows.rows());
   });
 }
 
