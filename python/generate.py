@@ -43,6 +43,9 @@ INSTEAD = {
                             "The share of the training rows that trials, and early_stopping, are judged on. Trials fit "
                             "all rows at the end; early_stopping does not."),
     "n_iter_no_change": ("int", 5, "For early_stopping: evaluations without a better log-loss before it stops."),
+    "eval_train": ("bool | None", None,
+                   "Evaluate the training rows too, which costs a pass over all rows and classes. None: only if "
+                   "eval_every is given."),
     "labels": ("Literal['first', 'all'] | None", None,
                "Rows with several labels count once for the first (lowest) one, or once for each with weight 1 / their "
                "number. None: all."),

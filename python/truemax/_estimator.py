@@ -49,6 +49,8 @@ class Trained:
     def _train_options(self, skip: Iterable[str] = ()) -> dict[str, str]:
         options = self._option_values("train", {"random_state", "n_jobs", *skip})
         options["seed"] = str(self._seed())
+        if "eval-every" not in options:
+            options.setdefault("eval-train", "off")  # fit() takes the time of training, not of a pass over all classes
         if self._threads():
             options["threads"] = str(self._threads())
         return {**options, **self._memory_limit()}
@@ -73,7 +75,7 @@ class Trained:
         self.config_ = result.about["config"]
         self.n_iter_ = result.about["epochs"]
         self.n_steps_ = result.about["steps"]
-        self.train_seconds_ = result.about["train_seconds"] + result.about["trial_seconds"]
+        self.train_seconds_ = result.about["train_seconds"]
         self.interrupted_ = result.about["interrupted"]
         raise_what_stopped()
 

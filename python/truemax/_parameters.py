@@ -238,8 +238,8 @@ eval_every : int, default=None
     seconds, 1 with n_iter_no_change. Takes a whole number from 0 to 1e9. Takes a whole number from 0 to 1e9.
     None: 0.
 eval_train : bool, default=None
-    Evaluate the training rows too. eval_train=False saves time with very many rows and classes; it needs
-    validation or test rows. None: on.
+    Evaluate the training rows too, which costs a pass over all rows and classes. None: only if eval_every is
+    given.
 eval : {'exact', 'sampled'}, default=None
     Evaluate all rows exactly, or estimate the log-loss from eval_rows rows, without bias and with a 95% error
     bar. None: exact.
