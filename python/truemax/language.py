@@ -143,7 +143,8 @@ class LanguageModel(Trained, TextParameters, BaseEstimator):
     def predict_proba(self, contexts: Any) -> np.ndarray:
         """Probabilities of all words after each line, (n, K), in the order of `vocabulary_`. `predict_topk` takes less
         memory."""
-        out = self.model_.predict(self._prompts(contexts), lib.PROBABILITY, self._threads())
+        data = self._prompts(contexts)
+        out = self.model_.predict(data, lib.PROBABILITY, self._threads())
         place = {word: number for number, word in enumerate(self._classes)}
         order = np.array([place[word] for word in self.vocabulary_])
         for first in range(0, len(out), 1024):  # in place: n x K numbers are there only once

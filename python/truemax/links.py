@@ -131,7 +131,7 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
 
     def mrr(self, triples: Any, known: Any = None) -> float:
         """The mean reciprocal rank of tails and heads. `known` is that of `evaluate`."""
-        return float(np.mean(1 / self.model_.ranks(self._data_of(triples, self._sources(known)), self._threads())))
+        return self.model_.evaluate(self._data_of(triples, self._sources(known)), self._threads())["mrr"]
 
     def score(self, triples: Any, y: None = None) -> float:
         """`mrr`. Higher is better."""
@@ -202,7 +202,8 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
     def predict_proba(self, pairs: Any) -> np.ndarray:
         """Probabilities of all tails of each (head, relation), (n, K), in the order of `entities_`. `predict_topk` takes
         less memory."""
-        out = self.model_.predict(self._pairs(pairs)[0], lib.PROBABILITY, self._threads())
+        data, _ = self._pairs(pairs)
+        out = self.model_.predict(data, lib.PROBABILITY, self._threads())
         for first in range(0, len(out), 1024):  # in place: n x K numbers are there only once
             out[first:first + 1024] = out[first:first + 1024, self._order]
         return out
