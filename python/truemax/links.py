@@ -101,6 +101,9 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
                           "answers; give them as known", UserWarning, stacklevel=3)
         return sources
 
+    def _figures(self, triples: Any, sources: list[Any]) -> dict[str, Any]:
+        return self.model_.evaluate(self._data_of(triples, sources), self._threads())
+
     def evaluate(self, triples: Any, known: Any = None) -> dict[str, Any]:
         """Exact figures of triples: log_loss and perplexity of the tails, mrr and hits_at_1, _3, _10 of tails and
         heads, ...
@@ -112,12 +115,12 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
         Triples with a name that training never saw are left out of the log-loss, and counted as `unseen`; they are
         ranked.
         """
-        return self.model_.evaluate(self._data_of(triples, self._sources(known)), self._threads())
+        return self._figures(triples, self._sources(known))
 
     def log_loss(self, triples: Any) -> float:
         """The mean log-loss of the tails, in nats, exact over all entities."""
         self._require_fitted()
-        return self.model_.evaluate(self._data_of(triples, []), self._threads())["log_loss"]
+        return self._figures(triples, [])["log_loss"]
 
     def perplexity(self, triples: Any) -> float:
         """exp(log_loss)."""
@@ -127,11 +130,12 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
     def ranks(self, triples: Any, known: Any = None) -> np.ndarray:
         """The filtered ranks of tail and head of each triple, (n, 2). Ties share the mean of their ranks. `known` is
         that of `evaluate`."""
-        return self.model_.ranks(self._data_of(triples, self._sources(known)), self._threads())
+        data = self._data_of(triples, self._sources(known))
+        return self.model_.ranks(data, self._threads())
 
     def mrr(self, triples: Any, known: Any = None) -> float:
         """The mean reciprocal rank of tails and heads. `known` is that of `evaluate`."""
-        return self.model_.evaluate(self._data_of(triples, self._sources(known)), self._threads())["mrr"]
+        return self._figures(triples, self._sources(known))["mrr"]
 
     def score(self, triples: Any, y: None = None) -> float:
         """`mrr`. Higher is better."""
