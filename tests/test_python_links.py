@@ -33,7 +33,8 @@ def in_numbers(triples):
     """The same graph with whole numbers as names."""
     entities = sorted({e for h, _, t in triples for e in (h, t)})
     relations = sorted({r for _, r, _ in triples})
-    return np.array([[10 * entities.index(h) - 50, relations.index(r), 10 * entities.index(t) - 50] for h, r, t in triples])
+    return np.array([[10 * entities.index(h) - 50, relations.index(r), 10 * entities.index(t) - 50]
+                     for h, r, t in triples])
 
 
 class Links(ProgramTest):
@@ -74,8 +75,8 @@ class Agrees(Links):
         self.assertEqual(self.fitted.score(self.test), self.fitted.mrr(self.test))
 
     def test_with_the_trials_of_the_command_line(self):
-        self.fine("train", "train.tsv", "--format", "triples", "--hidden", 8, "--valid", "valid.tsv", "--test", "test.tsv",
-                  "--epochs", 4, "--seed", 3, "--model", "m.safetensors", "--log", "m.jsonl")
+        self.fine("train", "train.tsv", "--format", "triples", "--hidden", 8, "--valid", "valid.tsv", "--epochs", 4,
+                  "--seed", 3, "--model", "m.safetensors", "--log", "m.jsonl")
         model = LinkPredictor(hidden=8, epochs=4, random_state=3).fit(self.train, eval_triples=self.valid)
         model.save(self.path("p.safetensors"))
         self.assertEqual(self.read("p.safetensors"), self.read("m.safetensors"))
@@ -124,6 +125,12 @@ class Agrees(Links):
                 order = [k for k in np.argsort(-p[row]) if (h, q, names[k]) not in names_true][:5]
                 self.assertEqual(new[row].tolist(), [names[k] for k in order])
                 np.testing.assert_allclose(of_new[row], p[row][order], rtol=1e-5)
+
+    def test_a_byte_order_mark_is_part_of_a_name(self):
+        triples = [("\ufeffa", "r", "b"), ("\ufeffa", "s", "b"), ("b", "r", "\ufeffa")] * 20
+        model = LinkPredictor(**FIXED).fit(triples)
+        self.assertEqual(sorted(model.entities_), ["b", "\ufeffa"])
+        self.assertEqual(model.evaluate(triples)["unseen"], 0)
 
     def test_unseen_names(self):
         with self.assertWarnsRegex(UserWarning, "2 of 3 pairs have a head or relation not seen"):
@@ -177,7 +184,7 @@ class Agrees(Links):
         self.assertIsInstance(name, int)
         model.save(self.path("n.safetensors"))
         np.testing.assert_array_equal(truemax.load(self.path("n.safetensors")).entities_, model.entities_)
-        mixed = pd.DataFrame({"head": triples[:, 0], "relation": [f"r{r}" for r in triples[:, 1]], "tail": triples[:, 2]})
+        mixed = pd.DataFrame({"h": triples[:, 0], "r": [f"r{r}" for r in triples[:, 1]], "t": triples[:, 2]})
         model = LinkPredictor(**FIXED).fit(mixed)
         self.assertEqual((model.entities_.dtype, model.relations_.dtype), (np.int64, object))
         texts = LinkPredictor(**FIXED).fit(triples.astype(str))

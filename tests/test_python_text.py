@@ -169,6 +169,13 @@ class Agrees(Text):
                 self.assertEqual(model.log_loss(self.test_lines), wanted, type(given))
         self.assertEqual(self.model(n_jobs=1).log_loss(self.path("test.txt")), wanted)
 
+    def test_words_are_separated_by_blanks_of_ascii_only(self):
+        model = LanguageModel(**FIXED, **CASES["log-bilinear"]).fit(["\ufeffa b\u2028c\x85d\v\fe\r"] * 40)
+        self.assertEqual(sorted(model.vocabulary_), ["<eos>", "<unk>", "b\u2028c\x85d", "e", "\ufeffa"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.predict(["\ufeffa e", "b\u2028c\x85d"])
+
     def test_wikitext2(self):
         path = data_file("wikitext2", "wiki.valid.tokens.gz")
         model = LanguageModel(hidden=32, epochs=1, step=0.004, layers=0, tied=False, dropout=0, min_count=5).fit(path)

@@ -1,6 +1,7 @@
 """Texts and triples of Python as files, which the library reads."""
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import os
@@ -27,10 +28,21 @@ def temporary_file(write: Callable[[IO[bytes]], None], argument: str) -> Iterato
         path = os.path.join(folder, "data")
         with open(path, "wb") as file:
             write(file)
+        _keep_byte_order_mark(path)
         try:
             yield path
         except ValueError as error:
             raise ValueError(str(error).replace(path, argument)) from None
+
+
+def _keep_byte_order_mark(path: str) -> None:
+    """The reader takes a mark at the beginning for that of the file. One that belongs to the first word needs another
+    before it."""
+    with open(path, "r+b") as file:
+        if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+            rest = file.read()
+            file.seek(0)
+            file.write(2 * codecs.BOM_UTF8 + rest)
 
 
 def in_utf8(text: str, what: str) -> bytes:
@@ -69,7 +81,8 @@ def text_file(text: Any, argument: str) -> Iterator[str]:
         text = text.split("\n")[:-1] if text.endswith("\n") else text.split("\n")
     require_order(text, argument)
     if isinstance(text, (bytes, bytearray)) or not isinstance(text, Iterable):
-        raise TypeError(f"{argument} is {type(text).__name__}; give the path of a file, or lines of text as a list of str")
+        raise TypeError(f"{argument} is {type(text).__name__}; give the path of a file, or lines of text as a list of "
+                        "str")
 
     def write(file: IO[bytes]) -> None:
         number = -1

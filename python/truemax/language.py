@@ -200,8 +200,9 @@ class LanguageModel(Trained, TextParameters, BaseEstimator):
         return estimator
 
 
-LanguageModel.__doc__ = f"""Predicts the next word of a text, or learns vectors of words, under the exact softmax over the
-vocabulary.
+LanguageModel.__doc__ = f"""Predicts the next word of a text, or learns vectors of words.
+
+Log-loss and perplexity are exact: those of the softmax over the vocabulary.
 
 Finds layers, tying, dropout, step and epochs by short trials on held-out pieces of the text, then fits all of it: the
 same as `truemax train --format text`, with the same bits. Parameters that you set are kept.

@@ -40,7 +40,8 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
             stops the run at the next step.
         """
         if y is not None:
-            raise TypeError("y is given, but heads and tails are what is predicted; leave it out, and name eval_triples")
+            raise TypeError("y is given, but heads and tails are what is predicted; leave it out, and name "
+                            "eval_triples")
         options = self._train_options({"validation_fraction"})
         if eval_triples is None and self.validation_fraction != 0.1:
             options["valid-share"] = repr(float(self.validation_fraction))
@@ -91,7 +92,8 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
             path = stack.enter_context(_triples.triples_file(triples, "triples"))
             filters = [stack.enter_context(_triples.triples_file(source, "known")) for source in sources]
             options = [*self._memory_limit().items(), *(("filter", name) for name in filters)]
-            return _data.read_for_model(self.model_, lib.FOR_EVALUATION, path, options)
+            data = _data.read_for_model(self.model_, lib.FOR_EVALUATION, path, options)
+        return data
 
     def _sources(self, known: Any) -> list[Any]:
         self._require_fitted()
@@ -183,8 +185,8 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
         for row, out in enumerate(left_out):
             places = np.flatnonzero(~np.isin(numbers[row], list(out)))
             if len(places) < k:
-                raise ValueError(f"k is {k}, but row {row} of pairs has only {len(places)} tails that are not known; give "
-                                 "a smaller k")
+                raise ValueError(f"k is {k}, but row {row} of pairs has only {len(places)} tails that are not known; "
+                                 "give a smaller k")
             kept[row] = places[:k]
         return (self._classes[np.take_along_axis(numbers, kept, axis=1)],
                 np.take_along_axis(probabilities, kept, axis=1))
@@ -192,20 +194,21 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
     def _tails_of(self, pairs: Any, sources: list[Any]) -> list[set[int]]:
         """Of each pair, the known tails as numbers in the order of the model file."""
         if isinstance(pairs, _triples.Columns):
-            asked = list(zip(*pairs.columns[:2]))
+            asked = list(zip(pairs.columns[0], pairs.columns[1]))
         else:
-            asked = [row[:2] for row in _triples.rows_of_file(_inputs.path_of(pairs, "pairs", ""), fewest=2)]
+            rows = _triples.rows_of_file(_inputs.path_of(pairs, "pairs", "give pairs as a list"), fewest=2)
+            asked = [(row[0], row[1]) for row in rows]
         place = {str(name): number for number, name in enumerate(self._classes)}
         tails: dict[tuple[str, str], set[int]] = {pair: set() for pair in asked}
         for source in sources:
             for head, relation, tail in _triples.rows_of_file(source) if isinstance(source, str) else source.rows():
                 if (head, relation) in tails and tail in place:
-                    tails[head, relation].add(place[tail])
+                    tails[head, relation].add(place[tail])  # type: ignore[index]
         return [tails[pair] for pair in asked]
 
     def predict_proba(self, pairs: Any) -> np.ndarray:
-        """Probabilities of all tails of each (head, relation), (n, K), in the order of `entities_`. `predict_topk` takes
-        less memory."""
+        """Probabilities of all tails of each (head, relation), (n, K), in the order of `entities_`. `predict_topk`
+        takes less memory."""
         data, _ = self._pairs(pairs)
         out = self.model_.predict(data, lib.PROBABILITY, self._threads())
         for first in range(0, len(out), 1024):  # in place: n x K numbers are there only once
