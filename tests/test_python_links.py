@@ -273,7 +273,7 @@ class Misuse(Links):
         self.refused(ValueError, "test.tsv:1: 1 column", fit, self.write("test.tsv", "a b c\n"))
         self.refused(TypeError, "y is given", fit, self.train, self.valid)
         self.refused(ValueError, "eval_triples has no rows", fit, self.train, eval_triples=[])
-        self.refused(ValueError, "hidden 7.*even", LinkPredictor(hidden=7).fit, self.train)
+        self.refused(ValueError, "hidden.7.*even", LinkPredictor(hidden=7).fit, self.train)
 
     def test_bad_use(self):
         from sklearn.exceptions import NotFittedError

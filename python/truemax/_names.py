@@ -2,9 +2,6 @@
 from __future__ import annotations
 
 import re
-from typing import Sequence
-
-import numpy as np
 
 RENAMED = {
     "intercept": "fit_intercept",
@@ -31,18 +28,3 @@ def python_words(text: str) -> str:
         return python_name(name)
 
     return re.sub(r"--([a-z][a-z-]*[a-z]|C)\b", named, text)
-
-
-_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
-
-
-def are_whole(names: Sequence[str]) -> bool:
-    """Whether all names are whole numbers as Python writes them, and fit into int64."""
-    return all(_WHOLE.fullmatch(name) for name in names)
-
-
-def values_of_names(names: Sequence[str], whole: bool | None = None) -> np.ndarray:
-    """An array of int64 or of texts. `whole`: whether they were numbers, None if only the names can tell."""
-    if whole is not False and are_whole(names):
-        return np.array([int(name) for name in names], dtype=np.int64)
-    return np.array(names, dtype=object)

@@ -178,7 +178,7 @@ encoder : {'auto', 'linear', 'bag'}, default=None
     None or 'auto': trials decide.
 fit_intercept : bool, default=True
     Give every class an intercept.
-class_weight : Mapping[Any, float} | {'balanced'}, default=None
+class_weight : Mapping[Any, float] | {'balanced'}, default=None
     Class weights, multiplied with the weights of rows. 'balanced' gives all classes the same total weight.
 early_stopping : bool, default=False
     Hold out validation_fraction of the rows, stop after n_iter_no_change evaluations without a better log-loss

@@ -10,7 +10,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._data import Labels
-from ._names import are_whole
 
 
 class Target:
@@ -53,7 +52,7 @@ def names_of(classes: np.ndarray) -> list[str]:
 
 def classes_of_names(names: Sequence[str]) -> np.ndarray:
     """Labels from the names of a model file: int64 if all are whole numbers, else texts."""
-    if are_whole(names):
+    if all(name.lstrip("-").isdigit() and name == str(int(name)) and len(name) < 19 for name in names):
         return np.array([int(name) for name in names], dtype=np.int64)
     return np.array(names, dtype=object if max(map(len, names), default=0) > 256 else None)
 

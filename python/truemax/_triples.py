@@ -15,6 +15,7 @@ PARTS = ("head", "relation", "tail")
 _INSTEAD = "give triples as a list of (head, relation, tail), an array with 3 columns or a DataFrame"
 # Tabs and line ends separate names; the reader takes the others for a binary file.
 _NOT_IN_NAMES = re.compile("[\0-\n\r\x0e-\x1f]")
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")  # as Python writes numbers, and within int64
 
 
 def is_path(value: Any) -> bool:
@@ -105,6 +106,14 @@ def name_of(value: Any, what: str) -> str:
         raise ValueError(f"{what} {value!r} has the character {bad[0]!r}, which names cannot have; replace it")
     _inputs.in_utf8(value, f"{what} {value!r}")
     return str(value)
+
+
+def values_of_names(names: Sequence[str], whole: bool | None = None) -> np.ndarray:
+    """Names of a model file as int64 or as texts. `whole`: whether they were numbers; None if only the names can
+    tell."""
+    if whole is not False and all(_WHOLE.fullmatch(name) for name in names):
+        return np.array([int(name) for name in names], dtype=np.int64)
+    return np.array(names, dtype=object)
 
 
 @contextlib.contextmanager

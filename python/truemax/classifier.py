@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from . import _data, _library as lib
-from ._estimator import Trained, require_count
+from ._estimator import Trained
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
 from ._targets import Target, classes_of_names, names_of, target_of
@@ -212,8 +212,11 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         Takes no memory for the other classes.
         """
         data = self._for_prediction(X)
-        k = require_count("k", k, len(self.classes_), "classes")
-        numbers, probabilities = self.model_.predict_top(data, k, self._threads())
+        if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
+            raise TypeError(f"k is {k!r}; give a whole number")
+        if not 1 <= k <= len(self.classes_):
+            raise ValueError(f"k is {k}; give a number from 1 to the {len(self.classes_)} classes")
+        numbers, probabilities = self.model_.predict_top(data, int(k), self._threads())
         return self.classes_[self._rank[numbers]], probabilities
 
     def _all_classes(self, X: Any, value: int) -> np.ndarray:
@@ -291,6 +294,10 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         if embedding is None:
             raise AttributeError("the model is linear and has no embedding_; give hidden to learn features")
         return embedding
+
+    def _require_attribute(self, name: str) -> None:
+        if not hasattr(self, "model_"):
+            raise AttributeError(f"{type(self).__name__} has no {name} before fit")
 
     # Other libraries.
 

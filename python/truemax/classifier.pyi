@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from . import _data, _library as lib
-from ._estimator import Trained, require_count
+from ._estimator import Trained
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
 from ._targets import Target, classes_of_names, names_of, target_of

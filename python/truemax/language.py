@@ -14,6 +14,7 @@ from ._base import BaseEstimator
 from ._estimator import Trained, close_to, require_count
 from ._model import Model, by_cosine
 from ._parameters import TEXTPARAMETERS_DOC, TextParameters
+from ._run import option_text
 
 _ENCODERS = ("context", "cbow", "skipgram")
 _BLANKS = re.compile("[ \t-\r]+")  # what separates words
@@ -66,7 +67,7 @@ class LanguageModel(Trained, TextParameters, BaseEstimator):
             raise ValueError(f"encoder is {self.encoder!r}; give one of {', '.join(map(repr, _ENCODERS))}")
         options = self._train_options({"validation_fraction"})
         if not validated and self.validation_fraction != 0.1:
-            options["valid-share"] = repr(float(self.validation_fraction))
+            options["valid-share"] = option_text("validation_fraction", self.validation_fraction)
         return options
 
     def _keep(self, model: Model) -> None:

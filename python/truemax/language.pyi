@@ -13,6 +13,7 @@ from ._base import BaseEstimator
 from ._estimator import Trained, close_to, require_count
 from ._model import Model, by_cosine
 from ._parameters import TEXTPARAMETERS_DOC, TextParameters
+from ._run import option_text
 
 class LanguageModel(Trained, TextParameters, BaseEstimator):
     def __init__(self, *, encoder: Literal['context', 'cbow', 'skipgram'] | None = 'context', context: int |

@@ -12,8 +12,8 @@ from . import _data, _inputs, _library as lib, _triples
 from ._base import BaseEstimator
 from ._estimator import Trained, close_to, require_count
 from ._model import Model, by_cosine
-from ._names import values_of_names
 from ._parameters import TRIPLEPARAMETERS_DOC, TripleParameters
+from ._run import option_text
 
 _INVERSE = "^-1"  # after the name of a relation, as in `truemax nearest`
 
@@ -44,7 +44,7 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
                             "eval_triples")
         options = self._train_options({"validation_fraction"})
         if eval_triples is None and self.validation_fraction != 0.1:
-            options["valid-share"] = repr(float(self.validation_fraction))
+            options["valid-share"] = option_text("validation_fraction", self.validation_fraction)
         triples = _read(triples, "triples")
         with _triples.triples_file(triples, "triples") as path:
             data = _data.read_training_data(path, self._reading_options().items())
@@ -75,7 +75,7 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
         info = model.metadata()
         # Rows of the embedding: entities by falling count, ties in the order of `classes`.
         order = np.argsort(-np.array(info["class_counts"]), kind="stable")
-        self._classes = values_of_names(info["classes"], whole[0])  # in the order of the model file
+        self._classes = _triples.values_of_names(info["classes"], whole[0])  # in the order of the model file
         self._order = order
         names = [info["classes"][number] for number in order]
         relations = info["features"]["relations"]
@@ -83,7 +83,7 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
         # A name that is several of these is an entity, else a relation.
         self._rows = {name: row for row, name in reversed(list(enumerate(rows)))}
         self.entities_ = self._classes[order]
-        self.relations_ = values_of_names(relations, whole[1])
+        self.relations_ = _triples.values_of_names(relations, whole[1])
 
     # Evaluation.
 

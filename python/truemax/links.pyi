@@ -10,8 +10,8 @@ from . import _data, _inputs, _library as lib, _triples
 from ._base import BaseEstimator
 from ._estimator import Trained, close_to, require_count
 from ._model import Model, by_cosine
-from ._names import values_of_names
 from ._parameters import TRIPLEPARAMETERS_DOC, TripleParameters
+from ._run import option_text
 
 class LinkPredictor(Trained, TripleParameters, BaseEstimator):
     def __init__(self, *, hidden: int | None = None, step: float | None = None, ridge: float | None = None, epochs:
