@@ -34,7 +34,7 @@ class Columns:
 
     def write(self, file: IO[bytes]) -> None:
         for row in zip(*self.columns):
-            file.write("\t".join(row).encode("utf-8") + b"\n")
+            file.write(("\t".join(row) + "\n").encode())
 
 
 def columns_of(value: Any, argument: str, fewest: int = 3) -> Columns:
@@ -64,16 +64,21 @@ def _raw_columns(value: Any, argument: str, fewest: int) -> list[Sequence[Any]]:
     rows = list(value)
     if not rows:
         return [[]]
-    for number, row in enumerate(rows):
-        if not isinstance(row, (list, tuple, np.ndarray)) or np.ndim(row[0] if len(row) else 0):
-            raise TypeError(f"{argument}: row {number} is {row!r}; give rows of {shape}")
-        if not fewest <= len(row) <= 3 or len(row) != len(rows[0]):
-            raise ValueError(f"{argument}: row {number} has {len(row)} columns; give all rows as {shape}")
-    return [[_plain(row[c]) for row in rows] for c in range(len(rows[0]))]
+    if not all(issubclass(t, (list, tuple, np.ndarray)) for t in set(map(type, rows))):
+        number, row = next((n, r) for n, r in enumerate(rows) if not isinstance(r, (list, tuple, np.ndarray)))
+        raise TypeError(f"{argument}: row {number} is {row!r}; give rows of {shape}")
+    width = len(rows[0])
+    if not fewest <= width <= 3 or set(map(len, rows)) != {width}:
+        number = next((n for n, r in enumerate(rows) if len(r) != width), 0)
+        raise ValueError(f"{argument}: row {number} has {len(rows[number])} columns; give all rows as {shape}")
+    return [_plain(column) for column in zip(*rows)]
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _plain(column: Sequence[Any]) -> Sequence[Any]:
+    """NumPy's texts and numbers as those of Python."""
+    if not any(issubclass(t, np.generic) for t in set(map(type, column))):
+        return column
+    return [value.item() if isinstance(value, np.generic) else value for value in column]
 
 
 def _kind(column: Sequence[Any], what: str) -> bool:
@@ -149,7 +154,7 @@ class Known:
 
     def write(self, file: IO[bytes]) -> None:
         for row in self.rows():
-            file.write("\t".join(row).encode("utf-8") + b"\n")
+            file.write(("\t".join(row) + "\n").encode())
 
 
 def rows_of_file(path: str, fewest: int = 3) -> Iterator[tuple[str, ...]]:
