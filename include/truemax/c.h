@@ -82,7 +82,8 @@ typedef struct {
   const double* name_counts;
   const double* name_weights; /* class weights, by name; NULL: all 1 */
   const double* weights;      /* of rows; NULL: all 1 */
-  /* Called exactly once with `owner`, when the arrays are no longer used, also if the call fails; may be NULL. */
+  /* Called exactly once with `owner`, when the arrays are no longer used, also if the call fails; may be NULL. If
+   * `size` is wrong, nothing else is read and nothing is called. */
   void (*release)(void* owner);
   void* owner;
 } tmx_rows;

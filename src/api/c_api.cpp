@@ -57,6 +57,7 @@ tmx_status call(const Work& work) noexcept {
   try {
     api::keep_message("");
     work();
+    api::keep_message("");  // calls from a callback may have left one
     return TMX_OK;
   } catch (const UserError& error) {
     return failed(TMX_BAD_INPUT, error.what());
