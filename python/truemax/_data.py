@@ -51,9 +51,9 @@ def rows_struct(x: Any, labels: Labels | None = None, *, row_weights: np.ndarray
                 name_counts: np.ndarray | None = None) -> tuple[lib.Rows, list[Any]]:
     """tmx_rows of a NumPy array or a SciPy CSR matrix, and what must stay alive with it."""
     rows = lib.Rows(size=ctypes.sizeof(lib.Rows))
-    rows.rows, rows.columns = x.shape
     alive: list[Any] = [x]
     if hasattr(x, "indptr"):
+        rows.rows, rows.columns = x.shape
         # Local names: other threads may give the matrix other arrays at any time.
         offsets = np.ascontiguousarray(_with_type(x.indptr, _WHOLES, np.int64))
         indices = np.ascontiguousarray(_with_type(x.indices, _WHOLES, np.int64))
@@ -66,8 +66,9 @@ def rows_struct(x: Any, labels: Labels | None = None, *, row_weights: np.ndarray
         rows.offset_type, rows.index_type = _WHOLES[offsets.dtype], _WHOLES[indices.dtype]
         rows.numbers = min(len(indices), len(values))
     else:
-        values = _with_type(x, _FLOATS, np.float64)
+        values = _with_type(x, _FLOATS, np.float64).view(np.ndarray)  # its shape stays; that of x may be set
         alive.append(values)
+        rows.rows, rows.columns = values.shape
         rows.values = _pointer(values)
         rows.row_stride, rows.column_stride = values.strides
     rows.value_type = _FLOATS[values.dtype]
@@ -124,13 +125,13 @@ def for_model(model: lib.Handle, x: Any, labels: Labels | None = None, **weights
 
 
 def read_training_data(path: str | os.PathLike, options: Options = ()) -> Data:
-    return lib.made(Data, lib.load().tmx_data_read, lib.text(path), *lib.option_list(options))
+    return lib.made(Data, lib.load().tmx_data_read, lib.file_to_read(path), *lib.option_list(options))
 
 
 def read_beside(train: Data, path: str | os.PathLike, options: Options = ()) -> Data:
-    return lib.made(Data, lib.load().tmx_data_read_beside, train.pointer, lib.text(path), *lib.option_list(options))
+    return lib.made(Data, lib.load().tmx_data_read_beside, train.pointer, lib.file_to_read(path), *lib.option_list(options))
 
 
 def read_for_model(model: lib.Handle, purpose: int, path: str | os.PathLike, options: Options = ()) -> Data:
-    return lib.made(Data, lib.load().tmx_data_read_for, model.pointer, purpose, lib.text(path),
+    return lib.made(Data, lib.load().tmx_data_read_for, model.pointer, purpose, lib.file_to_read(path),
                     *lib.option_list(options))
