@@ -151,7 +151,9 @@ def target_of(y: Any) -> Target:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
-        y = y.to_numpy()
+        of_pandas, y = getattr(y, "dtype", None), y.to_numpy()
+        if y.dtype == object and of_pandas is not None and of_pandas != object:  # Int64, boolean, string, category
+            y = _flat(y.tolist())
     if _is_lists(y):
         return _of_lists(list(y))
     if isinstance(y, (list, tuple)) and _is_table(y) and np.asarray(y).shape[1] > 1:

@@ -116,9 +116,9 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         return target, X
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        X = self._validate_data(X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
-                                accept_large_sparse=True)
-        return X
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum of large numbers, with which NaN is looked for
+            return self._validate_data(X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
+                                       accept_large_sparse=True)
 
     def _rows(self, X: Any, labels: Any = None, **weights: Any) -> _data.Data:
         """Rows for the model, from arrays or from a file in any format of the command line."""
