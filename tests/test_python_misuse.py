@@ -268,6 +268,23 @@ class BadInput(unittest.TestCase):
                     model.save(broken)
                     self.assertEqual(truemax.load(broken).classes_.tolist(), model.classes_.tolist())
 
+    def test_corrupt_sparse_matrices(self):
+        """SciPy would write out of bounds."""
+        for format in ("csr", "csc", "bsr", "coo"):
+            for name, value in (("indices", 2**30), ("indices", -1), ("indptr", 2**29), ("indptr", -2**29)):
+                x, y = (sparse.csr_matrix(a).asformat(format) for a in (X, np.eye(3)[Y]))
+                for matrix in (x, y):
+                    at = (slice(None) if format == "bsr" else slice(1, -1))
+                    if format == "coo":
+                        name = {"indices": "col", "indptr": "row"}.get(name, name)
+                    array = getattr(matrix, name).copy()
+                    array[at] = value
+                    setattr(matrix, name, array)
+                for case, action in {"fit": lambda: quick().fit(x, Y), "predict": lambda: quick().fit(X, Y).predict(x),
+                                     "y": lambda: quick().fit(X, y),
+                                     "early_stopping": lambda: SoftmaxClassifier(early_stopping=True).fit(x, Y)}.items():
+                    self.refused(f"{format} {name} {value} {case}", ValueError, "row|column|offset|ind|label", action)
+
     def test_callbacks(self):
         self.refused("a number", TypeError, "int", lambda: quick().fit(X, Y, callbacks=5))
         self.refused("numbers", TypeError, "callbacks has 5", lambda: quick().fit(X, Y, callbacks=[5]))
@@ -472,21 +489,21 @@ class ChangedDuringAFit(unittest.TestCase):
         for parameters in SETTINGS[:2] + SETTINGS[-1:]:
             for name, change in CHANGES.items():
                 with self.subTest(name, **parameters):
-                    x, y = self.rows()
-                    done = threading.Event()
-
-                    def spoil():
-                        while not done.wait(0.0005):
-                            raised(lambda: change(x))
-                    other = threading.Thread(target=spoil)
-                    other.start()
-                    try:
-                        for _ in range(3):
-                            self.finite_or_refused(x, y, lambda m, x, y: m.fit(x, y), parameters)
-                            self.finite_or_refused(x, y, lambda m, x, y: m.fit(*self.rows()).predict(x), parameters)
-                    finally:
-                        done.set()
+                    for repeat in range(4):
+                        x, y = self.rows()
+                        other = threading.Timer(0.004 * repeat, lambda: raised(lambda: change(x)))
+                        other.start()
+                        self.finite_or_refused(x, y, lambda m, x, y: m.fit(x, y), parameters)
                         other.join()
+                    # Rows that keep changing, for a model that is there.
+                    x, y = self.rows()
+                    model = SoftmaxClassifier(method="implicit", epochs=1, n_jobs=2).fit(x, y)
+                    other = threading.Timer(0.002, lambda: raised(lambda: change(x)))
+                    other.start()
+                    for _ in range(5):
+                        error = raised(lambda: model.predict_topk(x, 2))
+                        self.assertIsInstance(error, (ValueError, type(None)))
+                    other.join()
 
     def test_rows_that_nobody_else_holds(self):
         x, y = self.rows()
@@ -521,14 +538,14 @@ def odd_rows(random):
             sparse.csr_matrix(with_value(np.nan)), sparse.csr_matrix((60, 5)), X.astype(object), X.astype(complex),
             X.astype(str), X.astype("S"), None, 3, "absent", pathlib.Path("absent"), [], [[]], [[1, 2], [3]], {}, {"a": 1},
             pd.DataFrame(X), pd.DataFrame({"a": ["x"] * 60}), pd.DataFrame(), np.zeros((60, 5), dtype="V4"), object(),
-            np.ma.masked_array(X, X > 0), broken_csr(random), X.tolist(), (x for x in X), np.array("a"), X[::-1],
+            np.ma.masked_array(X, X > 0), broken_sparse(random, X), X.tolist(), (x for x in X), np.array("a"), X[::-1],
             np.zeros((60, 5), "M8[s]"), random.randn(60, 5), random.randn(60, 5) * 1e30, X * 0, (X * 3).astype(np.int64)]
 
 
 def odd_labels(random):
     return [Y, Y, Y, TEXTS, Y + 7, Y[:5], Y == 0, Y.astype(float), Y + 0.5, Y * np.nan, None, "abc", 3, [], [[]] * 60, [[0, 1]] * 60,
             [[0], [1, 2], []] * 20, [["a"], ["b", "c"], []] * 20, [[0], ["a"]] * 30, [{1}, {2}, {3}] * 20, ["a", 1, None] * 20,
-            [None] * 60, [object()] * 60, np.eye(3)[Y], np.eye(9)[Y], sparse.csr_matrix(np.eye(3)[Y]), np.c_[Y, Y], Y[:, None],
+            [None] * 60, [object()] * 60, np.eye(3)[Y], np.eye(9)[Y], broken_sparse(random, np.eye(3)[Y]), sparse.csr_matrix(np.eye(3)[Y]), np.c_[Y, Y], Y[:, None],
             Y.astype(complex), TEXTS.astype("S"), TEXTS.astype(object), pd.Series(TEXTS, dtype="category"), Y * 0,
             pd.Series([1, None, 2] * 20), pd.Series([1, None, 2] * 20, dtype="Int64"), np.arange(60), {1: 2}, X,
             ["x" * 70000, "y"] * 30, ["a\0", "b"] * 30, ["\ud800", "b"] * 30, [2**70, 1] * 30, np.zeros(60, [("a", int)]),
@@ -541,10 +558,11 @@ def odd_weights(random):
             Y == 1, np.r_[np.inf, np.ones(59)], np.ones(60) * 1j]
 
 
-def broken_csr(random):
-    """A CSR matrix whose arrays do not belong together."""
-    x = sparse.csr_matrix(X)
-    name = ("data", "indices", "indptr")[random.randint(3)]
+def broken_sparse(random, of):
+    """A sparse matrix whose arrays do not belong together."""
+    x = sparse.csr_matrix(of).asformat(("csr", "csr", "csc", "coo", "bsr")[random.randint(5)])
+    names = ("data", "row", "col") if x.format == "coo" else ("data", "indices", "indptr")
+    name = names[random.randint(3)]
     array = getattr(x, name).copy()
     if random.randint(2):
         array[random.randint(len(array))] = (-1, 7, 2**30)[random.randint(3)]
@@ -568,9 +586,11 @@ class Misuse:
         names = list(inspect.signature(SoftmaxClassifier).parameters)
         parameters = {self.any(names): self.any(odd_values(self.random)) for _ in range(self.random.randint(3))}
         base = {"method": "implicit", "epochs": 1, "n_jobs": 1}
-        if self.random.randint(10) == 0:
+        if self.random.randint(8) == 0:
+            base = {"early_stopping": True, "steps": 50, "n_jobs": 1}
+        elif self.random.randint(8) == 0:
             base = {"hidden": 3, "steps": 5, "step": 0.1, "ridge": 0, "n_jobs": 1}
-        limit = {"steps": 20} if parameters.get("epochs", 1) != 1 and "hidden" not in base else {}
+        limit = {"steps": 20} if parameters.get("epochs", 1) != 1 and "epochs" in base else {}
         parameters.pop("verbose", None)
         return SoftmaxClassifier(**{**base, **limit, **parameters})
 

@@ -46,6 +46,28 @@ def _pointer(array: np.ndarray | None) -> int | None:
     return None if array is None else array.ctypes.data
 
 
+def require_sound(x: Any) -> None:
+    """Raises ValueError if the indices of a SciPy matrix are wrong: SciPy converts it without a look at them, and would
+    write out of bounds."""
+    if x.format == "coo":
+        for index, end in ((x.row, x.shape[0]), (x.col, x.shape[1])):
+            if len(index) != len(x.data) or (len(index) and not 0 <= index.min() <= index.max() < end):
+                raise ValueError(f"the indices of the sparse matrix do not fit its shape {x.shape}")
+    elif hasattr(x, "check_format"):
+        # SciPy looks at the indices after it has used the offsets.
+        if not np.array_equal(np.sort(x.indptr), x.indptr) or x.indptr[0] != 0 or x.indptr[-1] > len(x.indices):
+            raise ValueError("the offsets (indptr) of the sparse matrix do not begin at 0, fall, or end after its values")
+        x.check_format(full_check=True)
+
+
+def some_rows(x: Any, keep: np.ndarray) -> Any:
+    """x[keep] for a mask, also if other threads change a sparse x meanwhile."""
+    if hasattr(x, "indptr"):
+        x = type(x)((x.data.copy(), x.indices.copy(), x.indptr.copy()), shape=x.shape)
+        require_sound(x)
+    return x[keep]
+
+
 def rows_struct(x: Any, labels: Labels | None = None, *, row_weights: np.ndarray | None = None,
                 name_weights: np.ndarray | None = None,
                 name_counts: np.ndarray | None = None) -> tuple[lib.Rows, list[Any]]:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ._data import Labels
+from ._data import Labels, require_sound
 
 
 _LONG = 256  # NumPy gives all texts of an array the length of the longest; longer ones are kept as objects
@@ -124,7 +124,7 @@ def _flat(values: Any) -> np.ndarray:
 
 
 def _is_indicator(y: Any) -> bool:
-    return sparse.issparse(y) or (getattr(y, "ndim", 1) == 2 and y.shape[1] > 1)
+    return getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
 
 
 def _is_lists(y: Any) -> bool:
@@ -154,6 +154,8 @@ def target_of(y: Any) -> Target:
         of_pandas, y = getattr(y, "dtype", None), y.to_numpy()
         if y.dtype == object and of_pandas is not None and of_pandas != object:  # Int64, boolean, string, category
             y = _flat(y.tolist())
+    if sparse.issparse(y):
+        return _of_indicator(y)
     if _is_lists(y):
         return _of_lists(list(y))
     if isinstance(y, (list, tuple)) and _is_table(y) and np.asarray(y).shape[1] > 1:
@@ -175,6 +177,8 @@ def _of_lists(rows: list) -> Target:
 
 
 def _of_indicator(y: Any) -> Target:
+    if sparse.issparse(y):
+        require_sound(y)
     matrix = sparse.csr_matrix(y, copy=True)  # y itself is left as it is
     if matrix.dtype.kind not in "biuf" or not np.all((matrix.data == 0) | (matrix.data == 1)):
         raise ValueError("Unknown label type: y has two dimensions and is not an indicator matrix of 0 and 1; give one "

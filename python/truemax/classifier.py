@@ -6,6 +6,7 @@ import os
 from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
@@ -54,7 +55,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
             classes = merged(known.classes, classes)
         holds_out = self.early_stopping and eval_set is None and self._searches()
         held = self._held_out(target, weights) if holds_out else np.zeros(target.row_count, dtype=bool)
-        rows = X if not holds_out else X[~held]
+        rows = X if not holds_out else _data.some_rows(X, ~held)
         labels = _part(target, ~held).labels_of(classes) if holds_out else target_labels(target, classes, weights)
         data = _data.training_data(
             rows, labels, self._rows_options(target).items(), row_weights=_kept(weights, ~held, holds_out),
@@ -64,7 +65,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         if eval_set is not None:
             valid = self._validation(data, classes, *_pair(eval_set))
         elif holds_out:
-            valid = _data.beside(data, X[held], _part(target, held).labels_of(classes),
+            valid = _data.beside(data, _data.some_rows(X, held), _part(target, held).labels_of(classes),
                                  row_weights=_kept(weights, held, True))
         self._labels = classes
         self._train(data, self._fit_options(valid is not None), valid, start, callbacks)
@@ -116,6 +117,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         return target, X
 
     def _checked(self, X: Any, reset: bool) -> Any:
+        if sparse.issparse(X) and X.format != "csr":  # that of CSR is checked by the library
+            _data.require_sound(X)
         with np.errstate(over="ignore", invalid="ignore"):  # the sum of large numbers, with which NaN is looked for
             return self._validate_data(X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
                                        accept_large_sparse=True)
