@@ -20,6 +20,13 @@ def python_name(option: str) -> str:
     return RENAMED.get(option, option.replace("-", "_"))
 
 
+# What the command line says, and what it means here; after options have become parameters.
+_OTHERWISE = {
+    "; see 'truemax help'": "",
+    "and run the command again": "and try again",
+    "eval_set FILE": "eval_set=(X, y)",
+    " (max_rows)": "",
+}
 _NUMBER = re.compile(r"-?[0-9][0-9.e+-]*|nan|-?inf")
 _SWITCH = {"on": "True", "off": "False"}
 
@@ -50,4 +57,6 @@ def python_words(text: str, words: Mapping[str, Collection[str]] | None = None) 
             takes = takes.replace(" or 'off'", "")  # that is early_stopping=False
         return f"{python_name(refused[1])} is {found}; give {takes}"
     text = re.sub(r"--([a-z][a-z-]*[a-z]|C)\b(?:( )([^ ]+))?", named, text)
-    return text.replace("; see 'truemax help'", "").replace("and run the command again", "and try again")
+    for said, here in _OTHERWISE.items():
+        text = text.replace(said, here)
+    return text
