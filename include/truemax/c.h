@@ -22,8 +22,12 @@
 #define TMX_API
 #endif
 
+/* Of arguments: a caller in C may pass any number, which C++ must be able to look at. */
 #ifdef __cplusplus
+#define TMX_ENUM enum : int
 extern "C" {
+#else
+#define TMX_ENUM enum
 #endif
 
 /* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
@@ -52,7 +56,7 @@ typedef struct {
   const char* value;
 } tmx_option;
 
-typedef enum { TMX_INT32 = 0, TMX_INT64 = 1, TMX_FLOAT32 = 2, TMX_FLOAT64 = 3 } tmx_type;
+typedef TMX_ENUM { TMX_INT32 = 0, TMX_INT64 = 1, TMX_FLOAT32 = 2, TMX_FLOAT64 = 3 } tmx_type;
 
 /* Rows in the caller's arrays. Set everything that is not needed to 0.
  *
@@ -82,7 +86,8 @@ typedef struct {
   const double* name_counts;
   const double* name_weights; /* class weights, by name; NULL: all 1 */
   const double* weights;      /* of rows; NULL: all 1 */
-  /* Called exactly once with `owner`, when the arrays are no longer used, also if the call fails; may be NULL. */
+  /* Called exactly once with `owner`, when the arrays are no longer used, also if the call fails; may be NULL. If
+   * `size` is wrong, nothing else is read and nothing is called. */
   void (*release)(void* owner);
   void* owner;
 } tmx_rows;
@@ -92,7 +97,7 @@ TMX_API tmx_status tmx_data_read(const char* path, const tmx_option* options, si
 /* Training data from arrays. Options: normalize, labels, max-features, hash-features, memory-limit. */
 TMX_API tmx_status tmx_data_from_rows(const tmx_rows* rows, const tmx_option* options, size_t count, tmx_data** out);
 
-typedef enum {
+typedef TMX_ENUM {
   TMX_FOR_EVALUATION = 0, /* needs labels */
   TMX_FOR_PREDICTION = 1  /* ignores them */
 } tmx_purpose;
@@ -151,7 +156,7 @@ TMX_API tmx_status tmx_model_metadata(const tmx_model* model, const char** json)
  * name. `out` may be NULL to ask for the count. */
 TMX_API tmx_status tmx_model_tensor(const tmx_model* model, const char* name, float* out, uint64_t* count);
 
-typedef enum { TMX_PROBABILITY = 0, TMX_LOG_PROBABILITY = 1, TMX_SCORE = 2 } tmx_value;
+typedef TMX_ENUM { TMX_PROBABILITY = 0, TMX_LOG_PROBABILITY = 1, TMX_SCORE = 2 } tmx_value;
 
 /* All classes of each row, [rows][classes], classes in the order of the model file. `count`: the numbers that fit into
  * `out`. 0 threads: all cores. `data`: of any purpose, made for this model, or the training data. */

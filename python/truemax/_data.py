@@ -46,14 +46,36 @@ def _pointer(array: np.ndarray | None) -> int | None:
     return None if array is None else array.ctypes.data
 
 
+def require_sound(x: Any) -> None:
+    """Raises ValueError if the indices of a SciPy matrix are wrong: SciPy converts it without a look at them, and would
+    write out of bounds."""
+    if x.format == "coo":
+        for index, end in ((x.row, x.shape[0]), (x.col, x.shape[1])):
+            if len(index) != len(x.data) or (len(index) and not 0 <= index.min() <= index.max() < end):
+                raise ValueError(f"the indices of the sparse matrix do not fit its shape {x.shape}")
+    elif hasattr(x, "check_format"):
+        # SciPy looks at the indices after it has used the offsets.
+        if not np.array_equal(np.sort(x.indptr), x.indptr) or x.indptr[0] != 0 or x.indptr[-1] > len(x.indices):
+            raise ValueError("the offsets (indptr) of the sparse matrix do not begin at 0, fall, or end after its values")
+        x.check_format(full_check=True)
+
+
+def some_rows(x: Any, keep: np.ndarray) -> Any:
+    """x[keep] for a mask, also if other threads change a sparse x meanwhile."""
+    if hasattr(x, "indptr"):
+        x = type(x)((x.data.copy(), x.indices.copy(), x.indptr.copy()), shape=x.shape)
+        require_sound(x)
+    return x[keep]
+
+
 def rows_struct(x: Any, labels: Labels | None = None, *, row_weights: np.ndarray | None = None,
                 name_weights: np.ndarray | None = None,
                 name_counts: np.ndarray | None = None) -> tuple[lib.Rows, list[Any]]:
     """tmx_rows of a NumPy array or a SciPy CSR matrix, and what must stay alive with it."""
     rows = lib.Rows(size=ctypes.sizeof(lib.Rows))
-    rows.rows, rows.columns = x.shape
     alive: list[Any] = [x]
     if hasattr(x, "indptr"):
+        rows.rows, rows.columns = x.shape
         # Local names: other threads may give the matrix other arrays at any time.
         offsets = np.ascontiguousarray(_with_type(x.indptr, _WHOLES, np.int64))
         indices = np.ascontiguousarray(_with_type(x.indices, _WHOLES, np.int64))
@@ -66,8 +88,9 @@ def rows_struct(x: Any, labels: Labels | None = None, *, row_weights: np.ndarray
         rows.offset_type, rows.index_type = _WHOLES[offsets.dtype], _WHOLES[indices.dtype]
         rows.numbers = min(len(indices), len(values))
     else:
-        values = _with_type(x, _FLOATS, np.float64)
+        values = _with_type(x, _FLOATS, np.float64).view(np.ndarray)  # its shape stays; that of x may be set
         alive.append(values)
+        rows.rows, rows.columns = values.shape
         rows.values = _pointer(values)
         rows.row_stride, rows.column_stride = values.strides
     rows.value_type = _FLOATS[values.dtype]
@@ -124,13 +147,13 @@ def for_model(model: lib.Handle, x: Any, labels: Labels | None = None, **weights
 
 
 def read_training_data(path: str | os.PathLike, options: Options = ()) -> Data:
-    return lib.made(Data, lib.load().tmx_data_read, lib.text(path), *lib.option_list(options))
+    return lib.made(Data, lib.load().tmx_data_read, lib.file_to_read(path), *lib.option_list(options))
 
 
 def read_beside(train: Data, path: str | os.PathLike, options: Options = ()) -> Data:
-    return lib.made(Data, lib.load().tmx_data_read_beside, train.pointer, lib.text(path), *lib.option_list(options))
+    return lib.made(Data, lib.load().tmx_data_read_beside, train.pointer, lib.file_to_read(path), *lib.option_list(options))
 
 
 def read_for_model(model: lib.Handle, purpose: int, path: str | os.PathLike, options: Options = ()) -> Data:
-    return lib.made(Data, lib.load().tmx_data_read_for, model.pointer, purpose, lib.text(path),
+    return lib.made(Data, lib.load().tmx_data_read_for, model.pointer, purpose, lib.file_to_read(path),
                     *lib.option_list(options))

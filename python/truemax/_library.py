@@ -5,9 +5,11 @@ ctypes releases the GIL while a call runs.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import pathlib
+import stat
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Iterable
 
@@ -122,8 +124,9 @@ def check(status: int) -> None:
     if status == OK:
         return
     message = load().tmx_message().decode("utf-8", "replace")
+    message = python_words(message, {option["name"]: option["values"] for option in options()})
     if status == BAD_INPUT:
-        raise ValueError(python_words(message))
+        raise ValueError(message)
     if status == DIVERGED:
         raise DivergenceError(message)
     if status == NO_MEMORY:
@@ -131,12 +134,20 @@ def check(status: int) -> None:
     raise TruemaxError(f"{message} (status {status})")
 
 
-def text(value: str | os.PathLike) -> bytes:
+def text(value: str) -> bytes:
     """A text for the library, which ends texts at a zero byte."""
-    encoded = os.fsencode(value) if isinstance(value, os.PathLike) else str(value).encode("utf-8", "surrogateescape")
+    encoded = str(value).encode("utf-8", "surrogateescape")
     if b"\0" in encoded:
         raise ValueError(f"{value!r} has a zero byte; leave it out")
     return encoded
+
+
+def file_to_read(path: str | os.PathLike) -> bytes:
+    """The name of a file that is there; else the OSError that open() would raise."""
+    name = os.fsencode(path)
+    if name != b"-" and stat.S_ISDIR(os.stat(path).st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return name
 
 
 def option_list(options: Iterable[tuple[str, str]]) -> tuple[Any, int]:

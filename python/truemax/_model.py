@@ -24,10 +24,16 @@ class Model(lib.Handle):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Model:
-        return lib.made(cls, lib.load().tmx_model_load, lib.text(path), *lib.option_list([]))
+        return lib.made(cls, lib.load().tmx_model_load, lib.file_to_read(path), *lib.option_list([]))
 
     def save(self, path: str | os.PathLike) -> None:
-        lib.check(lib.load().tmx_model_save(self.pointer, lib.text(path)))
+        name = os.fsencode(path)
+        if b"\0" in name:
+            raise ValueError("embedded null byte")  # as open() says
+        try:
+            lib.check(lib.load().tmx_model_save(self.pointer, name))
+        except ValueError as error:
+            raise OSError(str(error)) from None
 
     @property
     def shape(self) -> tuple[int, int, int]:

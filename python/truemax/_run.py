@@ -13,6 +13,7 @@ import numpy as np
 from . import _library as lib
 from ._data import Data
 from ._model import Model
+from ._names import python_words
 from ._progress import Progress
 
 Callback = Callable[[dict], Any]
@@ -161,4 +162,4 @@ def thread_count(n_jobs: Any) -> int:
 
 def tell(notes: Iterable[str]) -> None:
     for note in notes:
-        warnings.warn(note, UserWarning, stacklevel=3)
+        warnings.warn(python_words(note), UserWarning, stacklevel=3)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from typing import Any, Sequence
 
 import numpy as np
@@ -9,7 +10,10 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ._data import Labels
+from ._data import Labels, require_sound
+
+
+_LONG = 256  # NumPy gives all texts of an array the length of the longest; longer ones are kept as objects
 
 
 class Target:
@@ -30,6 +34,9 @@ class Target:
 
     def labels(self, classes: np.ndarray) -> Labels:
         """As numbers of `classes`, which are sorted. Raises ValueError for labels that are not among them."""
+        if len(classes) and len(self.value) and kind_of(classes) != kind_of(self.value):
+            raise ValueError(f"y contains previously unseen labels: {np.unique(self.value)[:10].tolist()}; the classes "
+                             f"are {kind_of(classes)}")
         number = np.searchsorted(classes, self.value) if len(classes) else np.zeros(len(self.value), dtype=int)
         number = np.minimum(number, max(len(classes) - 1, 0))
         known = classes[number] == self.value if len(classes) else np.zeros(len(self.value), dtype=bool)
@@ -37,6 +44,20 @@ class Target:
             unknown = np.unique(self.value[~np.asarray(known, dtype=bool)])
             raise ValueError(f"y contains previously unseen labels: {unknown[:10].tolist()}")
         return Labels(number, names_of(classes), self.begin)
+
+
+def kind_of(labels: np.ndarray) -> str:
+    """Labels of different kinds cannot be compared."""
+    return {"U": "texts", "O": "texts", "S": "bytes", "M": "times", "m": "times"}.get(labels.dtype.kind, "numbers")
+
+
+def merged(*classes: np.ndarray) -> np.ndarray:
+    """All classes, sorted. Numbers, booleans and texts do not mix: they would become other labels."""
+    kinds = {"booleans" if some.dtype.kind == "b" else kind_of(some) for some in classes if len(some)}
+    if len(kinds) > 1:
+        raise ValueError(f"Mix of label input types: {' and '.join(sorted(kinds))}; give labels of the same kind as "
+                         "before")
+    return np.unique(np.concatenate(classes))
 
 
 def names_of(classes: np.ndarray) -> list[str]:
@@ -52,15 +73,21 @@ def names_of(classes: np.ndarray) -> list[str]:
 
 def classes_of_names(names: Sequence[str]) -> np.ndarray:
     """Labels from the names of a model file: int64 if all are whole numbers, else texts."""
-    if all(name.lstrip("-").isdigit() and name == str(int(name)) and len(name) < 19 for name in names):
+    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", name) for name in names):
         return np.array([int(name) for name in names], dtype=np.int64)
-    return np.array(names, dtype=object if max(map(len, names), default=0) > 256 else None)
+    return np.array(names, dtype=object if max(map(len, names), default=0) > _LONG else None)
+
+
+def _is_missing(value: Any) -> bool:
+    return (isinstance(value, numbers.Real) and value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _require_one_kind(values: Any) -> None:
     """Numbers or texts, not both: NumPy would turn numbers into texts without a word."""
     kinds = set()
     for value in values:
+        if _is_missing(value):
+            raise ValueError("Input y contains NaN.")
         if isinstance(value, (str, bytes)):
             kinds.add("text")
         elif isinstance(value, (bool, np.bool_)):
@@ -85,17 +112,19 @@ def _flat(values: Any) -> np.ndarray:
     """One label a row."""
     if isinstance(values, (list, tuple)):
         _require_one_kind(values)
-    values = column_or_1d(values, warn=True)
+        if values and isinstance(values[0], str) and max(map(len, values)) > _LONG:
+            values = np.array(values, dtype=object)
+    values = _no_nan(column_or_1d(values, warn=True))
     if values.dtype == object:
         _require_one_kind(values)
         if len(values) and isinstance(values[0], str):
-            values = values.astype(str) if max(map(len, values)) <= 256 else values
+            values = values.astype(str) if max(map(len, values)) <= _LONG else values
     check_classification_targets(values)
-    return _no_nan(values)
+    return values
 
 
 def _is_indicator(y: Any) -> bool:
-    return sparse.issparse(y) or (getattr(y, "ndim", 1) == 2 and y.shape[1] > 1)
+    return getattr(y, "ndim", 1) == 2 and y.shape[1] > 1
 
 
 def _is_lists(y: Any) -> bool:
@@ -122,7 +151,11 @@ def target_of(y: Any) -> Target:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
-        y = y.to_numpy()
+        of_pandas, y = getattr(y, "dtype", None), y.to_numpy()
+        if y.dtype == object and of_pandas is not None and of_pandas != object:  # Int64, boolean, string, category
+            y = _flat(y.tolist())
+    if sparse.issparse(y):
+        return _of_indicator(y)
     if _is_lists(y):
         return _of_lists(list(y))
     if isinstance(y, (list, tuple)) and _is_table(y) and np.asarray(y).shape[1] > 1:
@@ -139,13 +172,14 @@ def _of_lists(rows: list) -> Target:
     flat = [label for row in each for label in row]
     if not flat:
         raise ValueError("y has no labels at all; give at least one row a label")
-    _require_one_kind(flat)
     begin = np.concatenate([[0], np.cumsum([len(row) for row in each])])
-    return Target(_no_nan(np.asarray(flat)), len(rows), begin)
+    return Target(_flat(flat), len(rows), begin)
 
 
 def _of_indicator(y: Any) -> Target:
-    matrix = sparse.csr_matrix(y)
+    if sparse.issparse(y):
+        require_sound(y)
+    matrix = sparse.csr_matrix(y, copy=True)  # y itself is left as it is
     if matrix.dtype.kind not in "biuf" or not np.all((matrix.data == 0) | (matrix.data == 1)):
         raise ValueError("Unknown label type: y has two dimensions and is not an indicator matrix of 0 and 1; give one "
                          "label for each row, lists of labels, or such a matrix")

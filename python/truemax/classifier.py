@@ -1,19 +1,22 @@
 """SoftmaxClassifier: a scikit-learn estimator on truemax's core."""
 from __future__ import annotations
 
+import numbers
 import os
 from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from . import _data, _library as lib
 from ._estimator import Trained
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
-from ._targets import Target, classes_of_names, names_of, target_of
+from ._run import option_text
+from ._targets import Target, classes_of_names, kind_of, merged, names_of, target_of
 
 # With trials and early stopping but without epochs, a run ends here at the latest.
 _MOST_EPOCHS = 64
@@ -49,10 +52,10 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
             if len(classes) < 2:
                 raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         else:
-            classes = np.unique(np.concatenate([known.classes, classes]))
+            classes = merged(known.classes, classes)
         holds_out = self.early_stopping and eval_set is None and self._searches()
         held = self._held_out(target, weights) if holds_out else np.zeros(target.row_count, dtype=bool)
-        rows = X if not holds_out else X[~held]
+        rows = X if not holds_out else _data.some_rows(X, ~held)
         labels = _part(target, ~held).labels_of(classes) if holds_out else target_labels(target, classes, weights)
         data = _data.training_data(
             rows, labels, self._rows_options(target).items(), row_weights=_kept(weights, ~held, holds_out),
@@ -62,7 +65,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         if eval_set is not None:
             valid = self._validation(data, classes, *_pair(eval_set))
         elif holds_out:
-            valid = _data.beside(data, X[held], _part(target, held).labels_of(classes),
+            valid = _data.beside(data, _data.some_rows(X, held), _part(target, held).labels_of(classes),
                                  row_weights=_kept(weights, held, True))
         self._labels = classes
         self._train(data, self._fit_options(valid is not None), valid, start, callbacks)
@@ -82,7 +85,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         known = None if first else _Known.of(self)
         everything = [here, *([] if known is None else [known.classes]),
                       *([] if classes is None else [np.unique(target_of(classes).value)])]
-        every = np.unique(np.concatenate(everything))
+        every = merged(*everything)
         if len(every) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(every)} class; name the "
                              "others in classes")
@@ -114,9 +117,11 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         return target, X
 
     def _checked(self, X: Any, reset: bool) -> Any:
-        X = self._validate_data(X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
-                                accept_large_sparse=True)
-        return X
+        if sparse.issparse(X) and X.format != "csr":  # that of CSR is checked by the library
+            _data.require_sound(X)
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum of large numbers, with which NaN is looked for
+            return self._validate_data(X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
+                                       accept_large_sparse=True)
 
     def _rows(self, X: Any, labels: Any = None, **weights: Any) -> _data.Data:
         """Rows for the model, from arrays or from a file in any format of the command line."""
@@ -135,6 +140,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
     def _held_out(self, target: Target, weights: np.ndarray | None) -> np.ndarray:
         """Which rows early stopping holds out. Every class keeps a row to train on."""
         share = self.validation_fraction
+        if isinstance(share, (bool, np.bool_)) or not isinstance(share, numbers.Real):
+            raise TypeError(f"validation_fraction is {share!r}; give a number above 0 and below 1")
         if not 0 < share < 1:
             raise ValueError(f"validation_fraction is {share!r}; give a number above 0 and below 1")
         free = np.ones(target.row_count, dtype=bool)
@@ -166,9 +173,9 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
     def _fit_options(self, validated: bool) -> dict[str, str]:
         options = self._train_options({"n_iter_no_change", "validation_fraction"})
         if not validated and ((self._searches() and self.validation_fraction != 0.1) or self.early_stopping):
-            options["valid-share"] = repr(float(self.validation_fraction))
+            options["valid-share"] = option_text("validation_fraction", self.validation_fraction)
         if self.early_stopping:
-            options["patience"] = str(int(self.n_iter_no_change))
+            options["patience"] = option_text("n_iter_no_change", self.n_iter_no_change)
             if self._searches():
                 options.setdefault("epochs", str(_MOST_EPOCHS))
         return options
@@ -183,9 +190,10 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
                                  f"{len(classes)} classes: {classes[:5].tolist()}, ...")
             return np.array([float(self.class_weight.get(c, 1.0)) for c in classes.tolist()])
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            present = np.isin(classes, target.value)
+            value = target.value if weights is None else target.value[weights[target.rows] > 0]
+            present = np.isin(classes, value)
             balanced = np.ones(len(classes))
-            balanced[present] = compute_class_weight("balanced", classes=classes[present], y=target.value)
+            balanced[present] = compute_class_weight("balanced", classes=classes[present], y=value)
             return balanced
         raise ValueError(f"class_weight is {self.class_weight!r}; give a dict, 'balanced' or None")
 
@@ -260,13 +268,19 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose predicted label is right; with several labels a row, is one of them."""
+        check_is_fitted(self, "model_")
         target = target_of(y)
-        if not target.several:
-            return super().score(X, target.value, sample_weight)
         predicted = self.predict(X)
+        check_consistent_length(predicted, range(target.row_count))
+        if kind_of(predicted) != kind_of(target.value):
+            raise ValueError(f"Mix of label input types: y has {kind_of(target.value)}, the classes are "
+                             f"{kind_of(predicted)}")
+        weights = _weights_of(sample_weight, predicted[:, np.newaxis])
+        if weights is not None and not weights.any():
+            raise ValueError("sample_weight is 0 for all rows; give at least one a weight above 0")
         right = np.zeros(target.row_count)
         right[target.rows[predicted[target.rows] == target.value]] = 1
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=weights))
 
     @property
     def coef_(self) -> np.ndarray:

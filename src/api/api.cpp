@@ -3,6 +3,7 @@
 
 #include "api/inside.hpp"
 #include "core/error.hpp"
+#include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "evaluate/evaluate.hpp"
 #include "model/predict.hpp"
@@ -184,7 +185,10 @@ Model Model::load(const std::string& path, const Options& options) {
 }
 
 void Model::save(const std::string& path) const {
-  translated([&] { save_model(inside_->model, path); });
+  translated([&] {
+    require_writable(path, 0, "");
+    save_model(inside_->model, path);
+  });
 }
 
 std::size_t Model::classes() const {

@@ -13,6 +13,7 @@
 
 #include "api/inside.hpp"
 #include "core/error.hpp"
+#include "core/files.hpp"
 #include "core/message.hpp"
 #include "core/parallel.hpp"
 #include "evaluate/evaluate.hpp"
@@ -57,6 +58,7 @@ tmx_status call(const Work& work) noexcept {
   try {
     api::keep_message("");
     work();
+    api::keep_message("");  // calls from a callback may have left one
     return TMX_OK;
   } catch (const UserError& error) {
     return failed(TMX_BAD_INPUT, error.what());
@@ -396,6 +398,7 @@ tmx_status tmx_model_load(const char* path, const tmx_option* options, size_t co
 tmx_status tmx_model_save(const tmx_model* model, const char* path) {
   return call([&] {
     require(model, path);
+    require_writable(path, 0, "");
     save_model(model->inside->model, path);
   });
 }

@@ -1,5 +1,4 @@
-// The C interface: what it refuses, that it trains as the command line does, and that no misuse gets out of
-// it.
+// The C interface: what it refuses, and that it trains as the command line does. Misuse: c_misuse_test.cpp.
 #include "truemax/c.h"
 
 #include <fmt/format.h>
@@ -10,11 +9,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <thread>
 
+#include "api/test_support.hpp"
 #include "data/generate.hpp"
 #include "model/model.hpp"
 #include "train/run.hpp"
@@ -24,66 +22,6 @@ namespace truemax {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A handle that frees itself.
-template <class Handle, void (*Free)(Handle*)>
-struct Owned {
-  Owned() = default;
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() { Free(handle); }
-  Handle** operator&() { return &handle; }     // NOLINT(google-runtime-operator)
-  operator Handle*() const { return handle; }  // NOLINT(google-explicit-constructor)
-  Handle* handle = nullptr;
-};
-using OwnedData = Owned<tmx_data, tmx_data_free>;
-using OwnedModel = Owned<tmx_model, tmx_model_free>;
-using OwnedRun = Owned<tmx_run, tmx_run_free>;
-
-// CSR rows of a libsvm file, and names by number.
-struct CRows {
-  std::vector<std::int64_t> offsets{0};
-  std::vector<std::int32_t> indices, labels;
-  std::vector<float> values;
-  std::vector<std::string> names;
-  std::vector<const char*> pointers;
-  std::uint64_t columns = 0;
-
-  tmx_rows view() {
-    pointers.clear();
-    for (const std::string& name : names) pointers.push_back(name.c_str());
-    tmx_rows rows{};
-    rows.size = sizeof rows;
-    rows.rows = offsets.size() - 1, rows.columns = columns;
-    rows.offsets = offsets.data(), rows.offset_type = TMX_INT64;
-    rows.indices = indices.data(), rows.index_type = TMX_INT32;
-    rows.values = values.data(), rows.value_type = TMX_FLOAT32;
-    rows.numbers = values.size();
-    rows.label = labels.data();
-    rows.names = pointers.data(), rows.name_count = pointers.size();
-    return rows;
-  }
-};
-
-CRows read_libsvm(const std::string& path, std::uint64_t columns) {
-  CRows rows;
-  rows.columns = columns;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string word;
-    words >> word;
-    const auto at = std::find(rows.names.begin(), rows.names.end(), word);
-    rows.labels.push_back(static_cast<std::int32_t>(at - rows.names.begin()));
-    if (at == rows.names.end()) rows.names.push_back(word);
-    while (words >> word) {
-      rows.indices.push_back(std::stoi(word) - 1);
-      rows.values.push_back(std::stof(word.substr(word.find(':') + 1)));
-    }
-    rows.offsets.push_back(static_cast<std::int64_t>(rows.indices.size()));
-  }
-  return rows;
-}
 
 class CApi : public ::testing::Test {
  protected:
@@ -330,171 +268,6 @@ TEST_F(CApi, EveryOptionIsDescribed) {
   OptionTable table;
   options.describe(table);
   EXPECT_EQ(train, table.options().size());
-}
-
-// Arguments that are wrong in one to three ways, 1,500 of them: each call returns, and says why.
-TEST_F(CApi, MisuseIsRefusedWithAMessage) {
-  CRows good = read_libsvm(path("g.txt"), 40);
-  tmx_rows base = good.view();
-  OwnedData data;
-  OwnedRun run;
-  OwnedModel model;
-  const tmx_option quick[] = {{"epochs", "1"}, {"step", "1"}, {"ridge", "0"}, {"threads", "1"}};
-  ASSERT_EQ(tmx_data_from_rows(&base, nullptr, 0, &data), TMX_OK);
-  ASSERT_EQ(tmx_run_create(data, nullptr, nullptr, quick, 4, &run), TMX_OK);
-  ASSERT_EQ(tmx_run_train(run, nullptr, nullptr), TMX_OK);
-  ASSERT_EQ(tmx_run_model(run, &model), TMX_OK);
-
-  std::mt19937 random(7);
-  const auto any = [&](std::uint64_t below) { return random() % below; };
-  const char* const texts[] = {
-      "",        "-1",       "nan",  "inf",  "1e400", "auto",  "none",   "\xff\xfe", "9999999999999999999999",
-      "on",      "0",        "prox", "umax", "scent", "exact", "blocks", "1K",       "bag",
-      "complex", "skipgram", "all"};
-  const char* const names[] = {"step",
-                               "epochs",
-                               "method",
-                               "hidden",
-                               "ridge",
-                               "threads",
-                               "seed",
-                               "draw",
-                               "memory-limit",
-                               "lr",
-                               "",
-                               "classes-per-step",
-                               "patience",
-                               "valid-share",
-                               "normalize",
-                               "labels",
-                               "max-features",
-                               "hash-features",
-                               "encoder",
-                               "context",
-                               "seconds",
-                               "rows-per-step",
-                               "format",
-                               "eval"};
-  const float bad_floats[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                              1e38F, -1e38F, 1e-45F};
-  std::map<tmx_status, int> statuses;
-  const auto checked = [&](tmx_status status) {
-    ++statuses[status];
-    EXPECT_NE(status, TMX_INTERNAL) << tmx_message();
-    EXPECT_EQ(status == TMX_OK, std::string(tmx_message()).empty()) << tmx_message();
-    return status;
-  };
-  for (int i = 0; i < 1500; ++i) {
-    SCOPED_TRACE(i);
-    CRows rows = good;
-    rows.offsets.resize(21);
-    rows.labels.resize(20);
-    rows.indices.resize(static_cast<std::size_t>(rows.offsets.back()));
-    rows.values.resize(rows.indices.size());
-    std::vector<double> weights(20, 1.0);
-    tmx_rows view = rows.view();
-    for (std::uint64_t wrong = 1 + any(3); wrong > 0; --wrong) switch (any(14)) {
-        case 0:
-          view.size = any(300);
-          break;
-        case 1:
-          view.columns = any(2) * any(41);
-          break;
-        case 2:
-          rows.values[any(rows.values.size())] = bad_floats[any(5)];
-          break;
-        case 3:
-          rows.indices[any(rows.indices.size())] = static_cast<std::int32_t>(any(100)) - 50;
-          break;
-        case 4:
-          rows.offsets[any(21)] = static_cast<std::int64_t>(any(400)) - 100;
-          break;
-        case 5:
-          rows.labels[any(20)] = static_cast<std::int32_t>(any(60)) - 20;
-          break;
-        case 6:
-          view.names = nullptr;
-          break;
-        case 7:
-          view.offsets = nullptr, view.row_stride = 0, view.column_stride = 4, view.columns = 4;
-          break;
-        case 8:
-          view.value_type = static_cast<tmx_type>(any(7));
-          view.numbers /= 2;
-          break;
-        case 9:
-          weights[any(20)] = any(2) == 0 ? -1.0 : std::nan("");
-          view.weights = weights.data();
-          break;
-        case 10:
-          view.label = nullptr;
-          break;
-        case 11:
-          view.rows = any(2) * 20;
-          break;
-        case 12:
-          view.indices = nullptr;
-          break;
-        default:
-          rows.pointers[any(rows.pointers.size())] = any(2) == 0 ? nullptr : "\xc3\x28";
-          break;
-      }
-    std::vector<tmx_option> options;
-    for (std::uint64_t o = any(4); o > 0; --o)
-      options.push_back({names[any(std::size(names))], texts[any(std::size(texts))]});
-    if (any(10) == 0) options.push_back({any(2) == 0 ? nullptr : "step", nullptr});
-    OwnedData made;
-    const std::uint64_t kind = any(6);
-    if (kind == 0)
-      checked(tmx_data_from_rows(&view, options.data(), options.size(), &made));
-    else if (kind == 1)
-      checked(tmx_data_from_rows_for(any(8) == 0 ? nullptr : model.handle, static_cast<tmx_purpose>(any(4)),
-                                     &view, options.data(), any(2) * options.size(), &made));
-    else if (kind == 2)
-      checked(tmx_data_from_rows_beside(data, any(8) == 0 ? nullptr : &view, nullptr, 0, &made));
-    if (made.handle != nullptr) {
-      std::vector<double> out(20 * 12);
-      const std::uint64_t room = any(2) * out.size();
-      checked(tmx_predict(model, made, static_cast<tmx_value>(any(5)), any(3),
-                          any(5) == 0 ? nullptr : out.data(), room));
-      const char* json = nullptr;
-      checked(tmx_evaluate(model, made, 1, &json));
-    }
-    if (kind == 3) {
-      OwnedRun wrong_run;
-      options.push_back({"steps", "3"});
-      if (checked(tmx_run_create(any(6) == 0 ? nullptr : data.handle, nullptr,
-                                 any(2) == 0 ? model.handle : nullptr, options.data(), options.size(),
-                                 &wrong_run)) == TMX_OK) {
-        OwnedModel early;
-        EXPECT_EQ(checked(tmx_run_model(wrong_run, &early)), TMX_BAD_INPUT);
-        tmx_run_stop(wrong_run);
-        checked(tmx_run_train(wrong_run, nullptr, nullptr));
-      }
-    }
-    if (kind == 4) {
-      std::uint64_t count = any(600);
-      std::vector<float> out(count + 1);
-      const char* const tensors[] = {"weight", "intercept", "embedding", "context", "", "Weight"};
-      checked(tmx_model_tensor(any(9) == 0 ? nullptr : model.handle, tensors[any(6)],
-                               any(2) == 0 ? nullptr : out.data(), &count));
-      std::vector<std::int32_t> classes(900);
-      std::vector<double> p(900);
-      checked(
-          tmx_predict_top(model, data, any(14), 1, classes.data(), p.data(), any(2) == 0 ? 900 : any(900)));
-    }
-    if (kind == 5) {
-      OwnedModel loaded;
-      const std::string file = path("broken");
-      std::ofstream(file, std::ios::binary) << std::string(any(64), static_cast<char>(random()));
-      checked(tmx_model_load(any(9) == 0 ? nullptr : file.c_str(), nullptr, 0, &loaded));
-      checked(tmx_data_read(any(2) == 0 ? file.c_str() : "", options.data(), options.size(), &made));
-      checked(tmx_model_save(model, any(2) == 0 ? "" : "/no/such/folder/m"));
-    }
-  }
-  EXPECT_GT(statuses[TMX_BAD_INPUT], 800);
-  EXPECT_GT(statuses[TMX_OK], 50) << "some of it must be right, or nothing past the first check was tried";
-  tmx_data_free(nullptr), tmx_model_free(nullptr), tmx_run_free(nullptr), tmx_run_stop(nullptr);
 }
 
 }  // namespace

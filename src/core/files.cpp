@@ -183,7 +183,8 @@ void require_writable(const std::string& path, std::uint64_t bytes, std::string_
     refuse(
         fmt::format("names ending in {} are reserved for unfinished runs; give another name", kPartEnding));
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    refuse("this is not a regular file; give a file name, or 'none'");
+    refuse(option.empty() ? "this is not a regular file; give a file name"
+                          : "this is not a regular file; give a file name, or 'none'");
   if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     refuse(fmt::format("there is no folder {0}; make it with: mkdir -p {0}", folder));
   if (access(folder.c_str(), W_OK) != 0)

@@ -1,5 +1,6 @@
 #include "core/parallel.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/error.hpp"
 #include "core/team.hpp"
 
 namespace truemax {
@@ -24,6 +26,10 @@ std::size_t available_threads() {
 }
 
 std::size_t resolve_threads(std::uint64_t asked) {
+  constexpr std::uint64_t kMostThreads = 4096;  // as of --threads; sizes are computed from it
+  if (asked > kMostThreads)
+    throw UserError(
+        fmt::format("there are {} threads asked for; give 1 to {}, or 0 for all cores", asked, kMostThreads));
   return asked == 0 ? available_threads() : static_cast<std::size_t>(asked);
 }
 

@@ -84,7 +84,9 @@ void require_rows(const RawRows& raw, const PreprocessOptions& options, const Da
                    fmt::format("no row to train on: of {} rows{} {} have no label and {} no feature{}",
                                statistics.rows_in_file, weightless_text(statistics),
                                statistics.rows_without_label, statistics.rows_without_features, limit),
-                   limit.empty() ? "check the file and its --format" : "raise --max-features");
+                   !limit.empty()                ? "raise --max-features"
+                   : raw.format == Format::array ? "rows of zeros cannot be learnt from"
+                                                 : "check the file and its --format");
 }
 
 // The sum of row weights of each name's examples, with those of earlier data.

@@ -273,7 +273,9 @@ void TrainOptions::check() const {
     throw UserError(fmt::format(
         "--{}: this is an option of learnt features; add --hidden 256, or leave it out", layers > 0 ? "layers"
                                                                                          : tied     ? "tied"
-                                                                                                : "dropout"));
+                                                                                         : dropout > 0
+                                                                                             ? "dropout"
+                                                                                             : "row-state"));
   const MethodInfo& info = find_method(method_used());
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(
