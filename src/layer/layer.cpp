@@ -37,7 +37,7 @@ LayerOptions checked(LayerOptions options) {
 
 }  // namespace
 
-void LayerOptions::check() const {
+void LayerOptions::check_sizes() const {
   constexpr std::size_t kMostClasses = std::numeric_limits<std::int32_t>::max(), kMostFeatures = 1'000'000;
   constexpr double kLeastRho = 1e-9;
   if (classes < 1 || classes > kMostClasses)
@@ -48,6 +48,10 @@ void LayerOptions::check() const {
   if (drawn < 1) throw UserError("no class is drawn; draw at least 1");
   if (!(rho >= kLeastRho))
     throw UserError(fmt::format("rho is {}; give a number of at least {:.0e}, or infinity", rho, kLeastRho));
+}
+
+void LayerOptions::check() const {
+  check_sizes();
   if (draw != LayerDraw::counts) return;
   if (counts.size() != classes)
     throw UserError(

@@ -42,7 +42,8 @@ struct LayerOptions {
   std::uint64_t seed = 1;
   std::size_t threads = 1;
 
-  void check() const;  // throws UserError
+  void check() const;        // throws UserError
+  void check_sizes() const;  // all but the counts
 };
 
 // One call at a time: others wait.
