@@ -187,7 +187,6 @@ typedef struct {
   tmx_layer_draw draw;
   const double* counts; /* [classes], copied; only for TMX_DRAW_COUNTS */
   double rho;           /* how fast u forgets, 0.3 is good; infinity: u is only what the draw says */
-  uint64_t seed;
   uint64_t threads; /* 0: all cores */
 } tmx_layer_options;
 
@@ -209,7 +208,8 @@ typedef struct {
   int32_t* recent; /* [recent_size] and [classes]; only for TMX_DRAW_RECENT. `classes` labels or more are good. */
   uint64_t recent_size;
   int32_t* recent_count;
-  int64_t* counters; /* [2]: steps taken, labels counted. They choose the random numbers of the next step. */
+  uint64_t seed;     /* with `counters`: the random numbers of the next step */
+  int64_t* counters; /* [2]: steps taken, labels counted */
 } tmx_layer_arrays;
 
 typedef struct {

@@ -67,7 +67,7 @@ LayerArrays arrays_of(const tmx_layer_arrays* given, const LayerOptions& options
   if (given->counters[0] < 0 || given->counters[1] < 0)
     throw UserError(
         fmt::format("counters are {} and {}; they start at 0", given->counters[0], given->counters[1]));
-  out.counters = given->counters;
+  out.seed = given->seed, out.counters = given->counters;
   if (given->rows > 0) require(given->u);
   out.u = given->u, out.rows = given->rows;
   if (use == Use::backward) {
@@ -115,7 +115,7 @@ tmx_status tmx_layer_create(const tmx_layer_options* options, tmx_layer** out) {
     LayerOptions o;
     o.classes = options->classes, o.features = options->features, o.drawn = options->drawn;
     o.draw = draw_of(options->draw);
-    o.rho = options->rho, o.seed = options->seed;
+    o.rho = options->rho;
     o.threads = resolve_threads(options->threads);
     o.check_sizes();
     if (o.draw == LayerDraw::counts) {

@@ -24,7 +24,8 @@ struct LayerArrays {
   std::int32_t* recent = nullptr;
   std::uint64_t recent_size = 0;
   std::int32_t* recent_count = nullptr;  // [K]
-  std::int64_t* counters = nullptr;      // [2]: steps taken; labels in `recent` so far
+  std::uint64_t seed = 1;
+  std::int64_t* counters = nullptr;  // [2]: steps taken; labels in `recent` so far
 
   float* class_row(std::size_t k) const { return weight + static_cast<std::ptrdiff_t>(k) * weight_stride; }
 };

@@ -81,7 +81,7 @@ void Layer::draw(const LayerArrays& arrays) {
     drawn_weight_.assign(options_.classes, 1.0);
     return;
   }
-  const CounterRandom random(options_.seed, Stream::draw, 0);
+  const CounterRandom random(arrays.seed, Stream::draw, 0);
   const std::uint64_t blocks = (words_.size() + 3) / 4;
   RandomWords words(random, static_cast<std::uint64_t>(arrays.counters[0]) * blocks * 4);
   for (std::uint64_t& word : words_) word = words.next();

@@ -39,7 +39,6 @@ struct LayerOptions {
   LayerDraw draw = LayerDraw::uniform;
   std::vector<double> counts = {};  // [K], of LayerDraw::counts
   double rho = 0.3;                 // how fast u forgets; infinity: u is only what the draw says
-  std::uint64_t seed = 1;
   std::size_t threads = 1;
 
   void check() const;        // throws UserError
