@@ -1,0 +1,101 @@
+"""What the estimators share: parameters as options, training, the attributes that a fit leaves, saving."""
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable
+
+import numpy as np
+
+from . import _data, _run
+from ._model import Model
+from ._progress import make_progress
+
+
+class Trained:
+    """A base of estimators whose parameters are options of the command line (see _parameters.py)."""
+
+    _options: dict[str, tuple[str, str]]
+    model_: Model
+    history_: list[dict[str, Any]]
+    trials_: list[dict[str, Any]]
+    config_: dict[str, Any]
+    n_iter_: int
+
+    def _seed(self) -> int:
+        state = self.random_state  # type: ignore[attr-defined]
+        if state is None:
+            return 1
+        if isinstance(state, np.random.RandomState) or state is np.random:
+            return int(state.randint(2**31 - 1))
+        if isinstance(state, (bool, np.bool_)) or not isinstance(state, (int, np.integer)):
+            raise TypeError(f"random_state is {state!r}; give a whole number, a RandomState or None")
+        if state < 0:
+            raise ValueError(f"random_state is {state}; give a number from 0 up")
+        return int(state)
+
+    def _threads(self) -> int:
+        return _run.thread_count(self.n_jobs)  # type: ignore[attr-defined]
+
+    def _option_values(self, of: str, skip: Iterable[str] = ()) -> dict[str, str]:
+        """The options of one kind ('train' or 'rows') that are set, as texts."""
+        values = {}
+        for name, (option, kind) in self._options.items():
+            value = getattr(self, name)
+            if kind != of or name in skip or value is None:
+                continue
+            values[option] = _run.option_text(name, value)
+        return values
+
+    def _train_options(self, skip: Iterable[str] = ()) -> dict[str, str]:
+        options = self._option_values("train", {"random_state", "n_jobs", *skip})
+        options["seed"] = str(self._seed())
+        if self._threads():
+            options["threads"] = str(self._threads())
+        return {**options, **self._memory_limit()}
+
+    def _memory_limit(self) -> dict[str, str]:
+        limit = self.memory_limit  # type: ignore[attr-defined]
+        return {} if limit is None else {"memory-limit": _run.option_text("memory_limit", limit)}
+
+    def _train(self, data: _data.Data, options: dict[str, str], valid: _data.Data | None = None,
+               start: Model | None = None, callbacks: Any = None) -> None:
+        """Trains and keeps the result. Then raises what stopped the run, if anything did."""
+        _run.tell(data.about()["notes"])
+        progress = make_progress(self.verbose)  # type: ignore[attr-defined]
+        listeners = [] if callbacks is None else [callbacks] if callable(callbacks) else list(callbacks)
+        for listener in listeners:
+            if not callable(listener):
+                raise TypeError(f"callbacks has {listener!r}; give functions of one event")
+        result, raise_what_stopped = _run.train(data, options.items(), valid=valid, start=start, callbacks=listeners,
+                                                progress=progress)
+        self._keep(result.model)
+        self.history_, self.trials_ = result.history, result.trials
+        self.config_ = result.about["config"]
+        self.n_iter_ = result.about["epochs"]
+        self.n_steps_ = result.about["steps"]
+        self.train_seconds_ = result.about["train_seconds"] + result.about["trial_seconds"]
+        self.interrupted_ = result.about["interrupted"]
+        raise_what_stopped()
+
+    def _keep(self, model: Model) -> None:
+        self.model_ = model
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise _not_fitted()(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate "
+                                "arguments before using this estimator.")
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the model file, the same as `truemax train` writes. An existing file is replaced."""
+        self._require_fitted()
+        self.model_.save(path)
+
+
+def _not_fitted() -> type[Exception]:
+    try:
+        from sklearn.exceptions import NotFittedError
+        return NotFittedError
+    except ImportError:
+        class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
+            """Raised if an estimator is used before fitting."""
+        return NotFittedError

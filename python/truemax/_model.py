@@ -1,0 +1,112 @@
+"""A trained model: its file, its tensors, its predictions."""
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from ctypes import POINTER, byref, c_double, c_float, c_int32, c_uint64
+from typing import Any
+
+import numpy as np
+
+from . import _library as lib
+from ._data import Data
+
+
+def _as(array: np.ndarray, number: Any) -> Any:
+    return array.ctypes.data_as(POINTER(number))
+
+
+class Model(lib.Handle):
+    """A model of the library. It pickles and copies as the bytes of its file."""
+
+    free = "tmx_model_free"
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Model:
+        return lib.made(cls, lib.load().tmx_model_load, lib.text(path), *lib.option_list([]))
+
+    def save(self, path: str | os.PathLike) -> None:
+        lib.check(lib.load().tmx_model_save(self.pointer, lib.text(path)))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Classes, features, and columns of `weight`."""
+        numbers = [c_uint64() for _ in range(3)]
+        lib.check(lib.load().tmx_model_shape(self.pointer, *map(byref, numbers)))
+        return tuple(n.value for n in numbers)  # type: ignore[return-value]
+
+    def metadata(self) -> dict[str, Any]:
+        return lib.kept_json(lib.load().tmx_model_metadata, self.pointer)
+
+    def tensor(self, name: str) -> np.ndarray | None:
+        """A copy of a tensor of the model file, None if the model does not have it."""
+        count, call = c_uint64(0), lib.load().tmx_model_tensor
+        lib.check(call(self.pointer, name.encode(), None, byref(count)))
+        if count.value == 0:
+            return None
+        numbers = np.empty(count.value, dtype=np.float32)
+        lib.check(call(self.pointer, name.encode(), _as(numbers, c_float), byref(count)))
+        return numbers if name == "intercept" else numbers.reshape(-1, self.shape[2])
+
+    def predict(self, data: Data, value: int, threads: int) -> np.ndarray:
+        """[rows, classes], in the order of the model file."""
+        out = np.empty((data.about()["rows"], self.shape[0]))
+        lib.check(lib.load().tmx_predict(self.pointer, data.pointer, value, threads, _as(out, c_double), out.size))
+        return out
+
+    def predict_top(self, data: Data, top: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the most probable classes [rows, top] and their probabilities."""
+        shape = (data.about()["rows"], top)
+        classes, probabilities = np.empty(shape, dtype=np.int32), np.empty(shape)
+        lib.check(lib.load().tmx_predict_top(self.pointer, data.pointer, top, threads, _as(classes, c_int32),
+                                             _as(probabilities, c_double), classes.size))
+        return classes, probabilities
+
+    def evaluate(self, data: Data, threads: int) -> dict[str, Any]:
+        """The figures of `truemax evaluate --json`."""
+        return lib.kept_json(lib.load().tmx_evaluate, self.pointer, data.pointer, threads)
+
+    def ranks(self, data: Data, threads: int) -> np.ndarray:
+        """Triples: the ranks of tail and head, [triples, 2]."""
+        count, call = c_uint64(0), lib.load().tmx_ranks
+        lib.check(call(self.pointer, data.pointer, threads, None, byref(count)))
+        out = np.empty(count.value)
+        lib.check(call(self.pointer, data.pointer, threads, _as(out, c_double), byref(count)))
+        return out.reshape(-1, 2)
+
+    def to_bytes(self) -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.safetensors")
+            self.save(path)
+            return path.read_bytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Model:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.safetensors")
+            path.write_bytes(content)
+            return cls.load(path)
+
+    def __reduce__(self) -> Any:
+        return Model.from_bytes, (self.to_bytes(),)
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self  # a model never changes
+
+
+def by_cosine(vectors: np.ndarray, asked: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k rows of `vectors` nearest to the vector `asked` by cosine, nearest first, and the cosines."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    length = np.linalg.norm(asked.astype(np.float64))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosine = np.where(lengths * length > 0, vectors @ asked.astype(np.float64) / (lengths * length), 0.0)
+    k = min(k, len(cosine))
+    first = np.argpartition(-cosine, k - 1)[:k] if k else np.empty(0, dtype=int)
+    order = first[np.lexsort((first, -cosine[first]))]
+    return order, cosine[order]
+
+
