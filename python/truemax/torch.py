@@ -22,6 +22,7 @@ from . import _library as lib
 
 __all__ = ["LinearSoftmax", "TopK"]
 
+_FEW_STEP, _ALL_STEP = 0.02, 0.01  # the default step if some, and if all classes are drawn
 _REDUCTIONS = ("mean", "sum", "none")
 _LEAST_RECENT = 1 << 16  # labels that "counted" remembers; as many as classes if there are more
 _CHUNK_CLASSES = 4096  # of an exact gradient at a time
@@ -58,9 +59,10 @@ class LinearSoftmax(nn.Module):
         Number N of rows of the training data: the values of `index` are below it. Without it, there is no `index`.
     bias : bool
         Whether each class has an intercept.
-    step : float
-        The step size of ``weight`` and ``bias``, comparable with Adam's ``lr``: about the most by which a number
-        moves. The attribute ``step`` may be changed at any time, to let it fall as a schedule says. 0 freezes them.
+    step : float, optional
+        The step size of ``weight`` and ``bias``: about the most by which a number moves, like Adam's ``lr``. By default
+        0.02, or 0.01 if all classes are drawn. The attribute ``step`` may be changed at any time, to let it fall as a
+        schedule says. 0 freezes ``weight`` and ``bias``.
     drawn : int
         Number of classes drawn for each batch.
     draw : {"counted", "uniform"} or tensor of K class counts
@@ -101,12 +103,11 @@ class LinearSoftmax(nn.Module):
       the same bits.
     """
 
-    __constants__ = ["in_features", "num_classes", "num_rows", "reduction", "ignore_index"]
     weight: Tensor
     u: Tensor
 
     def __init__(self, in_features: int, num_classes: int, num_rows: int | None = None, *, bias: bool = True,
-                 step: float = 0.01, drawn: int = 1024, draw: Any = "counted", rho: float = 0.3,
+                 step: float | None = None, drawn: int = 1024, draw: Any = "counted", rho: float = 0.1,
                  reduction: str = "mean", ignore_index: int = -100, class_weight: Any = None, seed: int | None = None,
                  device: Any = None, dtype: torch.dtype | None = None) -> None:
         super().__init__()
@@ -114,8 +115,9 @@ class LinearSoftmax(nn.Module):
         self.num_classes = _whole("num_classes", num_classes, 1)
         self.num_rows = 0 if num_rows is None else _whole("num_rows", num_rows, 0)
         self.drawn = _whole("drawn", drawn, 1)
-        self.step = step
-        self.rho = rho
+        few = self.drawn < self.num_classes
+        self.step = (_FEW_STEP if few else _ALL_STEP) if step is None else _number("step", step)
+        self.rho = _number("rho", rho)
         self.ignore_index = _whole("ignore_index", ignore_index, None)
         self.reduction = _reduction(reduction)
         if dtype not in (None, torch.float32):
@@ -189,9 +191,8 @@ class LinearSoftmax(nn.Module):
         rows = _rows(x)
         values = torch.empty(rows.shape[0], k, dtype=torch.float64)
         indices = torch.empty(rows.shape[0], k, dtype=torch.int64)
-        if rows.shape[0] > 0 or k > self.num_classes:
-            lib.check(_layer.load().tmx_layer_top(
-                self._layer().pointer, self._arrays(), self._batch(rows), k, _pointer(indices), _pointer(values)))
+        lib.check(_layer.load().tmx_layer_top(
+            self._layer().pointer, self._arrays(), self._batch(rows), k, _pointer(indices), _pointer(values)))
         shape = (*x.shape[:-1], k)
         return TopK(values.to(torch.float32).reshape(shape), indices.reshape(shape))
 
@@ -236,6 +237,8 @@ class LinearSoftmax(nn.Module):
         counts = self.class_counts
         key = (os.getpid(), self.drawn, self.rho, torch.get_num_threads(),
                None if counts is None else (counts.data_ptr(), counts._version))
+        if self._native is not None and self._native[0][0] != key[0]:
+            self._native[1].pointer = None  # of a process that was forked: its threads are not in this one
         if self._native is None or self._native[0] != key:
             self._native = (key, _layer.create(self.num_classes, self.in_features, self.drawn, self.draw,
                                                None if counts is None else counts.data_ptr(), self.rho,
@@ -323,15 +326,17 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        if torch.is_grad_enabled():
-            raise RuntimeError("LinearSoftmax has no second derivatives, since its backward changes the weights; call "
-                               "backward without create_graph=True")
+        _refuse_second_derivatives()
         layer, (shape, dtype) = ctx.layer, ctx.x_like
+        if ctx.forward_pass is None:
+            raise RuntimeError("LinearSoftmax has taken the step of this forward already; call forward again before "
+                               "another backward")
         gradient = gradient.to(torch.float32).contiguous()
         dx = torch.empty(gradient.shape[0], layer.in_features) if ctx.needs_input_grad[0] else None
         status = _layer.load().tmx_layer_backward(layer._arrays(), ctx.forward_pass.pointer, _pointer(gradient),
                                                   float(layer.step), _pointer(dx), 4 * layer.in_features)
         lib.check(status)
+        ctx.forward_pass = None
         return None if dx is None else dx.reshape(shape).to(dtype), None, None, None, None
 
 
@@ -347,8 +352,8 @@ class _Exact(torch.autograd.Function):
         return loss
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        _refuse_second_derivatives()
         rows, target, loss = ctx.saved_tensors
         layer, (shape, dtype) = ctx.layer, ctx.x_like
         weight, bias = layer.weight, layer.bias
@@ -364,6 +369,12 @@ class _Exact(torch.autograd.Function):
             dx += (z - log_norm[:, None]).exp().to(torch.float32) @ some
         dx *= (gradient * counts).to(torch.float32)[:, None]
         return dx.reshape(shape).to(dtype), None, None
+
+
+def _refuse_second_derivatives() -> None:
+    if torch.is_grad_enabled():
+        raise RuntimeError("LinearSoftmax has no second derivatives, since its backward changes the weights; call "
+                           "backward without create_graph=True")
 
 
 def _pointer(tensor: Tensor | None) -> int | None:
@@ -410,6 +421,14 @@ def _whole(name: str, given: Any, least: int | None) -> int:
     if least is not None and given < least:
         raise ValueError(f"{name} is {given}; give a whole number of at least {least}")
     return int(given)
+
+
+def _number(name: str, given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, numbers.Real):
+        raise TypeError(f"{name} is {given!r}; give a number")
+    if not given >= 0 or name == "step" and math.isinf(given):
+        raise ValueError(f"{name} is {given}; give a number of at least 0")
+    return float(given)
 
 
 def _reduction(given: str) -> str:
