@@ -24,9 +24,9 @@ struct TestLayer {
         recent(2 * classes),
         recent_count(classes) {
     std::mt19937 random(seed);
-    std::normal_distribution<double> normal(0, scale);
-    for (float& w : weight) w = static_cast<float>(normal(random));
-    for (float& b : bias) b = static_cast<float>(normal(random));
+    std::normal_distribution<double> normal;
+    for (float& w : weight) w = static_cast<float>(scale * normal(random));
+    for (float& b : bias) b = static_cast<float>(scale * normal(random));
   }
   LayerArrays arrays() {
     LayerArrays a;
@@ -51,8 +51,8 @@ struct TestBatch {
   TestBatch(std::size_t rows, std::size_t wide, std::size_t classes, unsigned seed, double scale = 1)
       : features(wide), x(rows * features), target(rows), index(rows), gradient(rows) {
     std::mt19937 random(seed);
-    std::normal_distribution<double> normal(0, scale);
-    for (float& v : x) v = static_cast<float>(normal(random));
+    std::normal_distribution<double> normal;
+    for (float& v : x) v = static_cast<float>(scale * normal(random));
     for (std::size_t i = 0; i < rows; ++i) {
       target[i] = static_cast<std::int64_t>(random() % classes);
       index[i] = static_cast<std::int64_t>(i);
