@@ -145,8 +145,8 @@ def main():
             missed.append(f"{name}: a step costs {ratio:.2f} times as much with {MANY:,} classes, more than {MOST}")
         if grown is not None and grown > size / 4:
             missed.append(f"{name}: steps took {grown / 2**20:.0f} MB, and W has {size / 2**20:.0f} MB")
-    title = (f"{options.rows} rows, {options.drawn} drawn classes, D = {options.features}, {options.threads} threads, torch "
-             f"{torch.__version__}; ms a step, best of {options.rounds} turns")
+    title = (f"{options.rows} rows, {options.drawn} drawn classes, D = {options.features}, {options.threads} threads, "
+             f"torch {torch.__version__}; ms a step, best of {options.rounds} turns")
     show(title, ["", f"K = {FEW:,}", f"K = {MANY:,}", "ratio", "memory of steps"], lines)
     print(f"\nW has {size / 2**20:.0f} MB at K = {MANY:,}. 'memory of steps': the most that steps added to it.")
     if missed:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""truemax.torch.LinearSoftmax: exact where it says so, torch's manners, and as good a network as CrossEntropyLoss gives.
+"""truemax.torch.LinearSoftmax: exact where it says so, torch's manners, networks as good as with CrossEntropyLoss.
 
 Needs Debian's python3-torch. The package comes from TRUEMAX_PACKAGE, build/python, or the sources with the library of
 build/release."""
@@ -337,7 +337,8 @@ class Refusals(TorchTest):
 
     def test_arguments(self):
         for kind, words, keywords in (
-                (ValueError, "in_features is 0", {"in_features": 0}), (TypeError, "num_classes is 2.5", {"num_classes": 2.5}),
+                (ValueError, "in_features is 0", {"in_features": 0}),
+                (TypeError, "num_classes is 2.5", {"num_classes": 2.5}),
                 (ValueError, "num_rows is -1", {"num_rows": -1}), (ValueError, "drawn is 0", {"drawn": 0}),
                 (ValueError, "step is -1", {"step": -1}), (TypeError, "step is 'a'", {"step": "a"}),
                 (ValueError, "step is nan", {"step": math.nan}), (ValueError, "rho is 0", {"rho": 0}),
@@ -362,7 +363,8 @@ class Refusals(TorchTest):
         before = state_of(layer)
         for kind, words, arguments in (
                 (ValueError, r"x has shape \(30, 7\)", (x[:, :7], target)),
-                (TypeError, "x is a tensor of torch.int64", (x.long(), target)), (TypeError, "x is list", ([1.0], target)),
+                (TypeError, "x is a tensor of torch.int64", (x.long(), target)),
+                (TypeError, "x is list", ([1.0], target)),
                 (ValueError, r"target has shape \(29,\)", (x, target[:29])),
                 (TypeError, "target is a tensor of torch.float32", (x, target.float())),
                 (TypeError, "target is a tensor of torch.bool", (x, target.bool())),

@@ -210,7 +210,8 @@ class LinearSoftmax(nn.Module):
         given = state.state_dict() if isinstance(state, nn.Module) else dict(state)
         wanted = self.linear_state()
         if given.keys() != wanted.keys() or any(given[name].shape != wanted[name].shape for name in wanted):
-            raise ValueError(f"the state has {_shapes(given)}, and the layer {_shapes(wanted)}; make the layer to match")
+            raise ValueError(f"the state has {_shapes(given)}, and the layer {_shapes(wanted)}; make the layer to "
+                             "match")
         self.reset_parameters()
         with torch.no_grad():
             for name, tensor in wanted.items():
@@ -270,7 +271,8 @@ class LinearSoftmax(nn.Module):
             size=ctypes.sizeof(_layer.LayerBatch), rows=rows.shape[0], x=_pointer(rows), x_stride=4 * self.in_features,
             target=_pointer(target), ignore_index=self.ignore_index, index=_pointer(index)))
 
-    def _forward(self, x: Tensor, target: Tensor, index: Tensor | None, keep: bool) -> tuple[Tensor, _layer.Pass | None]:
+    def _forward(self, x: Tensor, target: Tensor, index: Tensor | None,
+                 keep: bool) -> tuple[Tensor, _layer.Pass | None]:
         rows = _rows(x)
         loss = torch.empty(rows.shape[0])
         native, arrays, batch = self._layer().pointer, self._arrays(), self._batch(rows, target, index)
