@@ -378,7 +378,7 @@ class Refusals(TorchTest):
                 (ValueError, r"x is 1e\+30 in row 4, column 1", (changed(x, (4, 1), 1e30), target, index))):
             self.refused(kind, words, lambda a=arguments: layer(*a))
         self.refused(ValueError, "without num_rows", lambda: LinearSoftmax(8, 20)(x, target, index))
-        self.refused(ValueError, "top is 21", lambda: layer.topk(x, 21))
+        self.refused(ValueError, "k is 21", lambda: layer.topk(x, 21))
         self.refused(ValueError, "step is nan", lambda: (setattr(layer, "step", math.nan), layer(x, target).backward()))
         self.same_state(state_of(layer), before)
 

@@ -104,7 +104,14 @@ class LinearSoftmax(nn.Module):
     """
 
     weight: Tensor
+    bias: Tensor | None
     u: Tensor
+    moments: Tensor
+    counters: Tensor
+    recent: Tensor | None
+    recent_count: Tensor | None
+    class_counts: Tensor | None
+    class_weight: Tensor | None
 
     def __init__(self, in_features: int, num_classes: int, num_rows: int | None = None, *, bias: bool = True,
                  step: float | None = None, drawn: int = 1024, draw: Any = "counted", rho: float = 0.1,
@@ -144,7 +151,7 @@ class LinearSoftmax(nn.Module):
         self.counters[2] = torch.randint(1 << 62, ()) if seed is None else _whole("seed", seed, 0)
         self._native: tuple[Any, _layer.Layer] | None = None
         self.reset_parameters()
-        self._layer()  # refuses what cannot be used
+        self._handle()  # refuses what cannot be used
 
     def reset_parameters(self) -> None:
         """Starts anew: ``weight`` and ``bias`` as in ``nn.Linear``, everything else without memory."""
@@ -187,12 +194,14 @@ class LinearSoftmax(nn.Module):
     def topk(self, x: Tensor, k: int = 1) -> TopK:
         """The `k` most probable classes of each row and their exact log-probabilities; of equals the lower class."""
         k = _whole("k", k, 1)
+        if k > self.num_classes:
+            raise ValueError(f"k is {k}; give at most the number of classes, {self.num_classes}")
         _require_rows(x, self.in_features)
         rows = _rows(x)
         values = torch.empty(rows.shape[0], k, dtype=torch.float64)
         indices = torch.empty(rows.shape[0], k, dtype=torch.int64)
         lib.check(_layer.load().tmx_layer_top(
-            self._layer().pointer, self._arrays(), self._batch(rows), k, _pointer(indices), _pointer(values)))
+            self._handle().pointer, self._arrays(), self._batch(rows), k, _pointer(indices), _pointer(values)))
         shape = (*x.shape[:-1], k)
         return TopK(values.to(torch.float32).reshape(shape), indices.reshape(shape))
 
@@ -233,7 +242,7 @@ class LinearSoftmax(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_native": None}
 
-    def _layer(self) -> _layer.Layer:
+    def _handle(self) -> _layer.Layer:
         """The library's part, which has memory and threads but no state; made again when it does not fit any more."""
         counts = self.class_counts
         key = (os.getpid(), self.drawn, self.rho, torch.get_num_threads(),
@@ -275,7 +284,7 @@ class LinearSoftmax(nn.Module):
                  keep: bool) -> tuple[Tensor, _layer.Pass | None]:
         rows = _rows(x)
         loss = torch.empty(rows.shape[0])
-        native, arrays, batch = self._layer().pointer, self._arrays(), self._batch(rows, target, index)
+        native, arrays, batch = self._handle().pointer, self._arrays(), self._batch(rows, target, index)
         if keep:
             made = lib.made(_layer.Pass, _layer.load().tmx_layer_forward, native, arrays, batch, _pointer(loss))
             return loss, made
@@ -286,7 +295,7 @@ class LinearSoftmax(nn.Module):
         rows = _rows(x)
         loss = torch.empty(rows.shape[0], dtype=torch.float64)
         lib.check(_layer.load().tmx_layer_nll(
-            self._layer().pointer, self._arrays(), self._batch(rows, target), _pointer(loss)))
+            self._handle().pointer, self._arrays(), self._batch(rows, target), _pointer(loss)))
         return loss
 
     def _reduced(self, loss: Tensor, target: Tensor, reduction: str) -> Tensor:
@@ -428,9 +437,10 @@ def _whole(name: str, given: Any, least: int | None) -> int:
 def _number(name: str, given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, numbers.Real):
         raise TypeError(f"{name} is {given!r}; give a number")
-    if not given >= 0 or name == "step" and math.isinf(given):
+    number = float(given)
+    if not number >= 0 or name == "step" and math.isinf(number):
         raise ValueError(f"{name} is {given}; give a number of at least 0")
-    return float(given)
+    return number
 
 
 def _reduction(given: str) -> str:

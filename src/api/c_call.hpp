@@ -52,7 +52,8 @@ tmx_status call(const Work& work) noexcept {
 // Throws if a pointer is null.
 template <class... Pointers>
 void require(const Pointers*... pointers) {
-  if (((pointers == nullptr) || ...)) throw UserError(kNullArgument);
+  const bool missing = ((pointers == nullptr) || ...);
+  if (missing) throw UserError(kNullArgument);
 }
 
 // Throws if an array for `there` numbers is too small for rows x columns.

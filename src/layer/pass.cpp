@@ -169,8 +169,9 @@ bool LayerPass::differentiate(const LayerArrays& arrays, const float* gradient, 
       float* const from = work.dx.data() + i * features;
       add_scaled(from, w_row(label_[i]), -of_label_[i], features);
       float* const to = dx + static_cast<std::ptrdiff_t>(rows_.row[i]) * dx_stride;
-      const auto by = static_cast<float>(sum);
-      for (std::size_t c = 0; c < features; ++c) to[c] = by * from[c];
+      // In double: the sum of float gradients may exceed float.
+      for (std::size_t c = 0; c < features; ++c)
+        to[c] = static_cast<float>(sum * static_cast<double>(from[c]));
     });
   }
   work.gradient.resize(touched * features);
