@@ -32,7 +32,7 @@ extern "C" {
 
 /* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
  * with, or a later one. */
-#define TMX_API_VERSION 1
+#define TMX_API_VERSION 2
 TMX_API int tmx_api_version(void);
 TMX_API const char* tmx_version(void); /* of truemax: "0.1.0" */
 
@@ -171,6 +171,82 @@ TMX_API tmx_status tmx_evaluate(const tmx_model* model, const tmx_data* data, si
 /* Triples: the ranks of tail and head of each, [triples][2]. *count as for tmx_model_tensor. */
 TMX_API tmx_status tmx_ranks(const tmx_model* model, const tmx_data* data, size_t threads, double* out,
                              uint64_t* count);
+
+/* The last layer of a network: softmax over z = W x + b for very many classes and rows x from elsewhere (docs/c.md).
+ * A step costs the same for any number of classes. All numbers that last from step to step are in arrays of the
+ * caller; the layer itself holds only memory for its steps, and counts that were given. Several threads may use one
+ * layer; they wait for each other. */
+typedef struct tmx_layer tmx_layer;
+typedef struct tmx_pass tmx_pass; /* one batch between forward and backward */
+
+typedef enum {
+  TMX_DRAW_UNIFORM = 0,
+  TMX_DRAW_COUNTS = 1, /* by given counts of the classes */
+  TMX_DRAW_RECENT = 2  /* by the labels of the last steps */
+} tmx_layer_draw;
+
+typedef struct {
+  size_t size; /* sizeof(tmx_layer_options) */
+  uint64_t classes, features;
+  uint64_t drawn; /* classes that the rows of a step share; `classes` or more: all of them, which is exact */
+  tmx_layer_draw draw;
+  const double* counts; /* [classes], copied; only for TMX_DRAW_COUNTS */
+  double rho;           /* how fast u forgets, 0.3 is good; infinity: u is only what the draw says */
+  uint64_t threads; /* 0: all cores */
+} tmx_layer_options;
+
+TMX_API tmx_status tmx_layer_create(const tmx_layer_options* options, tmx_layer** out);
+TMX_API void tmx_layer_free(tmx_layer* layer); /* passes stay valid */
+
+/* The arrays of a layer. All zeros are a start, except `u`: NaN. */
+typedef struct {
+  size_t size;    /* sizeof(tmx_layer_arrays) */
+  int32_t device; /* -1: the CPU; no other is possible yet */
+  void* stream;   /* NULL */
+  tmx_type type;  /* of weight, bias, u, x and their gradients: TMX_FLOAT32 */
+  float* weight;  /* [classes][features] */
+  int64_t weight_stride; /* bytes from one class to the next */
+  float* bias;           /* [classes], or NULL: none */
+  float* moments;        /* [classes][3]: running means of squared gradients; may be NULL where nothing is trained */
+  float* u;              /* [rows]: NaN where a row has not been trained on; NULL if rows is 0 */
+  uint64_t rows;
+  int32_t* recent; /* [recent_size] and [classes]; only for TMX_DRAW_RECENT. `classes` labels or more are good. */
+  uint64_t recent_size;
+  int32_t* recent_count;
+  uint64_t seed;     /* with `counters`: the random numbers of the next step */
+  int64_t* counters; /* [2]: steps taken, labels counted */
+} tmx_layer_arrays;
+
+typedef struct {
+  size_t size; /* sizeof(tmx_layer_batch) */
+  uint64_t rows;
+  const float* x;   /* [rows][features] */
+  int64_t x_stride; /* bytes from one row to the next */
+  const int64_t* target; /* [rows] */
+  int64_t ignore_index;  /* rows with this target have loss and gradient 0 */
+  const int64_t* index;  /* [rows]: the place of each row in u. NULL: u comes from the draw alone, which is biased. */
+} tmx_layer_batch;
+
+/* The estimate of each row's log-loss, [rows]; exact if all classes are drawn. Changes none of the arrays. `pass` gets
+ * what backward needs; NULL if there will be none. */
+TMX_API tmx_status tmx_layer_forward(tmx_layer* layer, const tmx_layer_arrays* arrays, const tmx_layer_batch* batch,
+                                     float* loss, tmx_pass** pass);
+/* Takes a step: once for each pass. `gradient` [rows]: of your objective in each row's loss. dx [rows][features], rows
+ * dx_stride bytes apart, receives its gradient in x; NULL: not wanted. weight, bias and moments move along the gradient
+ * of sum_i gradient_i loss_i / sum_i |gradient_i|, on which a common factor has no effect; rows with gradient 0 change
+ * nothing. `step` is about the most by which a number of W moves. Unless TMX_OK, no array has changed; TMX_DIVERGED: a
+ * number could have left float32. */
+TMX_API tmx_status tmx_layer_backward(const tmx_layer_arrays* arrays, tmx_pass* pass, const float* gradient,
+                                      double step, float* dx, int64_t dx_stride);
+TMX_API void tmx_pass_free(tmx_pass* pass);
+
+/* The exact log-loss of each row over all classes, [rows]; 0 for ignored rows. `index` is not used. */
+TMX_API tmx_status tmx_layer_nll(tmx_layer* layer, const tmx_layer_arrays* arrays, const tmx_layer_batch* batch,
+                                 double* loss);
+/* The `top` most probable classes of each row, [rows][top], most probable first, with exact log-probabilities. Neither
+ * `target` nor `index` is used. */
+TMX_API tmx_status tmx_layer_top(tmx_layer* layer, const tmx_layer_arrays* arrays, const tmx_layer_batch* batch,
+                                 uint64_t top, int64_t* classes, double* log_probabilities);
 
 /* The options of `truemax train` as a JSON array: name, help, default, plain_default, range, values, group, and "of":
  * "train" (tmx_run_create), "rows" (tmx_data_from_rows, tmx_data_read) or "run" (files and outputs of the program). For

@@ -1,16 +1,13 @@
-// Implements include/truemax/c.h. No exception leaves a function: call() turns each into a status and a
-// message.
+// Implements include/truemax/c.h, except for the layer (c_layer.cpp).
 #include "truemax/c.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
+#include "api/c_call.hpp"
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
@@ -25,7 +22,10 @@
 
 namespace {
 using namespace truemax;  // NOLINT(google-build-using-namespace)
+using api::call;
 using api::OptionList;
+using api::require;
+using api::require_room;
 }  // namespace
 
 struct tmx_data {
@@ -42,50 +42,6 @@ struct tmx_run {
 };
 
 namespace {
-
-constexpr const char* kNullArgument = "an argument is NULL; pass a handle, a text or a place for the result";
-
-template <class Work>
-tmx_status call(const Work& work) noexcept {
-  const auto failed = [](tmx_status status, const char* text) {
-    try {
-      api::keep_message(text);
-    } catch (...) {  // there is no memory for a message either: the status says enough
-      return TMX_NO_MEMORY;
-    }
-    return status;
-  };
-  try {
-    api::keep_message("");
-    work();
-    api::keep_message("");  // calls from a callback may have left one
-    return TMX_OK;
-  } catch (const UserError& error) {
-    return failed(TMX_BAD_INPUT, error.what());
-  } catch (const DivergenceError& error) {
-    return failed(TMX_DIVERGED, error.what());
-  } catch (const OverBudget&) {
-    return failed(TMX_NO_MEMORY, "not enough memory; give fewer rows or features, or raise memory-limit");
-  } catch (const std::bad_alloc&) {
-    return failed(TMX_NO_MEMORY, "not enough memory; give fewer rows or features");
-  } catch (const std::length_error&) {
-    return failed(TMX_NO_MEMORY,
-                  "not enough memory: an array would be longer than possible; give fewer rows");
-  } catch (const std::exception& error) {
-    return failed(TMX_INTERNAL, error.what());
-  }
-}
-
-template <class... Pointers>
-void require(const Pointers*... pointers) {
-  if (((pointers == nullptr) || ...)) throw UserError(kNullArgument);
-}
-
-void require_room(std::uint64_t there, std::uint64_t rows, std::uint64_t columns) {
-  if (columns != 0 && rows > there / columns)
-    throw UserError("the array for the result has room for " + std::to_string(there) + " numbers, not for " +
-                    std::to_string(rows) + " x " + std::to_string(columns) + "; make it larger");
-}
 
 OptionList list_of(const tmx_option* options, std::size_t count) {
   if (count > 0) require(options);
@@ -140,11 +96,7 @@ template <class Make>
 tmx_status from_rows(const tmx_rows* rows, tmx_data** out, const Make& make) noexcept {
   return call([&] {
     require(rows);
-    if (rows->size != sizeof(tmx_rows))
-      throw UserError("tmx_rows.size is " + std::to_string(rows->size) + ", not " +
-                      std::to_string(sizeof(tmx_rows)) +
-                      "; set it to sizeof(tmx_rows), and use the header of this "
-                      "library");
+    api::require_size(rows->size, sizeof(tmx_rows), "tmx_rows");
     std::shared_ptr<const void> owner;
     if (rows->release != nullptr) owner = std::shared_ptr<void>(rows->owner, rows->release);
     require(out);

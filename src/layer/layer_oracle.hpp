@@ -1,0 +1,138 @@
+// For tests: a slow and obvious layer in double.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "layer/layer.hpp"
+
+namespace truemax {
+
+// A layer's arrays with random numbers.
+struct TestLayer {
+  TestLayer(std::size_t all, std::size_t wide, std::size_t rows, bool with_bias, unsigned seed,
+            double scale = 1, std::size_t padding = 0)
+      : classes(all),
+        features(wide),
+        stride(features + padding),
+        weight(classes * stride),
+        bias(with_bias ? classes : 0),
+        u(rows, std::numeric_limits<float>::quiet_NaN()),
+        moments(classes),
+        recent(2 * classes),
+        recent_count(classes) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (float& w : weight) w = static_cast<float>(scale * normal(random));
+    for (float& b : bias) b = static_cast<float>(scale * normal(random));
+  }
+  LayerArrays arrays() {
+    LayerArrays a;
+    a.weight = weight.data(), a.weight_stride = static_cast<std::ptrdiff_t>(stride);
+    a.bias = bias.empty() ? nullptr : bias.data();
+    a.moments = moments.data(), a.u = u.data(), a.rows = u.size();
+    a.recent = recent.data(), a.recent_size = recent.size(), a.recent_count = recent_count.data();
+    a.counters = counters.data();
+    return a;
+  }
+  double w(std::size_t k, std::size_t c) const { return static_cast<double>(weight[k * stride + c]); }
+  double b(std::size_t k) const { return bias.empty() ? 0.0 : static_cast<double>(bias[k]); }
+
+  std::size_t classes, features, stride;
+  std::vector<float> weight, bias, u;
+  std::vector<ClassMoments> moments;
+  std::vector<std::int32_t> recent, recent_count;
+  std::vector<std::int64_t> counters{0, 0};
+};
+
+struct TestBatch {
+  TestBatch(std::size_t rows, std::size_t wide, std::size_t classes, unsigned seed, double scale = 1)
+      : features(wide), x(rows * features), target(rows), index(rows), gradient(rows) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (float& v : x) v = static_cast<float>(scale * normal(random));
+    for (std::size_t i = 0; i < rows; ++i) {
+      target[i] = static_cast<std::int64_t>(random() % classes);
+      index[i] = static_cast<std::int64_t>(i);
+      gradient[i] = static_cast<float>(0.5 + static_cast<double>(random() % 100) / 100);
+    }
+  }
+  LayerBatch batch(bool with_index) const {
+    LayerBatch b;
+    b.x = x.data(), b.x_stride = static_cast<std::ptrdiff_t>(features), b.rows = target.size();
+    b.target = target.data(), b.index = with_index ? index.data() : nullptr;
+    return b;
+  }
+  std::size_t features;
+  std::vector<float> x;
+  std::vector<std::int64_t> target, index;
+  std::vector<float> gradient;
+};
+
+struct OracleStep {
+  std::vector<double> loss;  // [rows]
+  std::vector<double> dx;    // [rows][D]
+  std::vector<double> of_w;  // [K][D]: the gradient of W, with shares of rows that sum to 1 in absolute value
+  std::vector<double> of_b;  // [K]
+  std::vector<bool> touched;   // [K]
+  std::vector<double> weight;  // [K][D]: W after the step, if no class has moved before
+};
+
+// One step with these classes. rho infinite: u is what the draw says.
+inline OracleStep oracle_step(const TestLayer& layer, const TestBatch& batch, std::span<const ClassId> drawn,
+                              std::span<const double> weights, double rho, double step) {
+  const std::size_t rows = batch.target.size(), d = layer.features;
+  OracleStep out{std::vector<double>(rows),
+                 std::vector<double>(rows * d),
+                 std::vector<double>(layer.classes * d),
+                 std::vector<double>(layer.classes),
+                 std::vector<bool>(layer.classes),
+                 std::vector<double>(layer.classes * d)};
+  double total = 0;
+  for (std::size_t i = 0; i < rows; ++i)
+    if (batch.target[i] >= 0) total += std::abs(static_cast<double>(batch.gradient[i]));
+  for (const ClassId k : drawn) out.touched[k] = true;
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (batch.target[i] < 0) continue;
+    const auto y = static_cast<std::size_t>(batch.target[i]);
+    const auto score = [&](std::size_t k) {
+      double z = layer.b(k);
+      for (std::size_t c = 0; c < d; ++c) z += layer.w(k, c) * static_cast<double>(batch.x[i * d + c]);
+      return z;
+    };
+    out.touched[y] = true;
+    double s = 1;
+    for (std::size_t j = 0; j < drawn.size(); ++j)
+      if (drawn[j] != y) s += weights[j] * std::exp(score(drawn[j]) - score(y));
+    const double old = layer.u.empty() ? NAN : static_cast<double>(layer.u[i]);
+    const double u =
+        std::isnan(old) || std::isinf(rho) ? std::log(s) : std::log((1 + rho * s) / (rho + std::exp(-old)));
+    out.loss[i] = u;
+    const auto g = static_cast<double>(batch.gradient[i]);
+    const auto add = [&](std::size_t k, double p) {
+      for (std::size_t c = 0; c < d; ++c) {
+        out.dx[i * d + c] += g * p * layer.w(k, c);
+        out.of_w[k * d + c] += g / total * p * static_cast<double>(batch.x[i * d + c]);
+      }
+      out.of_b[k] += g / total * p;
+    };
+    for (std::size_t j = 0; j < drawn.size(); ++j) {
+      if (drawn[j] == y) continue;
+      const double p = weights[j] * std::exp(score(drawn[j]) - score(y) - u);
+      add(drawn[j], p);
+      add(y, -p);
+    }
+  }
+  for (std::size_t k = 0; k < layer.classes; ++k) {
+    double square = 0;
+    for (std::size_t c = 0; c < d; ++c) square += out.of_w[k * d + c] * out.of_w[k * d + c];
+    const double size = std::sqrt(square / static_cast<double>(d)) + 1e-8;
+    for (std::size_t c = 0; c < d; ++c)
+      out.weight[k * d + c] = layer.w(k, c) - (out.touched[k] ? step * out.of_w[k * d + c] / size : 0);
+  }
+  return out;
+}
+
+}  // namespace truemax
