@@ -85,6 +85,7 @@ truemax_python_test(weights)
 # Sanitizers run the same commands elsewhere; here they would take minutes, and Python cannot load their library.
 if(NOT TRUEMAX_SANITIZE)
   truemax_python_test(doc_blocks)
+  truemax_python_test(python_plot)
 endif()
 truemax_python_test(paper_figures)
 set_tests_properties(program.paper_figures PROPERTIES SKIP_RETURN_CODE 77)

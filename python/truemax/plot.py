@@ -112,7 +112,7 @@ def learning_curve(runs: Any, labels: Sequence[str] | None = None, *, x: str = "
     ax.set_ylabel("log-loss (nats)")
     if x != "seconds":
         from matplotlib.ticker import MaxNLocator
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.legend(frameon=False)
     return ax
 
@@ -163,7 +163,7 @@ def step_sensitivity(results: Mapping[str, Mapping[float, float]] | None = None,
     if limit is None:
         limit = 30 * min(losses)
     shown = [loss for loss in losses if loss <= limit]
-    top = max(shown, default=limit) * 1.15
+    low, top = min(shown, default=limit), max(shown, default=limit)
     ax = _axes(ax)
     for number, (method, of_step) in enumerate(results.items()):
         colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
@@ -171,20 +171,25 @@ def step_sensitivity(results: Mapping[str, Mapping[float, float]] | None = None,
         ax.plot(steps, [of_step[s] if of_step[s] <= limit else math.nan for s in steps], color=colour, marker=marker,
                 markersize=5, linewidth=1.8, label=method)
         beyond = [s for s in steps if not of_step[s] <= limit]
+        ax.plot(beyond, [math.nan] * len(beyond))  # the axis reaches there
         # Methods that fail at the same step stand side by side.
-        aside = 1.06 ** (number - (len(results) - 1) / 2)
-        ax.plot([s * aside for s in beyond], [top] * len(beyond), linestyle="none", marker="x", color=colour,
-                markersize=7, markeredgewidth=2, clip_on=False)
+        aside = (number - (len(results) - 1) / 2) * 8
+        for step in beyond:
+            ax.annotate("×", (step, 1), (aside, -2), xycoords=ax.get_xaxis_transform(), textcoords="offset points",
+                        ha="center", va="top", color=colour, fontsize=13, fontweight="bold")
     ax.set_xscale("log")
     ax.set_yscale("log")
     if len(shown) < sum(map(len, results.values())):
-        ax.set_ylim(top=top)
-        ax.annotate("×: diverged, or a log-loss above " + f"{limit:.3g}", (1, 1.02), xycoords="axes fraction", ha="right",
+        ax.set_ylim(top=top * max(top / low, 1.5) ** 0.15)  # room for the crosses
+        ax.annotate(f"×: diverged, or a log-loss above {limit:.3g}", (1, 1.02), xycoords="axes fraction", ha="right",
                     va="bottom", color=_GREY, fontsize="small")
     ax.set_xlabel("step (eta·N)")
     ax.set_ylabel("log-loss (nats)")
-    _plain_log_ticks(ax.yaxis, min(shown, default=limit), top)
-    ax.legend(frameon=False)
+    _plain_log_ticks(ax.yaxis, low, top)
+    if len(shown) < sum(map(len, results.values())):  # beside the crosses
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    else:
+        ax.legend(frameon=False)
     return ax
 
 
@@ -282,7 +287,7 @@ def reliability_diagram(model: Any, X: Any, y: Any = None, sample_weight: Any = 
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("probability of the predicted label")
     ax.set_ylabel("share of rows that have it")
-    ax.legend(frameon=False, loc="upper left", title=f"calibration error {found['calibration_error']:.4f}",
+    ax.legend(loc="upper left", framealpha=0.85, edgecolor="none", title=f"calibration error {found['calibration_error']:.4f}",
               alignment="left")
     counts = ax.inset_axes([0, 1.03, 1, 0.18])
     counts.bar(left[there], found["count"][there], width, align="edge", color="#BDBDBD", edgecolor="white",
@@ -357,16 +362,15 @@ def accuracy_by_class_size(model: Any, X: Any, y: Any, train_counts: Any = None,
     if measure not in ("accuracy", "log_loss"):
         raise ValueError(f"measure is {measure!r}; give 'accuracy' or 'log_loss'")
     table = class_size_table(model, X, y, train_counts)
-    ax = _axes(ax)
-    ax.grid(False, axis="x")
     place, values = np.arange(len(table["rows"])), table[measure]
+    ax = _axes(ax, (max(6.4, 0.8 * len(place)), 4.0))
+    ax.grid(False, axis="x")
     bars = ax.bar(place, np.nan_to_num(values), 0.8, color=COLOURS[0 if measure == "accuracy" else 1])
     ax.bar_label(bars, ["" if math.isnan(v) else f"{v:.2f}" for v in values], padding=2, fontsize="small",
                  color="#333333")
     names = [str(a) if a == b else f"{a}–{b}" for a, b in zip(table["least"], table["most"])]
-    small = "small" if len(names) <= 8 else "x-small"
     ax.set_xticks(place)
-    ax.set_xticklabels([f"{name}\n{rows:,}" for name, rows in zip(names, table["rows"])], fontsize=small)
+    ax.set_xticklabels([f"{name}\n{rows:,}" for name, rows in zip(names, table["rows"])], fontsize="small")
     ax.set_xlabel("training examples of the label (below: rows judged)")
     ax.set_ylabel("accuracy" if measure == "accuracy" else "log-loss (nats)")
     if measure == "accuracy":
