@@ -92,7 +92,7 @@ def parameter(name: str, kind: str, options: dict[str, dict]) -> tuple[str, str,
         return python, *OWN[python]
     option = options[name]
     words = python_words(option["help"])
-    if option["range"] and python_words(option["range"]) not in words:  # a help text may say it itself
+    if option["range"]:
         words += f" Takes {python_words(option['range'])}."
     kind_of, default = type_of(option, kind), DEFAULTS.get((kind, name))
     plain = option["plain_default"] or option["default"]
@@ -120,7 +120,7 @@ def signature(parameters: list[tuple], indent: str) -> str:
 def documentation(parameters: list[tuple]) -> str:
     lines = ["Parameters", "----------"]
     for name, kind, default, words in parameters:
-        kind = re.sub(r"Literal\[(.*?)\]", r"{\1}", kind.replace("np.random.", ""))
+        kind = kind.replace("np.random.", "").replace("Literal[", "{").replace("]", "}")
         lines.append(f"{name} : {kind.replace(' | None', '')}, default={default!r}")
         lines += textwrap.wrap(words, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
