@@ -62,8 +62,8 @@ class _Interrupts:
             self._before(*came)
 
 
-_FIGURES = ("log_loss", "log_loss_error_bar", "error", "precision_at_1", "precision_at_3", "precision_at_5",
-            "calibration_error", "perplexity", "mrr", "hits_at_1", "hits_at_3", "hits_at_10")
+_FIGURES = ("log_loss", "log_loss_error_bar", "error", "calibration_error", "perplexity", "mrr",
+            "hits_at_1", "hits_at_3", "hits_at_10")
 
 
 def flat_evaluation(event: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +73,7 @@ def flat_evaluation(event: dict[str, Any]) -> dict[str, Any]:
         figures = dict(event.get(rows) or {})
         figures.update({f"precision_at_{k}": share for k, share in (figures.get("precision_at") or {}).items()})
         entry.update({f"{rows}_{name}": figures[name] for name in _FIGURES if figures.get(name) is not None})
+        entry.update({f"{rows}_precision_at_{k}": share for k, share in (figures.get("precision_at") or {}).items()})
     if event.get("best"):
         entry["best"] = True
     return entry
