@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A small network whose last layer has 20,000 classes: truemax.torch.LinearSoftmax beside nn.Linear and CrossEntropyLoss,
+"""A small network whose last layer has 10,000 classes: truemax.torch.LinearSoftmax beside nn.Linear and CrossEntropyLoss,
 the same network, data and number of passes. --quick: 2,000 classes.
 
 In a step, LinearSoftmax looks at 1,024 drawn classes. It keeps an estimate for each row, whose number it is told.
@@ -14,7 +14,7 @@ from torch import nn
 from truemax.torch import LinearSoftmax
 
 QUICK = "--quick" in sys.argv or os.environ.get("TRUEMAX_QUICK") == "1"
-CLASSES, ROWS, EPOCHS, BATCH, WIDTH = (2_000, 8_000, 4, 250, 64) if QUICK else (20_000, 40_000, 5, 500, 64)
+CLASSES, ROWS, EPOCHS, BATCH, WIDTH = (2_000, 8_000, 4, 250, 64) if QUICK else (10_000, 30_000, 4, 500, 64)
 
 
 def network():
