@@ -26,7 +26,9 @@ def _axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> Any:
     """`ax` or a new one, in the style of this module. No global setting of matplotlib is changed."""
     if ax is None:
         from matplotlib import pyplot
-        ax = pyplot.figure(figsize=size, layout="constrained").add_subplot()
+        figure = pyplot.figure(figsize=size, layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+        ax = figure.add_subplot()
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
