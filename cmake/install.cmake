@@ -35,6 +35,19 @@ write_basic_package_version_file(truemax-config-version.cmake COMPATIBILITY Same
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/truemax-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/truemax-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/truemax)
 
+# The Python package with its library: ./dev python, and the tests.
+file(GLOB python_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/truemax/*.py
+     ${PROJECT_SOURCE_DIR}/python/truemax/*.pyi ${PROJECT_SOURCE_DIR}/python/truemax/py.typed)
+set(python_package ${CMAKE_BINARY_DIR}/python/truemax)
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/python.stamp
+                   COMMAND ${CMAKE_COMMAND} -E rm -rf ${python_package}
+                   COMMAND ${CMAKE_COMMAND} -E make_directory ${python_package}
+                   COMMAND ${CMAKE_COMMAND} -E copy ${python_files} ${python_package}
+                   COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:truemax_library> ${python_package}/libtruemax.so
+                   COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/python.stamp
+                   DEPENDS ${python_files} truemax_library VERBATIM)
+add_custom_target(truemax_python DEPENDS ${CMAKE_BINARY_DIR}/python.stamp)
+
 # The program generates its man page and completion.
 add_custom_command(OUTPUT truemax.1.gz truemax.bash
                    COMMAND truemax_program help --man > truemax.1

@@ -43,7 +43,7 @@ function(truemax_python_test name)
   add_test(NAME program.${name} COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/test_${name}.py)
   # Some tests measure memory, so the sanitizer must not hold on to freed memory.
   set_tests_properties(program.${name} PROPERTIES
-                       ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;ASAN_OPTIONS=quarantine_size_mb=1;TRUEMAX_SANITIZE=${TRUEMAX_SANITIZE}"
+                       ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;TRUEMAX_PACKAGE=${CMAKE_BINARY_DIR}/python;ASAN_OPTIONS=quarantine_size_mb=1;TRUEMAX_SANITIZE=${TRUEMAX_SANITIZE}"
                        COST ${cost} TIMEOUT 900)
 endfunction()
 truemax_python_test(architecture)
@@ -84,9 +84,15 @@ truemax_python_test(vectors)
 truemax_python_test(weights)
 # Sanitizers run the same commands elsewhere; here they would take minutes, and Python cannot load their library.
 if(NOT TRUEMAX_SANITIZE)
+  add_custom_target(truemax_python_for_tests ALL DEPENDS truemax_python)
   truemax_python_test(doc_blocks)
   truemax_python_test(examples)
   truemax_python_test(python_plot)
+  truemax_python_test(python)
+  truemax_python_test(python_bits)
+  truemax_python_test(python_wheel)
+  truemax_python_test(python_links)
+  truemax_python_test(python_text)
 endif()
 truemax_python_test(paper_figures)
 set_tests_properties(program.paper_figures PROPERTIES SKIP_RETURN_CODE 77)

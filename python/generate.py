@@ -43,9 +43,58 @@ INSTEAD = {
                             "The share of the training rows that trials, and early_stopping, are judged on. Trials fit "
                             "all rows at the end; early_stopping does not."),
     "n_iter_no_change": ("int", 5, "For early_stopping: evaluations without a better log-loss before it stops."),
+    "eval_train": ("bool | None", None,
+                   "Evaluate the training rows too, which costs a pass over all rows and classes. None: only if "
+                   "eval_every is given."),
     "labels": ("Literal['first', 'all'] | None", None,
                "Rows with several labels count once for the first (lowest) one, or once for each with weight 1 / their "
                "number. None: all."),
+}
+# By estimator: type (None: the option's) and words that differ from the option's.
+LEARNT = {
+    "step": (None, "Step size: about the most by which a number moves in one step; it falls linearly to 1%. None: "
+                   "found by trials."),
+    "schedule": (None, "How the step decreases: by the factor 0.9 after each epoch, or linearly to 1% of its start "
+                       "over the whole run. None: linear."),
+    "rows-per-step": (None, "Examples that share the drawn classes of a step. None: chosen from the data, up to "
+                            "1024."),
+    "classes-per-step": (None, "Classes drawn per step. None: 1024."),
+    "row-state": (None, "RMSprop keeps one running mean of squared gradients for a vector instead of one for each "
+                        "of its numbers, which takes about a third less memory. None: only if memory is short."),
+    "eval-every": (None, "Epochs between evaluations; the last epoch is always evaluated. None: 0, only the last."),
+    "lock-free": (None, "Threads take steps without waiting for each other (Hogwild), which is not reproducible bit "
+                        "for bit. None: off."),
+}
+INSTEAD_OF = {
+    "text": {
+        **LEARNT,
+        "context": (None, "How many words before a word predict it; for 'cbow' and 'skipgram' how many on each "
+                          "side. None: 8, for 'cbow' and 'skipgram' 5."),
+        "hidden": ("int | None", "Numbers in the vector of a word (h). None: 256."),
+        "ridge": ("float | None", "Ridge (L2) penalty: adds ridge/N times a number to its gradient whenever a step "
+                                  "touches it, for N words. None: 7.5e-5 per word, for 'skipgram' 1.5e-5 per pair."),
+        "layers": (None, "1 puts a tanh layer between the words of a context and the features; 0 adds the words' "
+                         "vectors with a factor for each place and number (log-bilinear). None: found by trials."),
+        "tied": (None, "Whether a word has one vector, as context and as class, or two. None: found by trials."),
+        "dropout": (None, "The share of the numbers of a row that a step leaves out at random, from 0 to 0.95. "
+                          "None: found by trials."),
+        "min-count": (None, "Words that occur less often than this in the training text become <unk>. None: 1."),
+        "validation-fraction": (None, "The share of the text that trials are judged on, ten contiguous pieces of "
+                                      "it, unless there is an eval_text. All of the text is fitted at the end."),
+        "rho": (None, "How far one step moves the estimates of the log-normalisers; large values follow each draw. "
+                      "None: 0.1, for 'skipgram' 4."),
+    },
+    "triples": {
+        **LEARNT,
+        "hidden": ("int | None", "Numbers in the vector of an entity or a relation (h), an even number: h/2 complex "
+                                 "ones. None: 200."),
+        "ridge": ("float | None", "The weight of the N3 penalty in the loss of a triple. None: found by trials, or "
+                                  "0.05 if there are too many triples for a trial."),
+        "validation-fraction": (None, "The share of the triples that trials are judged on, unless there are "
+                                      "eval_triples. All triples are fitted at the end."),
+        "rho": (None, "How far one step moves the estimates of the log-normalisers; large values follow each draw. "
+                      "None: 4."),
+    },
 }
 ENCODERS = {"classifier": ["auto", "linear", "bag"], "text": ["context", "cbow", "skipgram"]}
 
@@ -92,7 +141,7 @@ def parameter(name: str, kind: str, options: dict[str, dict]) -> tuple[str, str,
         return python, *OWN[python]
     option = options[name]
     words = python_words(option["help"])
-    if option["range"]:
+    if option["range"] and python_words(option["range"]) not in words:  # a help text may say it itself
         words += f" Takes {python_words(option['range'])}."
     kind_of, default = type_of(option, kind), DEFAULTS.get((kind, name))
     plain = option["plain_default"] or option["default"]
@@ -101,6 +150,9 @@ def parameter(name: str, kind: str, options: dict[str, dict]) -> tuple[str, str,
         words = instead or words
     elif default is None:
         words += f" None: {python_words(plain)}." if plain else ""
+    instead_of = INSTEAD_OF.get(kind, {}).get(name)
+    if instead_of is not None:
+        kind_of, words = instead_of[0] or kind_of, instead_of[1]
     if name == "encoder":
         words = {"classifier": "What the classes are linear in: the features of the data ('linear') or learnt "
                                "features ('bag', see hidden). None or 'auto': trials decide.",
@@ -120,7 +172,7 @@ def signature(parameters: list[tuple], indent: str) -> str:
 def documentation(parameters: list[tuple]) -> str:
     lines = ["Parameters", "----------"]
     for name, kind, default, words in parameters:
-        kind = kind.replace("np.random.", "").replace("Literal[", "{").replace("]", "}")
+        kind = re.sub(r"Literal\[(.*?)\]", r"{\1}", kind.replace("np.random.", ""))
         lines.append(f"{name} : {kind.replace(' | None', '')}, default={default!r}")
         lines += textwrap.wrap(words, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
@@ -177,10 +229,14 @@ def stub_of(path: pathlib.Path, tables: dict[str, list[tuple]]) -> str:
             for item in node.body:
                 if isinstance(item, ast.AnnAssign):
                     lines.append(f"    {ast.unparse(item.target)}: {ast.unparse(item.annotation)}")
-                elif isinstance(item, ast.FunctionDef) and (not item.name.startswith("_") or item.name == "__init__"):
+                elif isinstance(item, ast.FunctionDef) and (
+                        not item.name.startswith("_") or item.name in ("__init__", "__contains__")):
                     header(item, "    ")
             if len(lines) == before:
                 lines.append("    ...")
+    imported = any(line.startswith("from typing ") and "Literal" in line for line in lines)
+    if any("Literal[" in line for line in lines) and not imported:  # the parameters need it
+        lines.insert(3, "from typing import Literal")
     return "\n".join(lines) + "\n"
 
 

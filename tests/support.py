@@ -2,6 +2,7 @@
 
 TRUEMAX       the program (default: build/release/truemax of this repository)
 TRUEMAX_DATA  the folder of real data sets (default: ../shared/data beside this repository)
+TRUEMAX_PACKAGE  the folder of the Python package (default: build/python of this repository)
 """
 import json
 import os
@@ -17,6 +18,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.abspath(os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
 DATA = os.path.abspath(os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
+PACKAGE = os.path.abspath(os.environ.get("TRUEMAX_PACKAGE", os.path.join(ROOT, "build", "python")))
+sys.path.insert(0, PACKAGE)  # so that a test can import truemax
 LIMIT_SECONDS = 300  # for one run of the program, so that a hanging test ends
 
 

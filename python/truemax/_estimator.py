@@ -1,8 +1,9 @@
 """What the estimators share: parameters as options, training, the attributes that a fit leaves, saving."""
 from __future__ import annotations
 
+import difflib
 import os
-from typing import Any, Iterable
+from typing import Any, Collection, Iterable
 
 import numpy as np
 
@@ -49,6 +50,8 @@ class Trained:
     def _train_options(self, skip: Iterable[str] = ()) -> dict[str, str]:
         options = self._option_values("train", {"random_state", "n_jobs", *skip})
         options["seed"] = str(self._seed())
+        if "eval-every" not in options:
+            options.setdefault("eval-train", "off")  # fit() takes the time of training, not of a pass over all classes
         if self._threads():
             options["threads"] = str(self._threads())
         return {**options, **self._memory_limit()}
@@ -73,7 +76,7 @@ class Trained:
         self.config_ = result.about["config"]
         self.n_iter_ = result.about["epochs"]
         self.n_steps_ = result.about["steps"]
-        self.train_seconds_ = result.about["train_seconds"] + result.about["trial_seconds"]
+        self.train_seconds_ = result.about["train_seconds"]
         self.interrupted_ = result.about["interrupted"]
         raise_what_stopped()
 
@@ -85,10 +88,29 @@ class Trained:
             raise _not_fitted()(f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate "
                                 "arguments before using this estimator.")
 
+    def _require_attribute(self, name: str) -> None:
+        if not hasattr(self, "model_"):
+            raise AttributeError(f"{type(self).__name__} has no {name} before fit")
+
     def save(self, path: str | os.PathLike) -> None:
         """Writes the model file, the same as `truemax train` writes. An existing file is replaced."""
         self._require_fitted()
         self.model_.save(path)
+
+
+def require_count(name: str, value: Any, most: int | None = None, of: str = "") -> int:
+    """A whole number from 1 up, at most the `most` things `of` a kind."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} is {value!r}; give a whole number")
+    if value < 1 or (most is not None and value > most):
+        raise ValueError(f"{name} is {value}; give a number from 1 {'up' if most is None else f'to the {most} {of}'}")
+    return int(value)
+
+
+def close_to(name: str, names: Collection[str]) -> str:
+    """A hint at a name of similar spelling, for the end of a message."""
+    near = difflib.get_close_matches(name, names, 1) if len(names) <= 50_000 else []
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _not_fitted() -> type[Exception]:

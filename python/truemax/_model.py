@@ -49,6 +49,14 @@ class Model(lib.Handle):
         lib.check(call(self.pointer, name.encode(), _as(numbers, c_float), byref(count)))
         return numbers if name == "intercept" else numbers.reshape(-1, self.shape[2])
 
+    def kept_tensor(self, name: str) -> np.ndarray:
+        """A tensor that the model has, copied once and kept beside it. Read-only."""
+        kept = self.__dict__.setdefault("_tensors", {})
+        if name not in kept:
+            kept[name] = self.tensor(name)
+            kept[name].flags.writeable = False
+        return kept[name]
+
     def predict(self, data: Data, value: int, threads: int) -> np.ndarray:
         """[rows, classes], in the order of the model file."""
         out = np.empty((data.about()["rows"], self.shape[0]))
@@ -98,15 +106,23 @@ class Model(lib.Handle):
         return self  # a model never changes
 
 
-def by_cosine(vectors: np.ndarray, asked: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k rows of `vectors` nearest to the vector `asked` by cosine, nearest first, and the cosines."""
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    length = np.linalg.norm(asked.astype(np.float64))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = np.where(lengths * length > 0, vectors @ asked.astype(np.float64) / (lengths * length), 0.0)
-    k = min(k, len(cosine))
-    first = np.argpartition(-cosine, k - 1)[:k] if k else np.empty(0, dtype=int)
-    order = first[np.lexsort((first, -cosine[first]))]
+def by_cosine(vectors: np.ndarray, asked: np.ndarray, k: int,
+              leave_out: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The k rows of `vectors` nearest to the vector `asked` by cosine, nearest first, and the cosines. Rows of length
+    zero have none; they and the row `leave_out` are not among them."""
+    asked = asked.astype(np.float64)
+    cosine = np.full(len(vectors), -2.0)
+    for first in range(0, len(vectors), 1 << 16):  # as float64, a part at a time
+        part = vectors[first:first + (1 << 16)].astype(np.float64)
+        lengths = np.sqrt((part * part).sum(axis=1)) * np.linalg.norm(asked)
+        some = lengths > 0
+        cosine[first:first + len(part)][some] = np.clip((part @ asked)[some] / lengths[some], -1, 1)
+    if leave_out is not None:
+        cosine[leave_out] = -2
+    k = min(k, int((cosine >= -1).sum()))
+    if k == 0:
+        return np.empty(0, dtype=int), np.empty(0)
+    least = -np.partition(-cosine, k - 1)[k - 1]
+    near = np.flatnonzero(cosine >= least)  # with all ties, so that the first of them are taken
+    order = near[np.lexsort((near, -cosine[near]))][:k]
     return order, cosine[order]
-
-

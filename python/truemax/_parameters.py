@@ -151,36 +151,34 @@ method : {'auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'comp
 step : float, default=None
     Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N for the
     paper's learning rate eta, which applies to the sum over N rows. With schedule decay, epoch e (from 0) uses
-    step * decay^e. Takes a number above 0 to 1e15. Takes a number above 0 to 1e15. None: found by trials.
+    step * decay^e. Takes a number above 0 to 1e15. None: found by trials.
 ridge : float | {'auto'}, default=None
     Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C of
     LogisticRegression = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty in the loss of a
-    triple. auto: chosen by the validation log-loss. Takes a number from 0 to 1e15 or 'auto'. Takes a number
-    from 0 to 1e15 or 'auto'. None: found by trials.
+    triple. auto: chosen by the validation log-loss. Takes a number from 0 to 1e15 or 'auto'. None: found by
+    trials.
 epochs : int | {'unlimited'}, default=None
     Passes over the data; one epoch visits N rows. Unlimited if seconds or steps is given without epochs. Takes
-    a whole number from 0 to 1e9 or 'unlimited'. Takes a whole number from 0 to 1e9 or 'unlimited'. None: found
-    by trials.
+    a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.
 seconds : float | {'unlimited'}, default=None
     Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The log records the
-    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. Takes a number above 0 to 1e9 or
-    'unlimited'. None: unlimited.
+    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. None: unlimited.
 steps : int | {'unlimited'}, default=None
     Stop after this many steps in total, even in the middle of an epoch. Takes a whole number from 1 up or
-    'unlimited'. Takes a whole number from 1 up or 'unlimited'. None: unlimited.
+    'unlimited'. None: unlimited.
 hidden : int | {'none'}, default=None
     Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is the
     sum of its vectors times its values, and the classes are linear in that. Trained by scent with RMSprop and a
     fixed rho, which is slightly biased; step is about the most by which a number moves in a step, and the ridge
     pulls only on what a step touches. Without it, encoder bag finds h by trials. Of triples: entities and
     relations have h/2 complex numbers each; 200 if not given. Takes a whole number from 1 to 65536 or 'none'.
-    Takes a whole number from 1 to 65536 or 'none'. None: none.
+    None: none.
 encoder : {'auto', 'linear', 'bag'}, default=None
     What the classes are linear in: the features of the data ('linear') or learnt features ('bag', see hidden).
     None or 'auto': trials decide.
 fit_intercept : bool, default=True
     Give every class an intercept.
-class_weight : Mapping[Any, float} | {'balanced'}, default=None
+class_weight : Mapping[Any, float] | {'balanced'}, default=None
     Class weights, multiplied with the weights of rows. 'balanced' gives all classes the same total weight.
 early_stopping : bool, default=False
     Hold out validation_fraction of the rows, stop after n_iter_no_change evaluations without a better log-loss
@@ -199,84 +197,78 @@ schedule : {'decay', 'linear'}, default=None
     How the step decreases: by the factor decay after each epoch, or linearly to 1% of its start over the whole
     run, whether epochs, steps or seconds end it. None: linear.
 decay : float, default=None
-    Factor on the step after each epoch, for schedule decay. Takes a number above 0 to 1. Takes a number above 0
-    to 1. None: 0.9.
+    Factor on the step after each epoch, for schedule decay. Takes a number above 0 to 1. None: 0.9.
 rows_per_step : int, default=None
-    Rows per step (n); the step size is divided among them. Takes a whole number from 1 to 1e9. Takes a whole
-    number from 1 to 1e9. None: 1.
+    Rows per step (n); the step size is divided among them. Takes a whole number from 1 to 1e9. None: 1.
 visit : {'random', 'shuffle', 'file'}, default=None
     Order of the rows: random with replacement, a new shuffle each epoch, or as in the file. None: shuffle.
 classes_per_step : int, default=None
-    Classes drawn per step (m). Takes a whole number from 1 to 1e9. Takes a whole number from 1 to 1e9. None:
-    chosen from the data.
+    Classes drawn per step (m). Takes a whole number from 1 to 1e9. None: chosen from the data.
 draw : {'uniform', 'uniform-skip', 'all', 'frequency', 'blocks', 'head-blocks', 'active'}, default=None
     How the classes of a step are drawn ('truemax methods' lists the draws). None: head-blocks.
 draw_power : float, default=None
     draw frequency, blocks, head-blocks: classes are drawn by label frequency to this power; 0: all alike. Takes
-    a number from 0 to 10. Takes a number from 0 to 10. None: 1.
+    a number from 0 to 10. None: 1.
 draw_uniform : float, default=None
     draw frequency, blocks, head-blocks: share of the draws that is uniform, so that every class can be drawn.
-    Takes a number from 1e-6 to 1. Takes a number from 1e-6 to 1. None: 0.1.
+    Takes a number from 1e-6 to 1. None: 0.1.
 head : int, default=None
     draw head-blocks: most frequent classes that every step takes, rounded up to blocks of 16. Takes a whole
-    number from 0 to 4e9. Takes a whole number from 0 to 4e9. None: chosen from the data.
+    number from 0 to 4e9. None: chosen from the data.
 active : int, default=None
-    draw active: classes remembered for each row. Takes a whole number from 1 to 4096. Takes a whole number from
-    1 to 4096. None: 8.
+    draw active: classes remembered for each row. Takes a whole number from 1 to 4096. None: 8.
 row_state : bool, default=None
     Learnt features: RMSprop keeps one running mean of squared gradients for a vector instead of one for each of
     its numbers, which takes about a third less memory. Chosen if memory is short. None: chosen from the data.
 dropout : float, default=None
     Learnt features: the share of the numbers of a row that a step leaves out at random. Found by trials for
-    plain text, else 0. Takes a number from 0 to 0.95. Takes a number from 0 to 0.95. None: found by trials.
+    plain text, else 0. Takes a number from 0 to 0.95. None: found by trials.
 start_at_frequencies : bool, default=None
     Initialise the intercepts to the logarithms of the class frequencies. None: on.
 ridge_intercept : bool, default=None
     Penalise the intercept too. None: off.
 eval_every : int, default=None
     Epochs between evaluations; the last epoch is always evaluated. 0: only the last. If not given: 0 with
-    seconds, 1 with n_iter_no_change. Takes a whole number from 0 to 1e9. Takes a whole number from 0 to 1e9.
-    None: 0.
+    seconds, 1 with n_iter_no_change. Takes a whole number from 0 to 1e9. None: 0.
 eval_train : bool, default=None
-    Evaluate the training rows too. eval_train=False saves time with very many rows and classes; it needs
-    validation or test rows. None: on.
+    Evaluate the training rows too, which costs a pass over all rows and classes. None: only if eval_every is
+    given.
 eval : {'exact', 'sampled'}, default=None
     Evaluate all rows exactly, or estimate the log-loss from eval_rows rows, without bias and with a 95% error
     bar. None: exact.
 eval_rows : int, default=None
     Rows of each data set that eval sampled looks at, drawn by random_state; all rows if there are fewer. Takes
-    a whole number from 100 to 1e9. Takes a whole number from 100 to 1e9. None: 10000.
+    a whole number from 100 to 1e9. None: 10000.
 lock_free : bool, default=None
     Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for bit. For
     learnt features, and for prox with draw blocks or head-blocks and no ridge, also if target train chose them.
     None: off.
 delta : float, default=None
     umax: u jumps to its lower bound once it lies this far below; small values keep gradients small. Takes a
-    number above 0 to 100. Takes a number above 0 to 100. None: 1.
+    number above 0 to 100. None: 1.
 double_sum_alpha : float, default=None
     vanilla, umax: which double sum (the paper's Appendix A); 0 is the paper's, 1 is Raman's. Takes a number
-    from 0 to 1. Takes a number from 0 to 1. None: 0.
+    from 0 to 1. None: 0.
 log_q : bool, default=None
     nce, importance: correct scores by the logarithm of how often a class is drawn. None: on.
 label_noise : bool, default=None
     nce: the label counts as noise too, as often as it is drawn on average. None: off.
 refresh : int, default=None
-    raman: epochs between two exact passes for the normalisers. Takes a whole number from 1 to 1e9. Takes a
-    whole number from 1 to 1e9. None: 1.
+    raman: epochs between two exact passes for the normalisers. Takes a whole number from 1 to 1e9. None: 1.
 running_rate : float, default=None
     composition: share of the new value in the running means; falls with the step. Takes a number above 0 to 1.
-    Takes a number above 0 to 1. None: 0.5.
+    None: 0.5.
 rho : float, default=None
     prox, scent: how far one step moves u (the mirror strength); large values follow each draw. Takes a number
-    from 1e-12 to 1e6. Takes a number from 1e-12 to 1e6. None: 1.
+    from 1e-12 to 1e6. None: 1.
 rho_falls : bool, default=None
     prox, scent: rho falls with the step; a fixed rho is biased: it stops slightly off the optimum. None: on.
 sox_rate : float, default=None
-    sox: share of the new value in the running mean of a row's normaliser. Takes a number from 1e-12 to 1. Takes
-    a number from 1e-12 to 1. None: 0.3.
+    sox: share of the new value in the running mean of a row's normaliser. Takes a number from 1e-12 to 1. None:
+    0.3.
 softplus_bend : float, default=None
     softplus: 1 is Bouchard's bound; smaller values are closer to the log-sum and steeper. Takes a number from
-    1e-6 to 1. Takes a number from 1e-6 to 1. None: 1.
+    1e-6 to 1. None: 1.
 labels : {'first', 'all'}, default=None
     Rows with several labels count once for the first (lowest) one, or once for each with weight 1 / their
     number. None: all.
@@ -284,18 +276,18 @@ normalize : {'none', 'l2'}, default=None
     Scale each row to Euclidean length 1, or leave it as it is. None: none.
 max_features : int | {'unlimited'}, default=None
     Keep only the features numbered below this (from 0), the commonest words in fastText data. Takes a whole
-    number from 1 up or 'unlimited'. Takes a whole number from 1 up or 'unlimited'. None: unlimited.
+    number from 1 up or 'unlimited'. None: unlimited.
 hash_features : int | {'none'}, default=None
     Hash the features into this many buckets; values of a row that fall into one are added. W then has that many
     columns whatever the data have, and no words are kept with the model. Takes a whole number from 1 to 1e9 or
-    'none'. Takes a whole number from 1 to 1e9 or 'none'. None: none.
+    'none'. None: none.
 random_state : int | RandomState, default=None
     Random seed: the same one gives bit-identical results. None: 1.
 n_jobs : int, default=None
     Threads; None or -1: all cores. Never changes a result, unless lock_free.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
-    'free'. Takes a size such as 500M or 16G or 'free'. None: free.
+    'free'. None: free.
 verbose : bool | int, default=None
     Progress: a line on a terminal, a bar in a notebook, nothing elsewhere. 0: nothing anywhere; 1: lines of
     text everywhere.
@@ -331,16 +323,15 @@ class TextParameters:
     }
 
     def __init__(self, *, encoder: Literal['context', 'cbow', 'skipgram'] | None = 'context', context: int |
-                 Literal['auto'] | None = None, hidden: int | Literal['none'] | None = None, step: float | None =
-                 None, ridge: float | Literal['auto'] | None = None, epochs: int | Literal['unlimited'] | None =
-                 None, seconds: float | Literal['unlimited'] | None = None, steps: int | Literal['unlimited'] | None
-                 = None, layers: int | None = None, tied: bool | None = None, dropout: float | None = None,
-                 min_count: int | None = None, schedule: Literal['decay', 'linear'] | None = None, rows_per_step:
-                 int | None = None, classes_per_step: int | None = None, row_state: bool | None = None, eval_every:
-                 int | None = None, validation_fraction: float = 0.1, lock_free: bool | None = None, rho: float |
-                 None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
-                 memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
-                 None) -> None:
+                 Literal['auto'] | None = None, hidden: int | None = None, step: float | None = None, ridge: float |
+                 None = None, epochs: int | Literal['unlimited'] | None = None, seconds: float |
+                 Literal['unlimited'] | None = None, steps: int | Literal['unlimited'] | None = None, layers: int |
+                 None = None, tied: bool | None = None, dropout: float | None = None, min_count: int | None = None,
+                 schedule: Literal['decay', 'linear'] | None = None, rows_per_step: int | None = None,
+                 classes_per_step: int | None = None, row_state: bool | None = None, eval_every: int | None = None,
+                 validation_fraction: float = 0.1, lock_free: bool | None = None, rho: float | None = None,
+                 random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None, memory_limit:
+                 int | str | Literal['free'] | None = None, verbose: bool | int | None = None) -> None:
         self.encoder = encoder
         self.context = context
         self.hidden = hidden
@@ -374,81 +365,62 @@ encoder : {'context', 'cbow', 'skipgram'}, default='context'
     The words before a word, in order ('context'), or around it ('cbow'), or a word that predicts those around
     it ('skipgram').
 context : int | {'auto'}, default=None
-    How many words of plain text predict the next one, or for cbow and skipgram how many on each side. auto: 8,
-    for cbow and skipgram 5. Takes a whole number from 1 to 1000 or 'auto'. Takes a whole number from 1 to 1000
-    or 'auto'. None: auto.
-hidden : int | {'none'}, default=None
-    Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is the
-    sum of its vectors times its values, and the classes are linear in that. Trained by scent with RMSprop and a
-    fixed rho, which is slightly biased; step is about the most by which a number moves in a step, and the ridge
-    pulls only on what a step touches. Without it, encoder bag finds h by trials. Of triples: entities and
-    relations have h/2 complex numbers each; 200 if not given. Takes a whole number from 1 to 65536 or 'none'.
-    Takes a whole number from 1 to 65536 or 'none'. None: none.
+    How many words before a word predict it; for 'cbow' and 'skipgram' how many on each side. None: 8, for
+    'cbow' and 'skipgram' 5.
+hidden : int, default=None
+    Numbers in the vector of a word (h). None: 256.
 step : float, default=None
-    Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N for the
-    paper's learning rate eta, which applies to the sum over N rows. With schedule decay, epoch e (from 0) uses
-    step * decay^e. Takes a number above 0 to 1e15. Takes a number above 0 to 1e15. None: found by trials.
-ridge : float | {'auto'}, default=None
-    Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C of
-    LogisticRegression = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty in the loss of a
-    triple. auto: chosen by the validation log-loss. Takes a number from 0 to 1e15 or 'auto'. Takes a number
-    from 0 to 1e15 or 'auto'. None: found by trials.
+    Step size: about the most by which a number moves in one step; it falls linearly to 1%. None: found by
+    trials.
+ridge : float, default=None
+    Ridge (L2) penalty: adds ridge/N times a number to its gradient whenever a step touches it, for N words.
+    None: 7.5e-5 per word, for 'skipgram' 1.5e-5 per pair.
 epochs : int | {'unlimited'}, default=None
     Passes over the data; one epoch visits N rows. Unlimited if seconds or steps is given without epochs. Takes
-    a whole number from 0 to 1e9 or 'unlimited'. Takes a whole number from 0 to 1e9 or 'unlimited'. None: found
-    by trials.
+    a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.
 seconds : float | {'unlimited'}, default=None
     Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The log records the
-    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. Takes a number above 0 to 1e9 or
-    'unlimited'. None: unlimited.
+    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. None: unlimited.
 steps : int | {'unlimited'}, default=None
     Stop after this many steps in total, even in the middle of an epoch. Takes a whole number from 1 up or
-    'unlimited'. Takes a whole number from 1 up or 'unlimited'. None: unlimited.
+    'unlimited'. None: unlimited.
 layers : int, default=None
-    Plain text: 1 puts a tanh layer between the words of a context and the learnt features, 0 adds the words'
-    vectors with a factor for each place and number (log-bilinear). Takes a whole number from 0 to 1. Takes a
-    whole number from 0 to 1. None: found by trials.
+    1 puts a tanh layer between the words of a context and the features; 0 adds the words' vectors with a factor
+    for each place and number (log-bilinear). None: found by trials.
 tied : bool, default=None
-    Plain text: a word has one vector, as context and as class. tied=False: two. None: found by trials.
+    Whether a word has one vector, as context and as class, or two. None: found by trials.
 dropout : float, default=None
-    Learnt features: the share of the numbers of a row that a step leaves out at random. Found by trials for
-    plain text, else 0. Takes a number from 0 to 0.95. Takes a number from 0 to 0.95. None: found by trials.
+    The share of the numbers of a row that a step leaves out at random, from 0 to 0.95. None: found by trials.
 min_count : int, default=None
-    Words of plain text that occur less often than this in the training data become <unk>. Takes a whole number
-    from 1 up. Takes a whole number from 1 up. None: 1.
+    Words that occur less often than this in the training text become <unk>. None: 1.
 schedule : {'decay', 'linear'}, default=None
-    How the step decreases: by the factor decay after each epoch, or linearly to 1% of its start over the whole
-    run, whether epochs, steps or seconds end it. None: linear.
+    How the step decreases: by the factor 0.9 after each epoch, or linearly to 1% of its start over the whole
+    run. None: linear.
 rows_per_step : int, default=None
-    Rows per step (n); the step size is divided among them. Takes a whole number from 1 to 1e9. Takes a whole
-    number from 1 to 1e9. None: 1.
+    Examples that share the drawn classes of a step. None: chosen from the data, up to 1024.
 classes_per_step : int, default=None
-    Classes drawn per step (m). Takes a whole number from 1 to 1e9. Takes a whole number from 1 to 1e9. None:
-    chosen from the data.
+    Classes drawn per step. None: 1024.
 row_state : bool, default=None
-    Learnt features: RMSprop keeps one running mean of squared gradients for a vector instead of one for each of
-    its numbers, which takes about a third less memory. Chosen if memory is short. None: chosen from the data.
+    RMSprop keeps one running mean of squared gradients for a vector instead of one for each of its numbers,
+    which takes about a third less memory. None: only if memory is short.
 eval_every : int, default=None
-    Epochs between evaluations; the last epoch is always evaluated. 0: only the last. If not given: 0 with
-    seconds, 1 with n_iter_no_change. Takes a whole number from 0 to 1e9. Takes a whole number from 0 to 1e9.
-    None: 0.
+    Epochs between evaluations; the last epoch is always evaluated. None: 0, only the last.
 validation_fraction : float, default=0.1
-    The share of the training rows that trials, and early_stopping, are judged on. Trials fit all rows at the
-    end; early_stopping does not.
+    The share of the text that trials are judged on, ten contiguous pieces of it, unless there is an eval_text.
+    All of the text is fitted at the end.
 lock_free : bool, default=None
-    Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for bit. For
-    learnt features, and for prox with draw blocks or head-blocks and no ridge, also if target train chose them.
-    None: off.
+    Threads take steps without waiting for each other (Hogwild), which is not reproducible bit for bit. None:
+    off.
 rho : float, default=None
-    prox, scent: how far one step moves u (the mirror strength); large values follow each draw. Takes a number
-    from 1e-12 to 1e6. Takes a number from 1e-12 to 1e6. None: 1.
+    How far one step moves the estimates of the log-normalisers; large values follow each draw. None: 0.1, for
+    'skipgram' 4.
 random_state : int | RandomState, default=None
     Random seed: the same one gives bit-identical results. None: 1.
 n_jobs : int, default=None
     Threads; None or -1: all cores. Never changes a result, unless lock_free.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
-    'free'. Takes a size such as 500M or 16G or 'free'. None: free.
+    'free'. None: free.
 verbose : bool | int, default=None
     Progress: a line on a terminal, a bar in a notebook, nothing elsewhere. 0: nothing anywhere; 1: lines of
     text everywhere.
@@ -477,14 +449,14 @@ class TripleParameters:
         'memory_limit': ('memory-limit', 'run'),
     }
 
-    def __init__(self, *, hidden: int | Literal['none'] | None = None, step: float | None = None, ridge: float |
-                 Literal['auto'] | None = None, epochs: int | Literal['unlimited'] | None = None, seconds: float |
-                 Literal['unlimited'] | None = None, steps: int | Literal['unlimited'] | None = None, schedule:
-                 Literal['decay', 'linear'] | None = None, rows_per_step: int | None = None, classes_per_step: int |
-                 None = None, row_state: bool | None = None, eval_every: int | None = None, validation_fraction:
-                 float = 0.1, lock_free: bool | None = None, rho: float | None = None, random_state: int |
-                 np.random.RandomState | None = None, n_jobs: int | None = None, memory_limit: int | str |
-                 Literal['free'] | None = None, verbose: bool | int | None = None) -> None:
+    def __init__(self, *, hidden: int | None = None, step: float | None = None, ridge: float | None = None, epochs:
+                 int | Literal['unlimited'] | None = None, seconds: float | Literal['unlimited'] | None = None,
+                 steps: int | Literal['unlimited'] | None = None, schedule: Literal['decay', 'linear'] | None =
+                 None, rows_per_step: int | None = None, classes_per_step: int | None = None, row_state: bool | None
+                 = None, eval_every: int | None = None, validation_fraction: float = 0.1, lock_free: bool | None =
+                 None, rho: float | None = None, random_state: int | np.random.RandomState | None = None, n_jobs:
+                 int | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int |
+                 None = None) -> None:
         self.hidden = hidden
         self.step = step
         self.ridge = ridge
@@ -508,66 +480,50 @@ class TripleParameters:
 TRIPLEPARAMETERS_DOC = """\
 Parameters
 ----------
-hidden : int | {'none'}, default=None
-    Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is the
-    sum of its vectors times its values, and the classes are linear in that. Trained by scent with RMSprop and a
-    fixed rho, which is slightly biased; step is about the most by which a number moves in a step, and the ridge
-    pulls only on what a step touches. Without it, encoder bag finds h by trials. Of triples: entities and
-    relations have h/2 complex numbers each; 200 if not given. Takes a whole number from 1 to 65536 or 'none'.
-    Takes a whole number from 1 to 65536 or 'none'. None: none.
+hidden : int, default=None
+    Numbers in the vector of an entity or a relation (h), an even number: h/2 complex ones. None: 200.
 step : float, default=None
-    Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N for the
-    paper's learning rate eta, which applies to the sum over N rows. With schedule decay, epoch e (from 0) uses
-    step * decay^e. Takes a number above 0 to 1e15. Takes a number above 0 to 1e15. None: found by trials.
-ridge : float | {'auto'}, default=None
-    Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C of
-    LogisticRegression = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty in the loss of a
-    triple. auto: chosen by the validation log-loss. Takes a number from 0 to 1e15 or 'auto'. Takes a number
-    from 0 to 1e15 or 'auto'. None: found by trials.
+    Step size: about the most by which a number moves in one step; it falls linearly to 1%. None: found by
+    trials.
+ridge : float, default=None
+    The weight of the N3 penalty in the loss of a triple. None: found by trials, or 0.05 if there are too many
+    triples for a trial.
 epochs : int | {'unlimited'}, default=None
     Passes over the data; one epoch visits N rows. Unlimited if seconds or steps is given without epochs. Takes
-    a whole number from 0 to 1e9 or 'unlimited'. Takes a whole number from 0 to 1e9 or 'unlimited'. None: found
-    by trials.
+    a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.
 seconds : float | {'unlimited'}, default=None
     Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The log records the
-    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. Takes a number above 0 to 1e9 or
-    'unlimited'. None: unlimited.
+    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. None: unlimited.
 steps : int | {'unlimited'}, default=None
     Stop after this many steps in total, even in the middle of an epoch. Takes a whole number from 1 up or
-    'unlimited'. Takes a whole number from 1 up or 'unlimited'. None: unlimited.
+    'unlimited'. None: unlimited.
 schedule : {'decay', 'linear'}, default=None
-    How the step decreases: by the factor decay after each epoch, or linearly to 1% of its start over the whole
-    run, whether epochs, steps or seconds end it. None: linear.
+    How the step decreases: by the factor 0.9 after each epoch, or linearly to 1% of its start over the whole
+    run. None: linear.
 rows_per_step : int, default=None
-    Rows per step (n); the step size is divided among them. Takes a whole number from 1 to 1e9. Takes a whole
-    number from 1 to 1e9. None: 1.
+    Examples that share the drawn classes of a step. None: chosen from the data, up to 1024.
 classes_per_step : int, default=None
-    Classes drawn per step (m). Takes a whole number from 1 to 1e9. Takes a whole number from 1 to 1e9. None:
-    chosen from the data.
+    Classes drawn per step. None: 1024.
 row_state : bool, default=None
-    Learnt features: RMSprop keeps one running mean of squared gradients for a vector instead of one for each of
-    its numbers, which takes about a third less memory. Chosen if memory is short. None: chosen from the data.
+    RMSprop keeps one running mean of squared gradients for a vector instead of one for each of its numbers,
+    which takes about a third less memory. None: only if memory is short.
 eval_every : int, default=None
-    Epochs between evaluations; the last epoch is always evaluated. 0: only the last. If not given: 0 with
-    seconds, 1 with n_iter_no_change. Takes a whole number from 0 to 1e9. Takes a whole number from 0 to 1e9.
-    None: 0.
+    Epochs between evaluations; the last epoch is always evaluated. None: 0, only the last.
 validation_fraction : float, default=0.1
-    The share of the training rows that trials, and early_stopping, are judged on. Trials fit all rows at the
-    end; early_stopping does not.
+    The share of the triples that trials are judged on, unless there are eval_triples. All triples are fitted at
+    the end.
 lock_free : bool, default=None
-    Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for bit. For
-    learnt features, and for prox with draw blocks or head-blocks and no ridge, also if target train chose them.
-    None: off.
+    Threads take steps without waiting for each other (Hogwild), which is not reproducible bit for bit. None:
+    off.
 rho : float, default=None
-    prox, scent: how far one step moves u (the mirror strength); large values follow each draw. Takes a number
-    from 1e-12 to 1e6. Takes a number from 1e-12 to 1e6. None: 1.
+    How far one step moves the estimates of the log-normalisers; large values follow each draw. None: 4.
 random_state : int | RandomState, default=None
     Random seed: the same one gives bit-identical results. None: 1.
 n_jobs : int, default=None
     Threads; None or -1: all cores. Never changes a result, unless lock_free.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
-    'free'. Takes a size such as 500M or 16G or 'free'. None: free.
+    'free'. None: free.
 verbose : bool | int, default=None
     Progress: a line on a terminal, a bar in a notebook, nothing elsewhere. 0: nothing anywhere; 1: lines of
     text everywhere.
