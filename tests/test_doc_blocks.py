@@ -34,11 +34,10 @@ import traceback
 import unittest
 from typing import NamedTuple
 
-from support import PROGRAM, ROOT, ProgramTest
+from support import PACKAGE, PROGRAM, ROOT, ProgramTest
 
 LIBRARY = os.path.abspath(os.environ.get("TRUEMAX_SHARED_LIBRARY",
                                          os.path.join(os.path.dirname(PROGRAM), "libtruemax.so")))
-PACKAGE = os.path.abspath(os.environ.get("TRUEMAX_PACKAGE", os.path.join(ROOT, "build", "python")))
 ONLY = os.environ.get("TRUEMAX_DOC_PAGES", "").split()
 PAGE_SECONDS = 300
 

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""Every script of examples/ runs on little data, is short, and prints what it promises. The Python package is
-TRUEMAX_PACKAGE, or build/python."""
+"""Every script of examples/ runs on little data, is short, and prints what it promises."""
 import glob
 import importlib.util
 import os
@@ -10,9 +9,8 @@ import sys
 import tempfile
 import unittest
 
-from support import ROOT, skip
+from support import PACKAGE, ROOT, skip
 
-PACKAGE = os.path.abspath(os.environ.get("TRUEMAX_PACKAGE", os.path.join(ROOT, "build", "python")))
 HANGS = 120  # seconds; a script takes a few
 MOST_LINES = 59
 NEEDS = {"next_word": "language", "link_prediction": "links", "torch_last_layer": "torch"}

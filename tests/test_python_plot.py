@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""truemax.plot: the numbers of the figures. The Python package is TRUEMAX_PACKAGE, or build/python."""
+"""truemax.plot: the numbers of the figures."""
 import json
 import math
 import os
@@ -7,13 +7,11 @@ import sys
 import tempfile
 import unittest
 
-from support import ROOT, skip
+from support import skip
 
-sys.path.insert(0, os.environ.get("TRUEMAX_PACKAGE", os.path.join(ROOT, "build", "python")))
 try:
     import matplotlib
     import numpy as np
-    import sklearn
     from scipy import sparse
     from truemax import SoftmaxClassifier, plot
 except ImportError as error:
