@@ -365,15 +365,14 @@ def accuracy_by_class_size(model: Any, X: Any, y: Any, train_counts: Any = None,
         raise ValueError(f"measure is {measure!r}; give 'accuracy' or 'log_loss'")
     table = class_size_table(model, X, y, train_counts)
     place, values = np.arange(len(table["rows"])), table[measure]
-    ax = _axes(ax, (max(6.4, 0.8 * len(place)), 4.0))
+    ax = _axes(ax)
     ax.grid(False, axis="x")
     bars = ax.bar(place, np.nan_to_num(values), 0.8, color=COLOURS[0 if measure == "accuracy" else 1])
     ax.bar_label(bars, ["" if math.isnan(v) else f"{v:.2f}" for v in values], padding=2, fontsize="small",
                  color="#333333")
-    names = [str(a) if a == b else f"{a}–{b}" for a, b in zip(table["least"], table["most"])]
-    ax.set_xticks(place)
-    ax.set_xticklabels([f"{name}\n{rows:,}" for name, rows in zip(names, table["rows"])], fontsize="small")
-    ax.set_xlabel("training examples of the label (below: rows judged)")
+    ax.set_xticks(place)  # only where a bin begins: ranges would run into each other in a narrow figure
+    ax.set_xticklabels([f"{least}\n{rows:,}" for least, rows in zip(table["least"], table["rows"])], fontsize="small")
+    ax.set_xlabel("training examples of the label, from (below: rows judged)")
     ax.set_ylabel("accuracy" if measure == "accuracy" else "log-loss (nats)")
     if measure == "accuracy":
         ax.set_ylim(0, 1.05)
