@@ -3,8 +3,8 @@
 include(CMakePackageConfigHelpers)
 
 # fmt, Highway, zstd and zlib are inside, so that the library runs where they are not installed. Debian has no static
-# fmt and Highway: src/library has what of them is needed.
-add_library(truemax_library SHARED src/library/fmt.cpp src/library/highway.cpp)
+# fmt and Highway: cmake/library has what of them is needed.
+add_library(truemax_library SHARED cmake/library/fmt.cpp cmake/library/highway.cpp)
 target_include_directories(truemax_library PRIVATE src)
 target_compile_definitions(truemax_library PRIVATE FMT_SHARED)
 foreach(room core data weights draw solve rule evaluate model train api)

@@ -113,7 +113,7 @@ std::shared_ptr<Data::Inside> more_of_arrays(const ArrayRows& arrays, const Opti
   inside->preprocess = frame.preprocess;
   RawRows raw = rows_of_arrays(rows, keeps_values(frame.preprocess, rows.columns),
                                std::make_shared<MemoryBudget>(memory_limit));
-  inside->in_place = raw.rows.borrowed != nullptr;
+  inside->in_place = raw.in_place();
   inside->data =
       purpose == Purpose::prediction
           ? make_prediction_rows(std::move(raw), frame.preprocess, frame.classes, frame.space, false)
@@ -181,7 +181,7 @@ std::shared_ptr<Data::Inside> training_data_of(const ArrayRows& arrays, const Op
     throw UserError("the rows: there are no labels to train on; give them");
   RawRows raw = rows_of_arrays(arrays, keeps_values(inside->preprocess, arrays.columns),
                                std::make_shared<MemoryBudget>(memory_limit));
-  inside->in_place = raw.rows.borrowed != nullptr;
+  inside->in_place = raw.in_place();
   inside->data = make_training_set(std::move(raw), inside->preprocess, 0, "");
   return inside;
 }

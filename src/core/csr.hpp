@@ -38,12 +38,12 @@ struct Csr {
   HugeVector<FeatureId> index;
   HugeVector<float> value;
   // The values, if they are not in `value` but in an array of the caller, which `owner` keeps alive.
-  const float* borrowed = nullptr;
+  const float* elsewhere = nullptr;
   std::shared_ptr<const void> owner = nullptr;
 
   std::size_t rows() const { return begin.size() - 1; }
   std::size_t nonzeros() const { return index.size(); }
-  CsrView view() const { return {begin, index.data(), borrowed != nullptr ? borrowed : value.data()}; }
+  CsrView view() const { return {begin, index.data(), elsewhere != nullptr ? elsewhere : value.data()}; }
   RowView row(std::size_t i) const { return view().row(i); }
   void add(RowView row) {
     index.insert(index.end(), row.index.begin(), row.index.end());

@@ -175,7 +175,7 @@ bool borrow_sparse(const ArrayRows& a, RawRows& raw) {
       if (value_of(static_cast<double>(number_at<float>(values, j)), r, rows.index[j]) == 0.0F) return false;
     }
   }
-  rows.borrowed = values;
+  rows.elsewhere = values;
   rows.owner = a.owner;
   return true;
 }

@@ -86,7 +86,7 @@ TEST(ArrayRows, SortedFloatsStayInPlaceUntilTheDataEnd) {
 TEST(ArrayRows, OptionsThatChangeValuesCopyThem) {
   const Arrays arrays;
   const RawRows raw = raw_of(arrays.view(), false);
-  EXPECT_EQ(raw.rows.borrowed, nullptr);
+  EXPECT_EQ(raw.rows.elsewhere, nullptr);
   EXPECT_EQ(rows_in(raw.rows.view()), rows_in(raw_of(arrays.view()).rows.view()));
 }
 
@@ -95,7 +95,7 @@ TEST(ArrayRows, WhatCannotStayIsConverted) {
     Arrays arrays;
     change(arrays);
     const RawRows raw = raw_of(arrays.view());
-    EXPECT_EQ(raw.rows.borrowed, nullptr);
+    EXPECT_EQ(raw.rows.elsewhere, nullptr);
     return rows_in(raw.rows.view());
   };
   using Row = std::vector<std::pair<FeatureId, float>>;
@@ -154,9 +154,9 @@ TEST(ArrayRows, AllTypesAndStridesGiveTheSameRows) {
   EXPECT_EQ(rows_in(raw_of(a).rows.view()), expected);
   a.offsets = offsets64.data(), a.offset_type = NumberType::int64;
   a.values = csr.value.data(), a.value_type = NumberType::float32;
-  const RawRows borrowed = raw_of(a);
-  EXPECT_EQ(borrowed.rows.borrowed, csr.value.data());
-  EXPECT_EQ(rows_in(borrowed.rows.view()), expected);
+  const RawRows elsewhere = raw_of(a);
+  EXPECT_EQ(elsewhere.rows.elsewhere, csr.value.data());
+  EXPECT_EQ(rows_in(elsewhere.rows.view()), expected);
 }
 
 TEST(ArrayRows, EarlierCountsAndWeightsOfNamesMakeClasses) {

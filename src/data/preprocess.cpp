@@ -77,7 +77,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
         break;
       }
       rows.index[used] = rows.index[j];
-      if (rows.borrowed == nullptr) rows.value[used] = rows.value[j];  // else nothing moves
+      if (rows.elsewhere == nullptr) rows.value[used] = rows.value[j];  // else nothing moves
       ++used;
     }
     const bool has_label = label_end > label_begin, has_features = used > row_used;
@@ -109,7 +109,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
   }
   rows.begin.resize(rows_used + 1);
   rows.index.resize(used);
-  if (rows.borrowed == nullptr) rows.value.resize(used);
+  if (rows.elsewhere == nullptr) rows.value.resize(used);
   raw.label_begin.resize(rows_used + 1);
   raw.label.resize(labels_used);
   if (!raw.weight.empty()) raw.weight.resize(rows_used);

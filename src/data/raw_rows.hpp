@@ -44,6 +44,7 @@ struct RawRows {
   MemoryCharge memory;             // the rows' charge to the budget
 
   std::size_t size() const { return rows.rows(); }
+  bool in_place() const { return rows.elsewhere != nullptr; }  // the values are in arrays of the caller
   bool has_label(std::size_t i) const { return label_begin[i + 1] > label_begin[i]; }
   // The line of row i, from 1; 0 if the format has no lines.
   std::uint64_t line_of(std::size_t i) const;
