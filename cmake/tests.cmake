@@ -34,7 +34,7 @@ add_test(NAME api.from_c COMMAND c_api ${CMAKE_BINARY_DIR}/c_api.safetensors)
 
 # Whole-program tests: one line each. They need Debian's python3-numpy.
 # The slowest start first, so that none is left running alone at the end.
-set(slow_tests doc_blocks ridge_rows paper methods numpy_agrees memory)
+set(slow_tests doc_blocks examples ridge_rows paper methods numpy_agrees memory)
 function(truemax_python_test name)
   set(cost 10)
   if(name IN_LIST slow_tests)
@@ -86,6 +86,8 @@ truemax_python_test(weights)
 if(NOT TRUEMAX_SANITIZE)
   add_custom_target(truemax_python_for_tests ALL DEPENDS truemax_python)
   truemax_python_test(doc_blocks)
+  truemax_python_test(examples)
+  truemax_python_test(python_plot)
   truemax_python_test(python)
   truemax_python_test(python_bits)
   truemax_python_test(python_wheel)

@@ -16,7 +16,7 @@ What a reader need not see is in HTML comments before a block, each beginning a 
   <!-- output -->                   the next block is what the block before it prints; numbers may differ by 2%
 
 TRUEMAX_SHARED_LIBRARY  libtruemax.so (default: beside the program)
-TRUEMAX_PYTHON_PACKAGE  the folder that has the package truemax (default: build/python)
+TRUEMAX_PACKAGE         the folder that has the package truemax (default: build/python)
 TRUEMAX_DOC_PAGES       only these pages, such as "README.md docs/c.md", with the seconds of each block
 """
 import contextlib
@@ -34,11 +34,10 @@ import traceback
 import unittest
 from typing import NamedTuple
 
-from support import PROGRAM, ROOT, ProgramTest
+from support import PACKAGE, PROGRAM, ROOT, ProgramTest
 
 LIBRARY = os.path.abspath(os.environ.get("TRUEMAX_SHARED_LIBRARY",
                                          os.path.join(os.path.dirname(PROGRAM), "libtruemax.so")))
-PACKAGE = os.path.abspath(os.environ.get("TRUEMAX_PYTHON_PACKAGE", os.path.join(ROOT, "build", "python")))
 ONLY = os.environ.get("TRUEMAX_DOC_PAGES", "").split()
 PAGE_SECONDS = 300
 
@@ -137,7 +136,7 @@ class PageRunner:
     def run_python(self, block):
         if re.search(r"^\s*(import|from) truemax\b", block.code, re.M):
             if not os.path.isdir(os.path.join(PACKAGE, "truemax")):
-                self.why_no_python = f"no Python package at {PACKAGE}: ./dev python builds it, or set TRUEMAX_PYTHON_PACKAGE"
+                self.why_no_python = f"no Python package at {PACKAGE}: ./dev python builds it, or set TRUEMAX_PACKAGE"
         if self.why_no_python:
             raise Skip(self.why_no_python)
         code = compile("\n" * (block.line - 1) + block.code, self.page, "exec")

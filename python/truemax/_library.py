@@ -128,9 +128,9 @@ def check(status: int) -> None:
     if status == BAD_INPUT:
         raise ValueError(message)
     if status == DIVERGED:
-        raise DivergenceError(message)
+        raise DivergenceError(python_words(message))
     if status == NO_MEMORY:
-        raise MemoryError(message)
+        raise MemoryError(python_words(message))
     raise TruemaxError(f"{message} (status {status})")
 
 

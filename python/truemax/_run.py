@@ -70,7 +70,7 @@ _FIGURES = ("log_loss", "log_loss_error_bar", "error", "calibration_error", "per
 def flat_evaluation(event: dict[str, Any]) -> dict[str, Any]:
     """An evaluation as one flat entry of `history_`."""
     entry = {"epoch": event["epoch"], "steps": event["steps"], "seconds": event["train_seconds"]}
-    for rows in ("train", "valid"):
+    for rows in ("train", "valid", "test"):
         figures = event.get(rows) or {}
         entry.update({f"{rows}_{name}": figures[name] for name in _FIGURES if figures.get(name) is not None})
         entry.update({f"{rows}_precision_at_{k}": share for k, share in (figures.get("precision_at") or {}).items()})

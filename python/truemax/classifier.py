@@ -251,7 +251,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """Exact figures of these rows: log_loss, error, precision_at_1, calibration_error, perplexity, ...
+        """Exact figures of these rows: log_loss, error, precision_at, calibration_error, perplexity, ...
 
         X may be the path of a file with labels; y is then left out.
         """
