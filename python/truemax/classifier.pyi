@@ -2,17 +2,20 @@
 # fmt: off
 from __future__ import annotations
 from typing import Literal
+import numbers
 import os
 from typing import Any, Callable, Iterable, Mapping
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 from . import _data, _library as lib
 from ._estimator import Trained
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
-from ._targets import Target, classes_of_names, names_of, target_of
+from ._run import option_text
+from ._targets import Target, classes_of_names, kind_of, merged, names_of, target_of
 
 class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEstimator):
     def __init__(self, *, method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman',
