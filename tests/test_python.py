@@ -359,7 +359,7 @@ class Files(unittest.TestCase):
     def test_a_missing_or_damaged_file_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.safetensors")
-            with self.assertRaisesRegex(ValueError, "model.safetensors"):
+            with self.assertRaisesRegex(FileNotFoundError, "model.safetensors"):
                 truemax.load(path)
             with open(path, "wb") as file:
                 file.write(b"nonsense")
