@@ -12,7 +12,7 @@ import subprocess
 import sys
 import unittest
 
-from support import ROOT, skip
+from support import ROOT
 
 
 def find_package():
@@ -30,7 +30,8 @@ try:
     from torch import nn
     from torch.nn import functional as F
 except ImportError:
-    skip("no PyTorch: install python3-torch")
+    print("skipped: no PyTorch; install python3-torch", file=sys.stderr)
+    sys.exit(77)
 from truemax import DivergenceError
 from truemax.torch import LinearSoftmax
 
@@ -347,6 +348,7 @@ class Refusals(TorchTest):
                 (ValueError, "draw has a number", {"draw": -torch.ones(20)}),
                 (ValueError, "class_weight has", {"class_weight": torch.full((20,), math.nan)}),
                 (ValueError, "reduction is 'max'", {"reduction": "max"}), (ValueError, "seed is -1", {"seed": -1}),
+                (ValueError, "seed is 9223372036854775808", {"seed": 1 << 63}),
                 (ValueError, "dtype is torch.float16", {"dtype": torch.float16}),
                 (ValueError, "device is cuda", {"device": "cuda"})):
             self.refused(kind, words, lambda k=keywords: LinearSoftmax(**{"in_features": 8, "num_classes": 20, **k}))
@@ -381,6 +383,34 @@ class Refusals(TorchTest):
         self.refused(ValueError, "k is 21", lambda: layer.topk(x, 21))
         self.refused(ValueError, "step is nan", lambda: (setattr(layer, "step", math.nan), layer(x, target).backward()))
         self.same_state(state_of(layer), before)
+
+    def test_buffers_that_were_replaced(self):
+        x, target = rows_of(30, 8, 20)
+        for name, tensor in (("weight", torch.zeros(20, 7)), ("weight", torch.zeros(8, 20).T),
+                             ("weight", torch.zeros(8).expand(20, 8)), ("bias", torch.zeros(19)),
+                             ("weight", torch.zeros(20, 8).double()), ("u", torch.zeros(3)),
+                             ("moments", torch.zeros(3, 20).T), ("counters", torch.zeros(3)),
+                             ("recent", torch.zeros(5, dtype=torch.int32)), ("recent_count", torch.zeros(20))):
+            layer = LinearSoftmax(8, 20, 30)
+            setattr(layer, name, tensor)
+            self.refused(ValueError, f"{name} is torch.", lambda of=layer: of(x, target).backward())
+        layer = LinearSoftmax(8, 20)
+        layer.weight = torch.rand(20, 10)[:, 1:9]  # rows apart
+        loss, gradient = exact(layer, x, target)
+        found = layer(x, target)
+        self.close(found, loss, 1e-5)
+        found.backward()
+        self.close(x.grad, gradient)
+
+    def test_the_default_type_of_torch_has_no_effect(self):
+        torch.set_default_dtype(torch.float64)
+        try:
+            layer = LinearSoftmax(8, 20, 30)
+            loss = layer(torch.randn(5, 8, requires_grad=True), torch.arange(5), torch.arange(5))
+            loss.backward()
+            self.assertEqual((layer.weight.dtype, loss.dtype), (torch.float32, torch.float32))
+        finally:
+            torch.set_default_dtype(torch.float32)
 
     def test_a_step_that_would_leave_float32_is_not_taken(self):
         layer = LinearSoftmax(8, 20, 30, step=1e20)

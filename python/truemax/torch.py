@@ -25,6 +25,7 @@ __all__ = ["LinearSoftmax", "TopK"]
 _FEW_STEP, _ALL_STEP = 0.02, 0.01  # the default step if some, and if all classes are drawn
 _REDUCTIONS = ("mean", "sum", "none")
 _LEAST_RECENT = 1 << 16  # labels that "counted" remembers; as many as classes if there are more
+_MOST_SEED = (1 << 63) - 1
 _CHUNK_CLASSES = 4096  # of an exact gradient at a time
 
 
@@ -132,10 +133,10 @@ class LinearSoftmax(nn.Module):
         if device is not None and torch.device(device).type != "cpu":
             raise ValueError(f"device is {device}; only the CPU is possible yet")
         classes = self.num_classes
-        self.register_buffer("weight", torch.empty(classes, self.in_features))
-        self.register_buffer("bias", torch.empty(classes) if bias else None)
-        self.register_buffer("u", torch.empty(self.num_rows))
-        self.register_buffer("moments", torch.empty(classes, 3))  # of squared gradients, by class
+        self.register_buffer("weight", _floats(classes, self.in_features))
+        self.register_buffer("bias", _floats(classes) if bias else None)
+        self.register_buffer("u", _floats(self.num_rows))
+        self.register_buffer("moments", _floats(classes, 3))  # of squared gradients, by class
         self.register_buffer("counters", torch.zeros(3, dtype=torch.int64))  # steps, labels, seed
         self.draw = draw if isinstance(draw, str) else "counts"
         if self.draw not in _layer.DRAWS or isinstance(draw, str) and draw == "counts":
@@ -148,7 +149,9 @@ class LinearSoftmax(nn.Module):
                              _of_classes("draw", draw, classes, torch.float64) if self.draw == "counts" else None)
         self.register_buffer("class_weight", None if class_weight is None else
                              _of_classes("class_weight", class_weight, classes, torch.float32))
-        self.counters[2] = torch.randint(1 << 62, ()) if seed is None else _whole("seed", seed, 0)
+        if seed is not None and _whole("seed", seed, 0) > _MOST_SEED:
+            raise ValueError(f"seed is {seed}; give a whole number of at most {_MOST_SEED}")
+        self.counters[2] = torch.randint(1 << 62, ()) if seed is None else int(seed)
         self._native: tuple[Any, _layer.Layer] | None = None
         self.reset_parameters()
         self._handle()  # refuses what cannot be used
@@ -256,22 +259,26 @@ class LinearSoftmax(nn.Module):
         return self._native[1]
 
     def _arrays(self) -> Any:
-        for name, buffer in self._buffers.items():
-            if buffer is not None and buffer.device.type != "cpu":
-                raise ValueError(f"{name} is on {buffer.device}; LinearSoftmax is for the CPU: move it there")
         weight = self.weight
-        if weight.dtype != torch.float32 or weight.dim() != 2 or weight.stride(1) != 1 and weight.shape[1] > 1:
-            raise ValueError(f"weight is {weight.dtype} with strides {weight.stride()}; it must be float32 and its "
-                             "rows contiguous")
-        for name in ("bias", "u", "moments", "recent", "recent_count", "counters"):
+        classes, recent_size = self.num_classes, max(self.num_classes, _LEAST_RECENT)
+        for name, shape, dtype in (("weight", (classes, self.in_features), torch.float32),
+                                   ("bias", (classes,), torch.float32), ("u", (self.num_rows,), torch.float32),
+                                   ("moments", (classes, 3), torch.float32), ("counters", (3,), torch.int64),
+                                   ("recent", (recent_size,), torch.int32), ("recent_count", (classes,), torch.int32)):
             buffer = self._buffers[name]
-            if buffer is not None and not buffer.is_contiguous():
-                raise ValueError(f"{name} is not contiguous; assign it a contiguous tensor")
+            if buffer is None:
+                continue
+            if buffer.device.type != "cpu":
+                raise ValueError(f"{name} is on {buffer.device}; LinearSoftmax is for the CPU: move it there")
+            rows_fit = name == "weight" and buffer.dim() == 2 and buffer.stride(1) == 1 <= shape[1] <= buffer.stride(0)
+            if buffer.shape != shape or buffer.dtype != dtype or not (rows_fit or buffer.is_contiguous()):
+                raise ValueError(f"{name} is {buffer.dtype} with shape {tuple(buffer.shape)} and strides "
+                                 f"{buffer.stride()}; it must be a contiguous {dtype} with shape {shape}")
         recent = self.recent
         return ctypes.byref(_layer.LayerArrays(
             size=ctypes.sizeof(_layer.LayerArrays), device=-1, stream=None, type=lib.FLOAT32,
             weight=weight.data_ptr(), weight_stride=4 * max(weight.stride(0), self.in_features),
-            bias=_pointer(self.bias), moments=_pointer(self.moments), u=_pointer(self.u), rows=self.u.numel(),
+            bias=_pointer(self.bias), moments=_pointer(self.moments), u=_pointer(self.u), rows=self.num_rows,
             recent=_pointer(recent), recent_size=0 if recent is None else recent.numel(),
             recent_count=_pointer(self.recent_count), seed=int(self.counters[2]), counters=_pointer(self.counters)))
 
@@ -283,7 +290,7 @@ class LinearSoftmax(nn.Module):
     def _forward(self, x: Tensor, target: Tensor, index: Tensor | None,
                  keep: bool) -> tuple[Tensor, _layer.Pass | None]:
         rows = _rows(x)
-        loss = torch.empty(rows.shape[0])
+        loss = _floats(rows.shape[0])
         native, arrays, batch = self._handle().pointer, self._arrays(), self._batch(rows, target, index)
         if keep:
             made = lib.made(_layer.Pass, _layer.load().tmx_layer_forward, native, arrays, batch, _pointer(loss))
@@ -343,7 +350,7 @@ class _Step(torch.autograd.Function):
             raise RuntimeError("LinearSoftmax has taken the step of this forward already; call forward again before "
                                "another backward")
         gradient = gradient.to(torch.float32).contiguous()
-        dx = torch.empty(gradient.shape[0], layer.in_features) if ctx.needs_input_grad[0] else None
+        dx = _floats(gradient.shape[0], layer.in_features) if ctx.needs_input_grad[0] else None
         status = _layer.load().tmx_layer_backward(layer._arrays(), ctx.forward_pass.pointer, _pointer(gradient),
                                                   float(layer.step), _pointer(dx), 4 * layer.in_features)
         lib.check(status)
@@ -390,6 +397,11 @@ def _refuse_second_derivatives() -> None:
 
 def _pointer(tensor: Tensor | None) -> int | None:
     return None if tensor is None or tensor.numel() == 0 else tensor.data_ptr()
+
+
+def _floats(*shape: int) -> Tensor:
+    """Whatever the default type and device of torch are."""
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
 
 
 def _rows(x: Tensor) -> Tensor:
