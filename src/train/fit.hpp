@@ -59,7 +59,10 @@ class Fit {
   const std::vector<Segment>& segments() const { return plan_.segments(); }
 
  private:
-  std::uint64_t epochs_;  // of the options
+  bool steps_used_up() const;
+
+  DataView data_;
+  TrainOptions options_;
   StepLoop loop_;
   StepPlan plan_;
   RunState state_;
