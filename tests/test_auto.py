@@ -70,7 +70,9 @@ class Auto(ProgramTest):
             self.fine("train", few, "--test", "few-test.txt", *options, "--model", "o.safetensors")
             return [e for e in self.log("o") if e["event"] == "evaluate"][-1]["test"]["log_loss"]
 
-        self.assertLess(found, 1.02 * loss("--newton", 0))
+        by_spread = ("--ridge-by-spread",) if config["ridge-by-spread"] else ()
+        for factor in (0.01, 0.1, 10, 100):
+            self.assertLess(found, 1.02 * loss("--newton", 100, "--ridge", factor * config["ridge"], *by_spread))
         # A ridge that is set is kept, and needs no trial.
         self.assertGreater(loss("--ridge", 1e9), found)
         self.assertFalse([e for e in self.log("o") if e["event"] == "trial"])
