@@ -150,7 +150,8 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;
-  if (options.open.newton && options.seconds == 0 && newton_is_cheap(data)) {
+  const OpenChoices& open = options.open;
+  if (open.newton && open.step && open.epochs && options.seconds == 0 && newton_is_cheap(data)) {
     options.newton = kNewtonSteps, options.epochs = 0;
     options.open.step = options.open.epochs = false;
     if (!options.open.searches()) options.valid_share = 0;

@@ -22,7 +22,7 @@ bool Fit::steps_used_up() const {
 }
 
 bool Fit::used_up() const {
-  return steps_used_up() && (options_.newton == 0 || state_.newton_done);
+  return steps_used_up() && newton_over();
 }
 
 Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepWatch& watch) {
@@ -34,13 +34,14 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
   End end = End::reached;
   try {
     while (!reached()) {
-      const bool over = used_up(), stopped = stop.load(std::memory_order_relaxed);
+      const bool steps_over = steps_used_up(), over = steps_over && newton_over();
+      const bool stopped = stop.load(std::memory_order_relaxed);
       if (over || stopped) {
         // The clock may have advanced since then.
         if (!reached()) end = over ? End::used_up : End::stopped;
         break;
       }
-      if (!steps_used_up()) {
+      if (!steps_over) {
         loop_.run(state_, stop, watch, &plan_);
         continue;
       }

@@ -60,6 +60,7 @@ class Fit {
 
  private:
   bool steps_used_up() const;
+  bool newton_over() const { return options_.newton == 0 || state_.newton_done; }
 
   DataView data_;
   TrainOptions options_;
