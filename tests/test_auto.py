@@ -15,7 +15,7 @@ class Auto(ProgramTest):
         return events(self.path(name + ".jsonl"))
 
     def test_train_needs_only_the_data(self):
-        result = self.fine("train", self.train, "--test", "test.txt")
+        result = self.fine("train", self.train, "--test", "test.txt", "--newton", 0)
         self.assertIn("to be tuned: step, ridge, epochs", result.stdout)
         self.assertRegex(result.stdout, r"chosen  step \S+, ridge \S+, \d+ epochs? \(\d+ trials in ")
         log = self.log()
@@ -42,12 +42,40 @@ class Auto(ProgramTest):
         self.assertLess(evaluated["test"]["log_loss"], 0.8 * frequencies)
 
     def test_same_model_for_any_threads_and_when_replayed(self):
-        self.fine("train", self.train, "--model", "a.safetensors", "--threads", 1)
-        self.fine("train", self.train, "--model", "b.safetensors", "--threads", 2)
-        self.assertEqual(self.read("a.safetensors"), self.read("b.safetensors"))
-        self.fine("train", self.train, "--replay", "a.jsonl", "--model", "c.safetensors")
-        self.assertEqual(self.read("a.safetensors"), self.read("c.safetensors"))
-        self.assertFalse([e for e in self.log("c") if e["event"] == "trial"])
+        for options in ((), ("--newton", 0)):
+            with self.subTest(options=options):
+                for name, threads in (("a", 1), ("b", 2)):
+                    self.fine("train", self.train, *options, "--model", name + ".safetensors", "--threads", threads)
+                self.assertEqual(self.read("a.safetensors"), self.read("b.safetensors"))
+                self.fine("train", self.train, "--replay", "a.jsonl", "--model", "c.safetensors")
+                self.assertEqual(self.read("a.safetensors"), self.read("c.safetensors"))
+                self.assertFalse([e for e in self.log("c") if e["event"] == "trial"])
+                for name in "abc":
+                    os.remove(self.path(name + ".safetensors"))
+
+    def test_few_rows_are_solved_by_newton(self):
+        few = self.generate("few.txt", "--test", "few-test.txt", "--test-rows", 500, rows=300, features=30, classes=5,
+                            nonzeros=10)
+        result = self.fine("train", few, "--test", "few-test.txt")
+        self.assertIn("to be tuned: ridge", result.stdout)
+        self.assertRegex(result.stdout, r"chosen  ridge \S+.*, Newton's method \(\d+ trials in ")
+        log = self.log()
+        trials = [e for e in log if e["event"] == "trial"]
+        self.assertTrue(all(t["about"] == "ridge" and t["judged_on"] == 300 for t in trials), "every row judges")
+        config = next(e for e in log if e["event"] == "chosen")["config"]
+        self.assertEqual(config["epochs"], 0)
+        found = [e for e in log if e["event"] == "evaluate"][-1]["test"]["log_loss"]
+
+        def loss(*options):
+            self.fine("train", few, "--test", "few-test.txt", *options, "--model", "o.safetensors")
+            return [e for e in self.log("o") if e["event"] == "evaluate"][-1]["test"]["log_loss"]
+
+        by_spread = ("--ridge-by-spread",) if config["ridge-by-spread"] else ()
+        for factor in (0.01, 0.1, 10, 100):
+            self.assertLess(found, 1.02 * loss("--newton", 100, "--ridge", factor * config["ridge"], *by_spread))
+        # A ridge that is set is kept, and needs no trial.
+        self.assertGreater(loss("--ridge", 1e9), found)
+        self.assertFalse([e for e in self.log("o") if e["event"] == "trial"])
 
     def test_target_train_aims_at_the_training_rows(self):
         hard = self.generate("hard.txt", rows=3000, features=30, classes=40, nonzeros=8)  # classes overlap

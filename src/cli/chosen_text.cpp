@@ -45,6 +45,7 @@ std::string encoder_text(const PreparedRun& run, const SearchResult& search) {
 
 std::string budget_text(const TrainOptions& o) {
   std::vector<std::string> ends;
+  if (o.newton > 0 && o.epochs == 0) return "Newton's method";
   if (o.epochs < kUnlimitedEpochs) ends.push_back(counted(o.epochs, "epoch"));
   if (o.steps > 0) ends.push_back(counted(o.steps, "step"));
   if (o.seconds > 0) ends.push_back(fmt::format("{:g} s", o.seconds));
@@ -52,15 +53,24 @@ std::string budget_text(const TrainOptions& o) {
 }
 
 std::string ridge_text(const TrainOptions& o) {
-  return o.ridge > 0 ? fmt::format(", ridge {:.4g}", o.ridge) : "";
+  return o.ridge > 0 ? fmt::format(", ridge {:.4g}{}", o.ridge, o.ridge_by_spread ? " by spread" : "") : "";
 }
+
+namespace {
+
+std::string step_and_ridge_text(const TrainOptions& o) {
+  if (o.newton == 0 || o.epochs > 0) return fmt::format("step {:.4g}{}", o.step, ridge_text(o));
+  return fmt::format("ridge {:.4g}{}", o.ridge, o.ridge_by_spread ? " by spread" : "");
+}
+
+}  // namespace
 
 std::string chosen_text(const PreparedRun& run, const FinishedRun& finished) {
   const TrainOptions& o = run.options.train;
   return encoder_text(run, finished.search) +
-         fmt::format("chosen  {}{}step {:.4g}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n",
-                     o.hidden > 0 ? fmt::format("hidden {}, ", o.hidden) : "", text_encoder_text(run), o.step,
-                     ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
+         fmt::format("chosen  {}{}{}, {} ({} in {:.2f} s, the fit {:.2f} s)\n",
+                     o.hidden > 0 ? fmt::format("hidden {}, ", o.hidden) : "", text_encoder_text(run),
+                     step_and_ridge_text(o), budget_text(o), counted(finished.search.trials, "trial"),
                      finished.trial_seconds, finished.outcome.train_seconds - finished.trial_seconds);
 }
 

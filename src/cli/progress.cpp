@@ -25,6 +25,7 @@ std::string rate_text(double per_second) {
 
 // "step 3, ridge 0.1, 2 epochs of 63811 rows".
 std::string trial_text(const SearchTrial& t) {
+  if (t.step == 0) return fmt::format("ridge {:.4g}, Newton's method on {}", t.ridge, counted(t.rows, "row"));
   return fmt::format("{}step {:.4g}, ridge {:.4g}, {:.3g} epochs of {}",
                      t.hidden > 0 ? fmt::format("hidden {}, ", t.hidden) : "", t.step, t.ridge,
                      static_cast<double>(t.steps * t.rows_per_step) / static_cast<double>(t.rows),

@@ -34,11 +34,14 @@ std::string method_text(const TrainOptions& o) {
   const std::string classes = find_method(o.method_used()).whole_set
                                   ? "all classes"
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
-  std::string text = fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
-  if (!o.open.step)
+  const bool newton = o.newton > 0 && o.epochs == 0;
+  std::string text =
+      newton ? fmt::format("method  Newton's, all rows and classes, seed {}", o.seed)
+             : fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
+  if (!o.open.step && !newton)
     text += fmt::format(", step {:.4g}, {}", o.step, linear ? "falling" : fmt::format("decay {:g}", o.decay));
   if (!o.open.ridge) text += ridge_text(o);
-  if (!o.open.epochs) text += ", " + budget_text(o);
+  if (!o.open.epochs && !newton) text += ", " + budget_text(o);
   std::vector<std::string> found;
   if (o.compares_encoders()) found.emplace_back("linear or learnt features");
   if (o.learnt() && o.open.hidden) found.emplace_back("hidden");
@@ -69,6 +72,8 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
   if (best.hidden > 0 && std::find(given.begin(), given.end(), "hidden") == given.end())
     line += fmt::format(" --hidden {}", best.hidden);
   if (search.ridge) line += fmt::format(" --ridge {:.6g}", best.ridge);
+  if (best.newton > 0) line += fmt::format(" --newton {}", best.newton);
+  if (best.ridge_by_spread) line += " --ridge-by-spread";
   if (search.step) line += fmt::format(" --step {:.6g}", best.step);
   if (search.epochs) line += fmt::format(" --epochs {}", best.epochs);
   if (search.layers) line += fmt::format(" --layers {}", best.layers);

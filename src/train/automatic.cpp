@@ -15,6 +15,7 @@ constexpr double kLeastStep = 1e-300;
 constexpr double kValidStep = 3;
 // In units of mean |x|^2.
 constexpr double kFirstRidge = 0.1;
+constexpr std::uint64_t kNewtonSteps = 100;
 
 double mean_squared_norm(const DataView& data) {
   double sum = 0;
@@ -149,6 +150,13 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   options.method = "prox";
   const bool chooses = options.open.shape;
   options.open.shape = false;
+  const OpenChoices& open = options.open;
+  if (open.newton && open.step && open.epochs && options.seconds == 0 && newton_is_cheap(data)) {
+    options.newton = kNewtonSteps, options.epochs = 0;
+    options.open.step = options.open.epochs = false;
+    if (!options.open.searches()) options.valid_share = 0;
+  }
+  options.open.newton = false;
   if (!options.open.any()) options.target = Target::valid;  // the default of named methods
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;

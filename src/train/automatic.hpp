@@ -95,10 +95,21 @@ struct SearchResult {
 SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                               Weights* spare = nullptr);
-// Its two parts.
+// Its parts.
 SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
                                      std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                                      Weights& spare);
+// The ridge of Newton's method, which TrainOptions::newton asks for.
+SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers,
+                                     const std::atomic<bool>& stop);
+// Whether rows, features and classes are so few that the optimum costs less than trials of steps.
+bool newton_is_cheap(const DataView& data);
+// Into how many parts trials split the rows, and how many of them judge.
+struct NewtonFolds {
+  std::size_t of, used;
+};
+NewtonFolds newton_folds(const DataView& data);
 // A linear run that learnt features must beat, and how many trials found it.
 struct LinearRival {
   const TrainOptions& options;

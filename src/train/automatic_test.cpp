@@ -102,7 +102,7 @@ TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
 TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
   const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
   Seen one, three;
-  TrainOptions options = asked();
+  TrainOptions options = asked({"newton"});
   const TrainOptions first = choose(data, options, one);
   options.threads = 3;
   const TrainOptions second = choose(data, options, three);
@@ -147,7 +147,8 @@ TEST(Automatic, KeepsOptionsThatAreSet) {
   Seen some;
   TrainOptions no_ridge;
   no_ridge.threads = 1;
-  no_ridge.complete([](const char* name) { return std::string(name) == "ridge"; });
+  no_ridge.complete(
+      [](const char* name) { return std::string(name) == "ridge" || std::string(name) == "newton"; });
   EXPECT_EQ(choose(data, no_ridge, some).ridge, 0) << "off on request";
   for (const SearchTrial& t : some.trials) EXPECT_EQ(t.ridge, 0);
 }
@@ -203,10 +204,78 @@ TEST(Automatic, WorksWithFewRows) {
     const Dataset data = random_data({.rows = rows, .classes = 5, .features = 8});
     Seen seen;
     const TrainOptions chosen = choose(data, asked(), seen);
-    EXPECT_GT(chosen.step, 0);
     EXPECT_GE(chosen.ridge, 0);
-    EXPECT_GT(chosen.epochs, 0U);
-    EXPECT_TRUE(std::isfinite(evaluate(run_epochs(data, chosen).weights, data, 1)->log_loss));
+    EXPECT_GT(chosen.newton, 0U);
+    EXPECT_EQ(seen.trials.empty(), rows < 10);
+    Fit fit(data, chosen, make_state(data, chosen));
+    EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
+    EXPECT_TRUE(std::isfinite(evaluate(fit.state().weights, data, 1)->log_loss));
+    Seen steps;
+    const TrainOptions stepped = choose(data, asked({"newton"}), steps);
+    EXPECT_GT(stepped.step, 0);
+    EXPECT_GT(stepped.epochs, 0U);
+    EXPECT_TRUE(std::isfinite(evaluate(run_epochs(data, stepped).weights, data, 1)->log_loss));
+  }
+}
+
+TEST(Automatic, NewtonForFewRowsAndClassesUnlessStepsAreAskedFor) {
+  const Dataset small = random_data({.rows = 400, .classes = 12});
+  TrainOptions options = asked();
+  choose_shape(small, options);
+  EXPECT_GT(options.newton, 0U);
+  EXPECT_EQ(options.epochs, 0U);
+  for (const char* of_steps : {"newton", "step", "epochs", "draw", "schedule", "valid-share"}) {
+    TrainOptions told = asked({of_steps});
+    choose_shape(small, told);
+    EXPECT_EQ(told.newton, 0U) << of_steps;
+  }
+  TrainOptions timed = asked({"seconds"});
+  timed.seconds = 1;
+  timed.complete([](const char* name) { return std::string(name) == "seconds"; });
+  choose_shape(small, timed);
+  EXPECT_EQ(timed.newton, 0U);
+  TrainOptions many = asked();
+  choose_shape(random_data({.rows = 400, .classes = 200}), many);
+  EXPECT_EQ(many.newton, 0U);
+  TrainOptions large = asked();
+  choose_shape(random_data({.rows = 90000, .classes = 30, .features = 40}), large);
+  EXPECT_EQ(large.newton, 0U);
+}
+
+TEST(Automatic, EveryRowJudgesOnceAndThreadsDoNotMatter) {
+  const Dataset data = random_data({.rows = 400, .classes = 12, .features = 40});
+  Seen one, three;
+  TrainOptions options = asked();
+  const TrainOptions first = choose(data, options, one);
+  options.threads = 3;
+  const TrainOptions second = choose(data, options, three);
+  EXPECT_EQ(first.ridge, second.ridge);
+  EXPECT_EQ(first.ridge_by_spread, second.ridge_by_spread);
+  ASSERT_EQ(one.trials.size(), three.trials.size());
+  ASSERT_GE(one.trials.size(), 5U);
+  for (std::size_t i = 0; i < one.trials.size(); ++i) {
+    EXPECT_EQ(one.trials[i].log_loss, three.trials[i].log_loss);
+    EXPECT_EQ(one.trials[i].judged_on, 400U);
+  }
+}
+
+// Rows of other values than those of the trials: the ridge found is near the best for them.
+TEST(Automatic, RidgeOfFewRowsIsNearTheBestForNewOnes) {
+  for (const double scale : {1.0, 100.0}) {
+    const Dataset data = random_data({.rows = 250, .classes = 6, .scale = scale});
+    const Dataset fresh = random_data({.rows = 4000, .classes = 6, .scale = scale, .seed = 2});
+    Seen seen;
+    const TrainOptions chosen = choose(data, asked(), seen);
+    const auto loss = [&](double factor) {
+      TrainOptions o = chosen;
+      o.ridge *= factor;
+      Fit fit(data, o, make_state(data, o));
+      EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
+      return evaluate(fit.state().weights, fresh, 1)->log_loss;
+    };
+    double best = 1e300;
+    for (const double factor : {0.01, 0.1, 0.3, 3.0, 10.0, 100.0}) best = std::min(best, loss(factor));
+    EXPECT_LE(loss(1), 1.02 * best) << scale;
   }
 }
 

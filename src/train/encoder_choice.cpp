@@ -62,6 +62,7 @@ SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, cons
   Weights own;
   Weights& memory = spare != nullptr ? *spare : own;
   if (options.learnt()) return choose_learnt_by_trials(sets, options, watch, observers, stop, memory);
+  if (options.newton > 0) return choose_newton_by_trials(sets, options, watch, observers, stop);
   const bool compares =
       options.compares_encoders() && (sets.valid.has_value() || sets.data.row_count() >= kFewestRows);
   const TrainOptions before = options;

@@ -3,20 +3,26 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "train/newton.hpp"
 
 namespace truemax {
 
 Fit::Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch,
          const Recording* recording)
-    : epochs_(options.epochs),
+    : data_(data),
+      options_(options),
       loop_(data, options),
       plan_(options, loop_.steps_per_epoch(), watch, recording),
       state_(std::move(from)) {
   plan_.continue_from(state_.plan);
 }
 
+bool Fit::steps_used_up() const {
+  return state_.epoch >= options_.epochs || plan_.used_up(state_.epoch, state_.step);
+}
+
 bool Fit::used_up() const {
-  return state_.epoch >= epochs_ || plan_.used_up(state_.epoch, state_.step);
+  return steps_used_up() && newton_over();
 }
 
 Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepWatch& watch) {
@@ -28,13 +34,22 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
   End end = End::reached;
   try {
     while (!reached()) {
-      const bool over = used_up(), stopped = stop.load(std::memory_order_relaxed);
+      const bool steps_over = steps_used_up(), over = steps_over && newton_over();
+      const bool stopped = stop.load(std::memory_order_relaxed);
       if (over || stopped) {
         // The clock may have advanced since then.
         if (!reached()) end = over ? End::used_up : End::stopped;
         break;
       }
-      loop_.run(state_, stop, watch, &plan_);
+      if (!steps_over) {
+        loop_.run(state_, stop, watch, &plan_);
+        continue;
+      }
+      loop_.publish(state_);
+      state_.newton_done = newton_fit(data_, options_, state_.weights, stop);
+      if (!state_.newton_done) continue;
+      state_.largest_weight = state_.weights.largest();
+      state_.last.reset();  // of other weights
     }
   } catch (const DivergenceError& error) {
     divergence_ = error.what();

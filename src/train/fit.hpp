@@ -59,7 +59,11 @@ class Fit {
   const std::vector<Segment>& segments() const { return plan_.segments(); }
 
  private:
-  std::uint64_t epochs_;  // of the options
+  bool steps_used_up() const;
+  bool newton_over() const { return options_.newton == 0 || state_.newton_done; }
+
+  DataView data_;
+  TrainOptions options_;
   StepLoop loop_;
   StepPlan plan_;
   RunState state_;

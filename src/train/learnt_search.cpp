@@ -22,6 +22,8 @@ constexpr double kGainSame = 5e-4, kGainLonger = 0.005, kGainLayer = 0.002;
 // lost by 0.5% on all rows.
 constexpr double kGainHiddenOnPart = 0.02;
 constexpr double kHopeless = 1.1;  // times the log-loss of the linear model: no tuning makes up for it
+constexpr double kBehind = 1.01;   // after ridge and step were tuned: longer runs do not make up for it
+constexpr double kHurts = 1.02;    // a trial that is so much worse
 constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
 constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
 // Trials of triples may take longer, because they are of no use on a part.
@@ -109,6 +111,7 @@ class LearntSearch {
       climb("step", rows, kMostStepMoves, kStepMove,
             [](TrainOptions& with, double by) { with.step = clamped_step(with.step * by); });
     if (open.dropout) dropout(rows);
+    if (least_ > kBehind * linear_) return;
     if (open.epochs) epochs(rows);
     if (open.hidden) hidden(rows);
   }
@@ -149,6 +152,7 @@ class LearntSearch {
 
   bool adopt(const char* about, const TrialRows& rows, const TrainOptions& with, double gain) {
     const double found = loss(about, rows, with);
+    hurt_ = found > kHurts * least_;
     if (runner_.stopped() || !(found < least_ * (1 - gain))) return false;
     least_ = found, best_ = with;
     return true;
@@ -163,6 +167,7 @@ class LearntSearch {
         TrainOptions with = best_;
         move(with, by);
         if (!adopt(about, rows, with, kGainSame)) {
+          if (with.ridge > best_.ridge) more_ridge_hurts_ = hurt_;
           --most;
           break;
         }
@@ -198,7 +203,7 @@ class LearntSearch {
       TrainOptions with = best_;
       with.epochs *= 2;
       bool better = adopt("epochs", rows, with, kGainLonger);
-      if (options_.open.ridge) {
+      if (options_.open.ridge && !more_ridge_hurts_) {
         with.ridge = clamped_ridge(with.ridge * kRidgeMove);
         better |= adopt("both", rows, with, better ? kGainSame : kGainLonger);
       }
@@ -231,6 +236,7 @@ class LearntSearch {
   const LinearRival* rival_;
   TrainOptions best_;  // for a run on all rows
   double least_ = kNever, linear_ = kNever;
+  bool hurt_ = false, more_ridge_hurts_ = false;  // the last trial; one with more ridge than the best
   double share_ = 1;  // of the rows in a trial; options of a run on all rows have another ridge there
   SearchResult result_;
 };

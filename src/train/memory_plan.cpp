@@ -12,6 +12,7 @@
 #include "train/automatic.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
+#include "train/newton.hpp"
 #include "train/step_shape.hpp"
 #include "train/visit_order.hpp"
 
@@ -106,6 +107,8 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
     plan.rows += data.size() * sizeof(ExampleId) + VisitOrder::grouping_bytes(data.rows_of_inputs());
   plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
+  if (options.newton > 0)
+    plan.rows += NewtonProblem::bytes(data) * (options.open.ridge ? 1 + newton_folds(data).used : 1);
   // Trials use parts of the rows: row numbers, labels and weights, once of all rows and once of a sample.
   if (options.open.any() && options.valid_share > 0)
     plan.data +=

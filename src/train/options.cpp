@@ -84,6 +84,11 @@ void TrainOptions::describe(OptionTable& table) {
       kUnlimitedEpochs);
   table.count_alias("steps", &steps, {.low = 1}, kUnlimited,
                     "Stop after this many steps in total, even in the middle of an epoch.");
+  table.count(
+      "newton", &newton, {0, 1e6},
+      "After the epochs, take at most this many steps of Newton's method over all rows and classes at "
+      "once: the exact optimum of a linear model of few rows. With --method auto: instead of epochs.",
+      {.plain_default = kChosenFromData});
   table.number_alias(
       "seconds", &seconds, {0, 1e9, true}, kUnlimited,
       "Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The "
@@ -150,6 +155,10 @@ void TrainOptions::describe(OptionTable& table) {
        .elsewhere = {"C", "l2", "alpha", "lambda", "weight-decay", "reg"}});
   table.toggle("ridge-intercept", &ridge_intercept, "Penalise the intercept too.",
                {.tunable = true, .common = true});
+  table.toggle("ridge-by-spread", &ridge_by_spread,
+               "The ridge counts every weight in units of 1 / the standard deviation of its feature, as if "
+               "features were standardised: mu/2 sum of spread^2 w^2. Needs --newton, and --epochs 0.",
+               {.plain_default = kFoundByTrials});
   table.group("Validation and evaluation");
   table.number(
       "valid-share", &valid_share, {0, 0.9},
@@ -213,6 +222,12 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
       if (!given("draw") && !open.shape) draw = "head-blocks";
       if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
     }
+    open.newton = open.shape && open.step && open.epochs && !learnt() && !lock_free && seconds == 0 &&
+                  patience == 0 && !aims_at_train;
+    for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
+                                 "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls"})
+      open.newton = open.newton && !given(of_steps);
+    if (newton > 0 && given("newton") && !given("epochs")) epochs = 0, open.step = open.epochs = false;
     if (epochs == 0 && given("epochs"))
       open.step = open.ridge = open.hidden = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;
     if (!given("valid-share")) valid_share = open.searches() && !aims_at_train && !given("valid") ? 0.1 : 0;
@@ -294,6 +309,14 @@ void TrainOptions::check() const {
   if (start_at_frequencies && !intercept)
     throw UserError(
         "--start-at-frequencies: there is no intercept to start; add --intercept, or leave it out");
+  if (newton > 0 && learnt())
+    throw UserError(fmt::format(
+        "--newton {}: Newton's method is for linear models; leave it out, or give --encoder linear", newton));
+  if (ridge_by_spread && (newton == 0 || epochs > 0))
+    throw UserError(
+        "--ridge-by-spread: only Newton's method counts the ridge so; add --newton 100 --epochs 0, or leave "
+        "it "
+        "out");
   check_count("rows-per-step", rows_per_step, info.most_rows, info.name, "row", "rows");
   check_count("classes-per-step", classes_per_step, info.most_classes, info.name, "class", "classes");
   if (!find_draw(draw).takes_rows && rows_per_step > 1 && !info.whole_set)

@@ -32,6 +32,7 @@ inline constexpr std::uint64_t kMostHidden = 1024;
 // What --method auto may still choose.
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
+  bool newton = false;                                 // Newton's method instead of steps, if it is cheap
   bool layers = false, tied = false, dropout = false;  // of plain text
   bool row_state = false;                              // chosen by the memory, not by trials
   bool encoder = false;                                // linear or learnt features
@@ -51,6 +52,7 @@ struct TrainOptions {
   double decay = 0.9;  // epoch e uses step * decay^e, unless the schedule is linear
   std::uint64_t epochs = 50;
   std::uint64_t steps = 0;             // at most, in the whole run; 0: no limit
+  std::uint64_t newton = 0;            // steps of Newton's method after the epochs, at most
   double seconds = 0;                  // at most, of training; 0: no limit
   std::uint64_t classes_per_step = 1;  // m
   std::uint64_t rows_per_step = 1;     // n
@@ -66,6 +68,7 @@ struct TrainOptions {
   bool intercept = false;
   double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge
+  bool ridge_by_spread = false;       // the ridge counts weights in units of the spread of their feature
   bool start_at_frequencies = false;  // the intercept starts at the log class frequencies
   std::uint64_t seed = 1;
   std::uint64_t eval_every = 10;  // 0: only after the last epoch

@@ -31,10 +31,10 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
 
 TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
-  EXPECT_THAT(
-      names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-      ElementsAre("epochs", "steps", "seconds", "encoder", "hidden", "layers", "tied", "row-state", "dropout",
-                  "valid-share", "patience", "eval-every", "eval", "eval-rows", "eval-classes", "threads"));
+  EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
+              ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
+                          "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
+                          "eval", "eval-rows", "eval-classes", "threads"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
@@ -60,8 +60,8 @@ TEST(TrainOptions, DefaultsMatchAuto) {
     else
       EXPECT_EQ(said, done.find(option.name)->default_value) << option.name;
   }
-  EXPECT_THAT(open, ElementsAre("step", "epochs", "classes-per-step", "draw", "head", "layers", "tied",
-                                "row-state", "dropout", "ridge"));
+  EXPECT_THAT(open, ElementsAre("step", "epochs", "newton", "classes-per-step", "draw", "head", "layers",
+                                "tied", "row-state", "dropout", "ridge", "ridge-by-spread"));
   EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
   EXPECT_TRUE(plain.compares_encoders());
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");

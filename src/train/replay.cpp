@@ -21,12 +21,13 @@ UserError bad_log(const std::string& path, std::size_t line, const std::string& 
   return file_error(path, line, found, "give --replay the log of a run that came to its end");
 }
 
-Recording recording_of(const std::string& path, std::size_t line, const Json& end) {
+// `newton`: the run had Newton's method after its steps, or instead of them.
+Recording recording_of(const std::string& path, std::size_t line, const Json& end, bool newton) {
   Recording recording;
   if (!end.contains("steps") || !end["steps"].is_number_unsigned())
     throw bad_log(path, line, "the end of the run does not say its steps");
   recording.steps = end["steps"];
-  if (recording.steps == 0)
+  if (recording.steps == 0 && !newton)
     throw file_error(
         path, line,
         end.value("interrupted", Json()) == true
@@ -85,7 +86,10 @@ LoggedRun read_logged_run(const std::string& path) {
       run.config = event["config"];
     } else if (kind == "end") {
       ended = true;
-      run.recording = recording_of(path, number, event);
+      // A run that was stopped did not come to it.
+      if (event.value("interrupted", Json()) == true) run.config["newton"] = 0;
+      const Json newton = run.config.value("newton", Json());
+      run.recording = recording_of(path, number, event, newton.is_number() && newton != 0);
     }
   }
   if (!ended) throw bad_log(path, number, "the log has no end: the run was killed, or is still running");

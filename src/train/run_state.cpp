@@ -21,6 +21,7 @@ void each_field(State& s, Archive& archive) {
   archive(s.rows);
   archive(s.epoch);
   archive(s.step);
+  archive(s.newton_done);
   archive(s.largest_weight);
   archive(s.companion.difference);
   archive(s.companion.log_decay);

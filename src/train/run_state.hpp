@@ -80,6 +80,7 @@ struct RunState {
   std::vector<RowState> rows;  // one per example, or per input that examples share
   std::uint64_t epoch = 0;     // finished epochs
   std::uint64_t step = 0;      // finished steps of the current epoch
+  bool newton_done = false;    // Newton's method has followed the last epoch
   // Upper bound on the absolute value of any number in the memory of `weights`.
   double largest_weight = 0;
   CompanionState companion;          // empty unless has_companion

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "data/load.hpp"
 #include "evaluate/evaluate.hpp"
+#include "rule/methods.hpp"
 #include "train/fit.hpp"
 #include "train/run.hpp"
 #include "train/search_and_fit.hpp"

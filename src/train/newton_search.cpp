@@ -1,0 +1,215 @@
+// The trials of --method auto for a linear model of few rows: the ridge, by cross-validation.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "data/hold_out.hpp"
+#include "train/automatic.hpp"
+#include "train/newton.hpp"
+
+namespace truemax {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t kTrialSteps = 30;
+constexpr double kTrialPrecision = 1e-3;
+constexpr std::size_t kFewestForFolds = 10;  // rows
+// Decades of the ridge, in units of mean |x|^2.
+constexpr int kFirstDecade = 1, kHighestDecade = 6, kLowestDecade = -8, kUntriedDecade = -2;
+// Spreads that differ by less count as equal.
+constexpr double kEqualSpreads = 1.5;
+constexpr double kFarWorse = 1.05;  // no use to go on
+
+class NewtonSearch {
+ public:
+  NewtonSearch(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop)
+      : sets_(sets), options_(options), watch_(watch), observers_(observers), stop_(stop) {}
+
+  SearchResult run() {
+    const NewtonProblem all(sets_.data, options_);
+    options_.ridge = clamped_ridge(std::pow(10.0, kUntriedDecade) * all.unit_of_ridge(false));
+    split();
+    if (judges_ > 0) {
+      along(false, all.unit_of_ridge(false));
+      if (all.range_of_spreads() > kEqualSpreads && !stopped()) along(true, all.unit_of_ridge(true));
+    }
+    result_.finished = !stopped();
+    end_search(sets_, options_);
+    return result_;
+  }
+
+ private:
+  struct Fold {
+    DataView rest, judge;
+    std::optional<NewtonProblem> problem;
+    NewtonProblem::Point at;
+    std::vector<double> losses;  // of the judges, by the last trial
+  };
+  struct Judged {
+    double mean = kNone;
+    std::vector<double> losses;  // by judge
+  };
+
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+
+  // Every row judges once; of many rows, or rows that cost much, only some folds are used.
+  void split() {
+    if (sets_.valid) {
+      folds_.resize(1);
+      folds_[0].rest = sets_.data, folds_[0].judge = *sets_.valid;
+    } else if (sets_.data.row_count() >= kFewestForFolds) {
+      folds_of(newton_folds(sets_.data));
+    }
+    for (Fold& fold : folds_) {
+      fold.judge = with_labels_of(fold.judge, fold.rest);
+      fold.problem.emplace(fold.rest, options_);
+      for (const ExampleId i : fold.judge.examples()) judges_ += fold.judge.weight(i);
+    }
+  }
+  void folds_of(NewtonFolds count) {
+    const std::size_t rows = sets_.data.row_count();
+    // Shuffled by the seed and sorted by label, so that every fold has its share of every class.
+    std::vector<std::size_t> order(rows);
+    for (std::size_t r = 0; r < rows; ++r) order[r] = r;
+    const CounterRandom random(options_.seed, Stream::hold_out, 0);
+    const bool one_label = sets_.data.size() == rows;
+    using Key = std::pair<ClassId, std::uint64_t>;
+    std::vector<Key> key(rows);
+    for (std::size_t r = 0; r < rows; ++r)
+      key[r] = {one_label ? sets_.data.labels()[r] : ClassId{0}, random.at(r).first};
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return key[a] != key[b] ? key[a] < key[b] : a < b; });
+    std::vector<std::size_t> fold_of(rows);
+    for (std::size_t place = 0; place < rows; ++place) fold_of[order[place]] = place % count.of;
+    folds_.resize(count.used);
+    for (std::size_t f = 0; f < count.used; ++f) {
+      folds_[f].rest = sets_.data.rows_where([&](std::size_t row) -> bool { return fold_of[row] != f; });
+      folds_[f].judge = sets_.data.rows_where([&](std::size_t row) -> bool { return fold_of[row] == f; });
+    }
+  }
+
+  // The mean log-loss of all judges.
+  Judged trial(double ridge, bool by_spread) {
+    if (stopped()) return {};
+    SearchTrial tried;
+    tried.about = "ridge", tried.number = result_.trials + 1, tried.ridge = ridge;
+    tried.rows = folds_[0].rest.size();
+    for (const Fold& fold : folds_) tried.judged_on += fold.judge.size();
+    for (TrainObserver* observer : observers_) observer->trying(tried);
+    const double before = watch_.seconds_running();
+    parallel_for(folds_.size(), options_.thread_count(), [&](std::size_t f) {
+      Fold& fold = folds_[f];
+      fold.problem->solve({ridge, by_spread, kTrialSteps, kTrialPrecision}, fold.at, stop_);
+      fold.losses = fold.problem->losses(fold.judge, fold.at);
+    });
+    if (stopped()) return {};
+    Judged judged;
+    double sum = 0;
+    for (const Fold& fold : folds_) {
+      judged.losses.insert(judged.losses.end(), fold.losses.begin(), fold.losses.end());
+      for (const double loss : fold.losses) sum += loss;
+    }
+    tried.log_loss = judged.mean = sum / judges_;
+    tried.seconds = watch_.seconds_running() - before;
+    ++result_.trials;
+    for (TrainObserver* observer : observers_) observer->tried(tried);
+    if (tried.log_loss < best_) {
+      best_ = tried.log_loss;
+      options_.ridge = ridge, options_.ridge_by_spread = by_spread;
+      result_.ridge = true, result_.log_loss = best_;
+    }
+    return judged;
+  }
+
+  // From much ridge to little, each trial from the optimum of the one before.
+  void along(bool by_spread, double unit) {
+    for (Fold& fold : folds_) fold.at = fold.problem->start();
+    std::map<int, Judged> by;  // half decade
+    const auto at = [&](double half) { return clamped_ridge(std::pow(10.0, half / 2) * unit); };
+    const auto loss = [&](int half) {
+      if (by.count(half) == 0) by[half] = trial(at(half), by_spread);
+      return by[half].mean;
+    };
+    int best = 2 * kFirstDecade;
+    double least = loss(best);
+    const auto walk = [&](int step, int end) {
+      for (int half = best + step, waited = 0; half != end + step && waited < 2 && !stopped(); half += step) {
+        if (loss(half) < least)
+          least = loss(half), best = half, waited = 0;
+        else
+          waited += loss(half) > kFarWorse * least ? 2 : 1;
+      }
+    };
+    walk(-2, 2 * kLowestDecade);
+    if (best == 2 * kFirstDecade) walk(2, 2 * kHighestDecade);
+    const int middle = best;
+    for (const int half : {middle - 1, middle + 1})
+      if (loss(half) < least) least = loss(half), best = half;
+    for (const int half : {best - 1, best + 1}) loss(half);
+    if (stopped() || best_ < least) return;
+    options_.ridge = at(best + to_lowest(by[best - 1], by[best], by[best + 1]));
+  }
+
+  // From the middle of three trials to the lowest point of the parabola through them, and on towards more
+  // ridge by a part of the standard error of that point: a little too much ridge costs less than too little.
+  double to_lowest(const Judged& less, const Judged& middle, const Judged& more) const {
+    constexpr double kErrors = 0.3, kMost = 1;
+    const double slope = (more.mean - less.mean) / 2, bend = more.mean + less.mean - 2 * middle.mean;
+    if (!(bend > 0) || !(bend < kNone)) return 0;
+    double squares = 0;
+    const auto n = static_cast<double>(middle.losses.size());
+    for (std::size_t i = 0; i < middle.losses.size(); ++i) {
+      const double own = (more.losses[i] - less.losses[i]) / 2 * n / judges_ - slope;
+      squares += own * own;
+    }
+    const double error = std::sqrt(squares) / n;
+    return std::clamp((kErrors * error - slope) / bend, -kMost / 2, kMost);
+  }
+
+  const TrainSets& sets_;
+  TrainOptions& options_;
+  const Stopwatch& watch_;
+  std::span<TrainObserver* const> observers_;
+  const std::atomic<bool>& stop_;
+  std::vector<Fold> folds_;
+  SearchResult result_;
+  double best_ = kNone, judges_ = 0;  // the weight of all judges
+};
+
+// Multiplications of one product of all rows with W.
+double newton_work(const DataView& data) {
+  return static_cast<double>(data.size()) * data.nonzeros_per_row() *
+         static_cast<double>(data.classes->size());
+}
+
+}  // namespace
+
+bool newton_is_cheap(const DataView& data) {
+  constexpr std::size_t kMostClasses = 100;
+  constexpr double kMostWork = 4e6, kMostWorkOfFewRows = 1.2e7;
+  constexpr std::size_t kFewRows = 2000;
+  return data.classes->size() <= kMostClasses && first_hidden(data) == 0 && !data.is_text() &&
+         !data.shares_inputs() &&
+         newton_work(data) <= (data.row_count() < kFewRows ? kMostWorkOfFewRows : kMostWork);
+}
+
+NewtonFolds newton_folds(const DataView& data) {
+  constexpr std::size_t kFewRows = 300;
+  const std::size_t of = data.row_count() < kFewRows ? 10 : 5;
+  const double work = newton_work(data);
+  return {of, work > 1.5e6 ? 2 : of};
+}
+
+SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
+                                     std::span<TrainObserver* const> observers,
+                                     const std::atomic<bool>& stop) {
+  return NewtonSearch(sets, options, watch, observers, stop).run();
+}
+
+}  // namespace truemax
