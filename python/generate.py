@@ -106,6 +106,7 @@ ESTIMATORS = {
                                             "target", "schedule", "decay", "rows-per-step", "visit",
                                             "classes-per-step", "draw", "draw-power", "draw-uniform", "head", "active",
                                             "row-state", "dropout", "start-at-frequencies", "ridge-intercept",
+                                            "newton", "ridge-by-spread",
                                             "eval-every", "eval-train", "eval", "eval-rows",
                                             "lock-free", "delta", "double-sum-alpha", "log-q", "label-noise",
                                             "refresh", "running-rate", "rho", "rho-falls", "sox-rate",

@@ -411,7 +411,7 @@ class Progress(unittest.TestCase):
         saved = sys.stdout, sys.stderr
         sys.stdout = sys.stderr = out
         try:
-            SoftmaxClassifier(verbose=verbose, eval_every=1, ridge=1).fit(X, Y)
+            SoftmaxClassifier(verbose=verbose, eval_every=1, **QUICK).fit(X, Y)
         finally:
             sys.stdout, sys.stderr = saved
         self.assertTrue(issubclass(_progress.Terminal, _progress.Progress))

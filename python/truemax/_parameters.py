@@ -37,6 +37,8 @@ class ClassifierParameters:
         'dropout': ('dropout', 'train'),
         'start_at_frequencies': ('start-at-frequencies', 'train'),
         'ridge_intercept': ('ridge-intercept', 'train'),
+        'newton': ('newton', 'train'),
+        'ridge_by_spread': ('ridge-by-spread', 'train'),
         'eval_every': ('eval-every', 'train'),
         'eval_train': ('eval-train', 'train'),
         'eval': ('eval', 'train'),
@@ -75,16 +77,17 @@ class ClassifierParameters:
                  'frequency', 'blocks', 'head-blocks', 'active'] | None = None, draw_power: float | None = None,
                  draw_uniform: float | None = None, head: int | None = None, active: int | None = None, row_state:
                  bool | None = None, dropout: float | None = None, start_at_frequencies: bool | None = None,
-                 ridge_intercept: bool | None = None, eval_every: int | None = None, eval_train: bool | None = None,
-                 eval: Literal['exact', 'sampled'] | None = None, eval_rows: int | None = None, lock_free: bool |
-                 None = None, delta: float | None = None, double_sum_alpha: float | None = None, log_q: bool | None
-                 = None, label_noise: bool | None = None, refresh: int | None = None, running_rate: float | None =
-                 None, rho: float | None = None, rho_falls: bool | None = None, sox_rate: float | None = None,
-                 softplus_bend: float | None = None, labels: Literal['first', 'all'] | None = None, normalize:
-                 Literal['none', 'l2'] | None = None, max_features: int | Literal['unlimited'] | None = None,
-                 hash_features: int | Literal['none'] | None = None, random_state: int | np.random.RandomState |
-                 None = None, n_jobs: int | None = None, memory_limit: int | str | Literal['free'] | None = None,
-                 verbose: bool | int | None = None) -> None:
+                 ridge_intercept: bool | None = None, newton: int | None = None, ridge_by_spread: bool | None =
+                 None, eval_every: int | None = None, eval_train: bool | None = None, eval: Literal['exact',
+                 'sampled'] | None = None, eval_rows: int | None = None, lock_free: bool | None = None, delta: float
+                 | None = None, double_sum_alpha: float | None = None, log_q: bool | None = None, label_noise: bool
+                 | None = None, refresh: int | None = None, running_rate: float | None = None, rho: float | None =
+                 None, rho_falls: bool | None = None, sox_rate: float | None = None, softplus_bend: float | None =
+                 None, labels: Literal['first', 'all'] | None = None, normalize: Literal['none', 'l2'] | None =
+                 None, max_features: int | Literal['unlimited'] | None = None, hash_features: int | Literal['none']
+                 | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
+                 memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
+                 None) -> None:
         self.method = method
         self.step = step
         self.ridge = ridge
@@ -114,6 +117,8 @@ class ClassifierParameters:
         self.dropout = dropout
         self.start_at_frequencies = start_at_frequencies
         self.ridge_intercept = ridge_intercept
+        self.newton = newton
+        self.ridge_by_spread = ridge_by_spread
         self.eval_every = eval_every
         self.eval_train = eval_train
         self.eval = eval
@@ -227,6 +232,13 @@ start_at_frequencies : bool, default=None
     Initialise the intercepts to the logarithms of the class frequencies. None: on.
 ridge_intercept : bool, default=None
     Penalise the intercept too. None: off.
+newton : int, default=None
+    After the epochs, take at most this many steps of Newton's method over all rows and classes at once: the
+    exact optimum of a linear model of few rows. With method auto: instead of epochs. Takes a whole number from
+    0 to 1e6. None: chosen from the data.
+ridge_by_spread : bool, default=None
+    The ridge counts every weight in units of 1 / the standard deviation of its feature, as if features were
+    standardised: mu/2 sum of spread^2 w^2. Needs newton, and epochs=0. None: found by trials.
 eval_every : int, default=None
     Epochs between evaluations; the last epoch is always evaluated. 0: only the last. If not given: 0 with
     seconds, 1 with n_iter_no_change. Takes a whole number from 0 to 1e9. None: 0.

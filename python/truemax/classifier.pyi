@@ -32,16 +32,17 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
                  'frequency', 'blocks', 'head-blocks', 'active'] | None = None, draw_power: float | None = None,
                  draw_uniform: float | None = None, head: int | None = None, active: int | None = None, row_state:
                  bool | None = None, dropout: float | None = None, start_at_frequencies: bool | None = None,
-                 ridge_intercept: bool | None = None, eval_every: int | None = None, eval_train: bool | None = None,
-                 eval: Literal['exact', 'sampled'] | None = None, eval_rows: int | None = None, lock_free: bool |
-                 None = None, delta: float | None = None, double_sum_alpha: float | None = None, log_q: bool | None
-                 = None, label_noise: bool | None = None, refresh: int | None = None, running_rate: float | None =
-                 None, rho: float | None = None, rho_falls: bool | None = None, sox_rate: float | None = None,
-                 softplus_bend: float | None = None, labels: Literal['first', 'all'] | None = None, normalize:
-                 Literal['none', 'l2'] | None = None, max_features: int | Literal['unlimited'] | None = None,
-                 hash_features: int | Literal['none'] | None = None, random_state: int | np.random.RandomState |
-                 None = None, n_jobs: int | None = None, memory_limit: int | str | Literal['free'] | None = None,
-                 verbose: bool | int | None = None) -> None: ...
+                 ridge_intercept: bool | None = None, newton: int | None = None, ridge_by_spread: bool | None =
+                 None, eval_every: int | None = None, eval_train: bool | None = None, eval: Literal['exact',
+                 'sampled'] | None = None, eval_rows: int | None = None, lock_free: bool | None = None, delta: float
+                 | None = None, double_sum_alpha: float | None = None, log_q: bool | None = None, label_noise: bool
+                 | None = None, refresh: int | None = None, running_rate: float | None = None, rho: float | None =
+                 None, rho_falls: bool | None = None, sox_rate: float | None = None, softplus_bend: float | None =
+                 None, labels: Literal['first', 'all'] | None = None, normalize: Literal['none', 'l2'] | None =
+                 None, max_features: int | Literal['unlimited'] | None = None, hash_features: int | Literal['none']
+                 | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
+                 memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
+                 None) -> None: ...
     method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'bsgd'] | None
     step: float | None
     ridge: float | Literal['auto'] | None
@@ -71,6 +72,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
     dropout: float | None
     start_at_frequencies: bool | None
     ridge_intercept: bool | None
+    newton: int | None
+    ridge_by_spread: bool | None
     eval_every: int | None
     eval_train: bool | None
     eval: Literal['exact', 'sampled'] | None
