@@ -87,7 +87,7 @@ LoggedRun read_logged_run(const std::string& path) {
     } else if (kind == "end") {
       ended = true;
       // A run that was stopped did not come to it.
-      if (event.value("interrupted", Json()) == true) run.config["newton"] = 0;
+      if (event.value("interrupted", Json()) == true) run.config["newton"] = std::uint64_t{0};
       const Json newton = run.config.value("newton", Json());
       run.recording = recording_of(path, number, event, newton.is_number() && newton != 0);
     }
