@@ -27,17 +27,9 @@ void RunLog::require_whole() const {
 }
 
 nlohmann::ordered_json trial_event(const SearchTrial& t) {
-  return {{"event", "trial"},
-          {"about", t.about},
-          {"number", t.number},
-          {"hidden", t.hidden},
-          {"step", t.step},
-          {"ridge", t.ridge},
-          {"rows", t.rows},
-          {"steps", t.steps},
-          {"judged_on", t.judged_on},
-          {"log_loss", t.log_loss},
-          {"seconds", t.seconds}};
+  return {{"event", "trial"},         {"about", t.about},       {"number", t.number},  {"hidden", t.hidden},
+          {"step", t.step},           {"ridge", t.ridge},       {"rows", t.rows},      {"steps", t.steps},
+          {"judged_on", t.judged_on}, {"log_loss", t.log_loss}, {"seconds", t.seconds}};
 }
 
 nlohmann::ordered_json evaluate_event(const EvaluationRecord& record) {
