@@ -265,6 +265,10 @@ class Training(unittest.TestCase):
         once = SoftmaxClassifier(labels="first", **QUICK).fit(X, [sorted(row) for row in lists])
         first = SoftmaxClassifier(**QUICK).fit(X, [min(row) for row in lists])
         self.assertTrue(np.array_equal(once.coef_, first.coef_))
+        # Labels that are nowhere the first are no classes, and do not count.
+        other = [[k, 10] for k in Y]
+        model = SoftmaxClassifier(labels="first", **QUICK).fit(X, other)
+        self.assertEqual(model.log_loss(X, other), model.log_loss(X, Y))
 
     def test_a_method_that_diverges_says_so_and_leaves_the_last_good_model(self):
         # Only exact gradient steps may diverge.

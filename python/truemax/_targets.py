@@ -32,6 +32,17 @@ class Target:
             return np.arange(self.row_count)
         return np.repeat(np.arange(self.row_count), np.diff(self.begin.astype(np.int64)))
 
+    def first(self) -> Target:
+        """Only the first label of each row."""
+        if self.begin is None:
+            return self
+        begin = self.begin.astype(np.int64)
+        there = np.diff(begin) > 0
+        value = self.value[begin[:-1][there]]
+        if there.all():
+            return Target(value, self.row_count)
+        return Target(value, self.row_count, np.concatenate([[0], np.cumsum(there)]))
+
     def labels(self, classes: np.ndarray) -> Labels:
         """As numbers of `classes`, which are sorted. Raises ValueError for labels that are not among them."""
         if len(classes) and len(self.value) and kind_of(classes) != kind_of(self.value):

@@ -111,6 +111,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Target, Any]:
         target = target_of(y)
+        if self.labels == "first":
+            target = target.first()
         X = self._checked(X, reset)
         if X.shape[0] != target.row_count:
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[X.shape[0], target.row_count]}")
@@ -358,7 +360,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         """An estimator around a model from a file."""
         info = model.metadata()
         estimator = cls(fit_intercept=model.tensor("intercept") is not None,
-                        hidden=model.shape[2] if model.tensor("embedding") is not None else None)
+                        hidden=model.shape[2] if model.tensor("embedding") is not None else None,
+                        labels=info["preprocessing"]["labels"])
         estimator._labels = np.unique(classes_of_names(info["classes"]))
         estimator._keep(model)
         estimator.n_features_in_ = info["features"]["file_features"]
