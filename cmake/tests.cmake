@@ -30,6 +30,11 @@ add_executable(c_api ${PROJECT_SOURCE_DIR}/tests/c_api.c)
 set_target_properties(c_api PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)
 target_compile_options(c_api PRIVATE -Wall -Wextra -Wpedantic -Werror)
 target_link_libraries(c_api PRIVATE truemax_library m)
+if(TRUEMAX_SANITIZE)
+  # The sanitizer's runtime must be loaded before the library's.
+  target_compile_options(c_api PRIVATE -fsanitize=${TRUEMAX_SANITIZE})
+  target_link_options(c_api PRIVATE -fsanitize=${TRUEMAX_SANITIZE})
+endif()
 add_test(NAME api.from_c COMMAND c_api ${CMAKE_BINARY_DIR}/c_api.safetensors)
 
 # Whole-program tests: one line each. They need Debian's python3-numpy.

@@ -50,8 +50,6 @@ class Trained:
     def _train_options(self, skip: Iterable[str] = ()) -> dict[str, str]:
         options = self._option_values("train", {"random_state", "n_jobs", *skip})
         options["seed"] = str(self._seed())
-        if "eval-every" not in options:
-            options.setdefault("eval-train", "off")  # fit() takes the time of training, not of a pass over all classes
         if self._threads():
             options["threads"] = str(self._threads())
         return {**options, **self._memory_limit()}

@@ -94,7 +94,9 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
                                    row_weights=weights, name_weights=self._class_weights(every, target, weights),
                                    name_counts=counts)
         seen = 0 if first else getattr(self, "_rows_seen", 0)
-        options = self._train_options({"n_iter_no_change", "validation_fraction", "epochs", "steps", "seconds"})
+        options = self._train_options({"n_iter_no_change", "validation_fraction", "epochs", "steps", "seconds", "newton",
+                                       "ridge_by_spread"})
+        _without_evaluation(options)
         options["epochs"] = "1"
         options.setdefault("ridge", "0")
         if self.step is None:
@@ -174,6 +176,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
 
     def _fit_options(self, validated: bool) -> dict[str, str]:
         options = self._train_options({"n_iter_no_change", "validation_fraction"})
+        _without_evaluation(options)
         if not validated and ((self._searches() and self.validation_fraction != 0.1) or self.early_stopping):
             options["valid-share"] = option_text("validation_fraction", self.validation_fraction)
         if self.early_stopping:
@@ -372,6 +375,12 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         return {"_xfail_checks": {
             "check_sample_weights_invariance": "zero sample_weight is not equivalent to removing samples: the check also "
                                                "shuffles the rows, and steps visit them in another order"}}
+
+
+def _without_evaluation(options: dict[str, str]) -> None:
+    """fit() takes the time of training, not of a pass over all rows and classes at its end."""
+    if "eval-every" not in options:
+        options.setdefault("eval-train", "off")
 
 
 class _Known:

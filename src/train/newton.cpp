@@ -55,7 +55,8 @@ NewtonProblem::NewtonProblem(const DataView& data, const TrainOptions& options)
   for (std::size_t f = 0; f < features_; ++f) {
     const double zeros = total - seen[f];
     spread_[f] = std::sqrt((spread_[f] + std::max(0.0, zeros) * centre_[f] * centre_[f]) / total);
-    varies_[f] = spread_[f] > 1e-9 * std::abs(centre_[f]);
+    // Weights of a feature that is smaller still would not fit into float32.
+    varies_[f] = spread_[f] > std::max(1e-9 * std::abs(centre_[f]), 1e-25);
     if (!varies_[f]) spread_[f] = std::max(std::abs(centre_[f]), 1e-30);
   }
   x_ = divided(data);
