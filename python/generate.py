@@ -231,7 +231,7 @@ def stub_of(path: pathlib.Path, tables: dict[str, list[tuple]]) -> str:
                 if isinstance(item, ast.AnnAssign):
                     lines.append(f"    {ast.unparse(item.target)}: {ast.unparse(item.annotation)}")
                 elif isinstance(item, ast.FunctionDef) and (
-                        not item.name.startswith("_") or item.name in ("__init__", "__contains__")):
+                        not item.name.startswith("_") or item.name in ("__init__", "__contains__", "__sklearn_tags__")):
                     header(item, "    ")
             if len(lines) == before:
                 lines.append("    ...")

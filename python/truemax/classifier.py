@@ -17,6 +17,7 @@ from ._estimator import Trained
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
 from ._run import option_text
+from ._scikit_learn import validate_data
 from ._targets import Target, classes_of_names, kind_of, merged, names_of, target_of
 
 # With trials and early stopping but without epochs, a run ends here at the latest.
@@ -106,7 +107,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         options.setdefault("ridge", "0")
         if self.step is None:
             about = data.about()
-            options["step"] = repr(about["first_step"] / np.sqrt(1 + seen / max(about["examples"], 1)))
+            options["step"] = repr(float(about["first_step"] / np.sqrt(1 + seen / max(about["examples"], 1))))
         if self.hidden is None and first:
             options.setdefault("encoder", "linear")
         self._labels = every
@@ -129,8 +130,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         if sparse.issparse(X) and X.format != "csr":  # that of CSR is checked by the library
             _data.require_sound(X)
         with np.errstate(over="ignore", invalid="ignore"):  # the sum of large numbers, with which NaN is looked for
-            return self._validate_data(X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
-                                       accept_large_sparse=True)
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float32, np.float64],
+                                 accept_large_sparse=True)
 
     def _rows(self, X: Any, labels: Any = None, **weights: Any) -> _data.Data:
         """Rows for the model, from arrays or from a file in any format of the command line."""
@@ -376,6 +377,11 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         estimator.config_ = info["options"]
         return estimator
 
+    def __sklearn_tags__(self) -> Any:  # from scikit-learn 1.6 on
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _more_tags(self) -> dict[str, Any]:
         return {"_xfail_checks": {
             "check_sample_weights_invariance": "zero sample_weight is not equivalent to removing samples: the check also "
@@ -458,7 +464,10 @@ def _classes_in(target: Target, weights: np.ndarray | None) -> np.ndarray:
 def _weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, only_non_negative=True)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weights < 0):
+        raise ValueError("Negative values in data passed to `sample_weight`")
+    return weights
 
 
 def _kept(weights: np.ndarray | None, keep: np.ndarray, some: bool) -> np.ndarray | None:
