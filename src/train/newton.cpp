@@ -154,7 +154,7 @@ double NewtonProblem::range_of_spreads() const {
 
 std::uint64_t NewtonProblem::bytes(const DataView& data) {
   const std::uint64_t lanes = data.classes->size() + kProductLanes;
-  return lanes * (4 * data.size() + 9 * (data.space->features + 1)) * sizeof(double) +
+  return lanes * (4 * data.size() + 9 * (std::uint64_t{data.space->features} + 1)) * sizeof(double) +
          data.nonzeros() * 2 * (sizeof(double) + sizeof(FeatureId));
 }
 
