@@ -191,7 +191,7 @@ typedef struct {
   uint64_t drawn; /* classes that the rows of a step share; `classes` or more: all of them, which is exact */
   tmx_layer_draw draw;
   const double* counts; /* [classes], copied; only for TMX_DRAW_COUNTS */
-  double rho;           /* how fast u forgets, 0.3 is good; infinity: u is only what the draw says */
+  double rho;           /* how fast u forgets, 0.1 is good; infinity: u is only what the draw says */
   uint64_t threads; /* 0: all cores */
 } tmx_layer_options;
 
@@ -234,8 +234,9 @@ TMX_API tmx_status tmx_layer_forward(tmx_layer* layer, const tmx_layer_arrays* a
 /* Takes a step: once for each pass. `gradient` [rows]: of your objective in each row's loss. dx [rows][features], rows
  * dx_stride bytes apart, receives its gradient in x; NULL: not wanted. weight, bias and moments move along the gradient
  * of sum_i gradient_i loss_i / sum_i |gradient_i|, on which a common factor has no effect; rows with gradient 0 change
- * nothing. `step` is about the most by which a number of W moves. Unless TMX_OK, no array has changed; TMX_DIVERGED: a
- * number could have left float32. */
+ * nothing. `step` is about the most by which a number of W moves. The arrays must have the shapes of those of forward:
+ * rows, bias or none, weight_stride, recent_size. Unless TMX_OK, no array has changed; TMX_DIVERGED: a number could have
+ * left float32. */
 TMX_API tmx_status tmx_layer_backward(const tmx_layer_arrays* arrays, tmx_pass* pass, const float* gradient,
                                       double step, float* dx, int64_t dx_stride);
 TMX_API void tmx_pass_free(tmx_pass* pass);

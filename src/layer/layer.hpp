@@ -38,7 +38,7 @@ struct LayerOptions {
   std::size_t drawn = 1024;  // m; at least K: all classes
   LayerDraw draw = LayerDraw::uniform;
   std::vector<double> counts = {};  // [K], of LayerDraw::counts
-  double rho = 0.3;                 // how fast u forgets; infinity: u is only what the draw says
+  double rho = 0.1;                 // how fast u forgets; infinity: u is only what the draw says
   std::size_t threads = 1;
 
   void check() const;        // throws UserError
@@ -62,7 +62,8 @@ class Layer {
   // `gradient` [rows]: of the caller's objective in each row's loss; dx [rows][D], each row dx_stride numbers
   // after the one before, or null. W moves along the gradient of sum_i gradient_i loss_i / sum_i
   // |gradient_i|: a common factor has no effect on it. Rows whose gradient is 0 change nothing. Once for each
-  // pass. Throws with all arrays unchanged; DivergenceError if W would leave float32.
+  // pass. Throws with all arrays unchanged: UserError unless they have the shapes of those of forward;
+  // DivergenceError if W would leave float32.
   void backward(const LayerArrays& arrays, LayerPass& pass, const float* gradient, double step, float* dx,
                 std::ptrdiff_t dx_stride);
   // Keeps the memory of a pass for later ones.

@@ -30,6 +30,7 @@ void prefetch_row(const float* row, std::size_t count) {
 void LayerPass::take_rows(const PassSetup& setup, const LayerArrays& arrays, const LayerBatch& batch,
                           Team& team) {
   setup_ = setup;
+  seen_ = arrays;
   all_rows_ = batch.rows;
   used_ = false;
   // A probability over u is at most 1 + 1/rho.
@@ -107,6 +108,23 @@ void LayerPass::score(const LayerArrays& arrays, std::span<const ClassId> drawn,
                                          : std::max(Mirror(u_[i], setup_.rho).from_log_sum(log_sum), 0.0);
     factor_[i] = std::isinf(log_sum) ? 0.0 : std::exp(static_cast<double>(highest) - u_[i]);
   });
+}
+
+void LayerPass::require_same_shapes(const LayerArrays& arrays) const {
+  constexpr const char* kAdvice = "give backward the arrays of its forward";
+  if (arrays.rows != seen_.rows || (arrays.rows > 0 && arrays.u == nullptr))
+    throw UserError(
+        fmt::format("u has {} rows, and had {} in forward; {}", arrays.rows, seen_.rows, kAdvice));
+  if ((arrays.bias == nullptr) != (seen_.bias == nullptr))
+    throw UserError(fmt::format("there is {} bias, and there was {} in forward; {}",
+                                arrays.bias == nullptr ? "no" : "a", seen_.bias == nullptr ? "none" : "one",
+                                kAdvice));
+  if (arrays.weight_stride != seen_.weight_stride)
+    throw UserError(fmt::format("the classes of weight are {} numbers apart, and were {} in forward; {}",
+                                arrays.weight_stride, seen_.weight_stride, kAdvice));
+  if (arrays.recent_size != seen_.recent_size)
+    throw UserError(fmt::format("recent has room for {} labels, and had for {} in forward; {}",
+                                arrays.recent_size, seen_.recent_size, kAdvice));
 }
 
 void LayerPass::losses(float* out) const {

@@ -41,6 +41,8 @@ class LayerPass {
   void score(const LayerArrays& arrays, std::span<const ClassId> drawn, std::span<const double> weights,
              LayerWork& work, Team& team);
   void losses(float* out) const;
+  // Throws UserError unless these arrays have the shapes of those that forward saw.
+  void require_same_shapes(const LayerArrays& arrays) const;
   // The first half of backward changes nothing of the caller's: gradients, and whether the step can be taken.
   // False if all gradients are 0.
   bool differentiate(const LayerArrays& arrays, const float* gradient, double step, float* dx,
@@ -64,6 +66,7 @@ class LayerPass {
   void require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) const;
 
   PassSetup setup_{};
+  LayerArrays seen_;  // of forward; only for its shapes
   std::size_t all_rows_ = 0;
   bool used_ = false;
   LayerRows rows_;
