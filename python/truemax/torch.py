@@ -22,7 +22,7 @@ from . import _library as lib
 
 __all__ = ["LinearSoftmax", "TopK"]
 
-_FEW_STEP, _ALL_STEP = 0.02, 0.01  # the default step if some, and if all classes are drawn
+_FEW_STEP, _ALL_STEP = 0.002, 0.001  # the default step if some, and if all classes are drawn
 _REDUCTIONS = ("mean", "sum", "none")
 _LEAST_RECENT = 1 << 16  # labels that "counted" remembers; as many as classes if there are more
 _MOST_SEED = (1 << 63) - 1
@@ -108,6 +108,7 @@ class LinearSoftmax(nn.Module):
     bias: Tensor | None
     u: Tensor
     moments: Tensor
+    mean: Tensor
     counters: Tensor
     recent: Tensor | None
     recent_count: Tensor | None
@@ -136,7 +137,8 @@ class LinearSoftmax(nn.Module):
         self.register_buffer("weight", _floats(classes, self.in_features))
         self.register_buffer("bias", _floats(classes) if bias else None)
         self.register_buffer("u", _floats(self.num_rows))
-        self.register_buffer("moments", _floats(classes, 3))  # of squared gradients, by class
+        self.register_buffer("moments", _floats(classes, 6))  # of the steps so far, by class
+        self.register_buffer("mean", _floats(self.in_features))  # running mean of x
         self.register_buffer("counters", torch.zeros(3, dtype=torch.int64))  # steps, labels, seed
         self.draw = draw if isinstance(draw, str) else "counts"
         if self.draw not in _layer.DRAWS or isinstance(draw, str) and draw == "counts":
@@ -165,6 +167,7 @@ class LinearSoftmax(nn.Module):
                 self.bias.uniform_(-bound, bound)
             self.u.fill_(math.nan)
             self.moments.zero_()
+            self.mean.zero_()
             self.counters[:2] = 0
             for counts in (self.recent, self.recent_count):
                 if counts is not None:
@@ -263,7 +266,8 @@ class LinearSoftmax(nn.Module):
         classes, recent_size = self.num_classes, max(self.num_classes, _LEAST_RECENT)
         for name, shape, dtype in (("weight", (classes, self.in_features), torch.float32),
                                    ("bias", (classes,), torch.float32), ("u", (self.num_rows,), torch.float32),
-                                   ("moments", (classes, 3), torch.float32), ("counters", (3,), torch.int64),
+                                   ("moments", (classes, 6), torch.float32),
+                                   ("mean", (self.in_features,), torch.float32), ("counters", (3,), torch.int64),
                                    ("recent", (recent_size,), torch.int32), ("recent_count", (classes,), torch.int32)):
             buffer = self._buffers[name]
             if buffer is None:
@@ -278,7 +282,7 @@ class LinearSoftmax(nn.Module):
         return ctypes.byref(_layer.LayerArrays(
             size=ctypes.sizeof(_layer.LayerArrays), device=-1, stream=None, type=lib.FLOAT32,
             weight=weight.data_ptr(), weight_stride=4 * max(weight.stride(0), self.in_features),
-            bias=_pointer(self.bias), moments=_pointer(self.moments), u=_pointer(self.u), rows=self.num_rows,
+            bias=_pointer(self.bias), moments=_pointer(self.moments), mean=_pointer(self.mean), u=_pointer(self.u), rows=self.num_rows,
             recent=_pointer(recent), recent_size=0 if recent is None else recent.numel(),
             recent_count=_pointer(self.recent_count), seed=int(self.counters[2]), counters=_pointer(self.counters)))
 

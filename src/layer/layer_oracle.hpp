@@ -21,6 +21,7 @@ struct TestLayer {
         bias(with_bias ? classes : 0),
         u(rows, std::numeric_limits<float>::quiet_NaN()),
         moments(classes),
+        mean(features),
         recent(2 * classes),
         recent_count(classes) {
     std::mt19937 random(seed);
@@ -32,7 +33,7 @@ struct TestLayer {
     LayerArrays a;
     a.weight = weight.data(), a.weight_stride = static_cast<std::ptrdiff_t>(stride);
     a.bias = bias.empty() ? nullptr : bias.data();
-    a.moments = moments.data(), a.u = u.data(), a.rows = u.size();
+    a.moments = moments.data(), a.mean = mean.data(), a.u = u.data(), a.rows = u.size();
     a.recent = recent.data(), a.recent_size = recent.size(), a.recent_count = recent_count.data();
     a.counters = counters.data();
     return a;
@@ -43,6 +44,7 @@ struct TestLayer {
   std::size_t classes, features, stride;
   std::vector<float> weight, bias, u;
   std::vector<ClassMoments> moments;
+  std::vector<float> mean;
   std::vector<std::int32_t> recent, recent_count;
   std::vector<std::int64_t> counters{0, 0};
 };
@@ -134,5 +136,60 @@ inline OracleStep oracle_step(const TestLayer& layer, const TestBatch& batch, st
   }
   return out;
 }
+
+// The path of W and b over several steps: Adam on gradients of size K x D, with one second moment for a
+// class, and with the first moment only along the mean of x, where steps that do not touch a class do not
+// count.
+struct OraclePath {
+  explicit OraclePath(const TestLayer& layer)
+      : features(layer.features), classes(layer.classes), mean(layer.features), w(classes * features) {
+    for (std::size_t k = 0; k < classes; ++k)
+      for (std::size_t c = 0; c < features; ++c) w[k * features + c] = layer.w(k, c);
+    for (std::size_t k = 0; k < classes; ++k) b.push_back(layer.b(k));
+  }
+  void take(const OracleStep& gradient, const TestBatch& batch, double step) {
+    constexpr double kKeep = 0.999, kSmooth = 0.9, kKeepMean = 0.99, kTiny = 1e-8;
+    ++steps;
+    double total = 0;
+    for (const float g : batch.gradient) total += std::abs(static_cast<double>(g));
+    for (std::size_t c = 0; c < features; ++c) {
+      double of_batch = 0;
+      for (std::size_t i = 0; i < batch.target.size(); ++i)
+        of_batch += std::abs(static_cast<double>(batch.gradient[i])) / total *
+                    static_cast<double>(batch.x[i * features + c]);
+      mean[c] = kKeepMean * mean[c] + (1 - kKeepMean) * of_batch;
+    }
+    double length = 0;
+    for (const double v : mean) length += v * v;
+    length = std::sqrt(length);
+    const double weight = 1 - std::pow(kKeep, steps);
+    for (std::size_t k = 0; k < classes; ++k) {
+      for (Numbers* all : {&square, &bias_square}) (*all)[k] *= kKeep;
+      for (Numbers* all : {&along, &bias_along, &along_weight}) (*all)[k] *= kSmooth;
+      if (!gradient.touched[k]) continue;
+      const double* const g = gradient.of_w.data() + k * features;
+      double of_mean = 0;
+      for (std::size_t c = 0; c < features; ++c) {
+        of_mean += g[c] * mean[c] / length;
+        square[k] += (1 - kKeep) * g[c] * g[c] / static_cast<double>(features);
+      }
+      bias_square[k] += (1 - kKeep) * gradient.of_b[k] * gradient.of_b[k];
+      along[k] += (1 - kSmooth) * of_mean;
+      bias_along[k] += (1 - kSmooth) * gradient.of_b[k];
+      along_weight[k] += 1 - kSmooth;
+      for (std::size_t c = 0; c < features; ++c)
+        w[k * features + c] -= step * (g[c] + (along[k] / along_weight[k] - of_mean) * mean[c] / length) /
+                               (std::sqrt(square[k] / weight) + kTiny);
+      b[k] -= step * bias_along[k] / along_weight[k] / (std::sqrt(bias_square[k] / weight) + kTiny);
+    }
+  }
+
+  using Numbers = std::vector<double>;
+  std::size_t features, classes;
+  int steps = 0;
+  Numbers mean, w, b;
+  Numbers square = Numbers(classes), bias_square = Numbers(classes), along = Numbers(classes),
+          bias_along = Numbers(classes), along_weight = Numbers(classes);
+};
 
 }  // namespace truemax

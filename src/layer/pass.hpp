@@ -14,7 +14,9 @@
 
 namespace truemax {
 
-inline constexpr double kLayerKeep = 0.999;  // of the running means of squared gradients, per step of a class
+// What running means keep in a step, as in Adam: of squared gradients, and of gradients along the mean of x;
+// and the mean of x itself.
+inline constexpr double kLayerKeep = 0.999, kLayerSmooth = 0.9, kLayerKeepMean = 0.99;
 
 // Memory of the products, used by one pass at a time.
 struct LayerWork {
@@ -23,6 +25,7 @@ struct LayerWork {
   std::vector<float> gradient;        // [touched][D]
   std::vector<float> bias_gradient;   // [touched]
   std::vector<float> largest;         // by touched class
+  std::vector<float> direction;       // [D]: the mean of x with length 1, or 0
   std::vector<std::uint32_t> places;  // a hash table from class to column, while a pass is prepared
 };
 
@@ -63,6 +66,7 @@ class LayerPass {
   const float* w_row(std::size_t j) const { return w_.data() + j * setup_.features; }
   void find_touched(std::span<const ClassId> drawn, LayerWork& work);
   void gather(const LayerArrays& arrays, LayerWork& work, Team& team);
+  void find_direction(const LayerArrays& arrays, LayerWork& work) const;
   void require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) const;
 
   PassSetup setup_{};
