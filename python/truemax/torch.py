@@ -61,9 +61,10 @@ class LinearSoftmax(nn.Module):
     bias : bool
         Whether each class has an intercept.
     step : float, optional
-        The step size of ``weight`` and ``bias``: about the most by which a number moves, like Adam's ``lr``. By default
-        0.02, or 0.01 if all classes are drawn. The attribute ``step`` may be changed at any time, to let it fall as a
-        schedule says. 0 freezes ``weight`` and ``bias``.
+        The step size of ``weight`` and ``bias``, like Adam's ``lr``: give ``lr`` of the encoder's Adam if all classes
+        are drawn, and twice as much if not. The defaults, 0.001 and 0.002, go with Adam's default of 0.001. The
+        attribute ``step`` may be changed at any time, to let it fall as a schedule says. 0 freezes ``weight`` and
+        ``bias``.
     drawn : int
         Number of classes drawn for each batch.
     draw : {"counted", "uniform"} or tensor of K class counts
@@ -91,13 +92,15 @@ class LinearSoftmax(nn.Module):
 
     Notes
     -----
+    - ``weight`` and ``bias`` are buffers, so ``requires_grad_(False)`` does not freeze them; ``step = 0`` does.
     - ``forward`` changes nothing; every ``backward`` is one step. So accumulating gradients over several batches gives
       the layer as many steps. A second ``backward`` through the same ``forward`` and ``create_graph=True`` are refused.
     - The step ignores a common factor of the gradient, such as the scale of AMP or the number of accumulated batches;
       the gradient of ``x`` has it. With ``reduction="none"``, rows count as much as the gradient that arrives at each;
       rows where it is 0 change nothing.
     - In ``eval()`` mode the loss is exact (as of `nll`), which takes time proportional to K, and nothing is trained.
-      Under ``torch.no_grad()`` in training mode it is the estimate, and nothing is trained.
+      Under ``torch.no_grad()`` in training mode it is the estimate, and nothing is trained. What counts is the mode at
+      ``forward``: ``eval()`` between ``forward`` and ``backward`` does not stop the step.
     - ``x`` may have any floating-point type; its gradient has the same. The loss is float32.
     - Without rows that count, the mean is 0, not NaN.
     - The state is O(K) and O(N) besides ``weight``, and all of it is in ``state_dict``: a resumed run continues with
