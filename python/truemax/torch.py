@@ -111,7 +111,7 @@ class LinearSoftmax(nn.Module):
     bias: Tensor | None
     u: Tensor
     moments: Tensor
-    mean: Tensor
+    columns: Tensor
     counters: Tensor
     recent: Tensor | None
     recent_count: Tensor | None
@@ -141,7 +141,7 @@ class LinearSoftmax(nn.Module):
         self.register_buffer("bias", _floats(classes) if bias else None)
         self.register_buffer("u", _floats(self.num_rows))
         self.register_buffer("moments", _floats(classes, 6))  # of the steps so far, by class
-        self.register_buffer("mean", _floats(self.in_features))  # running mean of x
+        self.register_buffer("columns", _floats(2, self.in_features))  # and by column
         self.register_buffer("counters", torch.zeros(3, dtype=torch.int64))  # steps, labels, seed
         self.draw = draw if isinstance(draw, str) else "counts"
         if self.draw not in _layer.DRAWS or isinstance(draw, str) and draw == "counts":
@@ -170,7 +170,7 @@ class LinearSoftmax(nn.Module):
                 self.bias.uniform_(-bound, bound)
             self.u.fill_(math.nan)
             self.moments.zero_()
-            self.mean.zero_()
+            self.columns.zero_()
             self.counters[:2] = 0
             for counts in (self.recent, self.recent_count):
                 if counts is not None:
@@ -270,7 +270,7 @@ class LinearSoftmax(nn.Module):
         for name, shape, dtype in (("weight", (classes, self.in_features), torch.float32),
                                    ("bias", (classes,), torch.float32), ("u", (self.num_rows,), torch.float32),
                                    ("moments", (classes, 6), torch.float32),
-                                   ("mean", (self.in_features,), torch.float32), ("counters", (3,), torch.int64),
+                                   ("columns", (2, self.in_features), torch.float32), ("counters", (3,), torch.int64),
                                    ("recent", (recent_size,), torch.int32), ("recent_count", (classes,), torch.int32)):
             buffer = self._buffers[name]
             if buffer is None:
@@ -285,7 +285,7 @@ class LinearSoftmax(nn.Module):
         return ctypes.byref(_layer.LayerArrays(
             size=ctypes.sizeof(_layer.LayerArrays), device=-1, stream=None, type=lib.FLOAT32,
             weight=weight.data_ptr(), weight_stride=4 * max(weight.stride(0), self.in_features),
-            bias=_pointer(self.bias), moments=_pointer(self.moments), mean=_pointer(self.mean), u=_pointer(self.u), rows=self.num_rows,
+            bias=_pointer(self.bias), moments=_pointer(self.moments), columns=_pointer(self.columns), u=_pointer(self.u), rows=self.num_rows,
             recent=_pointer(recent), recent_size=0 if recent is None else recent.numel(),
             recent_count=_pointer(self.recent_count), seed=int(self.counters[2]), counters=_pointer(self.counters)))
 

@@ -72,9 +72,9 @@ LayerArrays arrays_of(const tmx_layer_arrays* given, const LayerOptions& options
   out.u = given->u, out.rows = given->rows;
   if (use == Use::backward) {
     static_assert(sizeof(ClassMoments) == 6 * sizeof(float));
-    require(given->moments, given->mean);
+    require(given->moments, given->columns);
     out.moments = reinterpret_cast<ClassMoments*>(given->moments);
-    out.mean = given->mean;
+    out.columns = given->columns;
   }
   if (options.draw == LayerDraw::recent) {
     require(given->recent, given->recent_count);

@@ -27,7 +27,7 @@ struct LayerCase {
     arrays.size = sizeof arrays;
     arrays.device = -1, arrays.type = TMX_FLOAT32;
     arrays.weight = weight.data(), arrays.weight_stride = kFeatures * sizeof(float);
-    arrays.bias = bias.data(), arrays.moments = moments.data(), arrays.mean = mean.data(),
+    arrays.bias = bias.data(), arrays.moments = moments.data(), arrays.columns = columns.data(),
     arrays.u = u.data(), arrays.rows = kRows;
     arrays.recent = recent.data(), arrays.recent_size = recent.size();
     arrays.recent_count = recent_count.data(), arrays.counters = counters.data();
@@ -64,7 +64,7 @@ struct LayerCase {
 
   std::vector<double> counts = std::vector<double>(kClasses, 1), exact = std::vector<double>(kRows);
   std::vector<float> weight = std::vector<float>(kClasses * kFeatures), bias = std::vector<float>(kClasses),
-                     moments = std::vector<float>(6 * kClasses), mean = std::vector<float>(kFeatures),
+                     moments = std::vector<float>(6 * kClasses), columns = std::vector<float>(2 * kFeatures),
                      u = std::vector<float>(kRows, std::numeric_limits<float>::quiet_NaN()),
                      x = std::vector<float>(kRows * kFeatures), loss = std::vector<float>(kRows),
                      gradient = std::vector<float>(kRows, 1), dx = std::vector<float>(kRows * kFeatures);
@@ -150,7 +150,7 @@ TEST(CLayer, RefusesWhatItCannotUse) {
   refused([](LayerCase& c) { c.arrays.recent_size = 0; }, "recent_size is 0", forward);
   refused([](LayerCase& c) { c.counters[0] = -5; }, "counters are -5 and 0", forward);
   refused([](LayerCase& c) { c.arrays.moments = nullptr; }, "an argument is NULL", backward);
-  refused([](LayerCase& c) { c.arrays.mean = nullptr; }, "an argument is NULL", backward);
+  refused([](LayerCase& c) { c.arrays.columns = nullptr; }, "an argument is NULL", backward);
   refused([](LayerCase& c) { c.gradient[2] = INFINITY; }, "the gradient of the loss is inf in row 2",
           backward);
   refused([](LayerCase& c) { c.bias[49] = NAN; }, "the weights of class 49 are not finite", nll);
@@ -181,7 +181,7 @@ TEST(CLayer, BackwardRefusesOtherArraysThanThoseOfForward) {
     EXPECT_THAT(tmx_message(), HasSubstr(words));
     EXPECT_EQ(small_u, std::vector<float>(2, 42.0F));
     for (const float u : c.u) EXPECT_TRUE(std::isnan(u));
-    for (const std::vector<float>* zeros : {&c.weight, &c.bias, &c.moments, &c.mean, &c.dx})
+    for (const std::vector<float>* zeros : {&c.weight, &c.bias, &c.moments, &c.columns, &c.dx})
       EXPECT_EQ(*zeros, std::vector<float>(zeros->size()));
     EXPECT_EQ(c.counters, std::vector<std::int64_t>(2));
     c.arrays = good;

@@ -19,7 +19,7 @@ struct LayerArrays {
   std::ptrdiff_t weight_stride = 0;  // in numbers
   float* bias = nullptr;             // [K] or null
   ClassMoments* moments = nullptr;   // [K]; only for training
-  float* mean = nullptr;             // [D]: running mean of x, of which the direction counts; with moments
+  float* columns = nullptr;          // [2][D]: running means of x, and of its squared gradients; with moments
   float* u = nullptr;                // [rows]: NaN where a row has not been trained on; may be null
   std::uint64_t rows = 0;            // N
   // LayerDraw::recent (draw/recent.hpp)

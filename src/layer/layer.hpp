@@ -7,10 +7,10 @@
 // mirror step (solve/mirror.hpp). The gradient of the double sum at the new u has for each drawn class
 //     p_k = o_k exp(z_k - z_y - u),  and  -sum_k p_k  for the label.
 // forward computes scores, u and p; backward gives dx = sum_k p_k w_k - (sum_k p_k) w_y with w as forward saw
-// it, and then moves W, b and u. W follows Adam with state O(K + D): one running mean of squares for a whole
-// class, and momentum only along the mean of x. There the gradients of all rows add up, so steps without
-// momentum make the scores of a class rise and fall with each batch that has its label or not. A class that
-// is not touched counts as one with gradient 0.
+// it, and then moves W, b and u. W follows Adam with state O(K + D): running means of squares for each class
+// and for each column, and momentum only along the mean of x. There the gradients of all rows add up, so
+// steps without momentum make the scores of a class rise and fall with each batch that has its label or not.
+// A class that is not touched counts as one with gradient 0.
 //
 // Without u (no index, or a row's first visit), u = log s of the same draw: as in sampled softmax, that is
 // biased. If all classes are drawn, u = log s is exact, and so is the gradient.

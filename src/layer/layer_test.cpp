@@ -183,7 +183,7 @@ bool same_state(const TestLayer& a, const TestLayer& b) {
     return v.size() == w.size() && std::memcmp(v.data(), w.data(), v.size() * sizeof(v[0])) == 0;
   };
   return same(a.weight, b.weight) && same(a.bias, b.bias) && same(a.u, b.u) && same(a.moments, b.moments) &&
-         same(a.mean, b.mean) && same(a.recent, b.recent) && same(a.recent_count, b.recent_count) &&
+         same(a.columns, b.columns) && same(a.recent, b.recent) && same(a.recent_count, b.recent_count) &&
          a.counters == b.counters;
 }
 

@@ -133,11 +133,13 @@ void LayerPass::losses(float* out) const {
 }
 
 // RMSprop moves a number by at most step sqrt(D/(1 - keep)): one may have all of its row's gradient. The
-// smoothed part is a mean of gradients that the squares still know, and adds at most as much (1.01 times).
+// smoothed part is a mean of gradients that the squares still know, and adds at most as much (1.01 times). A
+// column may move further.
 void LayerPass::require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work,
                                      Team& team) const {
   constexpr double kParts = 2.1;
-  const double growth = kParts * step * std::sqrt(static_cast<double>(setup_.features) / (1 - kLayerKeep));
+  const double growth =
+      kParts * kLayerMostOfColumn * step * std::sqrt(static_cast<double>(setup_.features) / (1 - kLayerKeep));
   work.largest.resize(touched_.size());
   team.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t /*member*/, std::size_t j) {
     work.largest[j] = largest_weight(arrays, touched_[j], setup_.features);
@@ -195,6 +197,7 @@ bool LayerPass::differentiate(const LayerArrays& arrays, const float* gradient, 
     });
   }
   work.direction.resize(features);
+  work.of_column.resize(features);
   work.gradient.resize(touched * features);
   if (drawn_ > 0)
     work.to_classes.multiply({p.of, true}, {{rows_.x.data(), rows, features, features}, false},
@@ -224,13 +227,38 @@ void LayerPass::find_direction(const LayerArrays& arrays, LayerWork& work) const
     add_scaled(of_batch.data(), x_row(i), static_cast<float>(std::abs(share_[i])), features);
   double square = 0;
   for (std::size_t c = 0; c < features; ++c) {
-    float& mean = arrays.mean[c];
+    float& mean = arrays.columns[c];
     mean += static_cast<float>(1 - kLayerKeepMean) * (of_batch[c] - mean);
     square += static_cast<double>(mean) * static_cast<double>(mean);
   }
   const double scale = square > 0 && std::isfinite(square) ? 1 / std::sqrt(square) : 0;
   for (std::size_t c = 0; c < features; ++c)
-    work.direction[c] = static_cast<float>(scale * static_cast<double>(arrays.mean[c]));
+    work.direction[c] = static_cast<float>(scale * static_cast<double>(arrays.columns[c]));
+}
+
+// As in Adafactor: the mean square of a number's gradient is taken as that of its class times that of its
+// column, relative to all columns.
+void LayerPass::weigh_columns(const LayerArrays& arrays, LayerWork& work) const {
+  constexpr float kMostSquare = 1e30F;
+  const std::size_t features = setup_.features;
+  float* const sum = work.of_column.data();
+  std::fill_n(sum, features, 0.0F);
+  for (std::size_t j = 0; j < touched_.size(); ++j) {
+    const float* const g = work.gradient.data() + j * features;
+    for (std::size_t c = 0; c < features; ++c) sum[c] += g[c] * g[c];
+  }
+  float* const square = arrays.columns + features;
+  double mean = 0;
+  for (std::size_t c = 0; c < features; ++c) {
+    square[c] += static_cast<float>(1 - kLayerKeep) * (std::min(sum[c], kMostSquare) - square[c]);
+    mean += static_cast<double>(square[c]) / static_cast<double>(features);
+  }
+  for (std::size_t c = 0; c < features; ++c) {
+    const auto of_column = static_cast<double>(square[c]);
+    work.of_column[c] = static_cast<float>(
+        of_column > 0 ? std::clamp(std::sqrt(mean / of_column), 1 / kLayerMostOfColumn, kLayerMostOfColumn)
+                      : 1);
+  }
 }
 
 void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) {
@@ -239,9 +267,10 @@ void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Te
   const std::size_t features = setup_.features;
   const auto rate = static_cast<float>(step);
   find_direction(arrays, work);
+  weigh_columns(arrays, work);
   const std::int64_t steps = arrays.counters[0] + 1, now = steps % kTurn;
   const auto weight = static_cast<float>(-std::expm1(static_cast<double>(steps) * std::log(kLayerKeep)));
-  const float* const direction = work.direction.data();
+  const float *const direction = work.direction.data(), *const of_column = work.of_column.data();
   team.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t /*member*/, std::size_t j) {
     const ClassId k = touched_[j];
     if (j + kGatherAhead < touched_.size())
@@ -260,8 +289,10 @@ void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Te
     const float along = dot(g, direction, features);
     m.along = smooth * m.along + kNewMean * along;
     const float of_weight = -rate / (std::sqrt(m.square / weight) + kTiny);
-    add_scaled(arrays.class_row(k), g, of_weight, features);
-    add_scaled(arrays.class_row(k), direction, of_weight * (m.along / m.mean_weight - along), features);
+    const float smoothed = m.along / m.mean_weight - along;
+    float* const w = arrays.class_row(k);
+    for (std::size_t c = 0; c < features; ++c)
+      w[c] += of_weight * of_column[c] * (g[c] + smoothed * direction[c]);
     if (arrays.bias == nullptr) return;
     const float of_bias = work.bias_gradient[j];
     m.bias_square = keep * m.bias_square + kNew * of_bias * of_bias;

@@ -15,8 +15,9 @@
 namespace truemax {
 
 // What running means keep in a step, as in Adam: of squared gradients, and of gradients along the mean of x;
-// and the mean of x itself.
-inline constexpr double kLayerKeep = 0.999, kLayerSmooth = 0.9, kLayerKeepMean = 0.99;
+// and the mean of x itself. Columns differ by at most this factor from their mean.
+inline constexpr double kLayerKeep = 0.999, kLayerSmooth = 0.9, kLayerKeepMean = 0.99,
+                        kLayerMostOfColumn = 10;
 
 // Memory of the products, used by one pass at a time.
 struct LayerWork {
@@ -26,6 +27,7 @@ struct LayerWork {
   std::vector<float> bias_gradient;   // [touched]
   std::vector<float> largest;         // by touched class
   std::vector<float> direction;       // [D]: the mean of x with length 1, or 0
+  std::vector<float> of_column;       // [D]: how much further than others the numbers of a column move
   std::vector<std::uint32_t> places;  // a hash table from class to column, while a pass is prepared
 };
 
@@ -67,6 +69,7 @@ class LayerPass {
   void find_touched(std::span<const ClassId> drawn, LayerWork& work);
   void gather(const LayerArrays& arrays, LayerWork& work, Team& team);
   void find_direction(const LayerArrays& arrays, LayerWork& work) const;
+  void weigh_columns(const LayerArrays& arrays, LayerWork& work) const;
   void require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) const;
 
   PassSetup setup_{};
