@@ -2,7 +2,8 @@
 """A small network whose last layer has 5,000 classes: truemax.torch.LinearSoftmax beside nn.Linear and CrossEntropyLoss, with
 the same data and number of passes. --quick: 2,000 classes.
 LinearSoftmax looks at 1,024 drawn classes in a step, so that its steps cost the same for any number of them. It keeps an
-estimate of the loss for each row, which is why it is told which rows it sees.
+estimate of the loss for each row, which is why it is told which rows it sees. It sees a fifth of the classes in a step
+and needs about a quarter of the time; its log-loss is a little higher or lower, depending on how far training goes.
 """
 import os
 import sys
@@ -15,7 +16,7 @@ from truemax.torch import LinearSoftmax
 
 QUICK = "--quick" in sys.argv or os.environ.get("TRUEMAX_QUICK") == "1"
 CLASSES, ROWS, EPOCHS, BATCH, WIDTH = (2_000, 8_000, 4, 250, 64) if QUICK else (5_000, 40_000, 3, 500, 64)
-RATE = 0.003  # of Adam
+RATE = 0.01 if QUICK else 0.006  # of Adam
 
 
 def network():
