@@ -193,6 +193,31 @@ class Training(unittest.TestCase):
         plain = SoftmaxClassifier(**QUICK).fit(x, y)
         self.assertGreater((balanced.predict(x) == 3).sum(), (plain.predict(x) == 3).sum() - 1)
 
+    def test_rows_of_zeros_count_like_others(self):
+        # A dummy-coded factor: its first level is a row of zeros.
+        random = np.random.RandomState(0)
+        level = random.randint(3, size=3000)
+        y = (random.rand(3000) < np.array([0.9, 0.5, 0.2])[level]).astype(int)
+        x = np.eye(3)[level][:, 1:]
+        shares = [y[level == k].mean() for k in range(3)]
+        for model, near in ((SoftmaxClassifier(ridge=0, newton=50), 1e-5), (SoftmaxClassifier(), 0.02)):
+            found = model.fit(x, y).predict_proba(np.eye(3)[:, 1:])[:, 1]
+            np.testing.assert_allclose(found, shares, atol=near)
+        only_zeros = SoftmaxClassifier(**QUICK).fit(np.eye(3)[[0, 1, 2] * 10][:, 1:], ["none", "a", "b"] * 10)
+        self.assertEqual(only_zeros.classes_.tolist(), ["a", "b", "none"])
+
+    def test_a_fit_that_is_refused_leaves_the_estimator_as_it_was(self):
+        model = SoftmaxClassifier(**QUICK).fit(X, Y)
+        before = model.predict_proba(X)
+        for x, y in ((X[:, :5], np.zeros(len(Y))), (X[:, :5], Y[:3])):
+            with self.assertRaises(ValueError):
+                model.fit(x, y)
+            self.assertTrue(np.array_equal(model.predict_proba(X), before))
+        with self.assertRaises(ValueError):
+            model.set_params(step=-1).fit(pandas.DataFrame(X[:, :5]).add_prefix("f"), Y)
+        self.assertTrue(np.array_equal(model.predict_proba(X), before))
+        self.assertFalse(hasattr(model, "feature_names_in_"))
+
     def test_without_intercept_it_is_zero(self):
         self.assertFalse(SoftmaxClassifier(fit_intercept=False, **QUICK).fit(X, Y).intercept_.any())
 

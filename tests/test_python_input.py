@@ -241,7 +241,7 @@ class BadInput(unittest.TestCase):
                     self.refused(f"{format} {name} {value} {case}", ValueError, "row|column|offset|ind|label", action)
 
     def test_callbacks(self):
-        self.refused("a number", TypeError, "int", lambda: quick().fit(X, Y, callbacks=5))
+        self.refused("a number", TypeError, "callbacks has 5", lambda: quick().fit(X, Y, callbacks=5))
         self.refused("numbers", TypeError, "callbacks has 5", lambda: quick().fit(X, Y, callbacks=[5]))
         self.refused("not a truth value", ValueError, "ambiguous", lambda: quick().fit(X, Y, callbacks=lambda e: X))
 
@@ -350,7 +350,8 @@ class Legal(unittest.TestCase):
         self.fine("equal columns", np.repeat(X[:, :1], 7, axis=1))
         self.fine("constant columns", np.c_[X, np.ones(60), np.full(60, 1e6)])
         for x in (np.zeros((60, 4)), sparse.csr_matrix((60, 4), dtype=np.float32)):
-            self.assertRegex(str(raised(lambda: quick().fit(x, Y))), "60 no feature")
+            model = self.fine("rows of zeros", x, Y, SoftmaxClassifier())
+            np.testing.assert_allclose(model.predict_proba(x[:1])[0], np.bincount(Y) / 60, atol=1e-4)
         for shape in (X[:6], X[:, :1]):
             self.fine("auto", shape, Y[:len(shape)], SoftmaxClassifier())
         self.fine("auto, as many classes as rows", X, np.arange(60), SoftmaxClassifier())

@@ -63,7 +63,7 @@ class Trained:
         """Trains and keeps the result. Then raises what stopped the run, if anything did."""
         _run.tell(data.about()["notes"])
         progress = make_progress(self.verbose)  # type: ignore[attr-defined]
-        listeners = [] if callbacks is None else [callbacks] if callable(callbacks) else list(callbacks)
+        listeners = [] if callbacks is None else list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
         for listener in listeners:
             if not callable(listener):
                 raise TypeError(f"callbacks has {listener!r}; give functions of one event")

@@ -105,7 +105,11 @@ def load() -> ctypes.CDLL:
         except OSError as error:
             raise ImportError(f"{error}; build the package with ./dev python, or set TRUEMAX_LIBRARY to the path "
                               "of libtruemax.so") from error
-        declare(found, _SIGNATURES)
+        try:
+            declare(found, _SIGNATURES)
+        except AttributeError as error:
+            raise ImportError(f"{path()} is not the library of this package ({error}); build it with ./dev python, or set "
+                              "TRUEMAX_LIBRARY to the path of libtruemax.so") from error
         if found.tmx_api_version() < API_VERSION:
             raise ImportError(f"{path()} has version {found.tmx_api_version()} of the C interface, and this package "
                               f"needs {API_VERSION}; install both from the same source")

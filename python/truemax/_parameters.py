@@ -159,9 +159,9 @@ step : float, default=None
     step * decay^e. Takes a number above 0 to 1e15. None: found by trials.
 ridge : float | {'auto'}, default=None
     Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C of
-    LogisticRegression = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty in the loss of a
-    triple. auto: chosen by the validation log-loss. Takes a number from 0 to 1e15 or 'auto'. None: found by
-    trials.
+    LogisticRegression (2/C of two classes) = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty
+    in the loss of a triple. auto: chosen by the validation log-loss. Takes a number from 0 to 1e15 or 'auto'.
+    None: found by trials.
 epochs : int | {'unlimited'}, default=None
     Passes over the data; one epoch visits N rows. Unlimited if seconds or steps is given without epochs. Takes
     a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.

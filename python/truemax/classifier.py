@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import numbers
+import contextlib
 import os
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 from scipy import sparse
@@ -43,6 +44,11 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
             Each is called with every event of the run, a dict with "event" (docs/python.md lists them). A true result
             stops the run at the next step.
         """
+        with _as_before_unless_trained(self):
+            self._fit(X, y, sample_weight, eval_set, callbacks)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callbacks: Any) -> None:
         target, X = self._validated(X, y, reset=True)
         weights = _weights_of(sample_weight, X)
         start = self.model_ if self.warm_start and hasattr(self, "model_") else None
@@ -70,7 +76,6 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         self._labels = classes
         self._train(data, self._fit_options(valid is not None), valid, start, callbacks)
         self._rows_seen = target.row_count
-        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SoftmaxClassifier:
         """One pass over these rows, from the present model. Classes may be new in any call.
@@ -381,6 +386,22 @@ def _without_evaluation(options: dict[str, str]) -> None:
     """fit() takes the time of training, not of a pass over all rows and classes at its end."""
     if "eval-every" not in options:
         options.setdefault("eval-train", "off")
+
+
+@contextlib.contextmanager
+def _as_before_unless_trained(estimator: SoftmaxClassifier) -> Iterator[None]:
+    """If a fit is refused, the attributes of its rows are those of the present model again."""
+    names = ("n_features_in_", "feature_names_in_")
+    before = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    model = getattr(estimator, "model_", None)
+    try:
+        yield
+    except BaseException:
+        if getattr(estimator, "model_", None) is model:
+            for name in names:
+                vars(estimator).pop(name, None)
+            vars(estimator).update(before)
+        raise
 
 
 class _Known:

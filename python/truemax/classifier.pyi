@@ -3,8 +3,9 @@
 from __future__ import annotations
 from typing import Literal
 import numbers
+import contextlib
 import os
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin

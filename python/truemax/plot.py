@@ -83,7 +83,7 @@ def learning_curve(runs: Any, labels: Sequence[str] | None = None, *, x: str = "
     Parameters
     ----------
     runs : a fitted estimator, the path of a run log (JSON lines), a `history_`; or several, as a list or {label: run}
-        A run is evaluated once, at its end, unless you give `eval_every=1` or `early_stopping=True`.
+        Runs are evaluated if you give `eval_every=1`, `eval_set` or `early_stopping=True`.
     labels : names of several runs
     x : 'epochs', 'seconds' or 'steps'
     """
@@ -91,8 +91,8 @@ def learning_curve(runs: Any, labels: Sequence[str] | None = None, *, x: str = "
         raise ValueError(f"x is {x!r}; give one of {', '.join(map(repr, _TIMES))}")
     key, words = _TIMES[x]
     named = _named_runs(runs, labels)
-    if not any(history for _, history in named):
-        raise ValueError("there is no evaluation to draw")
+    if not any(f"{rows}_log_loss" in entry for _, run in named for entry in run for rows in _ROWS):
+        raise ValueError("there is no evaluation to draw; fit with eval_every=1")
     ax = _axes(ax)
     kinds = [rows for rows in _ROWS if any(f"{rows}_log_loss" in entry for _, run in named for entry in run)]
     for number, (name, history) in enumerate(named):

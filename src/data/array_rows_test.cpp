@@ -74,10 +74,10 @@ TEST(ArrayRows, SortedFloatsStayInPlaceUntilTheDataEnd) {
   std::optional<DataView> data = make_training_set(raw_of(a), {}, 0, "");
   a.owner.reset();
   EXPECT_EQ(owner.use_count(), 2);
-  EXPECT_EQ(data->row_count(), 2U) << "the row without values is dropped, as from a file";
+  EXPECT_EQ(data->row_count(), 3U) << "a row of zeros is a row like others";
   EXPECT_EQ(data->statistics.rows_without_features, 1U);
   EXPECT_EQ(data->x(ExampleId{0}).value.data(), arrays.values.data());
-  EXPECT_EQ(data->x(ExampleId{1}).value.data(), arrays.values.data() + 2);
+  EXPECT_EQ(data->x(ExampleId{2}).value.data(), arrays.values.data() + 2);
   EXPECT_THAT(data->x(ExampleId{0}).index, ElementsAre(0, 3));
   data.reset();
   EXPECT_EQ(owner.use_count(), 1);

@@ -85,7 +85,7 @@ void require_rows(const RawRows& raw, const PreprocessOptions& options, const Da
                                statistics.rows_in_file, weightless_text(statistics),
                                statistics.rows_without_label, statistics.rows_without_features, limit),
                    !limit.empty()                ? "raise --max-features"
-                   : raw.format == Format::array ? "rows of zeros cannot be learnt from"
+                   : raw.format == Format::array ? "give rows with labels"
                                                  : "check the file and its --format");
 }
 
@@ -166,7 +166,9 @@ Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::
   data.statistics.rows_in_file = raw.size();
   drop_weightless_rows(raw, data.statistics);
   const auto space = make_space(raw, options, least_features);
-  filter_rows(raw, {space->features, true, options.normalize}, data.statistics);
+  // In the caller's arrays a row of zeros is a row like others, as for scikit-learn; in a file it is a line
+  // with nothing in it.
+  filter_rows(raw, {space->features, true, options.normalize, raw.format == Format::array}, data.statistics);
   require_rows(raw, options, data.statistics);
   data.space = space;
   data.classes = make_classes(raw, options.labels);

@@ -83,7 +83,7 @@ void filter_rows(RawRows& raw, const RowFilter& filter, DataStatistics& statisti
     const bool has_label = label_end > label_begin, has_features = used > row_used;
     if (!has_label) ++statistics.rows_without_label;
     if (has_label && !has_features) ++statistics.rows_without_features;
-    if (filter.drop_rows && !(has_label && has_features)) {
+    if (filter.drop_rows && !(has_label && (has_features || filter.keep_zeros))) {
       used = row_used;
     } else {
       if (filter.normalize == Normalize::l2 && has_features) {

@@ -15,6 +15,7 @@ struct RowFilter {
   std::uint64_t features = 0;  // values of features from here on are dropped
   bool drop_rows = true;       // drop rows without label or features
   Normalize normalize = Normalize::none;
+  bool keep_zeros = false;  // not those without features: they tell how frequent classes are
 };
 
 // Drops the rows of weight 0 and counts them.

@@ -146,7 +146,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.number_or(
       "ridge", &ridge, {0, 1e15}, kAutomatic, kAutomaticRidge,
       "Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C "
-      "of LogisticRegression = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty in the "
+      "of LogisticRegression (2/C of two classes) = alpha*N of SGDClassifier. Of triples: the weight of the "
+      "N3 penalty in the "
       "loss of a triple. auto: chosen by the validation log-loss.",
       {.brief = true,
        .tunable = true,
@@ -225,7 +226,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     open.newton = open.shape && open.step && open.epochs && !learnt() && !lock_free && seconds == 0 &&
                   patience == 0 && !aims_at_train;
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
-                                 "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls"})
+                                 "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
       open.newton = open.newton && !given(of_steps);
     if (newton > 0 && given("newton") && !given("epochs")) epochs = 0, open.step = open.epochs = false;
     if (epochs == 0 && given("epochs"))
