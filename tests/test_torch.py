@@ -213,6 +213,18 @@ class Manners(TorchTest):
             layer(x.detach(), target, torch.arange(30)).backward()
         self.assertLess(layer.nll(x, target).item(), before / 2)
 
+    def test_eval_after_forward_does_not_stop_the_step_and_step_0_does(self):
+        layer = LinearSoftmax(8, 20).requires_grad_(False)
+        x, target = rows_of(30, 8, 20)
+        for step, moves in ((0.001, True), (0.0, False)):
+            before = layer.weight.clone()
+            layer.train()
+            loss = layer(x, target)
+            layer.eval()
+            layer.step = step
+            loss.backward()
+            self.assertEqual(not torch.equal(before, layer.weight), moves)
+
     def test_step_0_freezes_the_weights(self):
         layer = LinearSoftmax(8, 20, 30, step=0)
         x, target = rows_of(30, 8, 20)

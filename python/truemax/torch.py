@@ -62,7 +62,7 @@ class LinearSoftmax(nn.Module):
         Whether each class has an intercept.
     step : float, optional
         The step size of ``weight`` and ``bias``, like Adam's ``lr``: give ``lr`` of the encoder's Adam if all classes
-        are drawn, and twice as much if not. The defaults, 0.001 and 0.002, go with Adam's default of 0.001. The
+        are drawn, and twice as much if not, up to 0.006. The defaults, 0.001 and 0.002, go with Adam's default of 0.001. The
         attribute ``step`` may be changed at any time, to let it fall as a schedule says. 0 freezes ``weight`` and
         ``bias``.
     drawn : int
