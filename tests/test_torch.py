@@ -401,7 +401,8 @@ class Refusals(TorchTest):
         for name, tensor in (("weight", torch.zeros(20, 7)), ("weight", torch.zeros(8, 20).T),
                              ("weight", torch.zeros(8).expand(20, 8)), ("bias", torch.zeros(19)),
                              ("weight", torch.zeros(20, 8).double()), ("u", torch.zeros(3)),
-                             ("moments", torch.zeros(6, 20).T), ("columns", torch.zeros(2, 7)), ("counters", torch.zeros(3)),
+                             ("moments", torch.zeros(6, 20).T), ("columns", torch.zeros(2, 7)),
+                             ("counters", torch.zeros(3)),
                              ("recent", torch.zeros(5, dtype=torch.int32)), ("recent_count", torch.zeros(20))):
             layer = LinearSoftmax(8, 20, 30)
             setattr(layer, name, tensor)

@@ -62,9 +62,9 @@ class LinearSoftmax(nn.Module):
         Whether each class has an intercept.
     step : float, optional
         The step size of ``weight`` and ``bias``, like Adam's ``lr``: give ``lr`` of the encoder's Adam if all classes
-        are drawn, and twice as much if not, up to 0.006. The defaults, 0.001 and 0.002, go with Adam's default of 0.001. The
-        attribute ``step`` may be changed at any time, to let it fall as a schedule says. 0 freezes ``weight`` and
-        ``bias``.
+        are drawn, and twice as much if not, up to 0.006. The defaults, 0.001 and 0.002, go with Adam's default of
+        0.001. The attribute ``step`` may be changed at any time, to let it fall as a schedule says. 0 freezes
+        ``weight`` and ``bias``.
     drawn : int
         Number of classes drawn for each batch.
     draw : {"counted", "uniform"} or tensor of K class counts
@@ -285,7 +285,8 @@ class LinearSoftmax(nn.Module):
         return ctypes.byref(_layer.LayerArrays(
             size=ctypes.sizeof(_layer.LayerArrays), device=-1, stream=None, type=lib.FLOAT32,
             weight=weight.data_ptr(), weight_stride=4 * max(weight.stride(0), self.in_features),
-            bias=_pointer(self.bias), moments=_pointer(self.moments), columns=_pointer(self.columns), u=_pointer(self.u), rows=self.num_rows,
+            bias=_pointer(self.bias), moments=_pointer(self.moments), columns=_pointer(self.columns),
+            u=_pointer(self.u), rows=self.num_rows,
             recent=_pointer(recent), recent_size=0 if recent is None else recent.numel(),
             recent_count=_pointer(self.recent_count), seed=int(self.counters[2]), counters=_pointer(self.counters)))
 
