@@ -206,12 +206,24 @@ class Manners(TorchTest):
         self.assertGreater(x.grad[15:].abs().max(), 0)
 
     def test_frozen_x_still_trains_the_layer(self):
-        layer = LinearSoftmax(8, 20, 30)
+        layer = LinearSoftmax(8, 20, 30, step=0.01)
         x, target = rows_of(30, 8, 20)
         before = layer.nll(x, target).item()
         for _ in range(100):
             layer(x.detach(), target, torch.arange(30)).backward()
         self.assertLess(layer.nll(x, target).item(), before / 2)
+
+    def test_eval_after_forward_does_not_stop_the_step_and_step_0_does(self):
+        layer = LinearSoftmax(8, 20).requires_grad_(False)
+        x, target = rows_of(30, 8, 20)
+        for step, moves in ((0.001, True), (0.0, False)):
+            before = layer.weight.clone()
+            layer.train()
+            loss = layer(x, target)
+            layer.eval()
+            layer.step = step
+            loss.backward()
+            self.assertEqual(not torch.equal(before, layer.weight), moves)
 
     def test_step_0_freezes_the_weights(self):
         layer = LinearSoftmax(8, 20, 30, step=0)
@@ -317,17 +329,17 @@ class Manners(TorchTest):
 
     def test_what_it_says_of_itself(self):
         self.assertEqual(repr(LinearSoftmax(8, 20, 30, bias=False)),
-                         "LinearSoftmax(in_features=8, num_classes=20, num_rows=30, bias=False, step=0.01, drawn=1024, "
+                         "LinearSoftmax(in_features=8, num_classes=20, num_rows=30, bias=False, step=0.001, drawn=1024, "
                          "draw='counted', reduction='mean')")
         layer = LinearSoftmax(8, 20)
         layer(torch.randn(5, 8), torch.arange(5)).backward()
         layer.reset_parameters()
-        self.assertEqual((layer.moments.abs().sum(), layer.counters[0]), (0, 0))
+        self.assertEqual((layer.moments.abs().sum(), layer.columns.abs().sum(), layer.counters[0]), (0, 0, 0))
 
     def test_state_is_weight_and_what_is_linear_in_classes_and_rows(self):
         layer = LinearSoftmax(64, 100_000, 1000)
         besides = sum(t.numel() * t.element_size() for name, t in layer.state_dict().items() if name != "weight")
-        self.assertLess(besides, 30 * 100_000 + 4 * 1000 + 100)
+        self.assertLess(besides, 37 * 100_000 + 4 * 1000 + 8 * 64 + 100)
 
 
 class Refusals(TorchTest):
@@ -389,7 +401,8 @@ class Refusals(TorchTest):
         for name, tensor in (("weight", torch.zeros(20, 7)), ("weight", torch.zeros(8, 20).T),
                              ("weight", torch.zeros(8).expand(20, 8)), ("bias", torch.zeros(19)),
                              ("weight", torch.zeros(20, 8).double()), ("u", torch.zeros(3)),
-                             ("moments", torch.zeros(3, 20).T), ("counters", torch.zeros(3)),
+                             ("moments", torch.zeros(6, 20).T), ("columns", torch.zeros(2, 7)),
+                             ("counters", torch.zeros(3)),
                              ("recent", torch.zeros(5, dtype=torch.int32)), ("recent_count", torch.zeros(20))):
             layer = LinearSoftmax(8, 20, 30)
             setattr(layer, name, tensor)
@@ -483,15 +496,49 @@ class Quality(TorchTest):
         return loss[:self.ROWS].mean().item(), loss[self.ROWS:].mean().item()
 
     def test_a_network_ends_within_1_percent_of_cross_entropy(self):
+        """With the defaults beside Adam's default rate, and with the step that docs/torch.md gives for other rates."""
         x, target = self.rows()
-        wanted = {rate: self.trained(x, target, nn.Linear(self.HIDDEN, self.CLASSES), rate) for rate in (0.003, 0.005)}
-        best = min(test for _, test in wanted.values())
-        for drawn in (self.CLASSES, 64):
-            found = self.trained(x, target, LinearSoftmax(self.HIDDEN, self.CLASSES, self.ROWS, drawn=drawn))
-            print(f"\n(training, test) loss: CrossEntropyLoss {wanted}, LinearSoftmax({drawn} of {self.CLASSES} drawn) "
-                  f"{found}", file=sys.stderr)
-            self.assertLessEqual(found[0], 1.01 * wanted[0.003][0])
-            self.assertLessEqual(found[1], 1.01 * best)
+        for rate, epochs, keywords in ((0.001, 40, {}), (0.003, 20, {"step": 0.003})):
+            torch.manual_seed(0)  # the same first weights for all
+            wanted = self.trained(x, target, nn.Linear(self.HIDDEN, self.CLASSES), rate, epochs)
+            for drawn in (self.CLASSES, 64):
+                few = {"step": 2 * rate} if drawn < self.CLASSES and keywords else keywords
+                torch.manual_seed(0)
+                layer = LinearSoftmax(self.HIDDEN, self.CLASSES, self.ROWS, drawn=drawn, **few)
+                found = self.trained(x, target, layer, rate, epochs)
+                print(f"\n(training, test) loss at rate {rate}: CrossEntropyLoss {wanted}, LinearSoftmax({drawn} of "
+                      f"{self.CLASSES} drawn) {found}", file=sys.stderr)
+                self.assertLessEqual(found[0], 1.01 * wanted[0])
+                self.assertLessEqual(found[1], 1.01 * wanted[1])
+
+    def test_a_network_at_a_constant_rate_ends_within_1_percent_of_cross_entropy(self):
+        """An encoder that ends in ReLU, as most do: its rows have a large mean."""
+        generator = torch.Generator().manual_seed(0)
+        rows, classes = 20000, 50
+        centres, target = torch.randn(classes, 32, generator=generator), torch.randint(classes, (rows,),
+                                                                                       generator=generator)
+        x = centres[target] + 2 * torch.randn(rows, 32, generator=generator)
+        train, losses = rows // 2, []
+        for make in (nn.Linear, lambda d, k: LinearSoftmax(d, k, train)):
+            torch.manual_seed(0)
+            encoder = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU())
+            layer = make(64, classes)
+            optimizer = torch.optim.Adam([*encoder.parameters(), *layer.parameters()])
+            torch.manual_seed(1)
+            for _ in range(8):
+                for index in torch.randperm(train).split(128):
+                    h = encoder(x[index])
+                    loss = (F.cross_entropy(layer(h), target[index]) if isinstance(layer, nn.Linear) else
+                            layer(h, target[index], index))
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            with torch.no_grad():
+                loss = F.cross_entropy(F.linear(encoder(x), layer.weight, layer.bias), target, reduction="none")
+            losses.append((loss[:train].mean().item(), loss[train:].mean().item()))
+        print(f"\n(training, test) loss: CrossEntropyLoss {losses[0]}, LinearSoftmax {losses[1]}", file=sys.stderr)
+        for wanted, found in zip(*losses):
+            self.assertLessEqual(found, 1.01 * wanted)
 
     def test_u_makes_few_draws_better(self):
         x, target = self.rows()

@@ -32,7 +32,7 @@ extern "C" {
 
 /* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
  * with, or a later one. */
-#define TMX_API_VERSION 2
+#define TMX_API_VERSION 3
 TMX_API int tmx_api_version(void);
 TMX_API const char* tmx_version(void); /* of truemax: "0.1.0" */
 
@@ -191,7 +191,7 @@ typedef struct {
   uint64_t drawn; /* classes that the rows of a step share; `classes` or more: all of them, which is exact */
   tmx_layer_draw draw;
   const double* counts; /* [classes], copied; only for TMX_DRAW_COUNTS */
-  double rho;           /* how fast u forgets, 0.3 is good; infinity: u is only what the draw says */
+  double rho;           /* how fast u forgets, 0.1 is good; infinity: u is only what the draw says */
   uint64_t threads; /* 0: all cores */
 } tmx_layer_options;
 
@@ -207,7 +207,8 @@ typedef struct {
   float* weight;  /* [classes][features] */
   int64_t weight_stride; /* bytes from one class to the next */
   float* bias;           /* [classes], or NULL: none */
-  float* moments;        /* [classes][3]: running means of squared gradients; may be NULL where nothing is trained */
+  float* moments;        /* [classes][6] and columns [2][features]: of the steps so far; NULL where nothing is trained */
+  float* columns;
   float* u;              /* [rows]: NaN where a row has not been trained on; NULL if rows is 0 */
   uint64_t rows;
   int32_t* recent; /* [recent_size] and [classes]; only for TMX_DRAW_RECENT. `classes` labels or more are good. */
@@ -234,8 +235,9 @@ TMX_API tmx_status tmx_layer_forward(tmx_layer* layer, const tmx_layer_arrays* a
 /* Takes a step: once for each pass. `gradient` [rows]: of your objective in each row's loss. dx [rows][features], rows
  * dx_stride bytes apart, receives its gradient in x; NULL: not wanted. weight, bias and moments move along the gradient
  * of sum_i gradient_i loss_i / sum_i |gradient_i|, on which a common factor has no effect; rows with gradient 0 change
- * nothing. `step` is about the most by which a number of W moves. Unless TMX_OK, no array has changed; TMX_DIVERGED: a
- * number could have left float32. */
+ * nothing. `step` is like the learning rate of Adam: 0.001 beside a network that follows Adam with that rate, 0.002 if
+ * not all classes are drawn. The arrays must have the shapes of those of forward: rows, bias or none, weight_stride,
+ * recent_size. Unless TMX_OK, no array has changed; TMX_DIVERGED: a number could have left float32. */
 TMX_API tmx_status tmx_layer_backward(const tmx_layer_arrays* arrays, tmx_pass* pass, const float* gradient,
                                       double step, float* dx, int64_t dx_stride);
 TMX_API void tmx_pass_free(tmx_pass* pass);

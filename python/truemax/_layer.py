@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _library as lib
 
-API_VERSION = 2  # of c.h that has the layer
+API_VERSION = 3  # of c.h that has the layer
 DRAWS = {"uniform": 0, "counts": 1, "counted": 2}
 
 
@@ -23,7 +23,7 @@ class LayerArrays(ctypes.Structure):
 
     _fields_ = [("size", c_size_t), ("device", c_int32), ("stream", c_void_p), ("type", c_int),
                 ("weight", c_void_p), ("weight_stride", c_int64), ("bias", c_void_p), ("moments", c_void_p),
-                ("u", c_void_p), ("rows", c_uint64), ("recent", c_void_p), ("recent_size", c_uint64),
+                ("columns", c_void_p), ("u", c_void_p), ("rows", c_uint64), ("recent", c_void_p), ("recent_size", c_uint64),
                 ("recent_count", c_void_p), ("seed", c_uint64), ("counters", c_void_p)]
 
 

@@ -22,7 +22,7 @@ from . import _library as lib
 
 __all__ = ["LinearSoftmax", "TopK"]
 
-_FEW_STEP, _ALL_STEP = 0.02, 0.01  # the default step if some, and if all classes are drawn
+_FEW_STEP, _ALL_STEP = 0.002, 0.001  # the default step if some, and if all classes are drawn
 _REDUCTIONS = ("mean", "sum", "none")
 _LEAST_RECENT = 1 << 16  # labels that "counted" remembers; as many as classes if there are more
 _MOST_SEED = (1 << 63) - 1
@@ -61,9 +61,10 @@ class LinearSoftmax(nn.Module):
     bias : bool
         Whether each class has an intercept.
     step : float, optional
-        The step size of ``weight`` and ``bias``: about the most by which a number moves, like Adam's ``lr``. By default
-        0.02, or 0.01 if all classes are drawn. The attribute ``step`` may be changed at any time, to let it fall as a
-        schedule says. 0 freezes ``weight`` and ``bias``.
+        The step size of ``weight`` and ``bias``, like Adam's ``lr``: give ``lr`` of the encoder's Adam if all classes
+        are drawn, and twice as much if not, up to 0.006. The defaults, 0.001 and 0.002, go with Adam's default of
+        0.001. The attribute ``step`` may be changed at any time, to let it fall as a schedule says. 0 freezes
+        ``weight`` and ``bias``.
     drawn : int
         Number of classes drawn for each batch.
     draw : {"counted", "uniform"} or tensor of K class counts
@@ -91,13 +92,15 @@ class LinearSoftmax(nn.Module):
 
     Notes
     -----
+    - ``weight`` and ``bias`` are buffers, so ``requires_grad_(False)`` does not freeze them; ``step = 0`` does.
     - ``forward`` changes nothing; every ``backward`` is one step. So accumulating gradients over several batches gives
       the layer as many steps. A second ``backward`` through the same ``forward`` and ``create_graph=True`` are refused.
     - The step ignores a common factor of the gradient, such as the scale of AMP or the number of accumulated batches;
       the gradient of ``x`` has it. With ``reduction="none"``, rows count as much as the gradient that arrives at each;
       rows where it is 0 change nothing.
     - In ``eval()`` mode the loss is exact (as of `nll`), which takes time proportional to K, and nothing is trained.
-      Under ``torch.no_grad()`` in training mode it is the estimate, and nothing is trained.
+      Under ``torch.no_grad()`` in training mode it is the estimate, and nothing is trained. What counts is the mode at
+      ``forward``: ``eval()`` between ``forward`` and ``backward`` does not stop the step.
     - ``x`` may have any floating-point type; its gradient has the same. The loss is float32.
     - Without rows that count, the mean is 0, not NaN.
     - The state is O(K) and O(N) besides ``weight``, and all of it is in ``state_dict``: a resumed run continues with
@@ -108,6 +111,7 @@ class LinearSoftmax(nn.Module):
     bias: Tensor | None
     u: Tensor
     moments: Tensor
+    columns: Tensor
     counters: Tensor
     recent: Tensor | None
     recent_count: Tensor | None
@@ -136,7 +140,8 @@ class LinearSoftmax(nn.Module):
         self.register_buffer("weight", _floats(classes, self.in_features))
         self.register_buffer("bias", _floats(classes) if bias else None)
         self.register_buffer("u", _floats(self.num_rows))
-        self.register_buffer("moments", _floats(classes, 3))  # of squared gradients, by class
+        self.register_buffer("moments", _floats(classes, 6))  # of the steps so far, by class
+        self.register_buffer("columns", _floats(2, self.in_features))  # and by column
         self.register_buffer("counters", torch.zeros(3, dtype=torch.int64))  # steps, labels, seed
         self.draw = draw if isinstance(draw, str) else "counts"
         if self.draw not in _layer.DRAWS or isinstance(draw, str) and draw == "counts":
@@ -165,6 +170,7 @@ class LinearSoftmax(nn.Module):
                 self.bias.uniform_(-bound, bound)
             self.u.fill_(math.nan)
             self.moments.zero_()
+            self.columns.zero_()
             self.counters[:2] = 0
             for counts in (self.recent, self.recent_count):
                 if counts is not None:
@@ -263,7 +269,8 @@ class LinearSoftmax(nn.Module):
         classes, recent_size = self.num_classes, max(self.num_classes, _LEAST_RECENT)
         for name, shape, dtype in (("weight", (classes, self.in_features), torch.float32),
                                    ("bias", (classes,), torch.float32), ("u", (self.num_rows,), torch.float32),
-                                   ("moments", (classes, 3), torch.float32), ("counters", (3,), torch.int64),
+                                   ("moments", (classes, 6), torch.float32),
+                                   ("columns", (2, self.in_features), torch.float32), ("counters", (3,), torch.int64),
                                    ("recent", (recent_size,), torch.int32), ("recent_count", (classes,), torch.int32)):
             buffer = self._buffers[name]
             if buffer is None:
@@ -278,7 +285,8 @@ class LinearSoftmax(nn.Module):
         return ctypes.byref(_layer.LayerArrays(
             size=ctypes.sizeof(_layer.LayerArrays), device=-1, stream=None, type=lib.FLOAT32,
             weight=weight.data_ptr(), weight_stride=4 * max(weight.stride(0), self.in_features),
-            bias=_pointer(self.bias), moments=_pointer(self.moments), u=_pointer(self.u), rows=self.num_rows,
+            bias=_pointer(self.bias), moments=_pointer(self.moments), columns=_pointer(self.columns),
+            u=_pointer(self.u), rows=self.num_rows,
             recent=_pointer(recent), recent_size=0 if recent is None else recent.numel(),
             recent_count=_pointer(self.recent_count), seed=int(self.counters[2]), counters=_pointer(self.counters)))
 

@@ -21,6 +21,7 @@ class LinearSoftmax(nn.Module):
     bias: Tensor | None
     u: Tensor
     moments: Tensor
+    columns: Tensor
     counters: Tensor
     recent: Tensor | None
     recent_count: Tensor | None

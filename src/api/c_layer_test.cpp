@@ -27,7 +27,8 @@ struct LayerCase {
     arrays.size = sizeof arrays;
     arrays.device = -1, arrays.type = TMX_FLOAT32;
     arrays.weight = weight.data(), arrays.weight_stride = kFeatures * sizeof(float);
-    arrays.bias = bias.data(), arrays.moments = moments.data(), arrays.u = u.data(), arrays.rows = kRows;
+    arrays.bias = bias.data(), arrays.moments = moments.data(), arrays.columns = columns.data(),
+    arrays.u = u.data(), arrays.rows = kRows;
     arrays.recent = recent.data(), arrays.recent_size = recent.size();
     arrays.recent_count = recent_count.data(), arrays.counters = counters.data();
     std::mt19937 random(1);
@@ -63,7 +64,7 @@ struct LayerCase {
 
   std::vector<double> counts = std::vector<double>(kClasses, 1), exact = std::vector<double>(kRows);
   std::vector<float> weight = std::vector<float>(kClasses * kFeatures), bias = std::vector<float>(kClasses),
-                     moments = std::vector<float>(3 * kClasses),
+                     moments = std::vector<float>(6 * kClasses), columns = std::vector<float>(2 * kFeatures),
                      u = std::vector<float>(kRows, std::numeric_limits<float>::quiet_NaN()),
                      x = std::vector<float>(kRows * kFeatures), loss = std::vector<float>(kRows),
                      gradient = std::vector<float>(kRows, 1), dx = std::vector<float>(kRows * kFeatures);
@@ -149,6 +150,7 @@ TEST(CLayer, RefusesWhatItCannotUse) {
   refused([](LayerCase& c) { c.arrays.recent_size = 0; }, "recent_size is 0", forward);
   refused([](LayerCase& c) { c.counters[0] = -5; }, "counters are -5 and 0", forward);
   refused([](LayerCase& c) { c.arrays.moments = nullptr; }, "an argument is NULL", backward);
+  refused([](LayerCase& c) { c.arrays.columns = nullptr; }, "an argument is NULL", backward);
   refused([](LayerCase& c) { c.gradient[2] = INFINITY; }, "the gradient of the loss is inf in row 2",
           backward);
   refused([](LayerCase& c) { c.bias[49] = NAN; }, "the weights of class 49 are not finite", nll);
@@ -164,6 +166,48 @@ TEST(CLayer, RefusesWhatItCannotUse) {
   EXPECT_EQ(tmx_layer_backward(&c.arrays, nullptr, nullptr, 1, nullptr, 0), TMX_BAD_INPUT);
   tmx_layer_free(nullptr);
   tmx_pass_free(nullptr);
+}
+
+// A pass knows rows and classes of its forward: other arrays are refused before anything is read or written.
+TEST(CLayer, BackwardRefusesOtherArraysThanThoseOfForward) {
+  const auto refused = [](auto change, const char* words) {
+    LayerCase c;
+    ASSERT_EQ(c.create(), TMX_OK) << tmx_message();
+    ASSERT_EQ(c.forward(), TMX_OK) << tmx_message();
+    const tmx_layer_arrays good = c.arrays;
+    std::vector<float> small_u(2, 42.0F);
+    change(c, small_u);
+    EXPECT_EQ(c.backward(), TMX_BAD_INPUT) << words;
+    EXPECT_THAT(tmx_message(), HasSubstr(words));
+    EXPECT_EQ(small_u, std::vector<float>(2, 42.0F));
+    for (const float u : c.u) EXPECT_TRUE(std::isnan(u));
+    for (const std::vector<float>* zeros : {&c.weight, &c.bias, &c.moments, &c.columns, &c.dx})
+      EXPECT_EQ(*zeros, std::vector<float>(zeros->size()));
+    EXPECT_EQ(c.counters, std::vector<std::int64_t>(2));
+    c.arrays = good;
+    EXPECT_EQ(c.backward(), TMX_OK) << "the pass is still good: " << tmx_message();
+  };
+  using Floats = std::vector<float>;
+  refused([](LayerCase& c, Floats& u) { c.arrays.u = u.data(), c.arrays.rows = 2; },
+          "u has 2 rows, and had 20 in forward; give backward the arrays of its forward");
+  refused([](LayerCase& c, Floats&) { c.arrays.u = nullptr, c.arrays.rows = 0; }, "u has 0 rows");
+  refused([](LayerCase& c, Floats&) { c.arrays.u = nullptr; }, "an argument is NULL");
+  refused([](LayerCase& c, Floats&) { c.arrays.rows = 21; }, "u has 21 rows");
+  refused([](LayerCase& c, Floats&) { c.arrays.bias = nullptr; },
+          "there is no bias, and there was one in forward");
+  refused([](LayerCase& c, Floats&) { c.arrays.weight_stride = 64; },
+          "the classes of weight are 16 numbers apart, and were 4 in forward");
+  refused([](LayerCase& c, Floats&) { c.arrays.recent_size = 63; },
+          "recent has room for 63 labels, and had for 64 in forward");
+  refused([](LayerCase& c, Floats&) { c.arrays.recent_count = nullptr; }, "an argument is NULL");
+  refused([](LayerCase& c, Floats&) { c.arrays.counters = nullptr; }, "an argument is NULL");
+  LayerCase c;
+  c.arrays.bias = nullptr;
+  ASSERT_EQ(c.create(), TMX_OK);
+  ASSERT_EQ(c.forward(), TMX_OK);
+  c.arrays.bias = c.bias.data();
+  EXPECT_EQ(c.backward(), TMX_BAD_INPUT);
+  EXPECT_THAT(tmx_message(), HasSubstr("there is a bias, and there was none in forward"));
 }
 
 TEST(CLayer, AStepThatWouldLeaveFloat32IsNotTaken) {

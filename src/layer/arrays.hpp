@@ -7,10 +7,11 @@
 
 namespace truemax {
 
-// The step of a class: running means of the squared gradients of w_k (over its D numbers) and of b_k, and the
-// weight that these means have so far (1 after many steps).
+// The step of a class: running means of the squared gradients of w_k (over its D numbers) and of b_k, as of
+// the step that touched it last (counted from 1, modulo 2^24); the gradient of w_k along the mean of x and
+// that of b_k, smoothed, with the weight that these two have so far.
 struct ClassMoments {
-  float square = 0, bias_square = 0, weight = 0;
+  float square = 0, bias_square = 0, along = 0, bias_mean = 0, mean_weight = 0, last = 0;
 };
 
 struct LayerArrays {
@@ -18,6 +19,7 @@ struct LayerArrays {
   std::ptrdiff_t weight_stride = 0;  // in numbers
   float* bias = nullptr;             // [K] or null
   ClassMoments* moments = nullptr;   // [K]; only for training
+  float* columns = nullptr;          // [2][D]: running means of x, and of its squared gradients; with moments
   float* u = nullptr;                // [rows]: NaN where a row has not been trained on; may be null
   std::uint64_t rows = 0;            // N
   // LayerDraw::recent (draw/recent.hpp)

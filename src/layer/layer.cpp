@@ -122,6 +122,7 @@ void Layer::backward(const LayerArrays& arrays, LayerPass& pass, const float* gr
   const std::lock_guard lock(in_use_);
   if (!(step >= 0) || std::isinf(step))
     throw UserError(fmt::format("step is {}; give a finite number of at least 0", step));
+  pass.require_same_shapes(arrays);
   if (!pass.differentiate(arrays, gradient, step, dx, dx_stride, work_, team_)) return;
   pass.move(arrays, step, work_, team_);
   if (options_.draw == LayerDraw::recent) {

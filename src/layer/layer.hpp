@@ -7,8 +7,10 @@
 // mirror step (solve/mirror.hpp). The gradient of the double sum at the new u has for each drawn class
 //     p_k = o_k exp(z_k - z_y - u),  and  -sum_k p_k  for the label.
 // forward computes scores, u and p; backward gives dx = sum_k p_k w_k - (sum_k p_k) w_y with w as forward saw
-// it, and then moves W, b and u. W follows RMSprop with one running mean for a whole class, so its state is
-// O(K).
+// it, and then moves W, b and u. W follows Adam with state O(K + D): running means of squares for each class
+// and for each column, and momentum only along the mean of x. There the gradients of all rows add up, so
+// steps without momentum make the scores of a class rise and fall with each batch that has its label or not.
+// A class that is not touched counts as one with gradient 0.
 //
 // Without u (no index, or a row's first visit), u = log s of the same draw: as in sampled softmax, that is
 // biased. If all classes are drawn, u = log s is exact, and so is the gradient.
@@ -38,7 +40,7 @@ struct LayerOptions {
   std::size_t drawn = 1024;  // m; at least K: all classes
   LayerDraw draw = LayerDraw::uniform;
   std::vector<double> counts = {};  // [K], of LayerDraw::counts
-  double rho = 0.3;                 // how fast u forgets; infinity: u is only what the draw says
+  double rho = 0.1;                 // how fast u forgets; infinity: u is only what the draw says
   std::size_t threads = 1;
 
   void check() const;        // throws UserError
@@ -62,7 +64,8 @@ class Layer {
   // `gradient` [rows]: of the caller's objective in each row's loss; dx [rows][D], each row dx_stride numbers
   // after the one before, or null. W moves along the gradient of sum_i gradient_i loss_i / sum_i
   // |gradient_i|: a common factor has no effect on it. Rows whose gradient is 0 change nothing. Once for each
-  // pass. Throws with all arrays unchanged; DivergenceError if W would leave float32.
+  // pass. Throws with all arrays unchanged: UserError unless they have the shapes of those of forward;
+  // DivergenceError if W would leave float32.
   void backward(const LayerArrays& arrays, LayerPass& pass, const float* gradient, double step, float* dx,
                 std::ptrdiff_t dx_stride);
   // Keeps the memory of a pass for later ones.

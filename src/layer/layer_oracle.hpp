@@ -1,6 +1,7 @@
 // For tests: a slow and obvious layer in double.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -21,6 +22,7 @@ struct TestLayer {
         bias(with_bias ? classes : 0),
         u(rows, std::numeric_limits<float>::quiet_NaN()),
         moments(classes),
+        columns(2 * features),
         recent(2 * classes),
         recent_count(classes) {
     std::mt19937 random(seed);
@@ -32,7 +34,7 @@ struct TestLayer {
     LayerArrays a;
     a.weight = weight.data(), a.weight_stride = static_cast<std::ptrdiff_t>(stride);
     a.bias = bias.empty() ? nullptr : bias.data();
-    a.moments = moments.data(), a.u = u.data(), a.rows = u.size();
+    a.moments = moments.data(), a.columns = columns.data(), a.u = u.data(), a.rows = u.size();
     a.recent = recent.data(), a.recent_size = recent.size(), a.recent_count = recent_count.data();
     a.counters = counters.data();
     return a;
@@ -43,6 +45,7 @@ struct TestLayer {
   std::size_t classes, features, stride;
   std::vector<float> weight, bias, u;
   std::vector<ClassMoments> moments;
+  std::vector<float> columns;
   std::vector<std::int32_t> recent, recent_count;
   std::vector<std::int64_t> counters{0, 0};
 };
@@ -79,6 +82,19 @@ struct OracleStep {
   std::vector<bool> touched;   // [K]
   std::vector<double> weight;  // [K][D]: W after the step, if no class has moved before
 };
+
+inline std::vector<double> oracle_column_squares(const std::vector<double>& gradient, std::size_t d) {
+  std::vector<double> out(d);
+  for (std::size_t i = 0; i < gradient.size(); ++i) out[i % d] += gradient[i] * gradient[i];
+  return out;
+}
+// How far the numbers of each column move, by mean squares of the columns.
+inline std::vector<double> oracle_columns(std::vector<double> square) {
+  double mean = 0;
+  for (const double s : square) mean += s / static_cast<double>(square.size());
+  for (double& s : square) s = s > 0 ? std::clamp(std::sqrt(mean / s), 0.1, 10.0) : 1;
+  return square;
+}
 
 // One step with these classes. rho infinite: u is what the draw says.
 inline OracleStep oracle_step(const TestLayer& layer, const TestBatch& batch, std::span<const ClassId> drawn,
@@ -125,14 +141,80 @@ inline OracleStep oracle_step(const TestLayer& layer, const TestBatch& batch, st
       add(y, -p);
     }
   }
+  const std::vector<double> of_column = oracle_columns(oracle_column_squares(out.of_w, d));
   for (std::size_t k = 0; k < layer.classes; ++k) {
     double square = 0;
     for (std::size_t c = 0; c < d; ++c) square += out.of_w[k * d + c] * out.of_w[k * d + c];
     const double size = std::sqrt(square / static_cast<double>(d)) + 1e-8;
     for (std::size_t c = 0; c < d; ++c)
-      out.weight[k * d + c] = layer.w(k, c) - (out.touched[k] ? step * out.of_w[k * d + c] / size : 0);
+      out.weight[k * d + c] =
+          layer.w(k, c) - (out.touched[k] ? step * of_column[c] * out.of_w[k * d + c] / size : 0);
   }
   return out;
 }
+
+// The path of W and b over several steps: Adam on gradients of size K x D, with one second moment for a
+// class, and with the first moment only along the mean of x, where steps that do not touch a class do not
+// count.
+struct OraclePath {
+  explicit OraclePath(const TestLayer& layer)
+      : features(layer.features),
+        classes(layer.classes),
+        mean(layer.features),
+        column_square(layer.features),
+        w(classes * features) {
+    for (std::size_t k = 0; k < classes; ++k)
+      for (std::size_t c = 0; c < features; ++c) w[k * features + c] = layer.w(k, c);
+    for (std::size_t k = 0; k < classes; ++k) b.push_back(layer.b(k));
+  }
+  void take(const OracleStep& gradient, const TestBatch& batch, double step) {
+    constexpr double kKeep = 0.999, kSmooth = 0.9, kKeepMean = 0.99, kTiny = 1e-8;
+    ++steps;
+    double total = 0;
+    for (const float g : batch.gradient) total += std::abs(static_cast<double>(g));
+    for (std::size_t c = 0; c < features; ++c) {
+      double of_batch = 0;
+      for (std::size_t i = 0; i < batch.target.size(); ++i)
+        of_batch += std::abs(static_cast<double>(batch.gradient[i])) / total *
+                    static_cast<double>(batch.x[i * features + c]);
+      mean[c] = kKeepMean * mean[c] + (1 - kKeepMean) * of_batch;
+    }
+    double length = 0;
+    for (const double v : mean) length += v * v;
+    length = std::sqrt(length);
+    const double weight = 1 - std::pow(kKeep, steps);
+    const Numbers now = oracle_column_squares(gradient.of_w, features);
+    for (std::size_t c = 0; c < features; ++c)
+      column_square[c] = kKeep * column_square[c] + (1 - kKeep) * now[c];
+    const Numbers of_column = oracle_columns(column_square);
+    for (std::size_t k = 0; k < classes; ++k) {
+      for (Numbers* all : {&square, &bias_square}) (*all)[k] *= kKeep;
+      for (Numbers* all : {&along, &bias_along, &along_weight}) (*all)[k] *= kSmooth;
+      if (!gradient.touched[k]) continue;
+      const double* const g = gradient.of_w.data() + k * features;
+      double of_mean = 0;
+      for (std::size_t c = 0; c < features; ++c) {
+        of_mean += g[c] * mean[c] / length;
+        square[k] += (1 - kKeep) * g[c] * g[c] / static_cast<double>(features);
+      }
+      bias_square[k] += (1 - kKeep) * gradient.of_b[k] * gradient.of_b[k];
+      along[k] += (1 - kSmooth) * of_mean;
+      bias_along[k] += (1 - kSmooth) * gradient.of_b[k];
+      along_weight[k] += 1 - kSmooth;
+      for (std::size_t c = 0; c < features; ++c)
+        w[k * features + c] -= step * of_column[c] *
+                               (g[c] + (along[k] / along_weight[k] - of_mean) * mean[c] / length) /
+                               (std::sqrt(square[k] / weight) + kTiny);
+      b[k] -= step * bias_along[k] / along_weight[k] / (std::sqrt(bias_square[k] / weight) + kTiny);
+    }
+  }
+
+  using Numbers = std::vector<double>;
+  std::size_t features, classes;
+  int steps = 0;
+  Numbers mean, column_square, w, b;
+  Numbers square = Numbers(classes), bias_square = Numbers(classes), along = Numbers(classes),
+          bias_along = Numbers(classes), along_weight = Numbers(classes);
+};
 
 }  // namespace truemax

@@ -72,7 +72,7 @@ TEST(LayerPass, IsTheStepOfTheOracle) {
           for (std::size_t k = 0; k < kClasses; ++k) {
             for (std::size_t c = 0; c < features; ++c)
               ASSERT_NEAR(moved.w(k, c), wanted.weight[k * features + c], 2e-5);
-            ASSERT_EQ(moved.moments[k].weight > 0, wanted.touched[k]);
+            ASSERT_EQ(moved.moments[k].mean_weight > 0, wanted.touched[k]);
             if (bias && std::abs(wanted.of_b[k]) > 1e-4) {
               ASSERT_NEAR(moved.b(k) - layer.b(k), wanted.of_b[k] > 0 ? -0.01 : 0.01, 1e-5);
             }
@@ -83,6 +83,48 @@ TEST(LayerPass, IsTheStepOfTheOracle) {
             ASSERT_EQ(std::memcmp(&moved.u[i], &wanted_u, sizeof(float)), 0) << "row " << i;
           }
         }
+}
+
+// Over many steps, each with other rows and classes: running means, and classes that come back after a while.
+TEST(LayerPass, FollowsThePathOfTheOracle) {
+  constexpr std::size_t kClasses = 30, kFeatures = 9;
+  constexpr double kStep = 0.01;
+  TestLayer layer(kClasses, kFeatures, 12, true, 3, 0.3);
+  OraclePath path(layer);
+  for (unsigned t = 0; t < 60; ++t) {
+    TestBatch batch(12, kFeatures, 5, 100 + t);
+    for (float& v : batch.x) v += 0.7F;
+    std::vector<ClassId> drawn;
+    for (ClassId k = t % 7; k < kClasses; k += 7 + k % 3) drawn.push_back(k);
+    const std::vector<double> weights(drawn.size(), 4.0);
+    path.take(oracle_step(layer, batch, drawn, weights, 0.1, kStep), batch, kStep);
+    step_with(layer, batch, drawn, weights, 0.1, kStep, true);
+    ++layer.counters[0];
+  }
+  for (std::size_t k = 0; k < kClasses; ++k) {
+    for (std::size_t c = 0; c < kFeatures; ++c) ASSERT_NEAR(layer.w(k, c), path.w[k * kFeatures + c], 1e-4);
+    ASSERT_NEAR(layer.b(k), path.b[k], 1e-4);
+  }
+}
+
+// Step numbers turn around where float cannot count any more.
+TEST(LayerPass, ManyStepsChangeNothingInTheirCount) {
+  std::vector<TestLayer> ends;
+  for (const std::int64_t start :
+       {std::int64_t{1} << 20, std::int64_t{1} << 40, (std::int64_t{1} << 24) - 3}) {
+    TestLayer layer(20, 5, 12, true, 3, 0.3);
+    layer.counters[0] = start;
+    for (unsigned t = 0; t < 8; ++t) {
+      const TestBatch batch(12, 5, 5, 100 + t);
+      const std::vector<ClassId> drawn{t % 3, 5 + t, 13 + t % 2};
+      step_with(layer, batch, drawn, std::vector<double>(3, 4.0), 0.1, 0.01, true);
+      ++layer.counters[0];
+    }
+    ends.push_back(std::move(layer));
+  }
+  EXPECT_EQ(ends[0].weight, ends[1].weight);
+  EXPECT_EQ(ends[0].weight, ends[2].weight);
+  EXPECT_EQ(ends[0].bias, ends[2].bias);
 }
 
 // With u at its optimum and a rho that leaves it there, the mean over all draws is the softmax gradient.
@@ -141,7 +183,8 @@ bool same_state(const TestLayer& a, const TestLayer& b) {
     return v.size() == w.size() && std::memcmp(v.data(), w.data(), v.size() * sizeof(v[0])) == 0;
   };
   return same(a.weight, b.weight) && same(a.bias, b.bias) && same(a.u, b.u) && same(a.moments, b.moments) &&
-         same(a.recent, b.recent) && same(a.recent_count, b.recent_count) && a.counters == b.counters;
+         same(a.columns, b.columns) && same(a.recent, b.recent) && same(a.recent_count, b.recent_count) &&
+         a.counters == b.counters;
 }
 
 constexpr LayerDraw kDraws[] = {LayerDraw::uniform, LayerDraw::counts, LayerDraw::recent};
@@ -265,7 +308,7 @@ TEST(Layer, StaysFiniteAtAnyStepAndScale) {
             for (const float b : layer.bias) ASSERT_TRUE(std::isfinite(b));
             for (const float u : layer.u) ASSERT_FALSE(std::isinf(u));
             for (const ClassMoments& m : layer.moments)
-              ASSERT_TRUE(std::isfinite(m.square) && std::isfinite(m.bias_square));
+              ASSERT_TRUE(std::isfinite(m.square + m.bias_square + m.along + m.bias_mean));
             for (const float v : dx) ASSERT_TRUE(std::isfinite(v));
           }
         }

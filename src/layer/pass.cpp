@@ -30,6 +30,7 @@ void prefetch_row(const float* row, std::size_t count) {
 void LayerPass::take_rows(const PassSetup& setup, const LayerArrays& arrays, const LayerBatch& batch,
                           Team& team) {
   setup_ = setup;
+  seen_ = arrays;
   all_rows_ = batch.rows;
   used_ = false;
   // A probability over u is at most 1 + 1/rho.
@@ -109,15 +110,36 @@ void LayerPass::score(const LayerArrays& arrays, std::span<const ClassId> drawn,
   });
 }
 
+void LayerPass::require_same_shapes(const LayerArrays& arrays) const {
+  constexpr const char* kAdvice = "give backward the arrays of its forward";
+  if (arrays.rows != seen_.rows || (arrays.rows > 0 && arrays.u == nullptr))
+    throw UserError(
+        fmt::format("u has {} rows, and had {} in forward; {}", arrays.rows, seen_.rows, kAdvice));
+  if ((arrays.bias == nullptr) != (seen_.bias == nullptr))
+    throw UserError(fmt::format("there is {} bias, and there was {} in forward; {}",
+                                arrays.bias == nullptr ? "no" : "a", seen_.bias == nullptr ? "none" : "one",
+                                kAdvice));
+  if (arrays.weight_stride != seen_.weight_stride)
+    throw UserError(fmt::format("the classes of weight are {} numbers apart, and were {} in forward; {}",
+                                arrays.weight_stride, seen_.weight_stride, kAdvice));
+  if (arrays.recent_size != seen_.recent_size)
+    throw UserError(fmt::format("recent has room for {} labels, and had for {} in forward; {}",
+                                arrays.recent_size, seen_.recent_size, kAdvice));
+}
+
 void LayerPass::losses(float* out) const {
   std::fill(out, out + all_rows_, 0.0F);
   for (std::size_t i = 0; i < rows_.size(); ++i) out[rows_.row[i]] = static_cast<float>(u_[i]);
 }
 
-// RMSprop moves a number by at most step sqrt(D/(1 - keep)): one may have all of its row's gradient.
+// RMSprop moves a number by at most step sqrt(D/(1 - keep)): one may have all of its row's gradient. The
+// smoothed part is a mean of gradients that the squares still know, and adds at most as much (1.01 times). A
+// column may move further.
 void LayerPass::require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work,
                                      Team& team) const {
-  const double growth = step * std::sqrt(static_cast<double>(setup_.features) / (1 - kLayerKeep));
+  constexpr double kParts = 2.1;
+  const double growth =
+      kParts * kLayerMostOfColumn * step * std::sqrt(static_cast<double>(setup_.features) / (1 - kLayerKeep));
   work.largest.resize(touched_.size());
   team.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t /*member*/, std::size_t j) {
     work.largest[j] = largest_weight(arrays, touched_[j], setup_.features);
@@ -174,6 +196,8 @@ bool LayerPass::differentiate(const LayerArrays& arrays, const float* gradient, 
         to[c] = static_cast<float>(sum * static_cast<double>(from[c]));
     });
   }
+  work.direction.resize(features);
+  work.of_column.resize(features);
   work.gradient.resize(touched * features);
   if (drawn_ > 0)
     work.to_classes.multiply({p.of, true}, {{rows_.x.data(), rows, features, features}, false},
@@ -194,22 +218,86 @@ bool LayerPass::differentiate(const LayerArrays& arrays, const float* gradient, 
   return true;
 }
 
-void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) {
+// Moves the running mean of x, and takes its direction.
+void LayerPass::find_direction(const LayerArrays& arrays, LayerWork& work) const {
   const std::size_t features = setup_.features;
-  const auto rate = static_cast<float>(step), keep = static_cast<float>(kLayerKeep);
+  std::vector<float>& of_batch = work.direction;
+  std::fill(of_batch.begin(), of_batch.end(), 0.0F);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    add_scaled(of_batch.data(), x_row(i), static_cast<float>(std::abs(share_[i])), features);
+  double square = 0;
+  for (std::size_t c = 0; c < features; ++c) {
+    float& mean = arrays.columns[c];
+    mean += static_cast<float>(1 - kLayerKeepMean) * (of_batch[c] - mean);
+    square += static_cast<double>(mean) * static_cast<double>(mean);
+  }
+  const double scale = square > 0 && std::isfinite(square) ? 1 / std::sqrt(square) : 0;
+  for (std::size_t c = 0; c < features; ++c)
+    work.direction[c] = static_cast<float>(scale * static_cast<double>(arrays.columns[c]));
+}
+
+// As in Adafactor: the mean square of a number's gradient is taken as that of its class times that of its
+// column, relative to all columns.
+void LayerPass::weigh_columns(const LayerArrays& arrays, LayerWork& work) const {
+  constexpr float kMostSquare = 1e30F;
+  const std::size_t features = setup_.features;
+  float* const sum = work.of_column.data();
+  std::fill_n(sum, features, 0.0F);
+  for (std::size_t j = 0; j < touched_.size(); ++j) {
+    const float* const g = work.gradient.data() + j * features;
+    for (std::size_t c = 0; c < features; ++c) sum[c] += g[c] * g[c];
+  }
+  float* const square = arrays.columns + features;
+  double mean = 0;
+  for (std::size_t c = 0; c < features; ++c) {
+    square[c] += static_cast<float>(1 - kLayerKeep) * (std::min(sum[c], kMostSquare) - square[c]);
+    mean += static_cast<double>(square[c]) / static_cast<double>(features);
+  }
+  for (std::size_t c = 0; c < features; ++c) {
+    const auto of_column = static_cast<double>(square[c]);
+    work.of_column[c] = static_cast<float>(
+        of_column > 0 ? std::clamp(std::sqrt(mean / of_column), 1 / kLayerMostOfColumn, kLayerMostOfColumn)
+                      : 1);
+  }
+}
+
+void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) {
+  constexpr std::int64_t kTurn = std::int64_t{1} << 24;  // whole numbers below are exact in float
+  constexpr auto kNew = static_cast<float>(1 - kLayerKeep), kNewMean = static_cast<float>(1 - kLayerSmooth);
+  const std::size_t features = setup_.features;
+  const auto rate = static_cast<float>(step);
+  find_direction(arrays, work);
+  weigh_columns(arrays, work);
+  const std::int64_t steps = arrays.counters[0] + 1, now = steps % kTurn;
+  const auto weight = static_cast<float>(-std::expm1(static_cast<double>(steps) * std::log(kLayerKeep)));
+  const float *const direction = work.direction.data(), *const of_column = work.of_column.data();
   team.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t /*member*/, std::size_t j) {
     const ClassId k = touched_[j];
     if (j + kGatherAhead < touched_.size())
       __builtin_prefetch(arrays.moments + touched_[j + kGatherAhead], 1);
     const float* const g = work.gradient.data() + j * features;
     ClassMoments& m = arrays.moments[k];
-    m.weight = keep * m.weight + (1 - keep);
-    m.square = keep * m.square + (1 - keep) * (dot(g, g, features) / static_cast<float>(features));
-    add_scaled(arrays.class_row(k), g, -rate / (std::sqrt(m.square / m.weight) + kTiny), features);
+    // A class that was not touched had gradient 0.
+    const std::int64_t last =
+        m.last >= 0 && m.last < static_cast<float>(kTurn) ? static_cast<std::int64_t>(m.last) : 0;
+    const auto gap = static_cast<double>((now - last + kTurn) % kTurn);
+    const auto keep = static_cast<float>(gap == 1 ? kLayerKeep : std::pow(kLayerKeep, gap)),
+               smooth = static_cast<float>(gap == 1 ? kLayerSmooth : std::pow(kLayerSmooth, gap));
+    m.last = static_cast<float>(now);
+    m.mean_weight = smooth * m.mean_weight + kNewMean;
+    m.square = keep * m.square + kNew * (dot(g, g, features) / static_cast<float>(features));
+    const float along = dot(g, direction, features);
+    m.along = smooth * m.along + kNewMean * along;
+    const float of_weight = -rate / (std::sqrt(m.square / weight) + kTiny);
+    const float smoothed = m.along / m.mean_weight - along;
+    float* const w = arrays.class_row(k);
+    for (std::size_t c = 0; c < features; ++c)
+      w[c] += of_weight * of_column[c] * (g[c] + smoothed * direction[c]);
     if (arrays.bias == nullptr) return;
     const float of_bias = work.bias_gradient[j];
-    m.bias_square = keep * m.bias_square + (1 - keep) * of_bias * of_bias;
-    arrays.bias[k] -= rate * of_bias / (std::sqrt(m.bias_square / m.weight) + kTiny);
+    m.bias_square = keep * m.bias_square + kNew * of_bias * of_bias;
+    m.bias_mean = smooth * m.bias_mean + kNewMean * of_bias;
+    arrays.bias[k] -= rate * (m.bias_mean / m.mean_weight) / (std::sqrt(m.bias_square / weight) + kTiny);
   });
   for (std::size_t i = 0; i < rows_.index.size(); ++i)
     if (share_[i] != 0) arrays.u[rows_.index[i]] = static_cast<float>(u_[i]);

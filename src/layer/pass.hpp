@@ -14,7 +14,10 @@
 
 namespace truemax {
 
-inline constexpr double kLayerKeep = 0.999;  // of the running means of squared gradients, per step of a class
+// What running means keep in a step, as in Adam: of squared gradients, and of gradients along the mean of x;
+// and the mean of x itself. Columns differ by at most this factor from their mean.
+inline constexpr double kLayerKeep = 0.999, kLayerSmooth = 0.9, kLayerKeepMean = 0.99,
+                        kLayerMostOfColumn = 10;
 
 // Memory of the products, used by one pass at a time.
 struct LayerWork {
@@ -23,6 +26,8 @@ struct LayerWork {
   std::vector<float> gradient;        // [touched][D]
   std::vector<float> bias_gradient;   // [touched]
   std::vector<float> largest;         // by touched class
+  std::vector<float> direction;       // [D]: the mean of x with length 1, or 0
+  std::vector<float> of_column;       // [D]: how much further than others the numbers of a column move
   std::vector<std::uint32_t> places;  // a hash table from class to column, while a pass is prepared
 };
 
@@ -41,6 +46,8 @@ class LayerPass {
   void score(const LayerArrays& arrays, std::span<const ClassId> drawn, std::span<const double> weights,
              LayerWork& work, Team& team);
   void losses(float* out) const;
+  // Throws UserError unless these arrays have the shapes of those that forward saw.
+  void require_same_shapes(const LayerArrays& arrays) const;
   // The first half of backward changes nothing of the caller's: gradients, and whether the step can be taken.
   // False if all gradients are 0.
   bool differentiate(const LayerArrays& arrays, const float* gradient, double step, float* dx,
@@ -61,9 +68,12 @@ class LayerPass {
   const float* w_row(std::size_t j) const { return w_.data() + j * setup_.features; }
   void find_touched(std::span<const ClassId> drawn, LayerWork& work);
   void gather(const LayerArrays& arrays, LayerWork& work, Team& team);
+  void find_direction(const LayerArrays& arrays, LayerWork& work) const;
+  void weigh_columns(const LayerArrays& arrays, LayerWork& work) const;
   void require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) const;
 
   PassSetup setup_{};
+  LayerArrays seen_;  // of forward; only for its shapes
   std::size_t all_rows_ = 0;
   bool used_ = false;
   LayerRows rows_;
