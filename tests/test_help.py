@@ -92,7 +92,7 @@ class Help(ProgramTest):
     def test_help_gives_scikit_learn_names(self):
         said = " ".join(self.fine("train", "--help").stdout.split())
         self.assertIn("as eta0 of scikit-learn's SGDClassifier", said)
-        self.assertIn("mu = 1/C of LogisticRegression = alpha*N of SGDClassifier", said)
+        self.assertIn("mu = 1/C of LogisticRegression (2/C of two classes) = alpha*N of SGDClassifier", said)
 
     def test_a_step_is_eta0_times_the_gradient_of_a_row(self):
         """All classes, W = 0: after one step the label's weights are step (1 - 1/K) x, those of others -step/K x."""
