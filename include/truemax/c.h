@@ -32,7 +32,7 @@ extern "C" {
 
 /* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
  * with, or a later one. */
-#define TMX_API_VERSION 3
+#define TMX_API_VERSION 1
 TMX_API int tmx_api_version(void);
 TMX_API const char* tmx_version(void); /* of truemax: "0.1.0" */
 

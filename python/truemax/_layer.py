@@ -7,7 +7,6 @@ from typing import Any
 
 from . import _library as lib
 
-API_VERSION = 3  # of c.h that has the layer
 DRAWS = {"uniform": 0, "counts": 1, "counted": 2}
 
 
@@ -52,9 +51,6 @@ def load() -> ctypes.CDLL:
     global _declared
     library = lib.load()
     if _declared is not library:
-        if library.tmx_api_version() < API_VERSION:
-            raise ImportError(f"{lib.path()} has version {library.tmx_api_version()} of the C interface, and "
-                              f"truemax.torch needs {API_VERSION}; install both from the same source")
         lib.declare(library, _SIGNATURES)
         _declared = library
     return library
