@@ -100,15 +100,17 @@ tmx_status from_rows(const tmx_rows* rows, tmx_data** out, const Make& make) noe
     std::shared_ptr<const void> owner;
     if (rows->release != nullptr) owner = std::shared_ptr<void>(rows->owner, rows->release);
     require(out);
-    *out = new tmx_data{make(arrays_of(*rows, std::move(owner)))};
+    auto data = std::make_unique<tmx_data>();
+    data->inside = make(arrays_of(*rows, std::move(owner)));
+    *out = data.release();
   });
 }
 
 // A JSON text that lives until the next call on this thread.
+thread_local std::string kept_text;
 const char* kept_json(const nlohmann::ordered_json& json) {
-  thread_local std::string text;
-  text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return text.c_str();
+  kept_text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return kept_text.c_str();
 }
 
 api::Purpose purpose_of(tmx_purpose purpose) {
