@@ -177,7 +177,7 @@ class Training(unittest.TestCase):
     def test_weights_count_as_repeated_rows(self):
         weights = np.random.RandomState(0).randint(1, 3, size=len(Y))
         once = SoftmaxClassifier(method="exact", epochs=300, step=0.01).fit(X, Y, sample_weight=weights)
-        twice = SoftmaxClassifier(method="exact", epochs=300, step=0.01 * len(Y) / len(Y)).fit(
+        twice = SoftmaxClassifier(method="exact", epochs=300, step=0.01).fit(
             np.repeat(X, weights, axis=0), np.repeat(Y, weights))
         self.assertAlmostEqual(once.log_loss(X, Y, weights), twice.log_loss(X, Y, weights), delta=0.02)
         self.assertAlmostEqual(once.log_loss(X, Y, weights),
@@ -298,10 +298,8 @@ class Training(unittest.TestCase):
     def test_a_method_that_diverges_says_so_and_leaves_the_last_good_model(self):
         # Only exact gradient steps may diverge.
         model = SoftmaxClassifier(method="vanilla", step=1e15, epochs=5)
-        try:
+        with self.assertRaisesRegex(truemax.DivergenceError, "step="):
             model.fit(X * 1e10, Y)
-        except truemax.DivergenceError as error:
-            self.assertRegex(str(error), "step")
         self.assertTrue(np.isfinite(model.predict_proba(X)).all())
 
 
@@ -434,7 +432,6 @@ class Generated(unittest.TestCase):
 class Progress(unittest.TestCase):
     def shown(self, verbose, terminal):
         import io
-        from truemax import _progress
         out = io.StringIO()
         out.isatty = lambda: terminal
         saved = sys.stdout, sys.stderr
@@ -443,7 +440,6 @@ class Progress(unittest.TestCase):
             SoftmaxClassifier(verbose=verbose, eval_every=1, **QUICK).fit(X, Y)
         finally:
             sys.stdout, sys.stderr = saved
-        self.assertTrue(issubclass(_progress.Terminal, _progress.Progress))
         return out.getvalue()
 
     def test_is_quiet_in_pipes_and_one_line_on_a_terminal(self):

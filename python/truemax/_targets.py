@@ -43,6 +43,13 @@ class Target:
             return Target(value, self.row_count)
         return Target(value, self.row_count, np.concatenate([[0], np.cumsum(there)]))
 
+    def part(self, keep: np.ndarray) -> Target:
+        """Only the rows for which `keep` holds."""
+        begin = None
+        if self.begin is not None:
+            begin = np.concatenate([[0], np.cumsum(np.diff(self.begin.astype(np.int64))[keep])])
+        return Target(self.value[keep[self.rows]], int(keep.sum()), begin)
+
     def labels(self, classes: np.ndarray) -> Labels:
         """As numbers of `classes`, which are sorted. Raises ValueError for labels that are not among them."""
         if len(classes) and len(self.value) and kind_of(classes) != kind_of(self.value):

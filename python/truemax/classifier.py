@@ -63,7 +63,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         holds_out = self.early_stopping and eval_set is None and self._searches()
         held = self._held_out(target, weights) if holds_out else np.zeros(target.row_count, dtype=bool)
         rows = X if not holds_out else _data.some_rows(X, ~held)
-        labels = _part(target, ~held).labels_of(classes) if holds_out else target_labels(target, classes, weights)
+        labels = target.part(~held).labels(classes) if holds_out else target_labels(target, classes, weights)
         data = _data.training_data(
             rows, labels, self._rows_options(target).items(), row_weights=_kept(weights, ~held, holds_out),
             name_weights=self._class_weights(classes, target, weights),
@@ -72,7 +72,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         if eval_set is not None:
             valid = self._validation(data, classes, *_pair(eval_set))
         elif holds_out:
-            valid = _data.beside(data, _data.some_rows(X, held), _part(target, held).labels_of(classes),
+            valid = _data.beside(data, _data.some_rows(X, held), target.part(held).labels(classes),
                                  row_weights=_kept(weights, held, True))
         self._labels = classes
         self._train(data, self._fit_options(valid is not None), valid, start, callbacks)
@@ -425,26 +425,6 @@ class _Known:
         counts = np.zeros(len(classes))
         counts[np.searchsorted(classes, self.classes)] = np.maximum(self.counts, np.finfo(np.float32).tiny)
         return counts
-
-
-class _Rows:
-    """Some rows of a target."""
-
-    def __init__(self, target: Target, keep: np.ndarray) -> None:
-        rows = target.rows
-        self._value = target.value[keep[rows]]
-        self._count = int(keep.sum())
-        self._begin = None
-        if target.begin is not None:
-            lengths = np.diff(target.begin.astype(np.int64))[keep]
-            self._begin = np.concatenate([[0], np.cumsum(lengths)])
-
-    def labels_of(self, classes: np.ndarray) -> _data.Labels:
-        return Target(self._value, self._count, self._begin).labels(classes)
-
-
-def _part(target: Target, keep: np.ndarray) -> _Rows:
-    return _Rows(target, keep)
 
 
 def target_labels(target: Target, classes: np.ndarray, weights: np.ndarray | None) -> _data.Labels:
