@@ -26,6 +26,17 @@ def table_of(text, first):
     return rows
 
 
+def rest_of(terminal):
+    """What was written to a terminal until its other end was closed."""
+    seen = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            seen += chunk
+    except OSError:  # the other end was closed
+        pass
+    return seen
+
+
 class Compare(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -99,12 +110,7 @@ class Compare(ProgramTest):
             process = subprocess.Popen([PROGRAM, "compare", "a.txt", "--methods", "implicit", "--grid", "0:0", "--epochs",
                                         "4"], cwd=self.folder, stdout=inside, stderr=subprocess.PIPE)
             os.close(inside)
-            seen = b""
-            try:
-                while chunk := os.read(terminal, 4096):
-                    seen += chunk
-            except OSError:  # the other end was closed
-                pass
+            seen = rest_of(terminal)
             process.communicate(timeout=60)
         finally:
             os.close(terminal)
@@ -124,7 +130,7 @@ class Compare(ProgramTest):
                 said += os.read(terminal, 4096)
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=LIMIT_SECONDS)
-            said += os.read(terminal, 4096)
+            said += rest_of(terminal)
         finally:
             process.kill()
             process.wait()
