@@ -3,8 +3,8 @@
 //
 //     truemax_corrupt --count 100000 --seed 1 [FILE...]
 //
-// Without FILE it damages small models of every kind, which it trains first. The last line of its output is
-// JSON. Case i of a seed is the same in every run: --first I --count 1 replays it.
+// Without FILE it damages small models and checkpoints of every kind, which it makes first. The last line of
+// its output is JSON. Case i of a seed is the same in every run: --first I --count 1 replays it.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +17,7 @@
 #include "model/model.hpp"
 #include "target.hpp"
 #include "targets.hpp"
+#include "train/checkpoint.hpp"
 
 namespace {
 
@@ -35,6 +36,8 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
       {"model", [](const std::string& bytes) { return bytes.size() > 8 && bytes[8] == '{'; },
        [](const std::string& path) { load_model(path, std::uint64_t{1} << 30); }},
+      {"checkpoint", [](const std::string& bytes) { return bytes.rfind("TMXCHKPT", 0) == 0; },
+       [](const std::string& path) { CheckpointFile{path}; }},
   };
   return all;
 }
@@ -57,7 +60,8 @@ struct Range {
 // Mostly short; anywhere.
 Range some_range(const std::string& bytes, Random& random) {
   const std::size_t at = random() % bytes.size();
-  const std::size_t most = random() % 4 == 0 ? bytes.size() - at : std::min<std::size_t>(16, bytes.size() - at);
+  const std::size_t most =
+      random() % 4 == 0 ? bytes.size() - at : std::min<std::size_t>(16, bytes.size() - at);
   return {at, 1 + random() % most};
 }
 
@@ -150,6 +154,10 @@ std::vector<GoodFile> good_files(const std::vector<std::string>& paths) {
   // Every second one has no checksums, so that nothing could tell a changed weight.
   const std::vector<std::string> models = good_models();
   for (std::size_t i = 0; i < models.size(); i += 2) add("model " + std::to_string(i / 2), models[i]);
+  // Every second one has no end, and the first byte is for the target.
+  const std::vector<std::string> checkpoints = good_checkpoints();
+  for (std::size_t i = 0; i < checkpoints.size(); i += 2)
+    add("checkpoint " + std::to_string(i / 2), checkpoints[i].substr(1));
   return files;
 }
 
@@ -204,13 +212,14 @@ int main(int argc, char** argv) {
     ++failures;
     std::string names;
     for (const std::string& file : arguments.files) names += " " + file;
-    std::printf("%s, %s: %s; replay: truemax_corrupt --seed %llu --first %llu --count 1%s\n", good.name.c_str(), how,
-                wrong.c_str(), static_cast<unsigned long long>(arguments.seed), static_cast<unsigned long long>(i),
-                names.c_str());
+    std::printf("%s, %s: %s; replay: truemax_corrupt --seed %llu --first %llu --count 1%s\n",
+                good.name.c_str(), how, wrong.c_str(), static_cast<unsigned long long>(arguments.seed),
+                static_cast<unsigned long long>(i), names.c_str());
   }
-  const nlohmann::ordered_json result{{"files", files.size()},      {"damaged", tried},     {"refused", tried - failures},
-                                      {"failures", failures},       {"unchanged", unchanged}, {"by_damage", by_damage},
-                                      {"seconds", seconds()},       {"seed", arguments.seed}};
+  const nlohmann::ordered_json result{{"files", files.size()},       {"damaged", tried},
+                                      {"refused", tried - failures}, {"failures", failures},
+                                      {"unchanged", unchanged},      {"by_damage", by_damage},
+                                      {"seconds", seconds()},        {"seed", arguments.seed}};
   std::printf("%s\n", result.dump().c_str());
   return failures == 0 ? 0 : 1;
 }

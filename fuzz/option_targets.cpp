@@ -19,18 +19,30 @@ std::string dumped(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Options that were accepted have values that are accepted again, and checks that throw nothing but UserError.
-void require_stable(RunOptions& options) {
+// Describing all options takes longer than reading some, so it is done once.
+struct Described {
+  Described() { options.describe(table); }
+  void reset() { options = RunOptions(); }
+
+  RunOptions options;
   OptionTable table;
-  options.describe(table);
-  const std::string text = dumped(table.to_json());
-  RunOptions again;
-  OptionTable same;
-  again.describe(same);
-  same.from_json(Json::parse(text));
-  require(dumped(same.to_json()) == text, "options that are written and read again are the same");
-  accepts("", [&] { options.preprocess.check(); });
-  TrainOptions train = options.train;
+};
+
+Described& described(std::size_t number) {
+  static Described all[2];
+  all[number].reset();
+  return all[number];
+}
+
+// Options that were accepted have values that are accepted again, and checks that throw nothing but
+// UserError.
+void require_stable(Described& given) {
+  const std::string text = dumped(given.table.to_json());
+  Described& again = described(1);
+  again.table.from_json(Json::parse(text));
+  require(dumped(again.table.to_json()) == text, "options that are written and read again are the same");
+  accepts("", [&] { given.options.preprocess.check(); });
+  TrainOptions train = given.options.train;
   accepts("", [&] {
     train.complete([](const char*) { return false; });
     train.check();
@@ -41,11 +53,13 @@ void require_stable(RunOptions& options) {
 
 // Lines of an option and its value, as in "step 0.1".
 bool read_option_words(std::string_view bytes) {
-  RunOptions options;
-  UseOptions use;
-  OptionTable table, of_use;
-  options.describe(table);
-  use.describe(of_use);
+  Described& given = described(0);
+  static UseOptions use;
+  static const OptionTable of_use = [] {
+    OptionTable table;
+    use.describe(table);
+    return table;
+  }();
   const bool read = accepts("", [&] {
     while (!bytes.empty()) {
       const std::string_view line = bytes.substr(0, bytes.find('\n'));
@@ -53,25 +67,23 @@ bool read_option_words(std::string_view bytes) {
       const std::size_t blank = std::min(line.find(' '), line.size());
       const std::string_view name = line.substr(0, blank);
       const std::string_view value = line.substr(std::min(line.size(), blank + 1));
-      const Option* option = table.find(name);
+      const Option* option = given.table.find(name);
       if (option == nullptr) option = of_use.find(name);
-      if (option == nullptr) option = table.find_other_name(name);
+      if (option == nullptr) option = given.table.find_other_name(name);
       if (option == nullptr) throw UserError("no such option");
       option->parse(value);
     }
   });
-  if (read) require_stable(options);
+  if (read) require_stable(given);
   return read;
 }
 
 bool read_option_json(std::string_view bytes) {
   const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return false;
-  RunOptions options;
-  OptionTable table;
-  options.describe(table);
-  const bool read = accepts("", [&] { table.from_json(json); });
-  if (read) require_stable(options);
+  Described& given = described(0);
+  const bool read = accepts("", [&] { given.table.from_json(json); });
+  if (read) require_stable(given);
   return read;
 }
 
@@ -87,15 +99,14 @@ bool read_run_log(std::string_view bytes) {
       before = segment.first_step;
     }
   });
-  bool replayed = false;
-  RunOptions options;
-  replayed = accepts(file.path(), [&] {
+  if (!read) return false;
+  Described& given = described(0);
+  const bool replayed = accepts(file.path(), [&] {
     RunOptions beside;
     beside.replay = file.path();
-    options = replayed_options(beside, {"replay"});
+    given.options = replayed_options(beside, {"replay"});
   });
-  require(read || !replayed, "a log that is replayed can be read");
-  if (replayed) require_stable(options);
+  if (replayed) require_stable(given);
   return replayed;
 }
 

@@ -96,8 +96,9 @@ bool read_beside(std::string_view names) {
   const auto next = [&] {
     std::string name(names.substr(0, std::min<std::size_t>(names.find('\n'), 60)));
     names.remove_prefix(std::min(names.size(), name.size() + 1));
-    std::replace(name.begin(), name.end(), '/', '_');
-    std::replace(name.begin(), name.end(), '\0', '_');
+    // Messages show a path as the user typed it, so only what is fit for a terminal.
+    const auto odd = [](char c) { return c == '/' || c < ' ' || c > '~'; };
+    std::replace_if(name.begin(), name.end(), odd, '_');
     return name.empty() || name == "." || name == ".." ? std::string("x") : name;
   };
   const std::string features = next(), labels = next();
@@ -130,7 +131,8 @@ bool read_place(std::string_view bytes) {
 // copy in place of each '#'.
 bool read_much(std::string_view bytes) {
   constexpr std::size_t kMost = std::size_t{12} << 20;
-  constexpr Format kFormats[] = {Format::libsvm, Format::fasttext, Format::triples, Format::text, Format::lshtc};
+  constexpr Format kFormats[] = {Format::libsvm, Format::fasttext, Format::triples, Format::text,
+                                 Format::lshtc};
   const unsigned char how = take(bytes);
   const std::size_t size = std::min(kMost, std::size_t{1} << take(bytes) % 25);
   if (bytes.empty()) return false;

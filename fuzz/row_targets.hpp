@@ -13,7 +13,7 @@ struct RowRules {
   ReadOptions read;
   PreprocessOptions preprocess;
   bool labels_required = true;
-  std::size_t threads = 1;  // of one of the two readings that must agree
+  std::size_t piece = 5;  // bytes at a time, in one of two readings that must agree
 };
 
 // Reads a file twice, in one window and in tiny pieces, and makes a training set of its rows. `named`: the

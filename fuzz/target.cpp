@@ -39,8 +39,9 @@ std::string scratch_folder() {
   static const struct Folder {
     Folder() {
       std::error_code error;
-      const auto base =
-          std::filesystem::is_directory("/dev/shm", error) ? "/dev/shm" : std::filesystem::temp_directory_path();
+      const auto base = std::filesystem::is_directory("/dev/shm", error)
+                            ? "/dev/shm"
+                            : std::filesystem::temp_directory_path();
       path = (base / "truemax_fuzz_XXXXXX").string();
       if (::mkdtemp(path.data()) == nullptr) throw std::runtime_error("no temporary folder");
     }

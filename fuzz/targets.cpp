@@ -31,6 +31,7 @@ std::span<const Target> targets() {
       {"option_json", read_option_json},
       {"run_log", read_run_log},
       {"run_state", read_run_state, good_run_states},
+      {"checkpoint", read_checkpoint, good_checkpoints},
   };
   return all;
 }

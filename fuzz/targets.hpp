@@ -42,5 +42,7 @@ bool read_run_log(std::string_view bytes);
 // state_target.cpp
 bool read_run_state(std::string_view bytes);
 std::vector<std::string> good_run_states();
+bool read_checkpoint(std::string_view bytes);
+std::vector<std::string> good_checkpoints();
 
 }  // namespace truemax::fuzz

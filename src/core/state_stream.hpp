@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -12,10 +11,6 @@
 #include "core/error.hpp"
 
 namespace truemax {
-
-inline UserError damaged_state() {
-  return UserError("the saved state is truncated or damaged");
-}
 
 class StateSink {
  public:
@@ -58,7 +53,7 @@ class StateSource {
   std::size_t length_of() {
     std::uint64_t length = 0;
     get(length);
-    if (length > left() / sizeof(T)) throw damaged_state();
+    if (length > left() / sizeof(T)) throw UserError("the saved state is truncated or damaged");
     return length;
   }
 };
@@ -70,7 +65,7 @@ class StateBuffer final : public StateSink, public StateSource {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   void read(std::span<char> bytes) override {
-    if (bytes.size() > left()) throw damaged_state();
+    if (bytes.size() > left()) throw UserError("the saved state is truncated or damaged");
     if (!bytes.empty()) std::memcpy(bytes.data(), bytes_.data() + at_, bytes.size());
     at_ += bytes.size();
   }

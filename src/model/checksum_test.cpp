@@ -43,9 +43,7 @@ class ModelChecksums : public testing::Test {
     return "";
   }
   // The same tensors with another header.
-  std::string with_header(const Json& header) const {
-    return with_text(header.dump());
-  }
+  std::string with_header(const Json& header) const { return with_text(header.dump()); }
   std::string with_text(const std::string& text) const {
     const std::uint64_t length = text.size();
     std::string bytes(8, '\0');

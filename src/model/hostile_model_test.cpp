@@ -141,7 +141,8 @@ TEST_F(HostileModel, ImpossibleHeaderLengthsAreRefused) {
 // A byte of nested brackets would take a hundred bytes of memory.
 TEST_F(HostileModel, DeeplyNestedJsonIsRefused) {
   for (const std::size_t depth : {65U, 100000U}) {
-    expect_refused(parts_.with_header("{\"x\":" + std::string(depth, '[')), "nested header", "not a JSON object");
+    expect_refused(parts_.with_header("{\"x\":" + std::string(depth, '[')), "nested header",
+                   "not a JSON object");
     const std::string deep = std::string(depth, '[') + std::string(depth, ']');
     Parts parts = parts_;
     std::string meta = parts.meta.dump();

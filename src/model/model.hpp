@@ -33,7 +33,7 @@ struct Model {
   nlohmann::ordered_json data = nlohmann::ordered_json::object();     // statistics of the training data
 };
 
-// The bytes that save_model writes, without the header; saturates.
+// The bytes that save_model writes, without the header.
 std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept,
                           std::uint64_t hidden = 0);
 

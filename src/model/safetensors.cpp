@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/json_depth.hpp"
 #include "core/text.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
@@ -22,7 +23,6 @@ namespace {
 
 // A header of the largest model, millions of names, is far shorter. Parsed, it takes several times its text.
 constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 30, kParsedTimes = 8;
-constexpr int kMostJsonDepth = 64;
 
 constexpr const char* kAdvice = "this is not a complete safetensors file: copy it again, or train again";
 
@@ -122,23 +122,17 @@ void require_tiling(const std::string& path, const SafetensorsHeader& header, st
 
 nlohmann::json parse_json_once(const std::string& text, bool* twice) {
   using Event = nlohmann::json::parse_event_t;
-  struct TooDeep {};
-  const nlohmann::json refused(nlohmann::json::value_t::discarded);
   // The parser would stop at a zero byte and ignore the rest.
-  if (text.find('\0') != std::string::npos) return refused;
+  if (text.find('\0') != std::string::npos || nested_too_deeply(text))
+    return nlohmann::json(nlohmann::json::value_t::discarded);
   std::vector<std::unordered_set<std::string>> keys;
-  const auto watch = [&](int depth, Event event, nlohmann::json& parsed) {
-    if (depth > kMostJsonDepth) throw TooDeep();  // a byte of "[[[[" would take a hundred bytes of memory
+  const auto watch = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
     if (event == Event::object_start) keys.emplace_back();
     if (event == Event::object_end) keys.pop_back();
     if (event == Event::key) *twice |= !keys.back().insert(parsed.get<std::string>()).second;
     return true;
   };
-  try {
-    return nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
-  } catch (const TooDeep&) {
-    return refused;
-  }
+  return nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
 }
 
 SafetensorsHeader read_safetensors_header(const std::string& path) {

@@ -22,8 +22,8 @@ struct SafetensorsHeader {
   bool regular = false;          // the JSON has only the blanks that writers put there
 };
 
-// Parses JSON; a discarded value if it is invalid or nested too deeply. *twice: whether an object has a duplicate key, with which
-// two readers could see two different models.
+// Parses JSON; a discarded value if it is invalid or nested too deeply. *twice: whether an object has a
+// duplicate key, with which two readers could see two different models.
 nlohmann::json parse_json_once(const std::string& text, bool* twice);
 
 // Reads a header and checks it against the size of the file: length, JSON, types, and offsets that cover the

@@ -4,6 +4,8 @@
 #include <span>
 #include <type_traits>
 
+#include "core/damaged_state.hpp"
+
 namespace truemax {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "core/damaged_state.hpp"
 #include "train/run_state.hpp"
 
 namespace truemax {
@@ -65,8 +66,8 @@ void require_learnt(const LearntState& learnt, const Weights& weights) {
   require_squares(learnt.classes_square, learnt.classes);
   require(learnt.mixing_square.size() == learnt.tables.mixing.numbers.size());
   require_at_least_zero(learnt.mixing_square);
-  require(learnt.intercept.empty() || (learnt.intercept.size() == weights.classes() && !learnt.empty() &&
-                                       weights.has_intercept()));
+  require(learnt.intercept.empty() ||
+          (learnt.intercept.size() == weights.classes() && !learnt.empty() && weights.has_intercept()));
   require(learnt.intercept_square.size() == learnt.intercept.size());
   require_finite(learnt.intercept);
   require_at_least_zero(learnt.intercept_square);
@@ -76,9 +77,9 @@ void require_companion(const CompanionState& companion, const RunState& state) {
   const Weights& difference = companion.difference;
   require_weights(difference);
   const std::size_t classes = difference.classes();
-  require(classes == 0 || (classes == state.weights.classes() &&
-                           difference.features() == state.weights.features() &&
-                           difference.has_intercept() == state.weights.has_intercept()));
+  require(classes == 0 ||
+          (classes == state.weights.classes() && difference.features() == state.weights.features() &&
+           difference.has_intercept() == state.weights.has_intercept()));
   require(companion.touched.size() == classes && companion.journal.size() == classes);
   require(std::isfinite(companion.log_decay) && companion.log_decay <= 0);
   require_finite(companion.touched);

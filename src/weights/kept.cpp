@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/damaged_state.hpp"
 #include "core/error.hpp"
 #include "weights/fast_tile.hpp"
 
@@ -121,12 +122,12 @@ void KeptWeights::read(StateSource& from) {
   from.get_array(scales_.of_class);
   from.get(scales_.common);
   const std::uint64_t numbers = from.length_of<float>();
-  if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_))
-    throw damaged_state();
+  if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_)) throw damaged_state();
   const auto finite = [](const auto& values) {
     return std::all_of(values.begin(), values.end(), [](auto v) { return std::isfinite(v); });
   };
-  if (!finite(intercept_) || !finite(scales_.of_class) || !std::isfinite(scales_.common)) throw damaged_state();
+  if (!finite(intercept_) || !finite(scales_.of_class) || !std::isfinite(scales_.common))
+    throw damaged_state();
   copy_ = Weights();
   std::vector<float> piece;
   for (std::uint64_t at = 0; at < numbers; at += kPiece) {

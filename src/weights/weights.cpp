@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/damaged_state.hpp"
 #include "core/parallel.hpp"
 
 namespace truemax {
