@@ -37,6 +37,11 @@ struct Running {
 
 // Only async-signal-safe calls.
 void keep_input(int number) {
+  std::signal(number, SIG_DFL);
+  if (running.target == nullptr) {  // no input has been run yet
+    std::raise(number);
+    return;
+  }
   char name[128] = "crash-";
   std::strncat(name, running.target->name, 64);
   const int file = ::open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -57,7 +62,6 @@ void keep_input(int number) {
                                "\n"};
   for (const char* const text : words)
     if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
-  std::signal(number, SIG_DFL);
   std::raise(number);
 }
 
