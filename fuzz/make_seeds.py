@@ -108,7 +108,7 @@ TEXT_SEEDS = {
         "good-libsvm": b"\x00" + LIBSVM, "good-xml": b"\x00" + b"2 10 5\n1,2 0:1 3:0.5\n0 9:-2.5\n",
         "good-lshtc": b"\x00" + b"33, 20 0:1 5:0.5\n7 4:1e3\n", "good-fasttext": b"\x00" + b"__label__a the cat\n__label__b x\n",
         "good-idx": b"\x00" + idx(8, (2, 2), b"\1\2\3\4"), "good-npy": b"\x00" + npy("<i2", (2, 2), b"\1\0\0\0\0\0\2\0"),
-        "good-triples": b"\x05" + b"a\tr\tb\nb\tr\tc\n", "good-prompt": b"\x06" + b"the cat\n", "good-words": b"\x04" + b"the cat\n",
+        "good-triples": b"\x05" + b"a\tr\tb\nb\tr\tc\n", "prompt": b"\x06" + b"the cat\n", "good-words": b"\x04" + b"the cat\n",
         "good-expected": b"\x01" + b"1 0:1\n 2:1\n", "good-expected-lshtc": b"\x02" + b"1 0:1 3:1\n2 2:1\n",
         "good-expected-libsvm": b"\x03" + b"1 1:1 3:1\n2 2:1\n",
         "csv": b"\x00" + b"label,a,b\ncat,1,2\ndog,3,4\n", "csv-semicolon": b"\x00" + b"label;a;b\ncat;1;2\n",
