@@ -37,6 +37,11 @@ if(TRUEMAX_SANITIZE)
 endif()
 add_test(NAME api.from_c COMMAND c_api ${CMAKE_BINARY_DIR}/c_api.safetensors)
 
+# Random configurations, checked against an oracle: tests/torture.py runs it.
+file(GLOB soak_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/soak/*.cpp)
+add_executable(truemax_soak ${soak_sources})
+target_link_libraries(truemax_soak PRIVATE truemax_train)
+
 # Whole-program tests: one line each. They need Debian's python3-numpy.
 # The slowest start first, so that none is left running alone at the end.
 set(slow_tests doc_blocks examples ridge_rows paper methods numpy_agrees memory)

@@ -41,12 +41,14 @@ class StepPlan {
   void cut_at(double seconds, const Stopwatch* watch) { cut_ = seconds, cut_watch_ = watch; }
   bool cut() const { return cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
 
+  // The steps or seconds of the options, which a cut does not end.
   bool used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const;
   bool has_clock() const { return watch_ != nullptr; }
-  bool out_of_time() const { return cut() || (has_clock() && watch_->seconds_running() >= options_.seconds); }
+  bool out_of_time() const { return cut() || time_used_up(); }
   const std::vector<Segment>& segments() const { return segments_; }  // chosen by the clock or the recording
 
  private:
+  bool time_used_up() const { return has_clock() && watch_->seconds_running() >= options_.seconds; }
   Leg decayed(std::uint64_t epoch, std::uint64_t left);
   Leg linear(std::uint64_t done, std::uint64_t left, double seconds);
   Leg recorded(std::uint64_t done, std::uint64_t left);
