@@ -154,6 +154,22 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const char> bytes) {
   }
 }
 
+void AtomicFile::sync() {
+  if (fsync(descriptor_) != 0) fail("writing");
+  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);  // only advice: nothing depends on it
+}
+
+void AtomicFile::read_back(std::uint64_t offset, std::span<char> to) {
+  while (!to.empty()) {
+    const ssize_t got = pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) errno = EIO;
+    if (got <= 0) fail("reading back");
+    offset += static_cast<std::uint64_t>(got);
+    to = to.subspan(static_cast<std::size_t>(got));
+  }
+}
+
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail("writing");
   if (!rename_on_disk(temporary_, path_)) fail("renaming");

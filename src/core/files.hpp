@@ -21,6 +21,9 @@ class AtomicFile {
   // Preallocates the disk space, so that a full disk is reported before the work. Throws UserError.
   void reserve(std::uint64_t bytes);
   void write_at(std::uint64_t offset, std::span<const char> bytes);
+  // Waits until all bytes are on the disk, and forgets them in memory; read_back() then reads the disk.
+  void sync();
+  void read_back(std::uint64_t offset, std::span<char> to);
   void commit();
 
  private:

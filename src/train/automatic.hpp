@@ -88,21 +88,23 @@ struct SearchResult {
   std::optional<Compared> compared;
 };
 
+// What every search needs besides rows and options.
+struct SearchTools {
+  const Stopwatch& watch;                     // training time; keeps running
+  std::span<TrainObserver* const> observers;  // see every trial
+  const std::atomic<bool>& stop;
+  Weights* spare = nullptr;                 // receives the memory of the trials for the fit to reuse
+  std::span<const SearchTrial> known = {};  // finished in an earlier process: not run again
+};
+
 // Chooses linear or learnt features, h, step, ridge and epochs, if open. Trials are evaluated on
-// `sets.valid`, or without it on a share of the training rows (not copied). Observers see every trial. After
-// a stop `options` hold the best so far. The search counts as training time: `watch` keeps running. `spare`
-// receives the memory of the trials for the fit to reuse.
-SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                              std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                              Weights* spare = nullptr);
-// Its parts.
-SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                                     Weights& spare);
+// `sets.valid`, or without it on a share of the training rows (not copied). After a stop `options` hold the
+// best so far.
+SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools);
+// Its parts; tools.spare is not null.
+SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools);
 // The ridge of Newton's method, which TrainOptions::newton asks for.
-SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                                     std::span<TrainObserver* const> observers,
-                                     const std::atomic<bool>& stop);
+SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools);
 // Whether rows, features and classes are so few that the optimum costs less than trials of steps.
 bool newton_is_cheap(const DataView& data);
 // Into how many parts trials split the rows, and how many of them judge.
@@ -117,8 +119,7 @@ struct LinearRival {
 };
 // Without a rival, `options` are the best found. With one, they are so only if they beat it; else the search
 // ends early, and SearchResult::compared says that linear is better.
-SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                                     Weights& spare, const LinearRival* rival = nullptr);
+SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools,
+                                     const LinearRival* rival = nullptr);
 
 }  // namespace truemax

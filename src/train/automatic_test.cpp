@@ -40,7 +40,7 @@ TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
   TrainObserver* const observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  EXPECT_TRUE(choose_by_trials({data, {}, valid}, options, watch, observers, kGo).finished);
+  EXPECT_TRUE(choose_by_trials({data, {}, valid}, options, {watch, observers, kGo}).finished);
   return options;
 }
 
@@ -292,7 +292,7 @@ TEST(Automatic, SameChoiceOnASlowMachine) {
     Stopwatch watch(clock.source());
     watch.resume();
     TrainObserver* const observers[] = {&seen};
-    EXPECT_TRUE(choose_by_trials({data}, o, watch, observers, kGo).finished);
+    EXPECT_TRUE(choose_by_trials({data}, o, {watch, observers, kGo}).finished);
     return o;
   };
   Seen fast, slow;
@@ -319,7 +319,7 @@ TEST(Automatic, EndsTheSearchEarlyIfFarTooSlow) {
   watch.resume();
   Seen seen;
   TrainObserver* const observers[] = {&seen};
-  EXPECT_TRUE(choose_by_trials({data}, options, watch, observers, kGo).finished);
+  EXPECT_TRUE(choose_by_trials({data}, options, {watch, observers, kGo}).finished);
   EXPECT_LE(seen.trials.size(), 1U);
   EXPECT_GT(options.step, 0);
 }
@@ -346,7 +346,7 @@ TEST(Automatic, StopsWhenAsked) {
   const std::atomic<bool> stop{true};
   Stopwatch watch;
   watch.resume();
-  EXPECT_FALSE(choose_by_trials({data}, options, watch, {}, stop).finished);
+  EXPECT_FALSE(choose_by_trials({data}, options, {watch, {}, stop}).finished);
 }
 
 // With the intercept started at the class frequencies and W = 0, u is the row's exact normaliser.

@@ -58,7 +58,7 @@ class Trainee {
     if (!options.automatic()) return options;
     const Running running(watch_);
     choose_shape(data_, options);
-    if (options.open.any()) choose_by_trials({data_}, options, watch_, {}, stop_, &spare_);
+    if (options.open.any()) choose_by_trials({data_}, options, {watch_, {}, stop_, &spare_});
     return options;
   }
 

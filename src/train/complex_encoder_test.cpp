@@ -300,7 +300,7 @@ TEST(ComplexOptions, APartOfAGraphDecidesNothing) {
   const TrainOptions before = options;
   const Stopwatch watch;
   const std::atomic<bool> stop{false};
-  const SearchResult found = choose_by_trials({data}, options, watch, {}, stop);
+  const SearchResult found = choose_by_trials({data}, options, {watch, {}, stop});
   EXPECT_TRUE(found.finished);
   EXPECT_EQ(found.trials, 0U);
   EXPECT_EQ(options.ridge, before.ridge);

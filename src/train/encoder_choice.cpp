@@ -56,23 +56,22 @@ std::string fit_to_memory(const TrainSets& sets, TrainOptions& options, std::uin
       plan.classes, plan.features, size_text(plan.weights), size_text(plan.there));
 }
 
-SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                              std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                              Weights* spare) {
+SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& given) {
   Weights own;
-  Weights& memory = spare != nullptr ? *spare : own;
-  if (options.learnt()) return choose_learnt_by_trials(sets, options, watch, observers, stop, memory);
-  if (options.newton > 0) return choose_newton_by_trials(sets, options, watch, observers, stop);
+  SearchTools tools = given;
+  if (tools.spare == nullptr) tools.spare = &own;
+  if (options.learnt()) return choose_learnt_by_trials(sets, options, tools);
+  if (options.newton > 0) return choose_newton_by_trials(sets, options, tools);
   const bool compares =
       options.compares_encoders() && (sets.valid.has_value() || sets.data.row_count() >= kFewestRows);
   const TrainOptions before = options;
-  SearchResult linear = choose_linear_by_trials(sets, options, watch, observers, stop, memory);
+  SearchResult linear = choose_linear_by_trials(sets, options, tools);
   options.encoder = EncoderKind::linear;
   if (!compares || !linear.finished) return linear;
   TrainOptions learnt =
       as_learnt(sets.data, before, std::min(first_hidden(sets.data), before.open.most_hidden));
   const LinearRival rival{options, linear.trials};
-  SearchResult both = choose_learnt_by_trials(sets, learnt, watch, observers, stop, memory, &rival);
+  SearchResult both = choose_learnt_by_trials(sets, learnt, tools, &rival);
   if (both.compared && both.compared->learnt_wins()) {
     options = learnt;
     return both;

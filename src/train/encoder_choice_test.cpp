@@ -69,7 +69,7 @@ SearchResult search_with(const Dataset& data, TrainOptions& options, ChoiceSeen&
   TrainObserver* const observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  return choose_by_trials({data}, options, watch, observers, seen.stop);
+  return choose_by_trials({data}, options, {watch, observers, seen.stop});
 }
 
 TEST(EncoderChoice, LearntFeaturesIfClassesShareTopics) {

@@ -33,12 +33,11 @@ constexpr double kTripleTimes = 4;
 
 class LearntSearch {
  public:
-  LearntSearch(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare,
+  LearntSearch(const TrainSets& sets, TrainOptions& options, const SearchTools& tools,
                const LinearRival* rival)
       : sets_(sets),
         options_(options),
-        runner_(watch, kNever, observers, stop, spare, rival != nullptr ? rival->trials : 0),
+        runner_(tools, kNever, rival != nullptr ? rival->trials : 0),
         rival_(rival) {}
 
   SearchResult run() {
@@ -246,10 +245,9 @@ class LearntSearch {
 
 }  // namespace
 
-SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                                     Weights& spare, const LinearRival* rival) {
-  return LearntSearch(sets, options, watch, observers, stop, spare, rival).run();
+SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools,
+                                     const LinearRival* rival) {
+  return LearntSearch(sets, options, tools, rival).run();
 }
 
 }  // namespace truemax

@@ -206,10 +206,8 @@ NewtonFolds newton_folds(const DataView& data) {
   return {of, work > 1.5e6 ? 2 : of};
 }
 
-SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                                     std::span<TrainObserver* const> observers,
-                                     const std::atomic<bool>& stop) {
-  return NewtonSearch(sets, options, watch, observers, stop).run();
+SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools) {
+  return NewtonSearch(sets, options, tools.watch, tools.observers, tools.stop).run();
 }
 
 }  // namespace truemax

@@ -15,6 +15,7 @@
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/replay.hpp"
+#include "train/resume.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -22,8 +23,8 @@ namespace {
 
 // Outputs must differ from inputs and from each other: the run would destroy what it reads.
 void require_distinct(const RunOptions& o, const std::vector<std::string>& inputs) {
-  const std::vector<std::pair<const char*, std::string>> outputs{{"model", o.saves() ? o.model : ""},
-                                                                 {"log", o.logs() ? o.log : ""}};
+  const std::vector<std::pair<const char*, std::string>> outputs{
+      {"model", o.saves() ? o.model : ""}, {"log", o.logs() ? o.log : ""}, {"checkpoint", o.checkpoint}};
   for (const auto& [name, output] : outputs)
     for (const std::string& input : inputs) {
       if (output.empty() || input.empty() || input == "-") continue;
@@ -37,6 +38,11 @@ void require_distinct(const RunOptions& o, const std::vector<std::string>& input
     }
   if (o.saves() && o.logs() && !o.model.empty() && !o.log.empty() && same_file(o.model, o.log))
     throw UserError(fmt::format("--log {}: this is also the model file; give another name", o.log));
+  for (const auto& [name, output] : outputs)
+    if (!o.checkpoint.empty() && !output.empty() && std::string_view(name) != "checkpoint" &&
+        same_file(output, o.checkpoint))
+      throw UserError(
+          fmt::format("--checkpoint {}: this is also the {} file; give another name", o.checkpoint, name));
 }
 
 ReadOptions test_reading(const RunOptions& options, Format train_format) {
@@ -74,7 +80,7 @@ void require_options(const RunOptions& options) {
   require_distinct(
       options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
                 options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
-                options.valid_path, options.valid_label_file, options.replay,
+                options.valid_path, options.valid_label_file, options.replay, options.init,
                 class_weight_file(options.class_weights)});
   if ((options.train_path == kStandardInput) + (options.test_path == kStandardInput) +
           (options.valid_path == kStandardInput) >
@@ -150,7 +156,10 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
       make_training_set(std::move(raw.train), options.preprocess, other_features, options.class_weights);
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
-  if (run.automatic) choose_shape(run.data, options.train);
+  if (run.resumed && run.resumed->about().fitting)
+    options.train = continued_options(run.resumed->about(), options.train);
+  else if (run.automatic)
+    choose_shape(run.data, options.train);
   fit_run_to_memory({run.data}, options, run);
   require_step_shape(options.train, run.data);
   if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
@@ -194,9 +203,12 @@ void require_room_for_model(const PreparedRun& run) {
 PreparedRun prepare_run(RunOptions options) {
   options.train.check();
   options.preprocess.check();
+  require_checkpoint_options(options);
+  PreparedRun run;
+  run.start = options.start;
+  open_checkpoint(options, run);
   RunOutputs outputs(options);
   require_options(options);
-  PreparedRun run;
   std::optional<LoggedRun> logged;
   if (!options.replay.empty()) {
     logged = read_logged_run(options.replay);
@@ -204,6 +216,7 @@ PreparedRun prepare_run(RunOptions options) {
   }
   run.outputs = std::move(outputs);
   run.outputs.claim(options, run.notes);
+  require_distinct(options, {});  // the names are known now
 
   const auto start = std::chrono::steady_clock::now();
   if (!options.read.memory) options.read.memory = std::make_shared<MemoryBudget>(options.memory_limit);
@@ -212,10 +225,12 @@ PreparedRun prepare_run(RunOptions options) {
   options.preprocess.encoder =
       reads_words(options.train.encoder) ? options.train.encoder : EncoderKind::automatic;
   make_sets(read_sets(options, run.notes), options, run);
-  if (options.logs() || logged) {
+  if (options.logs() || logged || !options.checkpoint.empty()) {
     const std::size_t threads = options.train.thread_count();
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
+    if (run.test && !options.checkpoint.empty())
+      run.test_hash = checksum_text(content_hash(*run.test, threads));
   }
   if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -223,6 +238,7 @@ PreparedRun prepare_run(RunOptions options) {
   note_classes_per_step(run, options.train);
   fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
   run.options = std::move(options);
+  if (run.resumed) require_resumed_data(run);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();
   require_room_for_model(run);

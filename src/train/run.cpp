@@ -8,7 +8,9 @@
 #include "core/files.hpp"
 #include "data/weight_files.hpp"
 #include "train/run_log.hpp"
+#include "train/saver.hpp"
 #include "train/search_and_fit.hpp"
+#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -114,6 +116,28 @@ void RunOptions::describe(OptionTable& table) {
              ".jsonl. While the run goes on it is FILE.part.",
              {.brief = true, .replay = Replay::free});
   describe_memory_limit(table, &memory_limit);
+  table.group("Checkpoints");
+  table.text(
+      "checkpoint", "FILE", &checkpoint,
+      "Save the whole run here along the way, so that --resume can go on from it after a crash, a kill "
+      "or Ctrl-C. The file always holds the newest good checkpoint.",
+      {.brief = true, .replay = Replay::free});
+  table.text(
+      "checkpoint-every", "TIME", &checkpoint_every,
+      "How often: a number with its unit, such as 1epochs, 30s, 10min or 2h. Trials of a search are saved "
+      "as they end.",
+      {.replay = Replay::free, .elsewhere = {"save-every"}});
+  table.toggle(
+      "resume", &resume,
+      "Go on from the file of --checkpoint to the same bits as a run that was never stopped; without "
+      "such a file, start afresh. Give the same data and options; --epochs, --model, --log, --threads "
+      "and --memory-limit may differ.",
+      {.brief = true, .replay = Replay::free, .elsewhere = {"continue", "restart"}});
+  table.text(
+      "init", "FILE", &init,
+      "Start from this model instead of from zero. Classes and features that it lacks start as they do "
+      "without it; those that the data lack are dropped.",
+      {.elsewhere = {"warm-start-from", "pretrained", "start-from", "load"}});
   table.group("Training");
   table.text(
       "replay", "FILE", &replay,
@@ -133,7 +157,16 @@ nlohmann::ordered_json RunOptions::to_json() {
 namespace {
 
 std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
-  auto log = std::make_unique<RunLog>(run.outputs.growing_log(), run.options.log);
+  auto log =
+      std::make_unique<RunLog>(run.options.logs() ? run.outputs.growing_log() : "none", run.options.log);
+  if (!run.options.checkpoint.empty()) log->keep_lines();
+  if (run.resumed) {
+    const SavedRun& saved = run.resumed->about();
+    log->write_lines(saved.lines);
+    log->write({{"event", "resume"}, {"epochs", saved.epochs}, {"steps", saved.steps}});
+    log->require_whole();
+    return log;
+  }
   nlohmann::ordered_json start{{"event", "start"},
                                {"config", run.asked},
                                {"data", data_json(run.data)},
@@ -165,7 +198,9 @@ std::string save(PreparedRun& run, FinishedRun& finished) {
     } catch (const UserError& failure) {
       error = failure.what();
       run.outputs.step_aside("failed", false);
-      if (options.logs() && !options.train.lock_free)
+      if (!options.checkpoint.empty())
+        error += fmt::format("; {} has what was learnt: add --resume", options.checkpoint);
+      else if (options.logs() && !options.train.lock_free)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
   finished.model_path = finished.saved ? run.outputs.model() : "none";
@@ -192,24 +227,60 @@ nlohmann::ordered_json end_json(const FinishedRun& finished, const std::string& 
   return end;
 }
 
+// Also resumes the run: what its earlier process knew of the search goes to `finished`.
+TrainExtras extras_of(PreparedRun& run, std::optional<CheckpointSaver>& saver, FinishedRun& finished) {
+  TrainExtras extras;
+  if (run.recording) extras.recording = &*run.recording;
+  if (run.memory.best_on_disk) extras.best_folder = best_folder(run.options);
+  extras.start = run.start.get();
+  if (saver) {
+    saver->begin();
+    extras.saving = {.epochs = run.save_every.epochs,
+                     .seconds = run.save_every.seconds,
+                     .at_start = true,
+                     .save = [&](const RunState& state, bool done) { saver->save(state, done); }};
+  }
+  if (!run.resumed) return extras;
+  const SavedRun& saved = run.resumed->about();
+  run.watch.add(saved.seconds);
+  extras.known_trials = saved.trials;
+  if (!saved.fitting) return extras;
+  extras.saving.at_start = false;
+  extras.restore = [&run, &finished, folder = extras.best_folder](RunState& state) {
+    if (run.options.train.patience > 0) state.patience.weights = std::make_shared<KeptWeights>(folder);
+    run.resumed->read_state(state);
+    finished.search = run.resumed->about().search;
+    finished.trial_seconds = run.resumed->about().trial_seconds;
+  };
+  return extras;
+}
+
 }  // namespace
+
+std::uint64_t PreparedRun::steps_of(const RunState& state) const {
+  return state.epoch * steps_per_epoch(data.size(), options.train) + state.step;
+}
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& stop) {
   RunOptions& options = run.options;
   std::unique_ptr<RunLog> log;
-  if (options.logs()) {
+  std::optional<CheckpointSaver> saver;
+  const std::vector<TrainObserver*> others = observers;
+  if (options.logs() || !options.checkpoint.empty()) {
     log = start_log(run);
     observers.insert(observers.begin(), log.get());
   }
-  TrainExtras extras;
-  if (run.recording) extras.recording = &*run.recording;
-  if (run.memory.best_on_disk) extras.best_folder = best_folder(options);
-
+  if (!options.checkpoint.empty()) {
+    saver.emplace(run, *log, others);
+    observers.insert(observers.begin() + 1, &*saver);
+  }
   FinishedRun finished;
+  const TrainExtras extras = extras_of(run, saver, finished);
   RunState state =
       search_and_fit(run.sets(), options.train, run.watch, observers, stop, extras, finished, [&] {
-        if (log && run.automatic) log->write(search_json(finished, options));
+        if (log && run.automatic && !extras.restore) log->write(search_json(finished, options));
+        if (saver) saver->searched(finished.search, finished.trial_seconds, options.train);
       });
   finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
@@ -220,6 +291,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   run.outputs = RunOutputs();
   if (!save_error.empty()) throw UserError(save_error);
   if (log) log->require_whole();
+  if (saver) saver->require_saved();
   return finished;
 }
 

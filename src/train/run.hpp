@@ -12,6 +12,7 @@
 #include "data/options.hpp"
 #include "model/model.hpp"
 #include "train/automatic.hpp"
+#include "train/checkpoint.hpp"
 #include "train/memory_plan.hpp"
 #include "train/options.hpp"
 #include "train/outputs.hpp"
@@ -19,6 +20,8 @@
 #include "train/trainer.hpp"
 
 namespace truemax {
+
+inline constexpr char kDefaultCheckpointEvery[] = "10min";
 
 struct RunOptions {
   std::string train_path;
@@ -34,6 +37,11 @@ struct RunOptions {
   std::string model, log;
   std::uint64_t memory_limit = 0;  // 0: available memory
   std::string replay;              // the log of a run to repeat
+  std::string checkpoint;          // where the run is saved along the way; empty: nowhere
+  std::string checkpoint_every = kDefaultCheckpointEvery;
+  bool resume = false;                 // go on from the checkpoint, if there is one
+  std::string init;                    // a model to start from
+  std::shared_ptr<const Model> start;  // the model of `init`, once it is read
 
   void describe(OptionTable& table);
   nlohmann::ordered_json to_json();
@@ -53,8 +61,12 @@ struct PreparedRun {
   std::optional<DataView> test, valid;
   std::optional<Recording> recording;  // the run to repeat
   MemoryPlan memory;
-  std::string data_hash, valid_hash;  // of the contents, if a log is written
-  std::vector<std::string> notes;     // for the user
+  std::string data_hash, valid_hash, test_hash;  // of the contents, if a log or checkpoint is written
+  std::optional<CheckpointFile> resumed;         // the checkpoint to go on from
+  Claim checkpoint_claim;
+  SaveEvery save_every;
+  std::shared_ptr<const Model> start;  // --init
+  std::vector<std::string> notes;      // for the user
   double read_seconds = 0;
   Stopwatch watch;               // training time; started by execute_run
   bool automatic = false;        // --method auto
@@ -62,6 +74,7 @@ struct PreparedRun {
 
   TrainSets sets() const { return {data, test, valid}; }
   std::size_t bytes() const { return sets().bytes(); }  // of the data
+  std::uint64_t steps_of(const RunState& state) const;  // finished steps of the whole fit
 };
 
 // The description of the data in the run log.

@@ -8,16 +8,25 @@
 
 namespace truemax {
 
-RunLog::RunLog(const std::string& path, const std::string& name)
-    : name_(name.empty() ? path : name), file_(std::fopen(path.c_str(), "we")) {
+RunLog::RunLog(const std::string& path, const std::string& name) : name_(name.empty() ? path : name) {
+  if (path == "none") return;
+  file_.reset(std::fopen(path.c_str(), "we"));
   if (!file_) throw UserError("--log " + name_ + ": " + std::strerror(errno) + "; choose another place");
 }
 
 void RunLog::write(const nlohmann::ordered_json& event) {
-  if (!failure_.empty()) return;
   // Paths need not be UTF-8; invalid bytes are replaced.
-  const std::string line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0)
+  append(event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void RunLog::write_lines(const std::string& earlier) {
+  append(earlier);
+}
+
+void RunLog::append(const std::string& text) {
+  if (keeps_) lines_ += text;
+  if (!failure_.empty() || !file_) return;
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
     failure_ = "--log " + name_ + ": writing it failed: " + std::strerror(errno) +
                "; its later lines are missing: make room or choose another place, and run the command again";
 }

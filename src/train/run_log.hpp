@@ -16,8 +16,14 @@ nlohmann::ordered_json evaluate_event(const EvaluationRecord& record);
 
 class RunLog final : public TrainObserver {
  public:
-  // `name`: its name in messages, if not the path. Throws UserError if it cannot be opened.
+  // `path` "none": no file. `name`: its name in messages, if not the path. Throws UserError if it cannot be
+  // opened.
   explicit RunLog(const std::string& path, const std::string& name = "");
+
+  // From now on, keeps all lines in memory too, for checkpoints.
+  void keep_lines() { keeps_ = true; }
+  const std::string& lines() const { return lines_; }
+  void write_lines(const std::string& earlier);  // of a run that is resumed
 
   // A failure is reported by require_whole(), so that a run is not lost because its log has no room.
   void write(const nlohmann::ordered_json& event);
@@ -29,7 +35,10 @@ class RunLog final : public TrainObserver {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string name_, failure_;
+  void append(const std::string& text);
+
+  std::string name_, failure_, lines_;
+  bool keeps_ = false;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

@@ -105,15 +105,15 @@ TEST(RunState, ResumedBetweenEvaluationsEndsTheSame) {
   for (const std::string& folder : {std::string(), std::string(".")}) {
     std::vector<StateBuffer> kept;
     const std::atomic<bool> stop{false};
-    const auto train_from = [&](RunState& state, const std::function<void(const RunState&)>& between) {
+    const auto train_from = [&](RunState& state, const std::function<void(const RunState&, bool)>& save) {
       Stopwatch watch;
       watch.resume();
       return train(sets, options, state, watch, {}, stop,
-                   {.recording = nullptr, .best_folder = folder, .between = between});
+                   {.recording = nullptr, .best_folder = folder, .saving = {.epochs = 1, .save = save}});
     };
     RunState whole = make_state(sets.data, options);
     const TrainOutcome outcome =
-        train_from(whole, [&](const RunState& state) { write(state, kept.emplace_back()); });
+        train_from(whole, [&](const RunState& state, bool) { write(state, kept.emplace_back()); });
     ASSERT_TRUE(outcome.kept_best);
     ASSERT_LT(outcome.epochs, options.epochs) << "patience ends it";
     ASSERT_GE(kept.size(), 5U);

@@ -37,12 +37,10 @@ constexpr double kGainRidge = 0.002;   // for runs of the same length
 
 class Search {
  public:
-  Search(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop, Weights& spare)
+  Search(const TrainSets& sets, TrainOptions& options, const SearchTools& tools)
       : sets_(sets),
         options_(options),
-        runner_(watch, options.seconds > 0 ? kLatestSearching * options.seconds : kInfinity, observers, stop,
-                spare),
+        runner_(tools, options.seconds > 0 ? kLatestSearching * options.seconds : kInfinity),
         cost_(step_cost(sets.data)),
         blocks_(std::ceil(static_cast<double>(sets.data.classes->size()) / kLanes)) {}
 
@@ -317,10 +315,8 @@ class Search {
 
 }  // namespace
 
-SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-                                     std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
-                                     Weights& spare) {
-  return Search(sets, options, watch, observers, stop, spare).run();
+SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools) {
+  return Search(sets, options, tools).run();
 }
 
 }  // namespace truemax

@@ -26,12 +26,15 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
   watch.resume();
   result.search.finished = true;
   if (options.open.any()) {
-    result.search = choose_by_trials(sets, options, watch, observers, stop, &spare);
+    result.search = choose_by_trials(sets, options, {watch, observers, stop, &spare, extras.known_trials});
     result.trial_seconds = watch.seconds_running();
   }
   if (searched) searched();
   RunState state = make_state(sets.data, options, &spare);
-  if (extras.start != nullptr) start_from(*extras.start, sets.data, options, state);
+  if (extras.restore)
+    extras.restore(state);
+  else if (extras.start != nullptr)
+    start_from(*extras.start, sets.data, options, state);
   if (result.search.finished)
     result.outcome = train(sets, options, state, watch, observers, stop, extras);
   else

@@ -1,5 +1,6 @@
 #include "train/trainer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "data/triples.hpp"
@@ -121,13 +122,17 @@ class WatchedFit {
         stop_(stop),
         fit_(sets.data, options, std::move(state), &watch, extras.recording),
         evaluator_(sets, options, observers, stop),
-        between_(extras.between),
-        patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {}
+        saving_(extras.saving),
+        patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {
+    if (!saving_.at_start) saved_ = fit_.steps();
+  }
 
   TrainOutcome run() {
     for (TrainObserver* o : observers_) o->fitting(options_, watch_.seconds_running());
+    since_saved_.resume();
     while (go_on()) {
     }
+    if (outcome_.divergence.empty()) save(!outcome_.interrupted);
     watch_.pause();
     outcome_.epochs = fit_.state().epoch;
     outcome_.steps = fit_.steps();
@@ -150,19 +155,42 @@ class WatchedFit {
     const bool known = state.last && state.last->steps == fit_.steps();
     if ((last || due) && !known) look();
     if (last || patience_.over() || outcome_.interrupted) return false;
-    if (between_) {
-      fit_.state().plan.seconds = watch_.seconds_running();
-      between_(state);
-    }
-    Fit::Until until;
-    if (options_.eval_every > 0) until.epoch = (state.epoch / options_.eval_every + 1) * options_.eval_every;
-    const Fit::End end = fit_.run(until, stop_, [&](std::uint64_t steps) {
+    if (save_is_due()) save(false);
+    const Fit::End end = fit_.run(next_pause(), stop_, [&](std::uint64_t steps) {
       const double seconds = watch_.seconds_running();
       for (TrainObserver* o : observers_) o->stepped(state.epoch, steps, fit_.steps_per_epoch(), seconds);
     });
     outcome_.interrupted = end == Fit::End::stopped;
     outcome_.divergence = fit_.divergence();
     return end != Fit::End::stopped && end != Fit::End::diverged;
+  }
+
+  // The next evaluation or saving.
+  Fit::Until next_pause() const {
+    Fit::Until until;
+    for (const std::uint64_t every : {options_.eval_every, saving_.save ? saving_.epochs : 0})
+      if (every > 0) until.epoch = std::min(until.epoch, (fit_.state().epoch / every + 1) * every);
+    if (saving_.save && saving_.seconds > 0) until.seconds = saving_.seconds, until.clock = &since_saved_;
+    return until;
+  }
+
+  bool save_is_due() const {
+    const RunState& state = fit_.state();
+    if (!saving_.save || saved_ == fit_.steps()) return false;
+    if (!saved_) return true;
+    if (saving_.seconds > 0 && since_saved_.seconds_running() >= saving_.seconds) return true;
+    return saving_.epochs > 0 && state.step == 0 && state.epoch > 0 && state.epoch % saving_.epochs == 0;
+  }
+
+  void save(bool finished) {
+    if (!saving_.save || (!finished && saved_ == fit_.steps())) return;
+    watch_.pause();
+    fit_.state().plan.seconds = watch_.seconds();
+    saving_.save(fit_.state(), finished);
+    saved_ = fit_.steps();
+    since_saved_ = Stopwatch();
+    since_saved_.resume();
+    watch_.resume();
   }
 
   void look() {
@@ -200,7 +228,9 @@ class WatchedFit {
   const std::atomic<bool>& stop_;
   Fit fit_;
   Evaluator evaluator_;
-  std::function<void(const RunState&)> between_;
+  SavePlan saving_;
+  std::optional<std::uint64_t> saved_;  // the steps that were done when it was last saved
+  Stopwatch since_saved_;               // wall-clock time
   Patience patience_;
   TrainOutcome outcome_;
 };

@@ -43,6 +43,8 @@ class TrainObserver {
   virtual void fitting(const TrainOptions& /*options*/, double /*train_seconds*/) {}
   virtual void evaluating(std::size_t /*rows*/, std::size_t /*of*/) {}
   virtual void evaluated(const EvaluationRecord& /*record*/) {}
+  // Something failed that does not end the run.
+  virtual void warned(const std::string& /*what*/) {}
 };
 
 struct TrainOutcome {
@@ -65,13 +67,24 @@ struct TrainSets {
 
 struct Model;
 
+// When the state of a run is saved. train() can resume from a saved copy. Saving is not training time.
+struct SavePlan {
+  std::uint64_t epochs = 0;  // every so many, after their evaluation; 0: not by epochs
+  double seconds = 0;        // every so many of wall-clock time, also within an epoch; 0: not by time
+  bool at_start = true;      // before the first step too; false for a run that was resumed
+  // Also called at the end, unless the run diverged. `finished`: not interrupted.
+  std::function<void(const RunState&, bool finished)> save{};
+};
+
 // Settings that are not options.
 struct TrainExtras {
   const Recording* recording = nullptr;  // a run to repeat without a clock
   std::string best_folder;               // where --patience keeps the best model; empty: in memory
-  // Called with the state at the start and after every evaluation. train() can resume from a saved copy.
-  std::function<void(const RunState&)> between{};
-  const Model* start = nullptr;  // a model to start from (train/warm_start.hpp)
+  SavePlan saving{};
+  const Model* start = nullptr;                    // a model to start from (train/warm_start.hpp)
+  std::span<const SearchTrial> known_trials = {};  // of a search that is resumed
+  // Of a fit that is resumed: turns a fresh state into the saved one.
+  std::function<void(RunState&)> restore{};
 };
 
 // evaluate() with the model of a state.

@@ -25,6 +25,10 @@ double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o
   tried.step = o.step, tried.ridge = o.ridge, tried.hidden = o.hidden;
   tried.rows = rows.data.size(), tried.steps = planned_steps(rows, o, steps);
   tried.judged_on = rows.judge.size(), tried.rows_per_step = o.rows_per_step;
+  if (const SearchTrial* earlier = known(tried)) {
+    ++count_;
+    return earlier->log_loss;
+  }
   for (TrainObserver* observer : observers_) observer->trying(tried);
   Stopwatch own;
   own.resume();
@@ -34,6 +38,17 @@ double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o
   ++count_;
   for (TrainObserver* observer : observers_) observer->tried(tried);
   return *loss;
+}
+
+// The same trial in an earlier process, or null. A trial that diverged has taken fewer steps.
+const SearchTrial* TrialRunner::known(const SearchTrial& planned) const {
+  if (planned.number > known_.size()) return nullptr;
+  const SearchTrial& k = known_[planned.number - 1];
+  const bool same = k.about == planned.about && k.step == planned.step && k.ridge == planned.ridge &&
+                    k.hidden == planned.hidden && k.rows == planned.rows &&
+                    k.judged_on == planned.judged_on && k.rows_per_step == planned.rows_per_step &&
+                    (k.steps == planned.steps || k.log_loss == kNoLoss);
+  return same ? &k : nullptr;
 }
 
 // nullopt if it was stopped or given up. Sets tried.steps.

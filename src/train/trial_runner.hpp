@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "train/trainer.hpp"
+#include "train/automatic.hpp"
 
 namespace truemax {
 
@@ -19,11 +19,16 @@ struct TrialRows {
 
 class TrialRunner {
  public:
-  // A trial that still runs when `watch` reads `latest` seconds is given up, and no other is started.
-  // `spare`: the memory of W, from trial to trial. `before`: trials of this search that others have run.
-  TrialRunner(const Stopwatch& watch, double latest, std::span<TrainObserver* const> observers,
-              const std::atomic<bool>& stop, Weights& spare, std::uint64_t before = 0)
-      : watch_(watch), latest_(latest), observers_(observers), stop_(stop), spare_(spare), count_(before) {}
+  // A trial that still runs when the clock reads `latest` seconds is given up, and no other is started.
+  // `before`: trials of this search that others have run.
+  TrialRunner(const SearchTools& tools, double latest, std::uint64_t before = 0)
+      : watch_(tools.watch),
+        latest_(latest),
+        observers_(tools.observers),
+        stop_(tools.stop),
+        spare_(*tools.spare),
+        known_(tools.known),
+        count_(before) {}
 
   // For so many steps (0: for o.epochs). Infinity if it diverged, was stopped or was given up.
   double run(const char* about, const TrialRows& rows, TrainOptions o, std::uint64_t steps);
@@ -34,6 +39,7 @@ class TrialRunner {
   std::uint64_t count() const { return count_; }  // those before included
 
  private:
+  const SearchTrial* known(const SearchTrial& planned) const;
   std::optional<double> loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried);
 
   const Stopwatch& watch_;
@@ -41,6 +47,7 @@ class TrialRunner {
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
   Weights& spare_;
+  std::span<const SearchTrial> known_;
   std::uint64_t count_;
   bool late_ = false;
 };

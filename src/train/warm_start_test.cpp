@@ -60,9 +60,9 @@ Model trained(const DataView& data, TrainOptions options, const Model* start = n
   TrainExtras extras;
   extras.start = start;
   if (first != nullptr)
-    extras.between = [&](const RunState& state) {
-      if (state.epoch == 0) first->rows = state.rows;
-    };
+    extras.saving = {.epochs = 1, .save = [&](const RunState& state, bool) {
+                       if (state.epoch == 0 && state.step == 0) first->rows = state.rows;
+                     }};
   FitResult result;
   RunState state = search_and_fit({data}, options, watch, {}, stop, extras, result);
   return make_model(std::move(state), data, {}, options, "", "");

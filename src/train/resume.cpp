@@ -1,0 +1,116 @@
+#include "train/resume.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/files.hpp"
+
+namespace truemax {
+namespace {
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
+UserError other_run(const std::string& path, const std::string& why) {
+  return UserError(
+      fmt::format("--resume: {} is the checkpoint of another run: {}; give the data and options of that run, "
+                  "or start a new one with another --checkpoint",
+                  path, why));
+}
+
+std::string shown(const nlohmann::ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Of options that change the result. Files are compared by what they hold, not by name.
+std::vector<std::string> differences(RunOptions& options, const nlohmann::ordered_json& there) {
+  OptionTable table;
+  options.describe(table);
+  std::vector<std::string> found;
+  for (const Option& option : table.options()) {
+    if (option.tags.replay == Replay::free || option.value_name == "FILE" || option.name == "epochs")
+      continue;
+    const nlohmann::ordered_json here =
+        nlohmann::ordered_json::parse(nlohmann::ordered_json(option.to_json())
+                                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (!there.contains(option.name))
+      found.push_back(fmt::format("--{} is not known there", option.name));
+    else if (there[option.name] != here)
+      found.push_back(
+          fmt::format("--{} is {} there and {} here", option.name, shown(there[option.name]), shown(here)));
+  }
+  return found;
+}
+
+}  // namespace
+
+void require_checkpoint_options(const RunOptions& options) {
+  if (options.checkpoint.empty()) {
+    if (options.resume)
+      throw UserError("--resume: it needs the checkpoint to go on from; add --checkpoint FILE");
+    if (options.checkpoint_every != kDefaultCheckpointEvery)
+      throw UserError("--checkpoint-every: there is no file for checkpoints; add --checkpoint FILE");
+    return;
+  }
+  if (options.checkpoint == "-")
+    throw UserError("--checkpoint takes the name of a file, not '-'; give a name");
+  parse_save_every(options.checkpoint_every);
+  require_writable(options.checkpoint, 0, "checkpoint");
+}
+
+void open_checkpoint(RunOptions& options, PreparedRun& run) {
+  if (options.checkpoint.empty()) return;
+  const std::string& path = options.checkpoint;
+  std::optional<Claim> claim = Claim::take(path);
+  if (!claim)
+    throw UserError(fmt::format(
+        "--checkpoint {}: another run is still writing there; wait for it, or give another name", path));
+  run.checkpoint_claim = std::move(*claim);
+  run.save_every = parse_save_every(options.checkpoint_every);
+  if (!is_there(path)) return;
+  if (!options.resume)
+    throw UserError(fmt::format(
+        "--checkpoint {}: this file exists; add --resume to go on from it, or give another name", path));
+  run.resumed.emplace(path);
+  const SavedRun& saved = run.resumed->about();
+  const std::vector<std::string> differ = differences(options, saved.asked);
+  if (!differ.empty()) throw other_run(path, fmt::format("{}", fmt::join(differ, ", ")));
+  const auto given_or = [](const std::string& given, const std::string& there) {
+    return given.empty() ? there : given;
+  };
+  const bool same_model = options.model.empty() || options.model == saved.model;
+  options.model = given_or(options.model, saved.model);
+  if (same_model) options.log = given_or(options.log, saved.log);
+}
+
+TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now) {
+  TrainOptions options;
+  OptionTable table;
+  options.describe(table);
+  table.from_json(saved.chosen);
+  options.threads = now.threads;
+  if (!now.open.epochs && options.newton == 0) options.epochs = now.epochs;
+  options.open = {};
+  return options;
+}
+
+void require_resumed_data(const PreparedRun& run) {
+  const SavedRun& saved = run.resumed->about();
+  const auto compare = [&](const char* what, const std::string& there, const std::string& here) {
+    if (there == here) return;
+    throw other_run(run.options.checkpoint, there.empty()  ? fmt::format("it has no {} rows", what)
+                                            : here.empty() ? fmt::format("it has {} rows", what)
+                                                           : fmt::format("its {} rows are others", what));
+  };
+  compare("training", saved.data_hash, run.data_hash);
+  compare("validation", saved.valid_hash, run.valid_hash);
+  compare("test", saved.test_hash, run.test_hash);
+}
+
+}  // namespace truemax

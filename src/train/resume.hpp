@@ -1,0 +1,26 @@
+// --checkpoint and --resume: what may be continued, and with which options.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "train/checkpoint.hpp"
+#include "train/run.hpp"
+
+namespace truemax {
+
+// Checks the options of checkpoints, before any file is read. Throws UserError.
+void require_checkpoint_options(const RunOptions& options);
+
+// Claims the name of --checkpoint and, with --resume, opens the file if there is one: run.resumed. The names
+// of outputs that were not given are those of the earlier process. Throws UserError if the checkpoint is
+// damaged or of other options, or if there is a file and no --resume.
+void open_checkpoint(RunOptions& options, PreparedRun& run);
+
+// The options of the fit as the earlier process chose them, with those of `now` that may differ.
+TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now);
+
+// Throws UserError if the data are not those of the checkpoint.
+void require_resumed_data(const PreparedRun& run);
+
+}  // namespace truemax
