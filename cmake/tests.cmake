@@ -42,6 +42,12 @@ file(GLOB soak_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/soak/*.cpp)
 add_executable(truemax_soak ${soak_sources})
 target_link_libraries(truemax_soak PRIVATE truemax_train)
 
+# Lets system calls of the program fail: tests/torture_faults.py loads it.
+add_library(truemax_faults SHARED ${PROJECT_SOURCE_DIR}/tests/faults/preload.c)
+set_target_properties(truemax_faults PROPERTIES C_STANDARD 11 C_VISIBILITY_PRESET default)
+target_compile_options(truemax_faults PRIVATE -Wall -Wextra -Werror)
+target_link_libraries(truemax_faults PRIVATE ${CMAKE_DL_LIBS})
+
 # Whole-program tests: one line each. They need Debian's python3-numpy.
 # The slowest start first, so that none is left running alone at the end.
 set(slow_tests doc_blocks examples ridge_rows paper methods numpy_agrees memory)

@@ -52,6 +52,18 @@ TEST(Newton, EndsAtTheOptimumAfterEpochsToo) {
   EXPECT_NEAR(oracle.value(fitted(data, options)) / oracle.value(oracle.optimum()), 1, 1e-6);
 }
 
+// Weights are about 1 / the size of the features.
+TEST(Newton, WeightsBeyondFloat32AreDivergence) {
+  Dataset data = random_data({.rows = 40, .classes = 3, .features = 2, .scale = 1e-38});
+  TrainOptions options = newton_options(0);
+  options.epochs = 1;
+  Fit fit(data, options, make_state(data, options));
+  EXPECT_EQ(fit.run({}, kGo), Fit::End::diverged);
+  EXPECT_NE(fit.divergence().find("--ridge"), std::string::npos) << fit.divergence();
+  EXPECT_FALSE(fit.state().newton_done);
+  EXPECT_TRUE(std::isfinite(fit.state().weights.largest()));
+}
+
 TEST(Newton, InterceptIsOutsideTheRidge) {
   const Dataset data = centres_data(120, 5);  // its last feature is always 1
   const double loss = loss_of(fitted(data, newton_options(1e9, true)), data);

@@ -91,7 +91,8 @@ Trained interrupted(const Config& config, const DataView& data, TrainOptions opt
   const double batches = static_cast<double>(steps) / static_cast<double>(batch) + 1;
   const std::atomic<bool> stop{false};
   Fit fit(data, options, std::move(state));
-  fit.run({.seconds = 1 + config.interrupted_at * 2 * batches, .clock = &watch}, stop);
+  const Fit::End end = fit.run({.seconds = 1 + config.interrupted_at * 2 * batches, .clock = &watch}, stop);
+  if (end == Fit::End::diverged) return {std::move(fit.state()), true, fit.steps()};  // such a run is not saved
   return advance(data, options, passed_on(fit.state()));
 }
 
