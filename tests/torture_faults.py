@@ -202,7 +202,7 @@ class Case:
         with open(self.run.path("page.html"), "wb") as file:
             file.write(b"older")
         rule = rng.choice(["write,ENOSPC,100b,page.html", "sync,EIO,0,page.html", "rename,EIO,0,page.html"])
-        done = support.truemax("report", "whole.jsonl", "--output", "page.html", cwd=self.run.folder,
+        done = support.truemax("report", "whole.jsonl", "--out", "page.html", cwd=self.run.folder,
                                environment={"LD_PRELOAD": self.faults, "TRUEMAX_FAULTS": rule})
         self.refused(done, "page.html")
         self.expect(contents(self.run.path("page.html")) == b"older", "the older page is not untouched")

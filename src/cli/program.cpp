@@ -200,8 +200,12 @@ int run_commands(int argc, const char* const* argv) {
 int run_program(int argc, const char* const* argv) {
   ignore_file_size_signal();
   hold_standard_streams();
-  typed_words().assign(argv, argv + argc);
-  return after_output(run_commands(argc, argv));
+  try {
+    typed_words().assign(argv, argv + argc);
+    return after_output(run_commands(argc, argv));
+  } catch (const std::bad_alloc&) {  // describing the commands takes memory too
+    return report("not enough memory to start; close other programs or use a larger machine", kBadInput);
+  }
 }
 
 }  // namespace truemax
