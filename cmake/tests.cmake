@@ -41,6 +41,8 @@ add_test(NAME api.from_c COMMAND c_api ${CMAKE_BINARY_DIR}/c_api.safetensors)
 file(GLOB soak_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/soak/*.cpp)
 add_executable(truemax_soak ${soak_sources})
 target_link_libraries(truemax_soak PRIVATE truemax_train)
+add_test(NAME soak COMMAND truemax_soak --count 300 --seconds 120 --seed 1)
+set_tests_properties(soak PROPERTIES TIMEOUT 600 COST 50)
 
 # Lets system calls of the program fail: tests/torture_faults.py loads it.
 add_library(truemax_faults SHARED ${PROJECT_SOURCE_DIR}/tests/faults/preload.c)

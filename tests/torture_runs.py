@@ -15,6 +15,7 @@ METHODS = ("implicit", "prox", "scent", "umax", "vanilla", "raman", "composition
 ONE_ROW = ("prox",)
 DRAWS = ("uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active")
 SMALL_STEP = ("vanilla", "raman", "composition", "sox", "exact", "importance", "bsgd", "nce")  # may diverge
+INIT = "INIT"  # stands for a model to start from
 DIVERGED = 3  # exit code
 LIMIT_SECONDS = 120
 
@@ -36,6 +37,11 @@ def make_data(folder):
     triples = "".join(f"e{words.randrange(60)}\tr{words.randrange(4)}\te{words.randrange(60)}\n" for _ in range(1500))
     files = {"rows": generated("rows.txt", 3000, 300, 60, 1), "classes": generated("classes.txt", 2500, 200, 900, 2),
              "few": generated("few.txt", 300, 40, 5, 3)}
+    # A model to start from.
+    result = support.truemax("train", files["few"], "--method", "prox", "--epochs", 2, "--model",
+                             os.path.join(folder, "init.safetensors"), "--log", "none", "--quiet")
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr)
     for kind, content in (("text", text), ("triples", triples)):
         files[kind] = os.path.join(folder, f"{kind}.txt")
         with open(files[kind], "w", encoding="utf-8") as file:
@@ -68,6 +74,8 @@ def random_options(rng):
             options += ["--valid-share", "0.2", "--patience", "3"]
         if rng.random() < 0.1:
             options += ["--schedule", "linear"]
+        if rng.random() < 0.1:
+            return "few", [*options, "--epochs", "6", *common, "--init", INIT]
         slow = method == "exact" or draw == "all"
         return ("few" if slow else rng.choice(["rows", "classes", "few"])), [
             *options, "--epochs", str(rng.choice([6, 15, 40])), *common]
@@ -99,6 +107,7 @@ class Run:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         kind, words = options or random_options(self.rng)
+        words = [os.path.join(os.path.dirname(files["few"]), "init.safetensors") if word == INIT else word for word in words]
         self.words = ["train", files[kind], *words]
         self.threads = self.rng.choice([1, 2, 3])
         for _ in range(5):
