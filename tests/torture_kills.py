@@ -37,11 +37,16 @@ def steps_of(events, name):
     return steps[-1] if steps else None
 
 
+def random_interval(rng):
+    return rng.choice(["1epochs", "1epochs", "2epochs", "0.005s", "0.05s"])
+
+
 class KilledRun:
     def __init__(self, run, faults):
         self.run = run
         self.faults = faults  # the preload library
         self.kills = 0
+        self.every = random_interval(run.rng)
         self.announced = None  # steps of the newest checkpoint that a log has
         self.events = []       # of the last log
         self.problems = []
@@ -141,7 +146,6 @@ class KilledRun:
 
     def torture(self):
         rng = self.run.rng
-        self.every = rng.choice(["1epochs", "1epochs", "2epochs", "0.005s", "0.05s"])
         done = False
         while not done and self.kills < MOST_KILLS and not self.problems:
             self.run.threads = rng.choice([1, 2, 3])
@@ -162,7 +166,10 @@ def kills(seed, files, folder, faults):
     if not run.valid:
         return 0, [f"the undisturbed run failed: {run.said.strip()[-300:]}"]
     killed = KilledRun(run, faults)
-    killed.torture()
+    try:
+        killed.torture()
+    except subprocess.TimeoutExpired:
+        killed.problems.append(f"a run of {run.seconds:.1f} s did not end in {LIMIT_SECONDS} s")
     words = " ".join(run.words[2:])
     if not killed.problems:
         run.remove()

@@ -481,13 +481,11 @@ bool newton_fit(const DataView& data, const TrainOptions& options, Weights& weig
   constexpr double kPrecision = 1e-9;
   if (!problem.solve({options.ridge, options.ridge_by_spread, options.newton, kPrecision}, at, stop))
     return false;
-  // Weights of feature values near the smallest float32 can exceed the largest.
+  // From huge weights of huge values, intercepts can be far beyond float32.
   const double largest = problem.largest_weight(at);
   if (!(largest <= kWeightLimit))
-    throw DivergenceError(
-        fmt::format("the weights at the optimum would overflow float32 (largest {:.2g}), because feature "
-                    "values are tiny. Try --ridge 1",
-                    largest));
+    throw DivergenceError(fmt::format(
+        "Newton's method diverged: it would overflow the weights (largest {:.2g}). Try --ridge 1", largest));
   problem.write(at, weights);
   return true;
 }

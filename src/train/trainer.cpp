@@ -170,7 +170,14 @@ class WatchedFit {
     Fit::Until until;
     for (const std::uint64_t every : {options_.eval_every, saving_.save ? saving_.epochs : 0})
       if (every > 0) until.epoch = std::min(until.epoch, (fit_.state().epoch / every + 1) * every);
-    if (saving_.save && saving_.seconds > 0) until.seconds = saving_.seconds, until.clock = &since_saved_;
+    if (saving_.save && saving_.seconds > 0) {
+      // If nothing was done since it was last saved, there is time for at least a batch, however long saving
+      // or an evaluation took: otherwise the run would stay where it is.
+      constexpr double kLeastSeconds = 0.01;
+      until.seconds = saving_.seconds, until.clock = &since_saved_;
+      if (saved_ == fit_.steps())
+        until.seconds = std::max(until.seconds, since_saved_.seconds_running() + kLeastSeconds);
+    }
     return until;
   }
 

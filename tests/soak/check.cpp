@@ -92,7 +92,8 @@ Trained interrupted(const Config& config, const DataView& data, TrainOptions opt
   const std::atomic<bool> stop{false};
   Fit fit(data, options, std::move(state));
   const Fit::End end = fit.run({.seconds = 1 + config.interrupted_at * 2 * batches, .clock = &watch}, stop);
-  if (end == Fit::End::diverged) return {std::move(fit.state()), true, fit.steps()};  // such a run is not saved
+  if (end == Fit::End::diverged)
+    return {std::move(fit.state()), true, fit.steps()};  // such a run is not saved
   return advance(data, options, passed_on(fit.state()));
 }
 
