@@ -37,9 +37,10 @@ class StepPlan {
     if (!repeats_) segments_ = state.segments;
   }
 
-  // Ends the run when `watch` shows so many seconds, without affecting step sizes. Null: never.
-  void cut_at(double seconds, const Stopwatch* watch) { cut_ = seconds, cut_watch_ = watch; }
-  bool cut() const { return cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
+  // Ends the run when `watch` shows so many seconds, but not before a step, without affecting step sizes.
+  // Null: never.
+  void cut_at(double seconds, const Stopwatch* watch) { cut_ = seconds, cut_watch_ = watch, moved_ = false; }
+  bool cut() const { return moved_ && cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
 
   // The steps or seconds of the options, which a cut does not end.
   bool used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const;
@@ -62,7 +63,8 @@ class StepPlan {
   const Stopwatch* watch_;  // null: no clock
   const Stopwatch* cut_watch_ = nullptr;
   double cut_ = 0;
-  bool repeats_;  // the segments are those of a recording
+  bool moved_ = false;  // steps were taken since cut_at()
+  bool repeats_;        // the segments are those of a recording
   std::vector<Segment> segments_;
   std::size_t at_ = 0;                       // the current segment
   std::uint64_t epoch_ = ~std::uint64_t{0};  // the epoch of decayed_step_

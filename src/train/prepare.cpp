@@ -17,6 +17,7 @@
 #include "train/replay.hpp"
 #include "train/resume.hpp"
 #include "train/run.hpp"
+#include "train/warm_start.hpp"
 
 namespace truemax {
 namespace {
@@ -160,6 +161,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
     options.train = continued_options(run.resumed->about(), options.train);
   else if (run.automatic)
     choose_shape(run.data, options.train);
+  if (run.start) require_start(*run.start, run.data);
   fit_run_to_memory({run.data}, options, run);
   require_step_shape(options.train, run.data);
   if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
