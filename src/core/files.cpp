@@ -18,7 +18,9 @@
 #include <limits>
 #include <random>
 #include <sstream>
+#include <vector>
 
+#include "core/checksum.hpp"
 #include "core/error.hpp"
 
 namespace truemax {
@@ -175,6 +177,19 @@ void AtomicFile::commit() {
   if (!rename_on_disk(temporary_, path_)) fail("renaming");
   close(descriptor_);
   descriptor_ = -1;
+}
+
+std::uint64_t file_checksum(const std::string& path) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> piece(kPiece);
+  std::uint64_t sum = 0;
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(kPiece));
+    sum = xxh64(std::span(piece).first(static_cast<std::size_t>(in.gcount())), sum);
+  }
+  if (!in.eof()) throw UserError(fmt::format("{}: reading it failed; give a file that can be read", path));
+  return sum;
 }
 
 bool rename_on_disk(const std::string& from, const std::string& to) {

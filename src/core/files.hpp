@@ -36,6 +36,9 @@ class AtomicFile {
 // Removes the temporaries that killed processes left for this path; those of live processes stay.
 void remove_stale_temporaries(const std::string& path);
 
+// A hash of all bytes of a file. Throws UserError.
+std::uint64_t file_checksum(const std::string& path);
+
 // Renames and syncs the folder: a power cut leaves the old or the new file. False, with errno, on failure.
 bool rename_on_disk(const std::string& from, const std::string& to);
 

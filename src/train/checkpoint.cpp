@@ -87,6 +87,7 @@ void each_field(Saved& s, Archive& archive) {
   archive(s.data_hash);
   archive(s.valid_hash);
   archive(s.test_hash);
+  archive(s.init_hash);
   archive(s.model);
   archive(s.log);
   archive(s.lines);
@@ -333,7 +334,8 @@ void require_numbers(const RunState& state) {
     if (!std::isfinite(row.u) || !std::isfinite(row.squared_norm)) refuse();
   if (!std::isfinite(state.weights.largest())) refuse();
   for (const ClassId k : state.draw_memory)
-    if (k >= state.weights.classes() && k != kUnseenClass) throw UserError("a drawn class is not one of its classes");
+    if (k >= state.weights.classes() && k != kUnseenClass)
+      throw UserError("a drawn class is not one of its classes");
   for (const std::vector<ExampleId>& rows : state.companion.journal)
     for (const ExampleId i : rows)
       if (number_of(i) >= state.rows.size()) throw UserError("a row is not one of its rows");

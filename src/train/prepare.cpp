@@ -208,6 +208,7 @@ PreparedRun prepare_run(RunOptions options) {
   require_checkpoint_options(options);
   PreparedRun run;
   run.start = options.start;
+  if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
   open_checkpoint(options, run);
   RunOutputs outputs(options);
   require_options(options);

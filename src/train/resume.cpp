@@ -111,6 +111,8 @@ void require_resumed_data(const PreparedRun& run) {
   compare("training", saved.data_hash, run.data_hash);
   compare("validation", saved.valid_hash, run.valid_hash);
   compare("test", saved.test_hash, run.test_hash);
+  if (saved.init_hash != run.init_hash)
+    throw other_run(run.options.checkpoint, "it started from another model, or --init is missing");
 }
 
 }  // namespace truemax

@@ -114,7 +114,7 @@ void RunOptions::describe(OptionTable& table) {
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl. While the run goes on it is FILE.part.",
-             {.brief = true, .replay = Replay::free});
+             {.replay = Replay::free});
   describe_memory_limit(table, &memory_limit);
   table.group("Checkpoints");
   table.text(
@@ -175,6 +175,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   if (run.test) start["test_data"] = data_json(*run.test);
   if (run.valid) start["valid_data"] = data_json(*run.valid);
   start["data"]["hash"] = run.data_hash;
+  if (!run.init_hash.empty()) start["init_hash"] = run.init_hash;
   if (run.valid) start["valid_data"]["hash"] = run.valid_hash;
   log->write(start);
   log->require_whole();

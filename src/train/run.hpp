@@ -66,6 +66,7 @@ struct PreparedRun {
   Claim checkpoint_claim;
   SaveEvery save_every;
   std::shared_ptr<const Model> start;  // --init
+  std::string init_hash;               // of its file
   std::vector<std::string> notes;      // for the user
   double read_seconds = 0;
   Stopwatch watch;               // training time; started by execute_run
