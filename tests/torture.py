@@ -144,7 +144,7 @@ class Torture:
         good = self.good_files()
 
         def once(number, _left):
-            words = [program, "--count", "5000", "--seed", str(self.run_seed(number)), *good]
+            words = [program, "--count", "5000", "--first", str(5000 * number), "--seed", str(self.seed), *good]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             counts = last_json(done.stdout)
             result.count += counts.get("damaged", 0)

@@ -26,6 +26,8 @@ std::uint32_t relation_of(const RawRows& raw, std::size_t i) {
   return raw.rows.index[2 * i + 1];
 }
 std::uint32_t tail_of(const RawRows& raw, std::size_t i) {
+  if (!raw.has_label(i))
+    throw raw.error(i, "the triple has no tail", "write head, relation and tail, separated by tabs");
   return raw.label[raw.label_begin[i]];
 }
 

@@ -110,6 +110,8 @@ TEST(TriplesText, TailsMayBeMissingOnlyWhereTheyAreNotNeeded) {
               ElementsAre(Names{"a", "r", ""}, Names{"b", "r", "a"}));
   EXPECT_THAT(error_of([&] { read_all(folder.write("u.tsv", "a\n"), as(Format::triples), stream); }),
               HasSubstr("u.tsv:1: 1 column"));
+  EXPECT_THAT(error_of([&] { make_training_set(read_all(path, as(Format::triples), stream), {}); }),
+              HasSubstr("t.tsv:1: the triple has no tail"));
 }
 
 TEST(TriplesText, IsNeverRecognisedButSuggested) {

@@ -43,8 +43,8 @@ class ModelChecksums : public testing::Test {
     return "";
   }
   // The same tensors with another header.
-  std::string with_header(const Json& header) const {
-    const std::string text = header.dump();
+  std::string with_header(const Json& header) const { return with_text(header.dump()); }
+  std::string with_text(const std::string& text) const {
     const std::uint64_t length = text.size();
     std::string bytes(8, '\0');
     std::memcpy(bytes.data(), &length, 8);
@@ -91,11 +91,32 @@ TEST_F(ModelChecksums, CoverRowsAndMetadata) {
 }
 
 TEST_F(ModelChecksums, SurviveAReformattedHeader) {
-  const std::string text = header_.dump(2);
-  const std::uint64_t length = text.size();
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  EXPECT_EQ(error(bytes + text + good_.substr(begin_)), "");
+  for (const int indent : {-1, 0, 1, 2, 4}) EXPECT_EQ(error(with_text(header_.dump(indent))), "") << indent;
+  std::string spaced = header_.dump(0);  // one blank after commas and colons
+  for (std::size_t at = 0; (at = spaced.find('\n', at)) != std::string::npos;)
+    spaced.replace(at, 1, at > 0 && spaced[at - 1] == ',' ? " " : "");
+  EXPECT_EQ(error(with_text(spaced)), "");
+}
+
+// Blanks that no writer puts there are damage, though they change no value.
+TEST_F(ModelChecksums, CoverBlanksOfTheHeader) {
+  const std::string text = header_.dump() + "   ";
+  EXPECT_EQ(error(with_text(text)), "");
+  for (std::size_t at = 0; at <= text.size(); ++at)
+    for (const char c : {' ', '\t', '\n', '\r'}) {
+      std::string other = text;
+      other.insert(at, 1, c);
+      if (other != text + ' ') EXPECT_NE(error(with_text(other)), "") << at << " " << int{c};
+      if (at == text.size() || text[at] == c) continue;
+      other = text;
+      other[at] = c;
+      EXPECT_NE(error(with_text(other)), "") << at << " " << int{c};
+    }
+  for (std::size_t at = 0; at + 1 < text.size(); ++at) {
+    std::string other = text;
+    std::swap(other[at], other[at + 1]);
+    if (other != text) EXPECT_NE(error(with_text(other)), "") << at;
+  }
 }
 
 TEST_F(ModelChecksums, MayBeAbsentButNotPartlyMissing) {

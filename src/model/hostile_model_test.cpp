@@ -138,6 +138,30 @@ TEST_F(HostileModel, ImpossibleHeaderLengthsAreRefused) {
   }
 }
 
+// A byte of nested brackets would take a hundred bytes of memory.
+TEST_F(HostileModel, DeeplyNestedJsonIsRefused) {
+  for (const std::size_t depth : {65U, 100000U}) {
+    expect_refused(parts_.with_header("{\"x\":" + std::string(depth, '[')), "nested header",
+                   "not a JSON object");
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    Parts parts = parts_;
+    std::string meta = parts.meta.dump();
+    meta.insert(1, "\"deep\":" + deep + ",");
+    parts.header["__metadata__"]["truemax"] = meta;
+    expect_refused(parts.with_header(parts.header.dump()), "nested metadata", "not a JSON object");
+  }
+}
+
+TEST_F(HostileModel, HeaderLongerThanItsLimitIsRefused) {
+  const std::uint64_t length = (std::uint64_t{1} << 30) + 8;
+  std::string start(8, '\0');
+  std::memcpy(start.data(), &length, 8);
+  const std::string path = write(start + "{\"");
+  std::filesystem::resize_file(path, length + 8);
+  const std::string message = error_of([&] { read_model_metadata(path); });
+  EXPECT_NE(message.find("is longer than 1.0 GB"), std::string::npos) << message;
+}
+
 // A sparse file as long as its header claims: the length must be checked before the header is read.
 TEST_F(HostileModel, HeaderLargerThanMemoryIsRefused) {
   const std::uint64_t length = (std::uint64_t{1} << 40) - 8;

@@ -115,8 +115,14 @@ DataView Model::rows_of(const DataView& rows) const {
 
 std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept,
                           std::uint64_t hidden) {
-  const std::uint64_t columns = hidden > 0 ? hidden : features;
-  return sizeof(float) * (classes * (columns + (with_intercept ? 1 : 0)) + hidden * features);
+  const std::uint64_t columns = (hidden > 0 ? hidden : features) + (with_intercept ? 1 : 0);
+  std::uint64_t numbers = 0, vectors = 0, bytes = 0;
+  if (__builtin_mul_overflow(classes, columns, &numbers) ||
+      __builtin_mul_overflow(hidden, features, &vectors) ||
+      __builtin_add_overflow(numbers, vectors, &numbers) ||
+      __builtin_mul_overflow(numbers, sizeof(float), &bytes))
+    return std::numeric_limits<std::uint64_t>::max();
+  return bytes;
 }
 
 void save_model(const Model& model, const std::string& path) {

@@ -78,6 +78,7 @@ std::optional<Checksums> read_checksums(const std::string& path, const CheckedHe
     if (!sum) throw damaged(path, "the metadata");
     return *sum;
   };
+  if (!h.tensors.regular) throw damaged(path, "the header");
   return Checksums{sum_of("weight"), h.intercept ? sum_of("intercept") : 0,
                    h.embedding ? sum_of("embedding") : 0, h.context_rows > 0 ? sum_of("context") : 0};
 }

@@ -13,12 +13,16 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/json_depth.hpp"
 #include "core/text.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
 
 namespace truemax {
 namespace {
+
+// A header of the largest model, millions of names, is far shorter. Parsed, it takes several times its text.
+constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 30, kParsedTimes = 8;
 
 constexpr const char* kAdvice = "this is not a complete safetensors file: copy it again, or train again";
 
@@ -63,6 +67,40 @@ TensorPlace read_place(const std::string& path, const std::string& name, const n
   return place;
 }
 
+// Whether valid JSON is as programs print it with an indentation.
+bool is_indented_json(std::string_view text) {
+  const std::string_view line = text.substr(text.find('\n') + 1);
+  const int indent = static_cast<int>(std::min<std::size_t>(line.find_first_not_of(' '), 16));
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.dump(indent) == text || json.dump(indent, ' ', /*ensure_ascii=*/true) == text;
+}
+
+// Whether the blanks of valid JSON are those of a writer: none but padding at the end, or one after each
+// comma and colon, or those of an indentation. Other blanks would be damage that changes no value.
+bool is_regular_json(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(' ') + 1);
+  if (text.find('\n') != std::string_view::npos) return is_indented_json(text);
+  bool inside = false;
+  std::size_t separators = 0, spaced = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (inside) {
+      if (c == '\\')
+        ++i;
+      else
+        inside = c != '"';
+    } else if (c == '"') {
+      inside = true;
+    } else if (c == ',' || c == ':') {
+      ++separators;
+      if (i + 1 < text.size() && text[i + 1] == ' ') ++spaced, ++i;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      return false;
+    }
+  }
+  return spaced == 0 || spaced == separators;
+}
+
 // Tensors must cover the data exactly: a hole could hide data, an overlap gives one byte two meanings.
 void require_tiling(const std::string& path, const SafetensorsHeader& header, std::uint64_t file_bytes) {
   std::vector<const TensorPlace*> places;
@@ -85,7 +123,8 @@ void require_tiling(const std::string& path, const SafetensorsHeader& header, st
 nlohmann::json parse_json_once(const std::string& text, bool* twice) {
   using Event = nlohmann::json::parse_event_t;
   // The parser would stop at a zero byte and ignore the rest.
-  if (text.find('\0') != std::string::npos) return nlohmann::json(nlohmann::json::value_t::discarded);
+  if (text.find('\0') != std::string::npos || nested_too_deeply(text))
+    return nlohmann::json(nlohmann::json::value_t::discarded);
   std::vector<std::unordered_set<std::string>> keys;
   const auto watch = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
     if (event == Event::object_start) keys.emplace_back();
@@ -111,7 +150,12 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   if (length < 2 || length > file_bytes - 8)
     throw file_error(
         path, 0, fmt::format("its header length is {} in a file of {} bytes", length, file_bytes), kAdvice);
-  if (length > available_memory())
+  if (length > kMostHeaderBytes)
+    throw file_error(path, 0,
+                     fmt::format("its header of {} is longer than {}, the most that is read",
+                                 size_text(length), size_text(kMostHeaderBytes)),
+                     kAdvice);
+  if (length > available_memory() / kParsedTimes)
     throw file_error(path, 0, fmt::format("its header of {} does not fit into memory", size_text(length)),
                      kAdvice);
   std::string text(length, '\0');
@@ -125,6 +169,7 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
 
   SafetensorsHeader header;
   header.data_begin = 8 + length;
+  header.regular = is_regular_json(text);
   for (const auto& [name, entry] : json.items()) {
     if (name == "__metadata__") {
       if (!entry.is_object()) throw file_error(path, 0, "its __metadata__ is not an object", kAdvice);

@@ -19,10 +19,11 @@ struct SafetensorsHeader {
   std::map<std::string, TensorPlace> tensors;
   std::map<std::string, std::string> metadata;
   std::uint64_t data_begin = 0;  // where the tensors start in the file
+  bool regular = false;          // the JSON has only the blanks that writers put there
 };
 
-// Parses JSON; a discarded value if it is invalid. *twice: whether an object has a duplicate key, with which
-// two readers could see two different models.
+// Parses JSON; a discarded value if it is invalid or nested too deeply. *twice: whether an object has a
+// duplicate key, with which two readers could see two different models.
 nlohmann::json parse_json_once(const std::string& text, bool* twice);
 
 // Reads a header and checks it against the size of the file: length, JSON, types, and offsets that cover the

@@ -15,6 +15,7 @@
 
 #include "core/checksum.hpp"
 #include "core/files.hpp"
+#include "core/json_depth.hpp"
 #include "core/text.hpp"
 
 namespace truemax {
@@ -167,6 +168,7 @@ class Reader {
   void operator()(nlohmann::ordered_json& json) {
     std::string text;
     (*this)(text);
+    if (nested_too_deeply(text)) throw UserError("the options are nested too deeply");
     json = nlohmann::ordered_json::parse(text, nullptr, false);
     if (!json.is_object()) throw UserError("the options are not a JSON object");
   }
@@ -328,19 +330,6 @@ void named(const std::string& path, const Read& read) {
   }
 }
 
-void require_numbers(const RunState& state) {
-  const auto refuse = [] { throw UserError("it has numbers that are not finite"); };
-  for (const RowState& row : state.rows)
-    if (!std::isfinite(row.u) || !std::isfinite(row.squared_norm)) refuse();
-  if (!std::isfinite(state.weights.largest())) refuse();
-  for (const ClassId k : state.draw_memory)
-    if (k >= state.weights.classes() && k != kUnseenClass)
-      throw UserError("a drawn class is not one of its classes");
-  for (const std::vector<ExampleId>& rows : state.companion.journal)
-    for (const ExampleId i : rows)
-      if (number_of(i) >= state.rows.size()) throw UserError("a row is not one of its rows");
-}
-
 // The sizes of everything in a state that does not grow during a run.
 std::vector<std::uint64_t> shape_of(const RunState& s) {
   std::vector<std::uint64_t> shape{s.weights.classes(),
@@ -368,6 +357,8 @@ CheckpointFile::CheckpointFile(const std::string& path) : from_(std::make_unique
   named(path, [&] {
     Reader reader(*from_);
     each_field(about_, reader);
+    for (const double seconds : {about_.seconds, about_.trial_seconds})
+      if (!std::isfinite(seconds) || seconds < 0) throw UserError("its time is not a number of seconds");
     if (!about_.fitting && from_->left() > 0) throw UserError("there are bytes after its end");
   });
 }
@@ -381,7 +372,6 @@ void CheckpointFile::read_state(RunState& state) {
     read(state, *from_);
     if (from_->left() > 0) throw UserError("there are bytes after its end");
     if (shape_of(state) != fresh) throw UserError("its state is not of these data and options");
-    require_numbers(state);
   });
 }
 

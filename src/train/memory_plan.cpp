@@ -123,7 +123,9 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
-  plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options)) + vectors;
+  plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options));
+  if (__builtin_add_overflow(plan.best, vectors, &plan.best))
+    plan.best = std::numeric_limits<std::uint64_t>::max();
   plan.best_on_disk = plan.total() > plan.there;
   if (plan.best_on_disk) plan.best = vectors;  // only weights go to disk
   return plan;

@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "model/safetensors.hpp"
 
 namespace truemax {
 namespace {
@@ -66,7 +67,9 @@ LoggedRun read_logged_run(const std::string& path) {
   std::size_t number = 0;
   for (std::string text; std::getline(in, text);) {
     ++number;
-    const Json event = Json::parse(text, nullptr, false);
+    bool twice = false;
+    const Json event = parse_json_once(text, &twice);
+    if (twice) throw bad_log(path, number, "this event names a key twice");
     if (!event.is_object() || !event.contains("event") || !event["event"].is_string())
       throw bad_log(path, number, fmt::format("{} is not an event of a run", in_quotes(text.substr(0, 40))));
     if (ended) throw bad_log(path, number, "there are lines after the end of the run");

@@ -1,12 +1,60 @@
 #include "train/run_state.hpp"
 
+#include <optional>
 #include <span>
 #include <type_traits>
+
+#include "core/damaged_state.hpp"
 
 namespace truemax {
 namespace {
 
-// One list of fields for reading and writing.
+// One list of fields for reading and writing. Structs with padding are written field by field: their padding
+// would be bytes that no run has set.
+template <class State, class Archive>
+void each_field_of_estimate(State& e, Archive& archive) {
+  archive(e.error_bar);
+  archive(e.rows);
+  archive(e.of_rows);
+  archive(e.classes);
+  archive(e.of_classes);
+}
+
+template <class State, class Archive>
+void each_field_of_ranking(State& r, Archive& archive) {
+  archive(r.mrr);
+  for (auto& hits : r.hits) archive(hits);
+  archive(r.queries);
+  archive(r.candidates);
+  archive(r.unseen_candidates);
+  archive(r.filtered);
+}
+
+template <class State, class Archive>
+void each_field_of_metrics(State& m, Archive& archive) {
+  archive(m.log_loss);
+  archive(m.error);
+  archive(m.calibration_error);
+  for (auto& precision : m.precision) archive(precision);
+  archive(m.has_top);
+  archive(m.rows);
+  archive(m.examples);
+  archive(m.estimate);
+  archive(m.statistics);
+  archive(m.ranking);
+}
+
+template <class State, class Archive>
+void each_field_of_record(State& r, Archive& archive) {
+  archive(r.epoch);
+  archive(r.steps);
+  archive(r.train_seconds);
+  archive(r.train);
+  archive(r.valid);
+  archive(r.test);
+  archive(r.best);
+}
+
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);
@@ -41,13 +89,30 @@ void each_field(State& s, Archive& archive) {
   archive(s.patience.tables);
 }
 
+// Written as its bytes: it has no padding.
+template <class T>
+inline constexpr bool kPlain = std::is_arithmetic_v<T> || std::is_same_v<T, DataStatistics>;
+static_assert(std::has_unique_object_representations_v<DataStatistics>);
+static_assert(sizeof(RowState) == 2 * sizeof(double) && sizeof(Segment) == 2 * sizeof(double));
+
 class Writer {
  public:
   explicit Writer(StateSink& to) : to_(to) {}
   template <class T>
   void operator()(const T& value) {
+    static_assert(kPlain<T>);
     to_.put(value);
   }
+  void operator()(const bool& value) { to_.put(std::uint8_t{value}); }
+  template <class T>
+  void operator()(const std::optional<T>& value) {
+    (*this)(value.has_value());
+    if (value) (*this)(*value);
+  }
+  void operator()(const EvaluationRecord& record) { each_field_of_record(record, *this); }
+  void operator()(const Metrics& metrics) { each_field_of_metrics(metrics, *this); }
+  void operator()(const Estimate& estimate) { each_field_of_estimate(estimate, *this); }
+  void operator()(const RankingMetrics& ranking) { each_field_of_ranking(ranking, *this); }
   template <class T, class Allocator>
   void operator()(const std::vector<T, Allocator>& values) {
     to_.put_array(std::span<const T>(values));
@@ -70,7 +135,7 @@ class Writer {
   void operator()(const Weights& weights) { weights.write(to_); }
   void operator()(const std::shared_ptr<KeptWeights>& kept) {
     const bool there = kept != nullptr && !kept->empty();
-    to_.put(there);
+    (*this)(there);
     if (there) kept->write(to_);
   }
 
@@ -83,8 +148,26 @@ class Reader {
   explicit Reader(StateSource& from) : from_(from) {}
   template <class T>
   void operator()(T& value) {
+    static_assert(kPlain<T>);
     from_.get(value);
   }
+  void operator()(bool& value) {
+    std::uint8_t byte = 0;
+    from_.get(byte);
+    if (byte > 1) throw damaged_state();
+    value = byte == 1;
+  }
+  template <class T>
+  void operator()(std::optional<T>& value) {
+    bool there = false;
+    (*this)(there);
+    value.reset();
+    if (there) (*this)(value.emplace());
+  }
+  void operator()(EvaluationRecord& record) { each_field_of_record(record, *this); }
+  void operator()(Metrics& metrics) { each_field_of_metrics(metrics, *this); }
+  void operator()(Estimate& estimate) { each_field_of_estimate(estimate, *this); }
+  void operator()(RankingMetrics& ranking) { each_field_of_ranking(ranking, *this); }
   template <class T, class Allocator>
   void operator()(std::vector<T, Allocator>& values) {
     from_.get_array(values);
@@ -109,8 +192,8 @@ class Reader {
   void operator()(Weights& weights) { weights.read(from_); }
   void operator()(std::shared_ptr<KeptWeights>& kept) {
     bool there = false;
-    from_.get(there);
-    if (!there) return;
+    (*this)(there);
+    if (!there) return kept.reset();
     if (kept == nullptr) kept = std::make_shared<KeptWeights>("");
     kept->read(from_);
   }
@@ -129,6 +212,7 @@ void write(const RunState& state, StateSink& to) {
 void read(RunState& state, StateSource& from) {
   Reader reader(from);
   each_field(state, reader);
+  require_consistent(state);
   for (std::vector<ExampleId>& rows : state.companion.journal) rows.reserve(state.companion.journal_limit);
 }
 

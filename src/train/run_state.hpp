@@ -91,9 +91,13 @@ struct RunState {
   PatienceState patience;
 };
 
-// Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing
-// or invalid.
+// Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing,
+// or if no run could have written them.
 void write(const RunState& state, StateSink& to);
 void read(RunState& state, StateSource& from);
+
+// Throws UserError unless the parts of a state fit each other: arrays have the sizes that others imply,
+// numbers are finite, and ids are below what they number. Whether it fits the data is for the caller.
+void require_consistent(const RunState& state);
 
 }  // namespace truemax

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -155,6 +158,53 @@ TEST(RunState, RefusesTruncatedOrInvalidBytes) {
     } catch (const UserError&) {
     }
   }
+}
+
+// A forged state has a right checksum, so each part is compared with the others.
+TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
+  const Dataset made = random_data({.rows = 20, .classes = 5, .features = 4});
+  TrainOptions options = options_of("composition", 2);
+  options.epochs = 1;
+  const auto refused = [&](const std::function<void(RunState&)>& spoil) {
+    RunState state = run_epochs(made, options);
+    spoil(state);
+    StateBuffer bytes;
+    write(state, bytes);
+    RunState out;
+    try {
+      read(out, bytes);
+    } catch (const UserError&) {
+      return true;
+    }
+    return false;
+  };
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(refused([](RunState&) {}));
+  EXPECT_TRUE(refused([](RunState& s) { s.rows[3].u = kInfinite; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.largest_weight = -1; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.weights = Weights(4, 4, false); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.draw_memory = {5}; }));
+  EXPECT_FALSE(refused([](RunState& s) { s.draw_memory = {4, kUnseenClass}; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.norms.of_class = {1, 2}; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.companion.touched.pop_back(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.companion.journal_limit = std::size_t{1} << 60; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.companion.journal[0] = {ExampleId{20}}; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.plan.segments = {{1, 0.5}}; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.plan.segments = {{0, 0.5}, {0, 0.5}}; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.tables.features = Embedding(4, 3); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.intercept = {1, 2, 3, 4, 5}; }));
+  EXPECT_TRUE(refused([](RunState& s) {
+    s.patience.weights = std::make_shared<KeptWeights>("");
+    s.patience.weights->keep(Weights(3, 4, false));
+  }));
+  options.method = "scent", options.hidden = 2, options.rows_per_step = 4, options.draw = "frequency";
+  EXPECT_FALSE(refused([](RunState&) {}));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.tables.features.rows = std::size_t{1} << 63; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.tables.features.columns = 4; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.classes = Embedding(4, 2); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.features_square.pop_back(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.classes_square[0] = -1; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.learnt.tables.layers = 1; }));
 }
 
 }  // namespace

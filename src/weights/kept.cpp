@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
+#include "core/damaged_state.hpp"
 #include "core/error.hpp"
+#include "weights/fast_tile.hpp"
 
 namespace truemax {
 
@@ -86,6 +89,12 @@ void KeptWeights::read_numbers(std::span<float> numbers, std::uint64_t at) const
   }
 }
 
+bool KeptWeights::fits(const Weights& weights) const {
+  return classes_ == weights.classes() && features_ == weights.features() &&
+         intercept_.size() == weights.intercept().size() &&
+         (scales_.of_class.empty() || scales_.of_class.size() == classes_);
+}
+
 namespace {
 constexpr std::uint64_t kPiece = 1 << 20;  // numbers at a time
 }
@@ -113,13 +122,18 @@ void KeptWeights::read(StateSource& from) {
   from.get_array(scales_.of_class);
   from.get(scales_.common);
   const std::uint64_t numbers = from.length_of<float>();
-  if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_))
-    throw UserError("the saved state is truncated or damaged");
+  if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_)) throw damaged_state();
+  const auto finite = [](const auto& values) {
+    return std::all_of(values.begin(), values.end(), [](auto v) { return std::isfinite(v); });
+  };
+  if (!finite(intercept_) || !finite(scales_.of_class) || !std::isfinite(scales_.common))
+    throw damaged_state();
   copy_ = Weights();
   std::vector<float> piece;
   for (std::uint64_t at = 0; at < numbers; at += kPiece) {
     piece.resize(std::min(kPiece, numbers - at));
     from.read({reinterpret_cast<char*>(piece.data()), piece.size() * sizeof(float)});
+    if (!std::isfinite(largest_absolute(piece.data(), piece.size()))) throw damaged_state();
     keep_numbers(piece, at);
   }
   kept_ = true;

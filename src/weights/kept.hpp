@@ -22,7 +22,9 @@ class KeptWeights {
   void keep(const Weights& weights);  // throws UserError if the disk is full
   void restore(Weights& weights);     // the last copy, bit for bit
   bool empty() const { return !kept_; }
-  // Saves and loads the copy, bit for bit.
+  // Whether restore() may write the copy, which is finite, to these weights.
+  bool fits(const Weights& weights) const;
+  // Saves and loads the copy, bit for bit. read() throws UserError if it is truncated or not finite.
   void write(StateSink& to) const;
   void read(StateSource& from);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/damaged_state.hpp"
 #include "core/parallel.hpp"
 
 namespace truemax {
@@ -136,9 +137,10 @@ void Weights::read(StateSource& from) {
   from.get(common);
   const std::size_t numbers = from.length_of<float>();
   const std::uint64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
-  if (bytes_needed(classes, features) != numbers * sizeof(float) ||
+  const bool possible = (classes == 0) == (features == 0) && classes < kUnseenClass;
+  if (!possible || bytes_needed(classes, features) != numbers * sizeof(float) ||
       (!intercept.empty() && intercept.size() != padded) || (!scale.empty() && scale.size() != classes))
-    throw UserError("the saved state is truncated or damaged");
+    throw damaged_state();
   if (classes != classes_ || features != features_) *this = Weights(classes, features, false);
   intercept_ = std::move(intercept);
   scale_ = std::move(scale);
