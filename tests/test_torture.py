@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Three minutes of ./dev torture: kills, faults, damaged files and random configurations. A failure prints how to replay it."""
+"""Three minutes of ./dev torture: kills, faults, damaged files, random configurations. A failure says how to replay."""
 import sys
 
 import torture

@@ -5,9 +5,10 @@
     ./dev torture --part kills --seed S --run I            one run again, as a failure says; its files stay
     ./dev torture --part faults --seed S --run I
 
-Two lanes run side by side: kills and faults in one, soak, damaged files and fuzzing in the other. Each part has a share of
-the time, and goes on until its share is over and its number is reached; numbers are for 1800 seconds and fall with --seconds. A
-part that does not reach its number is reported as short, and fails a run of 1800 seconds or more. Exit code 1 on any failure.
+Two lanes run side by side: kills and faults in one, soak, damaged files and fuzzing in the other. Each part has a
+share of the time, and goes on until its share is over and its number is reached; numbers are for 1800 seconds and fall
+with --seconds. A part that does not reach its number is reported as short, and fails a run of 1800 seconds or more.
+Exit code 1 on any failure.
 """
 import argparse
 import collections

@@ -1,7 +1,8 @@
 """Faults: full disks, failing reads and writes, short transfers, no memory, damaged files.
 
-Each case is one run of the program under one fault. After it the exit code is right, at most one error line was printed and
-it ends with advice, older files are untouched, and --resume without the fault ends with the bytes of an undisturbed run.
+Each case is one run of the program under one fault. After it the exit code is right, at most one error line was printed
+and it ends with advice, older files are untouched, and --resume without the fault ends with the bytes of an undisturbed
+run.
 """
 import os
 import re

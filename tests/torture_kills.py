@@ -1,7 +1,7 @@
 """Kills: runs with checkpoints are killed at random times, several times each, and resumed until they end.
 
-After every kill the newest checkpoint that the log announced, or a newer one, is found by --resume. At the end the model
-has the bytes of an undisturbed run, the log repeats the run, and no other file is left.
+After every kill the newest checkpoint that the log announced, or a newer one, is found by --resume. At the end the
+model has the bytes of an undisturbed run, the log repeats the run, and no other file is left.
 """
 import json
 import os
