@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""./dev fuzz: runs libFuzzer on every target, or measures the lines that the corpora reach.
+"""./dev fuzz: runs libFuzzer on every target, or measures the lines that the seeds reach.
 
 Found inputs stay in build/fuzz/corpus, and the next run starts from them. A crash, a timeout or too much memory ends the
 target; its input stays in build/fuzz/crashes."""
@@ -133,26 +133,23 @@ def replay(target, path):
 
 
 def coverage():
-    """Replays the corpora in a build with counters, and prints the share of lines they reach."""
+    """Replays the seeds in a build with counters, and prints the share of lines they reach. Inputs found by earlier runs
+    are left out: the result is the same on every machine."""
     build = os.path.join(ROOT, "build", "fuzz-coverage")
     program, raw, merged = (os.path.join(build, name) for name in ("truemax_fuzz", "lines.profraw", "lines.profdata"))
-    profiles = []
-    for i, corpus in enumerate((SEEDS, FOUND)):
-        if os.path.isdir(corpus):
-            profiles.append(f"{raw}{i}")
-            subprocess.run([program, "--corpus", corpus], check=True, stdout=subprocess.DEVNULL,
-                           env={**os.environ, "LLVM_PROFILE_FILE": profiles[-1]})
-    subprocess.run(["llvm-profdata-14", "merge", "-o", merged, *profiles], check=True)
-    sources = [os.path.join(ROOT, name) for name in READERS]
-    result = subprocess.run(["llvm-cov-14", "export", "--summary-only", "--instr-profile", merged, program, *sources],
+    subprocess.run([program, "--corpus", SEEDS], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "LLVM_PROFILE_FILE": raw})
+    subprocess.run(["llvm-profdata-14", "merge", "-o", merged, raw], check=True)
+    result = subprocess.run(["llvm-cov-14", "export", "--summary-only", "--instr-profile", merged, program],
                             capture_output=True, text=True, check=True)
-    data = json.loads(result.stdout)["data"][0]
+    # A compiler cache makes some paths relative to the build folder.
+    found = {os.path.relpath(os.path.join(build, file["filename"]), ROOT): file["summary"]["lines"]
+             for file in json.loads(result.stdout)["data"][0]["files"]}
     lines = covered = 0
     print(f"{'file':<34}{'lines':>7}{'reached':>9}{'share':>8}")
-    for file in data["files"]:
-        count = file["summary"]["lines"]
+    for name in sorted(READERS):
+        count = found[name]
         lines, covered = lines + count["count"], covered + count["covered"]
-        name = os.path.relpath(file["filename"], ROOT)
         print(f"{name:<34}{count['count']:>7}{count['covered']:>9}{count['percent']:>7.1f}%")
     share = 100 * covered / lines
     print(f"{'readers and loaders':<34}{lines:>7}{covered:>9}{share:>7.1f}%   (at least {LEAST_COVERAGE}% wanted)")
@@ -166,7 +163,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time (default: all cores)")
     parser.add_argument("--seed", type=int, default=0, help="of libFuzzer; 0: another one each time")
     parser.add_argument("--replay", nargs=2, metavar=("TARGET", "FILE"), help="run one input and show what happens")
-    parser.add_argument("--coverage", action="store_true", help="lines of readers and loaders that the corpora reach")
+    parser.add_argument("--coverage", action="store_true", help="lines of readers and loaders that the seeds reach")
     parser.add_argument("--list", action="store_true", help="the names of the targets")
     options = parser.parse_args()
     if options.coverage:

@@ -98,7 +98,8 @@ TEXT_SEEDS = {
         "good-learnt": b"hidden 16\nlayers 1\ntied on\ndropout 0.5\nencoder context\nformat text\nrow-state on\n",
         "span": b"char-ngrams 6-3\n", "number": b"step 1e999\n", "count": b"epochs 1.5\n", "size": b"memory-limit 1e300T\n",
         "unknown": b"eta0 1\n", "empty": b"model \n", "choice": b"method best\n", "huge": b"hidden 18446744073709551615\n",
-        "good-huge": b"seed 18446744073709551615\n"},
+        "good-huge": b"seed 18446744073709551615\n", "good-every": b"checkpoint-every 10min\n",
+        "good-epochs": b"checkpoint-every 2epochs\n", "good-bad-every": b"checkpoint-every 1.5epochs\n"},
     "option_json": {
         "good": json.dumps({"method": "prox", "step": 0.5, "epochs": 2, "intercept": True, "char-ngrams": "2-3"}).encode(),
         "good-words": json.dumps({"ridge": "auto", "threads": 0, "epochs": "unlimited", "label-file": "x"}).encode(),
@@ -108,7 +109,7 @@ TEXT_SEEDS = {
         "good-libsvm": b"\x00" + LIBSVM, "good-xml": b"\x00" + b"2 10 5\n1,2 0:1 3:0.5\n0 9:-2.5\n",
         "good-lshtc": b"\x00" + b"33, 20 0:1 5:0.5\n7 4:1e3\n", "good-fasttext": b"\x00" + b"__label__a the cat\n__label__b x\n",
         "good-idx": b"\x00" + idx(8, (2, 2), b"\1\2\3\4"), "good-npy": b"\x00" + npy("<i2", (2, 2), b"\1\0\0\0\0\0\2\0"),
-        "good-triples": b"\x05" + b"a\tr\tb\nb\tr\tc\n", "good-prompt": b"\x06" + b"the cat\n", "good-words": b"\x04" + b"the cat\n",
+        "good-triples": b"\x05" + b"a\tr\tb\nb\tr\tc\n", "prompt": b"\x06" + b"the cat\n", "good-words": b"\x04" + b"the cat\n",
         "good-expected": b"\x01" + b"1 0:1\n 2:1\n", "good-expected-lshtc": b"\x02" + b"1 0:1 3:1\n2 2:1\n",
         "good-expected-libsvm": b"\x03" + b"1 1:1 3:1\n2 2:1\n",
         "csv": b"\x00" + b"label,a,b\ncat,1,2\ndog,3,4\n", "csv-semicolon": b"\x00" + b"label;a;b\ncat;1;2\n",
@@ -165,7 +166,7 @@ DENSE_SEEDS = {
 
 def place_seeds():
     """First byte: which place; second byte: which reader."""
-    seeds = {f"place-{p}-{r}": bytes([p, r]) for p in range(5) for r in range(5)}
+    seeds = {f"place-{p}-{r}": bytes([p, r]) for p in range(5) for r in range(6)}
     names = [b"train-images-idx3-ubyte\ntrain-labels-idx1-ubyte\n", b"X_train.npy\ny_train.npy\n", b"x.npy\ny.npy.gz\n",
              b"max_x.gz\nmax_y\n", b"a.features\na.targets\n", b"data.npy.gz\nlabels.npy\n", b"f\nl\ntyped", b"a,b\nc\ntyped", b"max\nmay\n"]
     seeds.update({f"beside-{i}": b"\x05\x00" + name for i, name in enumerate(names)})
@@ -247,7 +248,90 @@ def model_seeds():
         for name in sorted(os.listdir(place)):
             with open(os.path.join(place, name), "rb") as file:
                 seeds[name] = file.read()
+    seeds.update(forged_models(seeds))
     return seeds
+
+
+def parts_of(model):
+    size = struct.unpack("<Q", model[:8])[0]
+    header = json.loads(model[8:8 + size])
+    return header, json.loads(header["__metadata__"]["truemax"]), model[8 + size:]
+
+
+def safetensors(header, inside, data, **form):
+    header["__metadata__"]["truemax"] = json.dumps(inside, separators=(",", ":"))
+    text = json.dumps(header, **(form or {"separators": (",", ":")})).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def forged_models(models):
+    """One for each message of the loader: good models with one thing changed."""
+    def find(wanted):  # the first model without checksums that has it
+        for model in models.values():
+            header, inside, data = parts_of(model)
+            if "checksums" not in inside and wanted(header, inside):
+                return json.loads(json.dumps(header)), inside, data
+        raise ValueError("no such model")
+
+    plain = lambda h, i: set(h) == {"__metadata__", "weight"} and not i["features"]["words"]  # noqa: E731
+    kinds = {"plain": plain, "intercept": lambda h, i: "intercept" in h, "learnt": lambda h, i: "embedding" in h,
+             "context": lambda h, i: i["features"].get("layers") == 1, "triples": lambda h, i: "relations" in i["features"],
+             "words": lambda h, i: i["features"]["words"] and "embedding" not in h,
+             "buckets": lambda h, i: "buckets" in i["features"], "hashed": lambda h, i: i["preprocessing"].get("hash-features", "none") not in (0, "none")}
+    changes = {
+        "plain": {
+            "version": lambda h, i: i.update(format_version=9), "no-method": lambda h, i: i.pop("method"),
+            "names": lambda h, i: i["classes"].__setitem__(0, 3), "twice": lambda h, i: i["classes"].__setitem__(0, i["classes"][1]),
+            "fewer": lambda h, i: i["classes"].pop(), "counts": lambda h, i: i["class_counts"].pop(), "zero": lambda h, i: i["class_counts"].__setitem__(0, 0),
+            "type": lambda h, i: h["weight"].update(dtype="F99"), "double": lambda h, i: h["weight"].update(dtype="I32"),
+            "place": lambda h, i: h["weight"].pop("dtype"), "huge": lambda h, i: h["weight"].update(shape=[2 ** 40, 2 ** 40]),
+            "shape": lambda h, i: h["weight"].update(shape=[-1, 2]), "offsets": lambda h, i: h["weight"].update(data_offsets=[0, 10 ** 9]),
+            "offset-type": lambda h, i: h["weight"].update(data_offsets=[0, -1]), "size": lambda h, i: h["weight"].update(data_offsets=[0, 4]),
+            "preprocessing": lambda h, i: i["preprocessing"].update(nonsense=1), "hashed-words": lambda h, i: i["features"].update(hashed_words=True),
+            "words": lambda h, i: i["features"].update(words=["a"]), "encoder": lambda h, i: i["features"].update(encoder="cbow", context=0, layers=0),
+            "value": lambda h, i: h["__metadata__"].update(x=3), "flat": lambda h, i: h["weight"].update(shape=[h["weight"]["data_offsets"][1] // 4])},
+        "intercept": {"intercept-type": lambda h, i: h["intercept"].update(dtype="I32"),
+                      "hole": lambda h, i: h["intercept"].update(shape=[0], data_offsets=[h["intercept"]["data_offsets"][1]] * 2),
+                      "other": lambda h, i: h.__setitem__("other", h.pop("intercept")), "overlap": lambda h, i: h["intercept"].update(data_offsets=[0, 12])},
+        "learnt": {"embedding": lambda h, i: h["embedding"].update(dtype="I32")},
+        "context": {"context-type": lambda h, i: h["context"].update(dtype="I32"), "context-rows": lambda h, i: i["features"].update(context=3),
+                    "layers": lambda h, i: i["features"].update(layers=7), "no-encoder": lambda h, i: i["features"].pop("encoder")},
+        "triples": {"relations": lambda h, i: i["features"]["relations"].append("x"), "triples-words": lambda h, i: i["preprocessing"].update(normalize="l2")},
+        "words": {"words-fewer": lambda h, i: i["features"]["words"].pop()},
+        "buckets": {"buckets-list": lambda h, i: i["features"].update(buckets=3), "buckets-type": lambda h, i: i["features"]["buckets"].__setitem__(0, "a"),
+                    "buckets-order": lambda h, i: i["features"]["buckets"].__setitem__(1, 0), "buckets-rule": lambda h, i: i["preprocessing"].update({"word-ngrams": 1})},
+        "hashed": {"hash-features": lambda h, i: i["preprocessing"].update({"hash-features": 3})}}
+    seeds = {}
+    for kind, spoils in changes.items():
+        for name, spoil in spoils.items():
+            header, inside, data = find(kinds[kind])
+            spoil(header, inside)
+            seeds["forged-" + name] = safetensors(header, inside, data)
+    header, inside, data = find(plain)
+    seeds["forged-nan"] = safetensors(header, inside, data[:-4] + struct.pack("<f", float("nan")))
+    seeds["forged-more"] = safetensors(header, inside, data + b"1234")
+    seeds["forged-metadata"] = safetensors(header, 3, data)
+    whole = next(model for model in models.values() if "checksums" in parts_of(model)[1])
+    header, inside, data = parts_of(whole)
+    text = header["__metadata__"]["truemax"]
+    seeds["forged-checksum"] = whole[:-1] + b"\x01"
+    for name, form in {"good-indented": {"indent": 2}, "good-spaced": {"separators": (", ", ": ")}, "forged-blank": {"separators": (",", " :")}}.items():
+        header["__metadata__"]["truemax"] = text
+        spaced = json.dumps(header, ensure_ascii=False, **form).encode()
+        seeds[name] = struct.pack("<Q", len(spaced)) + spaced + data
+    seeds["length"], seeds["not-json"] = struct.pack("<Q", 99) + b"{}", struct.pack("<Q", 2) + b"[]"
+    seeds["no-metadata"], seeds["short"] = struct.pack("<Q", 2) + b"{}", b"1234"
+    seeds["twice"] = struct.pack("<Q", 13) + b'{"a":1,"a":1}'
+    seeds["metadata-type"] = struct.pack("<Q", 18) + b'{"__metadata__":1}'
+    return seeds
+
+
+def checkpoint_seeds():
+    """An odd first byte: the file as it is. An even one: the target adds a length and a checksum."""
+    start = b"TMXCHKPT" + struct.pack("<Q", 1)
+    return {"magic": b"\x01hello, world", "short": b"\x01" + start, "empty": b"\x01", "damaged": b"\x01" + start + bytes(40),
+            "version": b"\x00TMXCHKPT" + struct.pack("<Q", 2), "truncated": b"\x00" + start, "length": b"\x00" + start + b"\xff" * 8,
+            "no-json": b"\x00" + start + struct.pack("<Q", 2) + b"[]", "deep": b"\x00" + start + struct.pack("<Q", 70) + b"[" * 70}
 
 
 def option_names():
@@ -284,7 +368,7 @@ def main():
     if not os.path.exists(PROGRAM):
         sys.exit(f"{PROGRAM} is missing: build it with 'cmake --preset test; cmake --build --preset test --target truemax_fuzz'")
     for target, seeds in {**TEXT_SEEDS, **DENSE_SEEDS, "packed": packed_seeds(), "run_log": log_seeds(), "place": place_seeds(), "memory": memory_seeds(),
-                          "model": model_seeds()}.items():
+                          "checkpoint": checkpoint_seeds(), "model": model_seeds()}.items():
         write(target, seeds)
     write_dictionaries()
 

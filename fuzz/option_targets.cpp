@@ -6,6 +6,7 @@
 #include "model/use.hpp"
 #include "target.hpp"
 #include "targets.hpp"
+#include "train/checkpoint.hpp"
 #include "train/replay.hpp"
 #include "train/run.hpp"
 
@@ -42,6 +43,7 @@ void require_stable(Described& given) {
   again.table.from_json(Json::parse(text));
   require(dumped(again.table.to_json()) == text, "options that are written and read again are the same");
   accepts("", [&] { given.options.preprocess.check(); });
+  accepts("", [&] { parse_save_every(given.options.checkpoint_every); });
   TrainOptions train = given.options.train;
   accepts("", [&] {
     train.complete([](const char*) { return false; });

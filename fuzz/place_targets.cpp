@@ -14,6 +14,7 @@
 #include "model/model.hpp"
 #include "row_targets.hpp"
 #include "targets.hpp"
+#include "train/checkpoint.hpp"
 #include "train/replay.hpp"
 
 namespace truemax::fuzz {
@@ -77,7 +78,7 @@ bool read_rows_live(const std::string& path) {
 bool read_at(const std::string& path, unsigned char reader) {
   const std::string shown = shown_path(path);
   const auto memory = std::make_shared<MemoryBudget>(kBudget);
-  switch (reader % 5) {
+  switch (reader % 6) {
     case 0:
       return read_rows_live(path);
     case 1:
@@ -86,8 +87,10 @@ bool read_at(const std::string& path, unsigned char reader) {
       return accepts(shown, [&] { read_split(path, 1, 9, memory); });
     case 3:
       return accepts(path == kStandardInput ? "" : path, [&] { load_model(path, kBudget); });
-    default:
+    case 4:
       return accepts(path == kStandardInput ? "" : path, [&] { read_logged_run(path); });
+    default:
+      return accepts(path, [&] { CheckpointFile{path}; });
   }
 }
 

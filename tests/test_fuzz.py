@@ -32,7 +32,7 @@ class Fuzz(unittest.TestCase):
                 for name, all_runs, accepted in re.findall(r"^(\w+) +(\d+) runs +(\d+) accepted$", output, re.M)}
         self.assertGreaterEqual(len(runs), 20)
         for name, (all_runs, accepted) in runs.items():
-            self.assertGreater(all_runs, 50, name)
+            self.assertGreater(all_runs, 10, name)
             self.assertGreater(accepted, 0, name)
 
     def test_every_folder_of_seeds_has_a_target(self):
