@@ -52,6 +52,7 @@ std::vector<Command> all_commands() {
   all.push_back(vectors_command());
   all.push_back(nearest_command());
   all.push_back(generate_command());
+  all.push_back(convert_command());
   all.push_back(compare_command());
   all.push_back(tune_command());
   all.push_back(report_command());

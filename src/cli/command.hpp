@@ -46,6 +46,7 @@ Command inspect_command();
 Command vectors_command();
 Command nearest_command();
 Command generate_command();
+Command convert_command();
 Command compare_command();
 Command tune_command();
 Command report_command();

@@ -148,7 +148,7 @@ RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint
   RawRows rows = RowStream(path, options, stream, notes).next(max_rows == 0 ? ~0ULL : max_rows);
   if (!rows.weight.empty() &&
       std::all_of(rows.weight.begin(), rows.weight.end(), [](double w) { return w == 0; }))
-    throw file_error(shown_path(options.row_weights), 0,
+    throw file_error(options.row_weights.empty() ? rows.path : shown_path(options.row_weights), 0,
                      rows.size() == 1 ? std::string("the only row has weight 0")
                                       : fmt::format("all {} rows have weight 0", rows.size()),
                      "give at least one row a weight above 0");

@@ -39,6 +39,8 @@ class RowSource {
   // Appends up to `most` rows to a fresh batch; none only at the end of the file, fewer only there or if
   // StreamOptions say so.
   virtual void read(RawRows& batch, std::uint64_t most) = 0;
+  // The share of the file that was read; 0: unknown.
+  virtual double progress() const { return 0; }
 };
 
 class RowStream {
@@ -54,10 +56,16 @@ class RowStream {
   // The next rows, at most `most`; an empty batch marks the end. Throws UserError.
   RawRows next(std::uint64_t most);
   Format format() const { return format_; }
+  double progress() const { return source_->progress(); }
   // The name of the file in messages.
   const std::string& name() const { return name_; }
 
  private:
+  void open_rows(const std::string& path, const std::string& labels, const ReadOptions& options,
+                 const StreamOptions& source, std::vector<std::string>& notes);
+  void open_cached(const std::string& path, const std::string& labels, const ReadOptions& options,
+                   const StreamOptions& source);
+
   std::string name_;
   std::vector<std::string> files_;
   Format format_ = Format::automatic;
