@@ -200,6 +200,7 @@ int run_commands(int argc, const char* const* argv) {
 
 int run_program(int argc, const char* const* argv) {
   ignore_file_size_signal();
+  share_heap_if_limited();
   hold_standard_streams();
   typed_words().assign(argv, argv + argc);
   return after_output(run_commands(argc, argv));

@@ -8,6 +8,7 @@
 #include "cli/counts_text.hpp"
 #include "cli/progress.hpp"
 #include "core/text.hpp"
+#include "data/cache_file.hpp"
 #include "data/triples.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
@@ -270,6 +271,7 @@ EncoderKind encoder_of(Format format) {
 
 int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
+    command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
     command.run.train.complete([&](const char* name) { return command.was_given(name); },
                                encoder_of(command.run.read.format));
   } else {
@@ -284,6 +286,7 @@ int run_train(TrainCommand& command) {
   if (!command.quiet) print_notes(run.notes);
   if (talks) {
     say(stdout, "{}", counts_text("train", run.data, labels));
+    if (const StreamedRows* stream = run.data.streamed()) say(stdout, "{}", stream_text(*stream));
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
     say(stdout, "{}", method_text(run.options.train));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "core/checksum.hpp"
@@ -34,23 +35,33 @@ std::size_t read_fully(int descriptor, char* to, std::size_t size, std::uint64_t
   return got;
 }
 
+// The first bytes of a regular file; none if they cannot be read: whoever reads the file says why.
+std::string head_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  std::string head(kCacheHeaderBytes, '\0');
+  try {
+    head.resize(read_fully(descriptor, head.data(), head.size(), 0));
+  } catch (const std::system_error&) {
+    head.clear();
+  }
+  close(descriptor);
+  return head;
+}
+
 }  // namespace
 
 bool is_cache(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;  // whoever reads the file says why
-  char head[kCacheMagic.size()];
-  bool found = false;
-  try {
-    found = read_fully(descriptor, head, sizeof head, 0) == sizeof head &&
-            std::string_view(head, sizeof head) == kCacheMagic;
-  } catch (const std::system_error&) {
-    found = false;  // the same
-  }
-  close(descriptor);
-  return found;
+  return head_of(path).starts_with(kCacheMagic);
+}
+
+Format format_in_cache(Format asked, const std::string& path) {
+  if (asked != Format::automatic && asked != Format::cache) return asked;
+  const std::string head = head_of(path);
+  if (!head.starts_with(kCacheMagic) || head.size() < kCacheHeaderBytes) return asked;
+  return decode_header(head, printable(path)).format;
 }
 
 CacheFile::CacheFile(const std::string& path, const std::shared_ptr<MemoryBudget>& memory)
@@ -166,6 +177,11 @@ const char* CacheFile::read_names(const char* at, const char* end, std::uint64_t
 void CacheFile::read_block(std::size_t b, RawRows& rows) const {
   const CacheBlock& block = blocks_[b];
   const std::vector<char> bytes = bytes_at(block.offset, block.bytes);
+  if (rows.size() == 0) {
+    rows.rows.begin.reserve(block.rows + 1);
+    rows.rows.index.reserve(block.nonzeros);
+    rows.rows.value.reserve(block.nonzeros);
+  }
   if (xxh64(bytes) != block.checksum || !decode_block(bytes, info_, block, rows))
     throw damaged(fmt::format("block {} of {} is damaged (bytes {} to {})", b + 1, blocks_.size(),
                               block.offset, block.offset + block.bytes - 1));

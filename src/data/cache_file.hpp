@@ -16,6 +16,8 @@ namespace truemax {
 
 // Whether the file begins as a cache does. False for anything that is not a regular file.
 bool is_cache(const std::string& path);
+// `asked`, or if that is automatic and the file is a cache, the format of its rows.
+Format format_in_cache(Format asked, const std::string& path);
 
 // An open cache. Every size is checked against the file before memory is taken, and every byte that is used
 // against a checksum.

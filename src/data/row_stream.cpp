@@ -146,6 +146,12 @@ std::unique_ptr<RowSource> give_out(RawRows rows) {
   return std::make_unique<RowsAtHand>(std::move(rows));
 }
 
+std::shared_ptr<const CacheFile> open_cache_for(const std::string& path, const ReadOptions& options) {
+  auto file = std::make_shared<const CacheFile>(path, options.memory);
+  require_cache_fits(*file, options);
+  return file;
+}
+
 RowStream::RowStream(const std::string& path, const ReadOptions& options, const StreamOptions& stream,
                      std::vector<std::string>& notes) {
   const Paths paths = split_at_comma(path);
@@ -214,11 +220,11 @@ void RowStream::open_rows(const std::string& path, const std::string& labels, co
 
 void RowStream::open_cached(const std::string& path, const std::string& labels, const ReadOptions& options,
                             const StreamOptions& source) {
-  const auto file = std::make_shared<const CacheFile>(path, source.memory);
-  const CacheInfo& info = file->info();
+  ReadOptions with = options;
+  with.memory = source.memory;
+  const auto file = open_cache_for(path, with);
   name_ = file->name();
-  format_ = info.format;
-  require_cache_fits(*file, options);
+  format_ = file->info().format;
   if (!options.label_file.empty() || !labels.empty())
     throw file_error(name_, 0, "is a cache, which contains its labels",
                      "leave out --label-file, or give it to truemax convert");

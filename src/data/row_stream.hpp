@@ -43,6 +43,11 @@ class RowSource {
   virtual double progress() const { return 0; }
 };
 
+class CacheFile;
+// Opens a cache (data/cache_file.hpp) and checks that it holds what the options ask for: it cannot be parsed
+// again. Throws UserError.
+std::shared_ptr<const CacheFile> open_cache_for(const std::string& path, const ReadOptions& options);
+
 class RowStream {
  public:
   // `path`: a file, "-" for standard input, or "FEATURES,LABELS" for idx and npy. Notes for the user are
