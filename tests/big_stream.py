@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from support import PROGRAM  # noqa: E402
 
-BYTES_PER_ROW = 466  # of 40 features with six digits
+BYTES_PER_ROW = 464  # of 40 features with six digits
 
 
 def run(words, folder, limit=0):
@@ -57,8 +57,8 @@ def main():
     rows = int(options.gigabytes * 2**30 / BYTES_PER_ROW)
     limit = int(options.limit_gb * 2**30)
     with tempfile.TemporaryDirectory(prefix="truemax-big-", dir=options.folder) as folder:
-        run(["generate", "big.txt", "--rows", rows, "--features", 20000, "--classes", 1000, "--nonzeros", 40, "--test",
-             "test.txt", "--test-rows", 20000], folder)
+        run(["generate", "big.txt", "--rows", rows, "--features", 20000, "--classes", 1000, "--nonzeros", 40,
+             "--separability", 0.3, "--test", "test.txt", "--test-rows", 20000], folder)
         size = os.path.getsize(os.path.join(folder, "big.txt"))
         print(f"{size / 2**30:.2f} GB of text\n", flush=True)
         how = ["--method", "prox", "--step", 3, "--epochs", options.epochs, "--no-eval-train", "--test", "test.txt",

@@ -17,9 +17,9 @@ StreamedRows::StreamedRows(Shape shape, Load load)
   }
 }
 
-std::size_t StreamedRows::kept_blocks() {
+std::size_t StreamedRows::kept_blocks() const {
   constexpr std::size_t kMost = 8;
-  return 2 * std::min(kMost, available_threads());
+  return 2 * std::min(kMost, shape_.threads);
 }
 
 void StreamedRows::not_held() {
@@ -61,7 +61,7 @@ void RowWindows::load(std::span<const std::uint32_t> blocks) {
   Blocks read;
   for (const std::uint32_t b : blocks)
     if (!has(b)) read.emplace_back(b, nullptr);
-  parallel_for(read.size(), available_threads(), [&](std::size_t i) {
+  parallel_for(read.size(), rows_->shape_.threads, [&](std::size_t i) {
     read[i].second = std::make_shared<const Csr>(rows_->load_(read[i].first));
   });
   std::move(read.begin(), read.end(), std::back_inserter(loaded_));

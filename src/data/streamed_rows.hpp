@@ -25,6 +25,7 @@ class StreamedRows {
     std::vector<std::uint32_t> row_begin;  // the first row of each block, and the number of rows
     std::uint64_t nonzeros = 0;
     std::uint64_t block_bytes = 0;  // of the largest block, with what reading it takes
+    std::size_t threads = 1;        // that read
     std::size_t window_blocks = 1;  // that training shuffles and holds together
     std::uint64_t checksum = 0;     // of the blocks
   };
@@ -62,7 +63,7 @@ class StreamedRows {
  private:
   friend class RowWindows;
   static constexpr std::uint32_t kChunk = 1024;
-  static std::size_t kept_blocks();
+  std::size_t kept_blocks() const;
   [[noreturn]] static void not_held();
 
   Shape shape_;

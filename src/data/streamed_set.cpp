@@ -215,6 +215,7 @@ Dataset make_streamed_set(const std::shared_ptr<const CacheFile>& file, const Pr
     label_training_set(labels, options, class_weights, data);
     drop_label_lists(data);
     shape.block_bytes = std::max<std::uint64_t>(file->largest_block(), 1);
+    shape.threads = threads;
     shape.window_blocks = std::clamp<std::size_t>(window_bytes / shape.block_bytes, 1,
                                                   std::max<std::size_t>(file->blocks().size(), 1));
     data.streamed = std::make_shared<StreamedRows>(std::move(shape), [shaper](std::size_t block) {
