@@ -117,7 +117,7 @@ Command convert_command() {
   self.example =
       "  truemax generate train.txt --test test.txt --test-rows 1000\n"
       "  truemax convert train.txt train.cache\n"
-      "  truemax train train.cache --stream --test test.txt";
+      "  truemax train train.cache --stream --test test.txt --seconds 2";
   self.given = &command->given;
   self.run = [command] { return run_convert(*command); };
   return self;

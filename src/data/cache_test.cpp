@@ -115,6 +115,15 @@ TEST(Cache, DoesNotDependOnThreadsOrBatches) {
   tight.memory = std::make_shared<MemoryBudget>(std::uint64_t{20} << 20);
   converted(path, folder.path("two"), tight, 0, 3);
   EXPECT_EQ(bytes_of_file(folder.path("one")), bytes_of_file(folder.path("two")));
+  std::string weights;
+  for (int i = 0; i < 30000; ++i) weights += std::to_string(i % 5) + "\n";
+  ReadOptions weighted = tight;
+  weighted.row_weights = folder.write("weights.txt", weights);
+  converted(path, folder.path("weighted"), weighted, 0, 2);
+  EXPECT_EQ(read_all(folder.path("weighted")).weight, read_all(path, weighted).weight);
+  weighted.row_weights = folder.write("weights.txt", weights + "1\n");
+  EXPECT_THAT(error_of([&] { converted(path, folder.path("weighted"), weighted); }),
+              HasSubstr("weights.txt"));
   expect_same_rows(read_all(folder.path("one")), read_all(path));
   // The first rows are those of a shorter file.
   expect_same_rows(read_all(folder.path("one"), {}, {}, 12345), read_all(path, {}, {}, 12345));

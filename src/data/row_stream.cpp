@@ -161,6 +161,7 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   source.max_features = options.split.empty() && options.row_weights.empty() ? options.max_features : 0;
   source.ngrams = options.ngrams;
   files_ = {paths.features};
+  may_end_early_ = stream.batch_bytes > 0 || stream.live;
   if (paths.features != kStandardInput && is_cache(paths.features))
     open_cached(paths.features, paths.labels, options, source);
   else
@@ -244,8 +245,9 @@ RawRows RowStream::next(std::uint64_t most) {
   batch.first_row = rows_given_;
   rows_given_ += batch.size();
   if (weights_) {
-    weights_->require_rows(rows_given_, name_, batch.size() == most);
-    if (batch.first_row == 0 && batch.size() < most) {  // all at once: no copy
+    const bool last = batch.size() < most && (batch.size() == 0 || !may_end_early_);
+    weights_->require_rows(rows_given_, name_, !last);
+    if (batch.first_row == 0 && last) {  // all at once: no copy
       take_weights(*weights_, batch);
       weights_.reset();
       return batch;

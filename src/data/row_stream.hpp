@@ -75,6 +75,7 @@ class RowStream {
   std::vector<std::string> files_;
   Format format_ = Format::automatic;
   std::uint64_t rows_given_ = 0;
+  bool may_end_early_ = false;         // a batch with fewer rows than asked for need not be the last
   std::optional<RowWeights> weights_;  // of the rows to come, if they are not set yet
   std::unique_ptr<RowSource> source_;
 };

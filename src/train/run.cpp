@@ -105,8 +105,7 @@ void RunOptions::describe(OptionTable& table) {
   table.toggle(
       "stream", &stream,
       "Read the training rows from the file while training, for data larger than memory. The file is "
-      "a cache that 'truemax convert' wrote. Rows are shuffled within windows of shuffled blocks.",
-      {.brief = true});
+      "a cache that 'truemax convert' wrote. Rows are shuffled within windows of shuffled blocks.");
   table.size_alias(
       "stream-window", &stream_window, "auto",
       "Memory of a window of --stream; two are held. A larger one shuffles better. auto: 64M, or "

@@ -8,10 +8,10 @@
 namespace truemax {
 namespace {
 
-std::vector<std::uint32_t> begins(std::size_t blocks, std::uint32_t per_block) {
+std::vector<std::uint32_t> begins(std::uint32_t blocks, std::uint32_t per_block) {
   std::vector<std::uint32_t> begin{0};
   // Some blocks are empty, as if all their rows were set aside.
-  for (std::size_t b = 0; b < blocks; ++b)
+  for (std::uint32_t b = 0; b < blocks; ++b)
     begin.push_back(begin.back() + (b % 5 == 3 ? 0 : per_block + b % 3));
   return begin;
 }
@@ -29,9 +29,9 @@ std::vector<ExampleId> epoch_of(WindowOrder& order, std::uint64_t epoch, std::ui
 }
 
 TEST(WindowOrder, ShuffleVisitsEveryExampleOnce) {
-  for (const std::size_t blocks : {1, 2, 7, 40})
-    for (const std::size_t window : {1, 3, 100})
-      for (const std::size_t together : {1, 4, 37}) {
+  for (const std::uint32_t blocks : {1U, 2U, 7U, 40U})
+    for (const std::size_t window : {1U, 3U, 100U})
+      for (const std::size_t together : {1U, 4U, 37U}) {
         const std::vector<std::uint32_t> begin = begins(blocks, 11);
         if (begin.back() < together) continue;
         WindowOrder order(Visit::shuffle, 5, begin, window, together);
