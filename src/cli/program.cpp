@@ -52,6 +52,7 @@ int after_output(int exit_code) {
 const char* memory_advice(const CLI::App& program) {
   if (program.got_subcommand("train") || program.got_subcommand("compare") || program.got_subcommand("tune"))
     return "read fewer rows (--max-rows) or keep fewer features (--max-features)";
+  if (program.got_subcommand("convert")) return "convert fewer rows (--max-rows)";
   if (program.got_subcommand("generate")) return "give fewer --features, --classes or --rows";
   if (program.got_subcommand("evaluate")) return "read fewer rows (--max-rows), or use a larger machine";
   return "use a larger machine";
@@ -199,6 +200,7 @@ int run_commands(int argc, const char* const* argv) {
 
 int run_program(int argc, const char* const* argv) {
   ignore_file_size_signal();
+  share_heap_if_limited();
   hold_standard_streams();
   try {
     typed_words().assign(argv, argv + argc);

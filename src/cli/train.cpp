@@ -9,6 +9,7 @@
 #include "cli/progress.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
+#include "data/cache_file.hpp"
 #include "data/triples.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
@@ -315,6 +316,7 @@ int run_train(TrainCommand& command) {
   if (!command.run.replay.empty()) command.run = replayed_options(std::move(command.run), command.given);
   start_from_model(command);
   if (command.run.replay.empty()) {
+    command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
     const Model* start = command.run.start.get();
     command.run.train.complete(
         [&](const char* name) {
@@ -331,6 +333,7 @@ int run_train(TrainCommand& command) {
   if (!command.quiet) print_notes(run.notes);
   if (talks) {
     say(stdout, "{}", counts_text("train", run.data, labels));
+    if (const StreamedRows* stream = run.data.streamed()) say(stdout, "{}", stream_text(*stream));
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
     say(stdout, "{}", method_text(run.options.train));

@@ -104,6 +104,14 @@ void RunOptions::describe(OptionTable& table) {
   describe_class_weights(table, &class_weights);
   preprocess.describe(table);
   describe_max_rows(table, &max_rows);
+  table.toggle(
+      "stream", &stream,
+      "Read the training rows from the file while training, for data larger than memory. The file is "
+      "a cache that 'truemax convert' wrote. Rows are shuffled within windows of shuffled blocks.");
+  table.size_alias(
+      "stream-window", &stream_window, "auto",
+      "Memory of a window of --stream; two are held. A larger one shuffles better. auto: 64M, or "
+      "an eighth of the free memory if that is less.");
   train.describe(table);
   table.group("Output");
   table.text(
