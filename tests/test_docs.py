@@ -27,7 +27,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(document("docs", "options.md"), printed, "run: truemax options > docs/options.md")
 
     def test_options_page_lists_every_option_in_help(self):
-        for command in ("train", "evaluate", "predict", "inspect", "generate", "compare", "tune"):
+        for command in ("train", "evaluate", "predict", "inspect", "generate", "convert", "compare", "tune"):
             with self.subTest(command):
                 section = re.search(rf"(?ms)^## truemax {command} .*?(?=^## |\Z)", document("docs", "options.md"))[0]
                 said = set(re.findall(r"--([a-z][a-z-]*)", truemax(command, "--help-all").stdout.split("Example:")[0]))

@@ -11,7 +11,8 @@ import unittest
 import model_reader
 from support import ProgramTest, RefusalTest, events, last_evaluation, skip, truemax
 
-COMMANDS = ("train", "evaluate", "predict", "inspect", "vectors", "nearest", "generate", "compare", "tune", "report", "methods")
+COMMANDS = ("train", "evaluate", "predict", "inspect", "vectors", "nearest", "generate", "convert", "compare", "tune",
+            "report", "methods")
 
 
 def options_of(text):
@@ -36,7 +37,7 @@ class Help(ProgramTest):
                 self.assertLessEqual(max(map(len, re.sub(r"(?m)^  --\S+ \S+$", "", whole).split("Example:")[0].splitlines())), 100)
 
     def test_help_of_a_small_command_has_all_options(self):
-        for command in ("evaluate", "predict", "generate", "inspect", "vectors", "nearest", "report", "methods"):
+        for command in ("evaluate", "predict", "generate", "convert", "inspect", "vectors", "nearest", "report", "methods"):
             with self.subTest(command):
                 text = self.fine(command, "--help").stdout
                 self.assertEqual(sorted(options_of(text)), sorted(options_of(self.fine(command, "--help-all").stdout)))
@@ -124,6 +125,7 @@ class Json(ProgramTest):
             return json.loads(result.stdout)
         made = said("generate", "a.txt", "--rows", 400, "--classes", 12, "--test", "t.txt", "--test-rows", 50)
         self.assertEqual([(file["path"], file["rows"]) for file in made["files"]], [("a.txt", 400), ("t.txt", 50)])
+        self.assertEqual(said("convert", "a.txt", "a.cache")["rows"], 400)
         trained = said("train", "a.txt", "--test", "t.txt", "--epochs", 3, "--model", "m.safetensors", "--log", "m.jsonl")
         self.assertEqual((trained["method"], trained["epochs"], trained["model"]), ("prox", 3, "m.safetensors"))
         self.assertEqual(trained["test"], last_evaluation(self.path("m.jsonl"))["test"])

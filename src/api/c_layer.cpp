@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <new>
 
 #include "api/c_call.hpp"
 #include "core/parallel.hpp"
@@ -164,7 +165,7 @@ void tmx_pass_free(tmx_pass* pass) {
   const std::shared_ptr<Layer> layer = pass->layer;
   try {
     layer->recycle(std::move(pass->inside));
-  } catch (...) {  // no memory to keep it: it is freed
+  } catch (const std::bad_alloc&) {  // no memory to keep it: it is freed
   }
   delete pass;
 }

@@ -33,7 +33,10 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   if (reads_words(options_.encoder) && options_.encoder != space.encoder)
     throw UserError("--encoder: plain text is read for its encoder; give the option to Data::read");
   if (start_ != nullptr) {
-    require_start(start_->model, data_->data);
+    if (start_->model.space->of_triples() || space.of_triples() ||
+        reads_words(start_->model.space->encoder) || reads_words(space.encoder))
+      throw UserError("a run of plain text or triples cannot start from a model here; leave the model out");
+    require_same_features(start_->model, data_->data);
     continue_shape(start_->model, given, options_);
   }
   options_.complete(given, space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);

@@ -1,6 +1,8 @@
 #include "cli/command.hpp"
 
 #include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +54,7 @@ std::vector<Command> all_commands() {
   all.push_back(vectors_command());
   all.push_back(nearest_command());
   all.push_back(generate_command());
+  all.push_back(convert_command());
   all.push_back(compare_command());
   all.push_back(tune_command());
   all.push_back(report_command());
@@ -103,6 +106,11 @@ void refuse_old_spellings(const Command& command, const std::vector<std::string>
 
 void ignore_file_size_signal() {
   signal(SIGXFSZ, SIG_IGN);
+}
+
+void share_heap_if_limited() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
 }
 
 void hold_standard_streams() {

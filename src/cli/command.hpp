@@ -46,6 +46,7 @@ Command inspect_command();
 Command vectors_command();
 Command nearest_command();
 Command generate_command();
+Command convert_command();
 Command compare_command();
 Command tune_command();
 Command report_command();
@@ -83,6 +84,9 @@ void say(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... 
 
 // Without this, a file that reaches its size limit kills the program instead of failing the write.
 void ignore_file_size_signal();
+
+// Under a limit on the address space (ulimit -v), threads share the heap: a heap each reserves 64 MB.
+void share_heap_if_limited();
 
 // Keeps files opened later from getting the descriptor of a closed standard stream.
 void hold_standard_streams();

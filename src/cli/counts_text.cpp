@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/files.hpp"
 #include "core/text.hpp"
 
 namespace truemax {
@@ -24,6 +25,12 @@ std::string triples_text(const char* name, const DataView& data) {
 
 const char* example_word(LabelRule labels) {
   return labels == LabelRule::all ? "example" : "row";
+}
+
+std::string stream_text(const StreamedRows& rows) {
+  return fmt::format("{:<8}{} of about {}, window {} ({})\n", "stream", counted(rows.blocks(), "block"),
+                     counted((rows.rows() + rows.blocks() - 1) / rows.blocks(), "row"),
+                     counted(rows.window_blocks(), "block"), size_text(rows.window_bytes()));
 }
 
 std::string counts_text(const char* name, const DataView& data, LabelRule labels) {

@@ -52,6 +52,7 @@ int after_output(int exit_code) {
 const char* memory_advice(const CLI::App& program) {
   if (program.got_subcommand("train") || program.got_subcommand("compare") || program.got_subcommand("tune"))
     return "read fewer rows (--max-rows) or keep fewer features (--max-features)";
+  if (program.got_subcommand("convert")) return "convert fewer rows (--max-rows)";
   if (program.got_subcommand("generate")) return "give fewer --features, --classes or --rows";
   if (program.got_subcommand("evaluate")) return "read fewer rows (--max-rows), or use a larger machine";
   return "use a larger machine";
@@ -199,9 +200,14 @@ int run_commands(int argc, const char* const* argv) {
 
 int run_program(int argc, const char* const* argv) {
   ignore_file_size_signal();
+  share_heap_if_limited();
   hold_standard_streams();
-  typed_words().assign(argv, argv + argc);
-  return after_output(run_commands(argc, argv));
+  try {
+    typed_words().assign(argv, argv + argc);
+    return after_output(run_commands(argc, argv));
+  } catch (const std::bad_alloc&) {  // describing the commands takes memory too
+    return report("not enough memory to start; close other programs or use a larger machine", kBadInput);
+  }
 }
 
 }  // namespace truemax

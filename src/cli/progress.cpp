@@ -9,7 +9,6 @@
 #include "core/text.hpp"
 
 namespace truemax {
-namespace {
 
 std::string clock_text(double seconds) {
   const auto s = std::lround(seconds);
@@ -22,6 +21,8 @@ std::string rate_text(double per_second) {
   if (per_second >= 1e3) return fmt::format("{:.1f}k", per_second / 1e3);
   return fmt::format("{:.0f}", per_second);
 }
+
+namespace {
 
 // "step 3, ridge 0.1, 2 epochs of 63811 rows".
 std::string trial_text(const SearchTrial& t) {

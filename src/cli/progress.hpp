@@ -8,6 +8,10 @@
 
 namespace truemax {
 
+// "1:05" and "12.3k".
+std::string clock_text(double seconds);
+std::string rate_text(double per_second);
+
 class ProgressLine {
  public:
   ~ProgressLine() { clear(); }

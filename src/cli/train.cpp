@@ -7,13 +7,16 @@
 #include "cli/command.hpp"
 #include "cli/counts_text.hpp"
 #include "cli/progress.hpp"
+#include "core/files.hpp"
 #include "core/text.hpp"
+#include "data/cache_file.hpp"
 #include "data/triples.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
 #include "rule/methods.hpp"
 #include "train/replay.hpp"
 #include "train/run.hpp"
+#include "train/warm_start.hpp"
 
 namespace truemax {
 namespace {
@@ -96,6 +99,25 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
         printable(continued_command(best, search, given)));
   else
     say(stderr, "truemax: no trial was finished; run the command again, or limit its time with --seconds\n");
+}
+
+// Where a resumed run goes on.
+std::string resume_text(const PreparedRun& run) {
+  const SavedRun& saved = run.resumed->about();
+  if (!saved.fitting)
+    return fmt::format("{}: in the search, {} done", run.options.checkpoint,
+                       counted(saved.trials.size(), "trial"));
+  return fmt::format("{}: {}, {} done{}", run.options.checkpoint, counted(saved.epochs, "epoch"),
+                     counted(saved.steps, "step"), saved.finished ? ", which was all" : "");
+}
+
+// The command as typed, with --resume.
+void say_how_to_resume(const PreparedRun& run) {
+  if (run.options.checkpoint.empty()) return;
+  std::string line = "truemax";
+  for (std::size_t i = 1; i < typed_words().size(); ++i) line += " " + shell_word(typed_words()[i]);
+  if (!run.options.resume) line += " --resume";
+  say(stderr, "truemax: to go on, run:\n  {}\n", printable(line));
 }
 
 std::string loss_text(double loss) {
@@ -268,12 +290,39 @@ EncoderKind encoder_of(Format format) {
                                      : EncoderKind::automatic;
 }
 
+// --init: reads the model, and its shape and preprocessing become those of the run.
+void start_from_model(TrainCommand& command) {
+  RunOptions& run = command.run;
+  if (run.init.empty()) return;
+  const std::uint64_t memory = run.memory_limit > 0 ? run.memory_limit : available_memory();
+  run.start = std::make_shared<const Model>(load_model(run.init, memory, run.train.thread_count()));
+  if (!run.replay.empty()) return;  // the log has it all
+  const auto given = [&](const char* name) { return command.was_given(name); };
+  try {
+    continue_reading(*run.start, given, run.read, run.preprocess);
+    continue_shape(*run.start, given, run.train);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--init {}: {}", run.init, error.what()));
+  }
+}
+
+// Tells about what failed without ending the run.
+class Warnings final : public TrainObserver {
+ public:
+  void warned(const std::string& what) override { say(stderr, "truemax: warning: {}\n", printable(what)); }
+};
+
 int run_train(TrainCommand& command) {
+  if (!command.run.replay.empty()) command.run = replayed_options(std::move(command.run), command.given);
+  start_from_model(command);
   if (command.run.replay.empty()) {
-    command.run.train.complete([&](const char* name) { return command.was_given(name); },
-                               encoder_of(command.run.read.format));
-  } else {
-    command.run = replayed_options(std::move(command.run), command.given);
+    command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
+    const Model* start = command.run.start.get();
+    command.run.train.complete(
+        [&](const char* name) {
+          return command.was_given(name) || (start != nullptr && is_of_shape(*start, name));
+        },
+        encoder_of(command.run.read.format));
   }
   const std::vector<std::string> unused = notes_of_unused(command);
   const DropClaimsOnSignal claims;
@@ -284,17 +333,21 @@ int run_train(TrainCommand& command) {
   if (!command.quiet) print_notes(run.notes);
   if (talks) {
     say(stdout, "{}", counts_text("train", run.data, labels));
+    if (const StreamedRows* stream = run.data.streamed()) say(stdout, "{}", stream_text(*stream));
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
     say(stdout, "{}", method_text(run.options.train));
     if (run.recording)
       say(stdout, "replay  {} of {}\n", counted(run.recording->steps, "step"), run.options.replay);
+    if (run.start) say(stdout, "start   {}\n", run.options.init);
+    if (run.resumed) say(stdout, "resume  {}\n", resume_text(run));
     say(stdout, "memory  {}\n", run.memory.to_text());
     std::fflush(stdout);
   }
   const StopOnSignal signals;
+  Warnings warnings;
   std::unique_ptr<TrainProgress> progress;
-  std::vector<TrainObserver*> observers;
+  std::vector<TrainObserver*> observers{&warnings};
   if (!command.quiet && ProgressLine::wanted()) {
     progress = std::make_unique<TrainProgress>();
     observers.push_back(progress.get());
@@ -305,6 +358,7 @@ int run_train(TrainCommand& command) {
   if (command.json) print_json(result_json(run, finished));
   if (!finished.search.finished) {
     say_stopped_search(run.options.train, finished, command.given);
+    say_how_to_resume(run);
     return StopOnSignal::exit_code();
   }
   if (talks) {
@@ -336,6 +390,7 @@ int run_train(TrainCommand& command) {
                                                           outcome.last->epoch)
                                             : ""),
         untouched);
+    say_how_to_resume(run);
     return StopOnSignal::exit_code();
   }
   const bool has_values = !reads_words(run.data.space->encoder) && !run.data.space->of_triples();

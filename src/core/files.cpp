@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -18,7 +19,9 @@
 #include <limits>
 #include <random>
 #include <sstream>
+#include <vector>
 
+#include "core/checksum.hpp"
 #include "core/error.hpp"
 
 namespace truemax {
@@ -177,6 +180,19 @@ void AtomicFile::commit() {
   descriptor_ = -1;
 }
 
+std::uint64_t file_checksum(const std::string& path) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> piece(kPiece);
+  std::uint64_t sum = 0;
+  while (in) {
+    in.read(piece.data(), static_cast<std::streamsize>(kPiece));
+    sum = xxh64(std::span(piece).first(static_cast<std::size_t>(in.gcount())), sum);
+  }
+  if (!in.eof()) throw UserError(fmt::format("{}: reading it failed; give a file that can be read", path));
+  return sum;
+}
+
 bool rename_on_disk(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) return false;
   const int folder = open(folder_of(to).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -254,11 +270,22 @@ std::uint64_t group_memory(const std::string& folder) {
                   left("/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"));
 }
 
+std::uint64_t address_space_left() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;
+  const std::uint64_t pages = read_number("/proc/self/statm", 0);
+  const std::uint64_t used = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+  // Stacks of threads to come, and what lies unused between and behind allocations.
+  return left - left / 8;
+}
+
 std::uint64_t available_memory() {
   const std::uint64_t kilobytes = named_number("/proc/meminfo", "MemAvailable:", kUnknown);
   const std::uint64_t machine = kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
   // Inside a container, the control group may allow less than the machine has.
-  return std::min({machine, group_memory("/sys/fs/cgroup"), group_memory("/sys/fs/cgroup/memory")});
+  return std::min(
+      {machine, group_memory("/sys/fs/cgroup"), group_memory("/sys/fs/cgroup/memory"), address_space_left()});
 }
 
 std::string size_text(std::uint64_t bytes) {

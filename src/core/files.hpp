@@ -36,6 +36,9 @@ class AtomicFile {
 // Removes the temporaries that killed processes left for this path; those of live processes stay.
 void remove_stale_temporaries(const std::string& path);
 
+// A hash of all bytes of a file. Throws UserError.
+std::uint64_t file_checksum(const std::string& path);
+
 // Renames and syncs the folder: a power cut leaves the old or the new file. False, with errno, on failure.
 bool rename_on_disk(const std::string& from, const std::string& to);
 
@@ -54,7 +57,10 @@ bool is_stream(const std::string& path);
 // Whether two paths lead to the same file, existing or not.
 bool same_file(const std::string& a, const std::string& b);
 
-// Memory this process may still allocate: the smaller of what the machine and its control group have free.
+// What a limit on the address space (ulimit -v) leaves; the largest number if there is no limit.
+std::uint64_t address_space_left();
+// Memory this process may still allocate: the smallest of what the machine, its control group and the limit
+// on the address space leave.
 std::uint64_t available_memory();
 // What the control group described in `folder` (version 1 or 2) leaves; the largest number if it has no
 // limit.

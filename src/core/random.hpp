@@ -24,7 +24,8 @@ enum class Stream : std::uint32_t {
   tune = 6,
   evaluate = 7,
   embedding = 8,
-  dropout = 9
+  dropout = 9,
+  window = 10
 };
 
 // Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit

@@ -85,6 +85,16 @@ class ContentArrays {
       sums.add(data.class_weight_);
       return;
     }
+    if (data.streamed() != nullptr) {  // the checksums of the blocks stand for their rows
+      sums.add_number(data.streamed()->checksum());
+      sums.add_number(data.store_.nonzeros());
+      if (data.part_) sums.add(std::span<const RowId>(data.part_->rows));
+      sums.add(data.example_row_);
+      add_labels(data, sums);
+      sums.add(data.row_weight_);
+      sums.add(data.class_weight_);
+      return;
+    }
     if (!data.part_) {
       const CsrView rows = data.store_.view();
       sums.add(rows.begin);

@@ -16,7 +16,8 @@ DataView::DataView(const Dataset& data, std::shared_ptr<const Dataset> owner)
       format(data.format),
       statistics(data.statistics),
       rows_together(data.rows_together),
-      store_(data.ones.empty()
+      store_(data.streamed ? RowStore(data.streamed)
+             : data.ones.empty()
                  ? RowStore(data.rows.view(), owner)
                  : RowStore(data.words, data.ones,
                             data.example_row.empty() ? data.label.size() : data.words.size(), owner)),
@@ -47,6 +48,10 @@ DataView::DataView(Dataset&& data) {
 std::uint64_t DataView::nonzeros() const {
   if (encoder_ != nullptr) return row_count() * encoder_->columns();
   if (!part_) return store_.nonzeros();
+  if (streamed() != nullptr)  // about: counting them would read the whole file
+    return static_cast<std::uint64_t>(static_cast<double>(store_.nonzeros()) *
+                                      static_cast<double>(part_->rows.size()) /
+                                      static_cast<double>(std::max<std::size_t>(store_.rows(), 1)));
   std::uint64_t count = 0;
   for (const RowId r : part_->rows) count += store_.row(r).index.size();
   return count;
@@ -66,6 +71,7 @@ RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) cons
 
 CsrView DataView::plain_rows(std::size_t first, std::size_t most, Csr& scratch) const {
   const std::size_t count = std::min(most, row_count() - first);
+  if (streamed() != nullptr) return streamed_rows(first, count, scratch);
   if (!part_ && !store_.has_windows()) return store_.view().slice(first, count);
   scratch.begin.assign(1, 0);
   scratch.index.clear();
@@ -73,6 +79,69 @@ CsrView DataView::plain_rows(std::size_t first, std::size_t most, Csr& scratch) 
   for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopiedNonzeros; ++r)
     scratch.add(store_.row(row_at(first + r)));
   return scratch.view();
+}
+
+CsrView DataView::streamed_rows(std::size_t first, std::size_t count, Csr& scratch) const {
+  scratch.begin.assign(1, 0);
+  scratch.index.clear();
+  scratch.value.clear();
+  const StreamedRows& stream = *streamed();
+  SharedRows block;
+  std::size_t begin = 0, end = 0;  // rows of the block
+  for (std::size_t r = 0; r < count && scratch.nonzeros() < kCopiedNonzeros; ++r) {
+    const RowId row = row_at(first + r);
+    if (number_of(row) >= end) {
+      const std::size_t b = stream.block_of(row);
+      block = stream.block(b);
+      begin = stream.first_row(b), end = stream.first_row(b + 1);
+    }
+    scratch.add(block->row(number_of(row) - begin));
+  }
+  return scratch.view();
+}
+
+std::vector<std::uint32_t> DataView::examples_of_blocks() const {
+  const StreamedRows& stream = *streamed();
+  std::vector<std::uint32_t> begin;
+  begin.reserve(stream.blocks() + 1);
+  for (std::size_t b = 0; b < stream.blocks(); ++b)
+    begin.push_back(static_cast<std::uint32_t>(first_example(RowId{stream.first_row(b)})));
+  begin.push_back(static_cast<std::uint32_t>(size()));
+  return begin;
+}
+
+std::uint64_t DataView::bytes_of_copy() const {
+  constexpr std::uint64_t kRowBytes = 2 * sizeof(std::uint64_t) + 3 * sizeof(RowId) + 2 * sizeof(double);
+  return nonzeros() * (sizeof(FeatureId) + sizeof(float)) + (row_count() + size()) * kRowBytes;
+}
+
+DataView DataView::copied() const {
+  Dataset data;
+  Csr scratch;
+  data.rows.begin.reserve(row_count() + 1);
+  for (std::size_t first = 0; first < row_count();) {
+    const CsrView some = plain_rows(first, row_count() - first, scratch);
+    for (std::size_t r = 0; r < some.rows(); ++r) data.rows.add(some.row(r));
+    first += some.rows();
+  }
+  std::size_t example = 0;
+  data.label.assign(label_.begin(), label_.end());
+  data.weight.assign(weight_.begin(), weight_.end());
+  for (std::size_t place = 0; place < row_count(); ++place) {
+    const RowId row = row_at(place);
+    const std::span<const ClassId> labels = labels_of_row(row);
+    data.label_set.insert(data.label_set.end(), labels.begin(), labels.end());
+    data.label_begin.push_back(data.label_set.size());
+    if (!row_weight_.empty()) data.row_weight.push_back(weight_of_row(row));
+    for (; example < size() && row_of(ExampleId{static_cast<std::uint32_t>(example)}) == row; ++example)
+      data.example_row.push_back(RowId{static_cast<std::uint32_t>(place)});
+  }
+  data.class_weight.assign(class_weight_.begin(), class_weight_.end());
+  data.classes = classes, data.space = space, data.format = format;
+  data.statistics = statistics, data.rows_together = rows_together;
+  DataView out(std::move(data));
+  out.ranking = ranking, out.encoder_ = encoder_;
+  return out;
 }
 
 DataView DataView::encoded(std::shared_ptr<const RowEncoder> encoder) const {

@@ -54,6 +54,23 @@ class DataView {
   // end. `scratch` holds the slice if its rows have to be copied.
   RowSlice slice(std::size_t first, std::size_t most, Csr& scratch) const;
 
+  // Calls visit(example, row of features) for all examples in order; of a stream, only this reaches all rows.
+  template <class Visitor>
+  void each_x(const Visitor& visit) const;
+
+  // Null: the rows are in memory; x() is for any. Otherwise x() is for the blocks that RowWindows holds.
+  StreamedRows* streamed() const { return store_.streamed(); }
+  const std::shared_ptr<StreamedRows>& shared_stream() const { return store_.shared_stream(); }
+  // Of a stream: the first example of each block, and the number of examples.
+  std::vector<std::uint32_t> examples_of_blocks() const;
+  // The same rows and examples, in memory.
+  DataView copied() const;
+  std::uint64_t bytes_of_copy() const;  // about
+
+  // The labels and the weight of the row at a place, without its features.
+  std::span<const ClassId> labels_at(std::size_t place) const { return labels_of_row(row_at(place)); }
+  double weight_at(std::size_t place) const { return weight_of_row(row_at(place)); }
+
   // The same examples, with rows that slice() encodes; x() is still the row of the data.
   DataView encoded(std::shared_ptr<const RowEncoder> encoder) const;
 
@@ -106,6 +123,7 @@ class DataView {
   std::size_t first_example(RowId r) const;
   DataView with(std::shared_ptr<const Part> part) const;
   CsrView plain_rows(std::size_t first, std::size_t most, Csr& scratch) const;  // of slice(), not encoded
+  CsrView streamed_rows(std::size_t first, std::size_t count, Csr& scratch) const;
 
   RowStore store_;
   std::span<const RowId> example_row_;  // ascending; empty: example i is row i
@@ -148,6 +166,26 @@ class RowSlice {
   std::size_t first_;
   CsrView x_;
 };
+
+template <class Visitor>
+void DataView::each_x(const Visitor& visit) const {
+  const StreamedRows* const stream = streamed();
+  if (stream == nullptr) {
+    for (const ExampleId i : examples()) visit(i, x(i));
+    return;
+  }
+  SharedRows block;
+  std::size_t end = 0, first = 0;  // rows of the block
+  for (const ExampleId i : examples()) {
+    const std::size_t row = number_of(row_of(i));
+    if (row >= end) {
+      const std::size_t b = stream->block_of(row_of(i));
+      block = stream->block(b);
+      first = stream->first_row(b), end = stream->first_row(b + 1);
+    }
+    visit(i, block->row(row - first));
+  }
+}
 
 template <class Keep>
 DataView DataView::rows_where(const Keep& keep) const {

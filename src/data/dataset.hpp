@@ -16,6 +16,8 @@
 
 namespace truemax {
 
+class StreamedRows;
+
 // The classes of a model: internally ids by falling label count (ties by name order), externally names.
 class ClassList {
  public:
@@ -84,7 +86,8 @@ struct DataStatistics {
 
 // The arrays of a data set under construction. Readers use a DataView of it.
 struct Dataset {
-  Csr rows;  // distinct feature rows
+  Csr rows;                                // distinct feature rows
+  std::shared_ptr<StreamedRows> streamed;  // instead of `rows`, if they stay in a file
   // Plain text: the words before, in and after the rows; row i is words [i, i + ones.size()). `rows` is
   // empty.
   std::vector<FeatureId> words;

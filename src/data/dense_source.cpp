@@ -104,6 +104,10 @@ class DenseSource : public RowSource {
     if (rows < most) reader_.check_end();
   }
 
+  double progress() const override {
+    return static_cast<double>(row_) / static_cast<double>(std::max<std::uint64_t>(1, header_.rows()));
+  }
+
  private:
   void read_row(RawRows& batch) {
     Csr& rows = batch.rows;

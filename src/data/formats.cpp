@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "data/cache_file.hpp"
 #include "data/sources.hpp"
 
 namespace truemax {
@@ -16,8 +17,15 @@ std::unique_ptr<RowSource> dense(Input input, const OpenRequest& r) {
   return open_dense(std::move(input), r.format, r.stream, r.find_labels);
 }
 
+// From its file, not from `input`: it is read in any order.
+std::unique_ptr<RowSource> cache(Input /*input*/, const OpenRequest& r) {
+  return open_cache(std::make_shared<const CacheFile>(r.path, r.stream.memory), r.stream);
+}
+
 // In the order of detection: formats with unmistakable marks first.
-constexpr std::array<FormatInfo, 8> kFormats{{
+constexpr std::array<FormatInfo, 9> kFormats{{
+    {Format::cache, "cache", "rows of any format, written by truemax convert", false, false,
+     FileHead::is_cache, cache},
     {Format::npy, "npy", "NumPy array of features, labels in a file beside it", false, false,
      FileHead::is_npy, dense},
     {Format::idx, "idx", "idx array of features (MNIST), labels in a file beside it", false, false,

@@ -17,6 +17,7 @@ namespace truemax {
 
 // What is needed to open a source, apart from its file.
 struct OpenRequest {
+  const std::string& path;
   Format format;
   const StreamOptions& stream;
   std::vector<std::string>& notes;

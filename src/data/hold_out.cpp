@@ -84,7 +84,10 @@ RowSplit set_aside(const DataView& data, double share, std::uint64_t seed) {
 DataView sample_part(const DataView& data, std::size_t count, std::uint64_t seed, Stream stream) {
   const std::size_t together = data.rows_together, rows = data.row_count() / together;
   const std::vector<bool> held = choose(rows, std::min(count / together, rows), seed, stream);
-  return data.rows_where([&](std::size_t place) -> bool { return held[place / together]; });
+  DataView sample = data.rows_where([&](std::size_t place) -> bool { return held[place / together]; });
+  // A small sample of a stream is copied: to train on it would read the whole file again and again.
+  if (data.streamed() == nullptr || sample.bytes_of_copy() > data.streamed()->most_copied()) return sample;
+  return sample.copied();
 }
 
 DataView with_labels_of(const DataView& part, const DataView& seen) {

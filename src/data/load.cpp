@@ -20,6 +20,11 @@ std::uint64_t limited(std::uint64_t features, std::uint64_t max_features) {
   return max_features == 0 ? features : std::min(features, max_features);
 }
 
+// The features of the rows may be elsewhere.
+std::size_t labelled_rows(const RawRows& raw) {
+  return raw.label_begin.size() - 1;
+}
+
 double weight_of(const RawRows& raw, std::size_t i) {
   return raw.weight.empty() ? 1.0 : raw.weight[i];
 }
@@ -76,7 +81,7 @@ std::shared_ptr<FeatureSpace> make_space(RawRows& raw, const PreprocessOptions& 
 }
 
 void require_rows(const RawRows& raw, const PreprocessOptions& options, const DataStatistics& statistics) {
-  if (raw.size() > 0) return;
+  if (labelled_rows(raw) > 0) return;
   const std::string limit = options.max_features > 0 && statistics.cut_features > 0
                                 ? fmt::format(" below --max-features {}", options.max_features)
                                 : "";
@@ -93,7 +98,7 @@ void require_rows(const RawRows& raw, const PreprocessOptions& options, const Da
 std::vector<double> count_labels(const RawRows& raw, LabelRule rule) {
   std::vector<double> counts = raw.name_counts;
   counts.resize(raw.label_names.size(), 0.0);
-  for (std::size_t i = 0; i < raw.size(); ++i) {
+  for (std::size_t i = 0; i < labelled_rows(raw); ++i) {
     const std::uint64_t begin = raw.label_begin[i], end = raw.label_begin[i + 1];
     if (rule == LabelRule::first) {
       counts[raw.label[begin]] += weight_of(raw, i);
@@ -115,9 +120,10 @@ std::shared_ptr<ClassList> make_classes(const RawRows& raw, LabelRule rule) {
     kept.push_back(counts[i]);
   }
   if (names.size() == 1)
-    throw file_error(raw.path, 0,
-                     fmt::format("all {} usable rows have the class {}", raw.size(), in_quotes(names[0])),
-                     "train on rows of two classes or more");
+    throw file_error(
+        raw.path, 0,
+        fmt::format("all {} usable rows have the class {}", labelled_rows(raw), in_quotes(names[0])),
+        "train on rows of two classes or more");
   return std::make_shared<ClassList>(std::move(names), std::move(kept));
 }
 
@@ -148,7 +154,7 @@ RawRows read_rows(const std::string& path, const ReadOptions& options, std::uint
   RawRows rows = RowStream(path, options, stream, notes).next(max_rows == 0 ? ~0ULL : max_rows);
   if (!rows.weight.empty() &&
       std::all_of(rows.weight.begin(), rows.weight.end(), [](double w) { return w == 0; }))
-    throw file_error(shown_path(options.row_weights), 0,
+    throw file_error(options.row_weights.empty() ? rows.path : shown_path(options.row_weights), 0,
                      rows.size() == 1 ? std::string("the only row has weight 0")
                                       : fmt::format("all {} rows have weight 0", rows.size()),
                      "give at least one row a weight above 0");
@@ -169,15 +175,20 @@ Dataset make_training_set(RawRows&& raw, const PreprocessOptions& options, std::
   // In the caller's arrays a row of zeros is a row like others, as for scikit-learn; in a file it is a line
   // with nothing in it.
   filter_rows(raw, {space->features, true, options.normalize, raw.format == Format::array}, data.statistics);
-  require_rows(raw, options, data.statistics);
   data.space = space;
+  label_training_set(raw, options, class_weights, data);
+  data.rows = std::move(raw.rows);
+  return data;
+}
+
+void label_training_set(RawRows& raw, const PreprocessOptions& options, const std::string& class_weights,
+                        Dataset& data) {
+  require_rows(raw, options, data.statistics);
   data.classes = make_classes(raw, options.labels);
   data.class_weight = raw.name_weights.empty()
                           ? make_class_weights(class_weights, *data.classes, raw.memory.budget())
                           : weights_of_names(raw, *data.classes);
   add_labels(raw, options.labels, classes_of_names(raw, *data.classes), data);
-  data.rows = std::move(raw.rows);
-  return data;
 }
 
 RowPreparer::RowPreparer(const PreprocessOptions& options, std::shared_ptr<const ClassList> classes,

@@ -11,6 +11,22 @@ constexpr double kMostBuckets = 1e9;  // near the largest feature number: more w
 // A set of n-gram buckets takes 2 bits for each that is possible (data/text_buckets.hpp).
 constexpr double kMostNgramBuckets = 1e8;
 constexpr double kMostWordNgrams = 10, kMostCharNgrams = 20;
+
+void add_ngrams(OptionTable& table, std::uint64_t* words, CountSpan* characters, std::uint64_t* buckets,
+                const std::string& more) {
+  table.count(
+      "word-ngrams", words, {1, kMostWordNgrams},
+      "fastText data: besides the words, every run of 2 to this many consecutive words of a line is a "
+      "feature, hashed into --ngram-buckets.",
+      {.elsewhere = {"wordNgrams", "ngram-range"}});
+  table.span_or("char-ngrams", characters, {1, kMostCharNgrams}, "none",
+                "fastText data: besides the words, every run of MIN to MAX characters of '<word>' is a "
+                "feature, hashed into --ngram-buckets. Words unknown to the model have them too.",
+                {.elsewhere = {"minn", "maxn"}});
+  table.count("ngram-buckets", buckets, {1, kMostNgramBuckets},
+              "Buckets of n-grams. Only those that occur in the training data take memory." + more,
+              {.elsewhere = {"bucket"}});
+}
 }  // namespace
 
 const char* format_name(Format format) {
@@ -58,19 +74,8 @@ void PreprocessOptions::describe(OptionTable& table) {
       "hash-features", &hash_features, {1, kMostBuckets}, "none", 0,
       "Hash the features into this many buckets; values of a row that fall into one are added. W then "
       "has that many columns whatever the data have, and no words are kept with the model.");
-  table.count(
-      "word-ngrams", &word_ngrams, {1, kMostWordNgrams},
-      "fastText data: besides the words, every run of 2 to this many consecutive words of a line is a "
-      "feature, hashed into --ngram-buckets.",
-      {.elsewhere = {"wordNgrams", "ngram-range"}});
-  table.span_or("char-ngrams", &char_ngrams, {1, kMostCharNgrams}, "none",
-                "fastText data: besides the words, every run of MIN to MAX characters of '<word>' is a "
-                "feature, hashed into --ngram-buckets. Words unknown to the model have them too.",
-                {.elsewhere = {"minn", "maxn"}});
-  table.count("ngram-buckets", &ngram_buckets, {1, kMostNgramBuckets},
-              "Buckets of n-grams. Only those that occur in the training data take memory. With "
-              "--hash-features, n-grams go into its buckets instead.",
-              {.elsewhere = {"bucket"}});
+  add_ngrams(table, &word_ngrams, &char_ngrams, &ngram_buckets,
+             " With --hash-features, n-grams go into its buckets instead.");
   table.choice("normalize", &normalize, {{"none", Normalize::none}, {"l2", Normalize::l2}},
                "Scale each row to Euclidean length 1, or leave it as it is.", {.brief = true});
   table.count_or(
@@ -108,6 +113,11 @@ NgramRule PreprocessOptions::ngrams() const {
 std::string NgramRule::option() const {
   return words > 1 ? fmt::format("--word-ngrams {}", words)
                    : fmt::format("--char-ngrams {}-{}", characters.low, characters.high);
+}
+
+void describe_ngrams(OptionTable& table, std::uint64_t* words, CountSpan* characters,
+                     std::uint64_t* buckets) {
+  add_ngrams(table, words, characters, buckets, "");
 }
 
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows) {

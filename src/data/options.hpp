@@ -11,8 +11,21 @@
 
 namespace truemax {
 
+// cache: rows of another format (data/cache_file.hpp), which is the format of what is read.
 // array: rows that were not read from a file.
-enum class Format { automatic, xmlrepository, lshtc, libsvm, fasttext, triples, idx, npy, text, array };
+enum class Format {
+  automatic,
+  xmlrepository,
+  lshtc,
+  libsvm,
+  fasttext,
+  triples,
+  idx,
+  npy,
+  text,
+  cache,
+  array
+};
 // Features are words or names.
 constexpr bool has_words(Format format) {
   return format == Format::fasttext || format == Format::text || format == Format::triples;
@@ -80,6 +93,7 @@ struct PreprocessOptions {
 // Options shared by several commands.
 // --format; `written`: only formats that can be written.
 void describe_format(OptionTable& table, Format* format, bool written, const std::string& help);
+void describe_ngrams(OptionTable& table, std::uint64_t* words, CountSpan* characters, std::uint64_t* buckets);
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows);
 void describe_row_weights(OptionTable& table, std::string* row_weights);
 void describe_class_weights(OptionTable& table, std::string* class_weights);

@@ -24,7 +24,7 @@ TEST(DataOptions, AreSetByName) {
   set(read, "format", "libsvm");
   set(read, "format", "auto");
   EXPECT_EQ(read.format, Format::automatic);
-  EXPECT_EQ(formats().size(), 8U);
+  EXPECT_EQ(formats().size(), 9U);
   for (const FormatInfo& info : formats()) {
     set(read, "format", info.name);
     EXPECT_EQ(read.format, info.format);

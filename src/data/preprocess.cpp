@@ -164,12 +164,20 @@ std::uint64_t bucket_of(std::string_view word, std::uint64_t buckets) {
   return mixed(h) % buckets;
 }
 
+std::vector<FeatureId> buckets_of_words(const std::vector<std::string>& words, std::uint64_t buckets) {
+  std::vector<FeatureId> of_word(words.size());
+  for (std::size_t w = 0; w < of_word.size(); ++w)
+    of_word[w] = static_cast<FeatureId>(bucket_of(words[w], buckets));
+  return of_word;
+}
+
 void hash_features(RawRows& raw, std::uint64_t buckets) {
+  hash_features(raw, buckets, buckets_of_words(raw.words, buckets));
+}
+
+void hash_features(RawRows& raw, std::uint64_t buckets, std::span<const FeatureId> of_word) {
   Csr& rows = raw.rows;
   const bool words = raw.format == Format::fasttext;
-  std::vector<FeatureId> of_word(raw.words.size());
-  for (std::size_t w = 0; w < of_word.size(); ++w)
-    of_word[w] = static_cast<FeatureId>(bucket_of(raw.words[w], buckets));
   const auto hashed = [&](FeatureId f) {
     if (!words) return static_cast<FeatureId>(bucket_of(std::uint64_t{f}, buckets));
     return f < kFirstBucket ? of_word[f] : f - kFirstBucket;  // n-grams are in their buckets already
@@ -217,7 +225,7 @@ std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts) {
 }
 
 void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data) {
-  const std::size_t rows = raw.size();
+  const std::size_t rows = raw.label_begin.size() - 1;  // the features may be elsewhere
   const std::size_t most = rule == LabelRule::first ? rows : raw.label.size();
   bool shares = false;  // some row has several examples
   for (std::size_t i = 0; i < rows && rule == LabelRule::all && !shares; ++i)

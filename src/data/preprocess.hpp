@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,6 +38,9 @@ std::uint64_t bucket_of(std::string_view word, std::uint64_t buckets);
 // Hashes all features into their buckets. Values of a row that share a bucket are added in double; zero sums
 // are dropped. Throws UserError if a sum is too large for float32.
 void hash_features(RawRows& raw, std::uint64_t buckets);
+// The same with the buckets of all words, which buckets_of_words() gives; empty: features are numbers.
+void hash_features(RawRows& raw, std::uint64_t buckets, std::span<const FeatureId> of_word);
+std::vector<FeatureId> buckets_of_words(const std::vector<std::string>& words, std::uint64_t buckets);
 
 // New numbers for `count` items, by falling count, ties by their old number.
 std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);
@@ -44,5 +49,10 @@ std::vector<FeatureId> ranks_by_count(const std::vector<double>& counts);
 // data.class_weight. class_of: the class of each of raw.label_names. Takes the labels out of `raw`. Throws
 // UserError if a weight is out of range or memory is short.
 void add_labels(RawRows& raw, LabelRule rule, const std::vector<ClassId>& class_of, Dataset& data);
+
+// The last step for training data, in data/load.cpp: classes, class weights and labels, from the labels and
+// weights of `raw`. Throws UserError if no row, or only one class, is left.
+void label_training_set(RawRows& raw, const PreprocessOptions& options, const std::string& class_weights,
+                        Dataset& data);
 
 }  // namespace truemax

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/text.hpp"
+#include "data/cache_file.hpp"
 #include "data/formats.hpp"
 #include "data/reading_memory.hpp"
 #include "data/sniff.hpp"
@@ -36,6 +37,17 @@ class RowsAtHand : public RowSource {
   RawRows rows_;
   std::uint64_t used_ = 0;
 };
+
+std::string ngrams_typed(const NgramRule& rule) {
+  std::string text;
+  if (rule.words > 1) text += fmt::format("--word-ngrams {} ", rule.words);
+  if (rule.characters.high > 0)
+    text += fmt::format("--char-ngrams {}-{} ", rule.characters.low, rule.characters.high);
+  return text + fmt::format("--ngram-buckets {}", rule.buckets);
+}
+std::string ngrams_text(const NgramRule& rule) {
+  return rule.any() ? fmt::format("n-grams ({})", ngrams_typed(rule)) : "no n-grams";
+}
 
 struct Paths {
   std::string features, labels;
@@ -92,6 +104,34 @@ std::string choose_label_file(const Paths& paths, const ReadOptions& options, bo
   return found;
 }
 
+// The options must ask for what the cache holds: it cannot be parsed again.
+void require_cache_fits(const CacheFile& file, const ReadOptions& options) {
+  const CacheInfo& info = file.info();
+  const Format asked = options.format;
+  const bool other_kind = has_words(asked) || has_words(info.format);
+  if (asked != Format::automatic && asked != Format::cache && asked != info.format && other_kind)
+    throw file_error(
+        file.name(), 0,
+        fmt::format("is a cache of {} data, not of {} data", format_name(info.format), format_name(asked)),
+        fmt::format("leave --format {} out", format_name(asked)));
+  const bool needed = options.ngrams.any() && info.format == Format::fasttext;
+  if ((needed || info.ngrams.any()) && !(info.ngrams == options.ngrams))
+    throw file_error(
+        file.name(), 0,
+        fmt::format("is a cache with {}, and {} asked for", ngrams_text(info.ngrams),
+                    options.ngrams.any() ? ngrams_text(options.ngrams) + " are" : "none are"),
+        needed ? fmt::format("convert again: truemax convert DATA CACHE {}", ngrams_typed(options.ngrams))
+               : fmt::format("add {}, or convert again without", ngrams_typed(info.ngrams)));
+  if (options.ngrams.any() && info.format != Format::fasttext && options.expected != Format::fasttext)
+    throw file_error(file.name(), 0,
+                     fmt::format("is a cache of {} data, which has no words for {}", format_name(info.format),
+                                 options.ngrams.option()),
+                     "leave the option out");
+  if (info.weighted && !options.row_weights.empty())
+    throw file_error(file.name(), 0, "is a cache with row weights of its own",
+                     "leave --row-weights out, or convert again without them");
+}
+
 // Moves all weights into their rows.
 void take_weights(RowWeights& weights, RawRows& rows) {
   rows.weight = std::move(weights.value);
@@ -106,6 +146,12 @@ std::unique_ptr<RowSource> give_out(RawRows rows) {
   return std::make_unique<RowsAtHand>(std::move(rows));
 }
 
+std::shared_ptr<const CacheFile> open_cache_for(const std::string& path, const ReadOptions& options) {
+  auto file = std::make_shared<const CacheFile>(path, options.memory);
+  require_cache_fits(*file, options);
+  return file;
+}
+
 RowStream::RowStream(const std::string& path, const ReadOptions& options, const StreamOptions& stream,
                      std::vector<std::string>& notes) {
   const Paths paths = split_at_comma(path);
@@ -114,30 +160,12 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   // Values of rows dropped by a split or a weight must not count as cut.
   source.max_features = options.split.empty() && options.row_weights.empty() ? options.max_features : 0;
   source.ngrams = options.ngrams;
-  Input input(paths.features, source.memory);
   files_ = {paths.features};
-  name_ = input.name();
-  format_ = options.format;
-  if (format_ == Format::automatic) {
-    const Sniffed sniffed = sniff(input, options.expected, stream.live);
-    format_ = sniffed.format;
-    if (sniffed.may_be_lshtc)
-      notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));
-  }
-  const FormatInfo& info = find_format(format_);
-  // Data for a model of words: RowPreparer refuses other formats with a message about the model.
-  if (options.ngrams.any() && format_ != Format::fasttext && options.expected != Format::fasttext)
-    throw file_error(name_, 0,
-                     fmt::format("is {} data, which has no words for {}", info.name, options.ngrams.option()),
-                     "give fastText text (--format fasttext), or leave the option out");
-  if (info.is_text && (!options.label_file.empty() || !paths.labels.empty()))
-    throw file_error(name_, 0, fmt::format("is {} text, which contains its labels", info.name),
-                     "leave out --label-file (it is for idx and npy features)");
-  source_ = info.open(std::move(input),
-                      {format_, source, notes, [&] {
-                         files_.push_back(choose_label_file(paths, options, stream.labels_required));
-                         return files_.back();
-                       }});
+  may_end_early_ = stream.batch_bytes > 0 || stream.live;
+  if (paths.features != kStandardInput && is_cache(paths.features))
+    open_cached(paths.features, paths.labels, options, source);
+  else
+    open_rows(paths.features, paths.labels, options, source, notes);
   if (!options.row_weights.empty()) {
     weights_ = read_row_weights(options.row_weights, source.memory);
     files_.push_back(options.row_weights);
@@ -161,6 +189,49 @@ RowStream::RowStream(const std::string& path, const ReadOptions& options, const 
   }
 }
 
+void RowStream::open_rows(const std::string& path, const std::string& labels, const ReadOptions& options,
+                          const StreamOptions& source, std::vector<std::string>& notes) {
+  Input input(path, source.memory);
+  name_ = input.name();
+  format_ = options.format;
+  if (format_ == Format::automatic) {
+    const Sniffed sniffed = sniff(input, options.expected, source.live);
+    format_ = sniffed.format;
+    if (sniffed.may_be_lshtc)
+      notes.push_back(fmt::format("{}: read as libsvm; if it is LSHTC text, add --format lshtc", name_));
+  }
+  if (format_ == Format::cache)
+    throw file_error(name_, 0, "a cache is read from its own file, not packed or from standard input",
+                     "unpack it and name the file, or leave --format cache out");
+  const FormatInfo& info = find_format(format_);
+  // Data for a model of words: RowPreparer refuses other formats with a message about the model.
+  if (options.ngrams.any() && format_ != Format::fasttext && options.expected != Format::fasttext)
+    throw file_error(name_, 0,
+                     fmt::format("is {} data, which has no words for {}", info.name, options.ngrams.option()),
+                     "give fastText text (--format fasttext), or leave the option out");
+  if (info.is_text && (!options.label_file.empty() || !labels.empty()))
+    throw file_error(name_, 0, fmt::format("is {} text, which contains its labels", info.name),
+                     "leave out --label-file (it is for idx and npy features)");
+  source_ = info.open(std::move(input),
+                      {path, format_, source, notes, [&] {
+                         files_.push_back(choose_label_file({path, labels}, options, source.labels_required));
+                         return files_.back();
+                       }});
+}
+
+void RowStream::open_cached(const std::string& path, const std::string& labels, const ReadOptions& options,
+                            const StreamOptions& source) {
+  ReadOptions with = options;
+  with.memory = source.memory;
+  const auto file = open_cache_for(path, with);
+  name_ = file->name();
+  format_ = file->info().format;
+  if (!options.label_file.empty() || !labels.empty())
+    throw file_error(name_, 0, "is a cache, which contains its labels",
+                     "leave out --label-file, or give it to truemax convert");
+  source_ = open_cache(file, source);
+}
+
 RowStream::~RowStream() = default;
 RowStream::RowStream(RowStream&&) noexcept = default;
 RowStream& RowStream::operator=(RowStream&&) noexcept = default;
@@ -174,8 +245,9 @@ RawRows RowStream::next(std::uint64_t most) {
   batch.first_row = rows_given_;
   rows_given_ += batch.size();
   if (weights_) {
-    weights_->require_rows(rows_given_, name_, batch.size() == most);
-    if (batch.first_row == 0 && batch.size() < most) {  // all at once: no copy
+    const bool last = batch.size() < most && (batch.size() == 0 || !may_end_early_);
+    weights_->require_rows(rows_given_, name_, !last);
+    if (batch.first_row == 0 && last) {  // all at once: no copy
       take_weights(*weights_, batch);
       weights_.reset();
       return batch;

@@ -39,7 +39,14 @@ class RowSource {
   // Appends up to `most` rows to a fresh batch; none only at the end of the file, fewer only there or if
   // StreamOptions say so.
   virtual void read(RawRows& batch, std::uint64_t most) = 0;
+  // The share of the file that was read; 0: unknown.
+  virtual double progress() const { return 0; }
 };
+
+class CacheFile;
+// Opens a cache (data/cache_file.hpp) and checks that it holds what the options ask for: it cannot be parsed
+// again. Throws UserError.
+std::shared_ptr<const CacheFile> open_cache_for(const std::string& path, const ReadOptions& options);
 
 class RowStream {
  public:
@@ -54,14 +61,21 @@ class RowStream {
   // The next rows, at most `most`; an empty batch marks the end. Throws UserError.
   RawRows next(std::uint64_t most);
   Format format() const { return format_; }
+  double progress() const { return source_->progress(); }
   // The name of the file in messages.
   const std::string& name() const { return name_; }
 
  private:
+  void open_rows(const std::string& path, const std::string& labels, const ReadOptions& options,
+                 const StreamOptions& source, std::vector<std::string>& notes);
+  void open_cached(const std::string& path, const std::string& labels, const ReadOptions& options,
+                   const StreamOptions& source);
+
   std::string name_;
   std::vector<std::string> files_;
   Format format_ = Format::automatic;
   std::uint64_t rows_given_ = 0;
+  bool may_end_early_ = false;         // a batch with fewer rows than asked for need not be the last
   std::optional<RowWeights> weights_;  // of the rows to come, if they are not set yet
   std::unique_ptr<RowSource> source_;
 };

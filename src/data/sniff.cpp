@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "data/cache_format.hpp"
 #include "data/formats.hpp"
 #include "data/input.hpp"
 #include "data/number.hpp"
@@ -199,6 +200,10 @@ bool FileHead::has_rows() const {
   // If the model has numbered features, that is enough, and rows without features may come first.
   return expected_ != Format::automatic && e.lines > 0 && !e.words &&
          (e.named_rows > 0 || (!e.named && !table_error(name_, text_)));
+}
+
+bool FileHead::is_cache(const FileHead& head) {
+  return head.bytes_.substr(0, kCacheMagic.size()) == kCacheMagic;
 }
 
 bool FileHead::is_npy(const FileHead& head) {

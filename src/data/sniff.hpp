@@ -40,6 +40,7 @@ class FileHead {
   FileHead(const FileHead&) = delete;
   FileHead& operator=(const FileHead&) = delete;
 
+  static bool is_cache(const FileHead& head);
   static bool is_npy(const FileHead& head);
   static bool is_idx(const FileHead& head);
   static bool is_xmlrepository(const FileHead& head);

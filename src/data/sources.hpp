@@ -20,6 +20,10 @@ std::unique_ptr<RowSource> open_text(Input input, Format format, const StreamOpt
 std::unique_ptr<RowSource> open_dense(Input input, Format format, const StreamOptions& stream,
                                       const std::function<std::string()>& find_labels);
 
+// The rows of a cache (data/cache_file.hpp).
+class CacheFile;
+std::unique_ptr<RowSource> open_cache(std::shared_ptr<const CacheFile> file, const StreamOptions& stream);
+
 // Rows already in memory, delivered in batches.
 std::unique_ptr<RowSource> give_out(RawRows rows);
 

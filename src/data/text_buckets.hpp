@@ -28,14 +28,13 @@ class BucketNumbers {
     if ((word.bits & bit) == 0) return kDropFeature;
     return word.before + static_cast<FeatureId>(std::popcount(word.bits & (bit - 1)));
   }
+  // Adds a member; find() is right again after count().
+  void add(std::uint32_t bucket) { words_[bucket / 64].bits |= std::uint64_t{1} << (bucket % 64); }
+  void count(FeatureId first);
   std::vector<std::uint32_t> members() const;
   static std::uint64_t bytes(std::uint64_t buckets) { return (buckets + 63) / 64 * sizeof(Word); }
 
  private:
-  friend BucketNumbers used_buckets(RawRows& raw, const NgramRule& rule, FeatureId first);
-  void add(std::uint32_t bucket) { words_[bucket / 64].bits |= std::uint64_t{1} << (bucket % 64); }
-  void count(FeatureId first);
-
   struct Word {
     std::uint64_t bits = 0;
     FeatureId before = 0;  // the feature of its first member

@@ -122,6 +122,8 @@ class TextSource : public RowSource {
     if (at_end_) check_row_count();
   }
 
+  double progress() const override { return progress_; }
+
  private:
   // A parsed window takes about ten times its text, rarely more: use a part of the memory left.
   static std::size_t bounded_window(const StreamOptions& stream, std::size_t threads) {

@@ -191,13 +191,8 @@ Metrics evaluate_class_frequencies(const DataView& data) {
   const std::span<const ClassId> best(order.data(), top);
   Tally tally;
   std::optional<RowId> before;
-  Csr scratch;
-  for (std::size_t first = 0; first < data.row_count();) {
-    const RowSlice slice = data.slice(first, kSliceRows, scratch);
-    for (std::size_t r = 0; r < slice.rows(); ++r)
-      tally.add_row(slice.weight(r), Tally::count_hits(slice.labels(r), best));
-    first += slice.rows();
-  }
+  for (std::size_t place = 0; place < data.row_count(); ++place)
+    tally.add_row(data.weight_at(place), Tally::count_hits(data.labels_at(place), best));
   for (const ExampleId i : data.examples()) {
     tally.count_row(before != data.row_of(i));
     before = data.row_of(i);

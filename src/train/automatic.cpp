@@ -19,7 +19,7 @@ constexpr std::uint64_t kNewtonSteps = 100;
 
 double mean_squared_norm(const DataView& data) {
   double sum = 0;
-  for (const ExampleId i : data.examples()) sum += squared_norm(data.x(i), false);
+  data.each_x([&](ExampleId, const RowView& x) { sum += squared_norm(x, false); });
   return std::max(sum / static_cast<double>(data.size()), 1e-300);
 }
 

@@ -10,15 +10,15 @@ constexpr std::size_t kBagRows = 16;  // a task of a thread
 
 BagEncoder::BagEncoder(const DataView& data, const TrainOptions& options)
     : data_(data), hidden_(options.hidden) {
-  for (const ExampleId i : data.examples()) {
+  data.each_x([&](ExampleId, const RowView& x) {
     double sum = 0;
-    longest_row_ = std::max(longest_row_, data.x(i).index.size());
-    for (const float v : data.x(i).value) {
+    longest_row_ = std::max(longest_row_, x.index.size());
+    for (const float v : x.value) {
       sum += std::abs(static_cast<double>(v));
       largest_value_ = std::max(largest_value_, std::abs(static_cast<double>(v)));
     }
     largest_x_ = std::max(largest_x_, sum);
-  }
+  });
 }
 
 void BagEncoder::reserve(std::size_t rows, std::size_t others, const Team& team) {

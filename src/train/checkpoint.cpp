@@ -88,6 +88,7 @@ void each_field(Saved& s, Archive& archive) {
   archive(s.data_hash);
   archive(s.valid_hash);
   archive(s.test_hash);
+  archive(s.init_hash);
   archive(s.model);
   archive(s.log);
   archive(s.lines);

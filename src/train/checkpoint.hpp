@@ -18,6 +18,7 @@ struct SavedRun {
   nlohmann::ordered_json asked;                  // options of the run, before anything was chosen
   nlohmann::ordered_json chosen;                 // training options of the fit
   std::string data_hash, valid_hash, test_hash;  // of the contents; empty: no such rows
+  std::string init_hash;                         // of the model it started from; empty: none
   std::string model, log;                        // where the outputs go, or "none"
   std::string lines;                             // of the log so far
   double seconds = 0;                            // training time so far

@@ -173,19 +173,34 @@ void LearntStep::solve_together(const RunState& state, std::size_t first, std::s
     of_label_[i] = static_cast<float>(scale_[i] * others);
     sum += scale_[i];
   }
-  // The columns of labels lose their own examples; two examples may have the same label.
+  scale_columns(first, end, sum, p);
+}
+
+// p *= sum, but the columns of labels lose the scales of their own examples; two examples may have the same
+// label. Where a label is far above all other classes, theirs are so small that only double holds the sum.
+void LearntStep::scale_columns(std::size_t first, std::size_t end, double sum, float* p) const {
+  constexpr double kLargestFactor = 1e30;
+  const std::size_t columns = classes_.size();
+  const bool in_double = sum > kLargestFactor;
+  if (in_double)
+    for (std::size_t j = 0; j < columns; ++j)
+      if (!is_label(classes_[j], first, end)) p[j] = static_cast<float>(static_cast<double>(p[j]) * sum);
   for (std::size_t i = first; i < end; ++i) {
     const std::size_t own = column_of_[labels_[i]];
-    if (own >= columns) continue;
+    if (own >= columns || is_label(labels_[i], first, i)) continue;
     double others = 0;
-    bool again = false;
-    for (std::size_t j = first; j < end; ++j) {
+    for (std::size_t j = first; j < end; ++j)
       if (labels_[j] != labels_[i]) others += scale_[j];
-      again |= j < i && labels_[j] == labels_[i];
-    }
-    if (!again) p[own] = static_cast<float>(static_cast<double>(p[own]) * (sum > 0 ? others / sum : 0.0));
+    const double factor = in_double ? others : sum > 0 ? others / sum : 0.0;
+    p[own] = static_cast<float>(static_cast<double>(p[own]) * factor);
   }
-  scale_row(p, columns, static_cast<float>(sum));
+  if (!in_double) scale_row(p, columns, static_cast<float>(sum));
+}
+
+bool LearntStep::is_label(ClassId k, std::size_t first, std::size_t end) const {
+  return std::find(labels_.begin() + static_cast<std::ptrdiff_t>(first),
+                   labels_.begin() + static_cast<std::ptrdiff_t>(end),
+                   k) != labels_.begin() + static_cast<std::ptrdiff_t>(end);
 }
 
 // The classes that the step changes, each with the rows that have it as their label.

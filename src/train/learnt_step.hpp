@@ -53,6 +53,8 @@ class LearntStep {
   void solve(const RunState& state, double rho);
   void solve_one(const RunState& state, std::size_t i, float* p, double rho);
   void solve_together(const RunState& state, std::size_t first, std::size_t end, float* p, double rho);
+  void scale_columns(std::size_t first, std::size_t end, double sum, float* p) const;
+  bool is_label(ClassId k, std::size_t first, std::size_t end) const;  // of examples first ... end
   void find_inputs();
   float label_score(const LearntState& learnt, std::size_t input, std::size_t i) const;
   // The weight of an example in the mean of the step.

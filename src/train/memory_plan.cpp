@@ -26,6 +26,16 @@ constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassN
 
 }  // namespace
 
+// What needs any row at any time.
+void require_streamable(const TrainOptions& options) {
+  if (find_method(options.method).has_companion)
+    throw UserError(fmt::format(
+        "--stream: {} keeps the rows of each class at hand; give another method, or leave --stream out",
+        options.method));
+  if (options.newton > 0)
+    throw UserError("--stream: Newton's method needs all rows in memory; leave --newton or --stream out");
+}
+
 // Far more draws than classes would cost more than taking all classes. The rows of a step are distinct, so
 // there cannot be more than in the data.
 void require_step_shape(const TrainOptions& options, const DataView& data) {
@@ -34,6 +44,7 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
   else if (options.encoder == EncoderKind::complex && !reads_words(data.space->encoder))
     throw UserError(
         "--encoder complex: this is the encoder of triples; add --format triples, or leave it out");
+  if (data.streamed() != nullptr) require_streamable(options);
   const bool text = reads_words(data.space->encoder);
   if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
     throw UserError("--encoder: plain text is encoded by context, cbow or skipgram; leave it out");
@@ -103,7 +114,9 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
       __builtin_add_overflow(plan.weights, LearntLane::state_bytes(data, options), &plan.weights))
     plan.weights = std::numeric_limits<std::uint64_t>::max();
   plan.rows = data.inputs() * sizeof(RowState);
-  if (options.visit == Visit::shuffle)
+  if (const StreamedRows* stream = data.streamed())
+    plan.rows += WindowOrder::bytes(data.size(), stream->blocks(), stream->window_blocks());
+  else if (options.visit == Visit::shuffle)
     plan.rows += data.size() * sizeof(ExampleId) + VisitOrder::grouping_bytes(data.rows_of_inputs());
   plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
@@ -121,6 +134,10 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are already in memory: the run can use what is free now plus the data.
   plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
+  if (const StreamedRows* stream = data.streamed()) {  // its buffers are not taken yet
+    if (memory_limit == 0) plan.there -= std::min(plan.there, stream->buffer_bytes());
+    if (options.open.any()) plan.data += 2 * stream->most_copied();  // samples of trials and their judges
+  }
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
   plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options));

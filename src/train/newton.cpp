@@ -1,10 +1,15 @@
 #include "train/newton.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
+
+#include "core/error.hpp"
+#include "train/growth.hpp"
 
 namespace truemax {
 namespace {
@@ -86,6 +91,16 @@ NewtonProblem::Point NewtonProblem::from(const Weights& weights) const {
     at[features_ * lanes_ + k] = b;
   }
   return at;
+}
+
+double NewtonProblem::largest_weight(const Point& at) const {
+  double largest = 0;
+  for (std::size_t f = 0; f < features_; ++f)
+    for (std::size_t k = 0; k < classes_; ++k)
+      largest = std::max(largest, std::abs(at[f * lanes_ + k]) / spread_[f]);
+  if (intercept_)
+    for (const double b : base_of(at)) largest = std::max(largest, std::abs(b));
+  return largest;
 }
 
 void NewtonProblem::write(const Point& at, Weights& weights) const {
@@ -466,6 +481,11 @@ bool newton_fit(const DataView& data, const TrainOptions& options, Weights& weig
   constexpr double kPrecision = 1e-9;
   if (!problem.solve({options.ridge, options.ridge_by_spread, options.newton, kPrecision}, at, stop))
     return false;
+  // From huge weights of huge values, intercepts can be far beyond float32.
+  const double largest = problem.largest_weight(at);
+  if (!(largest <= kWeightLimit))
+    throw DivergenceError(fmt::format(
+        "Newton's method diverged: it would overflow the weights (largest {:.2g}). Try --ridge 1", largest));
   problem.write(at, weights);
   return true;
 }

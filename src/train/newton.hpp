@@ -26,6 +26,7 @@ class NewtonProblem {
   // The intercepts of log class frequencies, W = 0; and conversions.
   Point start() const;
   Point from(const Weights& weights) const;
+  double largest_weight(const Point& at) const;  // or intercept, as write() writes it
   void write(const Point& at, Weights& weights) const;
 
   struct Goal {

@@ -195,7 +195,7 @@ bool newton_is_cheap(const DataView& data) {
   constexpr double kMostWork = 4e6, kMostWorkOfFewRows = 1.2e7;
   constexpr std::size_t kFewRows = 2000;
   return data.classes->size() <= kMostClasses && first_hidden(data) == 0 && !data.is_text() &&
-         !data.shares_inputs() &&
+         data.streamed() == nullptr && !data.shares_inputs() &&
          newton_work(data) <= (data.row_count() < kFewRows ? kMostWorkOfFewRows : kMostWork);
 }
 

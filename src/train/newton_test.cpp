@@ -52,6 +52,29 @@ TEST(Newton, EndsAtTheOptimumAfterEpochsToo) {
   EXPECT_NEAR(oracle.value(fitted(data, options)) / oracle.value(oracle.optimum()), 1, 1e-6);
 }
 
+// From weights and values near the ends of float32, an intercept may be far beyond it: that is divergence,
+// and the weights stay as they were.
+TEST(Newton, KeepsTheWeightsFiniteFromAnyStart) {
+  for (const double scale : {1e-30, 1.0, 1e30})
+    for (const float start : {0.0F, 1e10F, 1e37F})
+      for (const std::uint64_t steps : {1U, 100U}) {
+        SCOPED_TRACE(testing::Message() << scale << ' ' << start << ' ' << steps);
+        const Dataset data = random_data({.rows = 40, .classes = 3, .features = 2, .scale = scale});
+        TrainOptions options = newton_options(0, true);
+        options.newton = steps;
+        RunState state = make_state(data, options);
+        for (ClassId k = 0; k < 3; ++k)
+          state.weights.set_class(k, std::vector<float>{k == 0 ? start : -start, start});
+        Fit fit(data, options, std::move(state));
+        const Fit::End end = fit.run({}, kGo);
+        EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
+        if (end == Fit::End::diverged) {
+          EXPECT_NE(fit.divergence().find("--ridge"), std::string::npos) << fit.divergence();
+        }
+        EXPECT_TRUE(std::isfinite(fit.state().weights.largest()));
+      }
+}
+
 TEST(Newton, InterceptIsOutsideTheRidge) {
   const Dataset data = centres_data(120, 5);  // its last feature is always 1
   const double loss = loss_of(fitted(data, newton_options(1e9, true)), data);

@@ -28,8 +28,7 @@ void describe_encoder(OptionTable& table, EncoderKind* encoder) {
       "that predicts those around it (skipgram); of triples the product of entity and relation (complex). "
       "auto: trials decide between linear and bag, unless --seconds, --target train or an option of the "
       "linear step is given; without trials, linear if its weights fit in memory; context for plain text, "
-      "complex for triples. Named methods: linear unless --hidden is given.",
-      {.brief = true});
+      "complex for triples. Named methods: linear unless --hidden is given.");
 }
 
 void TrainOptions::describe(OptionTable& table) {

@@ -33,7 +33,7 @@ StepPlan::StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const
 }
 
 bool StepPlan::used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const {
-  return epoch * epoch_steps_ + step_in_epoch >= limit_ || out_of_time();
+  return epoch * epoch_steps_ + step_in_epoch >= limit_ || time_used_up();
 }
 
 StepPlan::Leg StepPlan::next(std::uint64_t epoch, std::uint64_t step_in_epoch) {
@@ -42,6 +42,7 @@ StepPlan::Leg StepPlan::next(std::uint64_t epoch, std::uint64_t step_in_epoch) {
   const double seconds = has_clock() ? watch_->seconds_running() : 0;
   if (has_clock() && seconds >= options_.seconds) return {};
   const std::uint64_t left = limit_ - done;
+  moved_ = true;
   if (repeats_) return recorded(done, left);
   if (options_.schedule == Schedule::linear) return linear(done, left, seconds);
   return decayed(epoch, left);

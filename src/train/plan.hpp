@@ -37,16 +37,19 @@ class StepPlan {
     if (!repeats_) segments_ = state.segments;
   }
 
-  // Ends the run when `watch` shows so many seconds, without affecting step sizes. Null: never.
-  void cut_at(double seconds, const Stopwatch* watch) { cut_ = seconds, cut_watch_ = watch; }
-  bool cut() const { return cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
+  // Ends the run when `watch` shows so many seconds, but not before a step, without affecting step sizes.
+  // Null: never.
+  void cut_at(double seconds, const Stopwatch* watch) { cut_ = seconds, cut_watch_ = watch, moved_ = false; }
+  bool cut() const { return moved_ && cut_watch_ != nullptr && cut_watch_->seconds_running() >= cut_; }
 
+  // The steps or seconds of the options, which a cut does not end.
   bool used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const;
   bool has_clock() const { return watch_ != nullptr; }
-  bool out_of_time() const { return cut() || (has_clock() && watch_->seconds_running() >= options_.seconds); }
+  bool out_of_time() const { return cut() || time_used_up(); }
   const std::vector<Segment>& segments() const { return segments_; }  // chosen by the clock or the recording
 
  private:
+  bool time_used_up() const { return has_clock() && watch_->seconds_running() >= options_.seconds; }
   Leg decayed(std::uint64_t epoch, std::uint64_t left);
   Leg linear(std::uint64_t done, std::uint64_t left, double seconds);
   Leg recorded(std::uint64_t done, std::uint64_t left);
@@ -60,7 +63,8 @@ class StepPlan {
   const Stopwatch* watch_;  // null: no clock
   const Stopwatch* cut_watch_ = nullptr;
   double cut_ = 0;
-  bool repeats_;  // the segments are those of a recording
+  bool moved_ = false;  // steps were taken since cut_at()
+  bool repeats_;        // the segments are those of a recording
   std::vector<Segment> segments_;
   std::size_t at_ = 0;                       // the current segment
   std::uint64_t epoch_ = ~std::uint64_t{0};  // the epoch of decayed_step_

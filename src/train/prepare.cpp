@@ -7,9 +7,11 @@
 
 #include "core/checksum.hpp"
 #include "core/files.hpp"
+#include "data/cache_file.hpp"
 #include "data/content_hash.hpp"
 #include "data/input.hpp"
 #include "data/load.hpp"
+#include "data/streamed_set.hpp"
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
@@ -17,6 +19,7 @@
 #include "train/replay.hpp"
 #include "train/resume.hpp"
 #include "train/run.hpp"
+#include "train/warm_start.hpp"
 
 namespace truemax {
 namespace {
@@ -75,6 +78,32 @@ void require_valid_options(const RunOptions& options) {
   require_end(options.train, file || options.train.valid_share > 0);
 }
 
+// The rows of a stream are those of its cache, all of them.
+void require_stream_options(const RunOptions& o) {
+  if (!o.stream) {
+    if (o.stream_window > 0)
+      throw UserError("--stream-window: this is the window of --stream; add --stream, or leave it out");
+    return;
+  }
+  if (!is_cache(o.train_path))
+    throw UserError(
+        fmt::format("--stream: {0} is not a cache; make one first: truemax convert {0} {1}.cache, then "
+                    "truemax train {1}.cache --stream",
+                    o.train_path, o.train_path == kStandardInput ? "train" : o.train_path));
+  const std::pair<const char*, bool> of_convert[] = {{"split", !o.read.split.empty()},
+                                                     {"row-weights", !o.read.row_weights.empty()},
+                                                     {"label-file", !o.read.label_file.empty()},
+                                                     {"max-rows", o.max_rows > 0}};
+  for (const auto& [name, given] : of_convert)
+    if (given)
+      throw UserError(
+          fmt::format("--{0}: with --stream the rows are those of the cache; leave it out, and give it to "
+                      "truemax convert",
+                      name));
+  if (!o.test_split.empty() && o.test_path.empty())
+    throw UserError("--test-split: with --stream the training file is not split; add --test FILE");
+}
+
 // What can be refused before any file is read.
 void require_options(const RunOptions& options) {
   require_distinct(
@@ -89,6 +118,7 @@ void require_options(const RunOptions& options) {
         "standard input can be read only once; name files for all but one of the training data, --test and "
         "--valid");
   require_valid_options(options);
+  require_stream_options(options);
   if (options.read.format == Format::triples) {
     require_options_of_triples(options.preprocess);
     require_triples_shape(options.train);
@@ -109,6 +139,7 @@ void require_options(const RunOptions& options) {
 
 struct RawSets {
   RawRows train;
+  std::shared_ptr<const CacheFile> stream;  // instead of `train`
   std::optional<RawRows> test, valid;
 
   std::uint64_t other_features() const {
@@ -124,7 +155,12 @@ RawSets read_sets(const RunOptions& options, std::vector<std::string>& notes) {
     return rows;
   };
   RawSets sets;
-  sets.train = read(options.train_path, options.read);
+  if (options.stream) {
+    sets.stream = open_cache_for(options.train_path, options.read);
+    sets.train.format = sets.stream->info().format;
+  } else {
+    sets.train = read(options.train_path, options.read);
+  }
   if (!options.test_path.empty() || !options.test_split.empty())
     sets.test = read(options.test_path.empty() ? options.train_path : options.test_path,
                      test_reading(options, sets.train.format));
@@ -152,14 +188,21 @@ void fit_run_to_memory(const TrainSets& sets, RunOptions& options, PreparedRun& 
 // Fills run.data, run.test and run.valid; what only the training data can be refused for comes first.
 void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   const std::uint64_t other_features = raw.other_features();
-  run.data =
-      make_training_set(std::move(raw.train), options.preprocess, other_features, options.class_weights);
+  if (raw.stream) {
+    options.stream_window = stream_window(options.stream_window, *options.read.memory);
+    run.data = make_streamed_set(raw.stream, options.preprocess, other_features, options.class_weights,
+                                 options.stream_window, options.read.memory, options.train.thread_count());
+  } else {
+    run.data =
+        make_training_set(std::move(raw.train), options.preprocess, other_features, options.class_weights);
+  }
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
   if (run.resumed && run.resumed->about().fitting)
     options.train = continued_options(run.resumed->about(), options.train);
   else if (run.automatic)
     choose_shape(run.data, options.train);
+  if (run.start) require_start(*run.start, run.data);
   fit_run_to_memory({run.data}, options, run);
   require_step_shape(options.train, run.data);
   if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
@@ -206,6 +249,7 @@ PreparedRun prepare_run(RunOptions options) {
   require_checkpoint_options(options);
   PreparedRun run;
   run.start = options.start;
+  if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
   open_checkpoint(options, run);
   RunOutputs outputs(options);
   require_options(options);

@@ -69,10 +69,10 @@ ProblemInfo problem_of(const DataView& data, const TrainOptions& options) {
   info.ridge = options.ridge;
   info.free_intercept = options.intercept && !options.ridge_intercept;
   const bool in_ridge = options.intercept && options.ridge_intercept;
-  for (const ExampleId i : data.examples()) {
+  data.each_x([&](ExampleId i, const RowView& x) {
     info.total_weight += static_cast<double>(data.weight(i));
-    info.longest_row = std::max(info.longest_row, std::sqrt(squared_norm(data.x(i), in_ridge)));
-  }
+    info.longest_row = std::max(info.longest_row, std::sqrt(squared_norm(x, in_ridge)));
+  });
   return info;
 }
 

@@ -83,6 +83,7 @@ LoggedRun read_logged_run(const std::string& path) {
       run.config = event["config"];
       run.data = event["data"];
       if (event.contains("valid_data")) run.valid_data = event["valid_data"];
+      if (event.contains("init_hash")) run.init_hash = event["init_hash"];
     } else if (kind == "chosen") {
       if (!event.contains("config") || !event["config"].is_object())
         throw bad_log(path, number, "the 'chosen' event has no options");
@@ -144,6 +145,10 @@ void require_same_data(const LoggedRun& logged, PreparedRun& run) {
         "without --replay",
         logged.path, why));
   };
+  if (logged.init_hash.is_string() && logged.init_hash != run.init_hash)
+    throw UserError(fmt::format(
+        "--replay {}: the model of --init is not the one that its run started from; restore that file",
+        logged.path));
   nlohmann::ordered_json here = data_json(run.data);
   if (!logged.data.contains("examples")) here["rows"] = here["examples"];  // as in older logs
   for (const char* name : {"rows", "features", "classes", "nonzeros"})

@@ -13,6 +13,7 @@ namespace truemax {
 struct LoggedRun {
   std::string path;
   nlohmann::json config, data, valid_data;  // from its start; valid_data: null if it had none
+  nlohmann::json init_hash;                 // of the model it started from; null: none
   Recording recording;
 };
 

@@ -79,6 +79,11 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
         "--checkpoint {}: this file exists; add --resume to go on from it, or give another name", path));
   run.resumed.emplace(path);
   const SavedRun& saved = run.resumed->about();
+  // "auto" was the free memory of that time, and decides the order of the rows.
+  if (options.stream && options.stream_window == 0)
+    if (const auto there = saved.asked.find("stream-window");
+        there != saved.asked.end() && there->is_number_unsigned())
+      options.stream_window = *there;
   const std::vector<std::string> differ = differences(options, saved.asked);
   if (!differ.empty()) throw other_run(path, fmt::format("{}", fmt::join(differ, ", ")));
   const auto given_or = [](const std::string& given, const std::string& there) {
@@ -111,6 +116,8 @@ void require_resumed_data(const PreparedRun& run) {
   compare("training", saved.data_hash, run.data_hash);
   compare("validation", saved.valid_hash, run.valid_hash);
   compare("test", saved.test_hash, run.test_hash);
+  if (saved.init_hash != run.init_hash)
+    throw other_run(run.options.checkpoint, "it started from another model, or --init is missing");
 }
 
 }  // namespace truemax

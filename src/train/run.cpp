@@ -104,6 +104,14 @@ void RunOptions::describe(OptionTable& table) {
   describe_class_weights(table, &class_weights);
   preprocess.describe(table);
   describe_max_rows(table, &max_rows);
+  table.toggle(
+      "stream", &stream,
+      "Read the training rows from the file while training, for data larger than memory. The file is "
+      "a cache that 'truemax convert' wrote. Rows are shuffled within windows of shuffled blocks.");
+  table.size_alias(
+      "stream-window", &stream_window, "auto",
+      "Memory of a window of --stream; two are held. A larger one shuffles better. auto: 64M, or "
+      "an eighth of the free memory if that is less.");
   train.describe(table);
   table.group("Output");
   table.text(
@@ -114,7 +122,7 @@ void RunOptions::describe(OptionTable& table) {
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl. While the run goes on it is FILE.part.",
-             {.brief = true, .replay = Replay::free});
+             {.replay = Replay::free});
   describe_memory_limit(table, &memory_limit);
   table.group("Checkpoints");
   table.text(
@@ -175,6 +183,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   if (run.test) start["test_data"] = data_json(*run.test);
   if (run.valid) start["valid_data"] = data_json(*run.valid);
   start["data"]["hash"] = run.data_hash;
+  if (!run.init_hash.empty()) start["init_hash"] = run.init_hash;
   if (run.valid) start["valid_data"]["hash"] = run.valid_hash;
   log->write(start);
   log->require_whole();

@@ -30,8 +30,10 @@ struct RunOptions {
   std::string valid_path, valid_label_file;
   ReadOptions read;
   PreprocessOptions preprocess;
-  std::string class_weights;   // "balanced" or a file; empty: all 1
-  std::uint64_t max_rows = 0;  // of each file; 0: all
+  std::string class_weights;        // "balanced" or a file; empty: all 1
+  std::uint64_t max_rows = 0;       // of each file; 0: all
+  bool stream = false;              // the training rows stay in their cache
+  std::uint64_t stream_window = 0;  // bytes; 0: chosen by the memory
   TrainOptions train;
   // Output paths; "none": not written. Empty: a free name in the current folder, the log beside the model.
   std::string model, log;
@@ -66,6 +68,7 @@ struct PreparedRun {
   Claim checkpoint_claim;
   SaveEvery save_every;
   std::shared_ptr<const Model> start;  // --init
+  std::string init_hash;               // of its file
   std::vector<std::string> notes;      // for the user
   double read_seconds = 0;
   Stopwatch watch;               // training time; started by execute_run

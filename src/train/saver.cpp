@@ -14,6 +14,7 @@ CheckpointSaver::CheckpointSaver(const PreparedRun& run, RunLog& log, std::span<
   about_.finished = false;
   about_.asked = run.asked;
   about_.data_hash = run.data_hash, about_.valid_hash = run.valid_hash, about_.test_hash = run.test_hash;
+  about_.init_hash = run.init_hash;
   about_.model = run.options.model, about_.log = run.options.log;
   if (!any_) about_.chosen = nlohmann::ordered_json::object();
   since_.resume();

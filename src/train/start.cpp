@@ -73,12 +73,12 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     for (RowState& row : state.rows) row.u = log_total;
     return state;
   }
-  for (const ExampleId i : data.examples()) {
-    state.row(i).squared_norm = squared_norm(data.x(i), options.intercept);
-    if (!info.exact_start) continue;
+  data.each_x([&](ExampleId i, const RowView& x) {
+    state.row(i).squared_norm = squared_norm(x, options.intercept);
+    if (!info.exact_start) return;
     state.row(i).u = log_total;
     if (options.start_at_frequencies) state.row(i).u -= state.weights.intercept_of(data.label(i));
-  }
+  });
   return state;
 }
 

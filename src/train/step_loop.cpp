@@ -14,6 +14,13 @@
 namespace truemax {
 namespace {
 
+VisitOrder order_of(const DataView& data, const TrainOptions& options) {
+  if (data.streamed() == nullptr)
+    return VisitOrder(options.visit, options.seed, data.size(), options.rows_per_step, data.rows_of_inputs());
+  return VisitOrder(WindowOrder(options.visit, options.seed, data.examples_of_blocks(),
+                                data.streamed()->window_blocks(), options.rows_per_step));
+}
+
 const TrainOptions& checked(const TrainOptions& options) {
   options.check();
   return options;
@@ -40,7 +47,8 @@ StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
       guard_(rule_->info().name, options.step),
       setup_{data_,  options_, problem_,    ridge_,
              guard_, *rule_,   draw_.get(), steps_ahead(data, options, draw_.get())},
-      order_(options.visit, options.seed, data.size(), options.rows_per_step, data.rows_of_inputs()) {
+      order_(order_of(data, options)) {
+  if (data.streamed() != nullptr) windows_ = std::make_unique<RowWindows>(data.shared_stream());
   rule_->reserve(step_shape(data, options, draw_.get()));
   lane_ = make_lane(setup_);
 }
@@ -55,6 +63,7 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
   const CounterRandom random(options_.seed, Stream::draw, state.epoch);
   order_.start_epoch(state.epoch);
+  window_held_ = false;
   lane_->attach(state);
   if (state.step == 0) {
     if (state.learnt.empty()) tighten_bound(state);
@@ -64,7 +73,8 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     if (stop.load(std::memory_order_relaxed)) return false;
     const StepPlan::Leg leg = plan.next(state.epoch, state.step);
     if (leg.steps == 0) return false;
-    const std::uint64_t count = std::min<std::uint64_t>({batch_steps(state), steps_ - state.step, leg.steps});
+    std::uint64_t count = std::min<std::uint64_t>({batch_steps(state), steps_ - state.step, leg.steps});
+    if (windows_) count = enter_window(state.step, count);
     lane_->take({order_, random, state.step, static_cast<std::size_t>(count), leg.step,
                  leg.step / options_.step_at(0)},
                 state);
@@ -76,6 +86,27 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   state.step = 0;
   ++state.epoch;
   return true;
+}
+
+// A step that begins in one window may end in the next; a batch of several steps may not.
+std::uint64_t StepLoop::enter_window(std::uint64_t step, std::uint64_t count) {
+  WindowOrder& order = *order_.windows();
+  const std::uint64_t first = step * options_.rows_per_step;
+  const std::size_t window = order.window_at(first);
+  if (!window_held_ || window != window_) {
+    windows_->enter(order.blocks_of(window), order.blocks_of(window + 1));
+    order.enter(window);
+    window_ = window, window_held_ = true, next_held_ = false;
+  }
+  const std::uint64_t whole = (order.end_of(window) - first) / options_.rows_per_step;
+  if (whole > 0) return std::min(count, whole);
+  if (!next_held_ && window + 1 < order.windows()) {
+    std::vector<std::uint32_t> both(order.blocks_of(window).begin(), order.blocks_of(window).end());
+    both.insert(both.end(), order.blocks_of(window + 1).begin(), order.blocks_of(window + 1).end());
+    windows_->enter(both, {});
+    next_held_ = true;
+  }
+  return 1;
 }
 
 // Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.

@@ -32,6 +32,8 @@ class StepLoop {
 
  private:
   std::size_t batch_steps(const RunState& state) const;
+  // Of a stream: brings the rows of the next steps into memory; returns how many of `count` steps they are.
+  std::uint64_t enter_window(std::uint64_t step, std::uint64_t count);
 
   DataView data_;
   TrainOptions options_;
@@ -43,6 +45,9 @@ class StepLoop {
   GrowthGuard guard_;
   LaneSetup setup_;
   VisitOrder order_;
+  std::unique_ptr<RowWindows> windows_;  // null: the rows are in memory
+  std::size_t window_ = 0;               // that is held
+  bool window_held_ = false, next_held_ = false;
   std::unique_ptr<Lane> lane_;
   std::uint64_t unwatched_ = 0;  // steps since the watch was last called, also over many short epochs
 };

@@ -129,7 +129,7 @@ class WatchedFit {
 
   TrainOutcome run() {
     for (TrainObserver* o : observers_) o->fitting(options_, watch_.seconds_running());
-    since_saved_.resume();
+    since_saved_ = started();
     while (go_on()) {
     }
     if (outcome_.divergence.empty()) save(!outcome_.interrupted);
@@ -156,6 +156,7 @@ class WatchedFit {
     if ((last || due) && !known) look();
     if (last || patience_.over() || outcome_.interrupted) return false;
     if (save_is_due()) save(false);
+    if (saved_ == fit_.steps()) since_saved_ = started();
     const Fit::End end = fit_.run(next_pause(), stop_, [&](std::uint64_t steps) {
       const double seconds = watch_.seconds_running();
       for (TrainObserver* o : observers_) o->stepped(state.epoch, steps, fit_.steps_per_epoch(), seconds);
@@ -170,7 +171,7 @@ class WatchedFit {
     Fit::Until until;
     for (const std::uint64_t every : {options_.eval_every, saving_.save ? saving_.epochs : 0})
       if (every > 0) until.epoch = std::min(until.epoch, (fit_.state().epoch / every + 1) * every);
-    if (saving_.save && saving_.seconds > 0) until.seconds = saving_.seconds, until.clock = &since_saved_;
+    if (saving_.save && saving_.seconds > 0) until.seconds = seconds_between(), until.clock = &since_saved_;
     return until;
   }
 
@@ -178,7 +179,7 @@ class WatchedFit {
     const RunState& state = fit_.state();
     if (!saving_.save || saved_ == fit_.steps()) return false;
     if (!saved_) return true;
-    if (saving_.seconds > 0 && since_saved_.seconds_running() >= saving_.seconds) return true;
+    if (saving_.seconds > 0 && since_saved_.seconds_running() >= seconds_between()) return true;
     return saving_.epochs > 0 && state.step == 0 && state.epoch > 0 && state.epoch % saving_.epochs == 0;
   }
 
@@ -186,12 +187,20 @@ class WatchedFit {
     if (!saving_.save || (!finished && saved_ == fit_.steps())) return;
     watch_.pause();
     fit_.state().plan.seconds = watch_.seconds();
+    const Stopwatch own = started();
     saving_.save(fit_.state(), finished);
+    save_seconds_ = own.seconds_running();
     saved_ = fit_.steps();
-    since_saved_ = Stopwatch();
-    since_saved_.resume();
     watch_.resume();
   }
+
+  static Stopwatch started() {
+    Stopwatch watch;
+    watch.resume();
+    return watch;
+  }
+  // As asked, but on a slow disk at most a tenth of the time goes to saving.
+  double seconds_between() const { return std::max(saving_.seconds, 9 * save_seconds_); }
 
   void look() {
     watch_.pause();
@@ -231,6 +240,7 @@ class WatchedFit {
   SavePlan saving_;
   std::optional<std::uint64_t> saved_;  // the steps that were done when it was last saved
   Stopwatch since_saved_;               // wall-clock time
+  double save_seconds_ = 0;             // that the last saving took
   Patience patience_;
   TrainOutcome outcome_;
 };

@@ -70,8 +70,9 @@ struct Model;
 // When the state of a run is saved. train() can resume from a saved copy. Saving is not training time.
 struct SavePlan {
   std::uint64_t epochs = 0;  // every so many, after their evaluation; 0: not by epochs
-  double seconds = 0;        // every so many of wall-clock time, also within an epoch; 0: not by time
-  bool at_start = true;      // before the first step too; false for a run that was resumed
+  // Every so many of wall-clock time, also within an epoch, or less often if saving is slow; 0: not by time.
+  double seconds = 0;
+  bool at_start = true;  // before the first step too; false for a run that was resumed
   // Also called at the end, unless the run diverged. `finished`: not interrupted.
   std::function<void(const RunState&, bool finished)> save{};
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/random.hpp"
 #include "core/types.hpp"
 #include "train/options.hpp"
+#include "train/window_order.hpp"
 
 namespace truemax {
 
@@ -22,6 +24,12 @@ class VisitOrder {
              std::span<const RowId> group_of = {})
       : visit_(visit), seed_(seed), rows_(rows), together_(together), group_of_(group_of) {}
 
+  // Of a stream.
+  explicit VisitOrder(WindowOrder windows)
+      : visit_(Visit::shuffle), seed_(0), rows_(0), together_(1), windows_(std::move(windows)) {}
+  // Null: the rows are in memory, and fill() is for any position.
+  WindowOrder* windows() { return windows_ ? &*windows_ : nullptr; }
+
   // Of what shuffling groups takes besides the order itself.
   static std::uint64_t grouping_bytes(std::span<const RowId> group_of) {
     return group_of.empty() ? 0 : groups_in(group_of) * sizeof(std::uint32_t);
@@ -30,6 +38,7 @@ class VisitOrder {
   void start_epoch(std::uint64_t epoch) {
     if (epoch == epoch_) return;  // resuming the same epoch
     epoch_ = epoch;
+    if (windows_) return windows_->start_epoch(epoch);
     random_ = CounterRandom(seed_, Stream::visit, epoch);
     if (visit_ != Visit::shuffle) return;
     permutation_.resize(rows_);
@@ -40,6 +49,7 @@ class VisitOrder {
 
   // The rows at positions first ... first + out.size() - 1 of the epoch; a step begins at `first`.
   void fill(std::uint64_t first, std::span<ExampleId> out) const {
+    if (windows_) return windows_->fill(first, out);
     RandomWords words(random_, first);
     if (visit_ == Visit::random && together_ > 1) {
       for (std::size_t t = 0; t < out.size(); t += together_)
@@ -93,6 +103,7 @@ class VisitOrder {
   std::uint64_t epoch_ = ~std::uint64_t{0};
   std::span<const RowId> group_of_;
   std::vector<ExampleId> permutation_;
+  std::optional<WindowOrder> windows_;
   std::vector<std::uint32_t> firsts_;  // the first row of each group, in the order of the epoch
 };
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/error.hpp"
@@ -35,7 +38,7 @@ void start_intercepts(const Model& start, std::span<const ClassId> known, std::s
                                                                : start.weights.intercept_of(known[k]));
 }
 
-// u = -log p_y of every example.
+// u = -log p_y of every example, or the log-normaliser of an input that examples share.
 void exact_losses(const DataView& rows, std::size_t threads, RunState& state) {
   constexpr std::size_t kSlice = 4096;
   const Weights& weights = state.weights;
@@ -48,6 +51,10 @@ void exact_losses(const DataView& rows, std::size_t threads, RunState& state) {
     for (std::size_t r = 0; r < slice.rows(); ++r) {
       const IdRange<ExampleId> examples = slice.examples(r, next);
       next += examples.size();
+      if (rows.shares_inputs()) {
+        for (const ExampleId i : examples) state.rows[rows.input_of(i)].u = pass.loss(r, 0);
+        continue;
+      }
       for (const ExampleId i : examples)
         state.row(i).u = std::max(0.0, pass.loss(r, score(weights, slice.x().row(r), rows.label(i))));
     }
@@ -55,12 +62,113 @@ void exact_losses(const DataView& rows, std::size_t threads, RunState& state) {
   }
 }
 
+constexpr FeatureId kNoFeature = 0xFFFFFFFFU;
+
+std::unordered_map<std::string_view, FeatureId> numbered(const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, FeatureId> numbers(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) numbers.emplace(names[i], static_cast<FeatureId>(i));
+  return numbers;
+}
+
+// Copies the numbers of known names from `first_there` on to those from `first_here` on.
+void match(const std::vector<std::string>& there, FeatureId first_there, const std::vector<std::string>& here,
+           FeatureId first_here, std::span<FeatureId> known) {
+  const auto numbers = numbered(there);
+  for (std::size_t i = 0; i < here.size(); ++i)
+    if (const auto found = numbers.find(here[i]); found != numbers.end())
+      known[first_here + i] = first_there + found->second;
+}
+
+// By feature of the data: that of the model, or kNoFeature.
+std::vector<FeatureId> known_features(const Model& start, const DataView& data) {
+  const FeatureSpace &there = *start.space, &here = *data.space;
+  std::vector<FeatureId> known(here.features, kNoFeature);
+  if (here.of_triples()) {
+    match(start.classes->names(), 0, data.classes->names(), 0, known);
+    const auto entities_there = static_cast<FeatureId>(start.classes->size());
+    const auto entities_here = static_cast<FeatureId>(data.classes->size());
+    for (const FeatureId inverse : {0U, 1U})
+      match(there.relations, entities_there + inverse * static_cast<FeatureId>(there.relations.size()),
+            here.relations, entities_here + inverse * static_cast<FeatureId>(here.relations.size()), known);
+    return known;
+  }
+  if (here.words.empty() || here.hashed_words) {
+    for (FeatureId f = 0; f < std::min(there.features, here.features); ++f) known[f] = f;
+    return known;
+  }
+  match(there.words, 0, here.words, 0, known);
+  for (std::size_t i = 0; i < here.buckets.size(); ++i) {
+    const auto at = std::lower_bound(there.buckets.begin(), there.buckets.end(), here.buckets[i]);
+    if (at != there.buckets.end() && *at == here.buckets[i])
+      known[here.words.size() + i] =
+          static_cast<FeatureId>(there.words.size()) + static_cast<FeatureId>(at - there.buckets.begin());
+  }
+  return known;
+}
+
+// Vectors of features that the model lacks keep their random start.
+void start_vectors(const Model& start, const DataView& data, EncoderTables& tables) {
+  const std::vector<FeatureId> known = known_features(start, data);
+  for (FeatureId f = 0; f < known.size(); ++f)
+    if (known[f] != kNoFeature)
+      std::copy_n(start.encoder.features.row(known[f]), tables.features.columns, tables.features.row(f));
+  tables.mixing.numbers = start.encoder.mixing.numbers;
+}
+
+// Weights of features that the model lacks are 0.
+void start_classes(const Model& start, const DataView& data, std::span<const ClassId> known,
+                   RunState& state) {
+  const bool learnt = !state.learnt.empty();
+  const std::vector<FeatureId> features = learnt ? std::vector<FeatureId>() : known_features(start, data);
+  std::vector<float> there(start.weights.features()), here(state.weights.features());
+  for (ClassId k = 0; k < known.size(); ++k) {
+    if (known[k] == kUnseenClass) continue;
+    start.weights.copy_class(known[k], there);
+    if (learnt)
+      here = there;
+    else
+      for (std::size_t f = 0; f < here.size(); ++f)
+        here[f] = features[f] == kNoFeature ? 0.0F : there[features[f]];
+    state.weights.set_class(k, here);
+    if (learnt && !state.learnt.tied()) std::copy(here.begin(), here.end(), state.learnt.classes.row(k));
+  }
+}
+
+std::uint64_t option_of(const Model& start, const char* name) {
+  const auto found = start.options.find(name);
+  if (found == start.options.end()) return 0;
+  return found->is_boolean() ? std::uint64_t{found->get<bool>()}
+                             : (found->is_number_unsigned() ? found->get<std::uint64_t>() : 0);
+}
+
+bool learns(const Model& start) {
+  return !start.encoder.empty();
+}
+
 }  // namespace
 
 void require_start(const Model& start, const DataView& data) {
-  if (reads_words(start.space->encoder) || start.space->of_triples() || reads_words(data.space->encoder) ||
-      data.space->of_triples())
-    throw UserError("a run of plain text or triples cannot start from a model; leave the model out");
+  const FeatureSpace &there = *start.space, &here = *data.space;
+  const auto refuse = [](const std::string& why) {
+    throw UserError(
+        fmt::format("the model to start from {}; give data like those it was trained on, or leave the model "
+                    "out",
+                    why));
+  };
+  if (there.of_triples() != here.of_triples())
+    refuse(there.of_triples() ? "is of triples, and the data are not"
+                              : "is not of triples, and the data are");
+  if (reads_words(there.encoder) != reads_words(here.encoder))
+    refuse(reads_words(there.encoder) ? "is of plain text, and the data are not"
+                                      : "is not of plain text, and the data are");
+  if (reads_words(here.encoder) && (there.encoder != here.encoder || there.context != here.context))
+    refuse(fmt::format("has contexts of {} words, or another encoder", there.context));
+  if (there.words.empty() != here.words.empty() || there.hashed_words != here.hashed_words)
+    refuse(there.of_words() ? "has words as features, and the data have none, or they are hashed otherwise"
+                            : "has features without names, and those of the data are words");
+}
+
+void require_same_features(const Model& start, const DataView& data) {
   if (start.space->features != data.space->features || start.space->words != data.space->words ||
       start.space->buckets != data.space->buckets)
     throw UserError(fmt::format(
@@ -69,9 +177,16 @@ void require_start(const Model& start, const DataView& data) {
         start.space->features, data.space->features));
 }
 
+bool is_of_shape(const Model& start, std::string_view option) {
+  if (option == "intercept") return start.weights.has_intercept();
+  return learns(start) && (option == "hidden" || option == "layers" || option == "tied");
+}
+
 void continue_shape(const Model& start, const std::function<bool(const char* option)>& given,
                     TrainOptions& options) {
-  const std::uint64_t hidden = start.encoder.empty() ? 0 : start.weights.features();
+  const std::uint64_t hidden = learns(start) ? start.weights.features() : 0;
+  const EncoderKind kind = start.space->encoder;
+  const bool named = reads_words(kind) || start.space->of_triples();
   if ((given("hidden") && options.hidden != hidden) || (hidden == 0 && options.encoder == EncoderKind::bag) ||
       (hidden > 0 && options.encoder == EncoderKind::linear))
     throw UserError(
@@ -80,26 +195,51 @@ void continue_shape(const Model& start, const std::function<bool(const char* opt
             : fmt::format("--hidden: the model to start from has {} learnt features; give --hidden {}, or "
                           "leave it out",
                           hidden, hidden));
+  const auto layers = learns(start) ? start.encoder.layers : 0, tied = option_of(start, "tied");
+  if ((given("layers") && options.layers != layers) || (given("tied") && options.tied != (tied == 1)))
+    throw UserError(fmt::format("the model to start from has --layers {} {}; give these, or leave them out",
+                                layers, tied == 1 ? "--tied" : "--no-tied"));
+  if (named && options.encoder != EncoderKind::automatic && options.encoder != kind)
+    throw UserError("--encoder: the model to start from has another one; leave --encoder out");
   options.hidden = hidden;
+  if (learns(start)) options.layers = layers, options.tied = tied == 1;
+  if (named) options.encoder = kind;
+  if (start.weights.has_intercept() && !given("intercept")) options.intercept = true;
   if (hidden == 0 && options.encoder == EncoderKind::automatic) options.encoder = EncoderKind::linear;
+}
+
+void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
+                      ReadOptions& read, PreprocessOptions& preprocess) {
+  if (read.format == Format::automatic) {
+    if (reads_words(start.space->encoder)) read.format = Format::text;
+    if (start.space->of_triples()) read.format = Format::triples;
+  }
+  PreprocessOptions there = start.preprocess;
+  OptionTable from, to;
+  there.describe(from);
+  preprocess.describe(to);
+  for (const Option& option : to.options()) {
+    const auto of_model = from.find(option.name)->to_json();
+    const bool free = option.name == "labels" || option.name == "normalize" || option.name == "min-count";
+    if (!given(option.name.c_str()))
+      option.from_json(of_model);
+    else if (!free && option.to_json() != of_model)
+      throw UserError(fmt::format("--{0}: the model to start from has {1}; give --{0} {1}, or leave it out",
+                                  option.name,
+                                  of_model.is_string() ? of_model.get<std::string>() : of_model.dump()));
+  }
 }
 
 void start_from(const Model& start, const DataView& data, const TrainOptions& options, RunState& state) {
   std::vector<ClassId> known;
   for (const std::string& name : data.classes->names()) known.push_back(start.classes->find(name));
-  std::vector<float> row(start.weights.features());
-  for (ClassId k = 0; k < known.size(); ++k) {
-    if (known[k] == kUnseenClass) continue;
-    start.weights.copy_class(known[k], row);
-    state.weights.set_class(k, row);
-    if (!state.learnt.empty()) std::copy(row.begin(), row.end(), state.learnt.classes.row(k));
-  }
+  start_classes(start, data, known, state);
   if (options.intercept) start_intercepts(start, known, state.weights.intercept().first(known.size()));
   state.largest_weight = state.weights.largest();
   DataView rows = data;
   if (!state.learnt.empty()) {
     EncoderTables& tables = state.learnt.tables;
-    tables.features.numbers = start.encoder.features.numbers;
+    start_vectors(start, data, tables);
     if (options.intercept)
       std::copy_n(state.weights.intercept().begin(), known.size(), state.learnt.intercept.begin());
     state.largest_weight =

@@ -1,23 +1,36 @@
 // A run that starts from a model instead of from zero.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
+#include "data/options.hpp"
 #include "model/model.hpp"
 #include "train/run_state.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
 
-// Throws UserError if the model does not have the features of the data, or is of plain text or triples.
+// Throws UserError if the model is of another kind of data: features that are not named alike, or other
+// contexts of words.
 void require_start(const Model& start, const DataView& data);
+// Throws UserError if the model does not have exactly the features of the data.
+void require_same_features(const Model& start, const DataView& data);
 
-// Before complete(): a linear model continues as one, learnt features with their h. Throws UserError if the
-// options say otherwise.
+// Before complete(): a linear model continues as one, learnt features with their h, layers and ties. Throws
+// UserError if the options say otherwise.
 void continue_shape(const Model& start, const std::function<bool(const char* option)>& given,
                     TrainOptions& options);
+// Whether continue_shape has decided an option, as if the user had given it.
+bool is_of_shape(const Model& start, std::string_view option);
+// Data are read as those of the model were, but for options that the user has given. Throws UserError if
+// those would change what a feature is.
+void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
+                      ReadOptions& read, PreprocessOptions& preprocess);
 
-// Puts the weights of the model into a fresh state, class by name; classes that it lacks stay as they are,
-// their intercepts moved to the level of the others. Estimates u that the method starts at their exact value
-// are exact again, which costs an evaluation.
+// Puts the weights of the model into a fresh state, classes and words by name, other features by number;
+// those that the model lacks stay as they are, with intercepts moved to the level of the others. Estimates u
+// that the method starts at their exact value are exact again, which costs an evaluation.
 void start_from(const Model& start, const DataView& data, const TrainOptions& options, RunState& state);
 
 }  // namespace truemax

@@ -153,8 +153,9 @@ TEST(WarmStartOptions, RefusesOtherFeaturesAndShapes) {
   raw.rows.add({std::vector<FeatureId>{2}, std::vector<float>{1}});
   raw.label = {0, 1}, raw.label_begin = {0, 1, 2}, raw.label_names = {"c0", "c1"};
   const DataView wider = make_training_set(std::move(raw), {}, 0, "");
-  EXPECT_THAT(said([&] { require_start(linear, wider); }), HasSubstr("has 30 features, the data 31"));
-  EXPECT_EQ(said([&] { require_start(linear, data); }), "");
+  EXPECT_THAT(said([&] { require_same_features(linear, wider); }), HasSubstr("has 30 features, the data 31"));
+  EXPECT_EQ(said([&] { require_start(linear, wider); }), "");
+  EXPECT_EQ(said([&] { require_same_features(linear, data); }), "");
   const auto none = [](const char*) { return false; };
   const auto all = [](const char*) { return true; };
   TrainOptions options;

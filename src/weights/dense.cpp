@@ -281,6 +281,8 @@ void DenseProduct::reserve(std::size_t depth, std::size_t columns, const Team& t
 void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team) {
   const std::size_t rows = a.rows(), columns = b.columns(), depth = a.columns();
   const std::size_t panels = parts_of(columns, kWide);
+  if (depth == 0)  // a sum of nothing
+    for (std::size_t r = 0; r < rows; ++r) std::fill_n(out + r * stride, columns, 0.0F);
   reserve(depth, columns, team);
   right_.resize(panels * kWide * depth);
   // Panel p of depth part k: at p kWide depth + k kDeep kWide.

@@ -33,8 +33,8 @@ TEST(DenseProduct, AgreesWithTheLoopsForAnyShapeAndOrder) {
     struct Sizes {
       std::size_t rows, depth, columns;
     };
-    for (const Sizes s :
-         {Sizes{1, 1, 1}, Sizes{7, 3, 5}, Sizes{8, 256, 32}, Sizes{65, 257, 33}, Sizes{9, 600, 70}})
+    for (const Sizes s : {Sizes{1, 1, 1}, Sizes{7, 3, 5}, Sizes{8, 256, 32}, Sizes{65, 257, 33},
+                          Sizes{9, 600, 70}, Sizes{5, 0, 7}})
       for (const bool left : {false, true})
         for (const bool right : {false, true})
           for (const bool gathered : {false, true}) {

@@ -1,0 +1,447 @@
+#!/usr/bin/python3
+"""Checkpoints: a run that was killed and resumed ends with the same model file, byte for byte, as one that was not."""
+import concurrent.futures
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support import LIMIT_SECONDS, PROGRAM, ProgramTest, RefusalTest, events, snapshot, truemax
+
+CAN_DIVERGE = ("vanilla", "raman", "composition")
+
+
+def methods():
+    return json.loads(truemax("methods", "--json").stdout)
+
+
+def lines_so_far(path):
+    """The events of a log that is being written; the last line may be torn."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
+class ResumeTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        memory = "/dev/shm"  # syncing hundreds of checkpoints to a disk takes minutes
+        if os.access(memory, os.W_OK):
+            self.folder = tempfile.mkdtemp(prefix="truemax-test-", dir=memory)
+            self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def train(self, folder, *options):
+        return truemax("train", *options, cwd=folder)
+
+    def until(self, folder, when, sig, *options):
+        """Starts a run and sends `sig` once `when` holds for its log; its exit code, or None if it ended before."""
+        run = subprocess.Popen([PROGRAM, "train", *map(str, options)], cwd=folder, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+        try:
+            deadline = time.monotonic() + LIMIT_SECONDS
+            while run.poll() is None and time.monotonic() < deadline:
+                if when(lines_so_far(os.path.join(folder, "m.jsonl.part"))):
+                    run.send_signal(sig)
+                    break
+                time.sleep(0.001)
+            _, said = run.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            run.kill()
+        return run.returncode, said
+
+    def cut_and_resumed(self, options, seed=1, sig=signal.SIGKILL, cuts=2, when=None, more=()):
+        """Runs once undisturbed, and once cut `cuts` times and resumed; compares the model files. Returns how often it
+        was cut in the middle of the fit."""
+        folder = self.path(f"run{random.randrange(10**12)}")
+        os.mkdir(folder)
+        try:
+            whole = self.train(folder, *options, "--model", "whole.safetensors")
+            self.assertEqual(whole.returncode, 0, f"{options}\n{whole.stderr}")
+            saved = [*options, *more, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
+            draw, cut = random.Random(seed), 0
+            for turn in range(cuts):
+                steps = [0]
+
+                def far_enough(lines, wait=draw.randrange(1, 6), steps=steps):
+                    done = [e["steps"] for e in lines if e["event"] == "checkpoint" and e["steps"] > 0]
+                    steps[0] = done[-1] if done else 0
+                    return len(set(done)) >= wait + 3 * turn
+                code, said = self.until(folder, when or far_enough, sig, *saved, *(["--resume"] if turn else []))
+                self.assertIn(code, (0, -sig, 128 + sig), said)
+                cut += code != 0
+                if code == 0:
+                    break
+                self.assertTrue(os.path.exists(os.path.join(folder, "c.tmx")))
+            end = self.train(folder, *saved, "--resume")
+            self.assertEqual(end.returncode, 0, end.stderr)
+            with open(os.path.join(folder, "whole.safetensors"), "rb") as a, \
+                    open(os.path.join(folder, "m.safetensors"), "rb") as b:
+                self.assertTrue(a.read() == b.read(), f"another model after resuming: {' '.join(map(str, options))}")
+            log = events(os.path.join(folder, "m.jsonl"))
+            self.assertEqual([log[0]["event"], log[-1]["event"]], ["start", "end"])
+            self.assertEqual(sum(e["event"] == "start" for e in log), 1)
+            return cut
+        finally:
+            shutil.rmtree(folder)
+
+    def all_cut(self, runs, **how):
+        """cut_and_resumed() of many runs side by side; most of them must really have been cut."""
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            cut = list(pool.map(lambda run: self.cut_and_resumed(run[1], seed=run[0], **how), enumerate(runs)))
+        self.assertGreater(sum(c > 0 for c in cut), 0.7 * len(runs), "too many runs ended before they were cut")
+        return cut
+
+
+OFTEN = ("--checkpoint-every", "0.001s")  # in the middle of epochs too
+
+
+class EveryRun(ResumeTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.generate("a.txt", rows=500, classes=40)
+
+    def test_every_method_and_draw(self):
+        table = methods()
+        runs = []
+        for method in table["methods"]:
+            name = method["name"]
+            step = 0.005 if name in CAN_DIVERGE else 0.5
+            for draw in (["uniform"] if method["all_classes"] else [d["name"] for d in table["draws"]]):
+                ridge = len(runs) % 2
+                runs.append([self.data, "--method", name, "--draw", draw, "--step", step, "--epochs", 60, "--classes-per-step",
+                             16, "--head", 4, "--active", 2, "--eval-every", 0, "--ridge", 0.3 * ridge,
+                             *(["--intercept"] if ridge else []), "--visit", ("random", "shuffle", "file")[len(runs) % 3],
+                             "--threads", 1 + len(runs) % 2])
+            if method["most_rows"] != 1:
+                runs.append([self.data, "--method", name, "--step", step, "--epochs", 60, "--rows-per-step", 5,
+                             "--classes-per-step", 7, "--eval-every", 7])
+        self.assertGreater(len(runs), 80)
+        self.all_cut(runs, more=OFTEN)
+
+    def test_every_encoder(self):
+        text = "".join(random.Random(1).choice(("a", "of", "the", "cat", "sat", "on", "mat", "dog", "ran", ".")) + " "
+                       for _ in range(3000))
+        words = self.write("t.txt", text)
+        draw = random.Random(2)
+        triples = self.write("g.tsv", "".join(f"e{draw.randrange(30)}\tr{draw.randrange(4)}\te{draw.randrange(30)}\n"
+                                              for _ in range(800)))
+        common = ["--step", 0.01, "--epochs", 25, "--eval-every", 0, "--ridge", 0.1]
+        runs = [[self.data, "--hidden", 8, *common], [self.data, "--hidden", 8, "--row-state", "--dropout", 0.2, *common]]
+        for encoder in ("context", "cbow", "skipgram"):
+            for more in ([], ["--tied"], ["--layers", 1] if encoder == "context" else ["--row-state"]):
+                runs.append([words, "--format", "text", "--encoder", encoder, "--hidden", 8, "--dropout", 0.1, *more, *common])
+        runs.append([triples, "--format", "triples", "--hidden", 8, *common])
+        self.all_cut([run + ["--threads", 1 + i % 2] for i, run in enumerate(runs)], more=OFTEN)
+
+    def test_every_save_every_epoch_and_other_threads(self):
+        for first, then in ((1, 3), (3, 1)):
+            run = [self.data, "--method", "prox", "--draw", "blocks", "--classes-per-step", 16, "--epochs", 300, "--eval-every",
+                   0]
+            folder = self.path(f"t{first}")
+            os.mkdir(folder)
+            whole = self.train(folder, *run, "--model", "whole.safetensors")
+            self.assertEqual(whole.returncode, 0, whole.stderr)
+            saved = [*run, "--model", "m.safetensors", "--checkpoint", "c.tmx", "--checkpoint-every", "1epochs"]
+            code, said = self.until(folder, lambda lines: any(e.get("epochs", 0) > 20 for e in lines), signal.SIGKILL, *saved,
+                                    "--threads", first)
+            self.assertEqual(code, -signal.SIGKILL, said)
+            end = self.train(folder, *saved, "--threads", then, "--resume")
+            self.assertEqual(end.returncode, 0, end.stderr)
+            self.assertEqual(self.read(f"t{first}/whole.safetensors"), self.read(f"t{first}/m.safetensors"))
+
+
+class Search(ResumeTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.generate("a.txt", "--skew", 0.5, rows=4000, features=300, classes=300)
+
+    def test_killed_in_the_search_and_in_the_fit(self):
+        options = [self.data, "--seed", 3]
+        trials = self.cut_and_resumed(options, when=lambda lines: sum(e["event"] == "trial" for e in lines) >= 6, cuts=1)
+        self.assertEqual(trials, 1)
+        self.cut_and_resumed(options, when=lambda lines: any(e["event"] == "checkpoint" and e["steps"] > 0 for e in lines),
+                             cuts=1, more=OFTEN)
+
+    def test_trials_are_not_run_again(self):
+        saved = [self.data, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
+
+        def saved_trials(lines):  # a checkpoint that follows trials
+            last = max((i for i, e in enumerate(lines) if e["event"] == "checkpoint"), default=0)
+            return sum(e["event"] == "trial" for e in lines[:last]) >= 2
+        code, said = self.until(self.folder, saved_trials, signal.SIGKILL, *saved)
+        self.assertEqual(code, -signal.SIGKILL, said)
+        end = self.fine("train", *saved, "--resume")
+        self.assertRegex(end.stdout, r"resume  c\.tmx: in the search, \d+ trials? done")
+        log = events(self.path("m.jsonl"))
+        numbers = [e["number"] for e in log if e["event"] == "trial"]
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)), "each trial once")
+        at = [e["event"] for e in log].index("resume")
+        self.assertGreaterEqual(sum(e["event"] == "trial" for e in log[:at]), 2)
+
+    def test_log_of_a_resumed_run_is_replayable(self):
+        saved = [self.data, "--model", "m.safetensors", "--checkpoint", "c.tmx", *OFTEN]
+        code, said = self.until(self.folder, lambda lines: any(e["event"] == "checkpoint" and e["steps"] > 0 for e in lines),
+                                signal.SIGKILL, *saved)
+        self.assertEqual(code, -signal.SIGKILL, said)
+        self.fine("train", *saved, "--resume")
+        self.fine("train", self.data, "--replay", "m.jsonl", "--model", "again.safetensors")
+        self.assertEqual(self.read("m.safetensors"), self.read("again.safetensors"))
+
+
+class Parts(ResumeTest):
+    RUN = ("a.txt", "--method", "umax", "--step", 0.5, "--epochs", 400, "--classes-per-step", 5)
+    SAVED = (*RUN, "--model", "m.safetensors", "--checkpoint", "c.tmx", "--checkpoint-every", "1epochs")
+
+    def setUp(self):
+        super().setUp()
+        self.data = self.generate("a.txt", "--test", "t.txt", "--test-rows", 100)
+
+    def cut(self, *more, epochs=30, sig=signal.SIGKILL):
+        code, said = self.until(self.folder, lambda lines: any(e.get("epochs", 0) >= epochs for e in lines), sig, *self.SAVED,
+                                *more)
+        self.assertIn(code, (-sig, 128 + sig), said)
+        return said
+
+    def test_signals_save_where_they_stop(self):
+        self.fine("train", *self.RUN, "--model", "whole.safetensors")
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(sig):
+                for name in ("c.tmx", "m.safetensors", "m.jsonl"):
+                    if os.path.exists(self.path(name)):
+                        os.remove(self.path(name))
+                saved = [*self.SAVED[:-1], "1h"]  # nothing but the signal saves
+                code, said = self.until(self.folder, lambda lines: any(e["event"] == "evaluate" for e in lines), sig, *saved)
+                self.assertEqual(code, 128 + sig, said)
+                self.assertIn("to go on, run:", said)
+                self.assertIn("--resume", said)
+                done = int(said.split("stopped after ")[1].split()[0])
+                end = self.fine("train", *saved, "--resume")
+                self.assertIn(f"{done} steps done", end.stdout)
+                self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
+    def test_patience_keeps_its_best_model(self):
+        options = [self.data, "--method", "implicit", "--step", 30, "--decay", 1, "--valid-share", 0.3, "--patience", 30,
+                   "--epochs", 1000]
+        self.all_cut([options, [*options, "--seed", 2]], more=("--checkpoint-every", "1epochs"))
+
+    def test_run_with_a_clock_gets_the_rest_of_its_time(self):
+        options = ["a.txt", "--method", "umax", "--seconds", 2, "--model", "m.safetensors", "--checkpoint", "c.tmx",
+                   "--checkpoint-every", "0.1s", "--schedule", "linear"]
+        code, said = self.until(self.folder, lambda lines: sum(e["event"] == "checkpoint" for e in lines) > 5, signal.SIGKILL,
+                                *options)
+        self.assertEqual(code, -signal.SIGKILL, said)
+        self.fine("train", *options, "--resume")
+        end = events(self.path("m.jsonl"))[-1]
+        self.assertAlmostEqual(end["train_seconds"], 2, delta=0.4)
+        self.fine("train", "a.txt", "--replay", "m.jsonl", "--model", "again.safetensors")
+        self.assertEqual(self.read("m.safetensors"), self.read("again.safetensors"))
+
+    def test_newton_and_few_rows(self):
+        for options in (["--newton", 20, "--epochs", 0], ["--epochs", 5], []):
+            saved = ["a.txt", *options, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
+            self.fine("train", *saved)
+            first = self.read("m.safetensors")
+            os.remove(self.path("m.safetensors"))
+            self.assertIn("which was all", self.fine("train", *saved, "--resume").stdout)
+            self.assertEqual(self.read("m.safetensors"), first)
+            os.remove(self.path("c.tmx"))
+
+    def test_finished_run_writes_its_model_again(self):
+        self.fine("train", *self.SAVED)
+        model, log = self.read("m.safetensors"), self.read("m.jsonl")
+        os.remove(self.path("m.safetensors"))
+        result = self.fine("train", *self.SAVED, "--resume")
+        self.assertIn("which was all", result.stdout)
+        self.assertEqual(self.read("m.safetensors"), model)
+        now = events(self.path("m.jsonl"))
+        self.assertEqual([sum(e["event"] == kind for e in now) for kind in ("start", "end", "resume")], [1, 1, 1])
+        self.assertEqual([e for e in now if e["event"] == "evaluate"],
+                         [e for e in map(json.loads, log.splitlines()) if e["event"] == "evaluate"])
+
+    def test_more_epochs_go_on_from_the_end(self):
+        self.fine("train", *self.SAVED)
+        more = [*self.SAVED, "--epochs", 450]
+        more.remove("--epochs"), more.remove(400)
+        self.fine("train", *more, "--resume")
+        self.fine("train", *[450 if word == 400 else word for word in self.RUN], "--model", "whole.safetensors")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
+    def test_without_a_checkpoint_resume_starts_afresh(self):
+        self.fine("train", *self.RUN, "--model", "whole.safetensors")
+        self.fine("train", *self.SAVED, "--resume")
+        self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+
+    def test_names_that_were_not_given_are_those_of_the_first_run(self):
+        saved = ["a.txt", *self.RUN[1:], "--checkpoint", "c.tmx", "--checkpoint-every", "1h"]
+        run = subprocess.Popen([PROGRAM, "train", *map(str, saved)], cwd=self.folder, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        while not os.path.exists(self.path("c.tmx")):
+            time.sleep(0.001)
+        run.send_signal(signal.SIGINT)
+        self.assertIn(run.wait(), (0, 130))
+        self.fine("train", *saved, "--resume")
+        names = {n for n in os.listdir(self.folder) if n.startswith("model")}
+        self.assertEqual(names, {"model.safetensors", "model.jsonl"})
+
+    def test_nothing_but_the_outputs_is_left(self):
+        self.cut()
+        self.fine("train", *self.SAVED, "--resume")
+        self.assertEqual(set(os.listdir(self.folder)), {"a.txt", "t.txt", "c.tmx", "m.safetensors", "m.jsonl"})
+
+    def test_all_of_it_in_another_folder(self):
+        self.cut()
+        os.mkdir(self.path("there"))
+        for name in ("a.txt", "c.tmx"):
+            shutil.copy(self.path(name), self.path("there"))
+        os.rename(self.path("there/a.txt"), self.path("there/b.txt"))
+        renamed = ["b.txt" if word == "a.txt" else word for word in self.SAVED]
+        result = truemax("train", *renamed, "--resume", "--log", "other.jsonl", cwd=self.path("there"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.fine("train", *self.RUN, "--model", "whole.safetensors")
+        self.assertEqual(self.read("there/m.safetensors"), self.read("whole.safetensors"))
+        self.assertEqual(events(self.path("there/other.jsonl"))[0]["event"], "start")
+
+
+class Refusals(RefusalTest):
+    RUN = ["train", "a.txt", "--method", "umax", "--epochs", 3, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
+
+    def setUp(self):
+        super().setUp()
+        self.generate("a.txt", "--test", "t.txt", "--test-rows", 100)
+        self.generate("b.txt", seed=2)
+
+    def finished(self):
+        result = truemax(*self.RUN, cwd=self.folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_of_options(self):
+        def no(*more, words):
+            self.refused(["train", "a.txt", "--model", "m.safetensors", *more], *words)
+        no("--resume", words=["--resume", "add --checkpoint FILE"])
+        no("--checkpoint-every", "1epochs", words=["--checkpoint-every", "add --checkpoint FILE"])
+        for bad in ("5", "0epochs", "-1min", "1.5epochs", "epochs", "nan", "1e99h", "3 min"):
+            no("--checkpoint", "c.tmx", "--checkpoint-every", bad, words=["--checkpoint-every", "1epochs or 10min"])
+        no("--checkpoint", "-", words=["--checkpoint takes the name of a file"])
+        no("--checkpoint", "no/such/c.tmx", words=["--checkpoint", "there is no folder"])
+        no("--checkpoint", "a.txt", words=["a.txt", "exists"])
+        no("--checkpoint", "a.txt", "--resume", words=["a.txt", "this is not a checkpoint"])
+        no("--checkpoint", "m.safetensors", words=["--checkpoint m.safetensors", "model"])
+
+    def test_existing_checkpoint_without_resume(self):
+        self.finished()
+        self.refused(self.RUN, "--checkpoint c.tmx", "add --resume")
+
+    def test_other_options_and_data(self):
+        self.finished()
+        for more, words in ((["--step", 3], ["--step is 0.1 there and 3"]), (["--seed", 9], ["--seed is 1 there and 9 here"]),
+                            (["--ridge", 2, "--intercept"], ["--ridge", "--intercept is false there and true here"]),
+                            (["--normalize", "l2"], ["--normalize is none there and l2 here"]),
+                            (["--test", "t.txt"], ["test rows"]), (["--max-rows", 50], ["--max-rows"])):
+            with self.subTest(more):
+                self.refused([*self.RUN, *more, "--resume"], "c.tmx is the checkpoint of another run", *words)
+        self.refused(["train", "b.txt", *self.RUN[2:], "--resume"], "another run", "training rows are others")
+        self.refused([w if w != "umax" else "implicit" for w in self.RUN] + ["--resume"], "--method is umax there")
+
+    def test_damaged_checkpoints(self):
+        self.finished()
+        good = self.read("c.tmx")
+        draw = random.Random(1)
+        for turn in range(60):
+            bad = bytearray(good)
+            if turn % 3 == 0:
+                del bad[draw.randrange(len(bad)):]
+            elif turn % 3 == 1:
+                bad[draw.randrange(len(bad))] ^= 1 << draw.randrange(8)
+            else:
+                bad += b"x" * draw.randrange(1, 50)
+            self.write("c.tmx", bytes(bad))
+            self.refused([*self.RUN, "--resume"], "c.tmx")
+        self.write("c.tmx", good)
+        self.assertEqual(truemax(*self.RUN, "--resume", cwd=self.folder).returncode, 0)
+
+    def test_two_runs_do_not_share_a_checkpoint(self):
+        run = subprocess.Popen([PROGRAM, "train", "a.txt", "--method", "umax", "--seconds", "60", "--checkpoint", "c.tmx",
+                                "--model", "x.safetensors"], cwd=self.folder, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        try:
+            while not os.path.exists(self.path("c.tmx")):
+                time.sleep(0.01)
+            result = truemax(*self.RUN, "--resume", cwd=self.folder)
+        finally:
+            run.kill()
+            run.wait()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("another run is still writing there", result.stderr)
+
+
+class Init(RefusalTest):
+    def loss(self, model, data):
+        return self.metrics(model, data)["log_loss"]
+
+    def test_no_epoch_gives_the_model_back(self):
+        self.generate("a.txt", "--test", "t.txt", "--test-rows", 100)
+        for name, options in (("linear", ("--method", "prox", "--epochs", 5)), ("auto", ()), ("learnt", ("--hidden", 8))):
+            with self.subTest(name):
+                self.fine("train", "a.txt", *options, "--model", "a.safetensors")
+                self.fine("train", "a.txt", "--init", "a.safetensors", "--epochs", 0, "--model", "b.safetensors")
+                self.assertAlmostEqual(self.loss("b.safetensors", "t.txt"), self.loss("a.safetensors", "t.txt"), places=6)
+
+    def test_new_rows_classes_and_features(self):
+        self.write("a.txt", "".join(f"{i % 3} {i % 3 + 1}:1 {i % 7 + 6}:1\n" for i in range(300)))
+        self.write("b.txt", "".join(f"{i % 5} {i % 5 + 1}:1 {i % 7 + 6}:1 {i % 9 + 13}:1\n" for i in range(300)))
+        for options in ((), ("--hidden", 8)):
+            self.fine("train", "a.txt", *options, "--model", "a.safetensors")
+            said = self.fine("train", "b.txt", "--init", "a.safetensors", "--epochs", 20, "--model", "b.safetensors").stdout
+            self.assertIn("start   a.safetensors", said)
+            self.assertLess(self.loss("b.safetensors", "b.txt"), 1)
+
+    def test_words_are_matched_by_name(self):
+        self.write("a.txt", "".join(f"__label__{'ab'[i % 2]} {'cat dog'.split()[i % 2]} the w{i % 9}\n" for i in range(200)))
+        # Other counts, so that words and classes have other numbers.
+        self.write("b.txt", "".join(f"__label__b dog it w{i % 9}\n__label__a cat\n" for i in range(20)) +
+                   "__label__b dog new words here\n" * 50)
+        self.fine("train", "a.txt", "--model", "a.safetensors", "--method", "prox", "--epochs", 20)
+        self.fine("train", "b.txt", "--init", "a.safetensors", "--method", "prox", "--epochs", 0, "--model", "b.safetensors")
+        self.write("x.txt", "__label__a cat\n__label__b dog\n")
+        self.assertAlmostEqual(self.loss("b.safetensors", "x.txt"), self.loss("a.safetensors", "x.txt"), places=5)
+
+    def test_text_and_triples(self):
+        draw = random.Random(1)
+        self.write("t.txt", " ".join(draw.choice("a of the cat sat on mat dog ran .".split()) for _ in range(2000)))
+        self.write("u.txt", " ".join(draw.choice("the cat sat new words ran .".split()) for _ in range(1000)))
+        for encoder in ("context", "cbow", "skipgram"):
+            self.fine("train", "t.txt", "--format", "text", "--encoder", encoder, "--hidden", 8, "--step", 0.01, "--epochs", 3,
+                      "--model", "a.safetensors")
+            self.fine("train", "t.txt", "--init", "a.safetensors", "--epochs", 0, "--model", "b.safetensors")
+            self.assertAlmostEqual(self.loss("b.safetensors", "t.txt"), self.loss("a.safetensors", "t.txt"), places=5)
+            self.fine("train", "u.txt", "--init", "a.safetensors", "--step", 0.01, "--epochs", 3, "--model", "c.safetensors")
+        for name, entities in (("g.tsv", 30), ("h.tsv", 40)):
+            self.write(name, "".join(f"e{draw.randrange(entities)}\tr{draw.randrange(4)}\te{draw.randrange(entities)}\n"
+                                     for _ in range(800)))
+        self.fine("train", "g.tsv", "--format", "triples", "--hidden", 8, "--step", 0.01, "--epochs", 3, "--model", "a.safetensors")
+        self.fine("train", "g.tsv", "--init", "a.safetensors", "--epochs", 0, "--model", "b.safetensors")
+        self.assertAlmostEqual(self.loss("b.safetensors", "g.tsv"), self.loss("a.safetensors", "g.tsv"), places=5)
+        self.fine("train", "h.tsv", "--init", "a.safetensors", "--step", 0.01, "--epochs", 3, "--model", "c.safetensors")
+
+    def test_refusals(self):
+        self.generate("a.txt")
+        self.write("w.txt", "".join(f"__label__{'ab'[i % 2]} {'cat dog'.split()[i % 2]} the\n" for i in range(200)))
+        self.fine("train", "a.txt", "--method", "prox", "--epochs", 2, "--model", "a.safetensors")
+        no = self.refused
+        no(["train", "a.txt", "--init", "nosuch.safetensors", "--model", "x.safetensors"], "nosuch.safetensors")
+        no(["train", "a.txt", "--init", "a.txt", "--model", "x.safetensors"], "a.txt")
+        no(["train", "w.txt", "--init", "a.safetensors", "--model", "x.safetensors"], "features without names")
+        no(["train", "a.txt", "--init", "a.safetensors", "--hidden", 4, "--model", "x.safetensors"], "linear")
+        no(["train", "a.txt", "--init", "a.safetensors", "--hash-features", 16, "--model", "x.safetensors"], "--hash-features")
+        no(["train", "a.txt", "--init", "a.safetensors", "--model", "a.safetensors"], "input")
+
+
+if __name__ == "__main__":
+    unittest.main()
