@@ -106,7 +106,9 @@ TEST_F(ModelChecksums, CoverBlanksOfTheHeader) {
     for (const char c : {' ', '\t', '\n', '\r'}) {
       std::string other = text;
       other.insert(at, 1, c);
-      if (other != text + ' ') EXPECT_NE(error(with_text(other)), "") << at << " " << int{c};
+      if (other != text + ' ') {
+        EXPECT_NE(error(with_text(other)), "") << at << " " << int{c};
+      }
       if (at == text.size() || text[at] == c) continue;
       other = text;
       other[at] = c;
@@ -115,7 +117,9 @@ TEST_F(ModelChecksums, CoverBlanksOfTheHeader) {
   for (std::size_t at = 0; at + 1 < text.size(); ++at) {
     std::string other = text;
     std::swap(other[at], other[at + 1]);
-    if (other != text) EXPECT_NE(error(with_text(other)), "") << at;
+    if (other != text) {
+      EXPECT_NE(error(with_text(other)), "") << at;
+    }
   }
 }
 
