@@ -5,6 +5,7 @@
 //
 // Without FILE it damages small models and checkpoints of every kind, which it makes first. The last line of
 // its output is JSON. Case i of a seed is the same in every run: --first I --count 1 replays it.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <random>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "model/model.hpp"
 #include "target.hpp"
 #include "targets.hpp"
@@ -210,6 +212,12 @@ int main(int argc, char** argv) {
     const std::string wrong = what_went_wrong(*good.kind, bytes);
     if (wrong.empty()) continue;
     ++failures;
+    const auto where = static_cast<std::size_t>(
+        std::mismatch(bytes.begin(), bytes.end(), good.bytes.begin(), good.bytes.end()).first -
+        bytes.begin());
+    std::printf("first difference at byte %zu: %s instead of %s\n", where,
+                in_quotes(std::string_view(bytes).substr(where, 24)).c_str(),
+                in_quotes(std::string_view(good.bytes).substr(where, 24)).c_str());
     std::string names;
     for (const std::string& file : arguments.files) names += " " + file;
     std::printf("%s, %s: %s; replay: truemax_corrupt --seed %llu --first %llu --count 1%s\n",

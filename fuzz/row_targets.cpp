@@ -150,11 +150,31 @@ void require_promises(const Dataset& data, const DataView& view) {
   }
 }
 
+// The file as data of a model that was trained on it: every label is known, and no row is lost.
+void require_later_use(const std::string& path, const RowRules& rules, const Dataset& trained) {
+  const RowPreparer preparer(rules.preprocess, trained.classes, trained.space, true);
+  RawRows raw = read_with(path, rules, 1 << 14);
+  const std::size_t rows = raw.size();
+  accepts("", [&] {
+    const Dataset test = preparer.test_set(std::move(raw));
+    for (const ClassId k : test.label) require(k < trained.classes->size(), "labels are numbered below K");
+    require(test.statistics.unseen == 0, "labels of the training rows are known");
+  });
+  raw = read_with(path, rules, 1 << 14);
+  accepts("", [&] {
+    const Dataset wanted = preparer.prediction_rows(std::move(raw));
+    require(wanted.rows.rows() == rows || !wanted.words.empty() || rules.read.format == Format::text,
+            "every row is predicted");
+    require_csr(wanted.rows);
+  });
+}
+
 }  // namespace
 
 bool read_rows_of(std::string_view bytes, const RowRules& rules) {
   const MemoryFile file(bytes);
   RowRules with_piece = rules;
+  with_piece.later = bytes.size() % 4 == 1;
   with_piece.piece = std::max(rules.piece, bytes.size() / 50);  // more would only take longer
   return read_rows_of(file.path(), file.path(), with_piece);
 }
@@ -172,7 +192,9 @@ bool read_rows_of(const std::string& path, const std::string& named, const RowRu
   // Data that can be read but not trained on, such as one class, are refused here.
   Dataset data;
   const bool trains = accepts("", [&] { data = make_training_set(std::move(raw), rules.preprocess); });
-  if (trains) require_promises(data, DataView(data));
+  if (!trains) return true;
+  require_promises(data, DataView(data));
+  if (rules.later) require_later_use(path, rules, data);
   return true;
 }
 

@@ -13,6 +13,7 @@ struct RowRules {
   ReadOptions read;
   PreprocessOptions preprocess;
   bool labels_required = true;
+  bool later = false;     // the same file is also read as test data and as rows to predict
   std::size_t piece = 5;  // bytes at a time, in one of two readings that must agree
 };
 

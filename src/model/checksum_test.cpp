@@ -133,6 +133,23 @@ TEST_F(ModelChecksums, MayBeAbsentButNotPartlyMissing) {
   Json none = without_own;
   none["__metadata__"]["truemax"] = meta.dump();
   EXPECT_EQ(error(with_header(none)), "");
+  none["__metadata__"]["format"] = "pt";
+  EXPECT_EQ(error(with_header(none)), "");
+}
+
+// Found by truemax_corrupt: with both keys renamed, a file passed for an old one.
+TEST_F(ModelChecksums, AreNotLostWithTheNamesOfTheirKeys) {
+  Json meta = meta_, header = header_;
+  meta["checkzums"] = meta["checksums"];
+  meta.erase("checksums");
+  header["__metadata__"]["truemax"] = meta.dump();
+  header["__metadata__"].erase("truemax_checksum");
+  EXPECT_NE(error(with_header(header)).find("'checkzums' and no checksums"), std::string::npos);
+  meta.erase("checkzums");
+  header["__metadata__"]["truemax"] = meta.dump();
+  EXPECT_EQ(error(with_header(header)), "");
+  header["__metadata__"]["truemax_checkzum"] = "0123456789abcdef";
+  EXPECT_NE(error(with_header(header)).find("'truemax_checkzum' and no checksums"), std::string::npos);
 }
 
 }  // namespace

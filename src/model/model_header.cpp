@@ -63,12 +63,30 @@ std::vector<std::string> names_of(const std::string& path, const nlohmann::json&
   return names;
 }
 
+// Of a file without checksums: damaged names of their keys must not make a file pass for an old one.
+void require_known_keys(const std::string& path, const CheckedHeader& h) {
+  static const std::unordered_set<std::string> kOutside{"truemax", "format"};  // PyTorch writes a format
+  static const std::unordered_set<std::string> kInside{
+      "format_version", "truemax_version", "classes", "class_counts", "preprocessing",
+      "method",         "options",         "data",    "features"};
+  const auto require = [&](const std::string& key, const std::unordered_set<std::string>& known) {
+    if (known.count(key) > 0) return;
+    throw file_error(path, 0, fmt::format("its metadata has the key {} and no checksums", in_quotes(key)),
+                     "it is damaged, or not a truemax model: copy it again, or train again");
+  };
+  for (const auto& [key, value] : h.tensors.metadata) require(key, kOutside);
+  for (const auto& [key, value] : h.metadata.items()) require(key, kInside);
+}
+
 // A file must have both the metadata's own checksum (stored outside the metadata) and `checksums` within, or
 // neither: a file that lost one of them must not pass for an old file.
 std::optional<Checksums> read_checksums(const std::string& path, const CheckedHeader& h) {
   const auto own = h.tensors.metadata.find(kMetadataChecksum);
   const bool has_own = own != h.tensors.metadata.end();
-  if (!has_own && !h.metadata.contains("checksums")) return std::nullopt;
+  if (!has_own && !h.metadata.contains("checksums")) {
+    require_known_keys(path, h);
+    return std::nullopt;
+  }
   const std::string& text = h.tensors.metadata.at("truemax");
   if (!has_own || parse_checksum(own->second) != xxh64(text)) throw damaged(path, "the metadata");
   const auto& sums = field(path, h.metadata, "checksums", nlohmann::json::value_t::object);
