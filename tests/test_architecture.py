@@ -32,6 +32,8 @@ HANDLERS = {
     "src/api/c_layer.cpp": "memory of a pass could not be kept for the next one: it is freed instead",
     "src/core/parallel.cpp": "the first exception of a thread is thrown again in the caller's",
     "src/core/team.cpp": "the same; and threads that could not be started leave the work to the others",
+    "src/data/cache_file.cpp": "the file is closed, then it is thrown again",
+    "src/data/streamed_rows.cpp": "no thread to read ahead: the next window is read when it is needed",
     "src/data/text_source.cpp": "an error of reading ahead is thrown after those of earlier rows",
     "src/train/block_lane.cpp": "the other threads are told to give up, then it is thrown again",
 }

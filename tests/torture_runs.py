@@ -13,6 +13,7 @@ import support
 METHODS = ("implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce", "importance",
            "softplus", "exact", "bsgd")
 ONE_ROW = ("prox",)
+NOT_STREAMED = ("composition", "exact")
 DRAWS = ("uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active")
 SMALL_STEP = ("vanilla", "raman", "composition", "sox", "exact", "importance", "bsgd", "nce")  # may diverge
 INIT = "INIT"  # stands for a model to start from
@@ -40,6 +41,10 @@ def make_data(folder):
     # A model to start from.
     result = support.truemax("train", files["few"], "--method", "prox", "--epochs", 2, "--model",
                              os.path.join(folder, "init.safetensors"), "--log", "none", "--quiet")
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr)
+    files["cache"] = os.path.join(folder, "rows.cache")
+    result = support.truemax("convert", files["rows"], files["cache"])
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     for kind, content in (("text", text), ("triples", triples)):
@@ -76,6 +81,8 @@ def random_options(rng):
             options += ["--schedule", "linear"]
         if rng.random() < 0.1:
             return "few", [*options, "--epochs", "6", *common, "--init", INIT]
+        if method not in NOT_STREAMED and rng.random() < 0.15 and "--valid-share" not in options:
+            return "cache", [*options, "--epochs", "6", *common, "--stream", "--stream-window", "64K"]
         slow = method == "exact" or draw == "all"
         return ("few" if slow else rng.choice(["rows", "classes", "few"])), [
             *options, "--epochs", str(rng.choice([6, 15, 40])), *common]
