@@ -172,7 +172,7 @@ class StreamRefusals(RefusalTest):
     def test_text_and_triples_do_not_stream(self):
         self.write("text.txt", "one two three two\n" * 30)
         self.fine("convert", "text.txt", "text.cache", "--format", "text")
-        self.refused(["train", "text.cache", "--stream", *OUTPUT], "--stream: text.cache holds plain text",
+        self.refused(["train", "text.cache", "--stream", *OUTPUT], "--stream: text.cache holds the words of a plain text",
                      "leave --stream out")
 
     def test_a_cache_that_is_cut_while_training_ends_the_run(self):
