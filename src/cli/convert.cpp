@@ -100,7 +100,7 @@ Command convert_command() {
   auto command = std::make_shared<ConvertCommand>();
   Command self;
   self.name = "convert";
-  self.summary = "Write a data file as a compact binary cache, for --stream or to read it faster";
+  self.summary = "Write a data file as a compact binary cache, to stream it or to read it faster";
   self.arguments = {
       {"DATA", "Data in any format: a file, '-' for standard input; gzip and zstd are recognised",
        &command->from},

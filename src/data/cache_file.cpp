@@ -105,8 +105,8 @@ std::vector<char> CacheFile::bytes_at(std::uint64_t offset, std::uint64_t size) 
     std::copy_n(bytes_.data() + offset, got, out.data());
   }
   if (got < size)
-    throw damaged(fmt::format("ends at byte {}, where {} more belong: the file is cut off", offset + got,
-                              counted(size - got, "byte")));
+    throw damaged(
+        fmt::format("the file is cut off: bytes {} to {} are not there", offset + got, offset + size - 1));
   return out;
 }
 

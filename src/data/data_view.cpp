@@ -48,12 +48,36 @@ DataView::DataView(Dataset&& data) {
 std::uint64_t DataView::nonzeros() const {
   if (encoder_ != nullptr) return row_count() * encoder_->columns();
   if (!part_) return store_.nonzeros();
-  if (streamed() != nullptr)  // about: counting them would read the whole file
-    return static_cast<std::uint64_t>(static_cast<double>(store_.nonzeros()) *
-                                      static_cast<double>(part_->rows.size()) /
-                                      static_cast<double>(std::max<std::size_t>(store_.rows(), 1)));
+  if (streamed() != nullptr) return count_streamed();
   std::uint64_t count = 0;
   for (const RowId r : part_->rows) count += store_.row(r).index.size();
+  return count;
+}
+
+std::uint64_t DataView::about_nonzeros() const {
+  const double share =
+      static_cast<double>(row_count()) / static_cast<double>(std::max<std::size_t>(store_.rows(), 1));
+  return static_cast<std::uint64_t>(static_cast<double>(store_.nonzeros()) * share);
+}
+
+// Reads all blocks, once for a part.
+std::uint64_t DataView::count_streamed() const {
+  std::uint64_t count = part_->nonzeros.load();
+  if (count != ~std::uint64_t{0}) return count;
+  const StreamedRows& stream = *streamed();
+  SharedRows block;
+  std::size_t begin = 0, end = 0;  // rows of the block
+  count = 0;
+  for (const RowId row : part_->rows) {
+    if (number_of(row) >= end) {
+      const std::size_t b = stream.block_of(row);
+      block = stream.block(b);
+      begin = stream.first_row(b), end = stream.first_row(b + 1);
+    }
+    const std::size_t r = number_of(row) - begin;
+    count += block->begin[r + 1] - block->begin[r];
+  }
+  part_->nonzeros.store(count);
   return count;
 }
 
@@ -112,7 +136,7 @@ std::vector<std::uint32_t> DataView::examples_of_blocks() const {
 
 std::uint64_t DataView::bytes_of_copy() const {
   constexpr std::uint64_t kRowBytes = 2 * sizeof(std::uint64_t) + 3 * sizeof(RowId) + 2 * sizeof(double);
-  return nonzeros() * (sizeof(FeatureId) + sizeof(float)) + (row_count() + size()) * kRowBytes;
+  return about_nonzeros() * (sizeof(FeatureId) + sizeof(float)) + (row_count() + size()) * kRowBytes;
 }
 
 DataView DataView::copied() const {

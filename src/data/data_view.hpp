@@ -2,6 +2,7 @@
 // some rows looks like a view of all rows. Copies are cheap: nothing large is ever copied.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -107,6 +108,7 @@ class DataView {
     std::vector<RowId> example_row;
     std::vector<ClassId> label;
     std::vector<double> weight;
+    mutable std::atomic<std::uint64_t> nonzeros{~std::uint64_t{0}};  // of a stream, once counted
   };
 
   explicit DataView(const Dataset& data, std::shared_ptr<const Dataset> owner);
@@ -123,6 +125,8 @@ class DataView {
   std::size_t first_example(RowId r) const;
   DataView with(std::shared_ptr<const Part> part) const;
   CsrView plain_rows(std::size_t first, std::size_t most, Csr& scratch) const;  // of slice(), not encoded
+  std::uint64_t about_nonzeros() const;                                         // without reading rows
+  std::uint64_t count_streamed() const;
   CsrView streamed_rows(std::size_t first, std::size_t count, Csr& scratch) const;
 
   RowStore store_;

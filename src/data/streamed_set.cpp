@@ -69,9 +69,8 @@ void each_block(std::size_t blocks, std::size_t threads,
 void require_streamable(const CacheFile& file) {
   const Format format = file.info().format;
   if (format != Format::text && format != Format::triples) return;
-  throw UserError(
-      fmt::format("--stream: {} holds {}, which are trained in memory: leave --stream out", file.name(),
-                  format == Format::text ? "plain text, whose words are their own labels" : "triples"));
+  throw UserError(fmt::format("--stream: {} holds {}, which train in memory only; leave --stream out",
+                              file.name(), format == Format::text ? "the words of a plain text" : "triples"));
 }
 
 // The features of fastText text, as number_words_by_count() of data/load.cpp numbers them.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,9 +26,13 @@ class VisitOrder {
 
   // Of a stream.
   explicit VisitOrder(WindowOrder windows)
-      : visit_(Visit::shuffle), seed_(0), rows_(0), together_(1), windows_(std::move(windows)) {}
+      : visit_(Visit::shuffle),
+        seed_(0),
+        rows_(0),
+        together_(1),
+        windows_(std::make_unique<WindowOrder>(std::move(windows))) {}
   // Null: the rows are in memory, and fill() is for any position.
-  WindowOrder* windows() { return windows_ ? &*windows_ : nullptr; }
+  WindowOrder* windows() { return windows_.get(); }
 
   // Of what shuffling groups takes besides the order itself.
   static std::uint64_t grouping_bytes(std::span<const RowId> group_of) {
@@ -103,8 +107,8 @@ class VisitOrder {
   std::uint64_t epoch_ = ~std::uint64_t{0};
   std::span<const RowId> group_of_;
   std::vector<ExampleId> permutation_;
-  std::optional<WindowOrder> windows_;
-  std::vector<std::uint32_t> firsts_;  // the first row of each group, in the order of the epoch
+  std::unique_ptr<WindowOrder> windows_;  // null: the rows are in memory
+  std::vector<std::uint32_t> firsts_;     // the first row of each group, in the order of the epoch
 };
 
 }  // namespace truemax
