@@ -3,8 +3,8 @@
 //
 //     truemax_corrupt --count 100000 --seed 1 [FILE...]
 //
-// Without FILE it damages small models and checkpoints of every kind, which it makes first. The last line of
-// its output is JSON. Case i of a seed is the same in every run: --first I --count 1 replays it.
+// Without FILE it damages small models, checkpoints and caches of every kind, which it makes first. The last
+// line of its output is JSON. Case i of a seed is the same in every run: --first I --count 1 replays it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +16,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "data/cache_file.hpp"
 #include "model/model.hpp"
 #include "target.hpp"
 #include "targets.hpp"
@@ -40,6 +41,14 @@ const std::vector<Kind>& kinds() {
        [](const std::string& path) { load_model(path, std::uint64_t{1} << 30); }},
       {"checkpoint", [](const std::string& bytes) { return bytes.rfind("TMXCHKPT", 0) == 0; },
        [](const std::string& path) { CheckpointFile{path}; }},
+      {"cache", [](const std::string& bytes) { return bytes.starts_with(kCacheMagic); },
+       [](const std::string& path) {
+         const CacheFile cache(path);
+         for (std::size_t b = 0; b < cache.blocks().size(); ++b) {
+           RawRows rows;
+           cache.read_block(b, rows);
+         }
+       }},
   };
   return all;
 }
@@ -160,6 +169,9 @@ std::vector<GoodFile> good_files(const std::vector<std::string>& paths) {
   const std::vector<std::string> checkpoints = good_checkpoints();
   for (std::size_t i = 0; i < checkpoints.size(); i += 2)
     add("checkpoint " + std::to_string(i / 2), checkpoints[i].substr(1));
+  const std::vector<std::string> caches = good_caches();
+  for (std::size_t i = 0; i < caches.size(); i += 2)
+    add("cache " + std::to_string(i / 2), caches[i].substr(1));
   return files;
 }
 

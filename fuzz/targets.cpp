@@ -24,6 +24,7 @@ std::span<const Target> targets() {
       {"row_weights", read_row_weight_file},
       {"class_weights", read_class_weight_file},
       {"split", read_split_file},
+      {"cache", read_cache, good_caches},
       {"place", read_place},
       {"memory", read_much},
       {"model", read_model_file, good_models},

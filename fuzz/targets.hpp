@@ -26,6 +26,10 @@ bool read_row_weight_file(std::string_view bytes);
 bool read_class_weight_file(std::string_view bytes);
 bool read_split_file(std::string_view bytes);
 
+// cache_target.cpp
+bool read_cache(std::string_view bytes);
+std::vector<std::string> good_caches();
+
 // place_targets.cpp
 bool read_place(std::string_view bytes);
 bool read_much(std::string_view bytes);

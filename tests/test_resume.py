@@ -21,11 +21,11 @@ def methods():
 
 
 def lines_so_far(path):
-    """The events of a log that is being written; the last line may be torn."""
+    """The events of a log that is being written: none if a resumed run is writing it anew just now."""
     try:
         with open(path, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return []
 
 

@@ -142,10 +142,14 @@ class StreamTest(ProgramTest):
         self.assertEqual(too_large.returncode, 2, too_large.stderr)
         self.assertRegex(too_large.stderr, "not enough memory")
         self.fine("convert", "a.txt", "a.cache", before=limited)
-        self.fine("train", "a.cache", "--stream", *options, "--model", "s.safetensors", "--log", "s.jsonl",
-                  before=limited)
-        self.train(*options, name="m")
-        self.assertLess(abs(self.loss("s") / self.loss("m") - 1), 0.02)
+        # The mean of three seeds: one alone differs from another by about 1%, streamed or not.
+        streamed = whole = 0
+        for seed in (1, 2, 3):
+            self.fine("train", "a.cache", "--stream", "--stream-window", "4M", *options, "--seed", seed, "--model",
+                      "s.safetensors", "--log", "s.jsonl", before=limited)
+            self.train(*options, "--seed", seed, name="m")
+            streamed, whole = streamed + self.loss("s"), whole + self.loss("m")
+        self.assertLess(abs(streamed / whole - 1), 0.02)
 
 
 class StreamRefusals(RefusalTest):

@@ -6,6 +6,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 
 #include "cli/command.hpp"
 #include "core/error.hpp"
@@ -191,6 +192,12 @@ int run_commands(int argc, const char* const* argv) {
     return report(error.what(), kBadInput);
   } catch (const std::bad_alloc&) {
     return report(fmt::format("not enough memory; {}", memory_advice(program)), kBadInput);
+  } catch (const std::system_error& error) {  // of threads and paths
+    if (error.code() == std::errc::not_enough_memory)
+      return report(fmt::format("not enough memory; {}", memory_advice(program)), kBadInput);
+    return report(
+        fmt::format("{}; the machine refuses it: free what it lacks, or give fewer --threads", error.what()),
+        kBadInput);
   } catch (const std::exception& error) {
     return report(fmt::format("internal error: {}; please report it", error.what()), kBug);
   }

@@ -252,7 +252,7 @@ bool same_file(const std::string& a, const std::string& b) {
   if (std::filesystem::equivalent(a, b, error)) return true;
   const auto real = [](const std::string& path) {
     std::error_code ignored;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path)), ignored);
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path), ignored), ignored);
   };
   return real(a) == real(b);
 }
