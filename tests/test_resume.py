@@ -275,6 +275,38 @@ class Parts(ResumeTest):
         self.fine("train", *[450 if word == 400 else word for word in self.RUN], "--model", "whole.safetensors")
         self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
 
+    def test_log_of_a_run_with_more_epochs_is_replayable(self):
+        self.fine("train", *self.SAVED)
+        more = [450 if word == 400 else word for word in self.SAVED]
+        said = self.fine("train", *more, "--resume").stderr
+        self.assertIn("--epochs is 400 in the checkpoint, which has 400 done, and 450 here", said)
+        self.fine("train", "a.txt", "--replay", "m.jsonl", "--model", "again.safetensors")
+        self.assertEqual(self.read("m.safetensors"), self.read("again.safetensors"))
+
+    def test_log_of_a_linear_schedule_with_other_epochs_is_not_replayed(self):
+        self.fine("train", *self.SAVED, "--schedule", "linear")
+        self.fine("train", *[450 if word == 400 else word for word in self.SAVED], "--schedule", "linear", "--resume")
+        result = truemax("train", "a.txt", "--replay", "m.jsonl", "--model", "x.safetensors", cwd=self.folder)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("resumed with other --epochs", result.stderr)
+
+    def test_newton_that_was_stopped_begins_again(self):
+        self.generate("n.txt", rows=4000, classes=120, features=1000, nonzeros=20)
+        options = ["n.txt", "--method", "prox", "--epochs", 2, "--newton", 3, "--ridge", 0.1]
+        began = time.monotonic()
+        self.fine("train", *options, "--model", "whole.safetensors")
+        seconds = time.monotonic() - began
+        saved = [*options, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
+        for turn in range(6):
+            run = subprocess.Popen([PROGRAM, "train", *map(str, saved)], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+            time.sleep(seconds * (0.3 + 0.1 * turn))
+            run.send_signal(signal.SIGTERM)
+            run.wait()
+            self.fine("train", *saved, "--resume")
+            self.assertEqual(self.read("m.safetensors"), self.read("whole.safetensors"))
+            os.remove(self.path("c.tmx"))
+
     def test_without_a_checkpoint_resume_starts_afresh(self):
         self.fine("train", *self.RUN, "--model", "whole.safetensors")
         self.fine("train", *self.SAVED, "--resume")
@@ -331,6 +363,7 @@ class Refusals(RefusalTest):
         for bad in ("5", "0epochs", "-1min", "1.5epochs", "epochs", "nan", "1e99h", "3 min"):
             no("--checkpoint", "c.tmx", "--checkpoint-every", bad, words=["--checkpoint-every", "1epochs or 10min"])
         no("--checkpoint", "-", words=["--checkpoint takes the name of a file"])
+        no("--checkpoint", "none", words=["--checkpoint takes the name of a file", "leave it out"])
         no("--checkpoint", "no/such/c.tmx", words=["--checkpoint", "there is no folder"])
         no("--checkpoint", "a.txt", words=["a.txt", "exists"])
         no("--checkpoint", "a.txt", "--resume", words=["a.txt", "this is not a checkpoint"])

@@ -115,6 +115,19 @@ class StreamTest(ProgramTest):
         self.train("--stream", *options, data="b.cache", name="s")
         self.assertLess(abs(self.loss("s") / self.loss("m") - 1), 0.03)
 
+    def test_convert_replaces_only_caches(self):
+        self.made(rows=2000)
+        self.fine("convert", "a.txt", "a.cache")
+        before = self.read("t.txt")
+        for to in ("t.txt", "-"):
+            result = truemax("convert", "a.txt", to, cwd=self.folder)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("another name" if to == "t.txt" else "give a name", result.stderr)
+        self.assertEqual(self.read("t.txt"), before)
+        self.write("words.txt", "one two three two one\n" * 20)
+        said = self.fine("convert", "words.txt", "w.cache", "--format", "text").stdout
+        self.assertTrue(said.endswith("next    truemax train w.cache\n"), said)
+
     def test_packed_input_and_standard_input_convert(self):
         self.made(rows=2000)
         whole = self.read("a.cache")

@@ -12,6 +12,7 @@
 #include "core/files.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "data/cache_file.hpp"
 #include "data/input.hpp"
 #include "data/weight_files.hpp"
 
@@ -53,10 +54,32 @@ void require_other_file(const std::string& to, const std::vector<std::string>& i
       throw UserError(fmt::format("{}: this is an input of the conversion; give another name", to));
 }
 
+// An older cache is replaced; anything else is somebody's file.
+void require_cache_or_nothing(const std::string& to) {
+  if (to == kStandardInput) throw UserError("CACHE is the name of a file, not '-'; give a name");
+  if (file_exists(to) && !is_cache(to))
+    throw UserError(
+        fmt::format("{}: this file exists and is not a cache; remove it, or give another name", to));
+}
+
+// Of the rows of a cache, what the next command must say too.
+std::string next_command(const ConvertCommand& command, Format format) {
+  std::string line = "truemax train " + shell_word(command.to);
+  if (format == Format::text || format == Format::triples) return line;  // these train in memory only
+  const NgramRule& ngrams = command.ngrams;
+  if (ngrams.words > 1) line += fmt::format(" --word-ngrams {}", ngrams.words);
+  if (ngrams.characters.high > 0)
+    line += fmt::format(" --char-ngrams {}-{}", ngrams.characters.low, ngrams.characters.high);
+  if (ngrams.any() && ngrams.buckets != PreprocessOptions::kDefaultNgramBuckets)
+    line += fmt::format(" --ngram-buckets {}", ngrams.buckets);
+  return line + " --stream";
+}
+
 int run_convert(ConvertCommand& command) {
   require_writable(command.to, 0, "");
   require_other_file(command.to,
                      {command.from, command.read.label_file, command.read.split, command.read.row_weights});
+  require_cache_or_nothing(command.to);
   require_standard_input_once({command.from}, {command.read.row_weights});
   command.read.memory = std::make_shared<MemoryBudget>(command.memory_limit);
   if (command.ngrams.any()) command.read.ngrams = command.ngrams;
@@ -87,10 +110,10 @@ int run_convert(ConvertCommand& command) {
                 {"blocks", info.block_count},
                 {"bytes", info.file_bytes}});
   else if (!command.quiet)
-    say(stdout, "{}: {}, {}, {}, {} ({}) in {}, {}\nnext    truemax train {} --stream\n", command.to,
-        counted(info.rows, "row"), counted(info.name_count, "label"), counted(info.nonzeros, "non-zero"),
-        format_name(info.format), counted(info.features, "feature"), counted(info.block_count, "block"),
-        size_text(info.file_bytes), shell_word(command.to));
+    say(stdout, "{}: {}, {}, {}, {} ({}) in {}, {}\nnext    {}\n", command.to, counted(info.rows, "row"),
+        counted(info.name_count, "label"), counted(info.nonzeros, "non-zero"), format_name(info.format),
+        counted(info.features, "feature"), counted(info.block_count, "block"), size_text(info.file_bytes),
+        next_command(command, info.format));
   return kSuccess;
 }
 

@@ -87,11 +87,12 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
 
 // Ctrl-C during the search.
 void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
-                        const std::vector<std::string>& given) {
+                        const std::vector<std::string>& given, bool resumes) {
   const SearchResult& search = finished.search;
   say(stderr, "truemax: stopped in the search for options, after {}; no model was trained{}\n",
       counted(search.trials, "trial"),
       finished.log_path == "none" ? "" : fmt::format("; the log is {}", finished.log_path));
+  if (resumes) return;  // there is one thing to type then
   if (search.found())
     say(stderr,
         "truemax: to train with the best options so far, run:\n  {}\ntruemax: a complete search may find "
@@ -104,11 +105,13 @@ void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
 // Where a resumed run goes on.
 std::string resume_text(const PreparedRun& run) {
   const SavedRun& saved = run.resumed->about();
+  if (!saved.fitting && saved.trials.empty()) return fmt::format("{}: at the start", run.options.checkpoint);
   if (!saved.fitting)
     return fmt::format("{}: in the search, {} done", run.options.checkpoint,
                        counted(saved.trials.size(), "trial"));
   return fmt::format("{}: {}, {} done{}", run.options.checkpoint, counted(saved.epochs, "epoch"),
-                     counted(saved.steps, "step"), saved.finished ? ", which was all" : "");
+                     counted(saved.steps, "step"),
+                     saved.finished && run.options.train.epochs <= saved.epochs ? ", which was all" : "");
 }
 
 // The command as typed, with --resume.
@@ -357,7 +360,7 @@ int run_train(TrainCommand& command) {
   const TrainOutcome& outcome = finished.outcome;
   if (command.json) print_json(result_json(run, finished));
   if (!finished.search.finished) {
-    say_stopped_search(run.options.train, finished, command.given);
+    say_stopped_search(run.options.train, finished, command.given, !run.options.checkpoint.empty());
     say_how_to_resume(run);
     return StopOnSignal::exit_code();
   }

@@ -15,6 +15,7 @@
 #include "core/files.hpp"
 #include "core/json_depth.hpp"
 #include "core/text.hpp"
+#include "data/cache_format.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
 
@@ -147,6 +148,13 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   std::uint64_t length = 0;
   if (file_bytes < 8 || !in.read(reinterpret_cast<char*>(&length), 8))
     throw file_error(path, 0, fmt::format("it has {} bytes, too few for a header", file_bytes), kAdvice);
+  const std::string_view first(reinterpret_cast<const char*>(&length), sizeof length);
+  if (first == "TMXCHKPT")
+    throw file_error(path, 0, "this is a checkpoint, not a model",
+                     "go on with it: truemax train DATA --checkpoint FILE --resume");
+  if (first == kCacheMagic)
+    throw file_error(path, 0, "this is a cache of rows, not a model",
+                     "give a model file first, then the cache");
   if (length < 2 || length > file_bytes - 8)
     throw file_error(
         path, 0, fmt::format("its header length is {} in a file of {} bytes", length, file_bytes), kAdvice);

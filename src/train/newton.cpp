@@ -255,7 +255,8 @@ class NewtonProblem::Solver {
     for (std::uint64_t step = 0; step < goal.most_steps; ++step) {
       if (stop.load(std::memory_order_relaxed)) return false;
       gradient();
-      const double slope = direction(stop);  // of the objective along d_; negative
+      const double slope = direction(stop);                    // of the objective along d_; negative
+      if (stop.load(std::memory_order_relaxed)) return false;  // it may be unfinished
       if (!(slope < 0)) return true;
       all_scores(d_, along_);
       double length = 1, found = value;

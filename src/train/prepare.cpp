@@ -199,7 +199,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
   if (run.resumed && run.resumed->about().fitting)
-    options.train = continued_options(run.resumed->about(), options.train);
+    options.train = continued_options(run.resumed->about(), options.train, run.notes);
   else if (run.automatic)
     choose_shape(run.data, options.train);
   if (run.start) require_start(*run.start, run.data);
@@ -286,6 +286,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();
   require_room_for_model(run);
+  require_room_for_checkpoints(run);
   return run;
 }
 

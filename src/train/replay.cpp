@@ -54,6 +54,18 @@ Recording recording_of(const std::string& path, std::size_t line, const Json& en
   return recording;
 }
 
+// A run may be resumed with more epochs, or fewer.
+void resume_with(const std::string& path, std::size_t line, const Json& event, Json& config) {
+  const Json options = event.value("options", Json::object());
+  if (!options.is_object()) throw bad_log(path, line, "the 'resume' event has options that are no object");
+  const Json epochs = options.value("epochs", Json());
+  if (epochs.is_null() || epochs == config.value("epochs", Json())) return;
+  if (config.value("schedule", Json()) == "linear")
+    throw file_error(path, line, "the run was resumed with other --epochs, and its step fell over both",
+                     "give the log of a run whose epochs stayed the same");
+  config["epochs"] = epochs;
+}
+
 }  // namespace
 
 LoggedRun read_logged_run(const std::string& path) {
@@ -84,6 +96,8 @@ LoggedRun read_logged_run(const std::string& path) {
       run.data = event["data"];
       if (event.contains("valid_data")) run.valid_data = event["valid_data"];
       if (event.contains("init_hash")) run.init_hash = event["init_hash"];
+    } else if (kind == "resume") {
+      resume_with(path, number, event, run.config);
     } else if (kind == "chosen") {
       if (!event.contains("config") || !event["config"].is_object())
         throw bad_log(path, number, "the 'chosen' event has no options");

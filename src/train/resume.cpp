@@ -58,8 +58,9 @@ void require_checkpoint_options(const RunOptions& options) {
       throw UserError("--checkpoint-every: there is no file for checkpoints; add --checkpoint FILE");
     return;
   }
-  if (options.checkpoint == "-")
-    throw UserError("--checkpoint takes the name of a file, not '-'; give a name");
+  if (options.checkpoint == "-" || options.checkpoint == "none")
+    throw UserError(fmt::format(
+        "--checkpoint takes the name of a file, not '{}'; give a name, or leave it out", options.checkpoint));
   parse_save_every(options.checkpoint_every);
   require_writable(options.checkpoint, 0, "checkpoint");
 }
@@ -94,15 +95,33 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
   if (same_model) options.log = given_or(options.log, saved.log);
 }
 
-TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now) {
+TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
+                               std::vector<std::string>& notes) {
   TrainOptions options;
   OptionTable table;
   options.describe(table);
   table.from_json(saved.chosen);
   options.threads = now.threads;
-  if (!now.open.epochs && options.newton == 0) options.epochs = now.epochs;
+  if (!now.open.epochs && options.newton == 0 && now.epochs != options.epochs) {
+    notes.push_back(fmt::format("--epochs is {} in the checkpoint, which has {} done, and {} here{}",
+                                options.epochs, saved.epochs, now.epochs,
+                                now.epochs < saved.epochs ? ": the run ends as it is"
+                                : options.schedule == Schedule::linear
+                                    ? ": the step falls over those here from now on"
+                                    : ""));
+    options.epochs = now.epochs;
+  }
   options.open = {};
   return options;
+}
+
+void require_room_for_checkpoints(const PreparedRun& run) {
+  if (run.options.checkpoint.empty()) return;
+  remove_stale_temporaries(run.options.checkpoint);  // their disk space may be needed
+  const std::uint64_t one = run.memory.weights + run.memory.rows + run.memory.best;
+  // A new one is written beside the old one.
+  require_writable(run.options.checkpoint, run.resumed && run.resumed->about().fitting ? one : 2 * one,
+                   "checkpoint");
 }
 
 void require_resumed_data(const PreparedRun& run) {

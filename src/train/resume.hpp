@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "train/checkpoint.hpp"
 #include "train/run.hpp"
@@ -18,7 +19,11 @@ void require_checkpoint_options(const RunOptions& options);
 void open_checkpoint(RunOptions& options, PreparedRun& run);
 
 // The options of the fit as the earlier process chose them, with those of `now` that may differ.
-TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now);
+TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
+                               std::vector<std::string>& notes);
+
+// Throws UserError if the disk has no room for them.
+void require_room_for_checkpoints(const PreparedRun& run);
 
 // Throws UserError if the data are not those of the checkpoint.
 void require_resumed_data(const PreparedRun& run);

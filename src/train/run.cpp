@@ -171,7 +171,9 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   if (run.resumed) {
     const SavedRun& saved = run.resumed->about();
     log->write_lines(saved.lines);
-    log->write({{"event", "resume"}, {"epochs", saved.epochs}, {"steps", saved.steps}});
+    nlohmann::ordered_json event{{"event", "resume"}, {"epochs", saved.epochs}, {"steps", saved.steps}};
+    if (saved.fitting) event["options"] = {{"epochs", run.options.train.epochs}};
+    log->write(event);
     log->require_whole();
     return log;
   }
@@ -192,8 +194,8 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
 
 // Saves the model. A run that stopped or diverged before its first step replaces neither an old model nor its
 // log. One that diverged later is saved, but under another name if there is an old model. Returns the error,
-// if any.
-std::string save(PreparedRun& run, FinishedRun& finished) {
+// if any. `in_checkpoint`: the last checkpoint has the same state.
+std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint) {
   const RunOptions& options = run.options;
   const TrainOutcome& outcome = finished.outcome;
   std::string error;
@@ -207,7 +209,7 @@ std::string save(PreparedRun& run, FinishedRun& finished) {
     } catch (const UserError& failure) {
       error = failure.what();
       run.outputs.step_aside("failed", false);
-      if (!options.checkpoint.empty())
+      if (in_checkpoint)
         error += fmt::format("; {} has what was learnt: add --resume", options.checkpoint);
       else if (options.logs() && !options.train.lock_free)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
@@ -293,7 +295,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
       });
   finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
-  const std::string save_error = save(run, finished);
+  const std::string save_error = save(run, finished, saver && saver->has_state());
   if (log) log->write(end_json(finished, save_error));
   // Even if the log lost lines: an older log does not belong to this model.
   run.outputs.publish_log();

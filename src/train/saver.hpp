@@ -25,7 +25,8 @@ class CheckpointSaver final : public TrainObserver {
   void save(const RunState& state, bool finished);
   // Throws UserError if the last one could not be written.
   void require_saved() const;
-  bool saved() const { return failure_.empty(); }
+  // The file has the state of the last call of save().
+  bool has_state() const { return about_.fitting && failure_.empty(); }
 
  private:
   void write(const RunState* state);
