@@ -41,7 +41,7 @@ bool read_cache(std::string_view bytes) {
   const bool forged = bytes.front() % 2 == 0;
   bytes.remove_prefix(1);
   RowRules rules;
-  rules.labels_required = false;
+  rules.labels_required = rules.as_text = false;
   return read_rows_of(forged ? with_checksums(std::string(bytes)) : std::string(bytes), rules);
 }
 
@@ -57,19 +57,16 @@ std::vector<std::string> good_caches() {
                            {Format::triples, "a\tr\tb\nb\ts\ta\nc\tr\tb\n"}};
   std::vector<std::string> all;
   const std::string from = scratch_folder() + "/rows", to = scratch_folder() + "/cache";
-  for (const Rows& rows : all_rows)
-    for (const std::uint64_t word_ngrams : {1U, 2U}) {
-      if (word_ngrams > 1 && rows.format != Format::fasttext) continue;
-      std::ofstream(from, std::ios::binary) << rows.text;
-      ReadOptions read;
-      read.format = rows.format;
-      read.ngrams.words = word_ngrams, read.ngrams.buckets = word_ngrams > 1 ? 100 : 1;
-      std::vector<std::string> notes;
-      convert_file(from, to, read, 0, 1, notes);
-      const std::string bytes = file_bytes(to);
-      all.push_back(std::string(1, '\1') + bytes);
-      all.push_back(std::string(1, '\0') + bytes);
-    }
+  for (const Rows& rows : all_rows) {
+    std::ofstream(from, std::ios::binary) << rows.text;
+    ReadOptions read;
+    read.format = rows.format;
+    std::vector<std::string> notes;
+    convert_file(from, to, read, 0, 1, notes);
+    const std::string bytes = file_bytes(to);
+    all.push_back(std::string(1, '\1') + bytes);
+    all.push_back(std::string(1, '\0') + bytes);
+  }
   return all;
 }
 

@@ -21,7 +21,8 @@ using namespace truemax::fuzz;
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
-  double seconds = 0;  // of mutations, for each target
+  double seconds = 0;      // of mutations, for each target
+  std::uint64_t runs = 0;  // and at most so many; 0: no limit
   std::uint64_t seed = 1;
   std::string corpus;  // a folder with one folder for each target
   std::string replay;  // one file
@@ -142,7 +143,7 @@ std::uint64_t drive(const Target& target, const Arguments& arguments, std::uint6
   for (const std::string& input : inputs) ++runs, accepted += run(target, input) ? 1 : 0;
   std::mt19937_64 random(arguments.seed);
   const auto end = Clock::now() + std::chrono::duration<double>(arguments.seconds);
-  while (Clock::now() < end) {
+  for (std::uint64_t i = 0; Clock::now() < end && (arguments.runs == 0 || i < arguments.runs); ++i) {
     const std::string input = mutated(inputs, random);
     ++runs, accepted += run(target, input) ? 1 : 0;
   }
@@ -156,6 +157,8 @@ Arguments parsed(int argc, char** argv) {
     const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
     if (word == "--seconds")
       arguments.seconds = std::atof(value());
+    else if (word == "--runs")
+      arguments.runs = std::strtoull(value(), nullptr, 10);
     else if (word == "--seed")
       arguments.seed = std::strtoull(value(), nullptr, 10);
     else if (word == "--corpus")
@@ -179,7 +182,7 @@ int main(int argc, char** argv) {
     if (find_target(name) == nullptr) {
       std::fprintf(stderr,
                    "truemax_fuzz: there is no target '%s'; usage: truemax_fuzz --corpus FOLDER "
-                   "[--seconds N] [--seed S] [--replay FILE] [TARGET...]\n",
+                   "[--seconds N] [--runs N] [--seed S] [--replay FILE] [TARGET...]\n",
                    name.c_str());
       return 2;
     }

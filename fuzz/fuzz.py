@@ -121,7 +121,7 @@ def report(names, jobs, seconds):
     for name, files in crashes.items():
         for file in files:
             print(f"reproduce: ./dev fuzz --replay {name} {os.path.relpath(file, ROOT)}")
-    return 1 if crashes else 0
+    return 1 if any(crashes.values()) else 0
 
 
 def all_executions():

@@ -52,7 +52,8 @@ TEXT_SEEDS = {
         "no-value": b"1 3:\n", "nan": b"1 3:nan\n", "no-number": b"1 :3\n", "word": b"1 cat:3\n"},
     "libsvm": {
         "good": LIBSVM, "good-names": b"cat,dog 1:1\n\xc3\xa9t\xc3\xa9 2:1\n1e0 3:1\n-0 1:1\n1.50 2:1\n",
-        "good-bom": b"\xef\xbb\xbf1 1:1\n2 2:1\n", "zero": b"1 0:1\n", "carriage": b"1 1:1\r2:1\n",
+        "good-bom": b"\xef\xbb\xbf1 1:1\n2 2:1\n",
+        "good-two-marks": b"\xef\xbb\xbf\xef\xbb\xbf11 1:1\n2 2:1\n", "zero": b"1 0:1\n", "carriage": b"1 1:1\r2:1\n",
         "header": b"3 10 5\n1 1:1\n", "not-utf8": b"\xff 1:1\n2 1:1\n", "binary": b"1 1:1\n\0\1\2 1:1\n",
         "comma": b"1,,2 1:1\n", "tab": b"1\t1:1\t2:1\n2\t1:1\n", "one-class": b"1 1:1\n1 2:1\n", "end-comma": b"1, 1:1\n",
         "good-long-row": b"1 " + b" ".join(b"%d:1" % i for i in range(1, 300)) + b"\n2 1:1\n"},

@@ -14,6 +14,7 @@ struct RowRules {
   PreprocessOptions preprocess;
   bool labels_required = true;
   bool later = false;     // the same file is also read as test data and as rows to predict
+  bool as_text = true;    // rows are written as text and read again; a forged cache may have other names
   std::size_t piece = 5;  // bytes at a time, in one of two readings that must agree
 };
 

@@ -172,7 +172,9 @@ class Search(ResumeTest):
                              cuts=1, more=OFTEN)
 
     def test_trials_are_not_run_again(self):
-        saved = [self.data, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
+        # So many rows that most of the search is still to come.
+        data = self.generate("b.txt", "--skew", 0.5, rows=20000, features=300, classes=300)
+        saved = [data, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
 
         def saved_trials(lines):  # a checkpoint that follows trials
             last = max((i for i, e in enumerate(lines) if e["event"] == "checkpoint"), default=0)

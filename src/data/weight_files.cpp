@@ -35,7 +35,7 @@ void each_line(LineWindows& windows, Scratch<char>& buffer, std::uint64_t& numbe
       const std::size_t length = text.find('\n');
       std::string_view content = text.substr(0, length);
       constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-      if (number == 0 && content.substr(0, 3) == kByteOrderMark) content.remove_prefix(3);
+      while (number == 0 && content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
       line(number + 1, content);
       ++number;
       text.remove_prefix(length + 1);
