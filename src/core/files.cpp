@@ -181,16 +181,15 @@ void AtomicFile::commit() {
 }
 
 std::uint64_t file_checksum(const std::string& path) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
   std::ifstream in(path, std::ios::binary);
-  std::vector<char> piece(kPiece);
-  std::uint64_t sum = 0;
+  std::vector<char> piece(RunningSum::kPiece);
+  RunningSum sum;
   while (in) {
-    in.read(piece.data(), static_cast<std::streamsize>(kPiece));
-    sum = xxh64(std::span(piece).first(static_cast<std::size_t>(in.gcount())), sum);
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    sum.add(std::span(piece).first(static_cast<std::size_t>(in.gcount())));
   }
   if (!in.eof()) throw UserError(fmt::format("{}: reading it failed; give a file that can be read", path));
-  return sum;
+  return sum.value();
 }
 
 bool rename_on_disk(const std::string& from, const std::string& to) {

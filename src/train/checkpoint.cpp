@@ -27,17 +27,7 @@ constexpr std::array<char, 8> kMagic{'T', 'M', 'X', 'C', 'H', 'K', 'P', 'T'};
 // Changes with every change of SavedRun or RunState.
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kStart = sizeof kMagic + sizeof kVersion, kEnd = 2 * sizeof(std::uint64_t);
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes that are hashed at once
-
-// The hash of a file, piece by piece: each piece is hashed with the sum so far as seed.
-class RunningSum {
- public:
-  void add(std::span<const char> piece) { sum_ = xxh64(piece, sum_); }
-  std::uint64_t value() const { return sum_; }
-
- private:
-  std::uint64_t sum_ = 0;
-};
+constexpr std::size_t kPiece = RunningSum::kPiece;
 
 UserError damaged(const std::string& path) {
   return file_error(path, 0, "this checkpoint is truncated or damaged: its checksum does not fit",

@@ -67,12 +67,10 @@ class Checkpoint : public ::testing::Test {
   // A file whose checksum fits, so that only its content is judged.
   static std::string signed_again(std::string bytes) {
     bytes.resize(bytes.size() - 8);
-    std::uint64_t sum = 0;
-    constexpr std::size_t kPiece = std::size_t{1} << 20;
-    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-      const std::string piece = bytes.substr(at, kPiece);
-      sum = xxh64(piece, sum);
-    }
+    RunningSum running;
+    for (std::size_t at = 0; at < bytes.size(); at += RunningSum::kPiece)
+      running.add(std::span(bytes).subspan(at, std::min(RunningSum::kPiece, bytes.size() - at)));
+    const std::uint64_t sum = running.value();
     bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
     return bytes;
   }

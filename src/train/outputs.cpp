@@ -18,12 +18,6 @@ std::string log_beside(const std::string& model) {
   return std::filesystem::path(model).replace_extension(".jsonl").string();
 }
 
-// A dangling link counts as existing: it must not be replaced unasked.
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
-}
-
 // "out/m.jsonl" with "-diverged": "out/m-diverged.jsonl".
 std::string with_ending(const std::string& path, const std::string& ending) {
   const std::filesystem::path p(path);
@@ -36,6 +30,11 @@ UserError taken(const char* option, const std::string& path) {
 }
 
 }  // namespace
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
 
 bool RunOutputs::claimed(Output& output, const std::string& path) {
   std::optional<Claim> claim = Claim::take(path);

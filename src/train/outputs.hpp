@@ -11,6 +11,9 @@ namespace truemax {
 
 struct RunOptions;
 
+// Whether there is something at the path. A dangling link counts: it must not be replaced unasked.
+bool is_there(const std::string& path);
+
 class RunOutputs {
  public:
   RunOutputs() = default;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <vector>
 
 #include "core/error.hpp"
@@ -10,11 +9,6 @@
 
 namespace truemax {
 namespace {
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
-}
 
 UserError other_run(const std::string& path, const std::string& why) {
   return UserError(
