@@ -8,6 +8,7 @@
 #include "data/data_view.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
+#include "data/sniff.hpp"
 #include "data/sources.hpp"
 #include "data/text_set.hpp"
 #include "row_targets.hpp"
@@ -123,8 +124,10 @@ void require_round_trip(const RawRows& raw, const RowRules& rules) {
     return;  // not all rows, or more than rows
   const bool lines = format == Format::xmlrepository || format == Format::lshtc || format == Format::libsvm ||
                      format == Format::triples;
-  const std::string text = lines ? written(raw) : "";
+  std::string text = lines ? written(raw) : "";
   if (text.empty()) return;
+  // The reader skips one mark. One that belongs to the first name needs another before it.
+  if (text.starts_with(kByteOrderMark)) text.insert(0, kByteOrderMark);
   const MemoryFile file(text);
   RowRules again = rules;
   again.read.format = format;

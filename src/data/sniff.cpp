@@ -172,7 +172,7 @@ FileHead::FileHead(const std::string& name, std::string_view bytes, Format expec
       expected_(expected),
       binary_(looks_like_npy(bytes) || looks_like_idx(bytes) || has_control(bytes)) {
   if (binary_) return;
-  while (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   text_ = cut_at_the_end(bytes);
   std::string_view rest = text_;
   header_ = parse_xml_header(take_line(rest)).has_value();

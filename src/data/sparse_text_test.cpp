@@ -207,6 +207,8 @@ TEST(SparseLines, ReadsTheUsualForms) {
                  "2 5 5\r\n1,2 0:1 4:-2.5\r\n\r\n",
                  Format::xmlrepository),
             "1,2|0:1 4:-2.5\n|\n");
+  EXPECT_EQ(read("\xef\xbb\xbf\xef\xbb\xbfname 1:1\n", Format::libsvm), "\xef\xbb\xbfname|0:1\n")
+      << "a second byte order mark belongs to the name";
   EXPECT_EQ(read("3 5 5\n 0:1\n\n3,3,1", Format::xmlrepository), "|0:1\n|\n3,1|\n");
   EXPECT_EQ(read("1 5 5\n1 0:1\n\n\n \n", Format::xmlrepository), "1|0:1\n")
       << "empty lines after the last row";

@@ -99,7 +99,7 @@ class TextSource : public RowSource {
     rules_.labels_required = stream.labels_required;
     rules_.ngrams = stream.ngrams;
     read_first(true);
-    while (next_text_.starts_with(kByteOrderMark))  // files put together may have several
+    if (next_text_.starts_with(kByteOrderMark))  // one: a second one belongs to the first name
       next_text_.remove_prefix(kByteOrderMark.size());
     if (format == Format::xmlrepository) read_header();
   }

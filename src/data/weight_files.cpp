@@ -34,7 +34,7 @@ void each_line(LineWindows& windows, Scratch<char>& buffer, std::uint64_t& numbe
     while (!text.empty()) {
       const std::size_t length = text.find('\n');
       std::string_view content = text.substr(0, length);
-      while (number == 0 && content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+      if (number == 0 && content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
       line(number + 1, content);
       ++number;
       text.remove_prefix(length + 1);
