@@ -37,8 +37,10 @@ READERS += ["src/data/names.hpp", "src/data/number.hpp", "src/core/options.cpp",
 LEAST_COVERAGE = 90
 
 # The timeout is in wall-clock time: on a busy machine an input of `memory` took 20 s that takes 0.1 s alone.
+# The entropic schedule counts the rare features of every input: libsvm 1,030 inputs/s with it and 1,550 without, model
+# 810 and 1,570.
 LIMITS = ["-max_len=8192", "-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-print_final_stats=1",
-          "-use_value_profile=0", "-reload=1", "-verbosity=1"]
+          "-use_value_profile=0", "-entropic=0", "-reload=1", "-verbosity=1"]
 
 
 def target_names():
