@@ -438,6 +438,8 @@ class Init(RefusalTest):
             said = self.fine("train", "b.txt", "--init", "a.safetensors", "--epochs", 20, "--model", "b.safetensors").stdout
             self.assertIn("start   a.safetensors", said)
             self.assertLess(self.loss("b.safetensors", "b.txt"), 1)
+        result = self.fine("train", "b.txt", "--init", "a.safetensors", "--normalize", "l2", "--model", "c.safetensors")
+        self.assertIn("--normalize: the model to start from was trained with none", result.stdout + result.stderr)
 
     def test_words_are_matched_by_name(self):
         self.write("a.txt", "".join(f"__label__{'ab'[i % 2]} {'cat dog'.split()[i % 2]} the w{i % 9}\n" for i in range(200)))

@@ -88,6 +88,15 @@ class Case:
         self.expect(contents(self.run.path("m.safetensors")) == OLD, "the older model is not untouched")
         self.recovers()
 
+    def folder_cannot_be_synced(self):
+        """A file that is renamed may be lost with the power until its folder is on the disk: that is no success."""
+        after = self.rng.randrange(4)
+        result = self.under(f"sync,EIO,{after},/{os.path.basename(self.run.folder)}$", *CHECKPOINT, *OUTPUTS)
+        self.refused(result, "syncing its folder failed")
+        if os.path.exists(self.run.path("m.safetensors")):
+            self.expect(contents(self.run.path("m.safetensors")) == self.run.expected, "the model has other bytes")
+        self.recovers()
+
     def log_cannot_be_written(self):
         """A file size limit fails the writes of libc too; nothing but the log is larger than the limit."""
         self.what = "file size limit"
@@ -210,8 +219,8 @@ class Case:
         os.remove(self.run.path("page.html"))
 
 
-CASES = ("checkpoint_cannot_be_written", "model_cannot_be_written", "log_cannot_be_written", "data_cannot_be_read",
-         "calls_are_interrupted", "memory_runs_out", "checkpoint_is_damaged", "model_is_damaged", "other_options_are_refused",
+CASES = ("checkpoint_cannot_be_written", "model_cannot_be_written", "log_cannot_be_written", "folder_cannot_be_synced",
+         "data_cannot_be_read", "calls_are_interrupted", "memory_runs_out", "checkpoint_is_damaged", "model_is_damaged", "other_options_are_refused",
          "disk_is_full", "output_cannot_be_written")
 
 

@@ -51,7 +51,8 @@ std::string in_cell(std::string text) {
 const char* const kProgramSummary =
     "truemax trains softmax models with very many classes towards the true maximum likelihood.";
 const char* const kExitCodes =
-    "0 done, 2 bad input or option, 3 the method diverged, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.";
+    "0 done, 2 bad input or option, 3 the method diverged, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by "
+    "SIGHUP.";
 
 std::string wrapped(const std::string& text, std::size_t width, const std::string& indent) {
   std::string out;

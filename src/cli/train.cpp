@@ -294,7 +294,7 @@ EncoderKind encoder_of(Format format) {
 }
 
 // --init: reads the model, and its shape and preprocessing become those of the run.
-void start_from_model(TrainCommand& command) {
+void start_from_model(TrainCommand& command, std::vector<std::string>& notes) {
   RunOptions& run = command.run;
   if (run.init.empty()) return;
   const std::uint64_t memory = run.memory_limit > 0 ? run.memory_limit : available_memory();
@@ -302,7 +302,7 @@ void start_from_model(TrainCommand& command) {
   if (!run.replay.empty()) return;  // the log has it all
   const auto given = [&](const char* name) { return command.was_given(name); };
   try {
-    continue_reading(*run.start, given, run.read, run.preprocess);
+    continue_reading(*run.start, given, run.read, run.preprocess, notes);
     continue_shape(*run.start, given, run.train);
   } catch (const UserError& error) {
     throw UserError(fmt::format("--init {}: {}", run.init, error.what()));
@@ -317,7 +317,8 @@ class Warnings final : public TrainObserver {
 
 int run_train(TrainCommand& command) {
   if (!command.run.replay.empty()) command.run = replayed_options(std::move(command.run), command.given);
-  start_from_model(command);
+  std::vector<std::string> notes;
+  start_from_model(command, notes);
   if (command.run.replay.empty()) {
     command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
     const Model* start = command.run.start.get();
@@ -327,10 +328,10 @@ int run_train(TrainCommand& command) {
         },
         encoder_of(command.run.read.format));
   }
-  const std::vector<std::string> unused = notes_of_unused(command);
+  for (std::string& note : notes_of_unused(command)) notes.push_back(std::move(note));
   const DropClaimsOnSignal claims;
   PreparedRun run = prepare_run(std::move(command.run));
-  run.notes.insert(run.notes.end(), unused.begin(), unused.end());
+  run.notes.insert(run.notes.end(), notes.begin(), notes.end());
   const LabelRule labels = run.options.preprocess.labels;
   const bool talks = !command.quiet && !command.json;
   if (!command.quiet) print_notes(run.notes);

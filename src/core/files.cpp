@@ -195,10 +195,16 @@ std::uint64_t file_checksum(const std::string& path) {
 bool rename_on_disk(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) return false;
   const int folder = open(folder_of(to).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
+  // A folder may be writable and not readable, and some file systems cannot sync folders.
+  const bool synced =
+      folder < 0 ? errno == EACCES : fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP;
+  const int error = errno;
+  if (folder >= 0) close(folder);
+  if (!synced)
+    throw UserError(fmt::format(
+        "{}: it is written, but syncing its folder failed: {}; a power cut may lose it: check the "
+        "disk, and run the command again",
+        to, std::strerror(error)));
   return true;
 }
 

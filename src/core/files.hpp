@@ -39,7 +39,8 @@ void remove_stale_temporaries(const std::string& path);
 // A hash of all bytes of a file. Throws UserError.
 std::uint64_t file_checksum(const std::string& path);
 
-// Renames and syncs the folder: a power cut leaves the old or the new file. False, with errno, on failure.
+// Renames and syncs the folder: a power cut leaves the old or the new file. False, with errno, if it
+// could not be renamed; throws UserError if it was, and the folder could not be synced.
 bool rename_on_disk(const std::string& from, const std::string& to);
 
 // Ending of a file that is still being written (core/claim.hpp).

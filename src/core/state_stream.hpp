@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/damaged_state.hpp"
 
 namespace truemax {
 
@@ -22,6 +22,7 @@ class StateSink {
     static_assert(std::is_trivially_copyable_v<T>);
     write({reinterpret_cast<const char*>(&value), sizeof value});
   }
+  void put(const bool& value) { put(static_cast<std::uint8_t>(value ? 1 : 0)); }
   template <class T>
   void put_array(std::span<const T> values) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -43,6 +44,12 @@ class StateSource {
     static_assert(std::is_trivially_copyable_v<T>);
     read({reinterpret_cast<char*>(&value), sizeof value});
   }
+  void get(bool& value) {
+    std::uint8_t byte = 0;
+    get(byte);
+    if (byte > 1) throw damaged_state();
+    value = byte == 1;
+  }
   template <class T, class Allocator>
   void get_array(std::vector<T, Allocator>& values) {
     values.resize(length_of<T>());
@@ -53,7 +60,7 @@ class StateSource {
   std::size_t length_of() {
     std::uint64_t length = 0;
     get(length);
-    if (length > left() / sizeof(T)) throw UserError("the saved state is truncated or damaged");
+    if (length > left() / sizeof(T)) throw damaged_state();
     return length;
   }
 };
@@ -65,7 +72,7 @@ class StateBuffer final : public StateSink, public StateSource {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   void read(std::span<char> bytes) override {
-    if (bytes.size() > left()) throw UserError("the saved state is truncated or damaged");
+    if (bytes.size() > left()) throw damaged_state();
     if (!bytes.empty()) std::memcpy(bytes.data(), bytes_.data() + at_, bytes.size());
     at_ += bytes.size();
   }

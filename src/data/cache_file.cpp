@@ -58,10 +58,18 @@ bool is_cache(const std::string& path) {
 }
 
 Format format_in_cache(Format asked, const std::string& path) {
-  if (asked != Format::automatic && asked != Format::cache) return asked;
   const std::string head = head_of(path);
   if (!head.starts_with(kCacheMagic) || head.size() < kCacheHeaderBytes) return asked;
-  return decode_header(head, printable(path)).format;
+  const Format there = decode_header(head, printable(path)).format;
+  if (asked != Format::automatic && asked != Format::cache && asked != there)
+    throw other_format_in_cache(printable(path), there, asked);
+  return there;
+}
+
+UserError other_format_in_cache(const std::string& name, Format there, Format asked) {
+  return file_error(
+      name, 0, fmt::format("is a cache of {} data, not of {} data", format_name(there), format_name(asked)),
+      fmt::format("leave --format {} out", format_name(asked)));
 }
 
 CacheFile::CacheFile(const std::string& path, const std::shared_ptr<MemoryBudget>& memory)

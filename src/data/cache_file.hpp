@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/memory_budget.hpp"
 #include "data/cache_format.hpp"
@@ -16,8 +17,9 @@ namespace truemax {
 
 // Whether the file begins as a cache does. False for anything that is not a regular file.
 bool is_cache(const std::string& path);
-// `asked`, or if that is automatic and the file is a cache, the format of its rows.
+// `asked`, or if the file is a cache, the format of its rows. Throws UserError if both are known and differ.
 Format format_in_cache(Format asked, const std::string& path);
+UserError other_format_in_cache(const std::string& name, Format there, Format asked);
 
 // An open cache. Every size is checked against the file before memory is taken, and every byte that is used
 // against a checksum.

@@ -218,6 +218,11 @@ TEST(Cache, SaysWhatDoesNotFit) {
   EXPECT_THAT(error_of([&] { read_all(folder.path("plain"), as(Format::triples)); }),
               HasSubstr("is a cache of fasttext data, not of triples data"));
   EXPECT_THAT(error_of([&] { read_all(words, as(Format::cache)); }), HasSubstr("cache"));
+  EXPECT_EQ(format_in_cache(Format::automatic, folder.path("plain")), Format::fasttext);
+  EXPECT_EQ(format_in_cache(Format::fasttext, folder.path("plain")), Format::fasttext);
+  EXPECT_EQ(format_in_cache(Format::libsvm, words), Format::libsvm);
+  EXPECT_THAT(error_of([&] { format_in_cache(Format::libsvm, folder.path("plain")); }),
+              HasSubstr("is a cache of fasttext data, not of libsvm data; leave --format libsvm out"));
   EXPECT_THAT(error_of([&] { read_all(folder.write("a.gz", gzip(bytes_of_file(folder.path("plain"))))); }),
               HasSubstr("unpack it"));
   EXPECT_THAT(error_of([&] { converted(folder.path("absent"), folder.path("x")); }), HasSubstr("absent"));

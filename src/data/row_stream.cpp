@@ -110,10 +110,7 @@ void require_cache_fits(const CacheFile& file, const ReadOptions& options) {
   const Format asked = options.format;
   const bool other_kind = has_words(asked) || has_words(info.format);
   if (asked != Format::automatic && asked != Format::cache && asked != info.format && other_kind)
-    throw file_error(
-        file.name(), 0,
-        fmt::format("is a cache of {} data, not of {} data", format_name(info.format), format_name(asked)),
-        fmt::format("leave --format {} out", format_name(asked)));
+    throw other_format_in_cache(file.name(), info.format, asked);
   const bool needed = options.ngrams.any() && info.format == Format::fasttext;
   if ((needed || info.ngrams.any()) && !(info.ngrams == options.ngrams))
     throw file_error(

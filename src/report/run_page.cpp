@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/json_depth.hpp"
 
 namespace truemax {
 namespace {
@@ -114,6 +115,7 @@ ReportedRun read_reported_run(const std::string& path) {
   bool started = false;
   for (std::string line; std::getline(in, line);) {
     ++number;
+    if (nested_too_deeply(line)) throw bad_log(path, number, "this line is nested too deeply");
     const Json event = Json::parse(line, nullptr, false);
     if (event.is_discarded()) {
       if (in.peek() == std::ifstream::traits_type::eof() && started)

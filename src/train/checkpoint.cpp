@@ -113,7 +113,6 @@ class Writer {
   void operator()(const T& value) {
     to_.put(value);
   }
-  void operator()(const bool& value) { to_.put(static_cast<std::uint8_t>(value ? 1 : 0)); }
   void operator()(const std::string& text) { to_.put_array(std::span<const char>(text)); }
   void operator()(const nlohmann::ordered_json& json) {
     (*this)(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -144,12 +143,6 @@ class Reader {
   template <class T>
   void operator()(T& value) {
     from_.get(value);
-  }
-  void operator()(bool& value) {
-    std::uint8_t byte = 0;
-    from_.get(byte);
-    if (byte > 1) throw UserError("a switch is neither on nor off");
-    value = byte == 1;
   }
   void operator()(std::string& text) {
     text.resize(from_.length_of<char>());

@@ -103,7 +103,6 @@ class Writer {
     static_assert(kPlain<T>);
     to_.put(value);
   }
-  void operator()(const bool& value) { to_.put(std::uint8_t{value}); }
   template <class T>
   void operator()(const std::optional<T>& value) {
     (*this)(value.has_value());
@@ -150,12 +149,6 @@ class Reader {
   void operator()(T& value) {
     static_assert(kPlain<T>);
     from_.get(value);
-  }
-  void operator()(bool& value) {
-    std::uint8_t byte = 0;
-    from_.get(byte);
-    if (byte > 1) throw damaged_state();
-    value = byte == 1;
   }
   template <class T>
   void operator()(std::optional<T>& value) {

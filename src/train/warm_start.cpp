@@ -209,7 +209,7 @@ void continue_shape(const Model& start, const std::function<bool(const char* opt
 }
 
 void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
-                      ReadOptions& read, PreprocessOptions& preprocess) {
+                      ReadOptions& read, PreprocessOptions& preprocess, std::vector<std::string>& notes) {
   if (read.format == Format::automatic) {
     if (reads_words(start.space->encoder)) read.format = Format::text;
     if (start.space->of_triples()) read.format = Format::triples;
@@ -220,13 +220,18 @@ void continue_reading(const Model& start, const std::function<bool(const char* o
   preprocess.describe(to);
   for (const Option& option : to.options()) {
     const auto of_model = from.find(option.name)->to_json();
+    const auto shown = [&] { return of_model.is_string() ? of_model.get<std::string>() : of_model.dump(); };
     const bool free = option.name == "labels" || option.name == "normalize" || option.name == "min-count";
     if (!given(option.name.c_str()))
       option.from_json(of_model);
     else if (!free && option.to_json() != of_model)
       throw UserError(fmt::format("--{0}: the model to start from has {1}; give --{0} {1}, or leave it out",
-                                  option.name,
-                                  of_model.is_string() ? of_model.get<std::string>() : of_model.dump()));
+                                  option.name, shown()));
+    else if (option.name == "normalize" && option.to_json() != of_model)
+      notes.push_back(fmt::format(
+          "--normalize: the model to start from was trained with {0}, and its weights fit such rows; leave "
+          "--normalize out to keep {0}",
+          shown()));
   }
 }
 

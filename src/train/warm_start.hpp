@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/options.hpp"
 #include "model/model.hpp"
@@ -24,9 +26,9 @@ void continue_shape(const Model& start, const std::function<bool(const char* opt
 // Whether continue_shape has decided an option, as if the user had given it.
 bool is_of_shape(const Model& start, std::string_view option);
 // Data are read as those of the model were, but for options that the user has given. Throws UserError if
-// those would change what a feature is.
+// those would change what a feature is; `notes` tells of what changes its values.
 void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
-                      ReadOptions& read, PreprocessOptions& preprocess);
+                      ReadOptions& read, PreprocessOptions& preprocess, std::vector<std::string>& notes);
 
 // Puts the weights of the model into a fresh state, classes and words by name, other features by number;
 // those that the model lacks stay as they are, with intercepts moved to the level of the others. Estimates u

@@ -10,7 +10,7 @@
           KILL: the process gets SIGKILL
    AFTER  the number of calls that are left alone, or with a 'b' of bytes: "3", "4096b". The call that would pass a number
           of bytes transfers those that are left
-   MATCH  only files whose path has this in it
+   MATCH  only files whose path has this in it, or ends so if a '$' follows
 
    Calls that libc makes itself, such as those of fwrite, are not seen: full disks of logs are tested with a file size
    limit or a small file system. */
@@ -110,6 +110,9 @@ static int matches(const struct rule* rule, int file, const char* path) {
     found[length] = 0;
     path = found;
   }
+  const size_t length = strlen(rule->match), whole = strlen(path);
+  if (rule->match[length - 1] == '$')
+    return whole >= length - 1 && strncmp(path + whole - (length - 1), rule->match, length - 1) == 0;
   return strstr(path, rule->match) != NULL;
 }
 
