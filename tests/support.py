@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+# Begins as a model does, so that a run may replace it.
+OLDER_MODEL = "\x0e\0\0\0\0\0\0\0{} older model"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.abspath(os.environ.get("TRUEMAX", os.path.join(ROOT, "build", "release", "truemax")))
 DATA = os.path.abspath(os.environ.get("TRUEMAX_DATA", os.path.join(os.path.dirname(ROOT), "shared", "data")))
@@ -148,7 +150,7 @@ class RefusalTest(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        self.write("M.safetensors", "an older model")
+        self.write("M.safetensors", OLDER_MODEL)
         self.write("RUN.jsonl", '{"event":"an older log"}\n')
 
     def refused(self, arguments, *words, **keywords):

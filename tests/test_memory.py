@@ -118,7 +118,7 @@ class TooLarge(RefusalTest):
 
     def test_nothing_fits(self):
         self.fine("generate", "a.txt", "--rows", 300, "--classes", 100, "--features", 10000)
-        self.refused(["train", "a.txt", "--memory-limit", "1M", *OUTPUT], "needs too much even without its weights", "--memory-limit")
+        self.refused(["train", "a.txt", "--memory-limit", "1M", *OUTPUT], "too much even without its weights", "--memory-limit")
 
 
 if __name__ == "__main__":

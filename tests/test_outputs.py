@@ -10,7 +10,7 @@ import time
 import unittest
 
 import model_reader
-from support import PROGRAM, ROOT, ProgramTest, events, snapshot, truemax
+from support import OLDER_MODEL, PROGRAM, ProgramTest, ROOT, events, snapshot, truemax
 
 FOREVER = ("--method", "implicit", "--epochs", 1000000, "--eval-every", 1, "--step", 1)
 # umax takes two good steps here and leaves the range of float32 in the third.
@@ -197,6 +197,13 @@ class Names(Outputs):
         self.assertEqual(lost.returncode, 2, lost.stderr)
         self.assertIn("there is no folder", lost.stderr)
 
+    def test_other_kinds_of_files_are_not_replaced(self):
+        self.write("rows.txt", "1 1:1\n2 2:1\n")
+        for option, kind in (("--model", "model"), ("--log", "run log")):
+            self.assertIn(f"{option} rows.txt: this file exists and is not a {kind}; remove it, or give another name",
+                          self.refused(self.train, "--method", "prox", option, "rows.txt"))
+        self.assertEqual(self.read("rows.txt"), b"1 1:1\n2 2:1\n")
+
     def test_part_files_are_refused_as_outputs(self):
         for option in ("--model", "--log"):
             self.assertIn("give another name", self.refused(self.train, "--method", "prox", option, "A.jsonl.part"))
@@ -269,10 +276,10 @@ class Diverged(Outputs):
         self.assertEqual(self.files(), ["m.jsonl", "m.safetensors", "wild.txt"])
 
     def test_log_with_a_new_name_is_written_there(self):
-        self.write("m.safetensors", "an older model")
+        self.write("m.safetensors", OLDER_MODEL)
         self.diverge("--model", "m.safetensors", "--log", "run.jsonl")
         self.assertEqual(self.files(), ["m-diverged.safetensors", "m.safetensors", "run.jsonl", "wild.txt"])
-        self.assertEqual(self.read("m.safetensors"), b"an older model")
+        self.assertEqual(self.read("m.safetensors"), OLDER_MODEL.encode())
 
 
 class Replayed(Outputs):

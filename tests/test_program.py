@@ -14,7 +14,7 @@ import unittest
 import numpy as np
 
 import model_reader
-from support import LIMIT_SECONDS, PROGRAM, ProgramTest, events, last_evaluation, truemax
+from support import LIMIT_SECONDS, OLDER_MODEL, PROGRAM, ProgramTest, events, last_evaluation, truemax
 
 # The command contract: other tools use exactly these options, and every option has a default.
 CONTRACT = {
@@ -244,7 +244,7 @@ class CtrlC(ProgramTest):
 
     def test_while_reading_there_is_nothing_to_save(self):
         """Standard input stays open and silent; Ctrl-C ends the run and keeps an older model."""
-        self.write("M.safetensors", "an older model")
+        self.write("M.safetensors", OLDER_MODEL)
         process = subprocess.Popen([PROGRAM, "train", "-", "--model", "M.safetensors", "--log", "none"],
                                    cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, preexec_fn=default_signals)
@@ -262,7 +262,7 @@ class CtrlC(ProgramTest):
             process.kill()
             process.communicate()
         self.assertIn(process.returncode, (130, -signal.SIGINT))
-        self.assertEqual(self.read("M.safetensors"), b"an older model")
+        self.assertEqual(self.read("M.safetensors"), OLDER_MODEL.encode())
         self.assertEqual(os.listdir(self.folder), ["M.safetensors"])
 
 
@@ -304,7 +304,7 @@ class Defaults(ProgramTest):
     def test_model_behind_a_symbolic_link_is_replaced_in_place(self):
         self.generate("train.txt")
         os.mkdir(self.path("far"))
-        self.write("far/m.safetensors", "an older model")
+        self.write("far/m.safetensors", OLDER_MODEL)
         os.symlink("far/m.safetensors", self.path("m.safetensors"))
         self.fine("train", "train.txt", "--method", "implicit", "--epochs", 1, "--model", "m.safetensors",
                   "--log", "none")
@@ -353,7 +353,7 @@ class ExtremeSteps(ProgramTest):
         for method, more in (("implicit", ()), ("umax", ("--classes-per-step", 5))):
             for power in range(-12, 13):
                 with self.subTest(method=method, step=f"1e{power}"):
-                    self.write("M.safetensors", "an older model")
+                    self.write("M.safetensors", OLDER_MODEL)
                     result = truemax("train", train, "--method", method, *more, "--step", f"1e{power}", "--epochs", 3,
                                      "--normalize", "l2", "--model", "M.safetensors", "--log", "RUN.jsonl",
                                      cwd=self.folder)

@@ -345,6 +345,35 @@ class Parts(ResumeTest):
         self.assertEqual(events(self.path("there/other.jsonl"))[0]["event"], "start")
 
 
+class Names(ResumeTest):
+    """A run that chose the names of its outputs itself."""
+
+    RUN = ["train", "a.txt", "--method", "prox", "--step", 0.5, "--eval-every", 0, "--checkpoint", "c.tmx"]
+
+    def setUp(self):
+        super().setUp()
+        self.generate("a.txt")
+
+    def test_models_of_other_runs_stay(self):
+        run = subprocess.Popen([PROGRAM, *map(str, self.RUN), "--epochs", "1000000", "--checkpoint-every", "1h"], cwd=self.folder,
+                               stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not os.path.exists(self.path("c.tmx")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.3)
+        run.kill()
+        run.wait()
+        self.fine("train", "a.txt", "--method", "umax", "--epochs", 2)
+        other = self.read("model.safetensors"), self.read("model.jsonl")
+        said = self.fine(*self.RUN, "--epochs", 3, "--resume")
+        self.assertIn("model.safetensors is of another run by now", said.stderr)
+        self.assertIn("model-2.safetensors", said.stdout)
+        self.assertEqual((self.read("model.safetensors"), self.read("model.jsonl")), other)
+        again = self.fine(*self.RUN, "--epochs", 3, "--resume")  # its own model is replaced by itself
+        self.assertIn("model-2.safetensors", again.stdout)
+        self.assertNotIn("of another run", again.stderr)
+
+
 class Refusals(RefusalTest):
     RUN = ["train", "a.txt", "--method", "umax", "--epochs", 3, "--model", "m.safetensors", "--checkpoint", "c.tmx"]
 
@@ -386,6 +415,24 @@ class Refusals(RefusalTest):
         self.refused(["train", "b.txt", *self.RUN[2:], "--resume"], "another run", "training rows are others")
         self.refused([w if w != "umax" else "implicit" for w in self.RUN] + ["--resume"], "--method is umax there")
 
+    def test_fewer_epochs_than_are_done(self):
+        self.finished()
+        fewer = [2 if word == 3 else word for word in self.RUN]
+        self.refused([*fewer, "--resume"], "--epochs 2: the run in c.tmx is in epoch 3 already", "give --epochs 3")
+
+    def test_model_to_start_from_is_missing(self):
+        self.finished()
+        run = [{"c.tmx": "i.tmx", "m.safetensors": "i.safetensors"}.get(word, word) for word in self.RUN]
+        self.fine(*run, "--init", "m.safetensors")
+        self.refused([*run, "--resume"], "it started from a model, and --init is missing here")
+        self.refused([*self.RUN, "--init", "i.safetensors", "--resume"], "it did not start from a model")
+
+    def test_link_to_nothing_is_a_new_checkpoint(self):
+        os.symlink("real.tmx", self.path("c.tmx"))
+        self.finished()
+        self.assertTrue(os.path.islink(self.path("c.tmx")))
+        self.assertGreater(os.path.getsize(self.path("real.tmx")), 0)
+
     def test_damaged_checkpoints(self):
         self.finished()
         good = self.read("c.tmx")
@@ -416,70 +463,6 @@ class Refusals(RefusalTest):
             run.wait()
         self.assertEqual(result.returncode, 2)
         self.assertIn("another run is still writing there", result.stderr)
-
-
-class Init(RefusalTest):
-    def loss(self, model, data):
-        return self.metrics(model, data)["log_loss"]
-
-    def test_no_epoch_gives_the_model_back(self):
-        self.generate("a.txt", "--test", "t.txt", "--test-rows", 100)
-        for name, options in (("linear", ("--method", "prox", "--epochs", 5)), ("auto", ()), ("learnt", ("--hidden", 8))):
-            with self.subTest(name):
-                self.fine("train", "a.txt", *options, "--model", "a.safetensors")
-                self.fine("train", "a.txt", "--init", "a.safetensors", "--epochs", 0, "--model", "b.safetensors")
-                self.assertAlmostEqual(self.loss("b.safetensors", "t.txt"), self.loss("a.safetensors", "t.txt"), places=6)
-
-    def test_new_rows_classes_and_features(self):
-        self.write("a.txt", "".join(f"{i % 3} {i % 3 + 1}:1 {i % 7 + 6}:1\n" for i in range(300)))
-        self.write("b.txt", "".join(f"{i % 5} {i % 5 + 1}:1 {i % 7 + 6}:1 {i % 9 + 13}:1\n" for i in range(300)))
-        for options in ((), ("--hidden", 8)):
-            self.fine("train", "a.txt", *options, "--model", "a.safetensors")
-            said = self.fine("train", "b.txt", "--init", "a.safetensors", "--epochs", 20, "--model", "b.safetensors").stdout
-            self.assertIn("start   a.safetensors", said)
-            self.assertLess(self.loss("b.safetensors", "b.txt"), 1)
-        result = self.fine("train", "b.txt", "--init", "a.safetensors", "--normalize", "l2", "--model", "c.safetensors")
-        self.assertIn("--normalize: the model to start from was trained with none", result.stdout + result.stderr)
-
-    def test_words_are_matched_by_name(self):
-        self.write("a.txt", "".join(f"__label__{'ab'[i % 2]} {'cat dog'.split()[i % 2]} the w{i % 9}\n" for i in range(200)))
-        # Other counts, so that words and classes have other numbers.
-        self.write("b.txt", "".join(f"__label__b dog it w{i % 9}\n__label__a cat\n" for i in range(20)) +
-                   "__label__b dog new words here\n" * 50)
-        self.fine("train", "a.txt", "--model", "a.safetensors", "--method", "prox", "--epochs", 20)
-        self.fine("train", "b.txt", "--init", "a.safetensors", "--method", "prox", "--epochs", 0, "--model", "b.safetensors")
-        self.write("x.txt", "__label__a cat\n__label__b dog\n")
-        self.assertAlmostEqual(self.loss("b.safetensors", "x.txt"), self.loss("a.safetensors", "x.txt"), places=5)
-
-    def test_text_and_triples(self):
-        draw = random.Random(1)
-        self.write("t.txt", " ".join(draw.choice("a of the cat sat on mat dog ran .".split()) for _ in range(2000)))
-        self.write("u.txt", " ".join(draw.choice("the cat sat new words ran .".split()) for _ in range(1000)))
-        for encoder in ("context", "cbow", "skipgram"):
-            self.fine("train", "t.txt", "--format", "text", "--encoder", encoder, "--hidden", 8, "--step", 0.01, "--epochs", 3,
-                      "--model", "a.safetensors")
-            self.fine("train", "t.txt", "--init", "a.safetensors", "--epochs", 0, "--model", "b.safetensors")
-            self.assertAlmostEqual(self.loss("b.safetensors", "t.txt"), self.loss("a.safetensors", "t.txt"), places=5)
-            self.fine("train", "u.txt", "--init", "a.safetensors", "--step", 0.01, "--epochs", 3, "--model", "c.safetensors")
-        for name, entities in (("g.tsv", 30), ("h.tsv", 40)):
-            self.write(name, "".join(f"e{draw.randrange(entities)}\tr{draw.randrange(4)}\te{draw.randrange(entities)}\n"
-                                     for _ in range(800)))
-        self.fine("train", "g.tsv", "--format", "triples", "--hidden", 8, "--step", 0.01, "--epochs", 3, "--model", "a.safetensors")
-        self.fine("train", "g.tsv", "--init", "a.safetensors", "--epochs", 0, "--model", "b.safetensors")
-        self.assertAlmostEqual(self.loss("b.safetensors", "g.tsv"), self.loss("a.safetensors", "g.tsv"), places=5)
-        self.fine("train", "h.tsv", "--init", "a.safetensors", "--step", 0.01, "--epochs", 3, "--model", "c.safetensors")
-
-    def test_refusals(self):
-        self.generate("a.txt")
-        self.write("w.txt", "".join(f"__label__{'ab'[i % 2]} {'cat dog'.split()[i % 2]} the\n" for i in range(200)))
-        self.fine("train", "a.txt", "--method", "prox", "--epochs", 2, "--model", "a.safetensors")
-        no = self.refused
-        no(["train", "a.txt", "--init", "nosuch.safetensors", "--model", "x.safetensors"], "nosuch.safetensors")
-        no(["train", "a.txt", "--init", "a.txt", "--model", "x.safetensors"], "a.txt")
-        no(["train", "w.txt", "--init", "a.safetensors", "--model", "x.safetensors"], "features without names")
-        no(["train", "a.txt", "--init", "a.safetensors", "--hidden", 4, "--model", "x.safetensors"], "linear")
-        no(["train", "a.txt", "--init", "a.safetensors", "--hash-features", 16, "--model", "x.safetensors"], "--hash-features")
-        no(["train", "a.txt", "--init", "a.safetensors", "--model", "a.safetensors"], "input")
 
 
 if __name__ == "__main__":

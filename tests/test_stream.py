@@ -2,7 +2,9 @@
 import json
 import os
 import resource
+import signal
 import subprocess
+import time
 import unittest
 
 from support import OUTPUT, PROGRAM, ProgramTest, RefusalTest, last_evaluation, truemax
@@ -185,6 +187,21 @@ class StreamRefusals(RefusalTest):
         self.write("flip.cache", cache[:400] + bytes([cache[400] ^ 1]) + cache[401:])
         self.refused(["train", "flip.cache", "--stream", *OUTPUT], "flip.cache: block 1 of 1 is damaged")
         self.refused(["train", "flip.cache", *OUTPUT], "flip.cache: block 1 of 1 is damaged")
+
+    def test_missing_files_are_called_so(self):
+        self.refused(["train", "absent.cache", "--stream", *OUTPUT], "absent.cache: no such file")
+
+    def test_a_signal_ends_a_conversion_that_waits(self):
+        os.mkfifo(self.path("pipe"))
+        convert = subprocess.Popen([PROGRAM, "convert", "pipe", "a.cache"], cwd=self.folder, stderr=subprocess.PIPE)
+        with open(self.path("pipe"), "wb") as pipe:
+            pipe.write(b"1 1:1\n2 2:1\n")
+            pipe.flush()
+            time.sleep(0.3)
+            convert.terminate()
+            convert.communicate(timeout=60)
+        self.assertEqual(convert.returncode, -signal.SIGTERM)
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("a.cache")], [])
 
     def test_text_and_triples_do_not_stream(self):
         self.write("text.txt", "one two three two\n" * 30)

@@ -14,7 +14,7 @@ from torture_runs import Run, contents
 
 CHECKPOINT = ("--checkpoint", "run.ckpt", "--checkpoint-every", "1epochs", "--resume")
 OUTPUTS = ("--model", "m.safetensors", "--log", "m.jsonl")
-OLD = b"an older model"
+OLD = support.OLDER_MODEL.encode()
 
 
 class Case:

@@ -83,7 +83,7 @@ int run_convert(ConvertCommand& command) {
   require_standard_input_once({command.from}, {command.read.row_weights});
   command.read.memory = std::make_shared<MemoryBudget>(command.memory_limit);
   if (command.ngrams.any()) command.read.ngrams = command.ngrams;
-  const StopOnSignal signals;
+  const DropClaimsOnSignal unfinished;  // a signal ends it at once, also while it waits for a pipe
   std::optional<RowRate> rate;
   if (!command.quiet && ProgressLine::wanted()) rate.emplace();
   std::vector<std::string> notes;
@@ -91,13 +91,9 @@ int run_convert(ConvertCommand& command) {
   const ConvertResult result = convert_file(command.from, command.to, command.read, command.max_rows, threads,
                                             notes, [&](const ConvertProgress& now) {
                                               if (rate) rate->show(now);
-                                              return !StopOnSignal::flag().load();
+                                              return true;
                                             });
   rate.reset();
-  if (result.stopped) {
-    say(stderr, "truemax: stopped; {} was not written\n", command.to);
-    return StopOnSignal::exit_code();
-  }
   if (!command.quiet) print_notes(notes);
   const CacheInfo& info = result.info;
   if (command.json)

@@ -327,6 +327,13 @@ int run_train(TrainCommand& command) {
           return command.was_given(name) || (start != nullptr && is_of_shape(*start, name));
         },
         encoder_of(command.run.read.format));
+    if (start != nullptr) try {
+        command.run.train.check();
+      } catch (const UserError& error) {
+        const std::string_view text = error.what();
+        if (command.was_given("hidden") || text.find("--hidden") == std::string_view::npos) throw;
+        throw UserError(fmt::format("{} (--hidden comes from --init {})", text, command.run.init));
+      }
   }
   for (std::string& note : notes_of_unused(command)) notes.push_back(std::move(note));
   const DropClaimsOnSignal claims;
@@ -343,7 +350,10 @@ int run_train(TrainCommand& command) {
     say(stdout, "{}", method_text(run.options.train));
     if (run.recording)
       say(stdout, "replay  {} of {}\n", counted(run.recording->steps, "step"), run.options.replay);
-    if (run.start) say(stdout, "start   {}\n", run.options.init);
+    if (run.start)
+      say(stdout, "start   {}: {} of {} and {} of {} are known to it\n", run.options.init,
+          run.start_match.classes, counted(run.data.classes->size(), "class", "classes"),
+          run.start_match.features, counted(run.data.space->features, "feature"));
     if (run.resumed) say(stdout, "resume  {}\n", resume_text(run));
     say(stdout, "memory  {}\n", run.memory.to_text());
     std::fflush(stdout);
@@ -409,6 +419,7 @@ int run_train(TrainCommand& command) {
         untouched);
     return kDiverged;
   }
+  if (command.quiet) return kSuccess;
   if (outcome.steps == 0 && run.options.train.seconds > 0)
     say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n",
         run.options.train.seconds);

@@ -23,26 +23,10 @@ namespace {
 // no free slot, leaves an empty file behind, which is harmless.
 struct Slot {
   std::atomic<bool> taken{false}, ready{false};
+  OnSignal what = OnSignal::remove_if_empty;
   char path[4096] = {};
 };
 Slot slots[8];
-
-int note_path(const std::string& path) noexcept {
-  if (path.size() >= sizeof slots[0].path) return -1;
-  for (int i = 0; i < static_cast<int>(std::size(slots)); ++i) {
-    if (slots[i].taken.exchange(true)) continue;
-    std::memcpy(slots[i].path, path.c_str(), path.size() + 1);
-    slots[i].ready.store(true);
-    return i;
-  }
-  return -1;
-}
-
-void forget_path(int slot) noexcept {
-  if (slot < 0) return;
-  slots[slot].ready.store(false);
-  slots[slot].taken.store(false);
-}
 
 bool is_at(int descriptor, const char* path) noexcept {
   struct stat here {
@@ -59,6 +43,24 @@ int open_part(const std::string& part) {
 }
 
 }  // namespace
+
+int note_path(const std::string& path, OnSignal what) noexcept {
+  if (path.size() >= sizeof slots[0].path) return -1;
+  for (int i = 0; i < static_cast<int>(std::size(slots)); ++i) {
+    if (slots[i].taken.exchange(true)) continue;
+    std::memcpy(slots[i].path, path.c_str(), path.size() + 1);
+    slots[i].what = what;
+    slots[i].ready.store(true);
+    return i;
+  }
+  return -1;
+}
+
+void forget_path(int slot) noexcept {
+  if (slot < 0) return;
+  slots[slot].ready.store(false);
+  slots[slot].taken.store(false);
+}
 
 std::optional<Claim> Claim::take(const std::string& path) {
   Claim claim;
@@ -84,7 +86,7 @@ std::optional<Claim> Claim::take(const std::string& path) {
     close(std::exchange(claim.descriptor_, -1));
     if (taken) return std::nullopt;
   }
-  claim.slot_ = note_path(claim.part_);
+  claim.slot_ = note_path(claim.part_, OnSignal::remove_if_empty);
   return claim;
 }
 
@@ -121,7 +123,9 @@ void Claim::swap(Claim& other) noexcept {
 void drop_claims_on_signal() noexcept {
   for (const Slot& slot : slots) {
     struct stat status {};
-    if (slot.ready.load() && lstat(slot.path, &status) == 0 && status.st_size == 0) unlink(slot.path);
+    if (!slot.ready.load()) continue;
+    if (slot.what == OnSignal::remove || (lstat(slot.path, &status) == 0 && status.st_size == 0))
+      unlink(slot.path);
   }
 }
 

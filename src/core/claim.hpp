@@ -40,7 +40,13 @@ class Claim {
   bool locked_ = false;
 };
 
-// Removes the empty files of all claims of this process. For a signal handler that ends the process.
+// A file that drop_claims_on_signal() removes, only if it is empty or in any case, until forget_path().
+enum class OnSignal { remove_if_empty, remove };
+int note_path(const std::string& path, OnSignal what) noexcept;
+void forget_path(int slot) noexcept;
+
+// Removes the empty files of all claims of this process, and files that are not finished. For a signal
+// handler that ends the process.
 void drop_claims_on_signal() noexcept;
 
 }  // namespace truemax

@@ -19,9 +19,11 @@
 #include <limits>
 #include <random>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "core/checksum.hpp"
+#include "core/claim.hpp"
 #include "core/error.hpp"
 
 namespace truemax {
@@ -116,7 +118,10 @@ void AtomicFile::open_temporary() {
     while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
     struct stat status {};
-    if (fstat(descriptor_, &status) != 0 || status.st_nlink > 0) return;
+    if (fstat(descriptor_, &status) != 0 || status.st_nlink > 0) {
+      slot_ = note_path(temporary_, OnSignal::remove);
+      return;
+    }
     close(descriptor_);
   }
 }
@@ -125,6 +130,7 @@ AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   close(descriptor_);
   unlink(temporary_.c_str());
+  forget_path(slot_);
 }
 
 void AtomicFile::fail(const char* doing) {
@@ -176,6 +182,7 @@ void AtomicFile::read_back(std::uint64_t offset, std::span<char> to) {
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail("writing");
   if (!rename_on_disk(temporary_, path_)) fail("renaming");
+  forget_path(std::exchange(slot_, -1));
   close(descriptor_);
   descriptor_ = -1;
 }
@@ -220,9 +227,11 @@ void require_writable(const std::string& path, std::uint64_t bytes, std::string_
     refuse(
         fmt::format("names ending in {} are reserved for unfinished runs; give another name", kPartEnding));
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    refuse(option.empty() ? "this is not a regular file; give a file name"
-                          : "this is not a regular file; give a file name, or 'none'");
-  if (stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    refuse(option == "model" || option == "log" ? "this is not a regular file; give a file name, or 'none'"
+                                                : "this is not a regular file; give a file name");
+  if (stat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    refuse(fmt::format("{} is a file, not a folder; choose another place", folder));
+  if (stat(folder.c_str(), &status) != 0)
     refuse(fmt::format("there is no folder {0}; make it with: mkdir -p {0}", folder));
   if (access(folder.c_str(), W_OK) != 0)
     refuse(fmt::format("the folder {} is not writable; choose another place", folder));

@@ -30,7 +30,7 @@ class AtomicFile {
   [[noreturn]] void fail(const char* doing);
   void open_temporary();
   std::string path_, temporary_;
-  int descriptor_ = -1;
+  int descriptor_ = -1, slot_ = -1;  // slot_: of note_path()
 };
 
 // Removes the temporaries that killed processes left for this path; those of live processes stay.

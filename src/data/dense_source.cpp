@@ -98,8 +98,8 @@ class DenseSource : public RowSource {
     } catch (const OverBudget& over) {
       throw memory_error(
           over, input_.name(), 0, fmt::format("{} of {}", row_, counted(header_.rows(), "row")),
-          fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit",
-                      stream_.max_features > 0 ? "" : ", keep fewer features (--max-features)"));
+          fmt::format("read fewer rows (--max-rows){}{}, or raise --memory-limit",
+                      stream_.max_features > 0 ? "" : ", keep fewer features (--max-features)", kOrStream));
     }
     if (rows < most) reader_.check_end();
   }

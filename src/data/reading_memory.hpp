@@ -33,6 +33,8 @@ inline std::size_t small_window(const std::shared_ptr<MemoryBudget>& memory) {
 
 inline constexpr const char* kMoreMemory = "give a smaller file, or raise --memory-limit";
 
+// Advice for formats that can be streamed.
+inline constexpr char kOrStream[] = ", train from a cache with --stream (truemax convert --help)";
 // "path:line: not enough memory to read on after 12 rows: needs 1.1 GB, --memory-limit is 1.0 GB".
 UserError memory_error(const OverBudget& over, std::string_view path, std::uint64_t line,
                        std::string_view so_far, std::string_view advice);

@@ -171,8 +171,10 @@ class TextSource : public RowSource {
     const char* const less = cuts                  ? ", keep fewer features (--max-features)"
                              : rules_.ngrams.any() ? ", ask for fewer n-grams (--word-ngrams, --char-ngrams)"
                                                    : "";
+    const bool streams = rules_.format != Format::text && rules_.format != Format::triples;
     return memory_error(over, input_.name(), line_, counted(rows_done_, "row"),
-                        fmt::format("read fewer rows (--max-rows){}, or raise --memory-limit", less));
+                        fmt::format("read fewer rows (--max-rows){}{}, or raise --memory-limit", less,
+                                    streams ? kOrStream : ""));
   }
 
   // Before there are rows.

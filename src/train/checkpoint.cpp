@@ -213,7 +213,7 @@ void write_checkpoint(const std::string& path, const SavedRun& about, const RunS
 // Reads the file in order, through a buffer.
 class CheckpointFile::Source final : public StateSource {
  public:
-  explicit Source(const std::string& path) : path_(path), buffer_(kPiece) {
+  explicit Source(const std::string& path) : path_(path) {
     file_.number = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_.number < 0) fail("opening");
     verify();
@@ -223,7 +223,7 @@ class CheckpointFile::Source final : public StateSource {
     if (bytes.size() > left()) throw damaged(path_);
     while (!bytes.empty()) {
       if (used_ == filled_) {
-        filled_ = std::min<std::uint64_t>(kPiece, end_ - at_);
+        filled_ = std::min<std::uint64_t>(buffer_.size(), end_ - at_);
         used_ = 0;
         read_at(at_, std::span(buffer_).first(filled_));
         at_ += filled_;
@@ -266,6 +266,7 @@ class CheckpointFile::Source final : public StateSource {
     if (size >= sizeof kMagic) read_at(0, magic);
     if (magic != kMagic) refuse("this is not a checkpoint");
     if (size < kStart + kEnd) throw damaged(path_);
+    buffer_.resize(std::min<std::uint64_t>(kPiece, size));
     std::uint64_t version = 0;
     read_at(sizeof kMagic, {reinterpret_cast<char*>(&version), sizeof version});
     RunningSum sum;

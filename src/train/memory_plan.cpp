@@ -109,6 +109,7 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   else if (!data.space->buckets.empty())
     plan.fewer = "keep fewer features (--max-features, --ngram-buckets), ";
   plan.hidden = options.hidden;
+  plan.streamed = data.streamed() != nullptr;
   plan.weights = Weights::bytes_needed(plan.classes, weight_columns(data, options));
   if (options.hidden > 0 &&
       __builtin_add_overflow(plan.weights, LearntLane::state_bytes(data, options), &plan.weights))
@@ -191,26 +192,32 @@ void MemoryPlan::require() const {
   MemoryPlan others = *this;
   others.weights = others.best = 0;
   const std::uint64_t left = others.total() < there ? there - others.total() : 0;
+  if (left == 0)
+    throw UserError(fmt::format(
+        "not enough memory: this run needs {} available, which is too much even without its weights; {}, or "
+        "raise --memory-limit to try anyway",
+        to_text(),
+        streamed
+            ? "give a smaller --stream-window, of which two are held"
+            : "stream the rows from a cache (truemax convert --help), train on fewer of them (--max-rows)"));
+  const char* const less = streamed ? "classes" : "classes or rows (--max-rows)";
   if (hidden > 0)
     throw UserError(fmt::format(
         "not enough memory: this run needs {} available, because {} classes and {} features have {} learnt "
         "numbers each, with a running mean of their gradients; give a smaller --hidden{}, {}train on "
-        "fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
+        "fewer {}, or raise --memory-limit to try anyway",
         to_text(), classes, features, hidden,
-        left > 0
-            ? fmt::format(" ({} would fit)", std::max<std::uint64_t>(1, left / (12 * classes + 8 * features)))
-            : "",
-        fewer));
+        fmt::format(" ({} would fit)", std::max<std::uint64_t>(1, left / (12 * classes + 8 * features))),
+        fewer, less));
   const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
   const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
-                           : left == 0 ? "though the run needs too much even without its weights"
                                        : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
       "not enough memory: this run needs {} available, because {} classes x {} features, in blocks of 16 "
       "classes, are {} weights of 4 bytes{}; {}hash them into fewer "
-      "buckets ({}), train on fewer classes or rows (--max-rows), or raise --memory-limit to try anyway",
+      "buckets ({}), train on fewer {}, or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
-      copies > 1 ? ", twice" : "", fewer, fits));
+      copies > 1 ? ", twice" : "", fewer, fits, less));
 }
 
 }  // namespace truemax

@@ -19,6 +19,7 @@ struct MemoryPlan {
   const char* fewer = "keep fewer features (--max-features), ";  // advice
   std::uint64_t hidden = 0;                                      // learnt features of a row
   std::uint64_t copies = 1;                                      // of the weights, without the best
+  bool streamed = false;                                         // --stream
 
   std::uint64_t total() const;
   bool fits() const { return total() <= there; }

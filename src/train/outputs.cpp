@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
@@ -27,6 +30,23 @@ std::string with_ending(const std::string& path, const std::string& ending) {
 UserError taken(const char* option, const std::string& path) {
   return UserError(fmt::format(
       "--{} {}: another run is still writing there; wait for it, or give another name", option, path));
+}
+
+// A model or a log may replace an older one, but not somebody's data after a slip of the keyboard.
+void require_replaceable(const std::string& path, const char* option) {
+  std::ifstream in(path, std::ios::binary);
+  std::array<char, 9> head{};
+  in.read(head.data(), head.size());
+  const auto size = static_cast<std::size_t>(in.gcount());
+  if (size == 0) return;
+  const bool model = std::string_view(option) == "model";
+  // A safetensors file: the length of a JSON object in 8 bytes, of which the upper ones are 0, and the
+  // object.
+  const bool same_kind =
+      model ? size == head.size() && head[8] == '{' && head[6] == 0 && head[7] == 0 : head[0] == '{';
+  if (!same_kind)
+    throw UserError(fmt::format("--{} {}: this file exists and is not a {}; remove it, or give another name",
+                                option, path, model ? "model" : "run log"));
 }
 
 }  // namespace
@@ -78,6 +98,8 @@ void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
     log_.path = options.log;
   else if (options.logs() && !log_.wanted() && !claimed(log_, options.log))
     throw taken("log", options.log);
+  if (model_.wanted()) require_replaceable(model_.path, "model");
+  if (log_.wanted() && !log_streams_) require_replaceable(log_.path, "log");
   if ((model_.wanted() && !model_.claim.protects()) ||
       (log_.wanted() && !log_streams_ && !log_.claim.protects()))
     notes.emplace_back(

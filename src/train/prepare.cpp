@@ -85,7 +85,10 @@ void require_stream_options(const RunOptions& o) {
       throw UserError("--stream-window: this is the window of --stream; add --stream, or leave it out");
     return;
   }
-  if (!is_cache(o.train_path))
+  const bool cache = is_cache(o.train_path);
+  if (!cache && o.train_path != kStandardInput && !is_stream(o.train_path))
+    static_cast<void>(Input(o.train_path));  // says why it cannot be opened
+  if (!cache)
     throw UserError(
         fmt::format("--stream: {0} is not a cache; make one first: truemax convert {0} {1}.cache, then "
                     "truemax train {1}.cache --stream",
@@ -202,7 +205,10 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
     options.train = continued_options(run.resumed->about(), options.train, run.notes);
   else if (run.automatic)
     choose_shape(run.data, options.train);
-  if (run.start) require_start(*run.start, run.data);
+  if (run.start) {
+    require_start(*run.start, run.data);
+    run.start_match = require_match(*run.start, run.data);
+  }
   fit_run_to_memory({run.data}, options, run);
   require_step_shape(options.train, run.data);
   if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
@@ -250,6 +256,7 @@ PreparedRun prepare_run(RunOptions options) {
   PreparedRun run;
   run.start = options.start;
   if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
+  run.unnamed = options.model.empty();
   open_checkpoint(options, run);
   RunOutputs outputs(options);
   require_options(options);

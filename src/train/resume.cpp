@@ -6,6 +6,9 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "data/input.hpp"
+#include "model/model.hpp"
+#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -42,6 +45,22 @@ std::vector<std::string> differences(RunOptions& options, const nlohmann::ordere
   return found;
 }
 
+// Whether there is a model, or a log without one, where a run that chose its names itself would write, and it
+// is not this run's. The same options on the same data would give the same model.
+bool is_of_another_run(const SavedRun& saved) {
+  if (saved.model == "none") return false;
+  if (!is_there(saved.model)) return saved.log != "none" && is_there(saved.log);
+  if (!saved.fitting) return true;  // it has written none
+  try {
+    const nlohmann::ordered_json there = read_model_metadata(saved.model)["options"];
+    for (const auto& [name, value] : there.items())
+      if (name != "epochs" && saved.chosen.contains(name) && saved.chosen[name] != value) return true;
+    return false;
+  } catch (const UserError&) {
+    return true;  // no model at all
+  }
+}
+
 }  // namespace
 
 void require_checkpoint_options(const RunOptions& options) {
@@ -68,7 +87,7 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
         "--checkpoint {}: another run is still writing there; wait for it, or give another name", path));
   run.checkpoint_claim = std::move(*claim);
   run.save_every = parse_save_every(options.checkpoint_every);
-  if (!is_there(path)) return;
+  if (!file_exists(path)) return;
   if (!options.resume)
     throw UserError(fmt::format(
         "--checkpoint {}: this file exists; add --resume to go on from it, or give another name", path));
@@ -79,12 +98,21 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
     if (const auto there = saved.asked.find("stream-window");
         there != saved.asked.end() && there->is_number_unsigned())
       options.stream_window = *there;
+  if (saved.init_hash.empty() != options.init.empty())
+    throw other_run(path, options.init.empty() ? "it started from a model, and --init is missing here"
+                                               : "it did not start from a model, and --init is given here");
   const std::vector<std::string> differ = differences(options, saved.asked);
   if (!differ.empty()) throw other_run(path, fmt::format("{}", fmt::join(differ, ", ")));
   const auto given_or = [](const std::string& given, const std::string& there) {
     return given.empty() ? there : given;
   };
   const bool same_model = options.model.empty() || options.model == saved.model;
+  run.unnamed = options.model.empty() && saved.asked.value("model", "") == "";
+  if (run.unnamed && is_of_another_run(saved)) {
+    run.notes.push_back(
+        fmt::format("{} is of another run by now, and stays; this one takes another name", saved.model));
+    return;
+  }
   options.model = given_or(options.model, saved.model);
   if (same_model) options.log = given_or(options.log, saved.log);
 }
@@ -97,12 +125,10 @@ TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
   table.from_json(saved.chosen);
   options.threads = now.threads;
   if (!now.open.epochs && options.newton == 0 && now.epochs != options.epochs) {
-    notes.push_back(fmt::format("--epochs is {} in the checkpoint, which has {} done, and {} here{}",
-                                options.epochs, saved.epochs, now.epochs,
-                                now.epochs < saved.epochs ? ": the run ends as it is"
-                                : options.schedule == Schedule::linear
-                                    ? ": the step falls over those here from now on"
-                                    : ""));
+    notes.push_back(fmt::format(
+        "--epochs is {} in the checkpoint, which has {} done, and {} here{}", options.epochs, saved.epochs,
+        now.epochs,
+        options.schedule == Schedule::linear ? ": the step falls over those here from now on" : ""));
     options.epochs = now.epochs;
   }
   options.open = {};
@@ -130,7 +156,14 @@ void require_resumed_data(const PreparedRun& run) {
   compare("validation", saved.valid_hash, run.valid_hash);
   compare("test", saved.test_hash, run.test_hash);
   if (saved.init_hash != run.init_hash)
-    throw other_run(run.options.checkpoint, "it started from another model, or --init is missing");
+    throw other_run(run.options.checkpoint, "it started from another model");
+  const TrainOptions& train = run.options.train;
+  const std::uint64_t steps = steps_per_epoch(run.data.size(), train);
+  const std::uint64_t begun = (saved.steps + steps - 1) / steps;
+  if (saved.fitting && train.newton == 0 && train.epochs < begun)
+    throw UserError(fmt::format(
+        "--epochs {0}: the run in {2} is in epoch {1} already; give --epochs {1} to end it there, or more",
+        train.epochs, begun, run.options.checkpoint));
 }
 
 }  // namespace truemax

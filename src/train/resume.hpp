@@ -25,7 +25,7 @@ TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
 // Throws UserError if the disk has no room for them.
 void require_room_for_checkpoints(const PreparedRun& run);
 
-// Throws UserError if the data are not those of the checkpoint.
+// Throws UserError if the data are not those of the checkpoint, or if --epochs asks for less than was done.
 void require_resumed_data(const PreparedRun& run);
 
 }  // namespace truemax

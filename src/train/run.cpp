@@ -138,8 +138,8 @@ void RunOptions::describe(OptionTable& table) {
   table.toggle(
       "resume", &resume,
       "Go on from the file of --checkpoint to the same bits as a run that was never stopped; without "
-      "such a file, start afresh. Give the same data and options; --epochs, --model, --log, --threads "
-      "and --memory-limit may differ.",
+      "such a file, start afresh. Give the same data and options; --epochs, --model, --log, --threads, "
+      "--checkpoint-every and --memory-limit may differ.",
       {.brief = true, .replay = Replay::free, .elsewhere = {"continue", "restart"}});
   table.text(
       "init", "FILE", &init,
@@ -174,7 +174,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
     nlohmann::ordered_json event{{"event", "resume"}, {"epochs", saved.epochs}, {"steps", saved.steps}};
     if (saved.fitting) event["options"] = {{"epochs", run.options.train.epochs}};
     log->write(event);
-    log->require_whole();
+    log->require_begun();
     return log;
   }
   nlohmann::ordered_json start{{"event", "start"},
@@ -188,14 +188,14 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   if (!run.init_hash.empty()) start["init_hash"] = run.init_hash;
   if (run.valid) start["valid_data"]["hash"] = run.valid_hash;
   log->write(start);
-  log->require_whole();
+  log->require_begun();
   return log;
 }
 
 // Saves the model. A run that stopped or diverged before its first step replaces neither an old model nor its
 // log. One that diverged later is saved, but under another name if there is an old model. Returns the error,
-// if any. `in_checkpoint`: the last checkpoint has the same state.
-std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint) {
+// if any. `in_checkpoint`: the last checkpoint has the same state. `logged`: the log has all lines so far.
+std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bool logged) {
   const RunOptions& options = run.options;
   const TrainOutcome& outcome = finished.outcome;
   std::string error;
@@ -211,7 +211,7 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint) {
       run.outputs.step_aside("failed", false);
       if (in_checkpoint)
         error += fmt::format("; {} has what was learnt: add --resume", options.checkpoint);
-      else if (options.logs() && !options.train.lock_free)
+      else if (logged && !options.train.lock_free)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
   finished.model_path = finished.saved ? run.outputs.model() : "none";
@@ -295,7 +295,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
       });
   finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
-  const std::string save_error = save(run, finished, saver && saver->has_state());
+  const std::string save_error = save(run, finished, saver && saver->has_state(), log && log->whole());
   if (log) log->write(end_json(finished, save_error));
   // Even if the log lost lines: an older log does not belong to this model.
   run.outputs.publish_log();

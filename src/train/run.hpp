@@ -18,6 +18,7 @@
 #include "train/outputs.hpp"
 #include "train/search_and_fit.hpp"
 #include "train/trainer.hpp"
+#include "train/warm_start.hpp"
 
 namespace truemax {
 
@@ -69,11 +70,13 @@ struct PreparedRun {
   SaveEvery save_every;
   std::shared_ptr<const Model> start;  // --init
   std::string init_hash;               // of its file
+  StartMatch start_match;              // with the training data
   std::vector<std::string> notes;      // for the user
   double read_seconds = 0;
   Stopwatch watch;               // training time; started by execute_run
   bool automatic = false;        // --method auto
   nlohmann::ordered_json asked;  // the options before anything was chosen
+  bool unnamed = false;          // --model was not given, also not to the process that is resumed
 
   TrainSets sets() const { return {data, test, valid}; }
   std::size_t bytes() const { return sets().bytes(); }  // of the data

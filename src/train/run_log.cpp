@@ -27,12 +27,19 @@ void RunLog::append(const std::string& text) {
   if (keeps_) lines_ += text;
   if (!failure_.empty() || !file_) return;
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
-    failure_ = "--log " + name_ + ": writing it failed: " + std::strerror(errno) +
-               "; its later lines are missing: make room or choose another place, and run the command again";
+    failure_ = "--log " + name_ + ": writing it failed: " + std::strerror(errno);
+}
+
+void RunLog::require_begun() const {
+  if (!failure_.empty())
+    throw UserError(failure_ + "; nothing was trained: make room, choose another place, or give --log none");
 }
 
 void RunLog::require_whole() const {
-  if (!failure_.empty()) throw UserError(failure_);
+  if (!failure_.empty())
+    throw UserError(
+        failure_ +
+        "; its later lines are missing: make room or choose another place, and run the command again");
 }
 
 nlohmann::ordered_json trial_event(const SearchTrial& t) {

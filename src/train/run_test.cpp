@@ -21,6 +21,9 @@
 namespace truemax {
 namespace {
 
+// Begin as a model and a log do, so that a run may replace them.
+const std::string kOldModel("\x02\0\0\0\0\0\0\0{} the old model", 24), kOldLog = "{\"the old\": \"log\"}";
+
 using Json = nlohmann::json;
 
 std::string read_bytes(const std::string& path) {
@@ -177,7 +180,7 @@ TEST_F(WholeRun, PreparingRemovesLeftoversOfAKilledSave) {
 }
 
 TEST_F(WholeRun, StopBeforeTheFirstStepKeepsTheOldModel) {
-  folder_.write("m.safetensors", "the old model");
+  folder_.write("m.safetensors", kOldModel);
   PreparedRun run = prepare_run(options());
   const std::atomic<bool> stop{true};
   const FinishedRun finished = execute_run(run, {}, stop);
@@ -189,7 +192,7 @@ TEST_F(WholeRun, StopBeforeTheFirstStepKeepsTheOldModel) {
   EXPECT_EQ(events.back()["interrupted"], true);
   EXPECT_EQ(events.back()["steps"], 0);
   EXPECT_FALSE(finished.saved);
-  EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), "the old model");
+  EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), kOldModel);
 }
 
 TEST_F(WholeRun, DivergedRunSavesItsLastFiniteModel) {
@@ -210,16 +213,16 @@ TEST_F(WholeRun, DivergedRunSavesItsLastFiniteModel) {
 
 TEST_F(WholeRun, DivergedRunReplacesNoModelOrLog) {
   folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n");
-  folder_.write("m.safetensors", "the old model");
-  folder_.write("m.jsonl", "the old log");
+  folder_.write("m.safetensors", kOldModel);
+  folder_.write("m.jsonl", kOldLog);
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
   o.train.method = "umax", o.train.visit = Visit::file, o.train.step = 10;
   const std::size_t before = files();
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");
-  EXPECT_EQ(read_bytes(o.model), "the old model");
-  EXPECT_EQ(read_bytes(o.log), "the old log");
+  EXPECT_EQ(read_bytes(o.model), kOldModel);
+  EXPECT_EQ(read_bytes(o.log), kOldLog);
   EXPECT_EQ(finished.model_path, folder_.path("m-diverged.safetensors"));
   EXPECT_EQ(finished.log_path, folder_.path("m-diverged.jsonl"));
   EXPECT_EQ(read_log(finished.log_path).back()["model"], finished.model_path);
@@ -228,8 +231,8 @@ TEST_F(WholeRun, DivergedRunReplacesNoModelOrLog) {
 }
 
 TEST_F(WholeRun, FailedSaveKeepsTheOldModelAndLog) {
-  folder_.write("m.safetensors", "the old model");
-  folder_.write("m.jsonl", "the old log");
+  folder_.write("m.safetensors", kOldModel);
+  folder_.write("m.jsonl", kOldLog);
   RunOptions o = options();
   o.test_path = "", o.train.eval_every = 0;
   PreparedRun run = prepare_run(o);
@@ -244,8 +247,8 @@ TEST_F(WholeRun, FailedSaveKeepsTheOldModelAndLog) {
   setrlimit(RLIMIT_FSIZE, &old);
   EXPECT_NE(message.find("m.safetensors"), std::string::npos) << message;
   EXPECT_NE(message.find("--replay " + folder_.path("m-failed.jsonl")), std::string::npos) << message;
-  EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), "the old model");
-  EXPECT_EQ(read_bytes(folder_.path("m.jsonl")), "the old log");
+  EXPECT_EQ(read_bytes(folder_.path("m.safetensors")), kOldModel);
+  EXPECT_EQ(read_bytes(folder_.path("m.jsonl")), kOldLog);
   EXPECT_FALSE(read_log(folder_.path("m-failed.jsonl")).back().contains("model"));
 }
 
@@ -254,11 +257,11 @@ TEST_F(WholeRun, ImmediateDivergenceKeepsTheOldModel) {
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
   o.train.method = "umax", o.train.step = 10;
-  folder_.write("m.safetensors", "the old model");
+  folder_.write("m.safetensors", kOldModel);
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");
   EXPECT_FALSE(finished.saved);
-  EXPECT_EQ(read_bytes(o.model), "the old model");
+  EXPECT_EQ(read_bytes(o.model), kOldModel);
   EXPECT_FALSE(read_log(folder_.path("m.jsonl")).back().contains("model"));
 }
 

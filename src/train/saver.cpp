@@ -13,6 +13,7 @@ CheckpointSaver::CheckpointSaver(const PreparedRun& run, RunLog& log, std::span<
   any_ = run.resumed.has_value();
   about_.finished = false;
   about_.asked = run.asked;
+  if (run.unnamed) about_.asked["model"] = "";
   about_.data_hash = run.data_hash, about_.valid_hash = run.valid_hash, about_.test_hash = run.test_hash;
   about_.init_hash = run.init_hash;
   about_.model = run.options.model, about_.log = run.options.log;

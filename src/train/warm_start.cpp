@@ -205,11 +205,22 @@ void continue_shape(const Model& start, const std::function<bool(const char* opt
   if (learns(start)) options.layers = layers, options.tied = tied == 1;
   if (named) options.encoder = kind;
   if (start.weights.has_intercept() && !given("intercept")) options.intercept = true;
+  if (start.weights.has_intercept() && !options.intercept)
+    throw UserError("--no-intercept: the model to start from has intercepts; leave --no-intercept out");
   if (hidden == 0 && options.encoder == EncoderKind::automatic) options.encoder = EncoderKind::linear;
 }
 
 void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
                       ReadOptions& read, PreprocessOptions& preprocess, std::vector<std::string>& notes) {
+  const auto wrong = [&](bool of_model, Format format, const char* what) {
+    if (of_model && read.format != Format::automatic && read.format != Format::cache && read.format != format)
+      throw UserError(
+          fmt::format("the model to start from is of {}, and --format is {}; give such data, or "
+                      "leave the model out",
+                      what, format_name(read.format)));
+  };
+  wrong(reads_words(start.space->encoder), Format::text, "plain text");
+  wrong(start.space->of_triples(), Format::triples, "triples");
   if (read.format == Format::automatic) {
     if (reads_words(start.space->encoder)) read.format = Format::text;
     if (start.space->of_triples()) read.format = Format::triples;
@@ -233,6 +244,21 @@ void continue_reading(const Model& start, const std::function<bool(const char* o
           "--normalize out to keep {0}",
           shown()));
   }
+}
+
+StartMatch require_match(const Model& start, const DataView& data) {
+  StartMatch match;
+  for (const std::string& name : data.classes->names())
+    if (start.classes->find(name) != kUnseenClass) ++match.classes;
+  for (const FeatureId f : known_features(start, data))
+    if (f != kNoFeature) ++match.features;
+  if (match.features == 0 || (match.classes == 0 && !learns(start)))
+    throw UserError(
+        fmt::format("the model to start from and the data have no {} in common, and it would change nothing; "
+                    "give data like "
+                    "those it was trained on, or leave the model out",
+                    match.features == 0 ? "feature" : "class"));
+  return match;
 }
 
 void start_from(const Model& start, const DataView& data, const TrainOptions& options, RunState& state) {

@@ -30,6 +30,13 @@ bool is_of_shape(const Model& start, std::string_view option);
 void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
                       ReadOptions& read, PreprocessOptions& preprocess, std::vector<std::string>& notes);
 
+// What a model and data have in common, matched as start_from() does.
+struct StartMatch {
+  std::size_t classes = 0, features = 0;
+};
+// Throws UserError if that is nothing at all.
+StartMatch require_match(const Model& start, const DataView& data);
+
 // Puts the weights of the model into a fresh state, classes and words by name, other features by number;
 // those that the model lacks stay as they are, with intercepts moved to the level of the others. Estimates u
 // that the method starts at their exact value are exact again, which costs an evaluation.
