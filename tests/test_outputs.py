@@ -200,7 +200,7 @@ class Names(Outputs):
     def test_other_kinds_of_files_are_not_replaced(self):
         self.write("rows.txt", "1 1:1\n2 2:1\n")
         for option, kind in (("--model", "model"), ("--log", "run log")):
-            self.assertIn(f"{option} rows.txt: this file exists and is not a {kind}; remove it, or give another name",
+            self.assertIn(f"{option} rows.txt: this file exists and is not a {kind}; give another name",
                           self.refused(self.train, "--method", "prox", option, "rows.txt"))
         self.assertEqual(self.read("rows.txt"), b"1 1:1\n2 2:1\n")
 

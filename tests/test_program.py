@@ -342,7 +342,7 @@ class Inputs(ProgramTest):
                 with self.subTest(data=data, output=output, option=option):
                     result = truemax("train", data, option, output, cwd=self.folder)
                     self.assertEqual(result.returncode, 2, result.stderr)
-                    self.assertIn("input of the run", result.stderr)
+                    self.assertRegex(result.stderr, "input of the run|is not a (model|run log); give another name")
                     self.assertEqual((self.read("X.npy"), self.read("y.npy")), before)
 
 

@@ -45,8 +45,8 @@ void require_replaceable(const std::string& path, const char* option) {
   const bool same_kind =
       model ? size == head.size() && head[8] == '{' && head[6] == 0 && head[7] == 0 : head[0] == '{';
   if (!same_kind)
-    throw UserError(fmt::format("--{} {}: this file exists and is not a {}; remove it, or give another name",
-                                option, path, model ? "model" : "run log"));
+    throw UserError(fmt::format("--{} {}: this file exists and is not a {}; give another name", option, path,
+                                model ? "model" : "run log"));
 }
 
 }  // namespace

@@ -295,7 +295,7 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
       });
   finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
-  const std::string save_error = save(run, finished, saver && saver->has_state(), log && log->whole());
+  const std::string save_error = save(run, finished, saver && saver->has_state(), log && log->complete());
   if (log) log->write(end_json(finished, save_error));
   // Even if the log lost lines: an older log does not belong to this model.
   run.outputs.publish_log();

@@ -27,7 +27,7 @@ class RunLog final : public TrainObserver {
 
   // A failure is reported by require_whole(), so that a run is not lost because its log has no room.
   void write(const nlohmann::ordered_json& event);
-  bool whole() const { return file_ && failure_.empty(); }
+  bool complete() const { return file_ && failure_.empty(); }
   void require_begun() const;  // throws UserError
   void require_whole() const;  // throws UserError
   void tried(const SearchTrial& trial) override;
