@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "core/error.hpp"
@@ -45,11 +47,18 @@ std::vector<std::string> differences(RunOptions& options, const nlohmann::ordere
   return found;
 }
 
-// Whether there is a model, or a log without one, where a run that chose its names itself would write, and it
-// is not this run's. The same options on the same data would give the same model.
+// Whether there are outputs where a run that chose their names itself would write, and they are not its own.
+// Logs are compared by their first line; a model without one by its options, since the same options on the
+// same data would give the same model.
 bool is_of_another_run(const SavedRun& saved) {
   if (saved.model == "none") return false;
-  if (!is_there(saved.model)) return saved.log != "none" && is_there(saved.log);
+  if (saved.log != "none" && is_there(saved.log)) {
+    std::ifstream log(saved.log, std::ios::binary);
+    std::string first;
+    std::getline(log, first);
+    return first != saved.lines.substr(0, saved.lines.find('\n'));
+  }
+  if (!is_there(saved.model)) return false;
   if (!saved.fitting) return true;  // it has written none
   try {
     const nlohmann::ordered_json there = read_model_metadata(saved.model)["options"];
