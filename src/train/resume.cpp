@@ -116,7 +116,8 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
     return given.empty() ? there : given;
   };
   const bool same_model = options.model.empty() || options.model == saved.model;
-  run.unnamed = options.model.empty() && saved.asked.value("model", "") == "";
+  const auto named = saved.asked.find("model");
+  run.unnamed = options.model.empty() && named != saved.asked.end() && *named == "";
   if (run.unnamed && is_of_another_run(saved)) {
     run.notes.push_back(
         fmt::format("{} is of another run by now, and stays; this one takes another name", saved.model));
