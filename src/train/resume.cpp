@@ -117,7 +117,8 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
   };
   const bool same_model = options.model.empty() || options.model == saved.model;
   const auto named = saved.asked.find("model");
-  run.unnamed = options.model.empty() && named != saved.asked.end() && *named == "";
+  run.unnamed = options.model.empty() && named != saved.asked.end() && named->is_string() &&
+                named->get_ref<const std::string&>().empty();
   if (run.unnamed && is_of_another_run(saved)) {
     run.notes.push_back(
         fmt::format("{} is of another run by now, and stays; this one takes another name", saved.model));
