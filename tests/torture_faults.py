@@ -220,8 +220,8 @@ class Case:
 
 
 CASES = ("checkpoint_cannot_be_written", "model_cannot_be_written", "log_cannot_be_written", "folder_cannot_be_synced",
-         "data_cannot_be_read", "calls_are_interrupted", "memory_runs_out", "checkpoint_is_damaged", "model_is_damaged", "other_options_are_refused",
-         "disk_is_full", "output_cannot_be_written")
+         "data_cannot_be_read", "calls_are_interrupted", "memory_runs_out", "checkpoint_is_damaged",
+         "model_is_damaged", "other_options_are_refused", "disk_is_full", "output_cannot_be_written")
 
 
 def fault(seed, name, files, folder, faults):

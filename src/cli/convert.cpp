@@ -14,6 +14,7 @@
 #include "core/text.hpp"
 #include "data/cache_file.hpp"
 #include "data/input.hpp"
+#include "data/row_stream.hpp"
 #include "data/weight_files.hpp"
 
 namespace truemax {
@@ -66,12 +67,7 @@ void require_cache_or_nothing(const std::string& to) {
 std::string next_command(const ConvertCommand& command, Format format) {
   std::string line = "truemax train " + shell_word(command.to);
   if (format == Format::text || format == Format::triples) return line;  // these train in memory only
-  const NgramRule& ngrams = command.ngrams;
-  if (ngrams.words > 1) line += fmt::format(" --word-ngrams {}", ngrams.words);
-  if (ngrams.characters.high > 0)
-    line += fmt::format(" --char-ngrams {}-{}", ngrams.characters.low, ngrams.characters.high);
-  if (ngrams.any() && ngrams.buckets != PreprocessOptions::kDefaultNgramBuckets)
-    line += fmt::format(" --ngram-buckets {}", ngrams.buckets);
+  if (command.ngrams.any()) line += " " + ngrams_typed(command.ngrams);
   return line + " --stream";
 }
 
@@ -91,7 +87,6 @@ int run_convert(ConvertCommand& command) {
   const ConvertResult result = convert_file(command.from, command.to, command.read, command.max_rows, threads,
                                             notes, [&](const ConvertProgress& now) {
                                               if (rate) rate->show(now);
-                                              return true;
                                             });
   rate.reset();
   if (!command.quiet) print_notes(notes);

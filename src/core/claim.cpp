@@ -20,7 +20,7 @@ namespace truemax {
 namespace {
 
 // Paths for the signal handler, which may neither allocate nor wait. A path that is too long, or that finds
-// no free slot, leaves an empty file behind, which is harmless.
+// no free slot, leaves a file behind that the next run of that name removes.
 struct Slot {
   std::atomic<bool> taken{false}, ready{false};
   OnSignal what = OnSignal::remove_if_empty;

@@ -12,7 +12,7 @@ namespace truemax {
 
 ConvertResult convert_file(const std::string& from, const std::string& to, const ReadOptions& options,
                            std::uint64_t max_rows, std::size_t threads, std::vector<std::string>& notes,
-                           const std::function<bool(const ConvertProgress&)>& watch) {
+                           const std::function<void(const ConvertProgress&)>& watch) {
   ReadOptions read = options;
   if (!read.memory) read.memory = std::make_shared<MemoryBudget>();
   StreamOptions stream;
@@ -33,10 +33,7 @@ ConvertResult convert_file(const std::string& from, const std::string& to, const
       if (batch.size() == 0) break;
       writer.add(batch);
       done += batch.size();
-      if (watch && !watch({done, rows.progress()})) {
-        result.stopped = true;
-        return result;
-      }
+      if (watch) watch({done, rows.progress()});
     }
   } catch (const OverBudget& over) {
     throw memory_error(over, rows.name(), 0, counted(done, "row"),

@@ -19,13 +19,12 @@ struct ConvertProgress {
 struct ConvertResult {
   CacheInfo info;
   std::vector<std::string> files;  // that were read
-  bool stopped = false;            // by `watch`; nothing was written
 };
 
-// `watch` is called after each batch of rows; false stops. `max_rows` 0: all. The file does not depend on
+// `watch` is called after each batch of rows. `max_rows` 0: all. The file does not depend on
 // `threads`.
 ConvertResult convert_file(const std::string& from, const std::string& to, const ReadOptions& options,
                            std::uint64_t max_rows, std::size_t threads, std::vector<std::string>& notes,
-                           const std::function<bool(const ConvertProgress&)>& watch = {});
+                           const std::function<void(const ConvertProgress&)>& watch = {});
 
 }  // namespace truemax

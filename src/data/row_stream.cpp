@@ -38,13 +38,6 @@ class RowsAtHand : public RowSource {
   std::uint64_t used_ = 0;
 };
 
-std::string ngrams_typed(const NgramRule& rule) {
-  std::string text;
-  if (rule.words > 1) text += fmt::format("--word-ngrams {} ", rule.words);
-  if (rule.characters.high > 0)
-    text += fmt::format("--char-ngrams {}-{} ", rule.characters.low, rule.characters.high);
-  return text + fmt::format("--ngram-buckets {}", rule.buckets);
-}
 std::string ngrams_text(const NgramRule& rule) {
   return rule.any() ? fmt::format("n-grams ({})", ngrams_typed(rule)) : "no n-grams";
 }
@@ -138,6 +131,14 @@ void take_weights(RowWeights& weights, RawRows& rows) {
 }
 
 }  // namespace
+
+std::string ngrams_typed(const NgramRule& rule) {
+  std::string text;
+  if (rule.words > 1) text += fmt::format("--word-ngrams {} ", rule.words);
+  if (rule.characters.high > 0)
+    text += fmt::format("--char-ngrams {}-{} ", rule.characters.low, rule.characters.high);
+  return text + fmt::format("--ngram-buckets {}", rule.buckets);
+}
 
 std::unique_ptr<RowSource> give_out(RawRows rows) {
   return std::make_unique<RowsAtHand>(std::move(rows));

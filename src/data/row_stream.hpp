@@ -43,6 +43,9 @@ class RowSource {
   virtual double progress() const { return 0; }
 };
 
+// The options that ask for these n-grams, as they are typed.
+std::string ngrams_typed(const NgramRule& rule);
+
 class CacheFile;
 // Opens a cache (data/cache_file.hpp) and checks that it holds what the options ask for: it cannot be parsed
 // again. Throws UserError.
