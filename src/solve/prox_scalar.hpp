@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "core/host_device.hpp"
+#include "solve/prox_blocks.hpp"
 #include "solve/prox_root.hpp"
 
 namespace truemax {
