@@ -3,8 +3,10 @@
 
 #ifdef __CUDACC__
 #define TRUEMAX_HOST_DEVICE __host__ __device__
+#define TRUEMAX_UNROLL _Pragma("unroll")
 #else
 #define TRUEMAX_HOST_DEVICE
+#define TRUEMAX_UNROLL _Pragma("GCC unroll 16")
 #endif
 // Inlined always: a function without vectors of its own takes the instruction set of its caller.
 #define TRUEMAX_EVERYWHERE TRUEMAX_HOST_DEVICE inline __attribute__((always_inline))

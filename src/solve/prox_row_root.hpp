@@ -9,6 +9,7 @@
 #include "core/host_device.hpp"
 #include "solve/mirror.hpp"
 #include "solve/row_sums.hpp"
+#include "solve/scalar_math.hpp"
 
 namespace truemax {
 
@@ -65,7 +66,7 @@ struct ProxRowEquation {
         mirror(old_u, mirror_rate),
         lowest(mirror.from_pull(0)),
         true_log_step(std::log(e) + std::log(norm)),
-        log_step(std::max(true_log_step, kLeastLogStep)),
+        log_step(larger(true_log_step, double{kLeastLogStep})),
         b(mirror_rate * std::exp(-log_step)),
         scale(true_log_step < kLeastLogStep ? e * std::exp(-kLeastLogStep) : 1 / norm) {}
 

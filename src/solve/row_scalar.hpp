@@ -51,15 +51,16 @@ class ScalarRow {
   template <class Visit, class Unused>
   TRUEMAX_EVERYWHERE void each(Visit&& visit, Unused&& unused) const {
     for (int b = 0; b < classes_.blocks(); ++b) {
-      const double norm = static_cast<double>(classes_.norm(b));
-      const double log_scale =
-          log_step_ + std::log(static_cast<double>(classes_.weight(b)) * (norm / step_.label_norm));
+      // A row without features has no norms to compare.
+      const double share =
+          step_.label_norm > 0 ? step_.label_norm / static_cast<double>(classes_.norm(b)) : 1;
+      const double log_scale = log_step_ + std::log(static_cast<double>(classes_.weight(b)) / share);
       for (int lane = 0; lane < classes_.lanes(); ++lane) {
         float& at = classes_.at(b, lane);
         if (at <= 0.5F * kNoClass)
           unused(at);
         else
-          visit(log_scale + (static_cast<double>(at) - step_.label_score), step_.label_norm / norm, at);
+          visit(log_scale + (static_cast<double>(at) - step_.label_score), share, at);
       }
     }
   }

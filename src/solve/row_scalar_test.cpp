@@ -132,6 +132,17 @@ TEST(RowScalar, ImplicitStepMatchesVectors) {
   }
 }
 
+TEST(RowScalar, RowWithoutFeaturesOnlyMovesU) {
+  Blocks blocks;
+  blocks.norm = {0}, blocks.weight = {3};
+  blocks.value.assign(kProxLanes, 0.5F);
+  RowStep step{.rho = 0.5, .u = 1, .label_norm = 0};
+  solve_prox_row_scalar(step, Blocks::View{blocks}, OneThread());
+  const double sum = kProxLanes * 3 * std::exp(0.5);
+  EXPECT_NEAR(step.u, std::log((1 + 0.5 * (1 + sum)) / (0.5 + std::exp(-1.0))), 1e-9);
+  for (const float c : blocks.value) EXPECT_TRUE(std::isfinite(c));
+}
+
 TEST(RowScalar, WithoutClassesOnlyUChanges) {
   Blocks blocks;
   blocks.norm = {1}, blocks.weight = {1};

@@ -1,0 +1,90 @@
+// What a kernel sees of the machine it runs on. With nvcc these are the threads of a GPU; without, the same
+// kernels run on the CPU (cuda/emulated.hpp), one thread after the other up to the next exchange, so that
+// tests need no GPU.
+//
+// A kernel is a struct of plain data with  operator()(Thread) const.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/host_device.hpp"
+
+#ifndef __CUDACC__
+#include "cuda/emulated.hpp"
+#endif
+
+namespace truemax::cuda {
+
+#ifdef __CUDACC__
+
+// kSize consecutive threads of a warp: 1, 2, 4, ... 32.
+template <int kSize>
+class Group {
+ public:
+  __device__ int lane() const { return static_cast<int>(threadIdx.x % kSize); }
+  __device__ void sync() const { __syncwarp(mask()); }
+  template <class T>
+  __device__ T from(T x, int lane) const {
+    return __shfl_sync(mask(), x, lane, kSize);
+  }
+  template <class T>
+  __device__ T sum(T x) const {
+#pragma unroll
+    for (int o = kSize / 2; o > 0; o /= 2) x += __shfl_xor_sync(mask(), x, o, kSize);
+    return x;
+  }
+  template <class T>
+  __device__ T highest(T x) const {
+#pragma unroll
+    for (int o = kSize / 2; o > 0; o /= 2) {
+      const T other = __shfl_xor_sync(mask(), x, o, kSize);
+      x = x < other ? other : x;
+    }
+    return x;
+  }
+  // Bit i: what lane i says.
+  __device__ std::uint32_t ballot(bool holds) const {
+    const std::uint32_t all = __ballot_sync(mask(), holds);
+    return (all & mask()) >> shift();
+  }
+
+ private:
+  __device__ static unsigned shift() {
+    return threadIdx.x % 32 / kSize * kSize;
+  }
+  __device__ static unsigned mask() {
+    return kSize == 32 ? 0xFFFFFFFFU : ((1U << (kSize % 32)) - 1) << shift();
+  }
+};
+
+struct Thread {
+  char* shared;  // memory of the block of threads
+  __device__ std::uint32_t block() const { return blockIdx.x; }
+  __device__ std::uint32_t blocks() const { return gridDim.x; }
+  __device__ std::uint32_t number() const { return threadIdx.x; }
+  __device__ std::uint32_t threads() const { return blockDim.x; }
+  __device__ void sync() const { __syncthreads(); }
+  template <int kSize>
+  __device__ Group<kSize> group() const {
+    return {};
+  }
+};
+
+__device__ inline void add(float* to, float x) {
+  atomicAdd(to, x);
+}
+__device__ inline void add(double* to, double x) {
+  atomicAdd(to, x);
+}
+// For numbers that are not negative, whose bits are ordered as they are.
+__device__ inline void raise(std::uint64_t* to, std::uint64_t x) {
+  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(x));
+}
+
+#define TRUEMAX_KERNEL __device__
+#else
+#define TRUEMAX_KERNEL
+#endif
+
+}  // namespace truemax::cuda
