@@ -1,0 +1,108 @@
+// A device that trains linear models: an interface without a word of CUDA. The program loads it at run time
+// (device/open.hpp), so that it starts where there is no GPU and no CUDA.
+//
+// Rows, W and u live on the device from upload() to download().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace truemax::device {
+
+// Changes with every change of this file: a library of another version is not used.
+inline constexpr std::uint32_t kEngineVersion = 1;
+
+struct Card {
+  std::string name;
+  std::uint64_t memory = 0, free = 0;  // bytes
+  int number = 0;
+};
+
+// Sparse rows in the memory of the host.
+struct HostRows {
+  std::span<const std::uint64_t> begin;
+  std::span<const std::uint32_t> index;
+  std::span<const float> value;
+};
+
+struct HostExamples {
+  std::span<const std::uint32_t> row;  // empty: example i is row i
+  std::span<const std::uint32_t> label;
+  std::span<const float> weight;  // empty: all 1
+};
+
+// W as weights/weights.hpp has it, unscaled.
+struct HostWeights {
+  std::span<float> weight;
+  std::span<float> intercept;  // empty: none
+  std::uint32_t classes = 0, features = 0;
+};
+
+struct AliasCell {
+  std::uint64_t keep = 0;
+  std::uint32_t other = 0;
+};
+struct HostDraw {
+  std::uint32_t head = 0, draws = 0;
+  std::span<const AliasCell> cells;  // of the tail
+  std::span<const float> over_mean;  // 1 over the mean number of draws, by block of the tail
+};
+
+enum class Method : std::uint32_t { prox, implicit };
+
+// Steps of one epoch with one step size.
+struct Leg {
+  Method method = Method::prox;
+  std::uint64_t first = 0, count = 0;  // positions in the epoch
+  std::uint64_t order_key = 0, draw_key = 0;
+  double step = 1, rho = 1;  // rho 0: u is recomputed from scratch
+  double decay = 0;          // W shrinks by exp(-decay) with every step: the ridge
+  double most_growth = 0;    // of a number in memory, by one step
+};
+
+struct LegReport {
+  double growth = 0;            // upper bound on the growth of any number in memory
+  std::uint64_t refused = 0;    // 1 + the position of a step that was not taken; 0: none
+  std::uint64_t in_double = 0;  // steps that float32 could not solve
+  double seconds = 0;           // on the device
+};
+
+// Of `rows` rows: the same as PassResult of weights/pass.hpp, and the scores of the labels.
+struct Pass {
+  std::uint32_t top = 0;
+  std::vector<double> highest, excess;
+  std::vector<std::uint32_t> best;  // [rows][top]
+  std::vector<float> best_score;
+  std::vector<double> label_score;  // of the examples
+  double seconds = 0;               // on the device
+};
+
+// Rows and labels on the device, to be evaluated again and again.
+class Evaluated {
+ public:
+  virtual ~Evaluated() = default;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual const Card& card() const = 0;
+
+  // What a run needs. Throws UserError if the card has less.
+  virtual void upload(const HostRows& rows, const HostExamples& examples, const HostWeights& weights,
+                      std::span<const double> u, std::span<const float> norms, const HostDraw& draw) = 0;
+  virtual LegReport take(const Leg& leg) = 0;
+  // W with its ridge, and u.
+  virtual void download(const HostWeights& weights, std::span<double> u) = 0;
+  // The largest absolute number in the memory of W.
+  virtual double largest_weight() = 0;
+
+  virtual std::unique_ptr<Evaluated> add_rows(const HostRows& rows, const HostExamples& examples) = 0;
+  virtual Pass pass(const Evaluated& rows, std::uint32_t top) = 0;
+};
+
+}  // namespace truemax::device
