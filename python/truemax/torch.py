@@ -140,6 +140,8 @@ class LinearSoftmax(nn.Module):
         home = torch.device("cpu" if device is None else device)
         if home.type not in ("cpu", "cuda"):
             raise ValueError(f"device is {device}; give 'cpu' or 'cuda'")
+        if home.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"device is {device}, and PyTorch finds no CUDA card; give 'cpu'")
         if dtype not in (None, torch.float32) and (dtype != torch.bfloat16 or home.type == "cpu" and not _emulated()):
             raise ValueError(f"dtype is {dtype}; weight is float32, or on CUDA bfloat16, and x may have any "
                              "floating-point type")
