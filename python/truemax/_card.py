@@ -27,11 +27,11 @@ _ALL = 3
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 
-_NUMBERS = ("size classes features slots drawn rows u_rows recent_size draw x_type copy_type weight_type score_type "
+_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits draw x_type copy_type weight_type score_type "
             "dx_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index x_copy "
-             "label_w drawn_w offset drawn_class label place label_score sum_p share new_u rows_of column_p p loss "
-             "total_loss counted slot_of scalars scores label_gradient label_bias gradient column_sums direction rank "
+             "label_w drawn_w offset drawn_class label place label_score sum_p share new_u base rows_of shared_rows shared "
+             "column_p p loss total_loss counted slot_of scalars scores label_gradient label_bias gradient column_sums direction rank "
              "dx gradient_in fault").split()
 
 
@@ -47,8 +47,8 @@ class Report(ctypes.Structure):
     _fields_ = [("kind", c_int64), ("row", c_int64), ("number", c_int64), ("value", c_double)]
 
 
-_SCALARS, _FAULTY = 72, 64  # bytes of CallScalars, and where `faulty` is
-_STEPS = ("take", "estimate", "scale", "move")
+_SCALARS, _FAULTY = 80, 72  # bytes of CallScalars, and where `faulty` is
+_STEPS = ("take", "estimate", "scale", "add_labels", "columns", "move")
 _loaded: ctypes.CDLL | None = None
 
 
@@ -116,6 +116,18 @@ def product(a: Tensor, b: Tensor, out: Tensor) -> None:
         torch.mm(a, b, out_dtype=out.dtype, out=out)
 
 
+def gradient_product(p: Tensor, x: Tensor, out: Tensor) -> None:
+    """p^T x, as one sum or as several over parts of the rows."""
+    parts, rows = out.shape[0], p.shape[0]
+    if parts == 1:
+        return product(p.t(), x, out[0])
+    a, b = p.view(parts, rows // parts, -1).transpose(1, 2), x.view(parts, rows // parts, -1)
+    if a.dtype == out.dtype:
+        torch.bmm(a, b, out=out)
+    else:
+        torch.bmm(a, b, out_dtype=out.dtype, out=out)
+
+
 def pointer(tensor: Tensor | None) -> int | None:
     return None if tensor is None or tensor.numel() == 0 else tensor.data_ptr()
 
@@ -130,11 +142,11 @@ class Pass:
         self.key = (rows, copies, in_place)
         self.x_copy, self.label_w = floats(rows, features, dtype=copies), floats(rows, features, dtype=copies)
         self.drawn_w, self.p = floats(slots, features, dtype=copies), floats(rows, slots, dtype=copies)
-        self.by_row = floats(5, rows)
-        self.by_row_whole = floats(3, rows, dtype=torch.int32)
+        self.by_row = floats(6, rows)
+        self.by_row_whole = floats(4, rows, dtype=torch.int32)
         self.by_slot = floats(2, slots)
         self.drawn_class = floats(slots, dtype=torch.int32)
-        self.counted = floats(1, dtype=torch.int32)
+        self.counted = floats(2, dtype=torch.int32)
         self.held: Any = None  # tensors that kernels of this pass read
         call = self.call = Call(size=ctypes.sizeof(Call), classes=card.classes, features=features, slots=slots,
                                 drawn=card.drawn, draw=card.draw, copy_type=_TYPES[copies], rho=card.rho,
@@ -144,10 +156,11 @@ class Pass:
                                 fault=pointer(card.fault))
         for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted"):
             setattr(call, name, pointer(getattr(self, name)))
-        for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "loss")):
+        for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "loss", "base")):
             setattr(call, name, self.by_row[number].data_ptr() if rows else None)
-        for number, name in enumerate(("label", "place", "rows_of")):
+        for number, name in enumerate(("label", "place", "rows_of", "shared_rows")):
             setattr(call, name, self.by_row_whole[number].data_ptr() if rows else None)
+        call.shared = self.counted[1:].data_ptr()
         call.offset, call.column_p = self.by_slot[0].data_ptr(), self.by_slot[1].data_ptr()
 
 
@@ -160,7 +173,7 @@ class Work:
         self.rows = rows
         self.scores: Tensor | None = None
         self.label_gradient, self.label_bias = zeros(rows, card.features), zeros(rows)
-        self.gradient = zeros(card.slots, card.features)
+        self.gradient = zeros(card.splits, card.slots, card.features)
         self.rank = zeros(rows, dtype=torch.int32)
 
 
@@ -168,6 +181,7 @@ class Card:
     """The part of a layer that has memory on the card but no state."""
 
     MOST_SPARE = 4
+    SPLITS = 1  # parts of the sum over rows in the product of gradients
 
     def __init__(self, layer: Any) -> None:
         device = self.device = layer.weight.device
@@ -197,6 +211,10 @@ class Card:
             self.library.truemax_cuda_layer_alias(counts.data_ptr(), self.classes, probability.data_ptr(),
                                                   cells.data_ptr())
             self.cells, self.probability = cells.to(device), probability.to(device)
+        self.splits = self.SPLITS
+        # Sums over columns go beside the products, which do not fill the card.
+        self.side = None if self.emulated else torch.cuda.Stream(device, priority=-1)
+        self.events = [] if self.emulated else [torch.cuda.Event() for _ in range(3)]
         self.work: Work | None = None
         self.spare: list[Pass] = []
 
@@ -230,8 +248,8 @@ class Card:
             self.work = Work(self, rows)
         return self.work
 
-    def launch(self, name: str, call: Call) -> None:
-        stream = None if self.emulated else torch.cuda.current_stream(self.device).cuda_stream
+    def launch(self, name: str, call: Call, on: Any = None) -> None:
+        stream = None if self.emulated else (on or torch.cuda.current_stream(self.device)).cuda_stream
         status = getattr(self.library, f"truemax_cuda_layer_{name}")(ctypes.byref(call), stream, self.processors)
         if status != 0:
             raise RuntimeError(f"CUDA: {self.library.truemax_cuda_layer_message(status).decode()}; "
@@ -331,10 +349,24 @@ class Card:
         call.gradient_in, call.dx, call.dx_type = gradient.data_ptr(), pointer(dx), 1 if narrow else 0
         if reduction == "none":
             self.launch("scale", call)
+        splits = call.splits = self.splits if rows % self.splits == 0 else 1
+        gradients = work.gradient[:splits]
+        side, main = self.side, None if self.side is None else torch.cuda.current_stream(self.device)
         with self.precise(products):
+            if side is not None:
+                self.events[0].record(main)
+                side.wait_event(self.events[0])
+            self.launch("add_labels", call, side)
+            gradient_product(part.p, part.x_copy, gradients)
+            if side is not None:
+                self.events[1].record(main)
+                side.wait_event(self.events[1])
+            self.launch("columns", call, side)
             if dx is not None:
                 product(part.p, part.drawn_w, dx)
-            product(part.p.t(), part.x_copy, work.gradient)
+            if side is not None:
+                self.events[2].record(side)
+                main.wait_event(self.events[2])
         self.launch("move", call)
         self.recycle(part)
         return dx

@@ -7,8 +7,24 @@
 namespace truemax::cuda {
 namespace {
 
+// What a kernel says about its blocks of threads, so that enough of them fit on a processor.
 template <class Kernel>
-__global__ void __launch_bounds__(512) run_layer(const __grid_constant__ Kernel kernel) {
+constexpr int most_threads() {
+  if constexpr (requires { Kernel::kMostThreads; })
+    return Kernel::kMostThreads;
+  else
+    return 512;
+}
+template <class Kernel>
+constexpr int least_blocks() {
+  if constexpr (requires { Kernel::kLeastBlocks; })
+    return Kernel::kLeastBlocks;
+  else
+    return 1;
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(most_threads<Kernel>(), least_blocks<Kernel>()) run_layer(const __grid_constant__ Kernel kernel) {
   extern __shared__ __align__(16) char shared[];
   kernel(Thread{shared});
 }

@@ -1,10 +1,11 @@
 // Backward of a layer on the GPU: what layer/pass.cpp does in differentiate and move.
 //
 //   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest
-//   products   dx = p drawn_w;  gradient = p^T x_copy
-//   AddLabels  the label's part of dx and of the gradients; sums over columns
-//   Columns    sums over columns of the other gradients; its last block: direction, and how far columns move
-//   Move       moments, W, b; u, the ring of labels and the counters
+//   products   gradient = p^T x_copy;  dx = p drawn_w
+//   AddLabels  gradients of labels that several rows have; sums over columns. Beside the first product.
+//   Columns    sums over columns of the other gradients; its last block: direction, and how far columns move.
+//              Beside the second product.
+//   Move       moments, W, b; the label's part of dx; u, the ring of labels and the counters
 //
 // Gradients of W are kept without a common factor, `of_w`, which is applied when they are read.
 #pragma once
@@ -105,22 +106,33 @@ struct ScaleRows {
   }
 };
 
-// Sums of p over rows, where Estimate has not made them or ScaleRows has changed p. A thread has two columns.
+// Sums of p over rows, where Estimate has not made them or ScaleRows has changed p. A thread has a pack of
+// columns.
 template <class P>
 struct SumColumns {
   LayerCall call;
-  static constexpr std::uint64_t kRows = 256;  // of a block, with 32 columns per group of threads
+  static constexpr int kWide = 8, kAtOnce = 8;
+  static constexpr std::uint64_t kRows = 64;  // of a thread
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const std::uint64_t strips = (call.slots + t.threads() - 1) / t.threads();
-    const std::uint64_t parts = (call.rows + kRows - 1) / kRows;
-    for (std::uint64_t at = t.block(); at < strips * parts; at += t.blocks()) {
-      const std::uint64_t j = at % strips * t.threads() + t.number(), first = at / strips * kRows;
-      if (j >= call.slots) continue;
-      float sum = 0;
-      for (std::uint64_t i = first; i < smaller(first + kRows, call.rows); ++i)
-        sum += wide(static_cast<const P*>(call.p)[i * call.slots + j]);
-      if (sum != 0) add(call.column_p + j, sum);
+    const std::uint64_t packs = call.slots / kWide, parts = (call.rows + kRows - 1) / kRows;
+    const std::uint64_t stride = std::uint64_t{t.blocks()} * t.threads();
+    for (std::uint64_t at = std::uint64_t{t.block()} * t.threads() + t.number(); at < packs * parts; at += stride) {
+      const std::uint64_t j = at % packs * kWide, first = at / packs * kRows;
+      const std::uint64_t end = smaller(first + kRows, call.rows);
+      float sum[kWide] = {};
+      for (std::uint64_t i = first; i < end; i += kAtOnce) {
+        TRUEMAX_UNROLL
+        for (int r = 0; r < kAtOnce; ++r)
+          if (i + static_cast<std::uint64_t>(r) < end) {
+            const auto pack = load_pack<P, kWide>(static_cast<const P*>(call.p) +
+                                                  (i + static_cast<std::uint64_t>(r)) * call.slots + j);
+            TRUEMAX_UNROLL
+            for (int e = 0; e < kWide; ++e) sum[e] += pack[e];
+          }
+      }
+      for (int e = 0; e < kWide; ++e)
+        if (sum[e] != 0) add(call.column_p + j + static_cast<std::uint64_t>(e), sum[e]);
     }
   }
 };
@@ -134,104 +146,120 @@ struct ClearColumns {
   }
 };
 
-// C: type of the copies; X: of dx. of_row threads take a row, kWide columns each, and a block of threads some
-// rows of a strip of of_row * kWide columns.
-template <class C, class X, int kWide>
+// Of a row's label, which was not drawn, without the factor of_w: -sum_p x, or nothing if the label was drawn.
+TRUEMAX_KERNEL inline bool has_own_slot(const LayerCall& call, std::int32_t place) {
+  return place >= 0 && static_cast<std::uint64_t>(place) >= call.slots;
+}
+
+// A block of threads as rows of a strip of columns: of_row threads take a row, kWide columns each.
+template <int kWide>
+struct Strips {
+  std::uint64_t strips, first_column, column, first, stride, group, groups;
+
+  TRUEMAX_KERNEL Strips(const Thread& t, std::uint64_t d, std::uint32_t of_row) {
+    const std::uint64_t width = std::uint64_t{kWide} * of_row;
+    strips = (d + width - 1) / width;
+    const std::uint64_t strip = t.block() % strips;
+    groups = t.threads() / of_row, group = t.number() / of_row;
+    first_column = strip * width;
+    column = first_column + t.number() % of_row * kWide;
+    first = t.block() / strips * groups + group;
+    stride = (t.blocks() - strip + strips - 1) / strips * groups;
+  }
+
+  static std::size_t shared_bytes(std::uint32_t threads) { return std::size_t{threads} * kWide * sizeof(float); }
+
+  // Adds the sums of this block's threads to `to`.
+  TRUEMAX_KERNEL void add_up(const Thread& t, std::uint32_t of_row, std::uint64_t d, const float* mine,
+                             float* to) const {
+    const std::uint64_t width = std::uint64_t{kWide} * of_row;
+    auto* const sums = reinterpret_cast<float*>(t.shared);
+    t.sync();
+    TRUEMAX_UNROLL
+    for (int e = 0; e < kWide; ++e)
+      sums[group * width + (column - first_column) + static_cast<std::uint64_t>(e)] = mine[e];
+    t.sync();
+    for (std::uint64_t j = t.number(); j < width && first_column + j < d; j += t.threads()) {
+      float sum = 0;
+      for (std::uint64_t g = 0; g < groups; ++g) sum += sums[g * width + j];
+      if (sum != 0) add(to + first_column + j, sum);
+    }
+  }
+};
+
+// C: type of the copies.
+template <class C, int kWide>
 struct AddLabels {
   LayerCall call;
   std::uint32_t of_row;  // threads that take a row: a divisor of the threads of a block
-
-  static std::size_t shared_bytes(std::uint32_t of_row) { return 2 * kWide * of_row * sizeof(float); }
+  static constexpr int kAtOnce = 4;
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const std::uint64_t width = std::uint64_t{kWide} * of_row;
-    const std::uint64_t d = call.features, strips = (d + width - 1) / width;
-    const std::uint64_t strip = t.block() % strips, of_strip = (t.blocks() - strip + strips - 1) / strips;
-    const std::uint64_t groups = t.threads() / of_row, lane = t.number() % of_row;
-    const std::uint64_t c = strip * width + lane * kWide;
     const CallFactors factors = factors_of(call);
     if (t.block() == 0 && t.number() == 0 && call.reduction != CallReduction::none &&
         !finite(*call.gradient_in))
       report(call, Fault::gradient, -1, 0, 0);
-    float mean[kWide] = {}, square[kWide] = {};
-    for (std::uint64_t i = t.block() / strips * groups + t.number() / of_row; i < call.rows;
-         i += of_strip * groups)
-      if (c < d) take(i, c, factors, strip == 0 && lane == 0, mean, square);
-    auto* const means = reinterpret_cast<float*>(t.shared);
-    auto* const squares = means + width;
-    for (std::uint64_t j = t.number(); j < 2 * width; j += t.threads()) means[j] = 0;
-    t.sync();
-    if (factors.moves && c < d)
-      for (int e = 0; e < kWide; ++e) {
-        add(means + lane * kWide + e, mean[e]);
-        add(squares + lane * kWide + e, square[e]);
-      }
-    t.sync();
     if (!factors.moves) return;
-    for (std::uint64_t j = t.number(); j < width && strip * width + j < d; j += t.threads()) {
-      add(call.column_sums + strip * width + j, means[j]);
-      add(call.column_sums + d + strip * width + j, squares[j]);
-    }
-  }
-
- private:
-  TRUEMAX_KERNEL void take(std::uint64_t i, std::uint64_t c, const CallFactors& factors, bool first,
-                           float* mean, float* square) const {
     const std::uint64_t d = call.features;
-    X* const dx = call.dx == nullptr ? nullptr : static_cast<X*>(call.dx) + i * d + c;
-    const std::int32_t place = call.place[i];
-    const float share = call.share[i];
-    if (place < 0 || !factors.moves || share == 0) {
-      if (dx != nullptr) store_pack<X, kWide>(dx, Pack<X, kWide>{});
-      return;
-    }
-    const float of_label = call.sum_p[i];
-    const auto x = load_pack<C, kWide>(static_cast<const C*>(call.x_copy) + i * d + c);
-    if (dx != nullptr) {
-      const auto w = load_pack<C, kWide>(static_cast<const C*>(call.label_w) + i * d + c);
-      auto out = load_pack<X, kWide>(dx);
-      const auto of_x = static_cast<float>(factors.of_x);
+    const Strips<kWide> at(t, d, of_row);
+    const auto of_w = static_cast<float>(factors.of_w);
+    float mean[kWide] = {}, square[kWide] = {};
+    for (std::uint64_t i = at.first; i < call.rows && at.column < d; i += kAtOnce * at.stride) {
+      Pack<C, kWide> x[kAtOnce];
+      float share[kAtOnce], of_label[kAtOnce];
+      std::int32_t place[kAtOnce], others[kAtOnce];
       TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) out.number[e] = narrow<X>(kept(of_x * (out[e] - of_label * w[e])));
-      store_pack<X, kWide>(dx, out);
+      for (int r = 0; r < kAtOnce; ++r) {
+        const std::uint64_t row = i + static_cast<std::uint64_t>(r) * at.stride;
+        share[r] = 0;
+        if (row >= call.rows) continue;
+        x[r] = load_pack<C, kWide>(static_cast<const C*>(call.x_copy) + row * d + at.column);
+        share[r] = call.share[row], of_label[r] = call.sum_p[row];
+        place[r] = call.place[row], others[r] = call.rows_of[row];
+      }
+      TRUEMAX_UNROLL
+      for (int r = 0; r < kAtOnce; ++r) {
+        if (share[r] == 0) continue;
+        const float weight = of_w * share[r];
+        TRUEMAX_UNROLL
+        for (int e = 0; e < kWide; ++e) mean[e] += (weight < 0 ? -weight : weight) * x[r][e];
+        if (!has_own_slot(call, place[r])) continue;
+        const std::uint64_t row = i + static_cast<std::uint64_t>(r) * at.stride;
+        const std::uint64_t owner = static_cast<std::uint64_t>(place[r]) - call.slots;
+        if (owner == row && others[r] == 0) {
+          const float factor = of_w * of_label[r];
+          TRUEMAX_UNROLL
+          for (int e = 0; e < kWide; ++e) square[e] += (factor * x[r][e]) * (factor * x[r][e]);
+          continue;
+        }
+        TRUEMAX_UNROLL
+        for (int e = 0; e < kWide; ++e) add(call.label_gradient + owner * d + at.column + e, -of_label[r] * x[r][e]);
+        if (at.column == 0) add(call.label_bias + owner, -of_label[r]);
+      }
     }
-    const float weight = static_cast<float>(factors.of_w) * share, of_w = static_cast<float>(factors.of_w);
-    const auto slot = static_cast<std::uint64_t>(place);
-    const bool single = slot == call.slots + i && call.rows_of[i] == 1;
-    float* const to = slot < call.slots ? call.gradient + slot * d + c
-                                        : call.label_gradient + (slot - call.slots) * d + c;
-    TRUEMAX_UNROLL
-    for (int e = 0; e < kWide; ++e) {
-      mean[e] += (weight < 0 ? -weight : weight) * x[e];
-      const float g = -of_label * x[e];
-      if (single)
-        square[e] += (of_w * g) * (of_w * g);
-      else
-        add(to + e, g);
-    }
-    if (!first || single || call.bias == nullptr) return;
-    add(slot < call.slots ? call.column_p + slot : call.label_bias + (slot - call.slots), -of_label);
+    at.add_up(t, of_row, d, mean, call.column_sums);
+    at.add_up(t, of_row, d, square, call.column_sums + d);
   }
-
-  // Inside float32.
-  TRUEMAX_KERNEL static float kept(float x) { return clamped(x, -3.0e38F, 3.0e38F); }
 };
 
-// A thread has a column; blocks go through the drawn classes and the labels that several rows have.
+// The drawn classes and the labels that several rows have. Its first block numbers rows instead.
 struct Columns {
   LayerCall call;
-  static constexpr std::uint64_t kSlots = 64;  // of a block at a time
+  std::uint32_t of_row;  // as of AddLabels
+  static constexpr int kWide = 4, kAtOnce = 4;
 
-  static std::size_t shared_bytes(std::uint32_t threads) { return (threads + 2) * sizeof(double); }
+  static std::size_t shared_bytes(std::uint32_t threads) {
+    return larger(Strips<kWide>::shared_bytes(threads), (threads + 2) * sizeof(double));
+  }
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const CallFactors factors = factors_of(call);
     if (!factors.moves) return;
-    if (t.block() == 0) {
-      if (call.recent_size > 0) number_labels(t);
-    } else {
-      square(t, static_cast<float>(factors.of_w));
-    }
+    if (t.block() + 1 == t.blocks() && call.recent_size > 0) number_labels(t);
+    if (call.features % kWide == 0)
+      square<kWide>(t, static_cast<float>(factors.of_w));
+    else
+      square<1>(t, static_cast<float>(factors.of_w));
     fence();
     t.sync();
     auto* const last = reinterpret_cast<std::int32_t*>(t.shared);
@@ -246,26 +274,31 @@ struct Columns {
   }
 
  private:
+  template <int kNumbers>
   TRUEMAX_KERNEL void square(const Thread& t, float of_w) const {
-    const std::uint64_t d = call.features, strips = (d + t.threads() - 1) / t.threads();
-    const std::uint64_t parts = (call.slots + call.rows + kSlots - 1) / kSlots;
-    for (std::uint64_t at = t.block() - 1; at < strips * parts; at += t.blocks() - 1) {
-      const std::uint64_t c = at % strips * t.threads() + t.number(), first = at / strips * kSlots;
-      if (c >= d) continue;
-      float sum = 0;
-      for (std::uint64_t j = first; j < smaller(first + kSlots, call.slots + call.rows); ++j) {
-        const float* from = nullptr;
-        if (j < call.slots) {
-          if (call.drawn_class[j] >= 0) from = call.gradient + j * d;
-        } else if (call.rows_of[j - call.slots] > 1) {
-          from = call.label_gradient + (j - call.slots) * d;
+    const std::uint64_t d = call.features, part = call.slots * d;
+    const std::uint64_t all = call.slots + static_cast<std::uint64_t>(*call.shared);
+    const Strips<kNumbers> at(t, d, of_row);
+    float sum[kNumbers] = {};
+    for (std::uint64_t j = at.first; j < all && at.column < d; j += at.stride) {
+      const bool drawn = j < call.slots;
+      float* const from =
+          drawn ? call.gradient + j * d + at.column
+                : call.label_gradient + static_cast<std::uint64_t>(call.shared_rows[j - call.slots]) * d + at.column;
+      auto g = load_pack<float, kNumbers>(from);
+      if (drawn && call.splits > 1) {
+        for (std::uint64_t s = 1; s < call.splits; ++s) {
+          const auto more = load_pack<float, kNumbers>(from + s * part);
+          TRUEMAX_UNROLL
+          for (int e = 0; e < kNumbers; ++e) g.number[e] += more[e];
         }
-        if (from == nullptr) continue;
-        const float g = of_w * from[c];
-        sum += g * g;
+        store_pack<float, kNumbers>(from, g);
       }
-      if (sum != 0) add(call.column_sums + d + c, sum);
+      if (drawn && call.drawn_class[j] < 0) continue;
+      TRUEMAX_UNROLL
+      for (int e = 0; e < kNumbers; ++e) sum[e] += (of_w * g[e]) * (of_w * g[e]);
     }
+    at.add_up(t, of_row, d, sum, call.column_sums + d);
   }
 
   // The place of each row among those whose labels the ring takes.
@@ -278,11 +311,14 @@ struct Columns {
     for (std::uint64_t i = first; i < end; ++i) mine += call.share[i] != 0 ? 1 : 0;
     counts[t.number()] = mine;
     t.sync();
-    std::int32_t before = 0, all = 0;
-    for (std::uint32_t other = 0; other < t.threads(); ++other) {
-      before += other < t.number() ? counts[other] : 0;
-      all += counts[other];
+    for (std::uint32_t far = 1; far < t.threads(); far *= 2) {
+      const std::int32_t other = t.number() >= far ? counts[t.number() - far] : 0;
+      t.sync();
+      counts[t.number()] += other;
+      t.sync();
     }
+    std::int32_t before = counts[t.number()] - mine;
+    const std::int32_t all = counts[t.threads() - 1];
     for (std::uint64_t i = first; i < end; ++i)
       call.rank[i] = call.share[i] != 0 ? before++ : -1;
     if (t.number() == 0) call.scalars->active = all;
@@ -334,25 +370,63 @@ struct Columns {
   }
 };
 
-// W: type of the weights; C: of the copies. 32 threads take a class; kHeld packs in registers, or 0.
-template <class W, class C, int kWide, int kHeld>
+// W: type of the weights; C: of the copies; X: of dx. 32 threads take a slot; kHeld packs in registers, or 0.
+template <class W, class C, class X, int kWide, int kHeld>
 struct Move {
   LayerCall call;
   std::uint32_t class_blocks;  // the others take rows
+  static constexpr std::uint32_t kMostThreads = 256, kLeastBlocks = kWide * kHeld > 16 ? 2 : kWide * kHeld > 8 || kHeld == 0 ? 3 : 4;
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const CallFactors factors = factors_of(call);
-    if (!factors.moves) return;
-    if (t.block() >= class_blocks) return finish_rows(t);
+    if (t.block() >= class_blocks) {
+      if (factors.moves) finish_rows(t);
+      return;
+    }
     const Group<32> group = t.template group<32>();
     const std::uint32_t warps = t.threads() / 32;
     for (std::uint64_t j = std::uint64_t{t.block()} * warps + t.number() / 32; j < call.slots + call.rows;
-         j += std::uint64_t{class_blocks} * warps)
-      take(group, j, static_cast<float>(factors.of_w));
+         j += std::uint64_t{class_blocks} * warps) {
+      if (j >= call.slots && call.dx != nullptr) give(group, j - call.slots, factors);
+      if (factors.moves) take(group, j, static_cast<float>(factors.of_w));
+    }
   }
 
  private:
+  // dx of a row: on entry the sum of the drawn classes.
+  TRUEMAX_KERNEL void give(const Group<32>& group, std::uint64_t i, const CallFactors& factors) const {
+    const std::uint64_t d = call.features;
+    X* const dx = static_cast<X*>(call.dx) + i * d;
+    const C* const w = static_cast<const C*>(call.label_w) + i * d;
+    const std::int32_t place = call.place[i];
+    const bool counts = place >= 0 && factors.moves && call.share[i] != 0;
+    const float of_label = has_own_slot(call, place) ? call.sum_p[i] : 0;
+    const auto of_x = static_cast<float>(factors.of_x);
+    constexpr int kAtOnce = kHeld == 0 ? 4 : kHeld;
+    for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()) * kWide; first < d;
+         first += std::uint64_t{32} * kWide * kAtOnce) {
+      Pack<X, kWide> out[kAtOnce];
+      Pack<C, kWide> of_w[kAtOnce];
+      TRUEMAX_UNROLL
+      for (int r = 0; r < kAtOnce; ++r)
+        if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {
+          out[r] = load_pack<X, kWide>(dx + c);
+          of_w[r] = read_pack<C, kWide>(w + c);
+        }
+      TRUEMAX_UNROLL
+      for (int r = 0; r < kAtOnce; ++r)
+        if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {
+          TRUEMAX_UNROLL
+          for (int e = 0; e < kWide; ++e)
+            out[r].number[e] = narrow<X>(counts ? kept(of_x * (out[r][e] - of_label * of_w[r][e])) : 0);
+          store_pack<X, kWide>(dx + c, out[r]);
+        }
+    }
+  }
+  // Inside float32.
+  TRUEMAX_KERNEL static float kept(float x) { return clamped(x, -3.0e38F, 3.0e38F); }
+
   // Where the gradient of a class is: factor * (wide or copied)[c].
   struct Source {
     const float* wide;
@@ -363,9 +437,11 @@ struct Move {
   TRUEMAX_KERNEL static void read(const Source& from, std::uint64_t c, float* g) {
     if (from.copied != nullptr) {
       const auto pack = load_pack<C, kWide>(from.copied + c);
+      TRUEMAX_UNROLL
       for (int e = 0; e < kWide; ++e) g[e] = from.factor * pack[e];
     } else {
       const auto pack = load_pack<float, kWide>(from.wide + c);
+      TRUEMAX_UNROLL
       for (int e = 0; e < kWide; ++e) g[e] = from.factor * pack[e];
     }
   }
@@ -380,16 +456,19 @@ struct Move {
       k = call.drawn_class[j];
       from.wide = call.gradient + j * d;
       of_bias = call.column_p[j];
-    } else if (const std::uint64_t i = j - call.slots; call.place[i] == static_cast<std::int32_t>(j)) {
-      k = call.label[i];
-      shared = call.rows_of[i] > 1;
+    } else {
+      const std::uint64_t i = j - call.slots;
+      const std::int32_t place = call.place[i], label = call.label[i], others = call.rows_of[i];
+      const float sum_p = call.sum_p[i];
+      k = place == static_cast<std::int32_t>(j) ? label : -1;
+      shared = others > 0;
       if (shared) {
         from.wide = call.label_gradient + i * d;
         of_bias = call.label_bias[i];
       } else {
         from.copied = static_cast<const C*>(call.x_copy) + i * d;
-        from.factor = -of_w * call.sum_p[i];
-        of_bias = -call.sum_p[i];
+        from.factor = -of_w * sum_p;
+        of_bias = -sum_p;
       }
     }
     if (k < 0) return;
@@ -408,10 +487,12 @@ struct Move {
     if constexpr (kHeld > 0) {
       TRUEMAX_UNROLL
       for (int h = 0; h < kHeld; ++h)
-        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d) {
-          read(from, c, g + h * kWide);
+        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
           old[h] = load_pack<W, kWide>(w + c);
-        }
+      TRUEMAX_UNROLL
+      for (int h = 0; h < kHeld; ++h)
+        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
+          read(from, c, g + h * kWide);
       TRUEMAX_UNROLL
       for (int h = 0; h < kHeld; ++h)
         if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
@@ -446,10 +527,9 @@ struct Move {
         write(g, load_pack<W, kWide>(w + c), c);
       }
     }
-    if (shared) {  // for the next call
-      group.sync();
+    group.sync();
+    if (shared)  // for the next call
       for (std::uint64_t c = lane; c < d; c += 32) call.label_gradient[(j - call.slots) * d + c] = 0;
-    }
     if (lane != 0) return;
     if (shared) call.label_bias[j - call.slots] = 0;
     call.moments[k] = m;
@@ -465,15 +545,15 @@ struct Move {
     constexpr std::int64_t kTurn = std::int64_t{1} << 24;
     constexpr auto kNew = static_cast<float>(1 - kLayerKeep), kNewMean = static_cast<float>(1 - kLayerSmooth);
     constexpr float kTiny = 1e-8F;
-    constexpr double kLogSmooth = -0.10536051565782628;
+    constexpr float kLogSmooth = -0.10536051565782628F;
     const std::int64_t steps = call.scalars->steps + 1, now = steps % kTurn;
     const auto rate = static_cast<float>(*call.step);
     const float weight = call.scalars->weight;
     const std::int64_t last =
         m.last >= 0 && m.last < static_cast<float>(kTurn) ? static_cast<std::int64_t>(m.last) : 0;
-    const auto gap = static_cast<double>((now - last + kTurn) % kTurn);
-    const auto keep = static_cast<float>(gap == 1 ? kLayerKeep : exp(gap * kLogKeep)),
-               smooth = static_cast<float>(gap == 1 ? kLayerSmooth : exp(gap * kLogSmooth));
+    const auto gap = static_cast<float>((now - last + kTurn) % kTurn);
+    const float keep = gap == 1 ? static_cast<float>(kLayerKeep) : expf(gap * static_cast<float>(kLogKeep)),
+                smooth = gap == 1 ? static_cast<float>(kLayerSmooth) : expf(gap * kLogSmooth);
     m.last = static_cast<float>(now);
     m.mean_weight = smooth * m.mean_weight + kNewMean;
     m.square = keep * m.square + kNew * (square / static_cast<float>(call.features));

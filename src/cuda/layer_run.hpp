@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda/layer_backward.hpp"
 #include "cuda/layer_forward.hpp"
@@ -40,36 +41,40 @@ class LayerRun {
     });
     sum_columns();
   }
-  // After them.
-  void move() {
+  // After `scale`.
+  void add_labels() {
     by_type(call_.copy_type, [&](auto c) {
-      by_type(call_.dx_type, [&](auto x) {
-        by_width([&](auto wide) {
-          constexpr int kWide = wide.value == 1 ? 1 : 4;
-          using Kernel = AddLabels<decltype(c), decltype(x), kWide>;
-          std::uint32_t of_row = 32;
-          while (of_row < kThreads && of_row * kWide < call_.features) of_row *= 2;
-          const std::uint64_t strips = (call_.features + of_row * kWide - 1) / (of_row * kWide);
-          const std::uint64_t parts = (call_.rows + 2 * kThreads / of_row - 1) / (2 * kThreads / of_row);
-          const std::uint64_t most = 2 * launcher_.processors();
-          const std::uint64_t blocks = strips * std::min(parts, std::max<std::uint64_t>(1, most / strips));
-          launcher_.launch(Kernel{call_, of_row}, static_cast<std::uint32_t>(blocks), 2 * kThreads,
-                           Kernel::shared_bytes(of_row));
-        });
+      by_width([&](auto wide) {
+        constexpr int kWide = wide.value;
+        const std::uint32_t of_row = threads_of_row(kWide);
+        launcher_.launch(AddLabels<decltype(c), kWide>{call_, of_row}, strip_blocks(kWide, of_row, call_.rows, 1),
+                         kMany, Strips<kWide>::shared_bytes(kMany));
       });
     });
-    launcher_.launch(Columns{call_},
-                     1 + some_blocks(call_.slots + call_.rows, Columns::kSlots), kThreads,
-                     Columns::shared_bytes(kThreads));
+  }
+  // After the product of gradients and add_labels.
+  void columns() {
+    const int wide = call_.features % Columns::kWide == 0 ? Columns::kWide : 1;
+    const std::uint32_t of_row = threads_of_row(wide);
+    launcher_.launch(Columns{call_, of_row}, strip_blocks(wide, of_row, call_.slots, 1), kMany,
+                     Columns::shared_bytes(kMany));
+  }
+  // After both products.
+  void move() {
     by_type(call_.weight_type, [&](auto w) {
       by_type(call_.copy_type, [&](auto c) {
-        by_width([&](auto wide) { move_as<decltype(w), decltype(c), wide.value>(); });
+        by_width([&](auto wide) {
+          if (call_.dx_type == NumberType::bfloat16)
+            move_as<decltype(w), decltype(c), Bfloat16, wide.value>();
+          else
+            move_as<decltype(w), decltype(c), float, wide.value>();
+        });
       });
     });
   }
 
  private:
-  static constexpr std::uint32_t kThreads = 256, kWarps = kThreads / 32;
+  static constexpr std::uint32_t kThreads = 256, kWarps = kThreads / 32, kMany = 512;
   static constexpr std::uint64_t kPack = 8;
   template <int kValue>
   struct Width {
@@ -98,28 +103,45 @@ class LayerRun {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, launcher_.processors() * each));
   }
 
+  // Threads of AddLabels and Columns that take a row of the matrix together.
+  std::uint32_t threads_of_row(int wide) const {
+    std::uint32_t threads = 32;
+    while (threads < kMany && threads * static_cast<std::uint64_t>(wide) < call_.features) threads *= 2;
+    return threads;
+  }
+  std::uint32_t strip_blocks(int wide, std::uint32_t of_row, std::uint64_t rows, std::uint64_t each) const {
+    const std::uint64_t width = std::uint64_t{of_row} * static_cast<std::uint64_t>(wide);
+    const std::uint64_t strips = (call_.features + width - 1) / width, groups = kMany / of_row;
+    const std::uint64_t parts = (rows + groups - 1) / groups;
+    const std::uint64_t most = std::max<std::uint64_t>(1, launcher_.processors() * each / strips);
+    return static_cast<std::uint32_t>(strips * std::min(parts, most));
+  }
+
+  // With packs of 16 bytes of the weights, threads that are neighbours read neighbours.
+  template <class W, int kWide>
+  static constexpr int kOfWeights = kWide == 1 ? 1 : sizeof(W) == 4 ? 4 : 8;
+
   template <class X, class W, class C, int kWide>
   void take_as() {
-    launcher_.launch(TakeRows<X, W, C, kWide>{call_}, 1 + some_blocks(call_.rows, kWarps), kThreads, 0);
-    const std::uint32_t gathers = some_blocks(call_.slots, kWarps);
-    launcher_.launch(TakeDrawn<W, C, kWide>{call_, gathers}, gathers + some_blocks(call_.rows, kThreads),
-                     kThreads, 0);
+    const std::uint32_t rows = some_blocks(call_.rows, kWarps, 64), u = some_blocks(call_.rows, kThreads);
+    launcher_.launch(TakeRows<X, W, C, kOfWeights<W, kWide>>{call_, rows, u},
+                     1 + rows + u + some_blocks(call_.slots, kWarps), kThreads, 0);
   }
 
   template <class S, class P>
   void estimate_as() {
-    constexpr int kHeld = 4;
-    constexpr std::uint32_t kMany = 512;
-    if (call_.slots <= Estimate<S, P, kHeld>::kMostHeld) {
-      using Kernel = Estimate<S, P, kHeld>;
-      launcher_.launch(Kernel{call_}, some_blocks(call_.rows, kMany / 32, 1), kMany,
-                       Kernel::shared_bytes(kMany, call_.slots));
-    } else {
-      using Kernel = Estimate<S, P, 0>;
-      launcher_.launch(Kernel{call_}, some_blocks(call_.rows, kMany / 32, 4), kMany,
-                       Kernel::shared_bytes(kMany, call_.slots));
-      add_columns<P>();
-    }
+    if (call_.slots <= Estimate<S, P, 1>::kMostHeld) return estimate_held<S, P, 1>();
+    if (call_.slots <= Estimate<S, P, 2>::kMostHeld) return estimate_held<S, P, 2>();
+    if (call_.slots <= Estimate<S, P, 4>::kMostHeld) return estimate_held<S, P, 4>();
+    estimate_held<S, P, 0>();
+    add_columns<P>();
+  }
+  template <class S, class P, int kHeld>
+  void estimate_held() {
+    using Kernel = Estimate<S, P, kHeld>;
+    const auto shift = static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
+    launcher_.launch(Kernel{call_, shift}, some_blocks(call_.rows, kMany / 32, kHeld == 4 ? 1 : 2), kMany,
+                     Kernel::shared_bytes(kMany, call_.slots));
   }
 
   void sum_columns() {
@@ -130,23 +152,25 @@ class LayerRun {
   template <class P>
   void add_columns() {
     if (call_.bias == nullptr) return;
-    const std::uint64_t strips = (call_.slots + kThreads - 1) / kThreads;
-    launcher_.launch(SumColumns<P>{call_}, some_blocks(strips * call_.rows, SumColumns<P>::kRows), kThreads, 0);
+    using Kernel = SumColumns<P>;
+    launcher_.launch(Kernel{call_}, some_blocks(call_.slots * call_.rows, Kernel::kWide * Kernel::kRows * kThreads),
+                     kThreads, 0);
   }
 
-  template <class W, class C, int kWide>
+  template <class W, class C, class X, int kPacked>
   void move_as() {
-    const std::uint64_t packs = (call_.features + 32 * kPack - 1) / (32 * kPack);
-    if (kWide == 1 || packs > 4) return move_held<W, C, kWide, 0>();
-    if (packs == 1) return move_held<W, C, kWide, 1>();
-    if (packs == 2) return move_held<W, C, kWide, 2>();
-    move_held<W, C, kWide, 4>();
+    constexpr int kWide = kOfWeights<W, kPacked>;
+    const std::uint64_t packs = (call_.features + 32 * kWide - 1) / (32 * kWide);
+    if (kWide == 1 || packs > 4) return move_held<W, C, X, kWide, 0>();
+    if (packs == 1) return move_held<W, C, X, kWide, 1>();
+    if (packs == 2) return move_held<W, C, X, kWide, 2>();
+    move_held<W, C, X, kWide, 4>();
   }
-  template <class W, class C, int kWide, int kHeld>
+  template <class W, class C, class X, int kWide, int kHeld>
   void move_held() {
     constexpr int kKept = kWide == 1 ? 0 : kHeld;
     const auto classes = static_cast<std::uint32_t>((call_.slots + call_.rows + kWarps - 1) / kWarps);
-    launcher_.launch(Move<W, C, kWide, kKept>{call_, classes}, classes + some_blocks(call_.rows, kThreads),
+    launcher_.launch(Move<W, C, X, kWide, kKept>{call_, classes}, classes + some_blocks(call_.rows, kThreads),
                      kThreads, 0);
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <stdexcept>
 
 #include "cuda/thread.hpp"
 
@@ -50,8 +51,14 @@ TRUEMAX_HOST_DEVICE inline float narrow<float>(float x) {
 }
 template <>
 TRUEMAX_HOST_DEVICE inline Bfloat16 narrow<Bfloat16>(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  std::uint16_t out;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
+  return {out};
+#else
   const std::uint32_t bits = bits_of(x);
   return {static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U)};
+#endif
 }
 
 // Rounded up or down at random, so that the mean is x. `random`: 16 bits.
@@ -125,6 +132,11 @@ TRUEMAX_HOST_DEVICE inline void store_pack(T* to, const Pack<T, kCount>& pack) {
 
 // What threads of different blocks do to one number.
 #ifdef __CUDACC__
+// Until a block that was started earlier has written `value`.
+__device__ inline void wait_for(const std::uint64_t* flag, std::uint64_t value) {
+  while (*static_cast<const volatile std::uint64_t*>(flag) != value) __nanosleep(100);
+  __threadfence();
+}
 __device__ inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
   return atomicAdd(to, x);
 }
@@ -143,6 +155,9 @@ __device__ T fresh(const T* from) {
   return __ldcg(from);
 }
 #else
+inline void wait_for(const std::uint64_t* flag, std::uint64_t value) {
+  if (*flag != value) throw std::logic_error("a block waits for one that has ended");
+}
 inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
   const std::int32_t old = *to;
   *to += x;
