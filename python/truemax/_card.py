@@ -10,6 +10,7 @@ import ctypes
 import math
 import os
 import pathlib
+import weakref
 from ctypes import c_char_p, c_double, c_int, c_int64, c_uint32, c_uint64, c_void_p
 from typing import Any, Iterator
 
@@ -27,11 +28,11 @@ _ALL = 3
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 
-_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits draw x_type copy_type weight_type score_type "
+_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type weight_type score_type "
             "dx_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index x_copy "
-             "label_w drawn_w offset drawn_class label place label_score sum_p share new_u base rows_of shared_rows shared "
-             "column_p p loss total_loss counted slot_of scalars scores label_gradient label_bias gradient column_sums direction rank "
+             "label_w drawn_w offset drawn_class label place label_score sum_p share new_u base rows_of label_gradient label_bias "
+             "column_p p loss total_loss counted slot_of scalars draws scores gradient column_sums direction rank "
              "dx gradient_in fault").split()
 
 
@@ -47,8 +48,9 @@ class Report(ctypes.Structure):
     _fields_ = [("kind", c_int64), ("row", c_int64), ("number", c_int64), ("value", c_double)]
 
 
-_SCALARS, _FAULTY = 80, 72  # bytes of CallScalars, and where `faulty` is
-_STEPS = ("take", "estimate", "scale", "add_labels", "columns", "move")
+_SCALARS, _FAULTY = 72, 64  # bytes of CallScalars, and where `faulty` is
+_STEPS = ("take", "estimate", "scale", "columns", "move", "keep")
+_MOST_SHARED_DRAWS = 2048  # of Draws in src/cuda/layer_forward.hpp
 _loaded: ctypes.CDLL | None = None
 
 
@@ -116,12 +118,12 @@ def product(a: Tensor, b: Tensor, out: Tensor) -> None:
         torch.mm(a, b, out_dtype=out.dtype, out=out)
 
 
-def gradient_product(p: Tensor, x: Tensor, out: Tensor) -> None:
+def gradient_product(part: Pass, out: Tensor, splits: int) -> None:
     """p^T x, as one sum or as several over parts of the rows."""
-    parts, rows = out.shape[0], p.shape[0]
-    if parts == 1:
-        return product(p.t(), x, out[0])
-    a, b = p.view(parts, rows // parts, -1).transpose(1, 2), x.view(parts, rows // parts, -1)
+    if splits == 1:
+        return product(part.p_transposed, part.x_copy, out[0])
+    rows = part.p.shape[0] // splits
+    a, b = part.p.view(splits, rows, -1).transpose(1, 2), part.x_copy.view(splits, rows, -1)
     if a.dtype == out.dtype:
         torch.bmm(a, b, out=out)
     else:
@@ -136,52 +138,69 @@ class Pass:
     """The memory of a batch between forward and backward."""
 
     def __init__(self, card: Card, rows: int, copies: torch.dtype, in_place: bool) -> None:
-        def floats(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=card.device)
         slots, features = card.slots, card.features
         self.key = (rows, copies, in_place)
-        self.x_copy, self.label_w = floats(rows, features, dtype=copies), floats(rows, features, dtype=copies)
-        self.drawn_w, self.p = floats(slots, features, dtype=copies), floats(rows, slots, dtype=copies)
-        self.by_row = floats(6, rows)
-        self.by_row_whole = floats(4, rows, dtype=torch.int32)
-        self.by_slot = floats(2, slots)
-        self.drawn_class = floats(slots, dtype=torch.int32)
-        self.counted = floats(2, dtype=torch.int32)
+        self.x_copy, self.label_w = zeros(rows, features, dtype=copies), zeros(rows, features, dtype=copies)
+        self.drawn_w, self.p = zeros(slots, features, dtype=copies), zeros(rows, slots, dtype=copies)
+        self.drawn_w_transposed, self.p_transposed = self.drawn_w.t(), self.p.t()
+        self.label_gradient, self.by_row = zeros(rows, features), zeros(7, rows)
+        self.by_row_whole = zeros(3, rows, dtype=torch.int32)
+        self.by_slot = zeros(2, slots)
+        self.drawn_class = zeros(slots, dtype=torch.int32)
+        self.counted = zeros(1, dtype=torch.int32)
         self.held: Any = None  # tensors that kernels of this pass read
+        self.work: Work | None = None
+        self.scores = self.p
         call = self.call = Call(size=ctypes.sizeof(Call), classes=card.classes, features=features, slots=slots,
-                                drawn=card.drawn, draw=card.draw, copy_type=_TYPES[copies], rho=card.rho,
+                                drawn=card.drawn, draw=card.draw, copy_type=_TYPES[copies], rho=card.rho, rows=rows,
                                 slot_of=pointer(card.slot_of), scalars=pointer(card.scalars), step=pointer(card.step),
                                 cells=pointer(card.cells), probability=pointer(card.probability),
-                                column_sums=pointer(card.column_sums), direction=pointer(card.direction),
-                                fault=pointer(card.fault))
-        for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted"):
+                                draws=pointer(card.draws), column_sums=pointer(card.column_sums),
+                                direction=pointer(card.direction), fault=pointer(card.fault))
+        self.reference = ctypes.byref(call)
+        for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted", "label_gradient"):
             setattr(call, name, pointer(getattr(self, name)))
-        for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "loss", "base")):
+        for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "base", "label_bias", "loss")):
             setattr(call, name, self.by_row[number].data_ptr() if rows else None)
-        for number, name in enumerate(("label", "place", "rows_of", "shared_rows")):
+        self.loss = call.loss
+        for number, name in enumerate(("label", "place", "rows_of")):
             setattr(call, name, self.by_row_whole[number].data_ptr() if rows else None)
-        call.shared = self.counted[1:].data_ptr()
         call.offset, call.column_p = self.by_slot[0].data_ptr(), self.by_slot[1].data_ptr()
+
+    def use(self, card: Card, work: Work) -> None:
+        """Takes the memory of a call from `work`."""
+        if self.work is work:
+            return
+        rows, call = self.key[0], self.call
+        self.work = work
+        if not self.key[2]:
+            self.scores = work.scores_for(card)[:rows]
+        call.scores, call.score_type = pointer(self.scores), _TYPES[self.scores.dtype]
+        call.gradient, call.rank = pointer(work.gradient), pointer(work.rank)
 
 
 class Work:
     """Memory that one call at a time uses, for at most `rows` rows."""
 
     def __init__(self, card: Card, rows: int) -> None:
-        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-            return torch.zeros(shape, dtype=dtype, device=card.device)
         self.rows = rows
         self.scores: Tensor | None = None
-        self.label_gradient, self.label_bias = zeros(rows, card.features), zeros(rows)
-        self.gradient = zeros(card.splits, card.slots, card.features)
-        self.rank = zeros(rows, dtype=torch.int32)
+        self.gradient = torch.zeros(card.splits, card.slots, card.features, device=card.device)
+        self.rank = torch.zeros(rows, dtype=torch.int32, device=card.device)
+
+    def scores_for(self, card: Card) -> Tensor:
+        if self.scores is None:
+            self.scores = torch.zeros(self.rows, card.slots, device=card.device)
+        return self.scores
 
 
 class Card:
     """The part of a layer that has memory on the card but no state."""
 
     MOST_SPARE = 4
-    SPLITS = 1  # parts of the sum over rows in the product of gradients
+    SPLITS, LEAST_OF_SPLIT = 2, 2048  # parts of the sum over rows in the product of gradients, and their least size
 
     def __init__(self, layer: Any) -> None:
         device = self.device = layer.weight.device
@@ -212,9 +231,12 @@ class Card:
                                                   cells.data_ptr())
             self.cells, self.probability = cells.to(device), probability.to(device)
         self.splits = self.SPLITS
-        # Sums over columns go beside the products, which do not fill the card.
-        self.side = None if self.emulated else torch.cuda.Stream(device, priority=-1)
-        self.events = [] if self.emulated else [torch.cuda.Event() for _ in range(3)]
+        words = 2 * self.drawn + (1 << max(5, (2 * self.drawn - 1).bit_length()))
+        self.draws = None if self.complete or self.drawn <= _MOST_SHARED_DRAWS else torch.zeros(
+            words, dtype=torch.int32, device=device)
+        self.functions = {name: getattr(self.library, f"truemax_cuda_layer_{name}") for name in _STEPS}
+        self.open: Any = None  # a weak reference to the Pass whose labels' weights were not copied
+        self.captured: list[Pass] = []  # that kernels of CUDA graphs write
         self.work: Work | None = None
         self.spare: list[Pass] = []
 
@@ -248,12 +270,27 @@ class Card:
             self.work = Work(self, rows)
         return self.work
 
-    def launch(self, name: str, call: Call, on: Any = None) -> None:
-        stream = None if self.emulated else (on or torch.cuda.current_stream(self.device)).cuda_stream
-        status = getattr(self.library, f"truemax_cuda_layer_{name}")(ctypes.byref(call), stream, self.processors)
+    def stream(self) -> Any:
+        return None if self.emulated else torch._C._cuda_getCurrentRawStream(self.device.index)
+
+    def launch(self, name: str, part: Pass, stream: Any) -> None:
+        status = self.functions[name](part.reference, stream, self.processors)
         if status != 0:
             raise RuntimeError(f"CUDA: {self.library.truemax_cuda_layer_message(status).decode()}; "
                                "CUDA_LAUNCH_BLOCKING=1 shows where")
+
+    def keep_open(self, done: Pass | None, stream: Any) -> None:
+        """Before the weights change or another forward: copies weights of labels of a pass that waits for its backward.
+
+        `done` is the pass that moves them."""
+        part = None if self.open is None else self.open()
+        self.open = None
+        if part is None or part is done:
+            return
+        self.launch("keep", part, stream)
+        part.call.keeps = 1
+        if not self.emulated and torch.cuda.is_current_stream_capturing():
+            self.captured.append(part)
 
     def raise_fault(self, layer: Any) -> None:
         """What a kernel has found wrong since the last time."""
@@ -296,36 +333,45 @@ class Card:
         copies = torch.bfloat16 if products == "bfloat16" else torch.float32
         in_place = copies == torch.float32 or layer._score_type == torch.bfloat16
         part, work = self.pass_for(rows, copies, in_place), self.work_for(rows)
-        scores = part.p
-        if not in_place:
-            if work.scores is None or work.scores.shape[0] < rows:
-                work.scores = torch.zeros(work.rows, self.slots, device=self.device)
-            scores = work.scores[:rows]
+        part.use(self, work)
         loss = torch.empty(rows if reduction == "none" else (), dtype=torch.float32, device=self.device)
-        call, weight = part.call, layer.weight
-        call.rows, call.u_rows, call.reduction = rows, layer.num_rows, _REDUCTIONS[reduction]
+        call, weight = part.call, self.point_to(layer, part)
+        call.u_rows, call.reduction, call.keeps = layer.num_rows, _REDUCTIONS[reduction], 0
         call.ignore_index, call.x_type, call.x_stride = layer.ignore_index, _TYPES[x.dtype], x.stride(0)
         call.weight_type, call.weight_stride = _TYPES[weight.dtype], max(weight.stride(0), self.features)
-        call.score_type = _TYPES[scores.dtype]
-        for name in ("weight", "bias", "moments", "columns", "u", "recent", "recent_count", "counters"):
-            setattr(call, name, pointer(layer._buffers[name]))
-        call.recent_size = 0 if layer.recent is None else layer.recent.numel()
-        call.x, call.target, call.index = pointer(x), pointer(target), pointer(index)
+        call.x, call.target, call.index = x.data_ptr(), target.data_ptr(), None if index is None else index.data_ptr()
         part.held = (x, target, index)
         if reduction == "none":
-            call.loss, call.total_loss = pointer(loss), part.by_row[4].data_ptr() if rows else None
+            call.loss, call.total_loss = loss.data_ptr(), part.loss
         else:
-            call.loss, call.total_loss = part.by_row[4].data_ptr() if rows else None, loss.data_ptr()
-        call.scores, call.dx, call.gradient_in = pointer(scores), None, None
-        call.label_gradient, call.label_bias = pointer(work.label_gradient), pointer(work.label_bias)
-        call.gradient, call.rank = pointer(work.gradient), pointer(work.rank)
+            call.loss, call.total_loss = part.loss, loss.data_ptr()
         if rows == 0:
             return loss.zero_(), part
-        self.launch("take", call)
+        stream = self.stream()
+        if self.open is not None:
+            self.keep_open(None, stream)
+        self.launch("take", part, stream)
         with self.precise(products):
-            product(part.x_copy, part.drawn_w.t(), scores)
-        self.launch("estimate", call)
+            product(part.x_copy, part.drawn_w_transposed, part.scores)
+        self.launch("estimate", part, stream)
+        self.open = weakref.ref(part)
         return loss, part
+
+    def point_to(self, layer: Any, part: Pass) -> Tensor:
+        """The layer's arrays, which may be others than at the last call; its weights."""
+        call, buffers = part.call, layer._buffers
+        weight, bias, u, recent = buffers["weight"], buffers["bias"], buffers["u"], buffers["recent"]
+        call.weight, call.moments = weight.data_ptr(), buffers["moments"].data_ptr()
+        call.columns, call.counters = buffers["columns"].data_ptr(), buffers["counters"].data_ptr()
+        call.bias = None if bias is None else bias.data_ptr()
+        call.u = pointer(u)
+        if recent is None:
+            call.recent = call.recent_count = None
+            call.recent_size = 0
+        else:
+            call.recent, call.recent_size = recent.data_ptr(), recent.numel()
+            call.recent_count = buffers["recent_count"].data_ptr()
+        return weight
 
     def backward(self, layer: Any, part: Pass, gradient: Tensor, reduction: str, products: str,
                  x_dtype: torch.dtype | None) -> Tensor | None:
@@ -333,41 +379,31 @@ class Card:
         call, work = part.call, self.work
         assert work is not None
         rows = part.key[0]
-        if call.u_rows != layer.num_rows or (call.bias is None) != (layer.bias is None):
+        if call.u_rows != layer.num_rows or (call.bias is None) != (layer._buffers["bias"] is None):
             raise ValueError("the layer's buffers have other shapes than in forward; leave them between forward and "
                              "backward")
-        self.set_step(float(layer.step))
+        self.set_step(layer.step)
         narrow = x_dtype == torch.bfloat16 and products == "bfloat16"
         dx = None if x_dtype is None else torch.empty(
-            rows, self.features, dtype=torch.bfloat16 if narrow else torch.float32, device=self.device)
+            (rows, self.features), dtype=torch.bfloat16 if narrow else torch.float32, device=self.device)
         if rows == 0:
             return dx
-        for name in ("weight", "bias", "moments", "columns", "u", "recent", "recent_count", "counters"):
-            setattr(call, name, pointer(layer._buffers[name]))
-        call.label_gradient, call.label_bias = pointer(work.label_gradient), pointer(work.label_bias)
-        call.gradient, call.rank = pointer(work.gradient), pointer(work.rank)
-        call.gradient_in, call.dx, call.dx_type = gradient.data_ptr(), pointer(dx), 1 if narrow else 0
+        part.use(self, work)
+        self.point_to(layer, part)
+        call.gradient_in, call.dx_type = gradient.data_ptr(), 1 if narrow else 0
+        call.dx = None if dx is None else dx.data_ptr()
+        stream = self.stream()
         if reduction == "none":
-            self.launch("scale", call)
-        splits = call.splits = self.splits if rows % self.splits == 0 else 1
-        gradients = work.gradient[:splits]
-        side, main = self.side, None if self.side is None else torch.cuda.current_stream(self.device)
+            self.launch("scale", part, stream)
+        splits = call.splits = self.splits if rows % self.splits == 0 and rows >= self.LEAST_OF_SPLIT * self.splits else 1
         with self.precise(products):
-            if side is not None:
-                self.events[0].record(main)
-                side.wait_event(self.events[0])
-            self.launch("add_labels", call, side)
-            gradient_product(part.p, part.x_copy, gradients)
-            if side is not None:
-                self.events[1].record(main)
-                side.wait_event(self.events[1])
-            self.launch("columns", call, side)
+            gradient_product(part, work.gradient, splits)
+            self.launch("columns", part, stream)
             if dx is not None:
                 product(part.p, part.drawn_w, dx)
-            if side is not None:
-                self.events[2].record(side)
-                main.wait_event(self.events[2])
-        self.launch("move", call)
+        if self.open is not None:
+            self.keep_open(part, stream)
+        self.launch("move", part, stream)
         self.recycle(part)
         return dx
 

@@ -136,7 +136,7 @@ class LinearSoftmax(nn.Module):
         self.ignore_index = _whole("ignore_index", ignore_index, None)
         self.reduction = _reduction(reduction)
         self.products = _products(products)
-        self._score_type = torch.float32  # of products in bfloat16
+        self._score_type = torch.bfloat16  # of products in bfloat16
         home = torch.device("cpu" if device is None else device)
         if home.type not in ("cpu", "cuda"):
             raise ValueError(f"device is {device}; give 'cpu' or 'cuda'")

@@ -2,10 +2,9 @@
 //
 //   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest
 //   products   gradient = p^T x_copy;  dx = p drawn_w
-//   AddLabels  gradients of labels that several rows have; sums over columns. Beside the first product.
-//   Columns    sums over columns of the other gradients; its last block: direction, and how far columns move.
-//              Beside the second product.
+//   Columns    sums over columns of x and of the gradients; its last block: direction, and how far columns move
 //   Move       moments, W, b; the label's part of dx; u, the ring of labels and the counters
+//   KeepLabels  only if another step comes between forward and backward
 //
 // Gradients of W are kept without a common factor, `of_w`, which is applied when they are read.
 #pragma once
@@ -30,6 +29,11 @@ TRUEMAX_KERNEL inline CallFactors factors_of(const LayerCall& call) {
   if (!finite(g) || g == 0 || n == 0) return {0, 0, false};
   const double wide_g = static_cast<double>(g);
   return {call.reduction == CallReduction::mean ? wide_g / n : wide_g, (g < 0 ? -1.0 : 1.0) / n, true};
+}
+
+// Whether the label of a row was not drawn; its gradient is then -sum_p x, without the factor of_w.
+TRUEMAX_KERNEL inline bool has_own_slot(const LayerCall& call, std::int32_t place) {
+  return place >= 0 && static_cast<std::uint64_t>(place) >= call.slots;
 }
 
 // Every block looks at the gradients of all rows, so that no block waits for another.
@@ -87,7 +91,15 @@ struct ScaleRows {
       if (call.label[i] < 0) continue;
       const auto factor =
           static_cast<float>(top > 0 ? static_cast<double>(call.gradient_in[i]) / top : 0.0);
-      if (factor == 1) continue;
+      const std::int32_t place = call.place[i];
+      const bool joins = has_own_slot(call, place) && static_cast<std::uint64_t>(place) != call.slots + i;
+      const auto join = [&](float all) {
+        if (joins) join_label<P>(call, group, i, static_cast<std::uint64_t>(place) - call.slots, all);
+      };
+      if (factor == 1) {
+        join(call.sum_p[i]);
+        continue;
+      }
       P* const p = static_cast<P*>(call.p) + i * call.slots;
       float all = 0;
       for (std::uint64_t j = static_cast<std::uint64_t>(group.lane()) * kWide; j < call.slots;
@@ -102,6 +114,7 @@ struct ScaleRows {
       }
       all = group.sum(all);
       if (group.lane() == 0) call.sum_p[i] = all, call.share[i] = factor;
+      join(all);
     }
   }
 };
@@ -146,17 +159,12 @@ struct ClearColumns {
   }
 };
 
-// Of a row's label, which was not drawn, without the factor of_w: -sum_p x, or nothing if the label was drawn.
-TRUEMAX_KERNEL inline bool has_own_slot(const LayerCall& call, std::int32_t place) {
-  return place >= 0 && static_cast<std::uint64_t>(place) >= call.slots;
-}
-
 // A block of threads as rows of a strip of columns: of_row threads take a row, kWide columns each.
 template <int kWide>
 struct Strips {
   std::uint64_t strips, first_column, column, first, stride, group, groups;
 
-  TRUEMAX_KERNEL Strips(const Thread& t, std::uint64_t d, std::uint32_t of_row) {
+  TRUEMAX_KERNEL Strips(const Thread& t, std::uint32_t blocks, std::uint64_t d, std::uint32_t of_row) {
     const std::uint64_t width = std::uint64_t{kWide} * of_row;
     strips = (d + width - 1) / width;
     const std::uint64_t strip = t.block() % strips;
@@ -164,7 +172,7 @@ struct Strips {
     first_column = strip * width;
     column = first_column + t.number() % of_row * kWide;
     first = t.block() / strips * groups + group;
-    stride = (t.blocks() - strip + strips - 1) / strips * groups;
+    stride = (blocks - strip + strips - 1) / strips * groups;
   }
 
   static std::size_t shared_bytes(std::uint32_t threads) { return std::size_t{threads} * kWide * sizeof(float); }
@@ -187,66 +195,13 @@ struct Strips {
   }
 };
 
-// C: type of the copies.
+// C: type of the copies. With a ring of labels, the last block numbers rows instead.
 template <class C, int kWide>
-struct AddLabels {
-  LayerCall call;
-  std::uint32_t of_row;  // threads that take a row: a divisor of the threads of a block
-  static constexpr int kAtOnce = 4;
-
-  TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const CallFactors factors = factors_of(call);
-    if (t.block() == 0 && t.number() == 0 && call.reduction != CallReduction::none &&
-        !finite(*call.gradient_in))
-      report(call, Fault::gradient, -1, 0, 0);
-    if (!factors.moves) return;
-    const std::uint64_t d = call.features;
-    const Strips<kWide> at(t, d, of_row);
-    const auto of_w = static_cast<float>(factors.of_w);
-    float mean[kWide] = {}, square[kWide] = {};
-    for (std::uint64_t i = at.first; i < call.rows && at.column < d; i += kAtOnce * at.stride) {
-      Pack<C, kWide> x[kAtOnce];
-      float share[kAtOnce], of_label[kAtOnce];
-      std::int32_t place[kAtOnce], others[kAtOnce];
-      TRUEMAX_UNROLL
-      for (int r = 0; r < kAtOnce; ++r) {
-        const std::uint64_t row = i + static_cast<std::uint64_t>(r) * at.stride;
-        share[r] = 0;
-        if (row >= call.rows) continue;
-        x[r] = load_pack<C, kWide>(static_cast<const C*>(call.x_copy) + row * d + at.column);
-        share[r] = call.share[row], of_label[r] = call.sum_p[row];
-        place[r] = call.place[row], others[r] = call.rows_of[row];
-      }
-      TRUEMAX_UNROLL
-      for (int r = 0; r < kAtOnce; ++r) {
-        if (share[r] == 0) continue;
-        const float weight = of_w * share[r];
-        TRUEMAX_UNROLL
-        for (int e = 0; e < kWide; ++e) mean[e] += (weight < 0 ? -weight : weight) * x[r][e];
-        if (!has_own_slot(call, place[r])) continue;
-        const std::uint64_t row = i + static_cast<std::uint64_t>(r) * at.stride;
-        const std::uint64_t owner = static_cast<std::uint64_t>(place[r]) - call.slots;
-        if (owner == row && others[r] == 0) {
-          const float factor = of_w * of_label[r];
-          TRUEMAX_UNROLL
-          for (int e = 0; e < kWide; ++e) square[e] += (factor * x[r][e]) * (factor * x[r][e]);
-          continue;
-        }
-        TRUEMAX_UNROLL
-        for (int e = 0; e < kWide; ++e) add(call.label_gradient + owner * d + at.column + e, -of_label[r] * x[r][e]);
-        if (at.column == 0) add(call.label_bias + owner, -of_label[r]);
-      }
-    }
-    at.add_up(t, of_row, d, mean, call.column_sums);
-    at.add_up(t, of_row, d, square, call.column_sums + d);
-  }
-};
-
-// The drawn classes and the labels that several rows have. Its first block numbers rows instead.
 struct Columns {
   LayerCall call;
-  std::uint32_t of_row;  // as of AddLabels
-  static constexpr int kWide = 4, kAtOnce = 4;
+  std::uint32_t of_row;  // threads that take a row: a divisor of the threads of a block
+  static constexpr int kAtOnce = sizeof(C) == 2 ? 4 : 2;
+  static constexpr std::uint32_t kMostThreads = 512, kLeastBlocks = 2;
 
   static std::size_t shared_bytes(std::uint32_t threads) {
     return larger(Strips<kWide>::shared_bytes(threads), (threads + 2) * sizeof(double));
@@ -254,12 +209,14 @@ struct Columns {
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const CallFactors factors = factors_of(call);
+    if (t.block() == 0 && t.number() == 0 && call.reduction != CallReduction::none && !finite(*call.gradient_in))
+      report(call, Fault::gradient, -1, 0, 0);
     if (!factors.moves) return;
-    if (t.block() + 1 == t.blocks() && call.recent_size > 0) number_labels(t);
-    if (call.features % kWide == 0)
-      square<kWide>(t, static_cast<float>(factors.of_w));
+    const std::uint32_t blocks = t.blocks() - (call.recent_size > 0 ? 1 : 0);
+    if (t.block() == blocks)
+      number_labels(t);
     else
-      square<1>(t, static_cast<float>(factors.of_w));
+      add_up(t, blocks, static_cast<float>(factors.of_w));
     fence();
     t.sync();
     auto* const last = reinterpret_cast<std::int32_t*>(t.shared);
@@ -274,31 +231,67 @@ struct Columns {
   }
 
  private:
-  template <int kNumbers>
-  TRUEMAX_KERNEL void square(const Thread& t, float of_w) const {
-    const std::uint64_t d = call.features, part = call.slots * d;
-    const std::uint64_t all = call.slots + static_cast<std::uint64_t>(*call.shared);
-    const Strips<kNumbers> at(t, d, of_row);
-    float sum[kNumbers] = {};
-    for (std::uint64_t j = at.first; j < all && at.column < d; j += at.stride) {
-      const bool drawn = j < call.slots;
-      float* const from =
-          drawn ? call.gradient + j * d + at.column
-                : call.label_gradient + static_cast<std::uint64_t>(call.shared_rows[j - call.slots]) * d + at.column;
-      auto g = load_pack<float, kNumbers>(from);
-      if (drawn && call.splits > 1) {
-        for (std::uint64_t s = 1; s < call.splits; ++s) {
-          const auto more = load_pack<float, kNumbers>(from + s * part);
-          TRUEMAX_UNROLL
-          for (int e = 0; e < kNumbers; ++e) g.number[e] += more[e];
-        }
-        store_pack<float, kNumbers>(from, g);
-      }
-      if (drawn && call.drawn_class[j] < 0) continue;
-      TRUEMAX_UNROLL
-      for (int e = 0; e < kNumbers; ++e) sum[e] += (of_w * g[e]) * (of_w * g[e]);
+  TRUEMAX_KERNEL void add_up(const Thread& t, std::uint32_t blocks, float of_w) const {
+    const std::uint64_t d = call.features;
+    const Strips<kWide> at(t, blocks, d, of_row);
+    float mean[kWide] = {}, square[kWide] = {};
+    if (at.column < d) {
+      for (std::uint64_t i = at.first; i < call.rows; i += kAtOnce * at.stride) take_rows(at, i, of_w, mean, square);
+      for (std::uint64_t j = at.first; j < call.slots; j += at.stride) take_drawn(j, at.column, of_w, square);
     }
-    at.add_up(t, of_row, d, sum, call.column_sums + d);
+    at.add_up(t, of_row, d, mean, call.column_sums);
+    at.add_up(t, of_row, d, square, call.column_sums + d);
+  }
+
+  // kAtOnce rows: x, and the gradients of labels that were not drawn.
+  TRUEMAX_KERNEL void take_rows(const Strips<kWide>& at, std::uint64_t i, float of_w, float* mean,
+                                float* square) const {
+    Pack<C, kWide> x[kAtOnce];
+    float share[kAtOnce], of_label[kAtOnce];
+    std::int32_t place[kAtOnce], others[kAtOnce];
+    TRUEMAX_UNROLL
+    for (int r = 0; r < kAtOnce; ++r) {
+      const std::uint64_t row = i + static_cast<std::uint64_t>(r) * at.stride;
+      share[r] = 0, place[r] = -1;
+      if (row >= call.rows) continue;
+      x[r] = load_pack<C, kWide>(static_cast<const C*>(call.x_copy) + row * call.features + at.column);
+      share[r] = call.share[row], of_label[r] = call.sum_p[row];
+      place[r] = call.place[row], others[r] = call.rows_of[row];
+    }
+    TRUEMAX_UNROLL
+    for (int r = 0; r < kAtOnce; ++r) {
+      if (place[r] < 0) continue;
+      const std::uint64_t row = i + static_cast<std::uint64_t>(r) * at.stride;
+      const float weight = magnitude(of_w * share[r]);
+      float wide_x[kWide];
+      widen(x[r], wide_x);
+      TRUEMAX_UNROLL
+      for (int e = 0; e < kWide; ++e) mean[e] += weight * wide_x[e];
+      if (static_cast<std::uint64_t>(place[r]) != call.slots + row) continue;
+      Pack<float, kWide> g{};
+      if (others[r] > 0) g = load_pack<float, kWide>(call.label_gradient + row * call.features + at.column);
+      TRUEMAX_UNROLL
+      for (int e = 0; e < kWide; ++e) {
+        const float of_class = of_w * (g[e] - of_label[r] * wide_x[e]);
+        square[e] += of_class * of_class;
+      }
+    }
+  }
+
+  TRUEMAX_KERNEL void take_drawn(std::uint64_t j, std::uint64_t column, float of_w, float* square) const {
+    float* const from = call.gradient + j * call.features + column;
+    auto g = load_pack<float, kWide>(from);
+    if (call.splits > 1) {
+      for (std::uint64_t s = 1; s < call.splits; ++s) {
+        const auto more = load_pack<float, kWide>(from + s * call.slots * call.features);
+        TRUEMAX_UNROLL
+        for (int e = 0; e < kWide; ++e) g.number[e] += more[e];
+      }
+      store_pack<float, kWide>(from, g);
+    }
+    if (call.drawn_class[j] < 0) return;
+    TRUEMAX_UNROLL
+    for (int e = 0; e < kWide; ++e) square[e] += (of_w * g[e]) * (of_w * g[e]);
   }
 
   // The place of each row among those whose labels the ring takes.
@@ -327,14 +320,14 @@ struct Columns {
 
   TRUEMAX_KERNEL static double total(const Thread& t, double mine) {
     auto* const sums = reinterpret_cast<double*>(t.shared);
+    const Group<32> group = t.template group<32>();
+    mine = group.sum(mine);
     t.sync();
-    sums[t.number()] = mine;
+    if (group.lane() == 0) sums[t.number() / 32] = mine;
     t.sync();
-    for (std::uint32_t half = t.threads() / 2; half > 0; half /= 2) {
-      if (t.number() < half) sums[t.number()] += sums[t.number() + half];
-      t.sync();
-    }
-    return sums[0];
+    double all = 0;
+    for (std::uint32_t w = 0; w < t.threads() / 32; ++w) all += sums[w];
+    return all;
   }
 
   // By one block: find_direction and weigh_columns of layer/pass.cpp.
@@ -371,167 +364,173 @@ struct Columns {
 };
 
 // W: type of the weights; C: of the copies; X: of dx. 32 threads take a slot; kHeld packs in registers, or 0.
+// The first blocks take what rows have besides.
 template <class W, class C, class X, int kWide, int kHeld>
 struct Move {
   LayerCall call;
-  std::uint32_t class_blocks;  // the others take rows
-  static constexpr std::uint32_t kMostThreads = 256, kLeastBlocks = kWide * kHeld > 16 ? 2 : kWide * kHeld > 8 || kHeld == 0 ? 3 : 4;
+  std::uint32_t row_blocks;
+  static constexpr std::uint32_t kMostThreads = 128, kLeastBlocks = kHeld == 0 ? 6 : kWide * kHeld > 16 ? 4 : 5;
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const CallFactors factors = factors_of(call);
-    if (t.block() >= class_blocks) {
-      if (factors.moves) finish_rows(t);
+    if (t.block() < row_blocks) {
+      if (factors_of(call).moves) finish_rows(t);
       return;
     }
     const Group<32> group = t.template group<32>();
     const std::uint32_t warps = t.threads() / 32;
-    for (std::uint64_t j = std::uint64_t{t.block()} * warps + t.number() / 32; j < call.slots + call.rows;
-         j += std::uint64_t{class_blocks} * warps) {
-      if (j >= call.slots && call.dx != nullptr) give(group, j - call.slots, factors);
-      if (factors.moves) take(group, j, static_cast<float>(factors.of_w));
+    const std::uint64_t stride = std::uint64_t{t.blocks() - row_blocks} * warps;
+    for (std::uint64_t j = std::uint64_t{t.block() - row_blocks} * warps + t.number() / 32;
+         j < call.slots + call.rows; j += stride) {
+      if (j < call.slots)
+        move_drawn(group, j);
+      else
+        move_row(group, j - call.slots);
     }
   }
 
  private:
-  // dx of a row: on entry the sum of the drawn classes.
-  TRUEMAX_KERNEL void give(const Group<32>& group, std::uint64_t i, const CallFactors& factors) const {
+  // Calls visit(c, pack) for this thread's packs of columns.
+  template <class Visit>
+  TRUEMAX_KERNEL void each(const Group<32>& group, const Visit& visit) const {
+    const std::uint64_t d = call.features, lane = static_cast<std::uint64_t>(group.lane());
+    if constexpr (kHeld > 0) {
+      TRUEMAX_UNROLL
+      for (int h = 0; h < kHeld; ++h)
+        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d) visit(c, h);
+    } else {
+      for (std::uint64_t c = lane * kWide; c < d; c += std::uint64_t{32} * kWide) visit(c, 0);
+    }
+  }
+
+  TRUEMAX_KERNEL void move_drawn(const Group<32>& group, std::uint64_t j) const {
+    const float* const from = call.gradient + j * call.features;
+    const std::int32_t k = call.drawn_class[j];
+    const float of_bias = call.column_p[j];
+    Pack<float, kWide> g[kRegisters];
+    if constexpr (kHeld > 0) each(group, [&](std::uint64_t c, int h) { g[h] = load_pack<float, kWide>(from + c); });
+    const CallFactors factors = factors_of(call);
+    if (k < 0 || !factors.moves) return;
+    W* const w = class_row<W>(call, k);
+    Pack<W, kWide> old[kRegisters];
+    if constexpr (kHeld > 0) each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
+    const auto of_w = static_cast<float>(factors.of_w);
+    follow_class(group, k, old, of_w * of_bias, [&](std::uint64_t c, int h, float* out) {
+      if constexpr (kHeld == 0) g[h] = load_pack<float, kWide>(from + c);
+      TRUEMAX_UNROLL
+      for (int e = 0; e < kWide; ++e) out[e] = of_w * g[h][e];
+    });
+  }
+
+  // The rest of dx of a row, and the step of its label if no earlier row has it.
+  TRUEMAX_KERNEL void move_row(const Group<32>& group, std::uint64_t i) const {
     const std::uint64_t d = call.features;
     X* const dx = static_cast<X*>(call.dx) + i * d;
-    const C* const w = static_cast<const C*>(call.label_w) + i * d;
-    const std::int32_t place = call.place[i];
-    const bool counts = place >= 0 && factors.moves && call.share[i] != 0;
-    const float of_label = has_own_slot(call, place) ? call.sum_p[i] : 0;
-    const auto of_x = static_cast<float>(factors.of_x);
-    constexpr int kAtOnce = kHeld == 0 ? 4 : kHeld;
-    for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()) * kWide; first < d;
-         first += std::uint64_t{32} * kWide * kAtOnce) {
-      Pack<X, kWide> out[kAtOnce];
-      Pack<C, kWide> of_w[kAtOnce];
-      TRUEMAX_UNROLL
-      for (int r = 0; r < kAtOnce; ++r)
-        if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {
-          out[r] = load_pack<X, kWide>(dx + c);
-          of_w[r] = read_pack<C, kWide>(w + c);
-        }
-      TRUEMAX_UNROLL
-      for (int r = 0; r < kAtOnce; ++r)
-        if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {
-          TRUEMAX_UNROLL
-          for (int e = 0; e < kWide; ++e)
-            out[r].number[e] = narrow<X>(counts ? kept(of_x * (out[r][e] - of_label * of_w[r][e])) : 0);
-          store_pack<X, kWide>(dx + c, out[r]);
-        }
+    const C* const x = static_cast<const C*>(call.x_copy) + i * d;
+    const std::int32_t place = call.place[i], label = call.label[i], others = call.rows_of[i];
+    const float sum_p = call.sum_p[i], share = call.share[i];
+    Pack<X, kWide> of_dx[kRegisters];
+    Pack<C, kWide> of_x[kRegisters];
+    if constexpr (kHeld > 0) {
+      each(group, [&](std::uint64_t c, int h) { of_x[h] = read_pack<C, kWide>(x + c); });
+      if (call.dx != nullptr) each(group, [&](std::uint64_t c, int h) { of_dx[h] = load_pack<X, kWide>(dx + c); });
     }
-  }
-  // Inside float32.
-  TRUEMAX_KERNEL static float kept(float x) { return clamped(x, -3.0e38F, 3.0e38F); }
-
-  // Where the gradient of a class is: factor * (wide or copied)[c].
-  struct Source {
-    const float* wide;
-    const C* copied;
-    float factor;
-  };
-
-  TRUEMAX_KERNEL static void read(const Source& from, std::uint64_t c, float* g) {
-    if (from.copied != nullptr) {
-      const auto pack = load_pack<C, kWide>(from.copied + c);
-      TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) g[e] = from.factor * pack[e];
-    } else {
-      const auto pack = load_pack<float, kWide>(from.wide + c);
-      TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) g[e] = from.factor * pack[e];
-    }
-  }
-
-  TRUEMAX_KERNEL void take(const Group<32>& group, std::uint64_t j, float of_w) const {
-    const std::uint64_t d = call.features;
-    std::int32_t k = -1;
-    Source from{nullptr, nullptr, of_w};
-    float of_bias = 0;
-    bool shared = false;
-    if (j < call.slots) {
-      k = call.drawn_class[j];
-      from.wide = call.gradient + j * d;
-      of_bias = call.column_p[j];
-    } else {
-      const std::uint64_t i = j - call.slots;
-      const std::int32_t place = call.place[i], label = call.label[i], others = call.rows_of[i];
-      const float sum_p = call.sum_p[i];
-      k = place == static_cast<std::int32_t>(j) ? label : -1;
-      shared = others > 0;
-      if (shared) {
-        from.wide = call.label_gradient + i * d;
-        of_bias = call.label_bias[i];
-      } else {
-        from.copied = static_cast<const C*>(call.x_copy) + i * d;
-        from.factor = -of_w * sum_p;
-        of_bias = -sum_p;
-      }
-    }
-    if (k < 0) return;
-    W* const w = class_row<W>(call, k);
-    const std::uint64_t lane = static_cast<std::uint64_t>(group.lane());
-    float g[kRegisters * kWide];
+    const CallFactors factors = factors_of(call);
+    const bool owns = place >= 0 && static_cast<std::uint64_t>(place) == call.slots + i;
+    const float of_label = has_own_slot(call, place) ? sum_p : 0;
+    W* const w = class_row<W>(call, owns ? label : 0);
+    const C* const kept_w = static_cast<const C*>(call.label_w) + i * d;
     Pack<W, kWide> old[kRegisters];
+    if constexpr (kHeld > 0)
+      if (owns) each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
+    if (call.dx != nullptr) {
+      const bool counts = place >= 0 && factors.moves && share != 0, from_kept = !owns || call.keeps != 0;
+      const auto of_x_all = static_cast<float>(factors.of_x);
+      const bool large = !(magnitude(of_x_all) < 1e10F);
+      each(group, [&](std::uint64_t c, int h) {
+        float out[kWide], of_w[kWide] = {};
+        if constexpr (kHeld == 0) of_dx[h] = load_pack<X, kWide>(dx + c);
+        widen(of_dx[h], out);
+        if (of_label != 0) {
+          if (from_kept)
+            widen(read_pack<C, kWide>(kept_w + c), of_w);
+          else if constexpr (kHeld > 0)
+            widen(old[h], of_w);
+          else
+            widen(load_pack<W, kWide>(w + c), of_w);
+        }
+        TRUEMAX_UNROLL
+        for (int e = 0; e < kWide; ++e) out[e] = counts ? of_x_all * (out[e] - of_label * of_w[e]) : 0;
+        if (large) {
+          TRUEMAX_UNROLL
+          for (int e = 0; e < kWide; ++e) out[e] = clamped(out[e], -3.0e38F, 3.0e38F);
+        }
+        store_pack<X, kWide>(dx + c, narrowed<X, kWide>(out));
+      });
+    }
+    const bool joined = owns && others > 0;
+    float* const of_others = call.label_gradient + i * d;
+    if (owns && factors.moves) {
+      const auto of_w = static_cast<float>(factors.of_w);
+      const float of_bias = of_w * ((joined ? call.label_bias[i] : 0) - sum_p);
+      follow_class(group, label, old, of_bias, [&](std::uint64_t c, int h, float* out) {
+        if constexpr (kHeld == 0) of_x[h] = read_pack<C, kWide>(x + c);
+        widen(of_x[h], out);
+        TRUEMAX_UNROLL
+        for (int e = 0; e < kWide; ++e) out[e] *= -sum_p;
+        if (joined) {
+          const auto more = load_pack<float, kWide>(of_others + c);
+          TRUEMAX_UNROLL
+          for (int e = 0; e < kWide; ++e) out[e] += more[e];
+        }
+        TRUEMAX_UNROLL
+        for (int e = 0; e < kWide; ++e) out[e] *= of_w;
+      });
+    }
+    if (!joined) return;
+    group.sync();  // for the next pass
+    each(group, [&](std::uint64_t c, int /*h*/) { store_pack<float, kWide>(of_others + c, Pack<float, kWide>{}); });
+    if (group.lane() == 0) call.label_bias[i] = 0;
+  }
+
+  // The step of class k; gradient(c, h, out) gives its numbers from column c on. `old`: its weights, if held.
+  template <class Gradient>
+  TRUEMAX_KERNEL void follow_class(const Group<32>& group, std::int32_t k, const Pack<W, kWide>* old, float of_bias,
+                                   const Gradient& gradient) const {
+    const std::uint64_t d = call.features;
+    W* const w = class_row<W>(call, k);
     ClassMoments m = call.moments[k];
     float bias = call.bias == nullptr ? 0 : call.bias[k];
     float square = 0, along = 0;
-    const auto add_pack = [&](const float* part, std::uint64_t c) {
-      const auto direction = load_pack<float, kWide>(call.direction + c);
+    each(group, [&](std::uint64_t c, int h) {
+      float g[kWide];
+      const auto direction = read_pack<float, kWide>(call.direction + c);
+      gradient(c, h, g);
       TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) square += part[e] * part[e], along += part[e] * direction[e];
-    };
-    if constexpr (kHeld > 0) {
-      TRUEMAX_UNROLL
-      for (int h = 0; h < kHeld; ++h)
-        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
-          old[h] = load_pack<W, kWide>(w + c);
-      TRUEMAX_UNROLL
-      for (int h = 0; h < kHeld; ++h)
-        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
-          read(from, c, g + h * kWide);
-      TRUEMAX_UNROLL
-      for (int h = 0; h < kHeld; ++h)
-        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
-          add_pack(g + h * kWide, c);
-    } else {
-      for (std::uint64_t c = lane * kWide; c < d; c += std::uint64_t{32} * kWide) {
-        read(from, c, g);
-        add_pack(g, c);
-      }
-    }
+      for (int e = 0; e < kWide; ++e) square += g[e] * g[e], along += g[e] * direction[e];
+    });
     square = group.sum(square);
     along = group.sum(along);
-    const Step step = follow(m, square, along, of_w * of_bias, bias);
-    const auto write = [&](const float* part, Pack<W, kWide> pack, std::uint64_t c) {
-      const auto direction = load_pack<float, kWide>(call.direction + c);
-      const auto of_column = load_pack<float, kWide>(call.direction + d + c);
+    const Step step = follow(m, square, along, of_bias, bias);
+    each(group, [&](std::uint64_t c, int h) {
+      const auto direction = read_pack<float, kWide>(call.direction + c);
+      const auto of_column = read_pack<float, kWide>(call.direction + d + c);
       const Bits bits = random_bits(k, c);
+      float g[kWide], now[kWide];
+      gradient(c, h, g);
+      Pack<W, kWide> pack;
+      if constexpr (kHeld > 0)
+        pack = old[h];
+      else
+        pack = load_pack<W, kWide>(w + c);
+      widen(pack, now);
       TRUEMAX_UNROLL
       for (int e = 0; e < kWide; ++e)
         pack.number[e] = narrow_at_random<W>(
-            pack[e] + step.of_weight * of_column[e] * (part[e] + step.smoothed * direction[e]), bits.at(e));
+            now[e] + step.of_weight * of_column[e] * (g[e] + step.smoothed * direction[e]), bits.at(e));
       store_pack<W, kWide>(w + c, pack);
-    };
-    if constexpr (kHeld > 0) {
-      TRUEMAX_UNROLL
-      for (int h = 0; h < kHeld; ++h)
-        if (const std::uint64_t c = (static_cast<std::uint64_t>(h) * 32 + lane) * kWide; c < d)
-          write(g + h * kWide, old[h], c);
-    } else {
-      for (std::uint64_t c = lane * kWide; c < d; c += std::uint64_t{32} * kWide) {
-        read(from, c, g);
-        write(g, load_pack<W, kWide>(w + c), c);
-      }
-    }
-    group.sync();
-    if (shared)  // for the next call
-      for (std::uint64_t c = lane; c < d; c += 32) call.label_gradient[(j - call.slots) * d + c] = 0;
-    if (lane != 0) return;
-    if (shared) call.label_bias[j - call.slots] = 0;
+    });
+    if (group.lane() != 0) return;
     call.moments[k] = m;
     if (call.bias != nullptr) call.bias[k] = bias;
   }
@@ -586,8 +585,8 @@ struct Move {
   }
 
   TRUEMAX_KERNEL void finish_rows(const Thread& t) const {
-    const std::uint64_t stride = std::uint64_t{t.blocks() - class_blocks} * t.threads();
-    const std::uint64_t first = std::uint64_t{t.block() - class_blocks} * t.threads() + t.number();
+    const std::uint64_t stride = std::uint64_t{row_blocks} * t.threads();
+    const std::uint64_t first = std::uint64_t{t.block()} * t.threads() + t.number();
     const auto seen = static_cast<std::uint64_t>(call.scalars->seen);
     const bool rings = call.recent_size > 0;
     const std::uint64_t held = smaller(seen, call.recent_size);
@@ -608,6 +607,19 @@ struct Move {
     if (first != 0) return;
     call.counters[0] = call.scalars->steps + 1;
     if (rings) call.counters[1] = static_cast<std::int64_t>(seen) + call.scalars->active;
+  }
+};
+
+template <class C>
+struct KeepLabels {
+  LayerCall call;
+
+  TRUEMAX_KERNEL void operator()(const Thread& t) const {
+    const Group<32> group = t.template group<32>();
+    const std::uint32_t warps = t.threads() / 32;
+    for (std::uint64_t i = std::uint64_t{t.block()} * warps + t.number() / 32; i < call.rows;
+         i += std::uint64_t{t.blocks()} * warps)
+      if (has_own_slot(call, call.place[i])) keep_label<C>(call, group, i, call.label[i]);
   }
 };
 

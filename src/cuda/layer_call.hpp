@@ -40,7 +40,6 @@ struct FaultReport {
 // Numbers that live on the device. All start at 0.
 struct CallScalars {
   std::uint64_t stamp;          // forwards so far
-  std::uint64_t drawn;          // the forward whose classes are drawn
   std::int64_t steps, seen;     // counters as the step began
   double loss;                  // sum
   double of_x, of_w;            // factors of dx, and of the gradients of W (ScaleRows)
@@ -52,6 +51,7 @@ struct CallScalars {
 
 struct LayerCall {
   std::uint64_t size, classes, features, slots, drawn, rows, u_rows, recent_size, splits;
+  std::uint64_t keeps;  // label_w has the weights of all labels, not only of those that an earlier row has too
   CallDraw draw;
   NumberType x_type, copy_type, weight_type, score_type, dx_type;
   CallReduction reduction;
@@ -75,7 +75,7 @@ struct LayerCall {
   const std::int64_t* index;
   // What forward leaves for backward. Copies have copy_type.
   void* x_copy;             // [B][D], 0 for rows that do not count
-  void* label_w;            // [B][D]: w_y, of labels that were not drawn
+  void* label_w;            // [B][D]: w_y (keeps)
   void* drawn_w;            // [M][D], 0 in empty slots
   float* offset;            // [M]: intercept + log of the draw weight
   std::int32_t* drawn_class;  // [M], -1: empty
@@ -87,8 +87,8 @@ struct LayerCall {
   float* new_u;             // [B]
   float* base;              // [B]: what u keeps of earlier visits, or negative (Estimate)
   std::int32_t* rows_of;    // [B]: rows besides i with slot M + i
-  std::int32_t* shared_rows;  // those i where there are any; the first `shared` of [B]
-  std::int32_t* shared;     // 1
+  float* label_gradient;    // [B][D]: sums over the rows besides i with slot M + i; 0 between passes
+  float* label_bias;        // [B]; 0 between passes
   float* column_p;          // [M]: sums over rows
   void* p;                  // [B][M]; where the slot is that of the label, minus the sum of the others
   float* loss;              // [B]
@@ -97,9 +97,8 @@ struct LayerCall {
   // Memory of one call at a time.
   std::uint64_t* slot_of;   // [K]: stamp and slot (slot_key)
   CallScalars* scalars;
+  std::uint32_t* draws;     // of more draws than shared memory holds (DrawClasses), or null
   void* scores;             // [B][M], may be p
-  float* label_gradient;    // [B][D]: of labels that several rows have; 0 between calls
-  float* label_bias;        // [B]; 0 between calls
   float* gradient;          // [splits][M][D]: sums are gradients of drawn classes, without the factor of_w
   float* column_sums;       // [2][D]: of x and of squared gradients; 0 between calls
   float* direction;         // [2][D]: the direction of the mean of x; how far columns move

@@ -25,9 +25,9 @@ TRUEMAX_EXPORT int truemax_cuda_layer_scale(const truemax::cuda::LayerCall* call
                                             std::uint32_t processors) {
   return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.scale(); });
 }
-TRUEMAX_EXPORT int truemax_cuda_layer_add_labels(const truemax::cuda::LayerCall* call, void* stream,
-                                                 std::uint32_t processors) {
-  return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.add_labels(); });
+TRUEMAX_EXPORT int truemax_cuda_layer_keep(const truemax::cuda::LayerCall* call, void* stream,
+                                           std::uint32_t processors) {
+  return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.keep(); });
 }
 TRUEMAX_EXPORT int truemax_cuda_layer_columns(const truemax::cuda::LayerCall* call, void* stream,
                                               std::uint32_t processors) {

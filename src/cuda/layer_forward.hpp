@@ -1,8 +1,9 @@
 // Forward of a layer on the GPU: what layer/pass.cpp does in take_rows, score and losses, and the draws of
 // layer/layer.cpp.
 //
-//   TakeRows   draws classes (its first block) and copies their weights (its last blocks); for each row:
-//              checks, copies, the score of its label, and what u keeps
+//   DrawClasses  only of very many draws
+//   TakeRows   draws classes and copies their weights; for each row: checks, copies, the score of its label,
+//              and what u keeps
 //   a product  scores = x_copy drawn_w^T
 //   Estimate   the slot of each label; u, losses and p of each row
 //
@@ -44,36 +45,83 @@ TRUEMAX_HOST_DEVICE inline W* class_row(const LayerCall& call, std::int64_t k) {
   return static_cast<W*>(call.weight) + k * call.weight_stride;
 }
 
-// The classes of a step, by one block of threads: a function of the steps so far.
-struct DrawClasses {
-  LayerCall call;
+// The classes of a step, a function of the steps so far. A block of threads finds them in memory that it
+// shares; every block that needs some of them finds all, so that none waits for another.
+struct Draws {
+  const LayerCall& call;
+  std::int32_t* number;  // [drawn]: as they were drawn
+  std::uint32_t* times;  // [drawn]: how often, at the first draw of a class
+  std::uint32_t* table;  // by hash: the first draw of each number
+  std::uint32_t mask;
 
-  TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const std::uint64_t stamp = call.scalars->stamp + 1;
-    for (std::uint64_t j = t.number(); j < call.slots; j += t.threads()) {
-      call.drawn_class[j] = j < call.drawn ? candidate(j) : -1;
-      call.offset[j] = 0;
-      if (call.drawn_class[j] >= 0)
-        raise(call.slot_of + call.drawn_class[j], slot_key(stamp, j));
+  static constexpr std::uint64_t kMostAtOnce = 2048;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  TRUEMAX_HOST_DEVICE static std::uint32_t table_size(std::uint64_t drawn) {
+    std::uint32_t size = 32;
+    while (size < 2 * drawn) size *= 2;
+    return size;
+  }
+  TRUEMAX_HOST_DEVICE static std::size_t words(std::uint64_t drawn) { return 2 * drawn + table_size(drawn); }
+
+  TRUEMAX_KERNEL Draws(const LayerCall& of, void* memory)
+      : call(of),
+        number(static_cast<std::int32_t*>(memory)),
+        times(static_cast<std::uint32_t*>(memory) + of.drawn),
+        table(times + of.drawn),
+        mask(table_size(of.drawn) - 1) {}
+
+  TRUEMAX_KERNEL void prepare(const Thread& t) const {
+    for (std::uint32_t h = t.number(); h <= mask; h += t.threads()) table[h] = kNone;
+    const bool pairs = call.draw == CallDraw::recent;
+    const std::uint64_t needed = pairs ? 2 * call.drawn : call.drawn, blocks = (needed + 3) / 4;
+    const CounterRandom random(static_cast<std::uint64_t>(call.counters[2]), Stream::draw, 0);
+    const std::uint64_t begin = static_cast<std::uint64_t>(call.counters[0]) * blocks;
+    for (std::uint64_t q = t.number(); q < blocks; q += t.threads()) {
+      const CounterRandom::Block b = random.at(begin + q);
+      if (pairs) {
+        put(2 * q, recent(b.first, b.second));
+        put(2 * q + 1, recent(b.third, b.fourth));
+      } else {
+        put(4 * q, single(4 * q, b.first)), put(4 * q + 1, single(4 * q + 1, b.second));
+        put(4 * q + 2, single(4 * q + 2, b.third)), put(4 * q + 3, single(4 * q + 3, b.fourth));
+      }
     }
     t.sync();
-    if (call.draw == CallDraw::uniform)
-      separate(t, stamp);
-    else if (call.draw != CallDraw::all)
-      join(t);
-    fence();
+    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads())
+      if (number[j] >= 0) insert(static_cast<std::uint32_t>(j));
     t.sync();
-    if (t.number() != 0) return;
-    *call.shared = 0;
-    call.scalars->drawn = stamp;
+    if (call.draw == CallDraw::uniform) return;
+    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads())
+      if (number[j] >= 0) count(times + first_of(static_cast<std::uint64_t>(number[j])));
+    t.sync();
+  }
+
+  // The class of slot j, or -1 if it is empty.
+  TRUEMAX_KERNEL std::int32_t class_of(std::uint64_t j) const {
+    if (call.draw == CallDraw::uniform) return replaced(j) ? static_cast<std::int32_t>(last(j)) : number[j];
+    if (number[j] < 0 || first_of(static_cast<std::uint64_t>(number[j])) != j) return -1;
+    return number[j];
+  }
+  // The log of its weight, times/(draws q).
+  TRUEMAX_KERNEL float log_weight(std::uint64_t j, std::int32_t k) const {
+    const auto draws = static_cast<double>(call.drawn), classes = static_cast<double>(call.classes);
+    if (call.draw == CallDraw::uniform) return static_cast<float>(log(classes / draws));
+    double q = 0;
+    if (call.draw == CallDraw::counts) {
+      q = call.probability[k];
+    } else {
+      const double uniform = uniform_share();
+      q = uniform / classes;
+      if (held() > 0) q += (1 - uniform) * larger(call.recent_count[k], 0) / static_cast<double>(held());
+    }
+    return static_cast<float>(log(static_cast<double>(read(times + j)) / (draws * q)));
   }
 
  private:
-  TRUEMAX_KERNEL std::uint64_t word(std::uint64_t at, std::uint64_t words) const {
-    const CounterRandom random(static_cast<std::uint64_t>(call.counters[2]), Stream::draw, 0);
-    const CounterRandom::Block b =
-        random.at(static_cast<std::uint64_t>(call.counters[0]) * ((words + 3) / 4) + at / 4);
-    return at % 4 == 0 ? b.first : at % 4 == 1 ? b.second : at % 4 == 2 ? b.third : b.fourth;
+  template <class T>
+  TRUEMAX_KERNEL static T read(const T* from) {  // after others have changed it
+    return *static_cast<const volatile T*>(from);
   }
   TRUEMAX_KERNEL std::uint64_t held() const {
     const auto seen = static_cast<std::uint64_t>(call.counters[1]);
@@ -81,20 +129,39 @@ struct DrawClasses {
   }
   TRUEMAX_KERNEL double uniform_share() const { return held() == 0 ? 1 : kLayerUniformShare; }
 
-  // The class of draw j; of uniform draws before they are made distinct.
-  TRUEMAX_KERNEL std::int32_t candidate(std::uint64_t j) const {
-    if (call.draw == CallDraw::all) return static_cast<std::int32_t>(j);
-    if (call.draw == CallDraw::uniform)
-      return static_cast<std::int32_t>(uniform_below(word(j, call.drawn), last(j) + 1));
-    if (call.draw == CallDraw::counts)
-      return static_cast<std::int32_t>(AliasTable::pick(call.cells, call.classes, word(j, call.drawn)));
-    const std::uint64_t place = word(2 * j + 1, 2 * call.drawn);
-    if (uniform_unit(word(2 * j, 2 * call.drawn)) < uniform_share())
-      return static_cast<std::int32_t>(uniform_below(place, call.classes));
+  TRUEMAX_KERNEL void put(std::uint64_t j, std::int32_t k) const {
+    if (j < call.drawn) number[j] = k, times[j] = 0;
+  }
+  TRUEMAX_KERNEL std::int32_t single(std::uint64_t j, std::uint64_t word) const {
+    if (call.draw == CallDraw::uniform) return static_cast<std::int32_t>(uniform_below(word, last(j) + 1));
+    return static_cast<std::int32_t>(AliasTable::pick(call.cells, call.classes, word));
+  }
+  TRUEMAX_KERNEL std::int32_t recent(std::uint64_t kind, std::uint64_t place) const {
+    if (uniform_unit(kind) < uniform_share()) return static_cast<std::int32_t>(uniform_below(place, call.classes));
     const std::int32_t k = call.recent[uniform_below(place, held())];
     if (k >= 0 && static_cast<std::uint64_t>(k) < call.classes && call.recent_count[k] >= 1) return k;
     report(call, Fault::ring, 0, k, 0);
     return -1;
+  }
+
+  TRUEMAX_KERNEL std::uint32_t hash(std::uint64_t k) const {
+    return (static_cast<std::uint32_t>(k) * 0x9E3779B1U >> 8U) & mask;
+  }
+  TRUEMAX_KERNEL void insert(std::uint32_t j) const {
+    for (std::uint32_t h = hash(static_cast<std::uint64_t>(number[j]));; h = (h + 1) & mask) {
+      const std::uint32_t there = put_if(table + h, kNone, j);
+      if (there == kNone) return;
+      if (number[there] != number[j]) continue;
+      lower(table + h, j);
+      return;
+    }
+  }
+  // kNone: nobody drew it.
+  TRUEMAX_KERNEL std::uint32_t first_of(std::uint64_t k) const {
+    for (std::uint32_t h = hash(k);; h = (h + 1) & mask) {
+      const std::uint32_t there = read(table + h);
+      if (there == kNone || number[there] == static_cast<std::int32_t>(k)) return there;
+    }
   }
 
   // Floyd's method: if the number of draw j is there already, it is `last(j)` instead, which no draw before j
@@ -103,106 +170,89 @@ struct DrawClasses {
   TRUEMAX_KERNEL std::uint64_t last(std::uint64_t j) const { return call.classes - call.drawn + j; }
   TRUEMAX_KERNEL bool replaced(std::uint64_t j) const {
     for (;;) {
-      const auto number = static_cast<std::uint64_t>(call.drawn_class[j]);
-      if (slot_in(fresh(call.slot_of + number)) < j) return true;
-      if (number < last(0) || number - last(0) >= j) return false;
-      j = number - last(0);
-    }
-  }
-  TRUEMAX_KERNEL void separate(const Thread& t, std::uint64_t stamp) const {
-    const auto weight = static_cast<float>(
-        log(static_cast<double>(call.classes) / static_cast<double>(call.drawn)));
-    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads())
-      call.offset[j] = replaced(j) ? 1.0F : 0.0F;
-    t.sync();
-    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads()) {
-      if (call.offset[j] != 0) {
-        call.drawn_class[j] = static_cast<std::int32_t>(last(j));
-        raise(call.slot_of + last(j), slot_key(stamp, j));
-      }
-      call.offset[j] = weight;
-    }
-  }
-
-  // Draws of the same class become one, with weight times/(draws q).
-  TRUEMAX_KERNEL void join(const Thread& t) const {
-    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads())
-      if (call.drawn_class[j] >= 0) add(call.offset + slot_in(fresh(call.slot_of + call.drawn_class[j])), 1.0F);
-    t.sync();
-    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads()) {
-      const std::int32_t k = call.drawn_class[j];
-      if (k < 0) continue;
-      if (slot_in(fresh(call.slot_of + k)) != j) {
-        call.drawn_class[j] = -1;
-        continue;
-      }
-      double q = 0;
-      if (call.draw == CallDraw::counts) {
-        q = call.probability[k];
-      } else {
-        const double uniform = uniform_share();
-        q = uniform / static_cast<double>(call.classes);
-        if (held() > 0)
-          q += (1 - uniform) * larger(call.recent_count[k], 0) / static_cast<double>(held());
-      }
-      call.offset[j] = static_cast<float>(
-          log(static_cast<double>(fresh(call.offset + j)) / (static_cast<double>(call.drawn) * q)));
+      const auto k = static_cast<std::uint64_t>(number[j]);
+      if (first_of(k) < j) return true;
+      if (k < last(0) || k - last(0) >= j) return false;
+      j = k - last(0);
     }
   }
 };
 
-// X: type of x; W: of the weights; C: of the copies; kWide numbers at a time. Blocks: 1 that draws, then those
-// of rows, of u, and of drawn classes, which wait for the first.
+// More draws than shared memory holds, by one block of threads.
+struct DrawClasses {
+  LayerCall call;
+
+  TRUEMAX_KERNEL void operator()(const Thread& t) const {
+    const Draws draws(call, call.draws);
+    draws.prepare(t);
+    for (std::uint64_t j = t.number(); j < call.drawn; j += t.threads()) {
+      const std::int32_t k = draws.class_of(j);
+      call.drawn_class[j] = k;
+      call.offset[j] = k < 0 ? 0 : draws.log_weight(j, k);
+    }
+  }
+};
+
+// X: type of x; W: of the weights; C: of the copies; kWide numbers at a time. Blocks: those of drawn classes,
+// of rows, and of u.
 template <class X, class W, class C, int kWide>
 struct TakeRows {
   LayerCall call;
-  std::uint32_t row_blocks, u_blocks;
+  std::uint32_t drawn_blocks, row_blocks;
   static constexpr std::uint32_t kMostThreads = 256, kLeastBlocks = 4;  // of a processor
   static constexpr int kAtOnce = kWide == 1 ? 4 : 16 / kWide;  // packs of a thread
 
+  static std::size_t shared_bytes(const LayerCall& call) {
+    return draws_here(call) ? Draws::words(call.drawn) * sizeof(std::uint32_t) : 0;
+  }
+  TRUEMAX_HOST_DEVICE static bool draws_here(const LayerCall& call) {
+    return call.draw != CallDraw::all && call.drawn <= Draws::kMostAtOnce;
+  }
+
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    if (t.block() == 0) return DrawClasses{call}(t);
+    const std::uint64_t stamp = call.scalars->stamp + 1;
     const Group<32> group = t.template group<32>();
     const std::uint64_t warps = t.threads() / 32, warp = t.number() / 32;
-    std::uint64_t block = t.block() - 1;
+    std::uint64_t block = t.block();
+    if (block < drawn_blocks) {
+      const Draws draws(call, t.shared);
+      if (draws_here(call)) draws.prepare(t);
+      for (std::uint64_t j = block * warps + warp; j < call.slots; j += drawn_blocks * warps)
+        gather(group, j, draws, stamp);
+      return;
+    }
+    block -= drawn_blocks;
     if (block < row_blocks) {
-      for (std::uint64_t i = block * warps + warp; i < call.rows; i += row_blocks * warps) take(group, i);
+      for (std::uint64_t i = block * warps + warp; i < call.rows; i += row_blocks * warps) take(group, i, stamp);
       return;
     }
     block -= row_blocks;
-    if (block < u_blocks) return keep(block * t.threads() + t.number(), u_blocks * std::uint64_t{t.threads()});
-    block -= u_blocks;
-    if (t.number() == 0) wait_for(&call.scalars->drawn, call.scalars->stamp + 1);
-    t.sync();
-    const std::uint64_t blocks = t.blocks() - 1 - row_blocks - u_blocks;
-    for (std::uint64_t j = block * warps + warp; j < call.slots; j += blocks * warps) gather(group, j);
+    const std::uint64_t u_blocks = t.blocks() - drawn_blocks - row_blocks;
+    keep(block * t.threads() + t.number(), u_blocks * std::uint64_t{t.threads()});
   }
 
  private:
-  TRUEMAX_KERNEL bool usable(std::uint64_t i, std::int64_t y, bool reports) const {
+  TRUEMAX_KERNEL bool usable(std::uint64_t i, std::int64_t y, std::int64_t at, bool reports) const {
     if (y == call.ignore_index) return false;
     if (y < 0 || static_cast<std::uint64_t>(y) >= call.classes) {
       if (reports) report(call, Fault::target, static_cast<std::int64_t>(i), y, 0);
       return false;
     }
     if (call.index == nullptr) return true;
-    const std::int64_t at = call.index[i];
     if (at >= 0 && static_cast<std::uint64_t>(at) < call.u_rows) return true;
     if (reports) report(call, Fault::index, static_cast<std::int64_t>(i), at, 0);
     return false;
   }
 
   // Loads are far ahead of what needs them: the time of this kernel is that of memory.
-  TRUEMAX_KERNEL void take(const Group<32>& group, std::uint64_t i) const {
-    const std::int64_t y = call.target[i];
+  TRUEMAX_KERNEL void take(const Group<32>& group, std::uint64_t i, std::uint64_t stamp) const {
+    const std::int64_t y = call.target[i], at = call.index == nullptr ? 0 : call.index[i];
     const int lane = group.lane();
     const std::uint64_t d = call.features;
     const X* const x = static_cast<const X*>(call.x) + static_cast<std::int64_t>(i) * call.x_stride;
     C* const x_copy = static_cast<C*>(call.x_copy) + i * d;
-    C* const w_copy = static_cast<C*>(call.label_w) + i * d;
     bool counts = true;
-    float score = 0;
-    std::uint32_t most_x = 0, most_w = 0;
+    float score = 0, most_x = 0, most_w = 0, bias = 0;
     std::uint64_t first = static_cast<std::uint64_t>(lane) * kWide;
     do {
       Pack<X, kWide> of_x[kAtOnce];
@@ -211,7 +261,10 @@ struct TakeRows {
       for (int r = 0; r < kAtOnce; ++r)
         if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d)
           of_x[r] = read_pack<X, kWide>(x + c);
-      if (first < 32 * kWide) counts = usable(i, y, lane == 0);
+      if (first < 32 * kWide) {
+        counts = usable(i, y, at, lane == 0);
+        if (counts && call.bias != nullptr) bias = call.bias[y];
+      }
       if (!counts) break;
       const W* const w = class_row<W>(call, y);
       TRUEMAX_UNROLL
@@ -221,44 +274,54 @@ struct TakeRows {
       TRUEMAX_UNROLL
       for (int r = 0; r < kAtOnce; ++r)
         if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {
-          Pack<C, kWide> to_x, to_w;
+          float a[kWide], b[kWide];
+          widen(of_x[r], a), widen(of_w[r], b);
           TRUEMAX_UNROLL
           for (int e = 0; e < kWide; ++e) {
-            const float a = of_x[r][e], b = of_w[r][e];
-            score += a * b;
-            most_x = larger(most_x, size_bits(a)), most_w = larger(most_w, size_bits(b));
-            to_x.number[e] = narrow<C>(a), to_w.number[e] = narrow<C>(b);
+            score += a[e] * b[e];
+            most_x = larger(most_x, magnitude(a[e])), most_w = larger(most_w, magnitude(b[e]));
           }
-          store_pack<C, kWide>(x_copy + c, to_x);
-          store_pack<C, kWide>(w_copy + c, to_w);
+          store_pack<C, kWide>(x_copy + c, narrowed<C, kWide>(a));
         }
       first += std::uint64_t{32} * kWide * kAtOnce;
     } while (first < d);
     if (counts) {
-      const float bias = call.bias == nullptr ? 0 : call.bias[y];
       score = group.sum(score) + bias;
-      const auto size_x = static_cast<double>(size_of(group.highest(most_x)));
-      const auto size_w = static_cast<double>(size_of(group.highest(larger(most_w, size_bits(bias)))));
-      const double limit = smaller(kLayerLargest, kLayerLargestGradient / (1 + 1 / call.rho));
-      if (!(size_x <= limit)) {
-        counts = false;
-        if (lane == 0) report(call, Fault::x, static_cast<std::int64_t>(i), 0, size_x);
-      } else if (!(size_w <= kLayerLargest)) {
-        counts = false;
-        if (lane == 0) report(call, Fault::weights, static_cast<std::int64_t>(i), y, size_w);
-      }
+      most_x = group.highest(most_x);
+      most_w = group.highest(larger(most_w, magnitude(bias)));
+      const auto limit = static_cast<float>(smaller(kLayerLargest, kLayerLargestGradient / (1 + 1 / call.rho)));
+      // NaN makes a score of NaN.
+      if (!(most_x <= limit) || !(most_w <= static_cast<float>(kLayerLargest)) || !finite(score))
+        counts = acceptable(group, i, x, y, bias);
     }
     if (!counts)
-      for (std::uint64_t c = static_cast<std::uint64_t>(lane) * kWide; c < d; c += 32 * kWide) {
+      for (std::uint64_t c = static_cast<std::uint64_t>(lane) * kWide; c < d; c += 32 * kWide)
         store_pack<C, kWide>(x_copy + c, Pack<C, kWide>{});
-        store_pack<C, kWide>(w_copy + c, Pack<C, kWide>{});
-      }
     if (lane != 0) return;
     call.label[i] = counts ? static_cast<std::int32_t>(y) : -1;
     call.label_score[i] = counts ? score : 0;
     call.share[i] = counts ? 1 : 0;
     call.rows_of[i] = 0;
-    if (counts) raise(call.slot_of + y, slot_key(call.scalars->stamp + 1, call.slots + i));
+    if (counts) raise(call.slot_of + y, slot_key(stamp, call.slots + i));
+  }
+
+  // Looks closer, and reports.
+  TRUEMAX_KERNEL bool acceptable(const Group<32>& group, std::uint64_t i, const X* x, std::int64_t y,
+                                 float bias) const {
+    const W* const w = class_row<W>(call, y);
+    std::uint32_t most_x = 0, most_w = size_bits(bias);
+    for (std::uint64_t c = static_cast<std::uint64_t>(group.lane()); c < call.features; c += 32)
+      most_x = larger(most_x, size_bits(wide(x[c]))), most_w = larger(most_w, size_bits(wide(w[c])));
+    const auto size_x = static_cast<double>(size_of(group.highest(most_x)));
+    const auto size_w = static_cast<double>(size_of(group.highest(most_w)));
+    const double limit = smaller(kLayerLargest, kLayerLargestGradient / (1 + 1 / call.rho));
+    if (!(size_x <= limit)) {
+      if (group.lane() == 0) report(call, Fault::x, static_cast<std::int64_t>(i), 0, size_x);
+      return false;
+    }
+    if (size_w <= kLayerLargest) return true;
+    if (group.lane() == 0) report(call, Fault::weights, static_cast<std::int64_t>(i), y, size_w);
+    return false;
   }
 
   // A thread has a row: the part of the mirror step that needs no scores.
@@ -276,14 +339,19 @@ struct TakeRows {
     }
   }
 
-  TRUEMAX_KERNEL void gather(const Group<32>& group, std::uint64_t j) const {
+  TRUEMAX_KERNEL void gather(const Group<32>& group, std::uint64_t j, const Draws& draws,
+                             std::uint64_t stamp) const {
     const std::uint64_t d = call.features;
     const int lane = group.lane();
-    const std::int32_t k = fresh(call.drawn_class + j);
+    const bool here = draws_here(call);
+    std::int32_t k = -1;
+    if (j < call.drawn)
+      k = call.draw == CallDraw::all ? static_cast<std::int32_t>(j) : here ? draws.class_of(j) : call.drawn_class[j];
     C* const to = static_cast<C*>(call.drawn_w) + j * d;
     bool counts = k >= 0;
     float offset = kEmptySlot;
     if (counts) {
+      const float bias = call.bias == nullptr ? 0 : call.bias[k];
       std::uint32_t most = 0;
       const W* const w = class_row<W>(call, k);
       for (std::uint64_t first = static_cast<std::uint64_t>(lane) * kWide; first < d;
@@ -296,19 +364,16 @@ struct TakeRows {
         TRUEMAX_UNROLL
         for (int r = 0; r < kAtOnce; ++r)
           if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {
-            Pack<C, kWide> to_w;
+            float b[kWide];
+            widen(of_w[r], b);
             TRUEMAX_UNROLL
-            for (int e = 0; e < kWide; ++e) {
-              most = larger(most, size_bits(of_w[r][e]));
-              to_w.number[e] = narrow<C>(of_w[r][e]);
-            }
-            store_pack<C, kWide>(to + c, to_w);
+            for (int e = 0; e < kWide; ++e) most = larger(most, size_bits(b[e]));
+            store_pack<C, kWide>(to + c, narrowed<C, kWide>(b));
           }
       }
-      const float bias = call.bias == nullptr ? 0 : call.bias[k];
       const auto size = static_cast<double>(size_of(group.highest(larger(most, size_bits(bias)))));
       if (size <= kLayerLargest) {
-        offset = fresh(call.offset + j) + bias;
+        offset = (call.draw == CallDraw::all ? 0 : here ? draws.log_weight(j, k) : call.offset[j]) + bias;
       } else {
         counts = false;
         if (lane == 0) report(call, Fault::weights, -1, k, size);
@@ -319,11 +384,54 @@ struct TakeRows {
         store_pack<C, kWide>(to + c, Pack<C, kWide>{});
     group.sync();
     if (lane != 0) return;
+    if (k >= 0) raise(call.slot_of + k, slot_key(stamp, j));
     call.column_p[j] = 0;
     call.offset[j] = offset;
-    if (!counts) call.drawn_class[j] = -1;
+    call.drawn_class[j] = counts ? k : -1;
   }
 };
+
+// put(c, get(c)) for all c below `count`, with several gets under way.
+template <class Get, class Put>
+TRUEMAX_KERNEL inline void in_strides(const Group<32>& group, std::uint64_t count, const Get& get, const Put& put) {
+  constexpr int kAtOnce = 8;
+  for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()); first < count; first += 32 * kAtOnce) {
+    float got[kAtOnce];
+    TRUEMAX_UNROLL
+    for (int r = 0; r < kAtOnce; ++r)
+      if (const std::uint64_t c = first + static_cast<std::uint64_t>(32 * r); c < count) got[r] = get(c);
+    TRUEMAX_UNROLL
+    for (int r = 0; r < kAtOnce; ++r)
+      if (const std::uint64_t c = first + static_cast<std::uint64_t>(32 * r); c < count) put(c, got[r]);
+  }
+}
+
+// The weights of a row's label, before steps change them.
+template <class C>
+TRUEMAX_KERNEL inline void keep_label(const LayerCall& call, const Group<32>& group, std::uint64_t i,
+                                      std::int32_t k) {
+  C* const to = static_cast<C*>(call.label_w) + i * call.features;
+  const auto copy = [&](const auto* from) {
+    in_strides(group, call.features, [&](std::uint64_t c) { return wide(from[c]); },
+               [&](std::uint64_t c, float w) { to[c] = narrow<C>(w); });
+  };
+  if (call.weight_type == NumberType::bfloat16)
+    copy(class_row<Bfloat16>(call, k));
+  else
+    copy(class_row<float>(call, k));
+}
+
+// Adds the gradient of a label to that of the row which has its slot.
+template <class C>
+TRUEMAX_KERNEL inline void join_label(const LayerCall& call, const Group<32>& group, std::uint64_t i,
+                                      std::uint64_t owner, float sum_p) {
+  if (sum_p == 0) return;
+  const C* const x = static_cast<const C*>(call.x_copy) + i * call.features;
+  float* const to = call.label_gradient + owner * call.features;
+  in_strides(group, call.features, [&](std::uint64_t c) { return wide(x[c]); },
+             [&](std::uint64_t c, float of_x) { add(to + c, -sum_p * of_x); });
+  if (group.lane() == 0) add(call.label_bias + owner, -sum_p);
+}
 
 // S: type of the scores; P: of p. kHeld: a thread keeps that many packs of its row in registers, or 0: it
 // reads them again.
@@ -335,6 +443,9 @@ struct Estimate {
   static constexpr std::uint64_t kMostHeld = std::uint64_t{32} * kWide * kHeld;  // slots
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
   static constexpr std::uint32_t kParts = 8;  // sums of p over the rows of some warps
+  // p of 8 bits is exp2 of scores in its unit; of 24 bits, exp.
+  static constexpr bool kQuick = sizeof(P) == 2;
+  static constexpr float kUnit = kQuick ? 1.4426950408889634F : 1.0F;
 
   static std::size_t shared_bytes(std::uint32_t threads, std::uint64_t slots) {
     return threads / 32 * 2 * sizeof(double) + (kHeld == 0 ? 0 : (kParts + 1) * slots * sizeof(float));
@@ -347,7 +458,7 @@ struct Estimate {
     auto* const counts = reinterpret_cast<std::int32_t*>(loss + warps);
     auto* const offset = reinterpret_cast<float*>(loss + 2 * warps);
     if constexpr (kHeld > 0) {
-      for (std::uint32_t j = t.number(); j < slots(); j += t.threads()) offset[j] = call.offset[j];
+      for (std::uint32_t j = t.number(); j < slots(); j += t.threads()) offset[j] = in_units(call.offset[j]);
       t.sync();
     }
     float sums[kRegisters * kWide] = {};
@@ -453,12 +564,25 @@ struct Estimate {
     return 0;
   }
 
-  // Scores relative to the label's, with offsets; far below all where a slot is empty or the label's.
-  TRUEMAX_KERNEL static void relative(const Pack<S, kWide>& scores, const float* offset, float of_label,
-                                      float* out) {
+  TRUEMAX_KERNEL static float in_units(float offset) { return larger(kUnit * offset, kEmptySlot); }
+  TRUEMAX_KERNEL static float exp_of(float t) {
+    if constexpr (kQuick)
+      return quick_exp2(t);
+    else
+      return FloatMath::exp(t);
+  }
+
+  // Scores with offsets, in units.
+  TRUEMAX_KERNEL static void shifted(const Pack<S, kWide>& scores, const float* offset, float* out) {
     const auto add = load_pack<float, kWide>(offset);
+    widen(scores, out);
     TRUEMAX_UNROLL
-    for (int e = 0; e < kWide; ++e) out[e] = scores[e] + add[e] - of_label;
+    for (int e = 0; e < kWide; ++e) out[e] = kQuick ? fmaf(out[e], kUnit, add[e]) : out[e] + add[e];
+  }
+  TRUEMAX_KERNEL static void shifted_here(const Pack<S, kWide>& scores, const float* offset, float* out) {
+    float units[kWide];
+    for (int e = 0; e < kWide; ++e) units[e] = in_units(offset[e]);
+    shifted(scores, units, out);
   }
 
   // Returns the loss of the row, and reads the next one.
@@ -481,7 +605,7 @@ struct Estimate {
           if (place(group, h) < slots()) visit(place(group, h), held + h * kWide, h);
       } else {
         for (std::uint32_t j = place(group, 0); j < slots(); j += 32 * kWide) {
-          relative(load_pack<S, kWide>(z + j), call.offset + j, row.of_label, held);
+          shifted_here(load_pack<S, kWide>(z + j), call.offset + j, held);
           hide(j, held);
           visit(j, held, 0);
         }
@@ -491,7 +615,7 @@ struct Estimate {
       TRUEMAX_UNROLL
       for (int h = 0; h < kHeld; ++h)
         if (place(group, h) < slots())
-          relative(row.scores[h], offset + place(group, h), row.of_label, held + h * kWide);
+          shifted(row.scores[h], offset + place(group, h), held + h * kWide);
       if (own < slots()) each([&](std::uint32_t j, float* t, int /*h*/) { hide(j, t); });
     }
     if (then < call.rows) fetch(group, then, next);
@@ -505,23 +629,26 @@ struct Estimate {
     each([&](std::uint32_t /*j*/, float* t, int /*h*/) {
       TRUEMAX_UNROLL
       for (int e = 0; e < kWide; ++e) {
-        t[e] = FloatMath::exp(t[e] - highest);
+        t[e] = exp_of(t[e] - highest);
         sum += t[e];
       }
     });
     sum = group.sum(sum);
-    const Scale scale = scale_of(highest, sum, row.base);
+    const Scale scale =
+        scale_of(highest > kEmptySlot / 2 ? highest * (1 / kUnit) - row.of_label : kEmptySlot, sum, row.base);
     float all = 0;
     each([&](std::uint32_t j, const float* t, int h) {
-      Pack<P, kWide> out;
+      float value[kWide];
+      TRUEMAX_UNROLL
+      for (int e = 0; e < kWide; ++e) value[e] = (kHeld > 0 ? t[e] : exp_of(t[e] - highest)) * scale.factor;
+      const auto out = narrowed<P, kWide>(value);
+      store_pack<P, kWide>(p + j, out);
+      widen(out, value);
       TRUEMAX_UNROLL
       for (int e = 0; e < kWide; ++e) {
-        const float value = kHeld > 0 ? t[e] : FloatMath::exp(t[e] - highest);
-        out.number[e] = narrow<P>(value * scale.factor);
-        all += out[e];
-        if constexpr (kHeld > 0) sums[h * kWide + e] += out[e];
+        all += value[e];
+        if constexpr (kHeld > 0) sums[h * kWide + e] += value[e];
       }
-      store_pack<P, kWide>(p + j, out);
     });
     // What the label loses is the sum of what was rounded: the coefficients of a row sum to 0.
     all = group.sum(all);
@@ -531,10 +658,11 @@ struct Estimate {
       call.new_u[i] = scale.u;
       call.sum_p[i] = all;
       call.place[i] = static_cast<std::int32_t>(slot);
-      // Labels that several rows have.
-      if (slot >= call.slots && slot - call.slots != i)
-        if (fetch_add(call.rows_of + (slot - call.slots), 1) == 0)
-          call.shared_rows[fetch_add(call.shared, 1)] = static_cast<std::int32_t>(slot - call.slots);
+    }
+    if (slot >= call.slots && slot - call.slots != i) {  // an earlier row has this label too
+      if (group.lane() == 0) fetch_add(call.rows_of + (slot - call.slots), 1);
+      keep_label<P>(call, group, i, row.label);
+      if (call.reduction != CallReduction::none) join_label<P>(call, group, i, slot - call.slots, all);
     }
     return static_cast<double>(scale.u);
   }

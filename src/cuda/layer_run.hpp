@@ -41,23 +41,24 @@ class LayerRun {
     });
     sum_columns();
   }
-  // After `scale`.
-  void add_labels() {
+  // After the product of gradients.
+  void columns() {
     by_type(call_.copy_type, [&](auto c) {
       by_width([&](auto wide) {
         constexpr int kWide = wide.value;
+        using Kernel = Columns<decltype(c), kWide>;
         const std::uint32_t of_row = threads_of_row(kWide);
-        launcher_.launch(AddLabels<decltype(c), kWide>{call_, of_row}, strip_blocks(kWide, of_row, call_.rows, 1),
-                         kMany, Strips<kWide>::shared_bytes(kMany));
+        const std::uint32_t blocks = strip_blocks(kWide, of_row, std::max(call_.rows, call_.slots), 2);
+        launcher_.launch(Kernel{call_, of_row}, blocks + (call_.recent_size > 0 ? 1 : 0), kMany,
+                         Kernel::shared_bytes(kMany));
       });
     });
   }
-  // After the product of gradients and add_labels.
-  void columns() {
-    const int wide = call_.features % Columns::kWide == 0 ? Columns::kWide : 1;
-    const std::uint32_t of_row = threads_of_row(wide);
-    launcher_.launch(Columns{call_, of_row}, strip_blocks(wide, of_row, call_.slots, 1), kMany,
-                     Columns::shared_bytes(kMany));
+  // Before another call changes the weights.
+  void keep() {
+    by_type(call_.copy_type, [&](auto c) {
+      launcher_.launch(KeepLabels<decltype(c)>{call_}, some_blocks(call_.rows, kWarps), kThreads, 0);
+    });
   }
   // After both products.
   void move() {
@@ -103,7 +104,7 @@ class LayerRun {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, launcher_.processors() * each));
   }
 
-  // Threads of AddLabels and Columns that take a row of the matrix together.
+  // Threads of Columns that take a row of the matrix together.
   std::uint32_t threads_of_row(int wide) const {
     std::uint32_t threads = 32;
     while (threads < kMany && threads * static_cast<std::uint64_t>(wide) < call_.features) threads *= 2;
@@ -123,9 +124,12 @@ class LayerRun {
 
   template <class X, class W, class C, int kWide>
   void take_as() {
-    const std::uint32_t rows = some_blocks(call_.rows, kWarps, 64), u = some_blocks(call_.rows, kThreads);
-    launcher_.launch(TakeRows<X, W, C, kOfWeights<W, kWide>>{call_, rows, u},
-                     1 + rows + u + some_blocks(call_.slots, kWarps), kThreads, 0);
+    using Kernel = TakeRows<X, W, C, kOfWeights<W, kWide>>;
+    if (call_.draw != CallDraw::all && !Kernel::draws_here(call_))
+      launcher_.launch(DrawClasses{call_}, 1, kMany, 0);
+    const std::uint32_t drawn = some_blocks(call_.slots, kWarps), rows = some_blocks(call_.rows, kWarps, 64);
+    launcher_.launch(Kernel{call_, drawn, rows}, drawn + rows + some_blocks(call_.rows, kThreads), kThreads,
+                     Kernel::shared_bytes(call_));
   }
 
   template <class S, class P>
@@ -169,9 +173,11 @@ class LayerRun {
   template <class W, class C, class X, int kWide, int kHeld>
   void move_held() {
     constexpr int kKept = kWide == 1 ? 0 : kHeld;
-    const auto classes = static_cast<std::uint32_t>((call_.slots + call_.rows + kWarps - 1) / kWarps);
-    launcher_.launch(Move<W, C, X, kWide, kKept>{call_, classes}, classes + some_blocks(call_.rows, kThreads),
-                     kThreads, 0);
+    using Kernel = Move<W, C, X, kWide, kKept>;
+    constexpr std::uint64_t kOfBlock = Kernel::kMostThreads / 32;
+    const auto classes = static_cast<std::uint32_t>((call_.slots + call_.rows + kOfBlock - 1) / kOfBlock);
+    const std::uint32_t rows = some_blocks(call_.rows, Kernel::kMostThreads);
+    launcher_.launch(Kernel{call_, rows}, rows + classes, Kernel::kMostThreads, 0);
   }
 
   const LayerCall& call_;

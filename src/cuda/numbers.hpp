@@ -1,9 +1,9 @@
 // Numbers of 32 and 16 bits in memory, read and written several at a time.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 
 #include "cuda/thread.hpp"
 
@@ -80,6 +80,58 @@ struct Pack {
   TRUEMAX_HOST_DEVICE float operator[](int i) const { return wide(number[i]); }
 };
 
+// All numbers of a pack, with one instruction each.
+template <int kCount>
+TRUEMAX_HOST_DEVICE inline void widen(const Pack<float, kCount>& pack, float* out) {
+  TRUEMAX_UNROLL
+  for (int i = 0; i < kCount; ++i) out[i] = pack.number[i];
+}
+template <int kCount>
+TRUEMAX_HOST_DEVICE inline void widen(const Pack<Bfloat16, kCount>& pack, float* out) {
+#ifdef __CUDA_ARCH__
+  if constexpr (kCount % 2 == 0) {
+    std::uint32_t words[kCount / 2];
+    memcpy(words, &pack, sizeof pack);
+    TRUEMAX_UNROLL
+    for (int i = 0; i < kCount / 2; ++i) {
+      out[2 * i] = __uint_as_float(words[i] << 16U);
+      out[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000U);
+    }
+    return;
+  }
+#endif
+  TRUEMAX_UNROLL
+  for (int i = 0; i < kCount; ++i) out[i] = pack[i];
+}
+template <class T, int kCount>
+TRUEMAX_HOST_DEVICE inline Pack<T, kCount> narrowed(const float* in) {
+  Pack<T, kCount> out;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) == 2 && kCount % 2 == 0) {
+    std::uint32_t words[kCount / 2];
+    TRUEMAX_UNROLL
+    for (int i = 0; i < kCount / 2; ++i)
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(words[i]) : "f"(in[2 * i + 1]), "f"(in[2 * i]));
+    memcpy(&out, words, sizeof out);
+    return out;
+  }
+#endif
+  TRUEMAX_UNROLL
+  for (int i = 0; i < kCount; ++i) out.number[i] = narrow<T>(in[i]);
+  return out;
+}
+
+// To 22 bits, and 0 below the least normal number.
+TRUEMAX_HOST_DEVICE inline float quick_exp2(float x) {
+#ifdef __CUDA_ARCH__
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#else
+  return std::exp2(x);
+#endif
+}
+
 // kConstant: nothing writes there while the kernel runs, so that it may be read ahead of writes elsewhere.
 template <class T, int kCount, bool kConstant = false>
 TRUEMAX_HOST_DEVICE inline Pack<T, kCount> load_pack(const T* from) {
@@ -132,13 +184,18 @@ TRUEMAX_HOST_DEVICE inline void store_pack(T* to, const Pack<T, kCount>& pack) {
 
 // What threads of different blocks do to one number.
 #ifdef __CUDACC__
-// Until a block that was started earlier has written `value`.
-__device__ inline void wait_for(const std::uint64_t* flag, std::uint64_t value) {
-  while (*static_cast<const volatile std::uint64_t*>(flag) != value) __nanosleep(100);
-  __threadfence();
-}
 __device__ inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
   return atomicAdd(to, x);
+}
+// Returns what was there.
+__device__ inline std::uint32_t put_if(std::uint32_t* to, std::uint32_t old, std::uint32_t x) {
+  return atomicCAS(to, old, x);
+}
+__device__ inline void lower(std::uint32_t* to, std::uint32_t x) {
+  atomicMin(to, x);
+}
+__device__ inline void count(std::uint32_t* to) {
+  atomicAdd(to, 1U);
 }
 __device__ inline bool claim(std::int32_t* flag) {
   return atomicCAS(flag, 0, 1) == 0;
@@ -155,13 +212,21 @@ __device__ T fresh(const T* from) {
   return __ldcg(from);
 }
 #else
-inline void wait_for(const std::uint64_t* flag, std::uint64_t value) {
-  if (*flag != value) throw std::logic_error("a block waits for one that has ended");
-}
 inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
   const std::int32_t old = *to;
   *to += x;
   return old;
+}
+inline std::uint32_t put_if(std::uint32_t* to, std::uint32_t old, std::uint32_t x) {
+  const std::uint32_t there = *to;
+  if (there == old) *to = x;
+  return there;
+}
+inline void lower(std::uint32_t* to, std::uint32_t x) {
+  if (x < *to) *to = x;
+}
+inline void count(std::uint32_t* to) {
+  ++*to;
 }
 inline bool claim(std::int32_t* flag) {
   const bool mine = *flag == 0;
