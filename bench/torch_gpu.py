@@ -96,14 +96,12 @@ def graph_of(work):
 
 class Steps:
     def __init__(self, classes, features, rows, drawn, draw="uniform", products="bfloat16", x_type=torch.float32,
-                 w_type=torch.float32, scores=torch.float32, data_rows=1_000_000, splits=None, side=True):
+                 w_type=torch.float32, scores=torch.bfloat16, data_rows=1_000_000, splits=None):
         self.layer = LinearSoftmax(features, classes, data_rows, drawn=drawn, draw=draw, products=products, seed=1,
                                    step=1e-4, device="cuda", dtype=w_type)
         self.layer._score_type = scores
         if splits is not None:
             self.layer._card().splits = splits
-        if not side:
-            self.layer._card().side = None
         self.x = [torch.randn(rows, features, device="cuda", dtype=x_type).requires_grad_() for _ in range(BATCHES)]
         self.target = [torch.randint(classes, (rows,), device="cuda") for _ in range(BATCHES)]
         self.index = [torch.randint(data_rows, (rows,), device="cuda") for _ in range(BATCHES)]
@@ -132,7 +130,7 @@ def kernels(work, title):
         if spent <= 0:
             continue
         total += spent / BATCHES
-        name = re.search(r"(TakeRows|TakeDrawn|Estimate|ScaleRows|ClearColumns|SumColumns|AddLabels|Columns|Move)<?", event.key)
+        name = re.search(r"(DrawClasses|TakeRows|Estimate|ScaleRows|ClearColumns|SumColumns|Columns|Move|KeepLabels)<?", event.key)
         rows.append((spent / BATCHES, event.count / BATCHES, name.group(1) if name else event.key[:90]))
     say(f"kernels of a step, {title}: {total:.1f} microseconds in all")
     for spent, count, name in sorted(rows, reverse=True):
@@ -154,7 +152,8 @@ def products_alone(rows, features, drawn, kind):
         works["dx as bfloat16"] = lambda: torch.mm(p, w, out=narrow_dx)
         for parts in (2, 4, 8):
             sums = torch.empty(parts, drawn, features, device="cuda")
-            works[f"dW in {parts} parts"] = lambda sums=sums: _card.gradient_product(p, x, sums)
+            a, b = p.view(parts, -1, drawn).transpose(1, 2), x.view(parts, -1, features)
+            works[f"dW in {parts} parts"] = lambda a=a, b=b, sums=sums: torch.bmm(a, b, out=sums, **wide)
     found = {}
     for name, work in works.items():
         def many(of=work):
@@ -188,7 +187,7 @@ class Sampled:
         self.weight = torch.empty(classes, features, device="cuda").uniform_(-bound, bound)
         self.bias = torch.zeros(classes, device="cuda")
         self.square = torch.zeros(classes, device="cuda")
-        self.drawn, self.rate, self.classes = drawn, rate, classes
+        self.drawn, self.rate, self.classes = drawn, torch.tensor(rate, device="cuda"), classes
         self.offset = math.log((classes - 1) / drawn)
 
     def loss(self, x, target):
@@ -243,11 +242,11 @@ def time_steps(options):
                 ("uniform", "tf32", torch.float32, torch.float32, torch.float32),
                 ("uniform", "bfloat16", torch.bfloat16, torch.bfloat16, torch.bfloat16)]
     say("| draw | products | x | W | scores | eager | graph |")
-    for splits, side in ((1, False), (1, True), (2, True), (4, True)):
+    for splits in (1, 2, 4):
         steps = Steps(classes, features, rows, drawn, "uniform", "bfloat16", torch.bfloat16, torch.float32,
-                      torch.bfloat16, splits=splits, side=side)
-        eager, graph = steps.times(None if side else "one stream")
-        say(f"dW in {splits} parts, {'two streams' if side else 'one stream'}: eager {eager:.1f}, graph {graph:.1f}")
+                      torch.bfloat16, splits=splits)
+        eager, graph = steps.times()
+        say(f"dW in {splits} parts: eager {eager:.1f}, graph {graph:.1f}")
         best = min(best, graph)
         del steps
         torch.cuda.empty_cache()
@@ -277,6 +276,14 @@ def time_steps(options):
         missed.append(f"steps differ by {ratio:.2f} times between K = 10^5 and 10^7, more than {MOST_RATIO}")
 
 
+def few_steps(options):
+    """For a profiler of kernels."""
+    steps = Steps(options.classes, options.features, options.rows, options.drawn, "uniform", "bfloat16", torch.bfloat16)
+    steps()
+    steps()
+    torch.cuda.synchronize()
+
+
 # ----------------------------------------------------------------------------------------------------------- plot
 
 
@@ -297,6 +304,12 @@ class Problem:
         self.test_x = self.rows(self.test_target, generator)
         self.some_x, self.some_target = self.x[:2048].float(), self.target[:2048]
 
+    def least_loss(self):
+        """The log-loss of new rows by the true probabilities."""
+        logits = lambda x: F.linear(x, self.centre) / self.noise ** 2
+        return sum(F.cross_entropy(logits(x), y, reduction="sum").item()
+                   for x, y in zip(self.test_x.split(512), self.test_target.split(512))) / len(self.test_target)
+
     def rows(self, target, generator):
         noise = torch.randn(target.shape[0], self.features, device="cuda", generator=generator)
         return self.centre[target] + self.noise * noise
@@ -311,13 +324,15 @@ def exact_loss(encoder, weight, bias, x, target):
     return total / x.shape[0]
 
 
-def train(problem, name, seconds, rows, make):
-    """[(seconds of training, exact log-loss of new rows, of training rows)]; evaluation is not counted."""
+def train(problem, name, seconds, falls, rows, make):
+    """[(seconds of training, exact log-loss of new rows, of training rows)]; evaluation is not counted.
+
+    Rates fall on a line to 1% after `falls` seconds of training, and stay there."""
     torch.manual_seed(0)
     encoder = nn.Linear(problem.features, problem.features, bias=False).cuda()
     static = (torch.zeros(rows, problem.features, device="cuda", dtype=torch.bfloat16),
               torch.zeros(rows, dtype=torch.int64, device="cuda"), torch.zeros(rows, dtype=torch.int64, device="cuda"))
-    step, state = make(encoder, *static)
+    step, state, set_rates = make(encoder, *static)
     curve, spent, checks = [], 0.0, [0.1 * 1.45 ** i for i in range(40)]
     batches, taken = iter(()), 0
 
@@ -325,7 +340,8 @@ def train(problem, name, seconds, rows, make):
         nonlocal batches, taken
         began = time.perf_counter()
         while True:
-            for _ in range(4):
+            set_rates(max(0.01, 1 - (spent + time.perf_counter() - began) / falls))
+            for _ in range(8):
                 taken += 1
                 index = next(batches, None)
                 if index is None:
@@ -361,7 +377,12 @@ def ours(options, step_size, rate):
     def make(encoder, x, target, index):
         layer = LinearSoftmax(options.features, options.classes, options.data_rows, drawn=options.drawn, draw="uniform",
                               step=step_size, seed=1, device="cuda")
-        optimizer = torch.optim.Adam(encoder.parameters(), lr=rate, capturable=True, fused=True)
+        of_encoder = torch.tensor(rate, device="cuda")
+        optimizer = torch.optim.Adam(encoder.parameters(), lr=of_encoder, capturable=True, fused=True)
+
+        def set_rates(part):
+            layer.step = step_size * part
+            of_encoder.fill_(rate * part)
 
         def work():
             optimizer.zero_grad(set_to_none=True)
@@ -370,7 +391,7 @@ def ours(options, step_size, rate):
             loss.backward()
             optimizer.step()
         graph = captured(work, encoder, optimizer, lambda: layer.reset_parameters())
-        return graph.replay, lambda: (layer.check(), (layer.weight, layer.bias))[1]
+        return graph.replay, lambda: (layer.check(), (layer.weight, layer.bias))[1], set_rates
     return make
 
 
@@ -390,7 +411,12 @@ def captured(work, encoder, optimizer, reset):
 def sampled(options, rate, encoder_rate):
     def make(encoder, x, target, index):
         head = Sampled(options.classes, options.features, options.drawn, rate)
-        optimizer = torch.optim.Adam(encoder.parameters(), lr=encoder_rate, capturable=True, fused=True)
+        of_encoder = torch.tensor(encoder_rate, device="cuda")
+        optimizer = torch.optim.Adam(encoder.parameters(), lr=of_encoder, capturable=True, fused=True)
+
+        def set_rates(part):
+            head.rate.fill_(rate * part)
+            of_encoder.fill_(encoder_rate * part)
 
         def work():
             optimizer.zero_grad(set_to_none=True)
@@ -406,14 +432,15 @@ def sampled(options, rate, encoder_rate):
         torch.backends.cuda.matmul.allow_tf32 = True
         graph = captured(work, encoder, optimizer, reset)
         torch.backends.cuda.matmul.allow_tf32 = False
-        return graph.replay, lambda: (head.weight, head.bias)
+        return graph.replay, lambda: (head.weight, head.bias), set_rates
     return make
 
 
 def full(options, rate):
     def make(encoder, x, target, index):
         head = nn.Linear(options.features, options.classes).cuda()
-        optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=rate, fused=True)
+        of_all = torch.tensor(rate, device="cuda")
+        optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=of_all, capturable=True, fused=True)
 
         def work():
             optimizer.zero_grad(set_to_none=True)
@@ -421,24 +448,26 @@ def full(options, rate):
                 loss = F.cross_entropy(head(encoder(x)), target)
             loss.backward()
             optimizer.step()
-        return work, lambda: (head.weight, head.bias)
+        return work, lambda: (head.weight, head.bias), lambda part: of_all.fill_(rate * part)
     return make
 
 
 def plot(options):
     problem = Problem(options)
     say(f"\nexact log-loss against seconds of training, new rows/training rows; K = {options.classes}, "
-        f"{options.data_rows} rows, noise {options.noise}")
-    curves = {}
-    runs = [(f"LinearSoftmax, step {step:g}", "ours", ours(options, step, options.encoder_rate), options.seconds)
-            for step in options.steps]
-    runs += [(f"sampled softmax, Adagrad {rate:g}", "sampled", sampled(options, rate, options.encoder_rate), options.seconds)
-             for rate in options.sampled_rates]
-    runs += [(f"full softmax, Adam {rate:g}", "full", full(options, rate), 2 * options.seconds)
-             for rate in options.full_rates]
-    for name, kind, make, seconds in runs:
-        curves[name] = (kind, train(problem, name, seconds, options.rows, make))
-        torch.cuda.empty_cache()
+        f"{options.data_rows} rows, noise {options.noise}; true probabilities: {problem.least_loss():.3f}")
+    curves, seconds = {}, options.seconds
+    makes = [(f"LinearSoftmax, step {step:g}", "ours", ours(options, step, options.encoder_rate), seconds, options.falls)
+             for step in options.steps]
+    makes += [(f"sampled softmax, Adagrad {rate:g}", "sampled", sampled(options, rate, options.encoder_rate), seconds,
+               options.falls) for rate in options.sampled_rates]
+    makes += [(f"full softmax, Adam {rate:g}", "full", full(options, rate), 2 * seconds, [2 * seconds])
+              for rate in options.full_rates]
+    for name, kind, make, length, falls in makes:
+        for fall in falls:
+            full_name = f"{name}, falls for {fall:g} s"
+            curves[full_name] = (kind, train(problem, full_name, length, fall, options.rows, make))
+            torch.cuda.empty_cache()
     with open(os.path.join(options.out, "torch_gpu_curves.json"), "w", encoding="ascii") as file:
         json.dump(curves, file)
     draw(curves, os.path.join(options.out, "torch_gpu.png"))
@@ -493,15 +522,16 @@ def main():
 
     def numbers(text):
         return [float(number) for number in text.split(",")]
-    parser.add_argument("--steps", type=numbers, default=[0.005, 0.01, 0.02, 0.04])
-    parser.add_argument("--sampled-rates", type=numbers, default=[0.03, 0.1, 0.3])
+    parser.add_argument("--falls", type=numbers, default=[1, 4], help="seconds in which rates fall to 1%%")
+    parser.add_argument("--steps", type=numbers, default=[0.0025, 0.005, 0.01])
+    parser.add_argument("--sampled-rates", type=numbers, default=[0.01, 0.03, 0.1])
     parser.add_argument("--full-rates", type=numbers, default=[0.001, 0.003, 0.01])
     options = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("there is no CUDA card; run this on a machine with one")
     say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     for part in options.parts.split(","):
-        {"check": lambda _: check(), "time": time_steps, "plot": plot}[part](options)
+        {"check": lambda _: check(), "time": time_steps, "few": few_steps, "plot": plot}[part](options)
     if missed:
         sys.exit("; ".join(missed))
 

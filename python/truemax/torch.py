@@ -313,13 +313,15 @@ class LinearSoftmax(nn.Module):
     def _card_forward(self, x: Tensor, target: Tensor, index: Tensor | None,
                       reduction: str) -> tuple[Tensor, _card.Pass, str]:
         products = self.products or _card.default_products(x)
-        rows = x.detach().reshape(-1, x.shape[-1])
+        rows = x.detach()
+        if rows.dim() != 2:
+            rows, target = rows.reshape(-1, x.shape[-1]), target.reshape(-1)
+            index = None if index is None else index.reshape(-1)
         if rows.dtype not in (torch.float32, torch.bfloat16):
             rows = rows.to(torch.float32)
         if rows.stride(1) != 1 or rows.stride(0) < rows.shape[1]:
             rows = rows.contiguous()
-        loss, part = self._card().forward(self, rows, target.reshape(-1), None if index is None else index.reshape(-1),
-                                          reduction, products)
+        loss, part = self._card().forward(self, rows, target, index, reduction, products)
         return loss, part, products
 
     def _handle(self) -> _layer.Layer:
@@ -488,11 +490,14 @@ class _CardStep(torch.autograd.Function):
                                "another backward")
         if ctx.memory is not layer._memory:
             raise RuntimeError("LinearSoftmax was moved or changed between forward and backward; call forward again")
-        gradient = gradient.to(torch.float32).contiguous()
+        if gradient.dtype != torch.float32 or not gradient.is_contiguous():
+            gradient = gradient.to(torch.float32).contiguous()
         dx = ctx.memory.backward(layer, ctx.part, gradient, ctx.reduction, ctx.products,
                                  dtype if ctx.needs_input_grad[0] else None)
         ctx.part = None
-        return None if dx is None else dx.reshape(shape).to(dtype), None, None, None, None, None
+        if dx is not None and (dx.shape != shape or dx.dtype != dtype):
+            dx = dx.reshape(shape).to(dtype)
+        return dx, None, None, None, None, None
 
 
 class _Exact(torch.autograd.Function):
@@ -557,6 +562,8 @@ def _numbers(name: str, given: Tensor, shape: torch.Size, device: torch.device) 
                          f"{tuple(shape)}; give one number for each row")
     if given.device != device:
         raise ValueError(f"{name} is on {given.device}, and the layer on {device}; move one to the other")
+    if given.dtype == torch.int64 and not given.requires_grad and given.is_contiguous():
+        return given
     return given.detach().to(torch.int64).contiguous()
 
 

@@ -97,11 +97,12 @@ TRUEMAX_HOST_DEVICE inline void widen(const Pack<Bfloat16, kCount>& pack, float*
       out[2 * i] = __uint_as_float(words[i] << 16U);
       out[2 * i + 1] = __uint_as_float(words[i] & 0xFFFF0000U);
     }
-    return;
-  }
+  } else
 #endif
-  TRUEMAX_UNROLL
-  for (int i = 0; i < kCount; ++i) out[i] = pack[i];
+  {
+    TRUEMAX_UNROLL
+    for (int i = 0; i < kCount; ++i) out[i] = pack[i];
+  }
 }
 template <class T, int kCount>
 TRUEMAX_HOST_DEVICE inline Pack<T, kCount> narrowed(const float* in) {
@@ -113,11 +114,12 @@ TRUEMAX_HOST_DEVICE inline Pack<T, kCount> narrowed(const float* in) {
     for (int i = 0; i < kCount / 2; ++i)
       asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(words[i]) : "f"(in[2 * i + 1]), "f"(in[2 * i]));
     memcpy(&out, words, sizeof out);
-    return out;
-  }
+  } else
 #endif
-  TRUEMAX_UNROLL
-  for (int i = 0; i < kCount; ++i) out.number[i] = narrow<T>(in[i]);
+  {
+    TRUEMAX_UNROLL
+    for (int i = 0; i < kCount; ++i) out.number[i] = narrow<T>(in[i]);
+  }
   return out;
 }
 
