@@ -17,6 +17,7 @@ class EmulatedRuntime {
   device::Card card() const { return {"the CPU", kMemory, kMemory, 0}; }
   std::uint64_t free_memory() const { return kMemory; }
   std::uint32_t most_blocks() const { return 3; }
+  std::uint32_t multiprocessors() const { return 2; }
 
   void* allocate(std::size_t bytes) {
     void* const there = std::malloc(bytes + 1);

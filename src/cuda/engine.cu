@@ -1,6 +1,8 @@
 // The engine on CUDA: a library of its own, loaded by device/open.cpp.
 #include <cuda_runtime.h>
 
+#include <string>
+
 #include "cuda/engine.hpp"
 
 namespace truemax::cuda {
@@ -8,12 +10,20 @@ namespace {
 
 void check(cudaError_t error, const char* doing) {
   if (error == cudaSuccess) return;
-  throw UserError(fmt::format("--device cuda: {} failed: {}; use --device cpu, or free the card", doing,
-                              cudaGetErrorString(error)));
+  throw UserError(std::string("--device cuda: ") + doing + " failed: " + cudaGetErrorString(error) +
+                  "; use --device cpu, or free the card");
 }
 
 template <class Kernel>
-__global__ void __launch_bounds__(256) run(const Kernel kernel) {
+constexpr int most_threads() {
+  if constexpr (requires { Kernel::kMostThreads; })
+    return Kernel::kMostThreads;
+  else
+    return 256;
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(most_threads<Kernel>()) run(const __grid_constant__ Kernel kernel) {
   extern __shared__ char shared[];
   kernel(Thread{shared});
 }
@@ -41,8 +51,11 @@ class CudaRuntime {
     check(cudaMemGetInfo(&free, &total), "asking for its memory");
     return free;
   }
+  std::uint32_t multiprocessors() const {
+    return static_cast<std::uint32_t>(properties_.multiProcessorCount);
+  }
   // Enough to fill the card several times over.
-  std::uint32_t most_blocks() const { return static_cast<std::uint32_t>(properties_.multiProcessorCount) * 8; }
+  std::uint32_t most_blocks() const { return multiprocessors() * 8; }
 
   void* allocate(std::size_t bytes) {
     void* there = nullptr;

@@ -2,14 +2,14 @@
 // (cuda/emulated_runtime.hpp). A Runtime allocates, copies, launches kernels and measures time.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
-#include "core/files.hpp"
 #include "cuda/pass.hpp"
 #include "cuda/steps.hpp"
 #include "device/engine.hpp"
@@ -55,6 +55,8 @@ class Array {
   Array(Runtime& runtime, std::span<const T> from) : Array(runtime, from.size()) {
     runtime.to_device(data_, from.data(), from.size_bytes());
   }
+  Array(Runtime& runtime, const std::vector<T>& from)
+      : Array(runtime, std::span<const T>(from.data(), from.size())) {}
   ~Array() {
     if (data_ != nullptr) runtime_->free(data_);
   }
@@ -89,21 +91,20 @@ class EngineOver final : public device::Engine {
   void upload(const device::HostRows& rows, const device::HostExamples& examples,
               const device::HostWeights& weights, std::span<const double> u, std::span<const float> norms,
               const device::HostDraw& draw) override {
-    const std::uint64_t needed = rows.begin.size_bytes() + rows.index.size_bytes() + rows.value.size_bytes() +
-                                 examples.row.size_bytes() + examples.label.size_bytes() +
-                                 examples.weight.size_bytes() + weights.weight.size_bytes() +
-                                 weights.intercept.size_bytes() + u.size_bytes() + norms.size_bytes() +
-                                 draw.cells.size() * (sizeof(Cell) + sizeof(float));
-    require_room(needed, weights);
     rows_ = RowsThere(runtime_, rows, examples);
-    weight_ = {runtime_, std::span<const float>(weights.weight)};
-    intercept_ = {runtime_, std::span<const float>(weights.intercept)};
     classes_ = weights.classes, features_ = weights.features, scale_ = 1;
+    if (weights.weight.empty()) {
+      weight_ = {runtime_, std::size_t{matrix().blocks()} * features_ * kBlock};
+      runtime_.clear(weight_.data(), weight_.size() * sizeof(float));
+    } else {
+      weight_ = {runtime_, std::span<const float>(weights.weight)};
+    }
+    intercept_ = {runtime_, std::span<const float>(weights.intercept)};
     u_ = {runtime_, u};
     norm_ = {runtime_, norms};
     std::vector<Cell> cells;
     for (const device::AliasCell& cell : draw.cells) cells.push_back({cell.keep, cell.other, 0});
-    cells_ = {runtime_, std::span<const Cell>(cells)};
+    cells_ = {runtime_, cells};
     over_mean_ = {runtime_, draw.over_mean};
     head_ = draw.head, draws_ = draw.cells.empty() ? 0 : draw.draws;
     report_ = {runtime_, 1};
@@ -125,10 +126,8 @@ class EngineOver final : public device::Engine {
     else if (slots <= 32)
       take_with<32>(leg);
     else
-      throw UserError(fmt::format(
-          "a step on a GPU takes at most 32 blocks of 16 classes, and this one {}; give a smaller --head or "
-          "--classes-per-step",
-          slots));
+      throw UserError("a step on a GPU takes at most 32 blocks of 16 classes, and this one " +
+                      std::to_string(slots) + "; give a smaller --head or --classes-per-step");
     const double seconds = runtime_.stop_clock();
     scale_ *= std::exp(-leg.decay * static_cast<double>(leg.count));
     constexpr double kLeastScale = 1e-6;
@@ -161,6 +160,7 @@ class EngineOver final : public device::Engine {
   std::unique_ptr<device::Evaluated> add_rows(const device::HostRows& rows,
                                               const device::HostExamples& examples) override {
     auto there = std::make_unique<RowsThere>(runtime_, rows, examples);
+    there->order = {runtime_, by_length(rows)};
     return there;
   }
 
@@ -177,36 +177,39 @@ class EngineOver final : public device::Engine {
     RowsThere() = default;
     RowsThere(Runtime& runtime, const device::HostRows& rows, const device::HostExamples& examples)
         : begin(runtime, rows.begin),
-          index(runtime, rows.index),
-          value(runtime, rows.value),
+          entry(runtime, packed(rows)),
           row(runtime, examples.row),
           label(runtime, examples.label),
           weight(runtime, examples.weight) {}
-    Rows rows() const { return {begin.data(), index.data(), value.data()}; }
+    PackedRows rows() const { return {begin.data(), entry.data()}; }
     std::uint32_t row_count() const { return static_cast<std::uint32_t>(begin.size() - 1); }
 
+    static std::vector<Entry> packed(const device::HostRows& rows) {
+      std::vector<Entry> out(rows.index.size());
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = {rows.index[i], rows.value[i]};
+      return out;
+    }
+
     Array<Runtime, std::uint64_t> begin;
-    Array<Runtime, std::uint32_t> index;
-    Array<Runtime, float> value;
+    Array<Runtime, Entry> entry;
     Array<Runtime, std::uint32_t> row, label;
     Array<Runtime, float> weight;
+    Array<Runtime, std::uint32_t> order;  // of the rows, by falling number of features; only to evaluate
   };
+
+  // Longest rows first.
+  static std::vector<std::uint32_t> by_length(const device::HostRows& rows) {
+    std::vector<std::uint32_t> order(rows.begin.size() - 1);
+    std::iota(order.begin(), order.end(), 0U);
+    const auto length = [&](std::uint32_t r) { return rows.begin[r + 1] - rows.begin[r]; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return length(a) > length(b); });
+    return order;
+  }
 
   static constexpr std::uint32_t kThreads = 256;
 
   Matrix matrix() const { return {weight_.data(), intercept_.data_or_null(), classes_, features_}; }
-
-  void require_room(std::uint64_t needed, const device::HostWeights& weights) const {
-    const std::uint64_t there = runtime_.free_memory();
-    if (needed <= there) return;
-    throw UserError(fmt::format(
-        "not enough memory on {}: the run needs {} and {} are free, because {} classes x {} features, in "
-        "blocks "
-        "of 16 classes, are {}; keep fewer features (--max-features, --hash-features), learn features "
-        "(--hidden), or use --device cpu",
-        card_.name, size_text(needed), size_text(there), weights.classes, weights.features,
-        size_text(weights.weight.size_bytes())));
-  }
 
   template <int kSlots>
   void take_with(const device::Leg& leg) {
@@ -215,14 +218,16 @@ class EngineOver final : public device::Engine {
         return launch_steps<ProxMethod, kSlots>(leg);
       case device::Method::implicit:
         return launch_steps<ImplicitMethod, kSlots>(leg);
+      case device::Method::touch:
+        return launch_steps<TouchMethod, kSlots>(leg);
     }
   }
 
   template <class Method, int kSlots>
   void launch_steps(const device::Leg& leg) {
-    constexpr int kSteps = 32 / kSlots;
+    constexpr int kSteps = !Method::kInFloat || kSlots > 8 ? 1 : 2;
     using Kernel = TakeSteps<Method, kSlots, kSteps>;
-    const std::uint64_t per_block = kThreads / kBlock * kSteps;
+    const std::uint64_t per_block = kThreads / 32;
     const auto count = static_cast<std::uint32_t>(rows_.label.size());
     const Kernel kernel{
         .rows = rows_.rows(),
@@ -230,14 +235,20 @@ class EngineOver final : public device::Engine {
                      u_.data(), count},
         .matrix = matrix(),
         .draw = {head_, draws_, matrix().blocks(), cells_.data(), over_mean_.data(), leg.draw_key},
-        .terms = {leg.first, leg.count, RandomPermutation(count, leg.order_key), leg.step, leg.rho, scale_,
-                  leg.decay, leg.most_growth},
+        .terms = {leg.first,
+                  leg.count,
+                  {Order::shuffled, RandomPermutation(count, leg.order_key), leg.order_key, count},
+                  leg.step,
+                  leg.rho,
+                  scale_,
+                  leg.decay,
+                  leg.most_growth},
         .method = {},
         .report = report_.data()};
     const std::uint64_t wanted = (leg.count + per_block - 1) / per_block;
     runtime_.launch(kernel,
                     static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, runtime_.most_blocks())),
-                    kThreads, Kernel::kBytes * (kThreads / kBlock));
+                    kThreads, Kernel::kBytes * (kThreads / 32));
   }
 
   // A kernel whose threads share `count` things.
@@ -258,15 +269,17 @@ class EngineOver final : public device::Engine {
 
   template <int kTop>
   device::Pass pass_with(const RowsThere& there, std::uint32_t top) {
-    // Of one chunk, W should stay in the cache while all rows pass.
-    constexpr std::uint64_t kNear = std::uint64_t{16} << 20, kMostParts = std::uint64_t{256} << 20;
-    const std::uint64_t block_bytes = std::uint64_t{features_} * kBlock * sizeof(float);
-    const auto per_chunk = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(kNear / std::max<std::uint64_t>(block_bytes, 1), 1, matrix().blocks()));
+    // Chunks: some for each multiprocessor, so that all end at about the same time.
+    constexpr std::uint32_t kPassThreads = 1024, kChunksEach = 4;
+    constexpr std::uint64_t kMostParts = std::uint64_t{512} << 20;
+    const std::uint32_t wanted = runtime_.multiprocessors() * kChunksEach;
+    const std::uint32_t per_chunk = std::max(1U, (matrix().blocks() + wanted - 1) / wanted);
     const std::uint32_t chunks = (matrix().blocks() + per_chunk - 1) / per_chunk, rows = there.row_count();
-    const auto at_once = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        kMostParts / (sizeof(RowPart<kTop>) * chunks), 1, std::max<std::uint32_t>(rows, 1)));
-    Array<Runtime, RowPart<kTop>> part(runtime_, std::size_t{at_once} * chunks);
+    const auto at_once = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(kMostParts / ((sizeof(RowPart) + sizeof(BestList<kTop>)) * chunks), 1,
+                                  std::max<std::uint32_t>(rows, 1)));
+    Array<Runtime, RowPart> part(runtime_, std::size_t{at_once} * chunks);
+    Array<Runtime, BestList<kTop>> list(runtime_, std::size_t{at_once} * chunks);
     Array<Runtime, double> highest(runtime_, rows), excess(runtime_, rows),
         labels(runtime_, there.label.size());
     Array<Runtime, Best> best(runtime_, std::size_t{rows} * kTop);
@@ -274,11 +287,11 @@ class EngineOver final : public device::Engine {
     runtime_.start_clock();
     for (std::uint32_t first = 0; first < rows; first += at_once) {
       const std::uint32_t here = std::min(at_once, rows - first);
-      const std::uint64_t groups = std::uint64_t{here} * chunks * kBlock;
-      spread(groups,
-             ScoreChunk<kTop>{there.rows(), first, here, matrix(), scale, per_chunk, chunks, part.data()});
-      spread(here, JoinChunks<kTop>{here, chunks, part.data(), highest.data() + first, excess.data() + first,
-                                    best.data() + std::size_t{first} * kTop});
+      runtime_.launch(ScoreChunk<kTop>{there.rows(), there.order.data(), first, here, matrix(), scale,
+                                       per_chunk, chunks, part.data(), list.data()},
+                      std::min(chunks, runtime_.multiprocessors()), kPassThreads, 0);
+      spread(here, JoinChunks<kTop>{there.order.data(), first, here, chunks, part.data(), list.data(),
+                                    highest.data(), excess.data(), best.data()});
     }
     if (there.label.size() > 0)
       spread(there.label.size(),

@@ -15,6 +15,16 @@ struct Rows {
   const float* value;
 };
 
+// A feature and its value: beside each other, since a step reads both from a place it has not read before.
+struct alignas(8) Entry {
+  std::uint32_t feature;
+  float value;
+};
+struct PackedRows {
+  const std::uint64_t* begin;  // [rows + 1]
+  const Entry* entry;
+};
+
 struct Examples {
   const std::uint32_t* row;  // null: example i is row i
   const std::uint32_t* label;

@@ -52,7 +52,8 @@ struct HostDraw {
   std::span<const float> over_mean;  // 1 over the mean number of draws, by block of the tail
 };
 
-enum class Method : std::uint32_t { prox, implicit };
+// touch: the accesses to memory of a step without its arithmetic, for benchmarks.
+enum class Method : std::uint32_t { prox, implicit, touch };
 
 // Steps of one epoch with one step size.
 struct Leg {
@@ -92,7 +93,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual const Card& card() const = 0;
 
-  // What a run needs. Throws UserError if the card has less.
+  // What a run needs. W is 0 if `weights.weight` is empty. Throws UserError if the card has no room.
   virtual void upload(const HostRows& rows, const HostExamples& examples, const HostWeights& weights,
                       std::span<const double> u, std::span<const float> norms, const HostDraw& draw) = 0;
   virtual LegReport take(const Leg& leg) = 0;

@@ -49,10 +49,18 @@ TRUEMAX_EVERYWHERE Real grown(Real delta) {
   return (2 + delta) / (2 - delta);
 }
 
-// evaluate(common): the sums at x_j = common norm_j o_j E_j.
-template <class Math, class Evaluate>
+// One problem alone. On a GPU, threads with different problems take the same way through the code until the
+// last of them is done.
+struct Alone {
+  TRUEMAX_EVERYWHERE bool any(bool holds) const { return holds; }
+};
+
+// evaluate(common): the sums at x_j = common norm_j o_j E_j. `done`: there is nothing to solve here, but
+// others need the evaluations; the result has no meaning.
+template <class Math, class Evaluate, class Together = Alone>
 TRUEMAX_EVERYWHERE ProxRoot<typename Math::Real> solve_prox_equation(
-    const ProxEquation<typename Math::Real>& p, Evaluate&& evaluate) {
+    const ProxEquation<typename Math::Real>& p, Evaluate&& evaluate, const Together& together = {},
+    bool done = false) {
   using Real = typename Math::Real;
   const Real keep = 1 + p.inverse_rho, base = p.base, sum = p.sum;
   // Both ends of the bracket, in g and in y: the step that is explicit in W, and the one without classes.
@@ -74,11 +82,16 @@ TRUEMAX_EVERYWHERE ProxRoot<typename Math::Real> solve_prox_equation(
   }
   if (!(g >= low && g <= high && y > 0)) g = std::sqrt(low * high), y = y_of_g();
   int evaluations = 0;
-  Real move = 0;
-  while (evaluations < kMostProxEvaluations) {
-    const ProxSums<Real> at = evaluate(p.e * g * Math::exp(-s_e * y));
+  bool failed = false;
+  Real move = 0, common = p.e * g * Math::exp(-s_e * y);
+  for (int round = 0; round < kMostProxEvaluations && together.any(!done); ++round) {
+    const ProxSums<Real> at = evaluate(common);
+    if (done) continue;
     ++evaluations;
-    if (!(at.value > 0)) return {0, 0, 0, 0};  // all classes underflow
+    if (!(at.value > 0)) {  // all classes underflow
+      done = failed = true;
+      continue;
+    }
     const Real old_g = g, old_y = y;
     const Real error = Math::log(p.e * y / at.value), share = at.slope / at.value;
     if (error > 0)
@@ -103,12 +116,17 @@ TRUEMAX_EVERYWHERE ProxRoot<typename Math::Real> solve_prox_equation(
     if (!inside) {
       g = std::sqrt(low * high), y = y_of_g();
       if (by_y && least > 0 && !(y > least && y < most)) y = std::sqrt(least) * std::sqrt(most), g = g_of_y();
-      if (!(y > 0)) return {0, 0, 0, 0};
+      if (!(y > 0)) {
+        done = failed = true;
+        continue;
+      }
     }
     move = Math::log1p((g - old_g) / old_g) - s_e * (y - old_y);
     const bool closed = by_y ? most <= least * (1 + Real(2e-7)) : high <= low * (1 + Math::kClosest);
-    if ((inside && magnitude(move) < Real(0.01)) || closed) break;
+    done = (inside && magnitude(move) < Real(0.01)) || closed || round + 1 == kMostProxEvaluations;
+    if (!done) common = p.e * g * Math::exp(-s_e * y);
   }
+  if (failed) return {0, 0, 0, 0};
   return {g, y, clamped(move, Real(-0.5), Real(0.5)), evaluations};
 }
 
