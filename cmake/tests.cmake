@@ -29,7 +29,8 @@ foreach(room ${rooms})
 endforeach()
 
 # An engine that runs its kernels on the CPU, in place of libtruemax_cuda.so.
-add_library(truemax_emulated MODULE ${PROJECT_SOURCE_DIR}/tests/device/emulated.cpp)
+file(GLOB emulated_parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*_emulated.cpp)
+add_library(truemax_emulated MODULE ${PROJECT_SOURCE_DIR}/tests/device/emulated.cpp ${emulated_parts})
 target_link_libraries(truemax_emulated PRIVATE truemax_cuda_headers)
 target_compile_options(truemax_emulated PRIVATE $<$<CONFIG:Release>:-O2>)
 target_link_options(truemax_emulated PRIVATE -Wl,--exclude-libs,ALL

@@ -9,7 +9,7 @@ namespace {
 
 void check(cudaError_t error, const char* doing) {
   if (error == cudaSuccess) return;
-  throw UserError(fmt::format("{} failed on the GPU: {}; use --device cpu, or free the card", doing,
+  throw UserError(fmt::format("--device cuda: {} failed: {}; use --device cpu, or free the card", doing,
                               cudaGetErrorString(error)));
 }
 

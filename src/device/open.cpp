@@ -113,7 +113,11 @@ std::unique_ptr<Engine> open_or_say(const Choice& choice, std::string& why) {
   }
   std::array<char, 1000> said{};
   std::unique_ptr<Engine> engine(library.open(choice.card, said.data(), said.size()));
-  if (!engine) why = said.data();
+  if (!engine) {
+    why = said.data();
+    constexpr std::string_view kPrefix = "--device cuda: ";  // open() puts the choice there
+    if (why.starts_with(kPrefix)) why.erase(0, kPrefix.size());
+  }
   return engine;
 }
 

@@ -127,7 +127,7 @@ TEST_F(Device, RefusesACardThatIsNotThere) {
 
 TEST_F(Device, RefusesABusyCard) {
   set("TRUEMAX_EMULATED_BUSY", "1");
-  EXPECT_THAT(refusal({Kind::cuda, 0}), HasSubstr("the card is busy"));
+  EXPECT_THAT(refusal({Kind::cuda, 0}), HasSubstr("--device cuda: the card is busy"));
 }
 
 // The class of an exception that is thrown in the library is known by its name here.

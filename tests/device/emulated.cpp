@@ -20,7 +20,7 @@ int setting(const char* name, int otherwise) {
 
 truemax::device::Engine* make(int card) {
   if (setting("TRUEMAX_EMULATED_BUSY", 0) != 0)
-    throw truemax::UserError("the card is busy; free it, or use --device cpu");
+    throw truemax::UserError("--device cuda: the card is busy; free it, or use --device cpu");
   return new truemax::cuda::EngineOver<truemax::cuda::EmulatedRuntime>(card);
 }
 
