@@ -108,6 +108,22 @@ class Logs(ProgramTest):
                 self.write("m.jsonl", "".join(json.dumps(line) + "\n" for line in edited))
                 self.refused_replay(r"that run was on a GPU \(Card X\) and cannot be repeated.*train with its options")
 
+    def test_runs_on_a_card_say_so(self):
+        """Checkpoints move between devices: --device if it is given, else the one the run began with."""
+        card = with_library(EMULATED)
+        blocks = ("--method", "prox", "--draw", "blocks", "--classes-per-step", "16", "--checkpoint", "c.checkpoint")
+        self.fine("train", "good.txt", *blocks, "--epochs", 1, "--device", "cuda", "--model", "m.safetensors", "--log",
+                  "m.jsonl", environment=card)
+        start = events(self.path("m.jsonl"))[0]
+        self.assertEqual((start["device"]["kind"], start["device"]["number"]), ("cuda", 0))
+        self.assertTrue(start["device"]["name"])
+        self.refused_replay("that run was on a GPU")
+        for epochs, device, there in ((2, (), True), (3, ("--device", "cpu"), False), (4, ("--device", "cuda"), True)):
+            self.fine("train", "good.txt", *blocks, "--epochs", epochs, "--resume", *device, environment=card)
+            last = [event for event in events(self.path("m.jsonl")) if event["event"] == "resume"][-1]
+            self.assertEqual("device" in last, there, device)
+            self.refused_replay("that run was on a GPU")
+
     def test_replay_is_on_the_cpu(self):
         self.fine("train", "good.txt", *QUICK, "--model", "m.safetensors", "--log", "m.jsonl")
         self.refused_replay("--device cuda: --replay repeats a run bit for bit", "--device", "cuda")

@@ -155,10 +155,7 @@ void describe(OptionTable& table, std::string* device, std::string plain_default
       [](std::string_view text) { return Choice::read(text).has_value(); },
       "Where to compute: the CPU, a GPU (cuda is the first card, cuda:N card N, from 0), or auto: a GPU if "
       "there is one and it is faster, else the CPU. Results of a GPU are not the same bit for bit.",
-      {.brief = true,
-       .replay = Replay::free,
-       .plain_default = std::move(plain_default),
-       .elsewhere = {"gpu"}});
+      {.replay = Replay::free, .plain_default = std::move(plain_default), .elsewhere = {"gpu"}});
 }
 
 Found find() {
