@@ -190,6 +190,10 @@ class Warp : public Group<32> {
     return Group<kWidth>().sum(x);
   }
   template <int kWidth, class T>
+  void sum_both_of(T& x, T& y) const {
+    x = sum_of<kWidth>(x), y = sum_of<kWidth>(y);
+  }
+  template <int kWidth, class T>
   T highest_of(T x) const {
     return Group<kWidth>().highest(x);
   }
@@ -216,8 +220,8 @@ struct Four {
 inline Four load_four(const float* from) {
   return {{from[0], from[1], from[2], from[3]}};
 }
-inline float load_if(bool wanted, const float* from) {
-  return wanted ? *from : 0;
+inline float load_late(const float* from) {
+  return *from;
 }
 inline void add(float* to, float x) {
   *to += x;

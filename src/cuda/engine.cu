@@ -25,7 +25,7 @@ constexpr int most_threads() {
 
 template <class Kernel>
 __global__ void __launch_bounds__(most_threads<Kernel>()) run(const __grid_constant__ Kernel kernel) {
-  extern __shared__ char shared[];
+  extern __shared__ __align__(16) char shared[];
   kernel(Thread{shared});
 }
 

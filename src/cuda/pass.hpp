@@ -101,9 +101,7 @@ struct ScoreChunk {
     float highest = kLowest;
     TRUEMAX_UNROLL
     for (int c = 0; c < kEach; ++c) {
-      z[c] = k + c < matrix.classes
-                 ? z[c] * scale + (matrix.intercept == nullptr ? 0 : matrix.intercept[k + c])
-                 : kLowest;
+      z[c] = k + c < matrix.classes ? z[c] * scale + shift_of(k + c) : kLowest;
       highest = larger(highest, z[c]);
     }
     const float top = group.highest(highest), now = larger(old.highest, top);
@@ -113,6 +111,11 @@ struct ScoreChunk {
     sum = group.sum(sum);
     if (lane == 0) part[place] = {now, old.excess * (fresh ? 0 : FloatMath::exp(old.highest - now)) + sum};
     show(group, place, z, k, top, fresh);
+  }
+
+  TRUEMAX_KERNEL float shift_of(std::uint32_t k) const {
+    if (matrix.intercept == nullptr) return 0;
+    return matrix.shrinks_intercept ? matrix.intercept[k] * scale : matrix.intercept[k];
   }
 
   // Adds the classes of a block to the best.
@@ -198,8 +201,9 @@ struct ScoreLabels {
       for (std::uint64_t j = rows.begin[r]; j < rows.begin[r + 1]; ++j)
         z += static_cast<double>(rows.entry[j].value) *
              static_cast<double>(line[std::uint64_t{rows.entry[j].feature} * kBlock]);
-      score[i] = z * static_cast<double>(scale) +
-                 (matrix.intercept == nullptr ? 0.0 : static_cast<double>(matrix.intercept[k]));
+      const double shift = matrix.intercept == nullptr ? 0.0 : static_cast<double>(matrix.intercept[k]);
+      score[i] =
+          z * static_cast<double>(scale) + (matrix.shrinks_intercept ? shift * static_cast<double>(scale) : shift);
     }
   }
 };

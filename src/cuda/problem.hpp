@@ -39,6 +39,7 @@ struct Matrix {
   float* weight;
   float* intercept;  // null: none
   std::uint32_t classes, features;
+  bool shrinks_intercept = false;  // the scale of W is that of the intercepts too
   TRUEMAX_HOST_DEVICE std::uint32_t blocks() const { return (classes + kBlock - 1) / kBlock; }
   TRUEMAX_HOST_DEVICE float* line(std::uint32_t block, std::uint32_t feature) const {
     return weight + (std::uint64_t{block} * features + feature) * kBlock;

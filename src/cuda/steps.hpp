@@ -10,6 +10,7 @@
 #include "core/permutation.hpp"
 #include "cuda/problem.hpp"
 #include "cuda/thread.hpp"
+#include "rule/descent_scalar.hpp"
 #include "solve/row_scalar.hpp"
 
 namespace truemax::cuda {
@@ -90,6 +91,10 @@ struct Together {
     return warp.template sum_of<kWidth>(x);
   }
   template <class Real>
+  TRUEMAX_KERNEL void sum_both(Real& x, Real& y) const {
+    warp.template sum_both_of<kWidth>(x, y);
+  }
+  template <class Real>
   TRUEMAX_KERNEL Real highest(Real x) const {
     return warp.template highest_of<kWidth>(x);
   }
@@ -116,29 +121,21 @@ struct TakeSteps {
   static constexpr int kRow = kClasses + (kSteps > 1 ? kWidth : 0);  // steps use different banks of memory
   static_assert(Method::kInFloat || kSteps == 1);
 
+  struct alignas(16) Prepared {  // a step
+    std::uint64_t begin;         // of the row
+    std::uint32_t length;
+    std::uint32_t label;
+    float s, e, u, scale;
+    std::uint32_t example, unused[3];
+  };
   struct Memory {  // of a warp
     float score[kSteps][kRow];
     float weight[kSteps][kSlots];
     std::uint32_t block[kSteps][kSlots];
     std::uint32_t drawn[kWarp][kSlots];
+    Prepared step[kWarp];
   };
   static constexpr std::size_t kBytes = sizeof(Memory);
-
-  // A prepared step, in the thread with its number.
-  struct Mine {
-    std::uint64_t begin = 0;
-    std::uint32_t length = 0;
-    std::uint32_t example = 0, label = 0;
-    float s = 1, e = 1, u = 0, scale = 1;
-  };
-
-  // The same, in all threads.
-  struct Row {
-    const Entry* entry;
-    std::uint32_t length, label;
-    int slots, own;
-    float scale;
-  };
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const Warp warp = t.warp();
@@ -150,63 +147,62 @@ struct TakeSteps {
     float growth = 0;
     for (std::uint64_t at = begin; at < end; at += kWarp) {
       const int steps = static_cast<int>(end - at < std::uint64_t{kWarp} ? end - at : std::uint64_t{kWarp});
-      const Mine mine = prepare(warp, m, at, steps);
+      prepare(warp, m, at, steps);
       for (int first = 0; first < steps; first += kSteps)
-        growth += take(warp, m, mine, at, first, steps - first < kSteps ? steps - first : kSteps);
+        growth += take(warp, m, at, first, steps - first < kSteps ? steps - first : kSteps);
+      warp.sync();
     }
     growth = warp.sum(growth);
     if (warp.lane() == 0 && growth > 0) add(&report->growth, static_cast<double>(growth));
   }
 
  private:
-  TRUEMAX_KERNEL Mine prepare(const Warp& warp, Memory& m, std::uint64_t at, int steps) const {
+  TRUEMAX_KERNEL void prepare(const Warp& warp, Memory& m, std::uint64_t at, int steps) const {
     const int lane = warp.lane();
-    Mine mine;
     if (lane < steps) {
-      const std::uint64_t position = terms.first + at + static_cast<std::uint64_t>(lane);
-      mine.example = terms.order.at(position);
-      const std::uint32_t row = examples.row == nullptr ? mine.example : examples.row[mine.example];
-      mine.label = examples.label[mine.example];
+      const std::uint64_t number = at + static_cast<std::uint64_t>(lane), position = terms.first + number;
+      const std::uint32_t example = terms.order.at(position);
+      const std::uint32_t row = examples.row == nullptr ? example : examples.row[example];
+      Prepared mine;
       mine.begin = rows.begin[row];
       mine.length = static_cast<std::uint32_t>(rows.begin[row + 1] - mine.begin);
-      mine.s = examples.norm[mine.example];
-      mine.u = static_cast<float>(examples.u[mine.example]);
+      mine.label = examples.label[example];
+      mine.s = examples.norm[example];
+      mine.u = static_cast<float>(examples.u[example]);
       mine.e = static_cast<float>(terms.step);
-      if (examples.weight != nullptr) mine.e *= examples.weight[mine.example];
+      if (examples.weight != nullptr) mine.e *= examples.weight[example];
       mine.scale = static_cast<float>(
-          terms.decay == 0
-              ? terms.scale
-              : terms.scale * exp(-terms.decay * static_cast<double>(at + static_cast<std::uint64_t>(lane))));
+          terms.decay == 0 ? terms.scale : terms.scale * exp(-terms.decay * static_cast<double>(number)));
+      mine.example = example;
+      m.step[lane] = mine;
       for (std::uint32_t d = 0; d < draw.draws; ++d)
         m.drawn[lane][d] = draw.head + pick(draw, random_word(draw.key, position * draw.draws + d));
     }
     warp.sync();
-    return mine;
   }
 
-  TRUEMAX_KERNEL float take(const Warp& warp, Memory& m, const Mine& mine, std::uint64_t at, int first,
-                            int steps) const {
-    Row row[kSteps];
+  TRUEMAX_KERNEL float take(const Warp& warp, Memory& m, std::uint64_t at, int first, int steps) const {
+    int slots[kSteps];
     TRUEMAX_UNROLL
-    for (int j = 0; j < kSteps; ++j)
-      if (j < steps) row[j] = list_blocks(warp, m, mine, first + j, j);
+    for (int j = 0; j < kSteps; ++j) slots[j] = j < steps ? list_blocks(warp, m, first + j, j) : 0;
     warp.sync();
     TRUEMAX_UNROLL
     for (int j = 0; j < kSteps; ++j)
-      if (j < steps) score(warp, m, row[j], j);
+      if (j < steps) score(warp, m, m.step[first + j], slots[j], j);
     warp.sync();
-    const float growth = solve(warp, m, mine, row, at, first, steps);
+    const float growth = solve(warp, m, slots, at, first, steps);
     warp.sync();
     TRUEMAX_UNROLL
     for (int j = 0; j < kSteps; ++j)
-      if (j < steps) apply(warp, m, row[j], j);
+      if (j < steps) apply(warp, m, m.step[first + j], slots[j], j);
     warp.sync();
     return growth;
   }
 
   // The head, the label's block, and each drawn one once, with weight times/(mean number of draws).
-  TRUEMAX_KERNEL Row list_blocks(const Warp& warp, Memory& m, const Mine& mine, int from, int j) const {
-    const std::uint32_t label = warp.from(mine.label, from), own = label / kBlock;
+  // Returns how many they are.
+  TRUEMAX_KERNEL int list_blocks(const Warp& warp, Memory& m, int from, int j) const {
+    const std::uint32_t own = m.step[from].label / kBlock;
     const int draws = static_cast<int>(draw.draws), head = static_cast<int>(draw.head), lane = warp.lane();
     if (lane < head) m.block[j][lane] = static_cast<std::uint32_t>(lane), m.weight[j][lane] = 1;
     int n = head;
@@ -225,66 +221,62 @@ struct TakeSteps {
       m.block[j][place] = drawn;
       m.weight[j][place] = static_cast<float>(count_bits(same)) * draw.over_mean[drawn - draw.head];
     }
-    return {rows.entry + warp.from(mine.begin, from),
-            warp.from(mine.length, from),
-            label,
-            n + count_bits(all),
-            own < draw.head ? static_cast<int>(own) : head,
-            warp.from(mine.scale, from)};
+    return n + count_bits(all);
   }
 
   // Pairs of blocks that pass over a row together, and features at a time: as many as registers hold.
   static constexpr int kTile = kPairs < 4 ? kPairs : 4;
-  static constexpr int kAtOnce = kTile == 1 ? 8 : kTile == 2 ? 4 : 2;
+  static constexpr int kAtOnce = kTile <= 2 ? 4 : 2;
 
-  // Calls visit(used, feature, value) for the features of a row and for unused ones, in pieces of kAtOnce.
-  // Each thread reads one of 32, and all get it from there, so that the lines of W that follow do not wait
-  // for one another.
+  // Calls visit(feature, value) for the features of a row. Each thread reads one of 32, and all get it from
+  // there; kAtOnce follow each other without a branch, so that lines of W are on their way together.
   template <class Visit>
-  TRUEMAX_KERNEL void each_feature(const Warp& warp, const Row& row, Visit&& visit) const {
+  TRUEMAX_KERNEL void each_feature(const Warp& warp, const Prepared& step, Visit&& visit) const {
     const auto lane = static_cast<std::uint32_t>(warp.lane());
-    for (std::uint32_t k = 0; k < row.length; k += kWarp) {
-      const int here = static_cast<int>(smaller(row.length - k, std::uint32_t{kWarp}));
-      const Entry entry = k + lane < row.length ? row.entry[k + lane] : Entry{0, 0};
-      for (int i = 0; i < here; i += kAtOnce) {
+    const std::uint32_t length = step.length;
+    const Entry* const row = rows.entry + step.begin;
+    for (std::uint32_t k = 0; k < length; k += kWarp) {
+      const int here = static_cast<int>(smaller(length - k, std::uint32_t{kWarp}));
+      const Entry entry = k + lane < length ? row[k + lane] : Entry{0, 0};
+      int i = 0;
+      for (; i + kAtOnce <= here; i += kAtOnce) {
         TRUEMAX_UNROLL
         for (int j = 0; j < kAtOnce; ++j)
-          visit(i + j < here, warp.from(entry.feature, i + j), warp.from(entry.value, i + j));
+          visit(warp.from(entry.feature, i + j), warp.from(entry.value, i + j));
       }
+      for (; i < here; ++i) visit(warp.from(entry.feature, i), warp.from(entry.value, i));
     }
   }
 
-  TRUEMAX_KERNEL void score(const Warp& warp, Memory& m, const Row& row, int j) const {
+  TRUEMAX_KERNEL void score(const Warp& warp, Memory& m, const Prepared& step, int slots, int j) const {
     const int half = warp.lane() / kBlock, lane = warp.lane() % kBlock;
-    for (int first = 0; first < row.slots; first += 2 * kTile) {
+    for (int first = 0; first < slots; first += 2 * kTile) {
       float sum[kTile];
-      bool used[kTile];
       const float* line[kTile];
       TRUEMAX_UNROLL
       for (int b = 0; b < kTile; ++b) {
         const int slot = first + 2 * b + half;
-        sum[b] = 0, used[b] = slot < row.slots;
-        line[b] = matrix.line(used[b] ? m.block[j][slot] : 0, 0) + lane;
+        sum[b] = 0;
+        line[b] = matrix.line(m.block[j][slot < slots ? slot : 0], 0) + lane;
       }
-      each_feature(warp, row, [&](bool there, std::uint32_t feature, float x) {
+      each_feature(warp, step, [&](std::uint32_t feature, float x) {
         const std::uint64_t at = std::uint64_t{feature} * kBlock;
         TRUEMAX_UNROLL
-        for (int b = 0; b < kTile; ++b) sum[b] += x * load_if(there && used[b], line[b] + at);
+        for (int b = 0; b < kTile; ++b) sum[b] += x * load_late(line[b] + at);
       });
       TRUEMAX_UNROLL
       for (int b = 0; b < kTile; ++b) {
         const int slot = first + 2 * b + half;
         if (slot >= kSlots) continue;
-        float z = kNoClass;
-        if (used[b]) {
-          const std::uint32_t k = m.block[j][slot] * kBlock + static_cast<std::uint32_t>(lane);
-          if (k < matrix.classes)
-            z = sum[b] * row.scale + (matrix.intercept == nullptr ? 0 : load_if(true, matrix.intercept + k));
-        }
-        m.score[j][slot * kBlock + lane] = z;
+        const std::uint32_t k =
+            m.block[j][slot < slots ? slot : 0] * kBlock + static_cast<std::uint32_t>(lane);
+        const bool used = slot < slots && k < matrix.classes;
+        float shift = matrix.intercept == nullptr ? 0 : load_late(matrix.intercept + k);
+        if (matrix.shrinks_intercept) shift *= step.scale;
+        m.score[j][slot * kBlock + lane] = used ? sum[b] * step.scale + shift : kNoClass;
       }
     }
-    for (int p = (row.slots + 1) / 2 * 2 * kBlock + warp.lane(); p < kClasses; p += kWarp)
+    for (int p = (slots + 1) / 2 * 2 * kBlock + warp.lane(); p < kClasses; p += kWarp)
       m.score[j][p] = kNoClass;
   }
 
@@ -314,40 +306,40 @@ struct TakeSteps {
 
   // Solves the steps: afterwards m.score has what is added to the classes. Returns a bound on the growth of
   // the weights.
-  TRUEMAX_KERNEL float solve(const Warp& warp, Memory& m, const Mine& mine, const Row (&row)[kSteps],
-                             std::uint64_t at, int first, int steps) const {
+  TRUEMAX_KERNEL float solve(const Warp& warp, Memory& m, const int (&slots)[kSteps], std::uint64_t at,
+                             int first, int steps) const {
     if constexpr (!Method::kInFloat) {
-      return solve_in_double(warp, m, mine, row[0], at, first, 0);
+      return solve_in_double(m, slots[0], at, first, 0);
     } else {
-      const int j = warp.lane() / kWidth, thread = warp.lane() % kWidth;
-      const bool there = j < steps;
-      const int from = first + (there ? j : 0);
-      int slots = row[0].slots, label_at = label_place(row[0]);
-      float scale = row[0].scale;
+      const int number = warp.lane() / kWidth, thread = warp.lane() % kWidth;
+      const bool there = number < steps;
+      const int j = there ? number : 0, from = first + j;
+      const Prepared& of = m.step[from];
+      int own_slots = slots[0];
       TRUEMAX_UNROLL
       for (int i = 1; i < kSteps; ++i)
-        if (i == j && there) slots = row[i].slots, label_at = label_place(row[i]), scale = row[i].scale;
-      const float s = warp.from(mine.s, from);
+        if (i == j) own_slots = slots[i];
+      const int label_at = label_place(of);
+      const float s = of.s, scale = of.scale;
       ProxStep step;
-      step.u = warp.from(mine.u, from), step.e = warp.from(mine.e, from);
+      step.u = of.u, step.e = of.e;
       step.label_norm = s;
       step.inverse_rho = static_cast<float>(terms.rho > 0 ? 1 / terms.rho : 0);
-      float* const place = m.score[there ? j : 0] + thread;
-      step.label_score = m.score[there ? j : 0][label_at];
+      float* const place = m.score[j] + thread;
+      step.label_score = m.score[j][label_at];
       float z[kEach], o[Classes<kWidth>::blocks()];
       TRUEMAX_UNROLL
       for (int i = 0; i < kEach; ++i) z[i] = i * kWidth + thread == label_at ? kNoClass : place[i * kWidth];
-      weights_of<kWidth>(m.weight[there ? j : 0], slots, thread, o);
+      weights_of<kWidth>(m.weight[j], own_slots, thread, o);
       const bool solved = method.solve(step, Classes<kWidth>{z, o, s, 1}, Together<kWidth>{warp});
-      const std::uint32_t example = warp.from(mine.example, from);
       float growth = step.label_coefficient / scale * (s > 1 ? sqrtf(s) : 1);
-      const bool taken = static_cast<double>(growth) <= terms.most_growth;  // not if NaN
+      const bool taken = growth <= static_cast<float>(terms.most_growth);  // not if NaN
       if (there && solved) {
         TRUEMAX_UNROLL
         for (int i = 0; i < kEach; ++i)
           place[i * kWidth] = !taken ? 0 : i * kWidth + thread == label_at ? step.label_coefficient : z[i];
         if (thread == 0)
-          finish(taken, at + static_cast<std::uint64_t>(from), example, static_cast<double>(step.u));
+          finish(taken, at + static_cast<std::uint64_t>(from), of.example, static_cast<double>(step.u));
       }
       if (!there || !solved || !taken || thread != 0) growth = 0;
       // What float32 cannot solve.
@@ -356,7 +348,7 @@ struct TakeSteps {
         TRUEMAX_UNROLL
         for (int i = 0; i < kSteps; ++i)
           if ((open >> (i * kWidth) & 1) != 0) {
-            growth += solve_in_double(warp, m, mine, row[i], at, first + i, i);
+            growth += solve_in_double(m, slots[i], at, first + i, i);
             if (warp.lane() == 0) add_count(&report->in_double);
           }
       }
@@ -364,8 +356,9 @@ struct TakeSteps {
     }
   }
 
-  TRUEMAX_KERNEL static int label_place(const Row& row) {
-    return row.own * kBlock + static_cast<int>(row.label % kBlock);
+  TRUEMAX_KERNEL int label_place(const Prepared& step) const {
+    const std::uint32_t own = step.label / kBlock;
+    return static_cast<int>((own < draw.head ? own : draw.head) * kBlock + step.label % kBlock);
   }
 
   TRUEMAX_KERNEL void finish(bool taken, std::uint64_t at, std::uint32_t example, double u) const {
@@ -375,39 +368,33 @@ struct TakeSteps {
       raise(&report->refused, terms.first + at + 1);
   }
 
-  // One step, by all threads. Plain arguments: what a reference points to could not stay in registers.
-  TRUEMAX_APART float solve_in_double(float* score, const float* weight, std::uint64_t at,
-                                      std::uint32_t example, int slots, int label_at, float s,
-                                      float scale) const {
+  // One step, by all threads.
+  TRUEMAX_APART float solve_in_double(Memory& m, int slots, std::uint64_t at, int from, int j) const {
     constexpr double kLeastNorm = 1e-30;  // of a row without features, whose u moves all the same
     const Warp warp;
-    const int lane = warp.lane();
+    const int lane = warp.lane(), label_at = label_place(m.step[from]);
+    const std::uint32_t example = m.step[from].example;
+    float* const score = m.score[j];
     RowStep step;
     step.u = examples.u[example];
     step.e = terms.step * (examples.weight == nullptr ? 1.0 : static_cast<double>(examples.weight[example]));
     step.rho = terms.rho;
-    step.label_norm = larger(static_cast<double>(s), kLeastNorm);
+    step.label_norm = larger(static_cast<double>(m.step[from].s), kLeastNorm);
     step.label_score = static_cast<double>(score[label_at]);
     warp.sync();  // all have read it
     if (lane == label_at % kWarp) score[label_at] = kNoClass;
     float o[Classes<kWarp>::blocks()];
-    weights_of<kWarp>(weight, slots, lane, o);
+    weights_of<kWarp>(m.weight[j], slots, lane, o);
     const Classes<kWarp> classes{score + lane, o, static_cast<float>(step.label_norm), kWarp};
     method.solve_in_double(step, classes, Together<kWarp>{warp});
     const double growth = step.label_coefficient * (step.label_norm > 1 ? sqrt(step.label_norm) : 1.0) /
-                          static_cast<double>(scale);
+                          static_cast<double>(m.step[from].scale);
     const bool taken = growth <= terms.most_growth;  // not if NaN
     if (!taken)
       for (int b = 0; b < Classes<kWarp>::blocks(); ++b) classes.at(b, 0) = 0;
     if (lane == label_at % kWarp) score[label_at] = taken ? static_cast<float>(step.label_coefficient) : 0;
-    if (lane == 0) finish(taken, at, example, step.u);
+    if (lane == 0) finish(taken, at + static_cast<std::uint64_t>(from), example, step.u);
     return taken && lane == 0 ? static_cast<float>(growth) : 0;
-  }
-  TRUEMAX_KERNEL float solve_in_double(const Warp& warp, Memory& m, const Mine& mine, const Row& row,
-                                       std::uint64_t at, int from, int j) const {
-    return solve_in_double(m.score[j], m.weight[j], at + static_cast<std::uint64_t>(from),
-                           warp.from(mine.example, from), row.slots, label_place(row),
-                           warp.from(mine.s, from), row.scale);
   }
 
   TRUEMAX_KERNEL static void add_count(std::uint64_t* to) {
@@ -418,28 +405,29 @@ struct TakeSteps {
 #endif
   }
 
-  TRUEMAX_KERNEL void apply(const Warp& warp, const Memory& m, const Row& row, int j) const {
+  TRUEMAX_KERNEL void apply(const Warp& warp, const Memory& m, const Prepared& step, int slots, int j) const {
     const int half = warp.lane() / kBlock, lane = warp.lane() % kBlock;
-    const float over_scale = 1 / row.scale;
-    for (int first = 0; first < row.slots; first += 2 * kTile) {
+    const float over_scale = 1 / step.scale;
+    for (int first = 0; first < slots; first += 2 * kTile) {
       float c[kTile];
       bool used[kTile];
       float* line[kTile];
       TRUEMAX_UNROLL
       for (int b = 0; b < kTile; ++b) {
         const int slot = first + 2 * b + half;
-        used[b] = slot < row.slots;
-        const std::uint32_t block = used[b] ? m.block[j][slot] : 0;
+        used[b] = slot < slots;
+        const std::uint32_t block = m.block[j][used[b] ? slot : 0];
         const float change = used[b] ? m.score[j][slot * kBlock + lane] : 0;
         c[b] = change * over_scale;
         line[b] = matrix.line(block, 0) + lane;
-        if (matrix.intercept != nullptr && change != 0) add(&matrix.intercept[block * kBlock + lane], change);
+        if (matrix.intercept != nullptr && change != 0)
+          add(&matrix.intercept[block * kBlock + lane], matrix.shrinks_intercept ? c[b] : change);
       }
-      each_feature(warp, row, [&](bool there, std::uint32_t feature, float x) {
+      each_feature(warp, step, [&](std::uint32_t feature, float x) {
         const std::uint64_t at = std::uint64_t{feature} * kBlock;
         TRUEMAX_UNROLL
         for (int b = 0; b < kTile; ++b)
-          if (there && used[b]) add(line[b] + at, c[b] * x);
+          if (used[b]) add(line[b] + at, c[b] * x);
       });
     }
   }
@@ -465,6 +453,24 @@ struct ImplicitMethod {
   template <class Classes, class Threads>
   TRUEMAX_KERNEL void solve_in_double(RowStep& step, const Classes& classes, const Threads& threads) const {
     solve_implicit_row_scalar(step, classes, threads);
+  }
+};
+
+struct ScentMethod {
+  static constexpr bool kInFloat = false;
+  template <class Classes, class Threads>
+  TRUEMAX_KERNEL void solve_in_double(RowStep& step, const Classes& classes, const Threads& threads) const {
+    if (!(step.rho > 0)) step.rho = 1e6;
+    step_scent_scalar(step, classes, threads);
+  }
+};
+
+struct UmaxMethod {
+  static constexpr bool kInFloat = false;
+  double delta, most_u;
+  template <class Classes, class Threads>
+  TRUEMAX_KERNEL void solve_in_double(RowStep& step, const Classes& classes, const Threads& threads) const {
+    step_umax_scalar(step, classes, threads, delta, most_u);
   }
 };
 

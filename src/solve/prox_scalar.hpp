@@ -20,6 +20,8 @@ struct OneThread {
     return x;
   }
   template <class Real>
+  TRUEMAX_EVERYWHERE void sum_both(Real& /*x*/, Real& /*y*/) const {}
+  template <class Real>
   TRUEMAX_EVERYWHERE Real highest(Real x) const {
     return x;
   }
@@ -79,7 +81,8 @@ TRUEMAX_EVERYWHERE int solve_prox_scalar(ProxStep& p, const Classes& classes, co
       squared += o * z * (o * z);
     }
   }
-  const float sum = threads.sum(once), squares = threads.sum(squared);  // the squares bound the sum too
+  threads.sum_both(once, squared);
+  const float sum = once, squares = squared;  // the squares bound the sum too
   const bool fine = threads.highest(highest) < kHighestProxGap && least >= kSmallestProxFactor &&
                     most <= kLargestProxFactor && magnitude(p.u) < 80 && over_rho < 1e15F && squares < 1e37F;
   const bool none = !(sum > 1e-30F);
@@ -94,7 +97,8 @@ TRUEMAX_EVERYWHERE int solve_prox_scalar(ProxStep& p, const Classes& classes, co
       }
       value += over_norm * in_block, slope += over_norm * slope_in_block;
     }
-    return ProxSums<float>{threads.sum(value), threads.sum(slope)};
+    threads.sum_both(value, slope);
+    return ProxSums<float>{value, slope};
   };
   ProxEquation<float> equation{p.e, over_rho, base, p.label_norm, sum, squares};
   if (!fine || none) equation = {1, 1, 2, 1, 1, 1};

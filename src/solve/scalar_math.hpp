@@ -40,7 +40,12 @@ struct FloatMath {
 #endif
   }
   TRUEMAX_EVERYWHERE static float log1p(float r) {
+#ifdef __CUDA_ARCH__
+    const float series = r * (1 - r * (0.5F - r * (1.0F / 3 - r * (0.25F - r * 0.2F))));
+    return r > -0.06F && r < 0.06F ? series : __logf(1 + r);
+#else
     return log1pf(r);
+#endif
   }
 };
 
