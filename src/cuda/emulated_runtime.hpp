@@ -31,6 +31,7 @@ class EmulatedRuntime {
   void to_host(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+  void send(void* to, const void* from, std::size_t bytes) { to_device(to, from, bytes); }
   void clear(void* to, std::size_t bytes) { std::memset(to, 0, bytes); }
 
   void start_clock() { started_ = std::chrono::steady_clock::now(); }

@@ -103,7 +103,7 @@ class EngineOver final : public device::Engine {
     norm_ = {runtime_, norms};
     std::vector<Cell> cells;
     for (const device::AliasCell& cell : draw.cells) cells.push_back({cell.keep, cell.other, 0});
-    cells_ = {runtime_, std::span<const Cell>(cells)};
+    cells_ = {runtime_, std::span<const Cell>(cells.data(), cells.size())};
     over_mean_ = {runtime_, draw.over_mean};
     head_ = draw.head, draws_ = draw.cells.empty() ? 0 : draw.draws;
     report_ = {runtime_, 1};
