@@ -41,6 +41,7 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   }
   options_.complete(given, space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
   options_.check();
+  engine_ = device::open(device::Choice::parse(options_.device));
   if (options_.evaluation.classes > 0)
     throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
   if (valid != nullptr && options_.valid_share > 0)
@@ -63,6 +64,7 @@ std::shared_ptr<const Model::Inside> Training::run(std::span<TrainObserver* cons
   TrainExtras extras;
   if (best_on_disk_) extras.best_folder = std::filesystem::temp_directory_path().string();
   if (start_ != nullptr) extras.start = &start_->model;
+  extras.engine = engine_.get();
   Stopwatch watch;
   RunState state = search_and_fit(sets_, options_, watch, observers, stop, extras, result_);
   auto inside = std::make_shared<Model::Inside>();

@@ -36,6 +36,7 @@ void print_row_json(const Model& model, const Predictions& p, std::size_t row, s
 
 int run_predict(const PredictCommand& command) {
   const UseOptions& use = command.use;
+  const auto engine = device::open(device::Choice::parse(use.device));
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   std::uint64_t done = 0;
   const auto print = [&](const Predictions& predictions, std::size_t rows) {

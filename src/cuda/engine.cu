@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda/engine.hpp"
+#include "device/library.hpp"
 
 namespace truemax::cuda {
 namespace {
@@ -92,19 +93,22 @@ class CudaRuntime {
 
 extern "C" {
 
-// The version of device/engine.hpp that this library was built with.
 __attribute__((visibility("default"))) std::uint32_t truemax_engine_version() {
   return truemax::device::kEngineVersion;
 }
 
-// The number of cards; 0 without a driver.
-__attribute__((visibility("default"))) int truemax_engine_cards() {
+__attribute__((visibility("default"))) int truemax_engine_cards(char* why, std::size_t size) {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess) return count;
+  if (error == cudaErrorNoDevice) return 0;
+  truemax::device::put_text(cudaGetErrorString(error), why, size);
+  return -1;
 }
 
-// Owned by the caller. Throws UserError.
-__attribute__((visibility("default"))) truemax::device::Engine* truemax_engine_open(int card) {
-  return new truemax::cuda::EngineOver<truemax::cuda::CudaRuntime>(card);
+__attribute__((visibility("default"))) truemax::device::Engine* truemax_engine_open(int card, char* why,
+                                                                                    std::size_t size) {
+  return truemax::device::opened(
+      [&] { return new truemax::cuda::EngineOver<truemax::cuda::CudaRuntime>(card); }, why, size);
 }
 }

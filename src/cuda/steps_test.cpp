@@ -26,8 +26,8 @@ struct Shape {
 struct World {
   explicit World(const Shape& s) : setup(s) {
     std::mt19937_64 random(s.seed);
-    const auto uniform = [&](double a, double b) {
-      return std::uniform_real_distribution<double>(a, b)(random);
+    const auto uniform = [&](double low, double high) {
+      return std::uniform_real_distribution<double>(low, high)(random);
     };
     begin.push_back(0);
     for (std::uint32_t i = 0; i < s.rows; ++i) {

@@ -187,6 +187,7 @@ void TrainOptions::describe(OptionTable& table) {
       "Results do not "
       "depend on it, except for lock-free steps.",
       {.brief = true, .common = true, .replay = Replay::free, .elsewhere = {"thread", "jobs", "n-jobs"}});
+  device::describe(table, &device, device::kAuto);
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
@@ -201,6 +202,8 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   constexpr std::uint64_t kTextFeatures = 256, kTripleFeatures = 200;
   const bool text = reads_words(of_data), triples = of_data == EncoderKind::complex;
   if (encoder == EncoderKind::automatic) encoder = of_data;
+  open.device = !given("device");
+  if (open.device && automatic()) device = device::kAuto;
   if ((text || triples) && automatic() && !given("hidden") && encoder != EncoderKind::linear)
     hidden = text ? kTextFeatures : kTripleFeatures;
   if (automatic()) {

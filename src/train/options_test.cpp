@@ -41,7 +41,7 @@ TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
   RunOptions options;
   const OptionTable table = table_of(options);
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::free; }),
-              ElementsAre("threads", "model", "log", "memory-limit", "checkpoint", "checkpoint-every",
+              ElementsAre("threads", "device", "model", "log", "memory-limit", "checkpoint", "checkpoint-every",
                           "resume", "replay"));
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::test; }),
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));

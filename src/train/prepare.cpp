@@ -258,6 +258,7 @@ PreparedRun prepare_run(RunOptions options) {
   if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
   run.unnamed = options.model.empty();
   open_checkpoint(options, run);
+  run.engine = device::open(device::Choice::parse(options.train.device));
   RunOutputs outputs(options);
   require_options(options);
   std::optional<LoggedRun> logged;
