@@ -5,8 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <string>
+#include <typeinfo>
 
 #include "core/error.hpp"
 #include "cuda/thread.hpp"
@@ -28,12 +33,17 @@ __global__ void __launch_bounds__(256) run(const Kernel kernel) {
 
 class CudaRuntime {
  public:
+  static constexpr bool kEmulated = false;
+  static constexpr std::uint32_t kThreads = 256, kRowThreads = 128;
+
   explicit CudaRuntime(int card) : number_(card) {
     check(cudaSetDevice(card), "choosing the card");
     check(cudaGetDeviceProperties(&properties_, card), "asking for the card");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
     check(cudaEventCreate(&from_), "making an event");
     check(cudaEventCreate(&to_), "making an event");
+    const char* const times = std::getenv("TRUEMAX_KERNEL_TIMES");
+    if (times != nullptr && *times == '1') times_ = std::make_unique<Times>();
   }
   ~CudaRuntime() {
     for (Staged& staged : staged_) {
@@ -107,8 +117,10 @@ class CudaRuntime {
       check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shared_bytes)),
             "asking for shared memory");
+    if (times_ != nullptr) check(cudaEventRecord(times_->from, stream_), "measuring");
     run<<<blocks, threads, shared_bytes, stream_>>>(kernel);
     check(cudaGetLastError(), "starting a kernel");
+    if (times_ != nullptr) times_->add(typeid(Kernel).name(), stream_);
   }
 
  private:
@@ -119,6 +131,35 @@ class CudaRuntime {
     cudaEvent_t copied = nullptr;
   };
   static constexpr std::size_t kStaged = 8;
+  // With TRUEMAX_KERNEL_TIMES=1: the time of each kernel, one after the other, printed at the end.
+  struct Times {
+    struct Of {
+      double seconds = 0;
+      std::uint64_t count = 0;
+    };
+    Times() {
+      check(cudaEventCreate(&from), "making an event");
+      check(cudaEventCreate(&to), "making an event");
+    }
+    ~Times() {
+      cudaEventDestroy(from);
+      cudaEventDestroy(to);
+      for (const auto& [name, of] : kernels)
+        std::fprintf(stderr, "%9.3f ms %8llu x %8.2f us  %s\n", of.seconds * 1e3,
+                     static_cast<unsigned long long>(of.count),
+                     of.seconds * 1e6 / static_cast<double>(of.count), name.c_str());
+    }
+    void add(const char* name, cudaStream_t stream) {
+      check(cudaEventRecord(to, stream), "measuring");
+      check(cudaEventSynchronize(to), "running a kernel");
+      float milliseconds = 0;
+      check(cudaEventElapsedTime(&milliseconds, from, to), "measuring");
+      Of& of = kernels[name];
+      of.seconds += static_cast<double>(milliseconds) * 1e-3, ++of.count;
+    }
+    cudaEvent_t from{}, to{};
+    std::map<std::string, Of> kernels;
+  };
 
   int number_;
   cudaDeviceProp properties_{};
@@ -126,6 +167,7 @@ class CudaRuntime {
   cudaEvent_t from_{}, to_{};
   Staged staged_[kStaged];
   std::size_t next_staged_ = 0;
+  std::unique_ptr<Times> times_;
 };
 
 }  // namespace truemax::cuda

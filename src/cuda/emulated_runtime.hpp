@@ -13,6 +13,9 @@ namespace truemax::cuda {
 
 class EmulatedRuntime {
  public:
+  static constexpr bool kEmulated = true;
+  static constexpr std::uint32_t kThreads = 64, kRowThreads = 32;  // of blocks: few, because they are slow
+
   explicit EmulatedRuntime(int /*card*/) {}
   device::Card card() const { return {"the CPU", kMemory, kMemory, 0}; }
   std::uint64_t free_memory() const { return kMemory; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdlib>
 #include <vector>
 
 #include "core/random.hpp"
@@ -24,6 +25,8 @@ class LearntEngineOver final : public device::LearntEngine {
               const device::HostLearntExamples& examples, const device::HostTables& tables, bool fresh,
               std::span<const double> u) override {
     shape_ = shape;
+    const char* const exact = std::getenv("TRUEMAX_EXACT_PRODUCTS");  // for tests
+    if (exact != nullptr && *exact == '1') shape_.exact_products = true;
     stride_ = padded(shape.hidden);
     require_room(rows, examples, tables, u);
     begin_ = {runtime_, rows.begin}, index_ = {runtime_, rows.index}, value_ = {runtime_, rows.value};
@@ -138,7 +141,7 @@ class LearntEngineOver final : public device::LearntEngine {
     const float* log_weight;
   };
 
-  static constexpr std::uint32_t kThreads = 256, kRowThreads = 128;
+  static constexpr std::uint32_t kThreads = Runtime::kThreads, kRowThreads = Runtime::kRowThreads;
   static std::uint32_t padded(std::uint64_t n) { return static_cast<std::uint32_t>((n + 7) / 8 * 8); }
 
   bool places() const {

@@ -20,7 +20,7 @@ struct DeviceRows {
   std::uint64_t stride;
   const std::uint32_t* index;
 
-  TRUEMAX_KERNEL const float* row(std::uint32_t r) const {
+  TRUEMAX_HOST_DEVICE const float* row(std::uint32_t r) const {
     return data + stride * (index != nullptr ? index[r] : r);
   }
 };
@@ -286,10 +286,24 @@ struct Multiply {
   }
 };
 
+// The product on the CPU: what tests of whole runs have time for.
+template <Form kForm>
+void multiply_plainly(const Product& p) {
+  for (std::uint32_t r = 0; r < p.rows; ++r)
+    for (std::uint32_t c = 0; c < p.columns; ++c) {
+      float sum = 0;
+      for (std::uint32_t k = 0; k < p.depth; ++k)
+        sum += (kForm == Form::columns_first ? p.a.row(k)[r] : p.a.row(r)[k]) *
+               (kForm == Form::rows_by_rows ? p.b.row(c)[k] : p.b.row(k)[c]);
+      p.out[p.stride * r + c] = sum;
+    }
+}
+
 // Launches the product with tiles that are large if there are enough of them for the card.
 template <Form kForm, class Runtime>
 void multiply(Runtime& runtime, const Product& p, bool exact) {
   if (p.rows == 0 || p.columns == 0) return;
+  if constexpr (Runtime::kEmulated) return multiply_plainly<kForm>(p);
   const auto launch = [&]<class Kernel>(const Kernel& kernel) {
     runtime.launch(kernel, static_cast<std::uint32_t>(Kernel::tiles(p)), Kernel::kThreads, Kernel::kBytes);
   };

@@ -89,6 +89,4 @@ class LearntEngine {
   virtual Pass pass(const Evaluated& rows, std::uint32_t top) = 0;
 };
 
-inline LearntEngine* (*learnt_opener)(int card) = nullptr;
-
 }  // namespace truemax::device

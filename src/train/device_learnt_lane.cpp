@@ -46,10 +46,8 @@ DeviceLearntLane::DeviceLearntLane(const LaneSetup& setup, std::unique_ptr<devic
     throw UserError("a GPU cannot learn features from --stream yet: use --device cpu, or leave --stream out");
 }
 
-device::LearntShape DeviceLearntLane::shape(std::size_t longest_row) const {
-  const DataView& data = setup_.data;
-  const TrainOptions& options = setup_.options;
-  const StepShape of_step = step_shape(data, options, setup_.draw);
+device::LearntShape learnt_shape(const DataView& data, const TrainOptions& options, std::size_t rows,
+                                 std::size_t drawn, std::size_t longest_row) {
   device::LearntShape shape;
   const EncoderKind kind = data.space->encoder;
   shape.kind = data.space->of_triples() ? device::LearntKind::complex
@@ -69,13 +67,13 @@ device::LearntShape DeviceLearntLane::shape(std::size_t longest_row) const {
   shape.seed = options.seed;
   if (data.space->of_triples()) shape.penalty = 3 * options.ridge;
   shape.keep = kLearntKeep;
-  shape.most_rows = static_cast<std::uint32_t>(of_step.rows);
-  shape.most_drawn = static_cast<std::uint32_t>(of_step.drawn);
-  shape.most_uses = std::uint64_t{of_step.rows} * longest_row;
+  shape.most_rows = static_cast<std::uint32_t>(rows);
+  shape.most_drawn = static_cast<std::uint32_t>(drawn);
+  shape.most_uses = std::uint64_t{rows} * longest_row;
   return shape;
 }
 
-device::HostTables DeviceLearntLane::tables(LearntState& learnt) const {
+device::HostTables host_tables(LearntState& learnt) {
   EncoderTables& t = learnt.tables;
   return {t.features.numbers,     learnt.features_square, t.mixing.numbers, learnt.mixing_square,
           learnt.classes.numbers, learnt.classes_square,  learnt.intercept, learnt.intercept_square};
@@ -91,8 +89,10 @@ void DeviceLearntLane::attach(RunState& state) {
   std::vector<double> u;
   u.reserve(state.rows.size());
   for (const RowState& row : state.rows) u.push_back(row.u);
-  engine_->upload(shape(packed.longest), packed.rows(), {packed.row, packed.label, input, packed.weight},
-                  tables(state.learnt), state.learnt.updates == 0, u);
+  const StepShape step = step_shape(data, setup_.options, setup_.draw);
+  engine_->upload(learnt_shape(data, setup_.options, step.rows, step.drawn, packed.longest), packed.rows(),
+                  {packed.row, packed.label, input, packed.weight}, host_tables(state.learnt),
+                  state.learnt.updates == 0, u);
   there_ = true;
 }
 
@@ -158,7 +158,7 @@ void DeviceLearntLane::admit(RunState& state, double rate, double rho, std::size
 void DeviceLearntLane::publish(RunState& state) {
   if (there_ && moved_) {
     std::vector<double> u(state.rows.size());
-    engine_->download(tables(state.learnt), u);
+    engine_->download(host_tables(state.learnt), u);
     for (std::size_t r = 0; r < u.size(); ++r) state.rows[r].u = u[r];
     moved_ = false;
   }

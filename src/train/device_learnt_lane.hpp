@@ -29,6 +29,11 @@ struct PackedRows {
   std::size_t longest = 0;
 };
 
+// What a device needs to know of a run, with steps of so many rows and drawn classes.
+device::LearntShape learnt_shape(const DataView& data, const TrainOptions& options, std::size_t rows,
+                                 std::size_t drawn, std::size_t longest_row);
+device::HostTables host_tables(LearntState& learnt);
+
 class DeviceLearntLane final : public Lane {
  public:
   DeviceLearntLane(const LaneSetup& setup, std::unique_ptr<device::LearntEngine> engine);
@@ -38,8 +43,6 @@ class DeviceLearntLane final : public Lane {
   void publish(RunState& state) override;
 
  private:
-  device::LearntShape shape(std::size_t longest_row) const;
-  device::HostTables tables(LearntState& learnt) const;
   void admit(RunState& state, double rate, double rho, std::size_t steps);
   void pack(std::size_t steps);
 

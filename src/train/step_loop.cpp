@@ -28,9 +28,9 @@ const TrainOptions& checked(const TrainOptions& options) {
 }
 
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
-  if (setup.options.hidden > 0 && device::learnt_opener != nullptr)
-    return std::make_unique<DeviceLearntLane>(
-        setup, std::unique_ptr<device::LearntEngine>(device::learnt_opener(0)));
+  if (setup.options.hidden > 0)
+    if (auto engine = device::open_learnt(device::Choice::parse(setup.options.device)))
+      return std::make_unique<DeviceLearntLane>(setup, std::move(engine));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
