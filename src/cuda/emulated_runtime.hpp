@@ -13,6 +13,9 @@ namespace truemax::cuda {
 
 class EmulatedRuntime {
  public:
+  static constexpr bool kEmulated = true;
+  static constexpr std::uint32_t kThreads = 64, kRowThreads = 32;  // of blocks: few, because they are slow
+
   explicit EmulatedRuntime(int /*card*/) {}
   device::Card card() const { return {"the CPU", kMemory, kMemory, 0}; }
   std::uint64_t free_memory() const { return kMemory; }
@@ -32,6 +35,7 @@ class EmulatedRuntime {
   void to_host(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
+  void send(void* to, const void* from, std::size_t bytes) { to_device(to, from, bytes); }
   void clear(void* to, std::size_t bytes) { std::memset(to, 0, bytes); }
 
   void start_clock() { started_ = std::chrono::steady_clock::now(); }
