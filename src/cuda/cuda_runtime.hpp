@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <typeinfo>
+#include <utility>
 
 #include "core/error.hpp"
 #include "cuda/thread.hpp"
@@ -25,8 +26,26 @@ inline void check(cudaError_t error, const char* doing) {
                   "; use --device cpu, or free the card");
 }
 
+// What a kernel says about itself: threads of a block at most, and blocks that share a multiprocessor at
+// least.
 template <class Kernel>
-__global__ void __launch_bounds__(256) run(const Kernel kernel) {
+constexpr int most_threads() {
+  if constexpr (requires { Kernel::kMostThreads; })
+    return Kernel::kMostThreads;
+  else
+    return 256;
+}
+template <class Kernel>
+constexpr int least_blocks() {
+  if constexpr (requires { Kernel::kLeastBlocks; })
+    return Kernel::kLeastBlocks;
+  else
+    return 1;
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(most_threads<Kernel>(), least_blocks<Kernel>())
+    run(const __grid_constant__ Kernel kernel) {
   extern __shared__ __align__(16) char shared[];
   kernel(Thread{shared});
 }
@@ -40,6 +59,9 @@ class CudaRuntime {
     check(cudaSetDevice(card), "choosing the card");
     check(cudaGetDeviceProperties(&properties_, card), "asking for the card");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
+    check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "making a stream");
+    check(cudaEventCreateWithFlags(&here_, cudaEventDisableTiming), "making an event");
+    check(cudaEventCreateWithFlags(&there_, cudaEventDisableTiming), "making an event");
     check(cudaEventCreate(&from_), "making an event");
     check(cudaEventCreate(&to_), "making an event");
     const char* const times = std::getenv("TRUEMAX_KERNEL_TIMES");
@@ -52,6 +74,9 @@ class CudaRuntime {
     }
     cudaEventDestroy(from_);
     cudaEventDestroy(to_);
+    cudaEventDestroy(here_);
+    cudaEventDestroy(there_);
+    cudaStreamDestroy(beside_);
     cudaStreamDestroy(stream_);
   }
   CudaRuntime(const CudaRuntime&) = delete;
@@ -63,10 +88,11 @@ class CudaRuntime {
     check(cudaMemGetInfo(&free, &total), "asking for its memory");
     return free;
   }
-  // Enough to fill the card several times over.
-  std::uint32_t most_blocks() const {
-    return static_cast<std::uint32_t>(properties_.multiProcessorCount) * 8;
+  std::uint32_t multiprocessors() const {
+    return static_cast<std::uint32_t>(properties_.multiProcessorCount);
   }
+  // Enough to fill the card several times over.
+  std::uint32_t most_blocks() const { return multiprocessors() * 8; }
 
   void* allocate(std::size_t bytes) {
     void* there = nullptr;
@@ -110,13 +136,43 @@ class CudaRuntime {
     return static_cast<double>(milliseconds) * 1e-3;
   }
 
+  // Kernels that may run beside each other: every other one goes to a second stream, so that the card is full
+  // while the last blocks of one end. join() makes all that follows wait for them.
+  template <class Kernel>
+  void launch_beside(const Kernel& kernel, std::uint32_t blocks, std::uint32_t threads,
+                     std::size_t shared_bytes) {
+    second_ = !second_ && times_ == nullptr;
+    if (!second_) return launch(kernel, blocks, threads, shared_bytes);
+    if (!forked_) {  // after all that went before
+      check(cudaEventRecord(here_, stream_), "waiting");
+      check(cudaStreamWaitEvent(beside_, here_), "waiting");
+      forked_ = true;
+    }
+    std::swap(stream_, beside_);
+    launch(kernel, blocks, threads, shared_bytes);
+    std::swap(stream_, beside_);
+  }
+  void join() {
+    if (!forked_) return;
+    check(cudaEventRecord(there_, beside_), "waiting");
+    check(cudaStreamWaitEvent(stream_, there_), "waiting");
+    forked_ = false, second_ = false;
+  }
+  // The most blocks of a kernel that run at a time.
+  template <class Kernel>
+  std::uint32_t resident_blocks(std::uint32_t threads, std::size_t shared_bytes) {
+    ask_for_shared<Kernel>(shared_bytes);
+    int each = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, run<Kernel>, static_cast<int>(threads),
+                                                        shared_bytes),
+          "asking for the card");
+    return static_cast<std::uint32_t>(each < 1 ? 1 : each) * multiprocessors();
+  }
+
   template <class Kernel>
   void launch(const Kernel& kernel, std::uint32_t blocks, std::uint32_t threads, std::size_t shared_bytes) {
     if (blocks == 0) return;
-    if (shared_bytes > (48U << 10))
-      check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shared_bytes)),
-            "asking for shared memory");
+    ask_for_shared<Kernel>(shared_bytes);
     if (times_ != nullptr) check(cudaEventRecord(times_->from, stream_), "measuring");
     run<<<blocks, threads, shared_bytes, stream_>>>(kernel);
     check(cudaGetLastError(), "starting a kernel");
@@ -124,6 +180,15 @@ class CudaRuntime {
   }
 
  private:
+  template <class Kernel>
+  static void ask_for_shared(std::size_t bytes) {
+    constexpr std::size_t kWithoutAsking = 48U << 10;
+    if (bytes > kWithoutAsking)
+      check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(bytes)),
+            "asking for shared memory");
+  }
+
   // Memory of the host from which a copy may be under way.
   struct Staged {
     void* there = nullptr;
@@ -163,8 +228,9 @@ class CudaRuntime {
 
   int number_;
   cudaDeviceProp properties_{};
-  cudaStream_t stream_{};
-  cudaEvent_t from_{}, to_{};
+  cudaStream_t stream_{}, beside_{};
+  cudaEvent_t from_{}, to_{}, here_{}, there_{};
+  bool forked_ = false, second_ = false;
   Staged staged_[kStaged];
   std::size_t next_staged_ = 0;
   std::unique_ptr<Times> times_;

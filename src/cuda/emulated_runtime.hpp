@@ -43,6 +43,16 @@ class EmulatedRuntime {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   }
   template <class Kernel>
+  void launch_beside(const Kernel& kernel, std::uint32_t blocks, std::uint32_t threads,
+                     std::size_t shared_bytes) {
+    launch(kernel, blocks, threads, shared_bytes);
+  }
+  void join() {}
+  template <class Kernel>
+  std::uint32_t resident_blocks(std::uint32_t /*threads*/, std::size_t /*shared_bytes*/) {
+    return most_blocks();
+  }
+  template <class Kernel>
   void launch(const Kernel& kernel, std::uint32_t blocks, std::uint32_t threads, std::size_t shared_bytes) {
     run_emulated(blocks, threads, shared_bytes, kernel);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "cuda/all_classes.hpp"
 #include "cuda/pass.hpp"
 #include "cuda/steps.hpp"
 #include "device/engine.hpp"
@@ -42,6 +43,21 @@ struct LargestWeight {
       most = larger(most, bits & 0x7FFFFFFFU);
     }
     if (most > 0) raise(largest, most);
+  }
+};
+
+// Adds up the squares.
+struct SumSquares {
+  const float* weight;
+  std::uint64_t count;
+  double* sum;
+  TRUEMAX_KERNEL void operator()(const Thread& t) const {
+    const std::uint64_t stride = std::uint64_t{t.blocks()} * t.threads();
+    double mine = 0;
+    for (std::uint64_t i = std::uint64_t{t.block()} * t.threads() + t.number(); i < count; i += stride)
+      mine += static_cast<double>(weight[i]) * static_cast<double>(weight[i]);
+    mine = t.group<32>().sum(mine);
+    if (t.number() % 32 == 0 && mine > 0) add(sum, mine);
   }
 };
 
@@ -88,11 +104,10 @@ class EngineOver final : public device::Engine {
 
   const device::Card& card() const override { return card_; }
 
-  void upload(const device::HostRows& rows, const device::HostExamples& examples,
-              const device::HostWeights& weights, std::span<const double> u, std::span<const float> norms,
-              const device::HostDraw& draw) override {
-    rows_ = RowsThere(runtime_, rows, examples);
+  void set_weights(const device::HostWeights& weights, bool ridge_intercept) override {
     classes_ = weights.classes, features_ = weights.features, scale_ = 1;
+    shrinks_intercept_ = ridge_intercept && !weights.intercept.empty();
+    weight_ = {}, intercept_ = {};  // its memory may be needed
     if (weights.weight.empty()) {
       weight_ = {runtime_, std::size_t{matrix().blocks()} * features_ * kBlock};
       runtime_.clear(weight_.data(), weight_.size() * sizeof(float));
@@ -100,6 +115,12 @@ class EngineOver final : public device::Engine {
       weight_ = {runtime_, std::span<const float>(weights.weight)};
     }
     intercept_ = {runtime_, std::span<const float>(weights.intercept)};
+    numbers_ = {runtime_, 2};
+  }
+
+  void set_rows(const device::HostRows& rows, const device::HostExamples& examples, std::span<const double> u,
+                std::span<const float> norms, const device::HostDraw& draw) override {
+    rows_ = RowsThere(runtime_, rows, examples);
     u_ = {runtime_, u};
     norm_ = {runtime_, norms};
     std::vector<Cell> cells;
@@ -108,49 +129,53 @@ class EngineOver final : public device::Engine {
     over_mean_ = {runtime_, draw.over_mean};
     head_ = draw.head, draws_ = draw.cells.empty() ? 0 : draw.draws;
     report_ = {runtime_, 1};
-    largest_ = {runtime_, 1};
+    runtime_.clear(report_.data(), sizeof(StepReport));
+    timed_ = false;
   }
 
-  device::LegReport take(const device::Leg& leg) override {
-    const std::uint32_t slots = std::min(head_ + 1 + draws_, matrix().blocks());
-    runtime_.clear(report_.data(), sizeof(StepReport));
-    runtime_.start_clock();
-    if (slots <= 2)
-      take_with<2>(leg);
-    else if (slots <= 4)
-      take_with<4>(leg);
-    else if (slots <= 8)
-      take_with<8>(leg);
-    else if (slots <= 16)
-      take_with<16>(leg);
-    else if (slots <= 32)
-      take_with<32>(leg);
-    else
-      throw UserError("a step on a GPU takes at most 32 blocks of 16 classes, and this one " +
-                      std::to_string(slots) + "; give a smaller --head or --classes-per-step");
-    const double seconds = runtime_.stop_clock();
-    scale_ *= std::exp(-leg.decay * static_cast<double>(leg.count));
-    constexpr double kLeastScale = 1e-6;
-    if (scale_ < kLeastScale) fold();
-    StepReport report;
+  void take(const device::Leg& leg) override {
+    if (!timed_) runtime_.start_clock();
+    timed_ = true;
+    // W may shrink so far in one launch that numbers in memory, which grow as it does, keep their digits.
+    constexpr double kMostShrinking = 8;
+    const std::uint64_t most =
+        leg.decay > 0 ? static_cast<std::uint64_t>(larger(1.0, kMostShrinking / leg.decay)) : leg.count;
+    for (std::uint64_t done = 0; done < leg.count;) {
+      device::Leg part = leg;
+      part.first += done, part.count = std::min(most, leg.count - done);
+      take_part(part);
+      done += part.count;
+      scale_ *= std::exp(-leg.decay * static_cast<double>(part.count));
+      constexpr double kLeastScale = 1e-6;
+      if (scale_ < kLeastScale) fold();
+    }
+    if (leg.most_norm > 0) project(leg.most_norm);
+  }
+
+  device::LegReport report() override {
+    runtime_.join();
+    const double seconds = timed_ ? runtime_.stop_clock() : 0;
+    timed_ = false;
+    StepReport report{};
     report_.copy_to({&report, 1});
+    runtime_.clear(report_.data(), sizeof(StepReport));
     return {report.growth, report.refused, report.in_double, seconds};
   }
 
   void download(const device::HostWeights& weights, std::span<double> u) override {
     fold();
-    weight_.copy_to(weights.weight);
+    if (!weights.weight.empty()) weight_.copy_to(weights.weight);
     if (!weights.intercept.empty()) intercept_.copy_to(weights.intercept);
-    u_.copy_to(u);
+    if (!u.empty()) u_.copy_to(u);
   }
 
   double largest_weight() override {
     fold();
-    runtime_.clear(largest_.data(), sizeof(std::uint64_t));
+    runtime_.clear(numbers_.data(), sizeof(std::uint64_t));
     for (const Array<Runtime, float>* of : {&weight_, &intercept_})
-      if (of->size() > 0) spread(of->size(), LargestWeight{of->data(), of->size(), largest_.data()});
+      if (of->size() > 0) spread(of->size(), LargestWeight{of->data(), of->size(), numbers_.data()});
     std::uint64_t bits = 0;
-    largest_.copy_to({&bits, 1});
+    numbers_.copy_to({&bits, 1});
     float value;
     const auto low = static_cast<std::uint32_t>(bits);
     std::memcpy(&value, &low, sizeof value);
@@ -209,46 +234,120 @@ class EngineOver final : public device::Engine {
 
   static constexpr std::uint32_t kThreads = 256;
 
-  Matrix matrix() const { return {weight_.data(), intercept_.data_or_null(), classes_, features_}; }
+  Matrix matrix() const {
+    return {weight_.data(), intercept_.data_or_null(), classes_, features_, shrinks_intercept_};
+  }
+  Examples examples() const {
+    return {rows_.row.data_or_null(),
+            rows_.label.data(),
+            rows_.weight.data_or_null(),
+            norm_.data(),
+            u_.data(),
+            static_cast<std::uint32_t>(rows_.label.size())};
+  }
+  Order order(const device::Leg& leg) const {
+    const auto count = static_cast<std::uint32_t>(rows_.label.size());
+    return {static_cast<Order::Kind>(leg.order), RandomPermutation(count, leg.order_key), leg.order_key,
+            count};
+  }
+
+  void take_part(const device::Leg& leg) {
+    if (leg.method == device::Method::exact) return take_all_classes(leg);
+    const std::uint32_t slots = std::min(head_ + 1 + draws_, matrix().blocks());
+    if (slots <= 2) return take_with<2>(leg);
+    if (slots <= 4) return take_with<4>(leg);
+    if (slots <= 8) return take_with<8>(leg);
+    if (slots <= 16) return take_with<16>(leg);
+    static_assert(device::kMostBlocks == 32);
+    if (slots <= 32) return take_with<32>(leg);
+    throw UserError("a step on a GPU takes at most 32 blocks of 16 classes, and this one " +
+                    std::to_string(slots) + "; give a smaller --head or --classes-per-step");
+  }
+
+  void take_all_classes(const device::Leg& leg) {
+    runtime_.join();
+    const std::uint64_t width = std::uint64_t{matrix().blocks()} * kBlock;
+    if (score_.size() < width * leg.rows_per_step) {
+      score_ = {runtime_, width * leg.rows_per_step};
+      shift_ = {runtime_, leg.rows_per_step};
+    }
+    for (std::uint64_t t = 0; t < leg.count; ++t) {
+      const std::uint64_t first = (leg.first + t) * leg.rows_per_step;
+      const auto count =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(leg.rows_per_step, rows_.label.size() - first));
+      const AllClassesStep step{rows_.rows(),
+                                examples(),
+                                matrix(),
+                                order(leg),
+                                first,
+                                count,
+                                static_cast<float>(scale_ * std::exp(-leg.decay * static_cast<double>(t))),
+                                leg.step / leg.rows_per_step,
+                                leg.most_growth,
+                                score_.data(),
+                                shift_.data(),
+                                report_.data()};
+      spread(width * count, ScoreAllClasses{step});
+      runtime_.launch(NormaliseAllClasses{step}, count, kThreads, NormaliseAllClasses::kBytes);
+      spread(width * count, ApplyAllClasses{step});
+    }
+  }
+
+  // W *= most/|W| if |W| is larger.
+  void project(double most) {
+    fold();
+    runtime_.clear(numbers_.data(), sizeof(std::uint64_t));
+    auto* const sum = reinterpret_cast<double*>(numbers_.data());
+    spread(weight_.size(), SumSquares{weight_.data(), weight_.size(), sum});
+    double square = 0;
+    runtime_.to_host(&square, sum, sizeof square);
+    if (square > most * most) scale_ = most / std::sqrt(square);
+    fold();
+  }
 
   template <int kSlots>
   void take_with(const device::Leg& leg) {
     switch (leg.method) {
       case device::Method::prox:
-        return launch_steps<ProxMethod, kSlots>(leg);
+        return launch_steps<kSlots>(leg, ProxMethod{});
       case device::Method::implicit:
-        return launch_steps<ImplicitMethod, kSlots>(leg);
+        return launch_steps<kSlots>(leg, ImplicitMethod{});
+      case device::Method::scent:
+        return launch_steps<kSlots>(leg, ScentMethod{});
+      case device::Method::umax:
+        return launch_steps<kSlots>(leg, UmaxMethod{leg.delta, leg.most_u});
       case device::Method::touch:
-        return launch_steps<TouchMethod, kSlots>(leg);
+        return launch_steps<kSlots>(leg, TouchMethod{});
+      case device::Method::exact:
+        break;  // not by slots
     }
   }
 
-  template <class Method, int kSlots>
-  void launch_steps(const device::Leg& leg) {
-    constexpr int kSteps = !Method::kInFloat || kSlots > 8 ? 1 : 2;
-    using Kernel = TakeSteps<Method, kSlots, kSteps>;
-    const std::uint64_t per_block = kThreads / 32;
-    const auto count = static_cast<std::uint32_t>(rows_.label.size());
+  template <int kSlots, class Method>
+  void launch_steps(const device::Leg& leg, const Method& method) {
+    // Two sizes are enough for methods in double: kernels take long to compile.
+    constexpr int kUsed = Method::kInFloat ? kSlots : kSlots <= 4 ? 4 : 32;
+    using Kernel = TakeSteps<Method, kUsed, 1>;
+    constexpr std::uint32_t kWarps = kThreads / 32;
+    constexpr std::size_t kShared = Kernel::kBytes * kWarps;
     const Kernel kernel{
         .rows = rows_.rows(),
-        .examples = {rows_.row.data_or_null(), rows_.label.data(), rows_.weight.data_or_null(), norm_.data(),
-                     u_.data(), count},
+        .examples = examples(),
         .matrix = matrix(),
         .draw = {head_, draws_, matrix().blocks(), cells_.data(), over_mean_.data(), leg.draw_key},
-        .terms = {leg.first,
-                  leg.count,
-                  {Order::shuffled, RandomPermutation(count, leg.order_key), leg.order_key, count},
-                  leg.step,
-                  leg.rho,
-                  scale_,
-                  leg.decay,
-                  leg.most_growth},
-        .method = {},
+        .terms = {leg.first, leg.count, order(leg), leg.step, leg.rho, scale_, leg.decay, leg.most_growth},
+        .method = method,
         .report = report_.data()};
-    const std::uint64_t wanted = (leg.count + per_block - 1) / per_block;
-    runtime_.launch(kernel,
-                    static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, runtime_.most_blocks())),
-                    kThreads, Kernel::kBytes * (kThreads / 32));
+    // Steps do not see those that run beside them. With few rows, few run at a time: the loss would rise.
+    constexpr std::uint64_t kRowsEach = 16;
+    const std::uint64_t beside = std::max<std::uint64_t>(1, rows_.label.size() / kRowsEach / kWarps);
+    const std::uint64_t wanted = std::min((leg.count + kWarps - 1) / kWarps, beside);
+    const auto blocks = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(wanted, runtime_.template resident_blocks<Kernel>(kThreads, kShared)));
+    if (beside > blocks)
+      runtime_.launch_beside(kernel, blocks, kThreads, kShared);
+    else
+      runtime_.join(), runtime_.launch(kernel, blocks, kThreads, kShared);
   }
 
   // A kernel whose threads share `count` things.
@@ -262,8 +361,12 @@ class EngineOver final : public device::Engine {
 
   // Multiplies the scale into memory.
   void fold() {
+    runtime_.join();
     if (scale_ == 1) return;
     spread(weight_.size(), ScaleWeights{weight_.data(), weight_.size(), static_cast<float>(scale_)});
+    if (shrinks_intercept_)
+      spread(intercept_.size(),
+             ScaleWeights{intercept_.data(), intercept_.size(), static_cast<float>(scale_)});
     scale_ = 1;
   }
 
@@ -284,6 +387,7 @@ class EngineOver final : public device::Engine {
         labels(runtime_, there.label.size());
     Array<Runtime, Best> best(runtime_, std::size_t{rows} * kTop);
     const auto scale = static_cast<float>(scale_);
+    runtime_.join();
     runtime_.start_clock();
     for (std::uint32_t first = 0; first < rows; first += at_once) {
       const std::uint32_t here = std::min(at_once, rows - first);
@@ -321,9 +425,12 @@ class EngineOver final : public device::Engine {
   Array<Runtime, double> u_;
   Array<Runtime, Cell> cells_;
   Array<Runtime, StepReport> report_;
-  Array<Runtime, std::uint64_t> largest_;
+  Array<Runtime, std::uint64_t> numbers_;
+  Array<Runtime, float> score_, shift_;  // of steps over all classes
   std::uint32_t classes_ = 0, features_ = 0, head_ = 0, draws_ = 0;
   double scale_ = 1;  // W is this times its memory
+  bool shrinks_intercept_ = false;
+  bool timed_ = false;  // the clock runs
 };
 
 }  // namespace truemax::cuda

@@ -202,8 +202,8 @@ struct ScoreLabels {
         z += static_cast<double>(rows.entry[j].value) *
              static_cast<double>(line[std::uint64_t{rows.entry[j].feature} * kBlock]);
       const double shift = matrix.intercept == nullptr ? 0.0 : static_cast<double>(matrix.intercept[k]);
-      score[i] =
-          z * static_cast<double>(scale) + (matrix.shrinks_intercept ? shift * static_cast<double>(scale) : shift);
+      score[i] = z * static_cast<double>(scale) +
+                 (matrix.shrinks_intercept ? shift * static_cast<double>(scale) : shift);
     }
   }
 };

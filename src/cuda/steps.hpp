@@ -113,6 +113,7 @@ struct TakeSteps {
   Method method;
   StepReport* report;
 
+  static constexpr int kLeastBlocks = kSlots <= 8 ? 4 : kSlots <= 16 ? 3 : 2;  // of 256 threads
   static constexpr int kWarp = 32;
   static constexpr int kWidth = kWarp / kSteps;                      // threads that solve a step
   static constexpr int kClasses = kSlots * kBlock;                   // of a step

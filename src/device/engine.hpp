@@ -68,11 +68,11 @@ struct Leg {
   std::uint32_t rows_per_step = 1;     // exact takes several
   std::uint64_t first = 0, count = 0;  // steps of the epoch
   std::uint64_t order_key = 0, draw_key = 0;
-  double step = 1, rho = 1;  // rho 0: u is recomputed from scratch
-  double decay = 0;          // W shrinks by exp(-decay) with every step: the ridge
-  double most_growth = 0;    // of a number in memory, by one step
-  double delta = 1, most_u = 0;                  // of umax
-  double most_norm = 0;                          // of umax: W is projected onto this ball; 0: it is not
+  double step = 1, rho = 1;      // rho 0: u is recomputed from scratch
+  double decay = 0;              // W shrinks by exp(-decay) with every step: the ridge
+  double most_growth = 0;        // of a number in memory, by one step
+  double delta = 1, most_u = 0;  // of umax
+  double most_norm = 0;          // of umax: W is projected onto this ball; 0: it is not
 };
 
 // Of all legs since the last report.
@@ -104,8 +104,8 @@ class Engine {
   virtual ~Engine() = default;
   virtual const Card& card() const = 0;
 
-  // W is 0 if `weights.weight` is empty. `ridge_intercept`: the ridge shrinks intercepts too. Throws UserError
-  // if the card has no room.
+  // W is 0 if `weights.weight` is empty. `ridge_intercept`: the ridge shrinks intercepts too. Throws
+  // UserError if the card has no room.
   virtual void set_weights(const HostWeights& weights, bool ridge_intercept) = 0;
   // What else a run needs.
   virtual void set_rows(const HostRows& rows, const HostExamples& examples, std::span<const double> u,

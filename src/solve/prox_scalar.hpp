@@ -31,7 +31,7 @@ struct OneThread {
 // w (1 + delta) solves w' + log w' = t + residual, where w + log w = t: relative error quartic in the
 // residual.
 TRUEMAX_EVERYWHERE float lambert_moved(float w, float residual) {
-  const float over = 1 / (1 + w), rho = residual * over;
+  const float over = FloatMath::over(1, 1 + w), rho = residual * over;
   const float cubic = over * (0.5F * over - 1.0F / 3.0F);
   return w + w * (rho + rho * rho * (0.5F * over + rho * cubic));
 }
@@ -40,8 +40,8 @@ TRUEMAX_EVERYWHERE float lambert_moved(float w, float residual) {
 // x. The guess (Iacono and Boyd, 2017) is within 1%.
 TRUEMAX_EVERYWHERE float lambert_of(float x) {
   const float log_x = FloatMath::log(1 + x), log_log_x = FloatMath::log(1 + log_x);
-  const float guess = log_x * (1 - log_log_x / (2 + log_x));
-  const float solved = lambert_moved(guess, FloatMath::log(x / guess) - guess);
+  const float guess = log_x * (1 - FloatMath::over(log_log_x, 2 + log_x));
+  const float solved = lambert_moved(guess, FloatMath::log(FloatMath::over(x, guess)) - guess);
   const float series = x * (1 - x * (1 - x * (1.5F - x * (8.0F / 3.0F))));
   return x < 0.02F ? series : solved;
 }
@@ -93,7 +93,7 @@ TRUEMAX_EVERYWHERE int solve_prox_scalar(ProxStep& p, const Classes& classes, co
       float in_block = 0, slope_in_block = 0;
       for (int lane = 0; lane < classes.lanes(); ++lane) {
         const float w = lambert_of(factor * classes.at(b, lane));
-        in_block += w, slope_in_block += w / (1 + w);
+        in_block += w, slope_in_block += FloatMath::over(w, 1 + w);
       }
       value += over_norm * in_block, slope += over_norm * slope_in_block;
     }

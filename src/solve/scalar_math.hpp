@@ -14,6 +14,7 @@ struct DoubleMath {
   static constexpr double kClosest = 1e-12;  // relative width of a bracket that holds one number
   TRUEMAX_EVERYWHERE static double exp(double t) { return quick_exp(t); }
   TRUEMAX_EVERYWHERE static double log(double x) { return quick_log(x); }
+  TRUEMAX_EVERYWHERE static double over(double a, double b) { return a / b; }
   // log(1 + r), r > -1.
   TRUEMAX_EVERYWHERE static double log1p(double r) {
     return r > -0.125 && r < 0.125 ? quick_log1p(r) : std::log1p(r);
@@ -37,6 +38,14 @@ struct FloatMath {
     return __logf(x);
 #else
     return std::log(x);
+#endif
+  }
+  // a/b for b below 1e37.
+  TRUEMAX_EVERYWHERE static float over(float a, float b) {
+#ifdef __CUDA_ARCH__
+    return __fdividef(a, b);
+#else
+    return a / b;
 #endif
   }
   TRUEMAX_EVERYWHERE static float log1p(float r) {
