@@ -1,10 +1,13 @@
 // The engine of device/learnt.hpp over a Runtime, as cuda/engine.hpp is for linear models.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
+#include "core/files.hpp"
 #include "core/random.hpp"
 #include "cuda/engine.hpp"
 #include "cuda/learnt_pass.hpp"
