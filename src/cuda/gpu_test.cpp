@@ -113,7 +113,7 @@ TEST_F(Gpu, OneStepIsThatOfTheCpu) {
     for (const std::uint32_t head : {0U, 1U, 5U}) {
       Made made(60, 200, head);
       upload(made);
-      for (std::uint64_t at = 0; at < 25; ++at) {
+      for (std::uint64_t at = 0; at < 10; ++at) {
         const device::Leg leg{.method = method,
                               .first = at,
                               .count = 1,
