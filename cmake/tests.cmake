@@ -36,6 +36,7 @@ target_compile_options(truemax_emulated PRIVATE $<$<CONFIG:Release>:-O2>)
 target_link_options(truemax_emulated PRIVATE -Wl,--exclude-libs,ALL
                     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map)
 add_dependencies(device_test truemax_emulated)
+add_dependencies(train_test truemax_emulated)
 
 # The C interface from C, linked with the shared library.
 enable_language(C)

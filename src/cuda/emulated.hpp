@@ -176,6 +176,29 @@ class Group {
   }
 };
 
+class Warp : public Group<32> {
+ public:
+  bool any(bool holds) const { return ballot(holds) != 0; }
+  std::uint32_t same(std::uint32_t x) const {
+    std::uint32_t mask = 0;
+    for (int i = 0; i < 32; ++i)
+      if (from(x, i) == x) mask |= 1U << i;
+    return mask;
+  }
+  template <int kWidth, class T>
+  T sum_of(T x) const {
+    return Group<kWidth>().sum(x);
+  }
+  template <int kWidth, class T>
+  void sum_both_of(T& x, T& y) const {
+    x = sum_of<kWidth>(x), y = sum_of<kWidth>(y);
+  }
+  template <int kWidth, class T>
+  T highest_of(T x) const {
+    return Group<kWidth>().highest(x);
+  }
+};
+
 struct Thread {
   char* shared;
   std::uint32_t block_number, block_count;
@@ -188,8 +211,18 @@ struct Thread {
   Group<kSize> group() const {
     return {};
   }
+  Warp warp() const { return {}; }
 };
 
+struct Four {
+  float at[4];
+};
+inline Four load_four(const float* from) {
+  return {{from[0], from[1], from[2], from[3]}};
+}
+inline float load_late(const float* from) {
+  return *from;
+}
 inline void add(float* to, float x) {
   *to += x;
 }

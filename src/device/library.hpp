@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "device/engine.hpp"
+#include "device/learnt.hpp"
 
 namespace truemax::device {
 
@@ -23,6 +24,10 @@ inline constexpr char kEngineCardsName[] = "truemax_engine_cards";
 using EngineOpen = Engine*(int card, char* why, std::size_t size);
 inline constexpr char kEngineOpenName[] = "truemax_engine_open";
 
+// The same for learnt features.
+using LearntEngineOpen = LearntEngine*(int card, char* why, std::size_t size);
+inline constexpr char kLearntEngineOpenName[] = "truemax_learnt_engine_open";
+
 // Copies what fits of the text.
 inline void put_text(std::string_view text, char* to, std::size_t size) {
   if (size == 0) return;
@@ -33,7 +38,7 @@ inline void put_text(std::string_view text, char* to, std::size_t size) {
 
 // What EngineOpen does with `make`, which returns an engine or throws.
 template <class Make>
-Engine* opened(const Make& make, char* why, std::size_t size) {
+auto opened(const Make& make, char* why, std::size_t size) -> decltype(make()) {
   try {
     return make();
   } catch (const std::exception& error) {

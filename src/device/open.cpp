@@ -21,6 +21,7 @@ constexpr char kBuild[] = "build it with './dev gpu build' (docs/gpu.md), or use
 struct Library {
   EngineCards* cards = nullptr;
   EngineOpen* open = nullptr;
+  LearntEngineOpen* open_learnt = nullptr;
   std::string missing;
 };
 
@@ -73,8 +74,9 @@ Library load() {
   EngineVersion* const version = function_of<EngineVersion>(handle, kEngineVersionName);
   library.cards = function_of<EngineCards>(handle, kEngineCardsName);
   library.open = function_of<EngineOpen>(handle, kEngineOpenName);
+  library.open_learnt = function_of<LearntEngineOpen>(handle, kLearntEngineOpenName);
   if (version == nullptr || version() != kEngineVersion || library.cards == nullptr ||
-      library.open == nullptr)
+      library.open == nullptr || library.open_learnt == nullptr)
     library.missing = fmt::format("{} is of another version of truemax; {}", file, kBuild);
   return library;
 }
@@ -100,7 +102,9 @@ std::string cards_text(int cards) {
   return fmt::format("{} cards, cuda:0 to cuda:{}", cards, cards - 1);
 }
 
-std::unique_ptr<Engine> open_or_say(const Choice& choice, std::string& why) {
+// `opener`: the function of the library that opens an engine of this kind.
+template <class Made, class Opener>
+std::unique_ptr<Made> open_or_say(const Choice& choice, Opener* Library::*opener, std::string& why) {
   const Library library = load();
   const Found found = find_with(library);
   if (found.cards == 0) {
@@ -113,7 +117,7 @@ std::unique_ptr<Engine> open_or_say(const Choice& choice, std::string& why) {
     return nullptr;
   }
   std::array<char, 1000> said{};
-  std::unique_ptr<Engine> engine(library.open(choice.card, said.data(), said.size()));
+  std::unique_ptr<Made> engine((library.*opener)(choice.card, said.data(), said.size()));
   if (!engine) {
     why = said.data();
     constexpr std::string_view kPrefix = "--device cuda: ";  // open() puts the choice there
@@ -163,14 +167,27 @@ Found find() {
   return find_with(load());
 }
 
-std::unique_ptr<Engine> open(const Choice& choice, std::string* why) {
+namespace {
+
+template <class Made, class Opener>
+std::unique_ptr<Made> open_with(const Choice& choice, Opener* Library::*opener, std::string* why) {
   if (choice.kind == Kind::cpu) return nullptr;
   std::string missing;
-  std::unique_ptr<Engine> engine = open_or_say(choice, missing);
+  std::unique_ptr<Made> engine = open_or_say<Made>(choice, opener, missing);
   if (!engine && choice.kind == Kind::cuda)
     throw UserError(fmt::format("--device {}: {}", choice.card == 0 ? "cuda" : choice.text(), missing));
   if (why != nullptr) *why = missing;
   return engine;
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> open(const Choice& choice, std::string* why) {
+  return open_with<Engine>(choice, &Library::open, why);
+}
+
+std::unique_ptr<LearntEngine> open_learnt(const Choice& choice, std::string* why) {
+  return open_with<LearntEngine>(choice, &Library::open_learnt, why);
 }
 
 }  // namespace truemax::device

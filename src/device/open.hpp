@@ -10,6 +10,7 @@
 
 #include "core/options.hpp"
 #include "device/engine.hpp"
+#include "device/learnt.hpp"
 
 namespace truemax::device {
 
@@ -41,5 +42,7 @@ Found find();
 // The engine of the choice; null: the CPU. `auto` is the first card if there is one that can be opened, else
 // the CPU, and `why` says what was missing. Throws UserError if the choice is a card that is not there.
 std::unique_ptr<Engine> open(const Choice& choice, std::string* why = nullptr);
+// The same, for learnt features.
+std::unique_ptr<LearntEngine> open_learnt(const Choice& choice, std::string* why = nullptr);
 
 }  // namespace truemax::device

@@ -5,6 +5,7 @@
 #include "core/huge_pages.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
+#include "train/device_learnt_lane.hpp"
 #include "train/general_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/pair_lane.hpp"
@@ -27,6 +28,9 @@ const TrainOptions& checked(const TrainOptions& options) {
 }
 
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
+  if (setup.options.hidden > 0)
+    if (auto engine = device::open_learnt(device::Choice::parse(setup.options.device)))
+      return std::make_unique<DeviceLearntLane>(setup, std::move(engine));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "cuda/emulated_runtime.hpp"
 #include "cuda/engine.hpp"
+#include "cuda/learnt_engine.hpp"
 #include "device/library.hpp"
 
 namespace {
@@ -18,10 +19,11 @@ int setting(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-truemax::device::Engine* make(int card) {
+template <class Engine>
+Engine* make(int card) {
   if (setting("TRUEMAX_EMULATED_BUSY", 0) != 0)
     throw truemax::UserError("--device cuda: the card is busy; free it, or use --device cpu");
-  return new truemax::cuda::EngineOver<truemax::cuda::EmulatedRuntime>(card);
+  return new Engine(card);
 }
 
 }  // namespace
@@ -41,6 +43,13 @@ __attribute__((visibility("default"))) int truemax_engine_cards(char* why, std::
 
 __attribute__((visibility("default"))) truemax::device::Engine* truemax_engine_open(int card, char* why,
                                                                                     std::size_t size) {
-  return truemax::device::opened([&] { return make(card); }, why, size);
+  return truemax::device::opened(
+      [&] { return make<truemax::cuda::EngineOver<truemax::cuda::EmulatedRuntime>>(card); }, why, size);
+}
+
+__attribute__((visibility("default"))) truemax::device::LearntEngine* truemax_learnt_engine_open(
+    int card, char* why, std::size_t size) {
+  return truemax::device::opened(
+      [&] { return make<truemax::cuda::LearntEngineOver<truemax::cuda::EmulatedRuntime>>(card); }, why, size);
 }
 }
