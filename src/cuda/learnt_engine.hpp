@@ -1,11 +1,14 @@
 // The engine of device/learnt.hpp over a Runtime, as cuda/engine.hpp is for linear models.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
 #include "core/random.hpp"
+#include "core/files.hpp"
 #include "cuda/engine.hpp"
 #include "cuda/learnt_pass.hpp"
 #include "cuda/learnt_steps.hpp"
