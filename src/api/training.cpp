@@ -48,9 +48,10 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   if (valid != nullptr && options_.valid_share > 0)
     throw UserError("--valid-share: there are validation rows already; leave one of the two out");
   require_end(options_, valid != nullptr || options_.valid_share > 0);
+  decide_device(data_->data, options_);
   if (options_.automatic()) choose_shape(data_->data, options_);
   fit_to_memory({data_->data}, options_, memory_limit);
-  decide_device(data_->data, options_);
+  require_device(data_->data, options_);
   if (engine_ == nullptr) engine_ = device::open(device::Choice::parse(options_.device));
   sets_ = {data_->data};
   if (valid != nullptr) sets_.valid = valid->data;

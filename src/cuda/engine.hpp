@@ -133,20 +133,29 @@ class EngineOver final : public device::Engine {
     timed_ = false;
   }
 
-  void take(const device::Leg& leg) override {
+  void take(const device::Leg& given) override {
+    device::Leg leg = given;
+    if (leg.last_step == 0) leg.last_step = leg.step;
     if (!timed_) runtime_.start_clock();
     timed_ = true;
     // W may shrink so far in one launch that numbers in memory, which grow as it does, keep their digits.
-    constexpr double kMostShrinking = 8;
+    constexpr double kMostShrinking = 1;
     const std::uint64_t most =
         leg.decay > 0 ? static_cast<std::uint64_t>(larger(1.0, kMostShrinking / leg.decay)) : leg.count;
+    if (leg.count == 0) return take_part(leg);
     for (std::uint64_t done = 0; done < leg.count;) {
       device::Leg part = leg;
       part.first += done, part.count = std::min(most, leg.count - done);
+      const auto at = [&](std::uint64_t t) {
+        return static_cast<double>(t) / static_cast<double>(leg.count);
+      };
+      part.step = leg.step + at(done) * (leg.last_step - leg.step);
+      part.last_step = leg.step + at(done + part.count) * (leg.last_step - leg.step);
+      part.rho = leg.rho * (leg.rho_falls ? part.step / leg.step : 1);
       take_part(part);
       done += part.count;
       scale_ *= std::exp(-leg.decay * static_cast<double>(part.count));
-      constexpr double kLeastScale = 1e-6;
+      constexpr double kLeastScale = 0.1;
       if (scale_ < kLeastScale) fold();
     }
     if (leg.most_norm > 0) project(leg.most_norm);
@@ -275,18 +284,20 @@ class EngineOver final : public device::Engine {
       const std::uint64_t first = (leg.first + t) * leg.rows_per_step;
       const auto count =
           static_cast<std::uint32_t>(std::min<std::uint64_t>(leg.rows_per_step, rows_.label.size() - first));
-      const AllClassesStep step{rows_.rows(),
-                                examples(),
-                                matrix(),
-                                order(leg),
-                                first,
-                                count,
-                                static_cast<float>(scale_ * std::exp(-leg.decay * static_cast<double>(t))),
-                                leg.step / leg.rows_per_step,
-                                leg.most_growth,
-                                score_.data(),
-                                shift_.data(),
-                                report_.data()};
+      const AllClassesStep step{
+          rows_.rows(),
+          examples(),
+          matrix(),
+          order(leg),
+          first,
+          count,
+          static_cast<float>(scale_ * std::exp(-leg.decay * static_cast<double>(t))),
+          (leg.step + (leg.last_step - leg.step) * static_cast<double>(t) / static_cast<double>(leg.count)) /
+              leg.rows_per_step,
+          leg.most_growth,
+          score_.data(),
+          shift_.data(),
+          report_.data()};
       spread(width * count, ScoreAllClasses{step});
       runtime_.launch(NormaliseAllClasses{step}, count, kThreads, NormaliseAllClasses::kBytes);
       spread(width * count, ApplyAllClasses{step});
@@ -335,13 +346,15 @@ class EngineOver final : public device::Engine {
         .examples = examples(),
         .matrix = matrix(),
         .draw = {head_, draws_, matrix().blocks(), cells_.data(), over_mean_.data(), leg.draw_key},
-        .terms = {leg.first, leg.count, order(leg), leg.step, leg.rho, scale_, leg.decay, leg.most_growth},
+        .terms = {leg.first, leg.count, order(leg), leg.step, leg.last_step, leg.rho, leg.rho_falls, scale_,
+                  leg.decay, leg.most_growth},
         .method = method,
         .report = report_.data()};
     // Steps do not see those that run beside them. With few rows, few run at a time: the loss would rise.
     constexpr std::uint64_t kRowsEach = 16;
     const std::uint64_t beside = std::max<std::uint64_t>(1, rows_.label.size() / kRowsEach / kWarps);
-    const std::uint64_t wanted = std::min((leg.count + kWarps - 1) / kWarps, beside);
+    const std::uint64_t wanted =
+        std::max<std::uint64_t>(1, std::min((leg.count + kWarps - 1) / kWarps, beside));
     const auto blocks = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(wanted, runtime_.template resident_blocks<Kernel>(kThreads, kShared)));
     if (beside > blocks)

@@ -29,10 +29,11 @@ struct Order {
 struct StepTerms {
   std::uint64_t first, count;  // positions in the epoch
   Order order;
-  double step;          // of a row with weight 1
-  double rho;           // mirror strength; 0: u is recomputed from scratch
-  double scale, decay;  // W is scale exp(-decay t) times its memory at the t-th step: the ridge
-  double most_growth;   // of a step; a larger one is not taken
+  double step, last_step;  // of a row with weight 1: of the first step, and one after the last
+  double rho;              // mirror strength of the first step; 0: u is recomputed from scratch
+  bool rho_falls;          // with the step
+  double scale, decay;     // W is scale exp(-decay t) times its memory at the t-th step: the ridge
+  double most_growth;      // of a step; a larger one is not taken
 };
 
 // What the steps of a launch report.
@@ -127,7 +128,9 @@ struct TakeSteps {
     std::uint32_t length;
     std::uint32_t label;
     float s, e, u, scale;
-    std::uint32_t example, unused[3];
+    std::uint32_t example;
+    float share;
+    std::uint32_t unused[2];
   };
   struct Memory {  // of a warp
     float score[kSteps][kRow];
@@ -170,7 +173,11 @@ struct TakeSteps {
       mine.label = examples.label[example];
       mine.s = examples.norm[example];
       mine.u = static_cast<float>(examples.u[example]);
-      mine.e = static_cast<float>(terms.step);
+      // The share of the first step's size.
+      const float share = 1 + static_cast<float>(number) / static_cast<float>(terms.count) *
+                                  static_cast<float>(terms.last_step / terms.step - 1);
+      mine.share = share;
+      mine.e = static_cast<float>(terms.step) * share;
       if (examples.weight != nullptr) mine.e *= examples.weight[example];
       mine.scale = static_cast<float>(
           terms.decay == 0 ? terms.scale : terms.scale * exp(-terms.decay * static_cast<double>(number)));
@@ -326,6 +333,7 @@ struct TakeSteps {
       step.u = of.u, step.e = of.e;
       step.label_norm = s;
       step.inverse_rho = static_cast<float>(terms.rho > 0 ? 1 / terms.rho : 0);
+      if (terms.rho_falls) step.inverse_rho = FloatMath::over(step.inverse_rho, of.share);
       float* const place = m.score[j] + thread;
       step.label_score = m.score[j][label_at];
       float z[kEach], o[Classes<kWidth>::blocks()];
@@ -378,8 +386,10 @@ struct TakeSteps {
     float* const score = m.score[j];
     RowStep step;
     step.u = examples.u[example];
-    step.e = terms.step * (examples.weight == nullptr ? 1.0 : static_cast<double>(examples.weight[example]));
-    step.rho = terms.rho;
+    const auto share = static_cast<double>(m.step[from].share);
+    step.e = terms.step * share *
+             (examples.weight == nullptr ? 1.0 : static_cast<double>(examples.weight[example]));
+    step.rho = terms.rho_falls ? terms.rho * share : terms.rho;
     step.label_norm = larger(static_cast<double>(m.step[from].s), kLeastNorm);
     step.label_score = static_cast<double>(score[label_at]);
     warp.sync();  // all have read it

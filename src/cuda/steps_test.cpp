@@ -18,7 +18,7 @@ namespace {
 struct Shape {
   std::uint32_t rows = 60, features = 20, classes = 75, head = 1, draws = 2;
   std::uint64_t seed = 1;
-  double step = 1, rho = 0.5, scale = 1, decay = 0;
+  double step = 1, rho = 0.5, scale = 1, decay = 0, falls_to = 1;
   bool intercept = false, weighted = false;
   float size = 1;  // of values
 };
@@ -77,7 +77,9 @@ struct World {
             .count = count,
             .order = {Order::shuffled, RandomPermutation(setup.rows, 5), 0, setup.rows},
             .step = setup.step,
+            .last_step = setup.step * setup.falls_to,
             .rho = setup.rho,
+            .rho_falls = true,
             .scale = setup.scale,
             .decay = setup.decay,
             .most_growth = 1e30};
@@ -126,7 +128,9 @@ void take_plainly(World& world, std::uint64_t count, std::uint64_t together, con
         }
       c.resize(classes.size());
       Row row;
-      row.e = s.step * (s.weighted ? static_cast<double>(world.weight[i]) : 1.0);
+      const double share = 1 + static_cast<double>(t) / static_cast<double>(count) * (s.falls_to - 1);
+      if constexpr (requires { row.rho; }) row.rho = s.rho * share;
+      row.e = s.step * share * (s.weighted ? static_cast<double>(world.weight[i]) : 1.0);
       row.squared_norm = static_cast<double>(world.norms[i]);
       row.u = world.u[i], row.label_score = label_score;
       row.classes = classes.size(), row.score = score.data(), row.weight = weight.data();
@@ -162,16 +166,13 @@ void compare_prox(const Shape& setup, double close = 2e-3) {
   World found(setup), wanted(setup);
   const auto kernel = found.kernel<ProxMethod, 4, kSteps>(setup.rows);
   run_emulated(1, 32, kernel.kBytes, kernel);
-  take_plainly<ProxRow>(wanted, setup.rows, kSteps, [&](ProxRow& row, RowMemory& memory) {
-    row.rho = setup.rho;
-    solve_prox_row(row, memory);
-  });
+  take_plainly<ProxRow>(wanted, setup.rows, kSteps, solve_prox_row);
   require_close(found, wanted, close);
   EXPECT_EQ(found.report.refused, 0U);
 }
 
 TEST(CudaSteps, ProxMatchesAPlainLoop) {
-  compare_prox<1>({});
+  compare_prox<1>({.falls_to = 0.2});
   compare_prox<2>({.seed = 2, .step = 0.1, .intercept = true});
   compare_prox<4>({.head = 0, .draws = 3, .seed = 3, .weighted = true});
   compare_prox<1>({.rows = 61, .seed = 4, .step = 10, .rho = 0.01});
@@ -192,10 +193,7 @@ TEST(CudaSteps, ManyGroupsTakeEveryStepOnce) {
   World found(setup), wanted(setup);
   const auto kernel = found.kernel<ProxMethod, 4, 2>(setup.rows);
   run_emulated(3, 64, kernel.kBytes * 2, kernel);
-  take_plainly<ProxRow>(wanted, setup.rows, 1, [&](ProxRow& row, RowMemory& memory) {
-    row.rho = setup.rho;
-    solve_prox_row(row, memory);
-  });
+  take_plainly<ProxRow>(wanted, setup.rows, 1, solve_prox_row);
   require_close(found, wanted, 2e-3);  // steps so small that their order hardly matters
 }
 

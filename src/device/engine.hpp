@@ -14,7 +14,7 @@
 namespace truemax::device {
 
 // Changes with every change of this file: a library of another version is not used.
-inline constexpr std::uint32_t kEngineVersion = 2;
+inline constexpr std::uint32_t kEngineVersion = 3;
 
 struct Card {
   std::string name;
@@ -68,7 +68,10 @@ struct Leg {
   std::uint32_t rows_per_step = 1;     // exact takes several
   std::uint64_t first = 0, count = 0;  // steps of the epoch
   std::uint64_t order_key = 0, draw_key = 0;
-  double step = 1, rho = 1;      // rho 0: u is recomputed from scratch
+  double step = 1;
+  double last_step = 0;          // the step falls to this evenly; 0: it stays
+  double rho = 1;                // 0: u is recomputed from scratch
+  bool rho_falls = false;        // with the step
   double decay = 0;              // W shrinks by exp(-decay) with every step: the ridge
   double most_growth = 0;        // of a number in memory, by one step
   double delta = 1, most_u = 0;  // of umax

@@ -8,6 +8,7 @@
 #include "device/open.hpp"
 #include "train/automatic.hpp"
 #include "train/device_lane.hpp"
+#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -49,21 +50,23 @@ DeviceCost device_cost(const DataView& data, const TrainOptions& options) {
 }
 
 void decide_device(const DataView& data, TrainOptions& options) {
-  const device::Choice choice = device::Choice::parse(options.device);
-  if (choice.kind == device::Kind::cpu) return;
-  const std::string why = options.learnt() ? std::string() : DeviceLane::why_not(data, options);
-  if (choice.kind == device::Kind::cuda) {
-    if (!why.empty()) throw UserError(fmt::format("--device {}: {}", options.device, why));
-    return;
-  }
+  if (options.device != device::kAuto) return;
   options.device = device::kCpu;
-  if (!why.empty() || (options.open.newton && newton_is_cheap(data))) return;
-  if (options.learnt() && data.streamed() != nullptr) return;
-  const device::Found found = device::find();
-  if (found.cards == 0 || !device_cost(data, options).gpu_is_faster()) return;
+  if (data.streamed() != nullptr || (options.open.newton && options.seconds == 0 && newton_is_cheap(data)))
+    return;
+  if (!options.learnt() && !DeviceLane::why_not(data, options).empty()) return;
+  if (device::find().cards == 0 || !device_cost(data, options).gpu_is_faster()) return;
   const auto engine = device::open({device::Kind::automatic, 0});
-  if (engine == nullptr || DeviceLane::bytes(data, options) > engine->card().free) return;
+  if (engine == nullptr || (!options.learnt() && DeviceLane::bytes(data, options) > engine->card().free))
+    return;
   options.device = "cuda";
+  options.open.newton = false;
+}
+
+void require_device(const DataView& data, const TrainOptions& options) {
+  if (!on_card(options) || options.learnt()) return;
+  const std::string why = DeviceLane::why_not(data, options);
+  if (!why.empty()) throw UserError(fmt::format("--device {}: {}", options.device, why));
 }
 
 }  // namespace truemax

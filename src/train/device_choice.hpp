@@ -15,8 +15,9 @@ struct DeviceCost {
 };
 DeviceCost device_cost(const DataView& data, const TrainOptions& options);
 
-// Replaces auto by cpu or cuda, once the data are known. Throws UserError if the device is a GPU that cannot
-// do the run.
+// Replaces auto by cpu or cuda, once the data are known and before the shape of a step is chosen.
 void decide_device(const DataView& data, TrainOptions& options);
+// Throws UserError if the device is a GPU that cannot do the run.
+void require_device(const DataView& data, const TrainOptions& options);
 
 }  // namespace truemax

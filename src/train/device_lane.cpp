@@ -17,6 +17,8 @@ namespace {
 
 // Steps that are queued before the next look at what they report.
 constexpr std::uint64_t kBetweenReports = std::uint64_t{1} << 20;
+// Of a number in the memory of W: sums over a row stay inside float32.
+constexpr double kDeviceLimit = 1e25;
 
 std::optional<device::Method> method_of(const std::string& name) {
   if (name == "prox") return device::Method::prox;
@@ -121,8 +123,7 @@ void DeviceLane::attach(RunState& state) {
     u.push_back(row.u);
     norms.push_back(static_cast<float>(std::min(row.squared_norm, 1e30)));
   }
-  const bool fresh = state.largest_weight == 0;  // then no number of W was ever written
-  engine_->set_weights({fresh ? std::span<float>() : w.memory(), w.intercept(),
+  engine_->set_weights({state.zero_weights ? std::span<float>() : w.memory(), w.intercept(),
                         static_cast<std::uint32_t>(w.classes()), static_cast<std::uint32_t>(w.features())},
                        setup_.ridge.includes_intercept());
   std::vector<device::AliasCell> cells;
@@ -138,6 +139,12 @@ void DeviceLane::attach(RunState& state) {
   }
   engine_->set_rows(packed.rows(), {packed.row, packed.label, packed.weight}, u, norms, draw);
   there_ = true;
+  state.zero_weights = false;
+  // No step: the first use of a kernel loads it.
+  device::Leg nothing;
+  nothing.method = *method_of(setup_.options.method);
+  engine_->take(nothing);
+  engine_->report();
 }
 
 device::Leg DeviceLane::leg_of(const Batch& batch, const RunState& state) const {
@@ -150,7 +157,8 @@ device::Leg DeviceLane::leg_of(const Batch& batch, const RunState& state) const 
   leg.first = batch.first, leg.count = batch.count;
   leg.order_key = key_of(options.seed, Stream::visit, state.epoch);
   leg.draw_key = key_of(options.seed, Stream::draw, state.epoch);
-  leg.step = batch.step;
+  leg.step = batch.step, leg.last_step = batch.last_step;
+  leg.rho_falls = options.rule.rho_falls;
   leg.rho = rho_.at(batch.decayed, setup_.draw != nullptr && setup_.draw->complete());
   if (setup_.ridge.on()) {
     // Every class shrinks in every step, by its mean share of the ridge.
@@ -163,7 +171,7 @@ device::Leg DeviceLane::leg_of(const Batch& batch, const RunState& state) const 
                       "does not do: give a smaller --ridge or --step, or use --device cpu",
                       options.device, options.ridge, batch.step, 100 * -std::expm1(-leg.decay)));
   }
-  leg.most_growth = kMostBatchGrowth / static_cast<double>(kBetweenReports + kMostSteps);
+  leg.most_growth = kDeviceLimit / 2 / static_cast<double>(kBetweenReports + kMostSteps);
   leg.delta = options.rule.delta;
   leg.most_u = std::min(setup_.problem.u_bound(), 1e300);
   if (setup_.rule.info().projects && std::isfinite(setup_.problem.weight_bound()))
@@ -185,15 +193,20 @@ void DeviceLane::settle(RunState& state) {
   pending_ = 0;
   const device::LegReport report = engine_->report();
   state.largest_weight += report.growth;
-  if (report.refused > 0) setup_.guard.diverged(state, report.refused - 1, kMostBatchGrowth);
-  if (!float_batch_holds(state.largest_weight)) tighten(state);
+  if (report.refused > 0) diverged(state, kDeviceLimit);
+  tighten(state);
 }
 
 void DeviceLane::tighten(RunState& state) {
-  if (!there_ || float_batch_holds(state.largest_weight)) return;
+  if (!there_ || state.largest_weight <= kDeviceLimit / 2) return;
   state.largest_weight = engine_->largest_weight();
-  if (!float_batch_holds(state.largest_weight))
-    setup_.guard.diverged(state, state.step, state.largest_weight);
+  if (!(state.largest_weight <= kDeviceLimit / 2)) diverged(state, state.largest_weight);
+}
+
+void DeviceLane::diverged(RunState& state, double update) {
+  publish(state);
+  state.largest_weight = state.weights.largest();
+  setup_.guard.diverged(state, state.step, update);
 }
 
 void DeviceLane::publish(RunState& state) {

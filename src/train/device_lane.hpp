@@ -31,10 +31,12 @@ class DeviceLane final : public Lane {
   void publish(RunState& state) override;
   void settle(RunState& state) override;
   void tighten(RunState& state) override;
+  bool visits_itself() const override { return true; }
   device::Passer* passer() override { return there_ ? engine_.get() : nullptr; }
 
  private:
   void require_room() const;
+  [[noreturn]] void diverged(RunState& state, double update);
   device::Leg leg_of(const Batch& batch, const RunState& state) const;
 
   const LaneSetup& setup_;

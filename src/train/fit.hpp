@@ -49,6 +49,8 @@ class Fit {
   // Afterwards state().weights may be out of date if a device has them: publish() before reading.
   End run(const Until& until, const std::atomic<bool>& stop, const StepWatch& watch = {});
   void publish() { loop_.publish(state_); }
+  // Brings the state to the device of the options, if it is one; run() would do it too.
+  void prepare() { loop_.prepare(state_); }
   // state() was replaced: what a device has is out of date.
   void restored() { replaced_ = true; }
   // evaluate() with the model so far, where it is.

@@ -232,6 +232,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     }
     open.newton = open.shape && open.step && open.epochs && !learnt() && !lock_free && seconds == 0 &&
                   patience == 0 && !aims_at_train;
+    if (where && where->kind == device::Kind::cuda) open.newton = false;
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
                                  "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
       open.newton = open.newton && !given(of_steps);

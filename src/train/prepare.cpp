@@ -202,6 +202,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   }
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
+  decide_device(run.data, options.train);
   if (run.resumed && run.resumed->about().fitting)
     options.train = continued_options(run.resumed->about(), options.train, run.notes);
   else if (run.automatic)
@@ -291,7 +292,7 @@ PreparedRun prepare_run(RunOptions options) {
 
   note_classes_per_step(run, options.train);
   fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
-  decide_device(run.data, options.train);
+  require_device(run.data, options.train);
   if (automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
   if (run.engine && automatic_device)
     run.notes.push_back(fmt::format("training on {}, which is faster here; --device cpu trains on the CPU",

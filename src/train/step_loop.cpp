@@ -69,7 +69,10 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   StepPlan own_plan(options_, steps_);
   StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
   const CounterRandom random(options_.seed, Stream::draw, state.epoch);
-  order_.start_epoch(state.epoch);
+  if (lane_->visits_itself())
+    plan.let_steps_fall();
+  else
+    order_.start_epoch(state.epoch);
   window_held_ = false;
   lane_->attach(state);
   if (state.step == 0) {
@@ -82,9 +85,13 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     if (leg.steps == 0) return false;
     std::uint64_t count = std::min<std::uint64_t>({batch_steps(state), steps_ - state.step, leg.steps});
     if (windows_) count = enter_window(state.step, count);
-    lane_->take({order_, random, state.step, static_cast<std::size_t>(count), leg.step,
-                 leg.step / options_.step_at(0)},
-                state);
+    Batch batch{order_,     random,
+                state.step, static_cast<std::size_t>(count),
+                leg.step,   leg.step / options_.step_at(0)};
+    if (leg.last_step > 0)  // at the end of the batch, which may be shorter than the leg
+      batch.last_step =
+          leg.step + (leg.last_step - leg.step) * static_cast<double>(count) / static_cast<double>(leg.steps);
+    lane_->take(batch, state);
     unwatched_ += count;
     if (!watch || unwatched_ < watch_every) continue;
     unwatched_ = 0;
@@ -118,7 +125,7 @@ std::uint64_t StepLoop::enter_window(std::uint64_t step, std::uint64_t count) {
 
 // Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.
 std::size_t StepLoop::batch_steps(const RunState& state) const {
-  if (lane_->passer() != nullptr) return setup_.most_steps;
+  if (lane_->visits_itself()) return setup_.most_steps;
   constexpr std::size_t kFreshSteps = 8;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;
   return state.epoch == 0 && state.step < pages ? std::min(setup_.most_steps, kFreshSteps)

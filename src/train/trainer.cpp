@@ -124,6 +124,10 @@ class WatchedFit {
         saving_(extras.saving),
         patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {
     if (!saving_.at_start) saved_ = fit_.steps();
+    // Like reading the data, sending them to a device is not training.
+    watch_.pause();
+    fit_.prepare();
+    watch_.resume();
   }
 
   TrainOutcome run() {
