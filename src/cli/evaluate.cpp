@@ -60,6 +60,7 @@ int run_evaluate(const EvaluateCommand& command) {
     throw UserError(
         "standard input can be read only once; name files for all but one of the data and --filter");
   require_standard_input_once(files, {use.read.row_weights, class_weight_file(command.class_weights)});
+  const auto engine = device::open(device::Choice::parse(use.device));
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   const ReadOptions read = use.read_for(model);
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);

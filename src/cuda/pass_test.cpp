@@ -15,6 +15,7 @@ struct Data {
   std::vector<std::uint64_t> begin{0};
   std::vector<std::uint32_t> index, label, row;
   std::vector<float> value, weight, intercept;
+  std::vector<Entry> entry;
   std::uint32_t classes, features = 12;
 
   Data(std::uint32_t rows, std::uint32_t k, double size, bool with_intercept) : classes(k) {
@@ -26,6 +27,7 @@ struct Data {
       for (std::uint32_t f = 0; f < features; ++f)
         if (uniform(0, 1) < 0.4)
           index.push_back(f), value.push_back(static_cast<float>(size * uniform(-1, 1)));
+      for (std::size_t j = begin.back(); j < index.size(); ++j) entry.push_back({index[j], value[j]});
       begin.push_back(index.size());
       for (int i = 0; i < 2; ++i)
         row.push_back(r), label.push_back(static_cast<std::uint32_t>(uniform(0, k)));
@@ -37,7 +39,7 @@ struct Data {
       for (std::uint32_t i = 0; i < blocks * kBlock; ++i)
         intercept.push_back(static_cast<float>(uniform(-2, 2)));
   }
-  Rows rows() const { return {begin.data(), index.data(), value.data()}; }
+  PackedRows rows() const { return {begin.data(), entry.data()}; }
   Matrix matrix() {
     return {weight.data(), intercept.empty() ? nullptr : intercept.data(), classes, features};
   }
@@ -56,13 +58,23 @@ void compare(std::uint32_t rows, std::uint32_t classes, double size, bool interc
   Data data(rows, classes, size, intercept);
   const float scale = 0.5F;
   const std::uint32_t chunks = (data.matrix().blocks() + per_chunk - 1) / per_chunk;
-  std::vector<RowPart<kTop>> part(std::size_t{chunks} * rows);
-  run_emulated(2, 48, 0,
-               ScoreChunk<kTop>{data.rows(), 0, rows, data.matrix(), scale, per_chunk, chunks, part.data()});
+  std::vector<RowPart> part(std::size_t{chunks} * rows);
+  std::vector<BestList<kTop>> list(part.size());
+  std::vector<std::uint32_t> order(rows);
+  for (std::uint32_t r = 0; r < rows; ++r) order[r] = rows - 1 - r;
   std::vector<double> highest(rows), excess(rows), labels(data.label.size());
   std::vector<Best> best(std::size_t{rows} * kTop);
-  run_emulated(1, 32, 0,
-               JoinChunks<kTop>{rows, chunks, part.data(), highest.data(), excess.data(), best.data()});
+  // In two pieces, the second in another order.
+  for (const bool second : {false, true}) {
+    const std::uint32_t first = second ? rows / 3 : 0, count = second ? rows - first : rows / 3;
+    const std::uint32_t* const by = second ? nullptr : order.data() + (rows - rows / 3);
+    run_emulated(2, 48, 0,
+                 ScoreChunk<kTop>{data.rows(), by, first, count, data.matrix(), scale, per_chunk, chunks,
+                                  part.data(), list.data()});
+    run_emulated(1, 32, 0,
+                 JoinChunks<kTop>{by, first, count, chunks, part.data(), list.data(), highest.data(),
+                                  excess.data(), best.data()});
+  }
   run_emulated(
       1, 32, 0,
       ScoreLabels{data.rows(), data.row.data(), data.label.data(), 0,
@@ -94,11 +106,15 @@ TEST(CudaPass, MatchesPlainLoops) {
 TEST(CudaPass, LowerNumbersWinTies) {
   Data data(4, 40, 1, false);
   std::fill(data.weight.begin(), data.weight.end(), 0.25F);
-  std::vector<RowPart<5>> part(2 * 4);
-  run_emulated(1, 32, 0, ScoreChunk<5>{data.rows(), 0, 4, data.matrix(), 1, 2, 2, part.data()});
+  std::vector<RowPart> part(2 * 4);
+  std::vector<BestList<5>> list(2 * 4);
+  run_emulated(1, 32, 0,
+               ScoreChunk<5>{data.rows(), nullptr, 0, 4, data.matrix(), 1, 2, 2, part.data(), list.data()});
   std::vector<double> highest(4), excess(4);
   std::vector<Best> best(20);
-  run_emulated(1, 32, 0, JoinChunks<5>{4, 2, part.data(), highest.data(), excess.data(), best.data()});
+  run_emulated(
+      1, 32, 0,
+      JoinChunks<5>{nullptr, 0, 4, 2, part.data(), list.data(), highest.data(), excess.data(), best.data()});
   for (std::size_t r = 0; r < 4; ++r) {
     for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(best[r * 5 + i].number, i);
     EXPECT_NEAR(excess[r], 40, 1e-4);

@@ -15,6 +15,16 @@ struct Rows {
   const float* value;
 };
 
+// A feature and its value: beside each other, since a step reads both from a place it has not read before.
+struct alignas(8) Entry {
+  std::uint32_t feature;
+  float value;
+};
+struct PackedRows {
+  const std::uint64_t* begin;  // [rows + 1]
+  const Entry* entry;
+};
+
 struct Examples {
   const std::uint32_t* row;  // null: example i is row i
   const std::uint32_t* label;
@@ -29,6 +39,7 @@ struct Matrix {
   float* weight;
   float* intercept;  // null: none
   std::uint32_t classes, features;
+  bool shrinks_intercept = false;  // the scale of W is that of the intercepts too
   TRUEMAX_HOST_DEVICE std::uint32_t blocks() const { return (classes + kBlock - 1) / kBlock; }
   TRUEMAX_HOST_DEVICE float* line(std::uint32_t block, std::uint32_t feature) const {
     return weight + (std::uint64_t{block} * features + feature) * kBlock;

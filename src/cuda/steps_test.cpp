@@ -18,7 +18,7 @@ namespace {
 struct Shape {
   std::uint32_t rows = 60, features = 20, classes = 75, head = 1, draws = 2;
   std::uint64_t seed = 1;
-  double step = 1, rho = 0.5, scale = 1, decay = 0;
+  double step = 1, rho = 0.5, scale = 1, decay = 0, falls_to = 1;
   bool intercept = false, weighted = false;
   float size = 1;  // of values
 };
@@ -26,8 +26,8 @@ struct Shape {
 struct World {
   explicit World(const Shape& s) : setup(s) {
     std::mt19937_64 random(s.seed);
-    const auto uniform = [&](double a, double b) {
-      return std::uniform_real_distribution<double>(a, b)(random);
+    const auto uniform = [&](double low, double high) {
+      return std::uniform_real_distribution<double>(low, high)(random);
     };
     begin.push_back(0);
     for (std::uint32_t i = 0; i < s.rows; ++i) {
@@ -38,6 +38,7 @@ struct World {
         value.push_back(s.size * static_cast<float>(uniform(-1, 1)));
         norm += static_cast<double>(value.back()) * static_cast<double>(value.back());
       }
+      for (std::size_t j = begin.back(); j < index.size(); ++j) entry.push_back({index[j], value[j]});
       begin.push_back(index.size());
       label.push_back(static_cast<std::uint32_t>(uniform(0, s.classes)));
       norms.push_back(static_cast<float>(norm));
@@ -60,7 +61,7 @@ struct World {
   template <class Method, int kSlots, int kSteps>
   TakeSteps<Method, kSlots, kSteps> kernel(std::uint64_t count) {
     report = {};
-    return {.rows = {begin.data(), index.data(), value.data()},
+    return {.rows = {begin.data(), entry.data()},
             .examples = {nullptr, label.data(), setup.weighted ? weight.data() : nullptr, norms.data(),
                          u.data(), setup.rows},
             .matrix = {w.data(), b.empty() ? nullptr : b.data(), setup.classes, setup.features},
@@ -74,9 +75,11 @@ struct World {
   StepTerms terms(std::uint64_t count) const {
     return {.first = 0,
             .count = count,
-            .order = RandomPermutation(setup.rows, 5),
+            .order = {Order::shuffled, RandomPermutation(setup.rows, 5), 0, setup.rows},
             .step = setup.step,
+            .last_step = setup.step * setup.falls_to,
             .rho = setup.rho,
+            .rho_falls = true,
             .scale = setup.scale,
             .decay = setup.decay,
             .most_growth = 1e30};
@@ -84,6 +87,7 @@ struct World {
 
   Shape setup;
   std::vector<std::uint64_t> begin;
+  std::vector<Entry> entry;
   std::vector<std::uint32_t> index, label;
   std::vector<float> value, norms, weight, w, b, over_mean;
   std::vector<double> u;
@@ -100,9 +104,9 @@ void take_plainly(World& world, std::uint64_t count, std::uint64_t together, con
       s.head, s.draws, (s.classes + kBlock - 1) / kBlock, world.cells.data(), world.over_mean.data(), 77};
   for (std::uint64_t first = 0; first < count; first += together) {
     std::vector<std::pair<std::size_t, double>> changes, shifts;  // of w and of b
-    const double scale = s.scale * std::exp(-s.decay * static_cast<double>(first));
     for (std::uint64_t t = first; t < std::min(count, first + together); ++t) {
-      const std::uint32_t i = terms.order.at(static_cast<std::uint32_t>(t)), y = world.label[i];
+      const double scale = s.scale * std::exp(-s.decay * static_cast<double>(t));
+      const std::uint32_t i = terms.order.at(t), y = world.label[i];
       std::map<std::uint32_t, double> blocks{{y / kBlock, 1.0}};
       for (std::uint32_t h = 0; h < s.head; ++h) blocks[h] = 1;
       for (std::uint32_t d = 0; d < s.draws; ++d) {
@@ -124,7 +128,9 @@ void take_plainly(World& world, std::uint64_t count, std::uint64_t together, con
         }
       c.resize(classes.size());
       Row row;
-      row.e = s.step * (s.weighted ? static_cast<double>(world.weight[i]) : 1.0);
+      const double share = 1 + static_cast<double>(t) / static_cast<double>(count) * (s.falls_to - 1);
+      if constexpr (requires { row.rho; }) row.rho = s.rho * share;
+      row.e = s.step * share * (s.weighted ? static_cast<double>(world.weight[i]) : 1.0);
       row.squared_norm = static_cast<double>(world.norms[i]);
       row.u = world.u[i], row.label_score = label_score;
       row.classes = classes.size(), row.score = score.data(), row.weight = weight.data();
@@ -159,41 +165,35 @@ template <int kSteps>
 void compare_prox(const Shape& setup, double close = 2e-3) {
   World found(setup), wanted(setup);
   const auto kernel = found.kernel<ProxMethod, 4, kSteps>(setup.rows);
-  run_emulated(1, kBlock, kernel.kBytes, kernel);
-  take_plainly<ProxRow>(wanted, setup.rows, kSteps, [&](ProxRow& row, RowMemory& memory) {
-    row.rho = setup.rho;
-    solve_prox_row(row, memory);
-  });
+  run_emulated(1, 32, kernel.kBytes, kernel);
+  take_plainly<ProxRow>(wanted, setup.rows, kSteps, solve_prox_row);
   require_close(found, wanted, close);
   EXPECT_EQ(found.report.refused, 0U);
 }
 
 TEST(CudaSteps, ProxMatchesAPlainLoop) {
-  compare_prox<1>({});
+  compare_prox<1>({.falls_to = 0.2});
   compare_prox<2>({.seed = 2, .step = 0.1, .intercept = true});
   compare_prox<4>({.head = 0, .draws = 3, .seed = 3, .weighted = true});
-  compare_prox<8>({.rows = 61, .seed = 4, .step = 10, .rho = 0.01});
-  compare_prox<16>({.head = 0, .draws = 1, .seed = 5, .step = 3, .scale = 0.5, .decay = 0.001});
+  compare_prox<1>({.rows = 61, .seed = 4, .step = 10, .rho = 0.01});
+  compare_prox<2>({.head = 0, .draws = 1, .seed = 5, .step = 3, .scale = 0.5, .decay = 0.001});
 }
 
 TEST(CudaSteps, ImplicitMatchesAPlainLoop) {
   const Shape setup{.seed = 6, .step = 0.5};
   World found(setup), wanted(setup);
-  const auto kernel = found.kernel<ImplicitMethod, 4, 4>(setup.rows);
-  run_emulated(1, kBlock, kernel.kBytes, kernel);
-  take_plainly<ImplicitRow>(wanted, setup.rows, 4, solve_implicit_row);
+  const auto kernel = found.kernel<ImplicitMethod, 4, 1>(setup.rows);
+  run_emulated(1, 32, kernel.kBytes, kernel);
+  take_plainly<ImplicitRow>(wanted, setup.rows, 1, solve_implicit_row);
   require_close(found, wanted, 1e-4);
 }
 
 TEST(CudaSteps, ManyGroupsTakeEveryStepOnce) {
   const Shape setup{.rows = 300, .features = 5, .step = 1e-4};
   World found(setup), wanted(setup);
-  const auto kernel = found.kernel<ProxMethod, 4, 8>(setup.rows);
-  run_emulated(3, 64, kernel.kBytes * 4, kernel);
-  take_plainly<ProxRow>(wanted, setup.rows, 1, [&](ProxRow& row, RowMemory& memory) {
-    row.rho = setup.rho;
-    solve_prox_row(row, memory);
-  });
+  const auto kernel = found.kernel<ProxMethod, 4, 2>(setup.rows);
+  run_emulated(3, 64, kernel.kBytes * 2, kernel);
+  take_plainly<ProxRow>(wanted, setup.rows, 1, solve_prox_row);
   require_close(found, wanted, 2e-3);  // steps so small that their order hardly matters
 }
 
@@ -204,7 +204,7 @@ TEST(CudaSteps, StayFinite) {
       const Shape setup{.seed = 8, .step = step, .size = size};
       World found(setup);
       const auto kernel = found.kernel<ProxMethod, 4, 4>(setup.rows);
-      run_emulated(1, 2 * kBlock, kernel.kBytes * 2, kernel);
+      run_emulated(1, 32, kernel.kBytes, kernel);
       for (const float w : found.w) ASSERT_TRUE(std::isfinite(w)) << step << " " << size;
       for (const double u : found.u) ASSERT_TRUE(std::isfinite(u) && u >= 0) << step << " " << size;
     }

@@ -18,6 +18,10 @@ namespace truemax::cuda {
 
 #ifdef __CUDACC__
 
+struct Four {
+  float at[4];
+};
+
 // kSize consecutive threads of a warp: 1, 2, 4, ... 32.
 template <int kSize>
 class Group {
@@ -58,6 +62,40 @@ class Group {
   }
 };
 
+// All threads of a warp, on the same way through the code.
+class Warp : public Group<32> {
+ public:
+  __device__ bool any(bool holds) const { return __any_sync(0xFFFFFFFFU, holds); }
+  // Bit i: lane i has the same x.
+  __device__ std::uint32_t same(std::uint32_t x) const { return __match_any_sync(0xFFFFFFFFU, x); }
+  // Of kWidth consecutive threads.
+  template <int kWidth, class T>
+  __device__ T sum_of(T x) const {
+#pragma unroll
+    for (int o = kWidth / 2; o > 0; o /= 2) x += __shfl_xor_sync(0xFFFFFFFFU, x, o);
+    return x;
+  }
+  // Both sums, with six exchanges instead of ten: after the first, each thread carries only one of them.
+  template <int kWidth, class T>
+  __device__ void sum_both_of(T& x, T& y) const {
+    constexpr int kHalf = kWidth / 2;
+    const bool low = (threadIdx.x & kHalf) == 0;
+    const T got = __shfl_xor_sync(0xFFFFFFFFU, low ? y : x, kHalf);
+    const T mine = sum_of<kHalf>((low ? x : y) + got);
+    const T other = __shfl_xor_sync(0xFFFFFFFFU, mine, kHalf);
+    x = low ? mine : other, y = low ? other : mine;
+  }
+  template <int kWidth, class T>
+  __device__ T highest_of(T x) const {
+#pragma unroll
+    for (int o = kWidth / 2; o > 0; o /= 2) {
+      const T other = __shfl_xor_sync(0xFFFFFFFFU, x, o);
+      x = x < other ? other : x;
+    }
+    return x;
+  }
+};
+
 struct Thread {
   char* shared;  // memory of the block of threads
   __device__ std::uint32_t block() const { return blockIdx.x; }
@@ -69,10 +107,20 @@ struct Thread {
   __device__ Group<kSize> group() const {
     return {};
   }
+  __device__ Warp warp() const { return {}; }
 };
 
 __device__ inline void add(float* to, float x) {
   atomicAdd(to, x);
+}
+// Four numbers at an address that is a multiple of 16, which nobody changes while the kernel runs.
+__device__ inline Four load_four(const float* from) {
+  const float4 x = __ldg(reinterpret_cast<const float4*>(from));
+  return {{x.x, x.y, x.z, x.w}};
+}
+// Past the cache of the multiprocessor, which does not see what others add.
+__device__ inline float load_late(const float* from) {
+  return __ldcg(from);
 }
 __device__ inline void add(double* to, double x) {
   atomicAdd(to, x);
@@ -83,8 +131,11 @@ __device__ inline void raise(std::uint64_t* to, std::uint64_t x) {
 }
 
 #define TRUEMAX_KERNEL __device__
+// Rarely called: its registers are not those of the caller.
+#define TRUEMAX_APART __device__ __noinline__
 #else
 #define TRUEMAX_KERNEL
+#define TRUEMAX_APART
 #endif
 
 }  // namespace truemax::cuda

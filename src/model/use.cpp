@@ -32,6 +32,7 @@ ReadOptions UseOptions::read_for(const Model& model) const {
 std::vector<std::string> predict_stream(
     const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
     const std::function<void(const Predictions&, std::size_t rows)>& sink) {
+  const auto engine = device::open(device::Choice::parse(use.device));
   std::vector<std::string> notes;
   StreamOptions options;
   options.threads = use.thread_count();

@@ -14,6 +14,7 @@ struct DoubleMath {
   static constexpr double kClosest = 1e-12;  // relative width of a bracket that holds one number
   TRUEMAX_EVERYWHERE static double exp(double t) { return quick_exp(t); }
   TRUEMAX_EVERYWHERE static double log(double x) { return quick_log(x); }
+  TRUEMAX_EVERYWHERE static double over(double a, double b) { return a / b; }
   // log(1 + r), r > -1.
   TRUEMAX_EVERYWHERE static double log1p(double r) {
     return r > -0.125 && r < 0.125 ? quick_log1p(r) : std::log1p(r);
@@ -39,8 +40,21 @@ struct FloatMath {
     return std::log(x);
 #endif
   }
+  // a/b for b below 1e37.
+  TRUEMAX_EVERYWHERE static float over(float a, float b) {
+#ifdef __CUDA_ARCH__
+    return __fdividef(a, b);
+#else
+    return a / b;
+#endif
+  }
   TRUEMAX_EVERYWHERE static float log1p(float r) {
+#ifdef __CUDA_ARCH__
+    const float series = r * (1 - r * (0.5F - r * (1.0F / 3 - r * (0.25F - r * 0.2F))));
+    return r > -0.06F && r < 0.06F ? series : __logf(1 + r);
+#else
     return log1pf(r);
+#endif
   }
 };
 

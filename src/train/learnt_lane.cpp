@@ -59,10 +59,13 @@ void LearntLane::admit(RunState& state, double rate, double rho, std::size_t ste
 }
 
 void LearntLane::publish(RunState& state) {
-  const std::size_t hidden = setup_.options.hidden;
+  copy_weights(state, setup_.options.lock_free ? free_team_ : steps_[0]->team());
+}
+
+void LearntLane::copy_weights(RunState& state, Team& team) {
   const Embedding& w = state.learnt.output();
+  const std::size_t hidden = w.columns;
   Weights& to = state.weights;
-  Team& team = setup_.options.lock_free ? free_team_ : steps_[0]->team();
   team.share_chunks(to.blocks(), 1, [&](std::size_t /*member*/, std::size_t b) {
     const std::size_t first = b * kLanes, count = std::min(kLanes, to.classes() - first);
     std::vector<float> block(kLanes * hidden);

@@ -20,6 +20,8 @@ class LearntLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
   void publish(RunState& state) override;
 
+  // W and the intercepts of state.learnt, as state.weights has them.
+  static void copy_weights(RunState& state, Team& team);
   static LearntState start(const DataView& data, const TrainOptions& options);
   // Bytes of the state, and of the arrays of the steps.
   static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);

@@ -4,6 +4,7 @@
 
 #include "data/hold_out.hpp"
 #include "train/fit.hpp"
+#include "train/step_shape.hpp"
 #include "train/warm_start.hpp"
 
 namespace truemax {
@@ -22,7 +23,8 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
                         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                         const TrainExtras& extras, FitResult& result, const std::function<void()>& searched) {
   Weights spare;  // memory of the trials
-  if (options.seconds > 0 && extras.recording == nullptr) spare = cleared_weights(sets.data, options);
+  if (options.seconds > 0 && extras.recording == nullptr && !on_card(options))
+    spare = cleared_weights(sets.data, options);
   watch.resume();
   result.search.finished = true;
   if (options.open.any()) {
@@ -31,6 +33,7 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
   }
   if (searched) searched();
   RunState state = make_state(sets.data, options, &spare);
+  if (extras.restore || extras.start != nullptr) state.zero_weights = false;
   if (extras.restore)
     extras.restore(state);
   else if (extras.start != nullptr)

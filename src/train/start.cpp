@@ -52,6 +52,7 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
       *spare = Weights();  // of another shape: its memory is not needed beside the new one
     state.weights = Weights(classes, features, options.intercept);
   }
+  state.zero_weights = true;
   if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(classes));  // log of the sum of exp(intercept)

@@ -1,0 +1,138 @@
+// What the kernels of learnt features see: the run, the arrays of a step, and the step.
+//
+// Vectors have `stride` numbers, h of them used and the others zero, so that rows can be read four numbers at
+// a time. The words of a row side by side are `width` such vectors.
+#pragma once
+
+#include <Random123/philox.h>
+
+#include "cuda/atomic.hpp"
+#include "cuda/problem.hpp"
+#include "cuda/thread.hpp"
+#include "device/learnt.hpp"
+
+namespace truemax::cuda {
+
+using device::LearntKind;
+
+struct LearntTables {
+  float *features, *features_square;
+  float *mixing, *mixing_square;
+  float *classes, *classes_square;      // tied: `features`, and null
+  float *intercept, *intercept_square;  // null without
+};
+
+struct LearntExamples {
+  const std::uint32_t* row;  // null: example i is row i
+  const std::uint32_t* label;
+  const std::uint32_t* input;  // null: example i has u[i]
+  const float* weight;         // null: all 1
+  double* u;
+
+  TRUEMAX_KERNEL std::uint32_t row_of(std::uint32_t i) const { return row == nullptr ? i : row[i]; }
+  TRUEMAX_KERNEL std::uint32_t input_of(std::uint32_t i) const { return input == nullptr ? i : input[i]; }
+};
+
+// Which numbers of a step's rows are kept: the same function as train/dropout.cpp.
+struct DeviceDropout {
+  std::uint64_t seed, stream, dropped;  // of 65,536
+  float factor;
+
+  TRUEMAX_KERNEL bool none() const { return dropped == 0; }
+  TRUEMAX_KERNEL float of(std::uint64_t step, std::uint64_t salt, std::uint32_t row,
+                          std::uint32_t column) const {
+    if (none()) return 1;
+    const r123::Philox4x64::key_type key{{seed, stream ^ step}};
+    const r123::Philox4x64::ctr_type at{{row, (salt << 32) + column / 16, 0, 0}};
+    const r123::Philox4x64::ctr_type bits = r123::Philox4x64()(at, key);
+    const std::uint32_t i = column % 16;
+    return ((bits.v[i / 4] >> (16 * (i % 4))) & 0xFFFF) >= dropped ? factor : 0;
+  }
+};
+
+struct LearntRun {
+  LearntKind kind;
+  std::uint32_t h, stride, width, left_out;
+  std::uint32_t most_drawn;
+  bool tied, fixed_factors, ridge_intercept, row_state;
+  float keep;
+  double penalty;
+  Rows rows;
+  LearntExamples examples;
+  LearntTables tables;
+  DeviceDropout dropout;
+
+  TRUEMAX_KERNEL std::uint32_t wide() const { return width * stride; }
+  TRUEMAX_KERNEL const float* feature(std::uint32_t f) const {
+    return tables.features + std::uint64_t{f} * stride;
+  }
+  TRUEMAX_KERNEL const float* output(std::uint32_t k) const {
+    return tables.classes + std::uint64_t{k} * stride;
+  }
+};
+
+// Vectors that a step changes have a place in an array of gradients. A vector that has one carries the number
+// of the step as its stamp.
+struct Places {
+  std::uint32_t *stamp, *place;  // by vector
+  std::uint32_t* vector;         // by place
+  std::uint32_t* count;          // of places
+
+  TRUEMAX_KERNEL void claim(std::uint32_t of, std::uint32_t now, std::uint32_t first) const {
+    if (stamp[of] == now || swap_in(&stamp[of], now) == now) return;
+    const std::uint32_t at = first + count_up(count);
+    place[of] = at;
+    vector[at] = of;
+  }
+};
+
+struct LearntArrays {
+  float *x, *dx;          // [rows][stride]
+  float* before_dropout;  // layer: tanh, [rows][stride]
+  float *words, *slope;   // layer: [rows][wide]
+  float* p;               // [rows][p_stride]
+  std::uint64_t p_stride;
+  float* offset;                             // by drawn class: intercept + log of the draw weight
+  float *of_label, *label_score;             // by example
+  double *scale, *next_u;                    // by example
+  Places features, classes;                  // classes: the drawn ones first, others from most_drawn on
+  float *feature_gradient, *class_gradient;  // [places][stride]; zero before a step, but for drawn classes
+  double* intercept_gradient;                // by place of a class
+  float* mixing_gradient;
+};
+
+// One step.
+struct LearntTerms {
+  const std::uint32_t *example, *drawn, *group;  // group null: one example each
+  const float* log_weight;
+  std::uint32_t examples, inputs, drawn_count;
+  std::uint32_t stamp;    // not 0, another for every step
+  std::uint64_t updates;  // steps before this one
+  double rho;
+  float rate, ridge;
+
+  // The examples of row r.
+  TRUEMAX_KERNEL std::uint32_t first(std::uint32_t r) const { return group == nullptr ? r : group[r]; }
+};
+
+struct LearntStepData {
+  LearntRun run;
+  LearntArrays arrays;
+  LearntTerms terms;
+
+  TRUEMAX_KERNEL std::uint32_t label(std::uint32_t i) const { return run.examples.label[terms.example[i]]; }
+  TRUEMAX_KERNEL double share(std::uint32_t i) const {
+    const float* const weight = run.examples.weight;
+    return (weight == nullptr ? 1.0 : static_cast<double>(weight[terms.example[i]])) /
+           static_cast<double>(terms.examples);
+  }
+  TRUEMAX_KERNEL float* x(std::uint32_t r) const { return arrays.x + std::uint64_t{r} * run.stride; }
+  TRUEMAX_KERNEL float* dx(std::uint32_t r) const { return arrays.dx + std::uint64_t{r} * run.stride; }
+  TRUEMAX_KERNEL float* p(std::uint32_t r) const { return arrays.p + r * arrays.p_stride; }
+  // The column of a class among the drawn; at least drawn_count if it is not drawn.
+  TRUEMAX_KERNEL std::uint32_t column_of(std::uint32_t k) const {
+    return arrays.classes.stamp[k] == terms.stamp ? arrays.classes.place[k] : 0xFFFFFFFFU;
+  }
+};
+
+}  // namespace truemax::cuda
