@@ -455,7 +455,7 @@ def full(options, rate):
 def plot(options):
     problem = Problem(options)
     say(f"\nexact log-loss against seconds of training, new rows/training rows; K = {options.classes}, "
-        f"{options.data_rows} rows, noise {options.noise}; true probabilities: {problem.least_loss():.3f}")
+        f"{options.data_rows} rows, noise {options.noise}; log-loss of the true probabilities: {problem.least_loss():.3f}")
     curves, seconds = {}, options.seconds
     makes = [(f"LinearSoftmax, step {step:g}", "ours", ours(options, step, options.encoder_rate), seconds, options.falls)
              for step in options.steps]
@@ -487,7 +487,7 @@ def plot(options):
 
 def at(curve, t):
     """The last loss measured until t."""
-    return min((loss for seconds, loss, _ in curve if seconds <= t), default=math.inf)
+    return next((loss for seconds, loss, _ in reversed(curve) if seconds <= t), math.inf)
 
 
 def draw(curves, path):

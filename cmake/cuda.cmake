@@ -40,9 +40,9 @@ endforeach()
 add_library(truemax_cuda SHARED EXCLUDE_FROM_ALL ${cuda_objects} cmake/library/fmt.cpp cmake/library/highway.cpp)
 set_source_files_properties(${cuda_objects} PROPERTIES EXTERNAL_OBJECT ON)
 target_compile_definitions(truemax_cuda PRIVATE FMT_SHARED)
-target_link_libraries(truemax_cuda PRIVATE truemax_flags $<TARGET_FILE:truemax_solve> $<TARGET_FILE:truemax_core>
-                      ${TRUEMAX_CUDART} ${CMAKE_DL_LIBS} rt Threads::Threads)
-add_dependencies(truemax_cuda truemax_solve truemax_core)
+target_link_libraries(truemax_cuda PRIVATE truemax_flags $<TARGET_FILE:truemax_draw> $<TARGET_FILE:truemax_solve>
+                      $<TARGET_FILE:truemax_core> ${TRUEMAX_CUDART} ${CMAKE_DL_LIBS} rt Threads::Threads)
+add_dependencies(truemax_cuda truemax_draw truemax_solve truemax_core)
 target_link_options(truemax_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--no-undefined
                     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map)
 set_target_properties(truemax_cuda PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map)
