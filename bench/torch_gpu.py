@@ -455,7 +455,8 @@ def full(options, rate):
 def plot(options):
     problem = Problem(options)
     say(f"\nexact log-loss against seconds of training, new rows/training rows; K = {options.classes}, "
-        f"{options.data_rows} rows, noise {options.noise}; log-loss of the true probabilities: {problem.least_loss():.3f}")
+        f"{options.data_rows} rows, noise {options.noise:g}; the log-loss of the true probabilities is "
+        f"{problem.least_loss():.3f}")
     curves, seconds = {}, options.seconds
     makes = [(f"LinearSoftmax, step {step:g}", "ours", ours(options, step, options.encoder_rate), seconds, options.falls)
              for step in options.steps]
@@ -516,13 +517,13 @@ def main():
     for name, value in (("classes", 360_232), ("features", 512), ("rows", 8192), ("drawn", 1024),
                         ("data-rows", 5_000_000)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--noise", type=float, default=2.5, help="length of the noise of a row; vectors of classes have 1")
-    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--noise", type=float, default=3, help="length of the noise of a row; vectors of classes have 1")
+    parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--encoder-rate", type=float, default=1e-3, help="Adam's rate of the layer below")
 
     def numbers(text):
         return [float(number) for number in text.split(",")]
-    parser.add_argument("--falls", type=numbers, default=[1, 4], help="seconds in which rates fall to 1%%")
+    parser.add_argument("--falls", type=numbers, default=[1, 3], help="seconds in which rates fall to 1%%")
     parser.add_argument("--steps", type=numbers, default=[0.0025, 0.005, 0.01])
     parser.add_argument("--sampled-rates", type=numbers, default=[0.01, 0.03, 0.1])
     parser.add_argument("--full-rates", type=numbers, default=[0.001, 0.003, 0.01])

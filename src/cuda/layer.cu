@@ -24,7 +24,8 @@ constexpr int least_blocks() {
 }
 
 template <class Kernel>
-__global__ void __launch_bounds__(most_threads<Kernel>(), least_blocks<Kernel>()) run_layer(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(most_threads<Kernel>(), least_blocks<Kernel>())
+    run_layer(const __grid_constant__ Kernel kernel) {
   extern __shared__ __align__(16) char shared[];
   kernel(Thread{shared});
 }

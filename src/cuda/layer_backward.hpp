@@ -2,9 +2,9 @@
 //
 //   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest
 //   products   gradient = p^T x_copy;  dx = p drawn_w
-//   Columns    sums over columns of x and of the gradients; its last block: direction, and how far columns move
+//   Columns    sums over columns of x and of the gradients; its last block: direction, and how far columns go
 //   Move       moments, W, b; the label's part of dx; u, the ring of labels and the counters
-//   KeepLabels  only if another step comes between forward and backward
+//   KeepLabels only if another step comes between forward and backward
 //
 // Gradients of W are kept without a common factor, `of_w`, which is applied when they are read.
 #pragma once
@@ -89,8 +89,7 @@ struct ScaleRows {
     for (std::uint64_t i = std::uint64_t{t.block()} * warps + t.number() / 32; i < call.rows;
          i += std::uint64_t{t.blocks()} * warps) {
       if (call.label[i] < 0) continue;
-      const auto factor =
-          static_cast<float>(top > 0 ? static_cast<double>(call.gradient_in[i]) / top : 0.0);
+      const auto factor = static_cast<float>(top > 0 ? static_cast<double>(call.gradient_in[i]) / top : 0.0);
       const std::int32_t place = call.place[i];
       const bool joins = has_own_slot(call, place) && static_cast<std::uint64_t>(place) != call.slots + i;
       const auto join = [&](float all) {
@@ -130,7 +129,8 @@ struct SumColumns {
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const std::uint64_t packs = call.slots / kWide, parts = (call.rows + kRows - 1) / kRows;
     const std::uint64_t stride = std::uint64_t{t.blocks()} * t.threads();
-    for (std::uint64_t at = std::uint64_t{t.block()} * t.threads() + t.number(); at < packs * parts; at += stride) {
+    for (std::uint64_t at = std::uint64_t{t.block()} * t.threads() + t.number(); at < packs * parts;
+         at += stride) {
       const std::uint64_t j = at % packs * kWide, first = at / packs * kRows;
       const std::uint64_t end = smaller(first + kRows, call.rows);
       float sum[kWide] = {};
@@ -175,7 +175,9 @@ struct Strips {
     stride = (blocks - strip + strips - 1) / strips * groups;
   }
 
-  static std::size_t shared_bytes(std::uint32_t threads) { return std::size_t{threads} * kWide * sizeof(float); }
+  static std::size_t shared_bytes(std::uint32_t threads) {
+    return std::size_t{threads} * kWide * sizeof(float);
+  }
 
   // Adds the sums of this block's threads to `to`.
   TRUEMAX_KERNEL void add_up(const Thread& t, std::uint32_t of_row, std::uint64_t d, const float* mine,
@@ -209,7 +211,8 @@ struct Columns {
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const CallFactors factors = factors_of(call);
-    if (t.block() == 0 && t.number() == 0 && call.reduction != CallReduction::none && !finite(*call.gradient_in))
+    if (t.block() == 0 && t.number() == 0 && call.reduction != CallReduction::none &&
+        !finite(*call.gradient_in))
       report(call, Fault::gradient, -1, 0, 0);
     if (!factors.moves) return;
     const std::uint32_t blocks = t.blocks() - (call.recent_size > 0 ? 1 : 0);
@@ -236,7 +239,8 @@ struct Columns {
     const Strips<kWide> at(t, blocks, d, of_row);
     float mean[kWide] = {}, square[kWide] = {};
     if (at.column < d) {
-      for (std::uint64_t i = at.first; i < call.rows; i += kAtOnce * at.stride) take_rows(at, i, of_w, mean, square);
+      for (std::uint64_t i = at.first; i < call.rows; i += kAtOnce * at.stride)
+        take_rows(at, i, of_w, mean, square);
       for (std::uint64_t j = at.first; j < call.slots; j += at.stride) take_drawn(j, at.column, of_w, square);
     }
     at.add_up(t, of_row, d, mean, call.column_sums);
@@ -312,8 +316,7 @@ struct Columns {
     }
     std::int32_t before = counts[t.number()] - mine;
     const std::int32_t all = counts[t.threads() - 1];
-    for (std::uint64_t i = first; i < end; ++i)
-      call.rank[i] = call.share[i] != 0 ? before++ : -1;
+    for (std::uint64_t i = first; i < end; ++i) call.rank[i] = call.share[i] != 0 ? before++ : -1;
     if (t.number() == 0) call.scalars->active = all;
     t.sync();
   }
@@ -339,7 +342,8 @@ struct Columns {
       float& mean = call.columns[c];
       mean += static_cast<float>(1 - kLayerKeepMean) * (fresh(call.column_sums + c) - mean);
       float& square = call.columns[d + c];
-      square += static_cast<float>(1 - kLayerKeep) * (smaller(fresh(call.column_sums + d + c), kMostSquare) - square);
+      square += static_cast<float>(1 - kLayerKeep) *
+                (smaller(fresh(call.column_sums + d + c), kMostSquare) - square);
       of_mean += static_cast<double>(mean) * static_cast<double>(mean);
       of_square += static_cast<double>(square) / static_cast<double>(d);
       call.column_sums[c] = 0, call.column_sums[d + c] = 0;
@@ -358,8 +362,7 @@ struct Columns {
     call.scalars->columned = 0;
     call.scalars->steps = call.counters[0];
     call.scalars->seen = call.counters[1];
-    call.scalars->weight =
-        static_cast<float>(-expm1(static_cast<double>(call.counters[0] + 1) * kLogKeep));
+    call.scalars->weight = static_cast<float>(-expm1(static_cast<double>(call.counters[0] + 1) * kLogKeep));
   }
 };
 
@@ -369,7 +372,9 @@ template <class W, class C, class X, int kWide, int kHeld>
 struct Move {
   LayerCall call;
   std::uint32_t row_blocks;
-  static constexpr std::uint32_t kMostThreads = 128, kLeastBlocks = kHeld == 0 ? 6 : kWide * kHeld > 16 ? 4 : 5;
+  static constexpr std::uint32_t kMostThreads = 128, kLeastBlocks = kHeld == 0           ? 6
+                                                                    : kWide * kHeld > 16 ? 4
+                                                                                         : 5;
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
@@ -408,12 +413,14 @@ struct Move {
     const std::int32_t k = call.drawn_class[j];
     const float of_bias = call.column_p[j];
     Pack<float, kWide> g[kRegisters];
-    if constexpr (kHeld > 0) each(group, [&](std::uint64_t c, int h) { g[h] = load_pack<float, kWide>(from + c); });
+    if constexpr (kHeld > 0)
+      each(group, [&](std::uint64_t c, int h) { g[h] = load_pack<float, kWide>(from + c); });
     const CallFactors factors = factors_of(call);
     if (k < 0 || !factors.moves) return;
     W* const w = class_row<W>(call, k);
     Pack<W, kWide> old[kRegisters];
-    if constexpr (kHeld > 0) each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
+    if constexpr (kHeld > 0)
+      each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
     const auto of_w = static_cast<float>(factors.of_w);
     follow_class(group, k, old, of_w * of_bias, [&](std::uint64_t c, int h, float* out) {
       if constexpr (kHeld == 0) g[h] = load_pack<float, kWide>(from + c);
@@ -433,7 +440,8 @@ struct Move {
     Pack<C, kWide> of_x[kRegisters];
     if constexpr (kHeld > 0) {
       each(group, [&](std::uint64_t c, int h) { of_x[h] = read_pack<C, kWide>(x + c); });
-      if (call.dx != nullptr) each(group, [&](std::uint64_t c, int h) { of_dx[h] = load_pack<X, kWide>(dx + c); });
+      if (call.dx != nullptr)
+        each(group, [&](std::uint64_t c, int h) { of_dx[h] = load_pack<X, kWide>(dx + c); });
     }
     const CallFactors factors = factors_of(call);
     const bool owns = place >= 0 && static_cast<std::uint64_t>(place) == call.slots + i;
@@ -489,14 +497,15 @@ struct Move {
     }
     if (!joined) return;
     group.sync();  // for the next pass
-    each(group, [&](std::uint64_t c, int /*h*/) { store_pack<float, kWide>(of_others + c, Pack<float, kWide>{}); });
+    each(group,
+         [&](std::uint64_t c, int /*h*/) { store_pack<float, kWide>(of_others + c, Pack<float, kWide>{}); });
     if (group.lane() == 0) call.label_bias[i] = 0;
   }
 
   // The step of class k; gradient(c, h, out) gives its numbers from column c on. `old`: its weights, if held.
   template <class Gradient>
-  TRUEMAX_KERNEL void follow_class(const Group<32>& group, std::int32_t k, const Pack<W, kWide>* old, float of_bias,
-                                   const Gradient& gradient) const {
+  TRUEMAX_KERNEL void follow_class(const Group<32>& group, std::int32_t k, const Pack<W, kWide>* old,
+                                   float of_bias, const Gradient& gradient) const {
     const std::uint64_t d = call.features;
     W* const w = class_row<W>(call, k);
     ClassMoments m = call.moments[k];
@@ -576,10 +585,11 @@ struct Move {
     if constexpr (sizeof(W) == 4) {
       return {0, 0};
     } else {
-      const auto r = r123::Philox4x32()(
-          {{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(c),
-            static_cast<std::uint32_t>(call.scalars->steps), static_cast<std::uint32_t>(call.scalars->steps >> 32)}},
-          {{static_cast<std::uint32_t>(call.counters[2]), static_cast<std::uint32_t>(call.counters[2] >> 32)}});
+      const auto r = r123::Philox4x32()({{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(c),
+                                          static_cast<std::uint32_t>(call.scalars->steps),
+                                          static_cast<std::uint32_t>(call.scalars->steps >> 32)}},
+                                        {{static_cast<std::uint32_t>(call.counters[2]),
+                                          static_cast<std::uint32_t>(call.counters[2] >> 32)}});
       return {r[0] | (std::uint64_t{r[1]} << 32), r[2] | (std::uint64_t{r[3]} << 32)};
     }
   }

@@ -1,4 +1,5 @@
-// The library of the layer with its kernels on the CPU: tests of the Python package use it where there is no GPU.
+// The library of the layer with its kernels on the CPU: tests of the Python package use it where there is no
+// GPU.
 #include <cstdlib>
 
 #include "cuda/layer_run.hpp"

@@ -1,5 +1,5 @@
-// The functions of the layer's library: included by cuda/layer.cu and by cuda/layer_emulated.cpp, which define
-// with_run(call, stream, processors, work).
+// The functions of the layer's library: included by cuda/layer.cu and by cuda/layer_emulated.cpp, which
+// define with_run(call, stream, processors, work).
 #pragma once
 
 #include <cstddef>

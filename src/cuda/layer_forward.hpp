@@ -137,7 +137,8 @@ struct Draws {
     return static_cast<std::int32_t>(AliasTable::pick(call.cells, call.classes, word));
   }
   TRUEMAX_KERNEL std::int32_t recent(std::uint64_t kind, std::uint64_t place) const {
-    if (uniform_unit(kind) < uniform_share()) return static_cast<std::int32_t>(uniform_below(place, call.classes));
+    if (uniform_unit(kind) < uniform_share())
+      return static_cast<std::int32_t>(uniform_below(place, call.classes));
     const std::int32_t k = call.recent[uniform_below(place, held())];
     if (k >= 0 && static_cast<std::uint64_t>(k) < call.classes && call.recent_count[k] >= 1) return k;
     report(call, Fault::ring, 0, k, 0);
@@ -200,7 +201,7 @@ struct TakeRows {
   LayerCall call;
   std::uint32_t drawn_blocks, row_blocks;
   static constexpr std::uint32_t kMostThreads = 256, kLeastBlocks = 4;  // of a processor
-  static constexpr int kAtOnce = kWide == 1 ? 4 : 16 / kWide;  // packs of a thread
+  static constexpr int kAtOnce = kWide == 1 ? 4 : 16 / kWide;           // packs of a thread
 
   static std::size_t shared_bytes(const LayerCall& call) {
     return draws_here(call) ? Draws::words(call.drawn) * sizeof(std::uint32_t) : 0;
@@ -223,7 +224,8 @@ struct TakeRows {
     }
     block -= drawn_blocks;
     if (block < row_blocks) {
-      for (std::uint64_t i = block * warps + warp; i < call.rows; i += row_blocks * warps) take(group, i, stamp);
+      for (std::uint64_t i = block * warps + warp; i < call.rows; i += row_blocks * warps)
+        take(group, i, stamp);
       return;
     }
     block -= row_blocks;
@@ -289,7 +291,8 @@ struct TakeRows {
       score = group.sum(score) + bias;
       most_x = group.highest(most_x);
       most_w = group.highest(larger(most_w, magnitude(bias)));
-      const auto limit = static_cast<float>(smaller(kLayerLargest, kLayerLargestGradient / (1 + 1 / call.rho)));
+      const auto limit =
+          static_cast<float>(smaller(kLayerLargest, kLayerLargestGradient / (1 + 1 / call.rho)));
       // NaN makes a score of NaN.
       if (!(most_x <= limit) || !(most_w <= static_cast<float>(kLayerLargest)) || !finite(score))
         counts = acceptable(group, i, x, y, bias);
@@ -346,7 +349,9 @@ struct TakeRows {
     const bool here = draws_here(call);
     std::int32_t k = -1;
     if (j < call.drawn)
-      k = call.draw == CallDraw::all ? static_cast<std::int32_t>(j) : here ? draws.class_of(j) : call.drawn_class[j];
+      k = call.draw == CallDraw::all ? static_cast<std::int32_t>(j)
+          : here                     ? draws.class_of(j)
+                                     : call.drawn_class[j];
     C* const to = static_cast<C*>(call.drawn_w) + j * d;
     bool counts = k >= 0;
     float offset = kEmptySlot;
@@ -393,7 +398,8 @@ struct TakeRows {
 
 // put(c, get(c)) for all c below `count`, with several gets under way.
 template <class Get, class Put>
-TRUEMAX_KERNEL inline void in_strides(const Group<32>& group, std::uint64_t count, const Get& get, const Put& put) {
+TRUEMAX_KERNEL inline void in_strides(const Group<32>& group, std::uint64_t count, const Get& get,
+                                      const Put& put) {
   constexpr int kAtOnce = 8;
   for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()); first < count; first += 32 * kAtOnce) {
     float got[kAtOnce];
@@ -412,8 +418,9 @@ TRUEMAX_KERNEL inline void keep_label(const LayerCall& call, const Group<32>& gr
                                       std::int32_t k) {
   C* const to = static_cast<C*>(call.label_w) + i * call.features;
   const auto copy = [&](const auto* from) {
-    in_strides(group, call.features, [&](std::uint64_t c) { return wide(from[c]); },
-               [&](std::uint64_t c, float w) { to[c] = narrow<C>(w); });
+    in_strides(
+        group, call.features, [&](std::uint64_t c) { return wide(from[c]); },
+        [&](std::uint64_t c, float w) { to[c] = narrow<C>(w); });
   };
   if (call.weight_type == NumberType::bfloat16)
     copy(class_row<Bfloat16>(call, k));
@@ -428,8 +435,9 @@ TRUEMAX_KERNEL inline void join_label(const LayerCall& call, const Group<32>& gr
   if (sum_p == 0) return;
   const C* const x = static_cast<const C*>(call.x_copy) + i * call.features;
   float* const to = call.label_gradient + owner * call.features;
-  in_strides(group, call.features, [&](std::uint64_t c) { return wide(x[c]); },
-             [&](std::uint64_t c, float of_x) { add(to + c, -sum_p * of_x); });
+  in_strides(
+      group, call.features, [&](std::uint64_t c) { return wide(x[c]); },
+      [&](std::uint64_t c, float of_x) { add(to + c, -sum_p * of_x); });
   if (group.lane() == 0) add(call.label_bias + owner, -sum_p);
 }
 
@@ -471,7 +479,8 @@ struct Estimate {
     for (; i < call.rows; i += stride) {
       Row next{};
       const bool counted = row.label >= 0;
-      total += counted ? take(group, i, i + stride, row, next, offset, sums) : skip(group, i, i + stride, next);
+      total +=
+          counted ? take(group, i, i + stride, row, next, offset, sums) : skip(group, i, i + stride, next);
       count += counted ? 1 : 0;
       row = next;
     }
@@ -517,7 +526,8 @@ struct Estimate {
   }
 
   // Sums of p over the rows of this block.
-  TRUEMAX_KERNEL void add_sums(const Thread& t, const Group<32>& group, float* parts, const float* sums) const {
+  TRUEMAX_KERNEL void add_sums(const Thread& t, const Group<32>& group, float* parts,
+                               const float* sums) const {
     const std::uint32_t warps = t.threads() / 32, warp = t.number() / 32;
     float* const part = parts + warp % kParts * call.slots;
     for (std::uint32_t turn = (warps - 1) / kParts + 1; turn-- > 0;) {
@@ -548,8 +558,7 @@ struct Estimate {
     const std::int32_t n = fresh(&call.scalars->counted);
     const double sum = fresh(&call.scalars->loss);
     *call.counted = n;
-    *call.total_loss =
-        static_cast<float>(call.reduction == CallReduction::mean ? sum / larger(n, 1) : sum);
+    *call.total_loss = static_cast<float>(call.reduction == CallReduction::mean ? sum / larger(n, 1) : sum);
     call.scalars->counted = 0, call.scalars->scored = 0, call.scalars->loss = 0;
     ++call.scalars->stamp;
   }
@@ -586,8 +595,8 @@ struct Estimate {
   }
 
   // Returns the loss of the row, and reads the next one.
-  TRUEMAX_KERNEL double take(const Group<32>& group, std::uint64_t i, std::uint64_t then, const Row& row, Row& next,
-                             const float* offset, float* sums) const {
+  TRUEMAX_KERNEL double take(const Group<32>& group, std::uint64_t i, std::uint64_t then, const Row& row,
+                             Row& next, const float* offset, float* sums) const {
     P* const p = static_cast<P*>(call.p) + i * call.slots;
     const S* const z = static_cast<const S*>(call.scores) + i * call.slots;
     const std::uint32_t slot = slot_in(row.slot);
@@ -614,8 +623,7 @@ struct Estimate {
     if constexpr (kHeld > 0) {
       TRUEMAX_UNROLL
       for (int h = 0; h < kHeld; ++h)
-        if (place(group, h) < slots())
-          shifted(row.scores[h], offset + place(group, h), held + h * kWide);
+        if (place(group, h) < slots()) shifted(row.scores[h], offset + place(group, h), held + h * kWide);
       if (own < slots()) each([&](std::uint32_t j, float* t, int /*h*/) { hide(j, t); });
     }
     if (then < call.rows) fetch(group, then, next);
@@ -668,7 +676,8 @@ struct Estimate {
   }
 
   // The label is one of the drawn classes: the products have its part too.
-  TRUEMAX_KERNEL void give_label(const Group<32>& group, P* p, std::uint32_t own, float all, float* sums) const {
+  TRUEMAX_KERNEL void give_label(const Group<32>& group, P* p, std::uint32_t own, float all,
+                                 float* sums) const {
     const P value = narrow<P>(-all);
     if (own / kWide % 32 == static_cast<std::uint32_t>(group.lane())) p[own] = value;
     if constexpr (kHeld > 0) {

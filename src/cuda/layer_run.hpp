@@ -120,7 +120,9 @@ class LayerRun {
 
   // With packs of 16 bytes of the weights, threads that are neighbours read neighbours.
   template <class W, int kWide>
-  static constexpr int kOfWeights = kWide == 1 ? 1 : sizeof(W) == 4 ? 4 : 8;
+  static constexpr int kOfWeights = kWide == 1       ? 1
+                                    : sizeof(W) == 4 ? 4
+                                                     : 8;
 
   template <class X, class W, class C, int kWide>
   void take_as() {
@@ -143,7 +145,8 @@ class LayerRun {
   template <class S, class P, int kHeld>
   void estimate_held() {
     using Kernel = Estimate<S, P, kHeld>;
-    const auto shift = static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
+    const auto shift =
+        static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
     launcher_.launch(Kernel{call_, shift}, some_blocks(call_.rows, kMany / 32, kHeld == 4 ? 1 : 2), kMany,
                      Kernel::shared_bytes(kMany, call_.slots));
   }
@@ -157,7 +160,8 @@ class LayerRun {
   void add_columns() {
     if (call_.bias == nullptr) return;
     using Kernel = SumColumns<P>;
-    launcher_.launch(Kernel{call_}, some_blocks(call_.slots * call_.rows, Kernel::kWide * Kernel::kRows * kThreads),
+    launcher_.launch(Kernel{call_},
+                     some_blocks(call_.slots * call_.rows, Kernel::kWide * Kernel::kRows * kThreads),
                      kThreads, 0);
   }
 

@@ -143,7 +143,8 @@ TRUEMAX_HOST_DEVICE inline Pack<T, kCount> load_pack(const T* from) {
     uint4 raw[sizeof(out) / 16];
     const auto* const words = reinterpret_cast<const uint4*>(from);
     TRUEMAX_UNROLL
-    for (int i = 0; i < static_cast<int>(sizeof(out) / 16); ++i) raw[i] = kConstant ? __ldg(words + i) : words[i];
+    for (int i = 0; i < static_cast<int>(sizeof(out) / 16); ++i)
+      raw[i] = kConstant ? __ldg(words + i) : words[i];
     memcpy(&out, raw, sizeof out);
     return out;
   } else if constexpr (sizeof(out) == 8) {
