@@ -421,6 +421,8 @@ struct Move {
     Pack<W, kWide> old[kRegisters];
     if constexpr (kHeld > 0)
       each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
+    else
+      old[0] = {};
     const auto of_w = static_cast<float>(factors.of_w);
     follow_class(group, k, old, of_w * of_bias, [&](std::uint64_t c, int h, float* out) {
       if constexpr (kHeld == 0) g[h] = load_pack<float, kWide>(from + c);

@@ -51,8 +51,7 @@ struct CallScalars {
 
 struct LayerCall {
   std::uint64_t size, classes, features, slots, drawn, rows, u_rows, recent_size, splits;
-  std::uint64_t
-      keeps;  // label_w has the weights of all labels, not only of those that an earlier row has too
+  std::uint64_t keeps;  // label_w has the weights of all labels, not only of those of several rows
   CallDraw draw;
   NumberType x_type, copy_type, weight_type, score_type, dx_type;
   CallReduction reduction;
