@@ -350,17 +350,16 @@ class EngineOver final : public device::Engine {
                   leg.decay, leg.most_growth},
         .method = method,
         .report = report_.data()};
-    // Steps do not see those that run beside them. With few rows, few run at a time: the loss would rise.
-    constexpr std::uint64_t kRowsEach = 16;
-    const std::uint64_t beside = std::max<std::uint64_t>(1, rows_.label.size() / kRowsEach / kWarps);
-    const std::uint64_t wanted =
-        std::max<std::uint64_t>(1, std::min((leg.count + kWarps - 1) / kWarps, beside));
+    // A block of threads has a warp for each step that it takes at a time.
+    const std::uint64_t beside = std::max<std::uint64_t>(1, std::min<std::uint64_t>(leg.beside, leg.count));
+    const auto warps = static_cast<std::uint32_t>(std::min<std::uint64_t>(kWarps, beside));
+    const std::uint64_t wanted = std::max<std::uint64_t>(1, beside / warps);
     const auto blocks = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(wanted, runtime_.template resident_blocks<Kernel>(kThreads, kShared)));
-    if (beside > blocks)
-      runtime_.launch_beside(kernel, blocks, kThreads, kShared);
+    if (wanted > blocks)
+      runtime_.launch_beside(kernel, blocks, warps * 32, Kernel::kBytes * warps);
     else
-      runtime_.join(), runtime_.launch(kernel, blocks, kThreads, kShared);
+      runtime_.join(), runtime_.launch(kernel, blocks, warps * 32, Kernel::kBytes * warps);
   }
 
   // A kernel whose threads share `count` things.

@@ -14,7 +14,7 @@
 namespace truemax::device {
 
 // Changes with every change of this file: a library of another version is not used.
-inline constexpr std::uint32_t kEngineVersion = 3;
+inline constexpr std::uint32_t kEngineVersion = 4;
 
 struct Card {
   std::string name;
@@ -69,13 +69,14 @@ struct Leg {
   std::uint64_t first = 0, count = 0;  // steps of the epoch
   std::uint64_t order_key = 0, draw_key = 0;
   double step = 1;
-  double last_step = 0;          // the step falls to this evenly; 0: it stays
-  double rho = 1;                // 0: u is recomputed from scratch
-  bool rho_falls = false;        // with the step
-  double decay = 0;              // W shrinks by exp(-decay) with every step: the ridge
-  double most_growth = 0;        // of a number in memory, by one step
-  double delta = 1, most_u = 0;  // of umax
-  double most_norm = 0;          // of umax: W is projected onto this ball; 0: it is not
+  double last_step = 0;             // the step falls to this evenly; 0: it stays
+  double rho = 1;                   // 0: u is recomputed from scratch
+  bool rho_falls = false;           // with the step
+  double decay = 0;                 // W shrinks by exp(-decay) with every step: the ridge
+  double most_growth = 0;           // of a number in memory, by one step
+  std::uint32_t beside = 1U << 20;  // steps at most that run side by side and do not see each other
+  double delta = 1, most_u = 0;     // of umax
+  double most_norm = 0;             // of umax: W is projected onto this ball; 0: it is not
 };
 
 // Of all legs since the last report.
