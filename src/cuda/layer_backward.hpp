@@ -419,10 +419,9 @@ struct Move {
     if (k < 0 || !factors.moves) return;
     W* const w = class_row<W>(call, k);
     Pack<W, kWide> old[kRegisters];
+    if constexpr (kHeld == 0) old[0] = {};
     if constexpr (kHeld > 0)
       each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
-    else
-      old[0] = {};
     const auto of_w = static_cast<float>(factors.of_w);
     follow_class(group, k, old, of_w * of_bias, [&](std::uint64_t c, int h, float* out) {
       if constexpr (kHeld == 0) g[h] = load_pack<float, kWide>(from + c);
@@ -451,6 +450,7 @@ struct Move {
     W* const w = class_row<W>(call, owns ? label : 0);
     const C* const kept_w = static_cast<const C*>(call.label_w) + i * d;
     Pack<W, kWide> old[kRegisters];
+    if constexpr (kHeld == 0) old[0] = {};
     if constexpr (kHeld > 0)
       if (owns) each(group, [&](std::uint64_t c, int h) { old[h] = load_pack<W, kWide>(w + c); });
     if (call.dx != nullptr) {
