@@ -6,7 +6,7 @@
 #define TRUEMAX_UNROLL _Pragma("unroll")
 #else
 #define TRUEMAX_HOST_DEVICE
-#define TRUEMAX_UNROLL _Pragma("GCC unroll 16")
+#define TRUEMAX_UNROLL
 #endif
 // Inlined always: a function without vectors of its own takes the instruction set of its caller.
 #define TRUEMAX_EVERYWHERE TRUEMAX_HOST_DEVICE inline __attribute__((always_inline))

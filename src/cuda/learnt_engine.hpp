@@ -1,10 +1,13 @@
 // The engine of device/learnt.hpp over a Runtime, as cuda/engine.hpp is for linear models.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
+#include "core/files.hpp"
 #include "core/random.hpp"
 #include "cuda/engine.hpp"
 #include "cuda/learnt_pass.hpp"
@@ -33,6 +36,8 @@ class LearntEngineOver final : public device::LearntEngine {
     row_ = {runtime_, examples.row}, label_ = {runtime_, examples.label};
     input_ = {runtime_, examples.input}, weight_ = {runtime_, examples.weight};
     u_ = {runtime_, u};
+    last_ = {runtime_, examples.input.empty() ? 0 : u.size()};
+    runtime_.clear(last_.data(), last_.size() * sizeof(std::uint64_t));
     features_ = table(tables.features), mixing_ = table(tables.mixing), classes_ = table(tables.classes);
     features_square_ = squares(tables.features_square, fresh, shape.row_state);
     classes_square_ = squares(tables.classes_square, fresh, shape.row_state);
@@ -170,7 +175,8 @@ class LearntEngineOver final : public device::LearntEngine {
     const std::uint64_t of_rows = rows.begin.size_bytes() + rows.index.size_bytes() +
                                   rows.value.size_bytes() + examples.row.size_bytes() +
                                   examples.label.size_bytes() + examples.input.size_bytes() +
-                                  examples.weight.size_bytes() + u.size_bytes();
+                                  examples.weight.size_bytes() +
+                                  (examples.input.empty() ? 1 : 2) * u.size_bytes();
     const std::uint64_t needed = vectors + of_step + of_rows, there = runtime_.free_memory();
     if (needed <= there) return;
     throw UserError(fmt::format(
@@ -252,6 +258,7 @@ class LearntEngineOver final : public device::LearntEngine {
   void restart_stamps() {
     feature_place_.clear(runtime_);
     class_place_.clear(runtime_);
+    runtime_.clear(last_.data(), last_.size() * sizeof(std::uint64_t));
     steps_ = 1;
   }
 
@@ -266,7 +273,7 @@ class LearntEngineOver final : public device::LearntEngine {
     run.penalty = shape_.penalty;
     run.rows = {begin_.data(), index_.data(), value_.data_or_null()};
     run.examples = {row_.data_or_null(), label_.data(), input_.data_or_null(), weight_.data_or_null(),
-                    u_.data()};
+                    u_.data(), last_.data_or_null()};
     run.tables = {features_.data(),
                   features_square_.data(),
                   mixing_.data(),
@@ -444,7 +451,7 @@ class LearntEngineOver final : public device::LearntEngine {
   device::LearntShape shape_;
   std::uint32_t stride_ = 0, steps_ = 0;
   std::uint64_t p_stride_ = 0;
-  Array<Runtime, std::uint64_t> begin_, largest_;
+  Array<Runtime, std::uint64_t> begin_, largest_, last_;
   Array<Runtime, std::uint32_t> index_, row_, label_, input_, sent_;
   Array<Runtime, float> value_, weight_;
   Array<Runtime, float> features_, features_square_, mixing_, mixing_square_, classes_, classes_square_,

@@ -28,6 +28,9 @@ struct LearntExamples {
   const std::uint32_t* input;  // null: example i has u[i]
   const float* weight;         // null: all 1
   double* u;
+  // By input: the number of the last step that had it, and in the lower half its last example there. Null if
+  // no input has several.
+  std::uint64_t* last;
 
   TRUEMAX_KERNEL std::uint32_t row_of(std::uint32_t i) const { return row == nullptr ? i : row[i]; }
   TRUEMAX_KERNEL std::uint32_t input_of(std::uint32_t i) const { return input == nullptr ? i : input[i]; }
@@ -119,6 +122,20 @@ struct LearntStepData {
   LearntRun run;
   LearntArrays arrays;
   LearntTerms terms;
+
+  // Of the examples of a step that share an input, the last moves its u, as on the CPU.
+  TRUEMAX_KERNEL std::uint64_t turn_of(std::uint32_t i) const {
+    return (std::uint64_t{terms.stamp} << 32) + i;
+  }
+  TRUEMAX_KERNEL void note_last(std::uint32_t i) const {
+    if (run.examples.last != nullptr)
+      raise(&run.examples.last[run.examples.input_of(terms.example[i])], turn_of(i));
+  }
+  TRUEMAX_KERNEL void move_u(std::uint32_t i) const {
+    const std::uint32_t input = run.examples.input_of(terms.example[i]);
+    if (run.examples.last == nullptr || run.examples.last[input] == turn_of(i))
+      run.examples.u[input] = arrays.next_u[i];
+  }
 
   TRUEMAX_KERNEL std::uint32_t label(std::uint32_t i) const { return run.examples.label[terms.example[i]]; }
   TRUEMAX_KERNEL double share(std::uint32_t i) const {

@@ -113,6 +113,7 @@ struct Encode : LearntStepData {
       for (std::uint64_t j = begin + t.number(); j < end; j += t.threads())
         if (j - begin != run.left_out) arrays.features.claim(run.rows.index[j], terms.stamp, 0);
       for (std::uint32_t i = terms.first(r) + t.number(); i < terms.first(r + 1); i += t.threads()) {
+        note_last(i);
         arrays.classes.claim(label(i), terms.stamp, run.most_drawn);
         if (run.tied) arrays.features.claim(label(i), terms.stamp, 0);
       }
@@ -272,7 +273,7 @@ struct Backward : LearntStepData {
     for (std::uint32_t r = t.block(); r < terms.inputs; r += t.blocks()) {
       const std::uint32_t first = terms.first(r), end = terms.first(r + 1);
       for (std::uint32_t i = first + t.number(); i < end; i += t.threads())
-        run.examples.u[run.examples.input_of(terms.example[i])] = arrays.next_u[i];
+        move_u(i);
       const std::uint32_t row = run.examples.row_of(terms.example[first]);
       const std::uint64_t begin = run.rows.begin[row], stop = run.rows.begin[row + 1];
       float* const g = dx(r);

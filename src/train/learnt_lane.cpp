@@ -77,12 +77,14 @@ void LearntLane::copy_weights(RunState& state, Team& team) {
 
 LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
   LearntState state;
+  const std::size_t threads = options.thread_count();
   state.tables = start_tables(data, options);
-  if (!has_tied_vectors(data, options)) state.classes = Embedding(data.classes->size(), options.hidden);
+  if (!has_tied_vectors(data, options))
+    state.classes = Embedding(data.classes->size(), options.hidden, threads);
   const std::size_t per_row = options.row_state ? 1 : options.hidden;
-  state.features_square.resize(state.tables.features.rows * per_row);
+  resize_with(state.features_square, state.tables.features.rows * per_row, threads);
   state.mixing_square.resize(state.tables.mixing.numbers.size());
-  state.classes_square.resize(state.classes.rows * per_row);
+  resize_with(state.classes_square, state.classes.rows * per_row, threads);
   if (options.intercept) state.intercept.resize(data.classes->size());
   state.intercept_square.resize(state.intercept.size());
   return state;

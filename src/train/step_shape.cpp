@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/open.hpp"
 #include "rule/any_rule.hpp"
 #include "rule/methods.hpp"
 #include "train/commuting.hpp"
@@ -29,6 +30,9 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
   if (draw != nullptr && draw->learns()) return 1;
   constexpr double kAhead = 1 << 16, kWork = 1 << 19;
   if (options.hidden > 0 && options.lock_free) return 4 * options.thread_count();
+  // Threads prepare the steps of a GPU; a piece of a schedule has no more in most runs.
+  constexpr std::size_t kDeviceAhead = 16;
+  if (options.hidden > 0 && options.device != device::kCpu) return kDeviceAhead;
   const auto n = static_cast<double>(options.rows_per_step);
   const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());
   const double nonzeros = data.nonzeros_per_row();
