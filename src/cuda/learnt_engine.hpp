@@ -172,11 +172,10 @@ class LearntEngineOver final : public device::LearntEngine {
         sizeof(float) * (std::uint64_t{shape_.most_rows} * (3 * stride_ + padded(shape_.most_drawn)) +
                          (std::uint64_t{shape_.most_drawn} + shape_.most_rows + uses) * stride_ +
                          (layer() ? 2 * std::uint64_t{shape_.most_rows} * wide() : 0));
-    const std::uint64_t of_rows = rows.begin.size_bytes() + rows.index.size_bytes() +
-                                  rows.value.size_bytes() + examples.row.size_bytes() +
-                                  examples.label.size_bytes() + examples.input.size_bytes() +
-                                  examples.weight.size_bytes() +
-                                  (examples.input.empty() ? 1 : 2) * u.size_bytes();
+    const std::uint64_t of_rows =
+        rows.begin.size_bytes() + rows.index.size_bytes() + rows.value.size_bytes() +
+        examples.row.size_bytes() + examples.label.size_bytes() + examples.input.size_bytes() +
+        examples.weight.size_bytes() + (examples.input.empty() ? 1 : 2) * u.size_bytes();
     const std::uint64_t needed = vectors + of_step + of_rows, there = runtime_.free_memory();
     if (needed <= there) return;
     throw UserError(fmt::format(
@@ -272,8 +271,8 @@ class LearntEngineOver final : public device::LearntEngine {
     run.keep = static_cast<float>(shape_.keep);
     run.penalty = shape_.penalty;
     run.rows = {begin_.data(), index_.data(), value_.data_or_null()};
-    run.examples = {row_.data_or_null(), label_.data(), input_.data_or_null(), weight_.data_or_null(),
-                    u_.data(), last_.data_or_null()};
+    run.examples = {row_.data_or_null(),    label_.data(), input_.data_or_null(),
+                    weight_.data_or_null(), u_.data(),     last_.data_or_null()};
     run.tables = {features_.data(),
                   features_square_.data(),
                   mixing_.data(),

@@ -272,8 +272,7 @@ struct Backward : LearntStepData {
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     for (std::uint32_t r = t.block(); r < terms.inputs; r += t.blocks()) {
       const std::uint32_t first = terms.first(r), end = terms.first(r + 1);
-      for (std::uint32_t i = first + t.number(); i < end; i += t.threads())
-        move_u(i);
+      for (std::uint32_t i = first + t.number(); i < end; i += t.threads()) move_u(i);
       const std::uint32_t row = run.examples.row_of(terms.example[first]);
       const std::uint64_t begin = run.rows.begin[row], stop = run.rows.begin[row + 1];
       float* const g = dx(r);
