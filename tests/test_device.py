@@ -3,9 +3,11 @@
 library tests/device/emulated.cpp runs the kernels on the CPU."""
 import json
 import os
+import shutil
+import subprocess
 import unittest
 
-from support import OUTPUT, PROGRAM, ProgramTest, RefusalTest, events, truemax
+from support import OUTPUT, PROGRAM, ROOT, ProgramTest, RefusalTest, events, truemax
 
 EMULATED = os.path.join(os.path.dirname(PROGRAM), "libtruemax_emulated.so")
 NOWHERE = "/nowhere/libtruemax_cuda.so"
@@ -48,6 +50,13 @@ class Refused(RefusalTest):
         for word in ("gpu", "cuda:", "cuda:-1", "cuda:x", "CUDA", "cpu:0", ""):
             with self.subTest(word):
                 self.refused_with({}, "--device.*one of cpu, cuda, cuda:N, auto", "--device", word)
+
+
+class Start(ProgramTest):
+    def test_program_needs_no_cuda_to_start(self):
+        linked = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+        self.assertIn("libstdc++", linked)
+        self.assertNotIn("cuda", linked)
 
 
 class OfUse(ProgramTest):
@@ -128,6 +137,72 @@ class Logs(ProgramTest):
         self.fine("train", "good.txt", *QUICK, "--model", "m.safetensors", "--log", "m.jsonl")
         self.refused_replay("--device cuda: --replay repeats a run bit for bit", "--device", "cuda")
         self.fine("train", "good.txt", "--replay", "m.jsonl", "--device", "cpu", "--model", "again.safetensors")
+
+
+class GpuFolder(ProgramTest):
+    """The script that runs build/gpu on another machine, with stand-ins for the program and the parts."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(ROOT, "tests", "gpu", "run"), self.folder)
+        os.mkdir(self.path("parts"))
+        self.program("exit 0")
+
+    def program(self, of_training):
+        self.write("truemax", f'#!/bin/bash\n[ "$1" = train ] || {{ echo truemax 0; exit 0; }}\n{of_training}\n')
+        os.chmod(self.path("truemax"), 0o755)
+
+    def part(self, name, text):
+        self.write(os.path.join("parts", name), text)
+
+    def run_it(self, *words):
+        done = subprocess.run(["bash", self.path("run"), *words], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout.splitlines()[-1], done.stdout
+
+    def test_all_parts_pass_or_are_skipped(self):
+        self.part("10-a.sh", "truemax --version")
+        self.part("20-b.py", "import os, sys\nprint('no tool')\nsys.exit(77 if os.environ['HERE'] else 1)\n")
+        code, last, said = self.run_it()
+        self.assertEqual((code, last), (0, "gpu: passed (1 parts, 1 skipped)"), said)
+        self.assertIn("no tool\n-- 20-b.py: skipped", said)
+
+    def test_a_part_that_fails_is_named(self):
+        self.part("10-a.sh", "exit 0")
+        self.part("20-b.sh", "exit 3")
+        code, last, said = self.run_it()
+        self.assertEqual((code, last), (1, "gpu: FAILED: 20-b.sh (1 passed, 0 skipped)"), said)
+        self.assertEqual(self.run_it("10")[:2], (0, "gpu: passed (1 parts, 0 skipped)"))
+
+    def test_skipped_without_a_gpu(self):
+        self.part("10-a.sh", "exit 3")
+        for why in ("the driver finds no GPU", "there is no NVIDIA driver, or one that is too old"):
+            self.program(f'echo "truemax: error: --device cuda: {why}" >&2; exit 2')
+            code, last, said = self.run_it()
+            self.assertEqual((code, last), (0, "gpu: skipped"))
+            self.assertIn(why, said)
+
+    def test_other_failures_are_failures(self):
+        self.program('echo "truemax: error: --device cuda: the library is of another version" >&2; exit 2')
+        code, last, _ = self.run_it()
+        self.assertEqual((code, last), (1, "gpu: FAILED: a run of three rows"))
+
+
+class Dev(ProgramTest):
+    """./dev gpu, where nothing is built."""
+
+    def dev(self, *words):
+        shutil.copy(os.path.join(ROOT, "dev"), self.folder)
+        return subprocess.run([self.path("dev"), *words], capture_output=True, text=True, timeout=60)
+
+    def test_run_needs_build(self):
+        said = self.dev("gpu", "run")
+        self.assertEqual((said.returncode, said.stderr), (1, "dev: there is no build/gpu; run ./dev gpu build first\n"))
+
+    def test_says_what_it_takes(self):
+        for words in ((), ("walk",)):
+            said = self.dev("gpu", *words)
+            self.assertEqual((said.returncode, said.stderr),
+                             (2, "usage: ./dev gpu build | ./dev gpu run [PART...]\n"))
 
 
 if __name__ == "__main__":

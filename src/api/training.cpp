@@ -6,6 +6,7 @@
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
 #include "train/memory_plan.hpp"
 #include "train/run.hpp"
 #include "train/warm_start.hpp"
@@ -41,7 +42,7 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   }
   options_.complete(given, space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
   options_.check();
-  engine_ = device::open(device::Choice::parse(options_.device));
+  if (options_.device != device::kAuto) engine_ = device::open(device::Choice::parse(options_.device));
   if (options_.evaluation.classes > 0)
     throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
   if (valid != nullptr && options_.valid_share > 0)
@@ -49,6 +50,8 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   require_end(options_, valid != nullptr || options_.valid_share > 0);
   if (options_.automatic()) choose_shape(data_->data, options_);
   fit_to_memory({data_->data}, options_, memory_limit);
+  decide_device(data_->data, options_);
+  if (engine_ == nullptr) engine_ = device::open(device::Choice::parse(options_.device));
   sets_ = {data_->data};
   if (valid != nullptr) sets_.valid = valid->data;
   set_validation_aside(sets_.data, sets_.valid, options_);

@@ -22,6 +22,13 @@ class EmulatedBlock {
 
   EmulatedBlock(std::uint32_t threads, std::size_t shared_bytes)
       : fibers_(threads), slots_(threads), shared_(shared_bytes / sizeof(double) + 1) {}
+  EmulatedBlock(const EmulatedBlock&) = delete;
+  EmulatedBlock& operator=(const EmulatedBlock&) = delete;
+  // A fiber that was given up half-way may have left anything on its stack, such as marks of a sanitizer.
+  ~EmulatedBlock() {
+    for (const auto& fiber : fibers_)
+      if (fiber && fiber->done) stacks_.push_back(std::move(fiber->stack));
+  }
 
   char* shared() { return reinterpret_cast<char*>(shared_.data()); }
 
@@ -98,7 +105,7 @@ class EmulatedBlock {
   };
   struct Fiber {
     ucontext_t context{};
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;
     std::uint32_t number = 0;
     Meeting nowhere;
     Meeting* arrived = &nowhere;
@@ -118,14 +125,16 @@ class EmulatedBlock {
     constexpr std::size_t kStack = 256 << 10;
     if (!fibers_[i]) {
       fibers_[i] = std::make_unique<Fiber>();
-      fibers_[i]->stack.resize(kStack);
+      if (stacks_.empty()) stacks_.push_back(std::make_unique_for_overwrite<char[]>(kStack));
+      fibers_[i]->stack = std::move(stacks_.back());
+      stacks_.pop_back();
     }
     Fiber& fiber = *fibers_[i];
     fiber.number = i, fiber.done = false, fiber.error = nullptr;
     fiber.arrived = &fiber.nowhere, fiber.waits_for = 0;
     getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.data();
-    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStack;
     fiber.context.uc_link = &main_;
     makecontext(&fiber.context, &EmulatedBlock::enter, 0);
   }
@@ -143,6 +152,8 @@ class EmulatedBlock {
   }
 
   static inline thread_local EmulatedBlock* here_ = nullptr;
+  // Of blocks that have ended: making 256 stacks for each launch takes far longer than most kernels.
+  static inline thread_local std::vector<std::unique_ptr<char[]>> stacks_;
   const Body* body_ = nullptr;
   ucontext_t main_{};
   std::uint32_t now_ = 0;

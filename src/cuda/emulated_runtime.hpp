@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/error.hpp"
 #include "cuda/emulated.hpp"
 #include "device/engine.hpp"
 
@@ -23,6 +24,9 @@ class EmulatedRuntime {
   std::uint32_t multiprocessors() const { return 2; }
 
   void* allocate(std::size_t bytes) {
+    if (bytes > kMost)  // as a card does
+      throw UserError(
+          "--device cuda: taking memory failed: out of memory; use --device cpu, or free the card");
     void* const there = std::malloc(bytes + 1);
     if (there == nullptr) throw std::bad_alloc();
     std::memset(there, 0xFF, bytes + 1);  // memory of a device is not cleared
@@ -59,6 +63,7 @@ class EmulatedRuntime {
 
  private:
   static constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // more than any card has
   std::chrono::steady_clock::time_point started_;
 };
 

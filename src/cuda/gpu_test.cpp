@@ -115,7 +115,7 @@ TEST_F(Gpu, OneStepIsThatOfTheCpu) {
     for (const std::uint32_t head : {0U, 1U, 5U}) {
       Made made(60, 200, head);
       upload(made);
-      for (std::uint64_t at = 0; at < 60; ++at) {
+      for (std::uint64_t at = 0; at < 10; ++at) {
         const device::Leg leg{.method = method,
                               .first = at,
                               .count = 1,
@@ -146,10 +146,10 @@ TEST_F(Gpu, OneStepIsThatOfTheCpu) {
 
 // Steps of a card run side by side, so that epochs agree only in what they learn.
 TEST_F(Gpu, EpochsLearnAsMuchAsOnTheCpu) {
-  Made made(2000, 400, 2);
+  Made made(800, 160, 2);
   upload(made);
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-    const device::Leg leg{.count = 2000,
+    const device::Leg leg{.count = 800,
                           .order_key = epoch,
                           .draw_key = 100 + epoch,
                           .step = 2,

@@ -9,6 +9,7 @@
 
 #include "core/files.hpp"
 #include "core/random.hpp"
+#include "core/files.hpp"
 #include "cuda/engine.hpp"
 #include "cuda/learnt_pass.hpp"
 #include "cuda/learnt_steps.hpp"

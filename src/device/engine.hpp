@@ -99,9 +99,16 @@ class Evaluated {
   virtual ~Evaluated() = default;
 };
 
-class Engine {
+// What evaluation needs of a device that has a model.
+class Passer {
  public:
-  virtual ~Engine() = default;
+  virtual ~Passer() = default;
+  virtual std::unique_ptr<Evaluated> add_rows(const HostRows& rows, const HostExamples& examples) = 0;
+  virtual Pass pass(const Evaluated& rows, std::uint32_t top) = 0;
+};
+
+class Engine : public Passer {
+ public:
   virtual const Card& card() const = 0;
 
   // W is 0 if `weights.weight` is empty. `ridge_intercept`: the ridge shrinks intercepts too. Throws
@@ -118,9 +125,6 @@ class Engine {
   virtual void download(const HostWeights& weights, std::span<double> u) = 0;
   // The largest absolute number in the memory of W.
   virtual double largest_weight() = 0;
-
-  virtual std::unique_ptr<Evaluated> add_rows(const HostRows& rows, const HostExamples& examples) = 0;
-  virtual Pass pass(const Evaluated& rows, std::uint32_t top) = 0;
 };
 
 }  // namespace truemax::device

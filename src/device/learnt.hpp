@@ -68,9 +68,8 @@ struct LearntSteps {
   double ridge = 0;  // gradient of the ridge per unit of a parameter
 };
 
-class LearntEngine {
+class LearntEngine : public Passer {
  public:
-  virtual ~LearntEngine() = default;
   virtual const Card& card() const = 0;
 
   // Throws UserError if the card has too little memory. `fresh`: all squares are zero and are not read.
@@ -84,9 +83,6 @@ class LearntEngine {
   virtual void download(const HostTables& tables, std::span<double> u) = 0;
   // Waits for all steps; seconds that they took on the device since the last call.
   virtual double finish() = 0;
-
-  virtual std::unique_ptr<Evaluated> add_rows(const HostRows& rows, const HostExamples& examples) = 0;
-  virtual Pass pass(const Evaluated& rows, std::uint32_t top) = 0;
 };
 
 }  // namespace truemax::device

@@ -45,7 +45,8 @@ std::string library_file() {
   std::error_code error;
   for (const std::filesystem::path& folder : own_folders())
     for (const char* const beside : {".", "../lib"})
-      if (const auto file = folder / beside / kLibraryName; std::filesystem::exists(file, error))
+      if (const auto file = (folder / beside / kLibraryName).lexically_normal();
+          std::filesystem::exists(file, error))
         return file.string();
   return kLibraryName;
 }

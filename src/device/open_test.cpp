@@ -133,11 +133,9 @@ TEST_F(Device, RefusesABusyCard) {
 // The class of an exception that is thrown in the library is known by its name here.
 TEST_F(Device, ErrorsOfTheEngineAreCaughtHere) {
   const auto engine = open({Kind::cuda, 0});
-  std::vector<float> weight(std::size_t{20} << 20);
-  EXPECT_THAT(message_of([&] {
-                engine->upload({}, {}, {weight, {}, 16, 1310720}, {}, {}, {});
-              }),
-              HasSubstr("memory"));
+  float one = 0;
+  const HostWeights much{{&one, std::size_t{1} << 45}, {}, 16, 1310720};  // refused before it is read
+  EXPECT_THAT(message_of([&] { engine->set_weights(much, false); }), HasSubstr("memory"));
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ class WeightedDraws {
   WeightedDraws(std::vector<double> probability, std::size_t draws);
 
   std::size_t outcomes() const { return probability_.size(); }
+  std::span<const AliasTable::Cell> cells() const { return table_.cells(); }
   std::size_t draws() const { return draws_; }
   double mean_count(std::size_t i) const { return static_cast<double>(draws_) * probability_[i]; }
   double inclusion(std::size_t i) const;

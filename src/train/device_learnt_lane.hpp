@@ -42,6 +42,8 @@ class DeviceLearntLane final : public Lane {
   void attach(RunState& state) override;
   void take(const Batch& batch, RunState& state) override;
   void publish(RunState& state) override;
+  void settle(RunState& /*state*/) override { engine_->finish(); }
+  device::Passer* passer() override { return there_ ? engine_.get() : nullptr; }
 
  private:
   // A step, filled by one thread.

@@ -9,6 +9,7 @@
 
 #include "core/random.hpp"
 #include "data/data_view.hpp"
+#include "device/engine.hpp"
 #include "draw/draw.hpp"
 #include "rule/any_rule.hpp"
 #include "train/growth.hpp"
@@ -64,6 +65,12 @@ class Lane {
   virtual void take(const Batch& batch, RunState& state) = 0;
   // Called before state.weights is read; only a lane that keeps W elsewhere has something to do.
   virtual void publish(RunState& /*state*/) {}
+  // Called before a clock is read: waits for steps that are under way. Throws as take() does.
+  virtual void settle(RunState& /*state*/) {}
+  // Steps only increase the bound on the weights; computing the true maximum once an epoch is cheap.
+  virtual void tighten(RunState& state) { tighten_bound(state); }
+  // The device that has W, and evaluates; null: state.weights has it.
+  virtual device::Passer* passer() { return nullptr; }
 };
 
 // Prefetches the memory of an example that a later step will use.

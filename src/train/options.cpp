@@ -204,6 +204,11 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   if (encoder == EncoderKind::automatic) encoder = of_data;
   open.device = !given("device");
   if (open.device && automatic()) device = device::kAuto;
+  const std::optional<device::Choice> where = device::Choice::read(device);
+  if (where && where->kind == device::Kind::cuda && !automatic() && hidden == 0 && !given("draw")) {
+    draw = "blocks";  // the only one of a GPU
+    if (!given("classes-per-step")) classes_per_step = kBlockClasses;
+  }
   if ((text || triples) && automatic() && !given("hidden") && encoder != EncoderKind::linear)
     hidden = text ? kTextFeatures : kTripleFeatures;
   if (automatic()) {

@@ -5,6 +5,7 @@
 #include "core/huge_pages.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
+#include "train/device_lane.hpp"
 #include "train/device_learnt_lane.hpp"
 #include "train/general_lane.hpp"
 #include "train/learnt_lane.hpp"
@@ -28,10 +29,12 @@ const TrainOptions& checked(const TrainOptions& options) {
 }
 
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
-  if (setup.options.hidden > 0)
-    if (auto engine = device::open_learnt(device::Choice::parse(setup.options.device)))
-      return std::make_unique<DeviceLearntLane>(setup, std::move(engine));
+  const device::Choice device = device::Choice::parse(setup.options.device);
+  const bool there = on_card(setup.options);  // `auto` was decided before
+  if (setup.options.hidden > 0 && there)
+    return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
+  if (there) return std::make_unique<DeviceLane>(setup, device::open(device));
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
   if (PairLane::takes(setup)) return std::make_unique<PairLane>(setup);
@@ -70,7 +73,7 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   window_held_ = false;
   lane_->attach(state);
   if (state.step == 0) {
-    if (state.learnt.empty()) tighten_bound(state);
+    if (state.learnt.empty()) lane_->tighten(state);
     if (!lane_->start_epoch(state, stop, plan)) return false;
   }
   while (state.step < steps_) {
@@ -115,6 +118,7 @@ std::uint64_t StepLoop::enter_window(std::uint64_t step, std::uint64_t count) {
 
 // Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.
 std::size_t StepLoop::batch_steps(const RunState& state) const {
+  if (lane_->passer() != nullptr) return setup_.most_steps;
   constexpr std::size_t kFreshSteps = 8;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;
   return state.epoch == 0 && state.step < pages ? std::min(setup_.most_steps, kFreshSteps)

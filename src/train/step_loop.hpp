@@ -27,6 +27,8 @@ class StepLoop {
 
   // Brings state.weights up to date after run().
   void publish(RunState& state) { lane_->publish(state); }
+  void settle(RunState& state) { lane_->settle(state); }
+  device::Passer* passer() { return lane_->passer(); }
 
   std::uint64_t steps_per_epoch() const { return steps_; }
 

@@ -64,8 +64,7 @@ std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOpt
   late_ = end == Fit::End::reached;
   double loss = kNoLoss;  // also if the trial diverged
   if (end == Fit::End::used_up)
-    if (const auto metrics = evaluate({}, o.seed, fit.state(), rows.judge, o.thread_count(), &stop_))
-      loss = metrics->log_loss;
+    if (const auto metrics = fit.evaluate({}, rows.judge, o.thread_count(), &stop_)) loss = metrics->log_loss;
   tried.steps = fit.steps();
   spare_ = std::move(fit.state().weights);
   if (stopped() || late_) return std::nullopt;

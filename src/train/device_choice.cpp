@@ -1,0 +1,69 @@
+#include "train/device_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "device/open.hpp"
+#include "train/automatic.hpp"
+#include "train/device_lane.hpp"
+
+namespace truemax {
+namespace {
+
+// Of an ordinary processor and card; only their ratio matters.
+constexpr double kOpening = 0.5;                     // seconds until a card is ready
+constexpr double kSending = 5e9;                     // bytes per second to the card
+constexpr double kProducts = 5e10;                   // floating-point operations per second and thread
+constexpr double kEpochs = 60, kLearntEpochs = 20;   // of the trials and the fit together, if they are open
+constexpr double kBlocks = 4, kUnknownHidden = 256;  // of a step of auto; h while it is open
+
+}  // namespace
+
+DeviceCost device_cost(const DataView& data, const TrainOptions& options) {
+  const auto rows = static_cast<double>(data.size()), threads = static_cast<double>(options.thread_count());
+  const auto classes = static_cast<double>(data.classes->size());
+  const auto features = static_cast<double>(data.space->features);
+  const double row_bytes = static_cast<double>(data.nonzeros()) * 8 + rows * 32;
+  const bool known = options.epochs < kUnlimitedEpochs && !options.open.epochs;
+  double cpu = 0, bytes = row_bytes;
+  if (options.learnt() || options.open.encoder) {
+    const double hidden = options.hidden > 0 ? static_cast<double>(options.hidden) : kUnknownHidden;
+    const double drawn =
+        std::min(classes, static_cast<double>(std::max<std::uint64_t>(options.classes_per_step, 1)));
+    const double epochs = known ? static_cast<double>(options.epochs) : kLearntEpochs;
+    cpu = epochs * rows * 6 * drawn * hidden / (kProducts * threads);
+    bytes += 8 * hidden * (classes + features);
+  }
+  if (!options.learnt()) {
+    const StepCost cost = step_cost(data);
+    const double epochs = known ? static_cast<double>(options.epochs) : kEpochs;
+    const double blocks =
+        options.open.shape ? kBlocks : 1 + static_cast<double>(options.classes_per_step) / kBlockClasses;
+    cpu += epochs * rows * cost.step(blocks) * cost.seconds_per_line / std::min(threads, 4.0);
+    bytes += classes * features * sizeof(float);
+  }
+  if (options.seconds > 0) cpu = std::max(cpu, 10 * options.seconds);  // more steps fit into the same time
+  return {cpu, kOpening + bytes / kSending};
+}
+
+void decide_device(const DataView& data, TrainOptions& options) {
+  const device::Choice choice = device::Choice::parse(options.device);
+  if (choice.kind == device::Kind::cpu) return;
+  const std::string why = options.learnt() ? std::string() : DeviceLane::why_not(data, options);
+  if (choice.kind == device::Kind::cuda) {
+    if (!why.empty()) throw UserError(fmt::format("--device {}: {}", options.device, why));
+    return;
+  }
+  options.device = device::kCpu;
+  if (!why.empty() || (options.open.newton && newton_is_cheap(data))) return;
+  if (options.learnt() && data.streamed() != nullptr) return;
+  const device::Found found = device::find();
+  if (found.cards == 0 || !device_cost(data, options).gpu_is_faster()) return;
+  const auto engine = device::open({device::Kind::automatic, 0});
+  if (engine == nullptr || DeviceLane::bytes(data, options) > engine->card().free) return;
+  options.device = "cuda";
+}
+
+}  // namespace truemax
