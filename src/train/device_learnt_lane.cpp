@@ -198,6 +198,7 @@ void DeviceLearntLane::admit(RunState& state, double rate, double rho, std::size
 }
 
 void DeviceLearntLane::publish(RunState& state) {
+  LearntLane::add_squares(state.learnt, setup_.options);
   if (there_ && moved_) {
     std::vector<double> u(state.rows.size());
     engine_->download(host_tables(state.learnt), u);

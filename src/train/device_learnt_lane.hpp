@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/huge_pages.hpp"
+#include "core/parallel.hpp"
 #include "core/team.hpp"
 #include "device/learnt.hpp"
 #include "rule/mirror_rate.hpp"
@@ -18,7 +19,7 @@ namespace truemax {
 
 // Rows of a view in the order of its examples, without gaps.
 struct PackedRows {
-  PackedRows(const DataView& data, std::size_t threads);
+  explicit PackedRows(const DataView& data, std::size_t threads = available_threads());
   device::HostRows rows() const { return {begin, index, value}; }
 
   HugeVector<std::uint64_t> begin;

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "data/hold_out.hpp"
-#include "device/open.hpp"
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
 #include "train/step_shape.hpp"
 #include "train/trial_runner.hpp"
 
@@ -57,8 +57,7 @@ class LearntSearch {
   // --target train: the rows of a trial are its judges too.
   bool on_training_rows() const { return options_.target == Target::train; }
 
-  bool on_device() const { return options_.device != device::kCpu; }
-  double trial_seconds() const { return on_device() ? kDeviceTrialSeconds : kTrialSeconds; }
+  double trial_seconds() const { return on_gpu(options_) ? kDeviceTrialSeconds : kTrialSeconds; }
 
   // What a trial costs on so many rows, in seconds.
   double seconds(double rows, const TrainOptions& o) const {
@@ -72,7 +71,7 @@ class LearntSearch {
                               : static_cast<double>(data.row_count()) / static_cast<double>(data.size());
     const double classes = static_cast<double>(o.classes_per_step) * shared + (shared < 1 ? kLabel : 0);
     return 6 * rows * static_cast<double>(o.epochs) * h * (classes + layer) /
-           (on_device() ? kDeviceFlops : kFlops);
+           (on_gpu(options_) ? kDeviceFlops : kFlops);
   }
 
   // The rows of a trial: as many as it has time for.

@@ -4,6 +4,7 @@
 
 #include "data/hold_out.hpp"
 #include "train/fit.hpp"
+#include "train/learnt_lane.hpp"
 #include "train/warm_start.hpp"
 
 namespace truemax {
@@ -31,10 +32,12 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
   }
   if (searched) searched();
   RunState state = make_state(sets.data, options, &spare);
-  if (extras.restore)
+  if (extras.restore) {
+    if (!state.learnt.empty()) LearntLane::add_squares(state.learnt, options);
     extras.restore(state);
-  else if (extras.start != nullptr)
+  } else if (extras.start != nullptr) {
     start_from(*extras.start, sets.data, options, state);
+  }
   if (result.search.finished)
     result.outcome = train(sets, options, state, watch, observers, stop, extras);
   else

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "device/open.hpp"
 #include "rule/any_rule.hpp"
 #include "rule/methods.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
+#include "train/device_choice.hpp"
 #include "train/device_lane.hpp"
 #include "train/drawn_batch.hpp"
 #include "train/learnt_lane.hpp"
@@ -38,7 +38,7 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
   if (options.hidden > 0 && options.lock_free) return 4 * options.thread_count();
   // Threads prepare the steps of a GPU; a piece of a schedule has no more in most runs.
   constexpr std::size_t kDeviceAhead = 16;
-  if (options.hidden > 0 && options.device != device::kCpu) return kDeviceAhead;
+  if (options.hidden > 0 && on_gpu(options)) return kDeviceAhead;
   const auto n = static_cast<double>(options.rows_per_step);
   const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());
   const double nonzeros = data.nonzeros_per_row();
