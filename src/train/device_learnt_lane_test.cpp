@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/error.hpp"
+#include "train/device_choice.hpp"
 #include "train/learnt_test_support.hpp"
 #include "train/trainer.hpp"
 
@@ -62,8 +64,7 @@ void expect_near(const RunState& there, const RunState& here) {
   same(a.classes.numbers, b.classes.numbers, b.classes_square, per(b.classes, b.classes_square));
   same(a.intercept, b.intercept, b.intercept_square, 1);
   same(a.features_square, b.features_square, b.features_square, 1);
-  for (std::size_t r = 0; r < here.rows.size(); ++r)
-    EXPECT_NEAR(there.rows[r].u, here.rows[r].u, 2e-3);
+  for (std::size_t r = 0; r < here.rows.size(); ++r) EXPECT_NEAR(there.rows[r].u, here.rows[r].u, 2e-3);
 }
 
 void expect_the_steps_of_the_cpu(const DataView& data, TrainOptions options) {
@@ -123,6 +124,30 @@ TEST_F(DeviceLearnt, TriplesTakeTheStepsOfTheCpu) {
     const DataView data = some_triples(90, 15, 3, weights);
     expect_the_steps_of_the_cpu(data, complex_options(32, 8, 10));
   }
+}
+
+TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
+  const Dataset made = random_data({.rows = 100, .classes = 40, .features = 12});
+  const DataView data(made);
+  TrainOptions options = learnt_options(16, 10);
+  options.device = "cuda";
+  decide_device(data, options);
+  const std::uint64_t free = device::open({device::Kind::cuda, 0})->card().free;
+  options.hidden = free / 256;
+  std::uint64_t fits = 0;
+  try {
+    decide_device(data, options);
+  } catch (const UserError& error) {
+    const std::string said = error.what(), mark = "--hidden ";
+    ASSERT_NE(said.find(mark), std::string::npos) << said;
+    fits = std::stoull(said.substr(said.find(mark) + mark.size()));
+  }
+  ASSERT_GT(fits, 0U);
+  ASSERT_LT(fits, options.hidden);
+  options.hidden = fits;
+  decide_device(data, options);
+  options.hidden = fits + 2;
+  EXPECT_THROW(decide_device(data, options), UserError);
 }
 
 TEST_F(DeviceLearnt, TensorCoresReachTheLossOfTheCpu) {
