@@ -36,10 +36,12 @@ class LearntEngineOver final : public device::LearntEngine {
     row_ = {runtime_, examples.row}, label_ = {runtime_, examples.label};
     input_ = {runtime_, examples.input}, weight_ = {runtime_, examples.weight};
     u_ = {runtime_, u};
+    last_ = {runtime_, examples.input.empty() ? 0 : u.size()};
+    runtime_.clear(last_.data(), last_.size() * sizeof(std::uint64_t));
     features_ = table(tables.features), mixing_ = table(tables.mixing), classes_ = table(tables.classes);
-    features_square_ = squares(tables.features_square, fresh, shape.row_state);
-    classes_square_ = squares(tables.classes_square, fresh, shape.row_state);
-    mixing_square_ = squares(tables.mixing_square, fresh, false);
+    features_square_ = squares(tables.features_square, features_, shape.features, fresh);
+    classes_square_ = squares(tables.classes_square, classes_, shape.classes, fresh);
+    mixing_square_ = fresh ? zeros(mixing_.size()) : table(tables.mixing_square);
     intercept_ = {runtime_, std::span<const float>(tables.intercept)};
     intercept_square_ = {runtime_, std::span<const float>(tables.intercept_square)};
     make_arrays();
@@ -162,18 +164,17 @@ class LearntEngineOver final : public device::LearntEngine {
                     const device::HostTables& tables, std::span<const double> u) const {
     const std::uint64_t wider = stride_ / std::max(shape_.hidden, 1U) + 1;
     std::uint64_t vectors = 0;
-    for (const std::span<float>& of : {tables.features, tables.features_square, tables.mixing,
-                                       tables.mixing_square, tables.classes, tables.classes_square})
-      vectors += of.size_bytes() * (stride_ == shape_.hidden ? 1 : wider);
+    for (const std::span<float>& of : {tables.features, tables.mixing, tables.classes})
+      vectors += (shape_.row_state ? 1 : 2) * of.size_bytes() * (stride_ == shape_.hidden ? 1 : wider);
     const std::uint64_t uses = std::min<std::uint64_t>(most_places(), shape_.features);
     const std::uint64_t of_step =
         sizeof(float) * (std::uint64_t{shape_.most_rows} * (3 * stride_ + padded(shape_.most_drawn)) +
                          (std::uint64_t{shape_.most_drawn} + shape_.most_rows + uses) * stride_ +
                          (layer() ? 2 * std::uint64_t{shape_.most_rows} * wide() : 0));
-    const std::uint64_t of_rows = rows.begin.size_bytes() + rows.index.size_bytes() +
-                                  rows.value.size_bytes() + examples.row.size_bytes() +
-                                  examples.label.size_bytes() + examples.input.size_bytes() +
-                                  examples.weight.size_bytes() + u.size_bytes();
+    const std::uint64_t of_rows =
+        rows.begin.size_bytes() + rows.index.size_bytes() + rows.value.size_bytes() +
+        examples.row.size_bytes() + examples.label.size_bytes() + examples.input.size_bytes() +
+        examples.weight.size_bytes() + (examples.input.empty() ? 1 : 2) * u.size_bytes();
     const std::uint64_t needed = vectors + of_step + of_rows, there = runtime_.free_memory();
     if (needed <= there) return;
     throw UserError(fmt::format(
@@ -203,13 +204,12 @@ class LearntEngineOver final : public device::LearntEngine {
                   wide.data() + place_of_row(r, rows) * stride_);
     return {runtime_, std::span<const float>(wide.data(), wide.size())};
   }
-  Array<Runtime, float> squares(std::span<const float> from, bool fresh, bool by_row) {
-    if (from.empty()) return {};
-    if (fresh) {
-      const std::uint64_t rows = from.size() / shape_.hidden;
-      return zeros(by_row ? from.size() : (place_of_row(rows - 1, rows) + 1) * stride_);
-    }
-    return by_row ? Array<Runtime, float>(runtime_, from) : table(from);
+  // Of the vectors of a table, which may be none.
+  Array<Runtime, float> squares(std::span<const float> from, const Array<Runtime, float>& of,
+                                std::size_t rows, bool fresh) {
+    if (of.size() == 0) return {};
+    if (fresh) return zeros(shape_.row_state ? rows : of.size());
+    return shape_.row_state ? Array<Runtime, float>(runtime_, from) : table(from);
   }
   void fetch(const Array<Runtime, float>& from, std::span<float> to, bool by_row) const {
     if (to.empty()) return;
@@ -255,6 +255,7 @@ class LearntEngineOver final : public device::LearntEngine {
   void restart_stamps() {
     feature_place_.clear(runtime_);
     class_place_.clear(runtime_);
+    runtime_.clear(last_.data(), last_.size() * sizeof(std::uint64_t));
     steps_ = 1;
   }
 
@@ -268,8 +269,8 @@ class LearntEngineOver final : public device::LearntEngine {
     run.keep = static_cast<float>(shape_.keep);
     run.penalty = shape_.penalty;
     run.rows = {begin_.data(), index_.data(), value_.data_or_null()};
-    run.examples = {row_.data_or_null(), label_.data(), input_.data_or_null(), weight_.data_or_null(),
-                    u_.data()};
+    run.examples = {row_.data_or_null(),    label_.data(), input_.data_or_null(),
+                    weight_.data_or_null(), u_.data(),     last_.data_or_null()};
     run.tables = {features_.data(),
                   features_square_.data(),
                   mixing_.data(),
@@ -340,10 +341,11 @@ class LearntEngineOver final : public device::LearntEngine {
           runtime_, {words, dx, mixing_gradient_.data(), stride_, wide(), stride_, rows}, exact);
       each(rows, ScatterWords{step});
     }
-    runtime_.launch(MoveClasses{step}, blocks_for(drawn + terms.examples), kRowThreads, MoveClasses::kBytes);
+    runtime_.launch(MoveClasses{step}, blocks_for(drawn + terms.examples), row_threads(),
+                    MoveClasses::kBytes);
     runtime_.launch(MoveFeatures{step},
                     blocks_for(std::min<std::uint64_t>(feature_place_.vector.size(), shape_.features)),
-                    kRowThreads, MoveFeatures::kBytes);
+                    row_threads(), MoveFeatures::kBytes);
     if (places() && !shape_.fixed_factors) {
       const std::uint64_t of_words = layer() ? std::uint64_t{wide()} * stride_ : 0;
       spread(mixing_.size(), MoveMixing{step, mixing_.size(), of_words, of_words});
@@ -360,10 +362,12 @@ class LearntEngineOver final : public device::LearntEngine {
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(rows, std::uint64_t{runtime_.most_blocks()} * 4));
   }
+  // Threads take four numbers of a row each.
+  std::uint32_t row_threads() const { return std::min(kRowThreads, (stride_ / 4 + 31) / 32 * 32); }
   // A kernel whose blocks take a row each.
   template <class Kernel>
   void each(std::uint32_t rows, const Kernel& kernel) {
-    runtime_.launch(kernel, blocks_for(rows), kRowThreads, 0);
+    runtime_.launch(kernel, blocks_for(rows), row_threads(), 0);
   }
   // A kernel whose threads share `count` things.
   template <class Kernel>
@@ -447,7 +451,7 @@ class LearntEngineOver final : public device::LearntEngine {
   device::LearntShape shape_;
   std::uint32_t stride_ = 0, steps_ = 0;
   std::uint64_t p_stride_ = 0;
-  Array<Runtime, std::uint64_t> begin_, largest_;
+  Array<Runtime, std::uint64_t> begin_, largest_, last_;
   Array<Runtime, std::uint32_t> index_, row_, label_, input_, sent_;
   Array<Runtime, float> value_, weight_;
   Array<Runtime, float> features_, features_square_, mixing_, mixing_square_, classes_, classes_square_,

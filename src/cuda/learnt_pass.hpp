@@ -18,16 +18,12 @@ struct EncodeRows {
     const EncodeRow encode{&run, rows};
     for (std::uint32_t r = t.block(); r < count; r += t.blocks()) {
       if (run.kind != LearntKind::layer) {
-        for (std::uint32_t d = t.number(); d < run.stride; d += t.threads())
-          x[std::uint64_t{r} * run.stride + d] = encode.number(first + r, d);
+        for (std::uint32_t d = 4 * t.number(); d < run.stride; d += 4 * t.threads())
+          write_four(x + std::uint64_t{r} * run.stride + d, encode.numbers(first + r, d));
         continue;
       }
-      const std::uint64_t begin = rows.begin[first + r], end = rows.begin[first + r + 1];
-      for (std::uint32_t c = t.number(); c < run.wide(); c += t.threads()) {
-        const std::uint32_t place = c / run.stride;
-        words[std::uint64_t{r} * run.wide() + c] =
-            begin + place < end ? run.feature(rows.index[begin + place])[c % run.stride] : 0;
-      }
+      for (std::uint32_t c = 4 * t.number(); c < run.wide(); c += 4 * t.threads())
+        write_four(words + std::uint64_t{r} * run.wide() + c, encode.words(first + r, c));
     }
   }
 };

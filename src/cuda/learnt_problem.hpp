@@ -7,6 +7,7 @@
 #include <Random123/philox.h>
 
 #include "cuda/atomic.hpp"
+#include "cuda/four.hpp"
 #include "cuda/problem.hpp"
 #include "cuda/thread.hpp"
 #include "device/learnt.hpp"
@@ -28,6 +29,9 @@ struct LearntExamples {
   const std::uint32_t* input;  // null: example i has u[i]
   const float* weight;         // null: all 1
   double* u;
+  // By input: the number of the last step that had it, and in the lower half its last example there. Null if
+  // no input has several.
+  std::uint64_t* last;
 
   TRUEMAX_KERNEL std::uint32_t row_of(std::uint32_t i) const { return row == nullptr ? i : row[i]; }
   TRUEMAX_KERNEL std::uint32_t input_of(std::uint32_t i) const { return input == nullptr ? i : input[i]; }
@@ -41,12 +45,33 @@ struct DeviceDropout {
   TRUEMAX_KERNEL bool none() const { return dropped == 0; }
   TRUEMAX_KERNEL float of(std::uint64_t step, std::uint64_t salt, std::uint32_t row,
                           std::uint32_t column) const {
-    if (none()) return 1;
+    return none() ? 1 : at(word(step, salt, row, column), column);
+  }
+  // Of four columns that follow each other.
+  TRUEMAX_KERNEL Four four(std::uint64_t step, std::uint64_t salt, std::uint32_t row,
+                           std::uint32_t column) const {
+    Four out{{1, 1, 1, 1}};
+    if (none()) return out;
+    std::uint64_t bits = word(step, salt, row, column);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      if (i > 0 && (column + i) % 4 == 0) bits = word(step, salt, row, column + i);
+      out.at[i] = at(bits, column + i);
+    }
+    return out;
+  }
+
+ private:
+  // 16 random bits of each of four columns.
+  TRUEMAX_KERNEL std::uint64_t word(std::uint64_t step, std::uint64_t salt, std::uint32_t row,
+                                    std::uint32_t column) const {
     const r123::Philox4x64::key_type key{{seed, stream ^ step}};
-    const r123::Philox4x64::ctr_type at{{row, (salt << 32) + column / 16, 0, 0}};
-    const r123::Philox4x64::ctr_type bits = r123::Philox4x64()(at, key);
-    const std::uint32_t i = column % 16;
-    return ((bits.v[i / 4] >> (16 * (i % 4))) & 0xFFFF) >= dropped ? factor : 0;
+    const r123::Philox4x64::ctr_type counter{{row, (salt << 32) + column / 16, 0, 0}};
+    const r123::Philox4x64::ctr_type bits = r123::Philox4x64()(counter, key);
+    const std::uint32_t i = column % 16 / 4;
+    return i == 0 ? bits.v[0] : i == 1 ? bits.v[1] : i == 2 ? bits.v[2] : bits.v[3];
+  }
+  TRUEMAX_KERNEL float at(std::uint64_t bits, std::uint32_t column) const {
+    return ((bits >> (16 * (column % 4))) & 0xFFFF) >= dropped ? factor : 0;
   }
 };
 
@@ -120,6 +145,20 @@ struct LearntStepData {
   LearntArrays arrays;
   LearntTerms terms;
 
+  // Of the examples of a step that share an input, the last moves its u, as on the CPU.
+  TRUEMAX_KERNEL std::uint64_t turn_of(std::uint32_t i) const {
+    return (std::uint64_t{terms.stamp} << 32) + i;
+  }
+  TRUEMAX_KERNEL void note_last(std::uint32_t i) const {
+    if (run.examples.last != nullptr)
+      raise(&run.examples.last[run.examples.input_of(terms.example[i])], turn_of(i));
+  }
+  TRUEMAX_KERNEL void move_u(std::uint32_t i) const {
+    const std::uint32_t input = run.examples.input_of(terms.example[i]);
+    if (run.examples.last == nullptr || run.examples.last[input] == turn_of(i))
+      run.examples.u[input] = arrays.next_u[i];
+  }
+
   TRUEMAX_KERNEL std::uint32_t label(std::uint32_t i) const { return run.examples.label[terms.example[i]]; }
   TRUEMAX_KERNEL double share(std::uint32_t i) const {
     const float* const weight = run.examples.weight;
@@ -129,6 +168,17 @@ struct LearntStepData {
   TRUEMAX_KERNEL float* x(std::uint32_t r) const { return arrays.x + std::uint64_t{r} * run.stride; }
   TRUEMAX_KERNEL float* dx(std::uint32_t r) const { return arrays.dx + std::uint64_t{r} * run.stride; }
   TRUEMAX_KERNEL float* p(std::uint32_t r) const { return arrays.p + r * arrays.p_stride; }
+  // Sets a vector to zero. Each thread clears what it reads when the vector moves, unless it has a row state:
+  // then all have read it at an exchange before.
+  TRUEMAX_KERNEL void clear(const Thread& t, float* vector) const {
+    if (run.row_state) t.sync();
+    for (std::uint32_t d = 4 * t.number(); d < run.stride; d += 4 * t.threads())
+      write_four(vector + d, {{0, 0, 0, 0}});
+  }
+  // The column that dropout sees of number c of the words side by side.
+  TRUEMAX_KERNEL std::uint32_t column(std::uint32_t c) const {
+    return c / run.stride * run.h + c % run.stride;
+  }
   // The column of a class among the drawn; at least drawn_count if it is not drawn.
   TRUEMAX_KERNEL std::uint32_t column_of(std::uint32_t k) const {
     return arrays.classes.stamp[k] == terms.stamp ? arrays.classes.place[k] : 0xFFFFFFFFU;

@@ -66,17 +66,26 @@ struct EncodeRow {
   const LearntRun* run;
   Rows rows;
 
-  // What number d of x is before dropout; not for a layer.
-  TRUEMAX_KERNEL float number(std::uint32_t row, std::uint32_t d) const {
+  // What numbers d ... d + 3 of x are before dropout; not for a layer.
+  TRUEMAX_KERNEL Four numbers(std::uint32_t row, std::uint32_t d) const {
     const std::uint64_t begin = rows.begin[row], end = rows.begin[row + 1];
-    if (run->kind == LearntKind::complex) return of_product(begin, end, d);
-    float sum = 0;
-    if (run->kind == LearntKind::bag)
-      for (std::uint64_t j = begin; j < end; ++j) sum += rows.value[j] * run->feature(rows.index[j])[d];
+    Four sum{{0, 0, 0, 0}};
+    if (run->kind == LearntKind::complex)
+      for (std::uint32_t i = 0; i < 4; ++i) sum.at[i] = of_product(begin, end, d + i);
+    else if (run->kind == LearntKind::bag)
+      for (std::uint64_t j = begin; j < end; ++j)
+        add_times(sum, load_four(run->feature(rows.index[j]) + d), rows.value[j]);
     else
       for (std::uint64_t j = begin; j < end; ++j)
-        sum += run->tables.mixing[(j - begin) * run->stride + d] * run->feature(rows.index[j])[d];
+        add_times(sum, load_four(run->feature(rows.index[j]) + d),
+                  load_four(run->tables.mixing + (j - begin) * run->stride + d));
     return sum;
+  }
+  // Numbers c ... c + 3 of the words side by side.
+  TRUEMAX_KERNEL Four words(std::uint32_t row, std::uint32_t c) const {
+    const std::uint64_t j = rows.begin[row] + c / run->stride;
+    if (j >= rows.begin[row + 1]) return {{0, 0, 0, 0}};
+    return load_four(run->feature(rows.index[j]) + c % run->stride);
   }
 
  private:
@@ -98,21 +107,17 @@ struct Encode : LearntStepData {
       const std::uint64_t begin = run.rows.begin[row], end = run.rows.begin[row + 1];
       if (run.kind == LearntKind::layer) {
         float* const out = arrays.words + std::uint64_t{r} * run.wide();
-        for (std::uint32_t c = t.number(); c < run.wide(); c += t.threads()) {
-          const std::uint32_t place = c / run.stride, d = c % run.stride;
-          const bool there = begin + place < end && d < run.h;
-          out[c] = there ? run.feature(run.rows.index[begin + place])[d] *
-                               run.dropout.of(terms.updates, 1, r, place * run.h + d)
-                         : 0;
-        }
+        for (std::uint32_t c = 4 * t.number(); c < run.wide(); c += 4 * t.threads())
+          write_four(out + c, times(encode.words(row, c), run.dropout.four(terms.updates, 1, r, column(c))));
       } else {
         float* const out = x(r);
-        for (std::uint32_t d = t.number(); d < run.stride; d += t.threads())
-          out[d] = encode.number(row, d) * run.dropout.of(terms.updates, 0, r, d);
+        for (std::uint32_t d = 4 * t.number(); d < run.stride; d += 4 * t.threads())
+          write_four(out + d, times(encode.numbers(row, d), run.dropout.four(terms.updates, 0, r, d)));
       }
       for (std::uint64_t j = begin + t.number(); j < end; j += t.threads())
         if (j - begin != run.left_out) arrays.features.claim(run.rows.index[j], terms.stamp, 0);
       for (std::uint32_t i = terms.first(r) + t.number(); i < terms.first(r + 1); i += t.threads()) {
+        note_last(i);
         arrays.classes.claim(label(i), terms.stamp, run.most_drawn);
         if (run.tied) arrays.features.claim(label(i), terms.stamp, 0);
       }
@@ -134,11 +139,12 @@ struct TanhRows {
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     for (std::uint32_t r = t.block(); r < rows; r += t.blocks())
-      for (std::uint32_t d = t.number(); d < stride; d += t.threads()) {
+      for (std::uint32_t d = 4 * t.number(); d < stride; d += 4 * t.threads()) {
         const std::uint64_t at = std::uint64_t{r} * stride + d;
-        const float y = d < h ? tanhf(x[at] + bias[d]) : 0;
-        if (before_dropout != nullptr) before_dropout[at] = y;
-        x[at] = y * dropout.of(updates, 0, r, d);
+        Four y = read_four(x + at);
+        for (std::uint32_t i = 0; i < 4; ++i) y.at[i] = d + i < h ? tanhf(y.at[i] + bias[d + i]) : 0;
+        if (before_dropout != nullptr) write_four(before_dropout + at, y);
+        write_four(x + at, times(y, dropout.four(updates, 0, r, d)));
       }
   }
 };
@@ -271,25 +277,25 @@ struct Backward : LearntStepData {
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     for (std::uint32_t r = t.block(); r < terms.inputs; r += t.blocks()) {
       const std::uint32_t first = terms.first(r), end = terms.first(r + 1);
-      for (std::uint32_t i = first + t.number(); i < end; i += t.threads())
-        run.examples.u[run.examples.input_of(terms.example[i])] = arrays.next_u[i];
+      for (std::uint32_t i = first + t.number(); i < end; i += t.threads()) move_u(i);
       const std::uint32_t row = run.examples.row_of(terms.example[first]);
       const std::uint64_t begin = run.rows.begin[row], stop = run.rows.begin[row + 1];
       float* const g = dx(r);
-      for (std::uint32_t d = t.number(); d < run.h; d += t.threads()) {
-        float sum = g[d];
-        for (std::uint32_t i = first; i < end; ++i) sum -= arrays.of_label[i] * run.output(label(i))[d];
-        sum *= run.dropout.of(terms.updates, 0, r, d);
+      for (std::uint32_t d = 4 * t.number(); d < run.stride; d += 4 * t.threads()) {
+        Four sum = read_four(g + d);
+        for (std::uint32_t i = first; i < end; ++i)
+          add_times(sum, load_four(run.output(label(i)) + d), -arrays.of_label[i]);
+        sum = times(sum, run.dropout.four(terms.updates, 0, r, d));
         if (run.kind == LearntKind::layer) {
-          const float y = arrays.before_dropout[std::uint64_t{r} * run.stride + d];
-          sum *= 1 - y * y;
-          add(&arrays.mixing_gradient[std::uint64_t{run.wide()} * run.stride + d], sum);
+          const Four y = read_four(arrays.before_dropout + std::uint64_t{r} * run.stride + d);
+          for (std::uint32_t i = 0; i < 4; ++i) sum.at[i] *= 1 - y.at[i] * y.at[i];
+          add_four(&arrays.mixing_gradient[std::uint64_t{run.wide()} * run.stride + d], sum);
         }
         if (run.kind == LearntKind::bag)
           for (std::uint64_t j = begin; j < stop; ++j)
-            add(gradient(run.rows.index[j]) + d, run.rows.value[j] * sum);
+            add_four(gradient(run.rows.index[j]) + d, times(sum, run.rows.value[j]));
         if (run.kind == LearntKind::places) of_places(begin, stop, d, sum);
-        g[d] = sum;
+        write_four(g + d, sum);
       }
       if (run.kind != LearntKind::complex) continue;
       t.sync();
@@ -302,12 +308,13 @@ struct Backward : LearntStepData {
     return arrays.feature_gradient + std::uint64_t{arrays.features.place[f]} * run.stride;
   }
 
-  TRUEMAX_KERNEL void of_places(std::uint64_t begin, std::uint64_t end, std::uint32_t d, float g) const {
+  TRUEMAX_KERNEL void of_places(std::uint64_t begin, std::uint64_t end, std::uint32_t d,
+                                const Four& g) const {
     for (std::uint64_t j = begin; j < end; ++j) {
       const std::uint32_t f = run.rows.index[j];
       const std::uint64_t at = (j - begin) * run.stride + d;
-      if (j - begin != run.left_out) add(gradient(f) + d, run.tables.mixing[at] * g);
-      if (!run.fixed_factors) add(&arrays.mixing_gradient[at], run.feature(f)[d] * g);
+      if (j - begin != run.left_out) add_four(gradient(f) + d, times(load_four(run.tables.mixing + at), g));
+      if (!run.fixed_factors) add_four(&arrays.mixing_gradient[at], times(load_four(run.feature(f) + d), g));
     }
   }
 
@@ -349,12 +356,11 @@ struct ScatterWords : LearntStepData {
       const std::uint64_t begin = run.rows.begin[row];
       const auto length = static_cast<std::uint32_t>(run.rows.begin[row + 1] - begin);
       const float* const slope = arrays.slope + std::uint64_t{r} * run.wide();
-      for (std::uint32_t c = t.number(); c < length * run.stride; c += t.threads()) {
-        const std::uint32_t place = c / run.stride, d = c % run.stride;
-        if (d >= run.h) continue;
-        const std::uint32_t f = run.rows.index[begin + place];
-        add(arrays.feature_gradient + std::uint64_t{arrays.features.place[f]} * run.stride + d,
-            slope[c] * run.dropout.of(terms.updates, 1, r, place * run.h + d));
+      for (std::uint32_t c = 4 * t.number(); c < length * run.stride; c += 4 * t.threads()) {
+        const std::uint32_t f = run.rows.index[begin + c / run.stride];
+        add_four(
+            arrays.feature_gradient + std::uint64_t{arrays.features.place[f]} * run.stride + c % run.stride,
+            times(read_four(slope + c), run.dropout.four(terms.updates, 1, r, column(c))));
       }
     }
   }
@@ -387,7 +393,8 @@ struct LabelGradients : LearntStepData {
         const std::uint32_t place = arrays.classes.place[label(i)];
         const float* const of = x(r);
         float* const g = arrays.class_gradient + std::uint64_t{place} * run.stride;
-        for (std::uint32_t d = t.number(); d < run.h; d += t.threads()) add(&g[d], -lost * of[d]);
+        for (std::uint32_t d = 4 * t.number(); d < run.stride; d += 4 * t.threads())
+          add_four(g + d, times(read_four(of + d), -lost));
         if (t.number() == 0) add(&arrays.intercept_gradient[place], -static_cast<double>(lost));
       }
   }
@@ -395,14 +402,20 @@ struct LabelGradients : LearntStepData {
 
 // A vector moves along its gradient. All threads of a block take part; `shared` as for block_sum.
 struct MoveVector {
-  std::uint32_t h;
+  std::uint32_t h, stride;
   bool row_state;
   float rate, keep, ridge;
 
   TRUEMAX_KERNEL void operator()(const Thread& t, float* w, float* square, const float* gradient) const {
     if (!row_state) {
-      for (std::uint32_t d = t.number(); d < h; d += t.threads())
-        w[d] += rms_move(&square[d], gradient[d] + ridge * w[d], rate, keep);
+      for (std::uint32_t d = 4 * t.number(); d < stride; d += 4 * t.threads()) {
+        Four now = read_four(w + d), means = read_four(square + d);
+        const Four g = read_four(gradient + d);
+        for (int i = 0; i < 4; ++i)
+          now.at[i] += rms_move(&means.at[i], g.at[i] + ridge * now.at[i], rate, keep);
+        write_four(w + d, now);
+        write_four(square + d, means);
+      }
       return;
     }
     float sum = 0;
@@ -425,7 +438,7 @@ struct MoveClasses : LearntStepData {
   static constexpr std::size_t kBytes = 32 * sizeof(double);
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const MoveVector move{run.h, run.row_state, terms.rate, run.keep, terms.ridge};
+    const MoveVector move{run.h, run.stride, run.row_state, terms.rate, run.keep, terms.ridge};
     const std::uint32_t all = terms.drawn_count + *arrays.classes.count;
     for (std::uint32_t n = t.block(); n < all; n += t.blocks()) {
       const std::uint32_t place = n < terms.drawn_count ? n : run.most_drawn + n - terms.drawn_count;
@@ -433,13 +446,16 @@ struct MoveClasses : LearntStepData {
       float* const g = arrays.class_gradient + std::uint64_t{place} * run.stride;
       if (run.tied) {
         float* const to = arrays.feature_gradient + std::uint64_t{arrays.features.place[k]} * run.stride;
-        for (std::uint32_t d = t.number(); d < run.h; d += t.threads()) to[d] += g[d];
+        for (std::uint32_t d = 4 * t.number(); d < run.stride; d += 4 * t.threads()) {
+          Four sum = read_four(to + d);
+          add_times(sum, read_four(g + d), 1);
+          write_four(to + d, sum);
+        }
       } else {
         move(t, run.tables.classes + std::uint64_t{k} * run.stride,
              run.tables.classes_square + (run.row_state ? k : std::uint64_t{k} * run.stride), g);
       }
-      if (place >= run.most_drawn)
-        for (std::uint32_t d = t.number(); d < run.h; d += t.threads()) g[d] = 0;
+      if (place >= run.most_drawn) clear(t, g);
       if (run.tables.intercept == nullptr || t.number() != 0) continue;
       float& b = run.tables.intercept[k];
       double of = arrays.intercept_gradient[place];
@@ -454,14 +470,14 @@ struct MoveFeatures : LearntStepData {
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
     const float ridge = run.kind == LearntKind::complex ? 0 : terms.ridge;  // N3 takes its place
-    const MoveVector move{run.h, run.row_state, terms.rate, run.keep, ridge};
+    const MoveVector move{run.h, run.stride, run.row_state, terms.rate, run.keep, ridge};
     const std::uint32_t all = *arrays.features.count;
     for (std::uint32_t place = t.block(); place < all; place += t.blocks()) {
       const std::uint32_t f = arrays.features.vector[place];
       float* const g = arrays.feature_gradient + std::uint64_t{place} * run.stride;
       move(t, run.tables.features + std::uint64_t{f} * run.stride,
            run.tables.features_square + (run.row_state ? f : std::uint64_t{f} * run.stride), g);
-      for (std::uint32_t d = t.number(); d < run.h; d += t.threads()) g[d] = 0;
+      clear(t, g);
     }
   }
 };

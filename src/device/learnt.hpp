@@ -72,7 +72,8 @@ class LearntEngine : public Passer {
  public:
   virtual const Card& card() const = 0;
 
-  // Throws UserError if the card has too little memory. `fresh`: all squares are zero and are not read.
+  // Throws UserError if the card has too little memory. `fresh`: all squares are zero and are not read; they
+  // may be missing.
   virtual void upload(const LearntShape& shape, const HostRows& rows, const HostLearntExamples& examples,
                       const HostTables& tables, bool fresh, std::span<const double> u) = 0;
   // Queues the steps and returns; everything in `steps` has been read by then.

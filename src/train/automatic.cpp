@@ -1,4 +1,5 @@
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
 #include "train/step_shape.hpp"
 
 #include <algorithm>
@@ -173,7 +174,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const StepCost cost = step_cost(data);
   // A GPU takes many blocks in nearly the time of one: its steps are limited by what they read in all.
   constexpr std::size_t kCardBlocks = 16;
-  const bool card = on_card(options);
+  const bool card = on_gpu(options);
   if (card) head = std::min(std::max<std::size_t>(head, 1), kCardBlocks / 2);
   const double draws = card ? static_cast<double>(kCardBlocks - 1 - head)
                             : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);

@@ -2,9 +2,15 @@
 #pragma once
 
 #include "data/data_view.hpp"
+#include "device/open.hpp"
 #include "train/options.hpp"
 
 namespace truemax {
+
+// Whether the device of a run is a GPU; auto has been decided.
+inline bool on_gpu(const TrainOptions& options) {
+  return device::Choice::parse(options.device).kind == device::Kind::cuda;
+}
 
 // About how long a plain run takes on the CPU, and how long a GPU needs before its first step: starting it,
 // and sending W and the rows there. By counted work, so that the same data and options give the same choice

@@ -4,44 +4,71 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
 
-PackedRows::PackedRows(const DataView& data) {
+// Threads count the rows and the features of their examples, and then copy them to where they belong.
+PackedRows::PackedRows(const DataView& data, std::size_t threads) {
+  struct Part {
+    std::size_t rows = 0, entries = 0, longest = 0;
+  };
+  constexpr std::size_t kChunk = std::size_t{1} << 15;
+  const std::size_t examples = data.size(), chunks = (examples + kChunk - 1) / kChunk;
   const bool values = !reads_words(data.space->encoder) || data.space->encoder == EncoderKind::skipgram;
-  std::size_t examples = 0;
-  bool several = false;
-  RowId last{};
-  std::vector<std::uint32_t> rows;
-  rows.reserve(data.size());
-  for (const ExampleId i : data.examples()) {
-    const RowId r = data.row_of(i);
-    const bool again = examples > 0 && r == last;
-    several |= again, last = r;
-    ++examples;
-    label.push_back(data.label(i));
-    if (data.has_example_weights()) weight.push_back(static_cast<float>(data.weight(i)));
-    if (!again) {
-      const RowView x = data.x(i);
-      index.insert(index.end(), x.index.begin(), x.index.end());
-      if (values) value.insert(value.end(), x.value.begin(), x.value.end());
-      begin.push_back(index.size());
-      longest = std::max(longest, x.index.size());
+  const auto each = [&](std::size_t chunk, const auto& visit) {
+    for (std::size_t n = chunk * kChunk; n < std::min(examples, (chunk + 1) * kChunk); ++n) {
+      const ExampleId i{static_cast<std::uint32_t>(n)};
+      const bool again = n > 0 && data.row_of(i) == data.row_of(ExampleId{static_cast<std::uint32_t>(n - 1)});
+      visit(i, n, again);
     }
-    rows.push_back(static_cast<std::uint32_t>(begin.size() - 2));
+  };
+  std::vector<Part> parts(chunks + 1);
+  parallel_for(chunks, threads, [&](std::size_t chunk) {
+    Part& part = parts[chunk + 1];
+    each(chunk, [&](ExampleId i, std::size_t /*n*/, bool again) {
+      if (again) return;
+      const std::size_t length = data.x(i).index.size();
+      ++part.rows, part.entries += length, part.longest = std::max(part.longest, length);
+    });
+  });
+  for (std::size_t c = 1; c <= chunks; ++c) {
+    longest = std::max(longest, parts[c].longest);
+    parts[c].rows += parts[c - 1].rows, parts[c].entries += parts[c - 1].entries;
   }
-  if (several) row = std::move(rows);
+  const std::size_t rows = parts[chunks].rows;
+  resize_with(begin, rows + 1, threads);
+  resize_with(index, parts[chunks].entries, threads);
+  if (values) resize_with(value, parts[chunks].entries, threads);
+  resize_with(label, examples, threads);
+  if (data.has_example_weights()) resize_with(weight, examples, threads);
+  if (rows < examples) resize_with(row, examples, threads);
+  parallel_for(chunks, threads, [&](std::size_t chunk) {
+    std::size_t r = parts[chunk].rows, at = parts[chunk].entries;
+    each(chunk, [&](ExampleId i, std::size_t n, bool again) {
+      label[n] = data.label(i);
+      if (!weight.empty()) weight[n] = static_cast<float>(data.weight(i));
+      if (!again) {
+        const RowView x = data.x(i);
+        std::copy(x.index.begin(), x.index.end(), index.data() + at);
+        if (values) std::copy(x.value.begin(), x.value.end(), value.data() + at);
+        at += x.index.size();
+        begin[++r] = at;
+      }
+      if (!row.empty()) row[n] = static_cast<std::uint32_t>(r - 1);
+    });
+  });
 }
 
 DeviceLearntLane::DeviceLearntLane(const LaneSetup& setup, std::unique_ptr<device::LearntEngine> engine)
     : setup_(setup),
       engine_(std::move(engine)),
       encoder_(make_encoder(setup.data, setup.options)),
-      visited_(setup),
       rho_(setup.options.rule),
-      team_(setup.options.thread_count()) {
+      team_(setup.options.thread_count()),
+      steps_(setup.most_steps) {
   if (setup.data.streamed() != nullptr)
     throw UserError("a GPU cannot learn features from --stream yet: use --device cpu, or leave --stream out");
 }
@@ -82,7 +109,7 @@ device::HostTables host_tables(LearntState& learnt) {
 void DeviceLearntLane::attach(RunState& state) {
   if (there_) return;
   const DataView& data = setup_.data;
-  const PackedRows packed(data);
+  const PackedRows packed(data, setup_.options.thread_count());
   std::vector<std::uint32_t> input;
   if (data.shares_inputs())
     for (const ExampleId i : data.examples()) input.push_back(static_cast<std::uint32_t>(data.input_of(i)));
@@ -97,9 +124,9 @@ void DeviceLearntLane::attach(RunState& state) {
 }
 
 void DeviceLearntLane::take(const Batch& batch, RunState& state) {
-  visited_.fill(batch);
   const double rho = rho_.at(batch.decayed, setup_.draw->complete());
   admit(state, batch.step, rho, batch.count);
+  team_.share(batch.count, [&](std::size_t /*member*/, std::size_t t) { fill(batch, t); });
   pack(batch.count);
   device::LearntSteps steps;
   steps.first = first_, steps.example = example_;
@@ -114,27 +141,42 @@ void DeviceLearntLane::take(const Batch& batch, RunState& state) {
   state.step += batch.count;
 }
 
-void DeviceLearntLane::pack(std::size_t steps) {
+void DeviceLearntLane::fill(const Batch& batch, std::size_t t) {
   const DataView& data = setup_.data;
+  Step& step = steps_[t];
+  const std::size_t together = setup_.options.rows_per_step;
+  const std::uint64_t first = (batch.first + t) * together;
+  step.examples.resize(std::min<std::uint64_t>(together, data.size() - first));
+  batch.order.fill(first, step.examples);
+  if (data.shares_inputs()) {
+    step.group.clear();
+    for (std::size_t i = 0; i < step.examples.size(); ++i)
+      if (i == 0 || data.row_of(step.examples[i]) != data.row_of(step.examples[i - 1]))
+        step.group.push_back(static_cast<std::uint32_t>(i));
+    step.group.push_back(static_cast<std::uint32_t>(step.examples.size()));
+  }
+  // One label is enough: of a step with one row, which does not draw it.
+  const ClassId label = data.label(step.examples[0]);
+  setup_.draw->fill(batch.random, batch.first + t, 1, {&label, 1}, {step.examples.data(), 1}, step.drawn);
+  step.log_weight.resize(step.drawn.count[0]);
+  for (std::size_t j = 0; j < step.log_weight.size(); ++j)
+    step.log_weight[j] = static_cast<float>(std::log(step.drawn.weights[j]));
+}
+
+void DeviceLearntLane::pack(std::size_t steps) {
   first_.assign(1, 0), drawn_first_.assign(1, 0), group_first_.assign(1, 0);
   example_.clear(), drawn_.clear(), group_.clear(), log_weight_.clear();
   for (std::size_t t = 0; t < steps; ++t) {
-    const std::span<const ExampleId> examples = visited_.examples(t);
-    for (std::size_t i = 0; i < examples.size(); ++i) {
-      example_.push_back(static_cast<std::uint32_t>(number_of(examples[i])));
-      if (!data.shares_inputs()) continue;
-      if (i == 0 || data.row_of(examples[i]) != data.row_of(examples[i - 1]))
-        group_.push_back(static_cast<std::uint32_t>(i));
-    }
-    if (data.shares_inputs()) {
-      group_.push_back(static_cast<std::uint32_t>(examples.size()));
+    const Step& step = steps_[t];
+    for (const ExampleId i : step.examples) example_.push_back(static_cast<std::uint32_t>(number_of(i)));
+    first_.push_back(static_cast<std::uint32_t>(example_.size()));
+    if (setup_.data.shares_inputs()) {
+      group_.insert(group_.end(), step.group.begin(), step.group.end());
       group_first_.push_back(static_cast<std::uint32_t>(group_.size() - t - 1));
     }
-    first_.push_back(static_cast<std::uint32_t>(example_.size()));
-    const std::span<const ClassId> classes = visited_.classes(t);
-    drawn_.insert(drawn_.end(), classes.begin(), classes.end());
-    for (std::size_t j = 0; j < classes.size(); ++j)
-      log_weight_.push_back(static_cast<float>(std::log(visited_.weights(t)[j])));
+    const auto drawn = step.drawn.classes.begin();
+    drawn_.insert(drawn_.end(), drawn, drawn + static_cast<std::ptrdiff_t>(step.log_weight.size()));
+    log_weight_.insert(log_weight_.end(), step.log_weight.begin(), step.log_weight.end());
     drawn_first_.push_back(static_cast<std::uint32_t>(drawn_.size()));
   }
 }
@@ -156,6 +198,7 @@ void DeviceLearntLane::admit(RunState& state, double rate, double rho, std::size
 }
 
 void DeviceLearntLane::publish(RunState& state) {
+  LearntLane::add_squares(state.learnt, setup_.options);
   if (there_ && moved_) {
     std::vector<double> u(state.rows.size());
     engine_->download(host_tables(state.learnt), u);

@@ -7,9 +7,11 @@
 #include <memory>
 #include <vector>
 
+#include "core/huge_pages.hpp"
+#include "core/parallel.hpp"
+#include "core/team.hpp"
 #include "device/learnt.hpp"
 #include "rule/mirror_rate.hpp"
-#include "train/drawn_batch.hpp"
 #include "train/encoder.hpp"
 #include "train/lane.hpp"
 
@@ -17,15 +19,15 @@ namespace truemax {
 
 // Rows of a view in the order of its examples, without gaps.
 struct PackedRows {
-  explicit PackedRows(const DataView& data);
+  explicit PackedRows(const DataView& data, std::size_t threads = available_threads());
   device::HostRows rows() const { return {begin, index, value}; }
 
-  std::vector<std::uint64_t> begin{0};
-  std::vector<std::uint32_t> index;
-  std::vector<float> value;        // empty if all are 1 or do not count
-  std::vector<std::uint32_t> row;  // of examples; empty: its own
-  std::vector<std::uint32_t> label;
-  std::vector<float> weight;  // empty: all 1
+  HugeVector<std::uint64_t> begin;
+  HugeVector<std::uint32_t> index;
+  HugeVector<float> value;        // empty if all are 1 or do not count
+  HugeVector<std::uint32_t> row;  // of examples; empty: its own
+  HugeVector<std::uint32_t> label;
+  HugeVector<float> weight;  // empty: all 1
   std::size_t longest = 0;
 };
 
@@ -45,15 +47,24 @@ class DeviceLearntLane final : public Lane {
   device::Passer* passer() override { return there_ ? engine_.get() : nullptr; }
 
  private:
+  // A step, filled by one thread.
+  struct Step {
+    std::vector<ExampleId> examples;
+    std::vector<std::uint32_t> group;  // the first example of each row, and the end
+    DrawBuffer drawn;
+    std::vector<float> log_weight;
+  };
+
   void admit(RunState& state, double rate, double rho, std::size_t steps);
+  void fill(const Batch& batch, std::size_t t);
   void pack(std::size_t steps);
 
   const LaneSetup& setup_;
   std::unique_ptr<device::LearntEngine> engine_;
   std::unique_ptr<Encoder> encoder_;  // for its bounds
-  DrawnBatch visited_;
   MirrorRate rho_;
   Team team_;
+  std::vector<Step> steps_;
   bool there_ = false;  // the state is on the device
   bool moved_ = false;  // and newer than the host's
   // Of a batch, as device::LearntSteps has them.

@@ -5,6 +5,7 @@
 #include "core/huge_pages.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
+#include "train/device_choice.hpp"
 #include "train/device_lane.hpp"
 #include "train/device_learnt_lane.hpp"
 #include "train/general_lane.hpp"
@@ -30,7 +31,7 @@ const TrainOptions& checked(const TrainOptions& options) {
 
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   const device::Choice device = device::Choice::parse(setup.options.device);
-  const bool there = on_card(setup.options);  // `auto` was decided before
+  const bool there = on_gpu(setup.options);  // `auto` was decided before
   if (setup.options.hidden > 0 && there)
     return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);

@@ -25,7 +25,4 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
 // The memory of the step loop itself, besides W and the row states.
 std::uint64_t step_bytes(const DataView& data, const TrainOptions& options);
 
-// Whether steps are taken by a GPU.
-bool on_card(const TrainOptions& options);
-
 }  // namespace truemax

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "train/device_choice.hpp"
 #include "train/fit.hpp"
 #include "train/step_shape.hpp"
 
@@ -55,7 +56,7 @@ const SearchTrial* TrialRunner::known(const SearchTrial& planned) const {
 std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried) {
   const std::uint64_t planned = tried.steps, epoch_steps = steps_per_epoch(rows.data.size(), o);
   // W of a run on a card is not in memory, and need not be cleared there.
-  const bool card = on_card(o);
+  const bool card = on_gpu(o);
   Fit fit(rows.data, o, make_state(rows.data, o, card ? nullptr : &spare_));
   Fit::Until until;
   if (latest_ < kNoLoss) until.seconds = latest_, until.clock = &watch_;
