@@ -122,6 +122,7 @@ int bench_gpu(const std::string& path, const std::map<std::string, std::string>&
   preprocess.max_features = count("features", 10000);
   const DataView data = make_training_set(read_rows(path, {}, count("rows", 100000), 2, notes), preprocess);
   const PackedRows packed(data);
+  const std::vector<std::uint32_t> labels(packed.label.begin(), packed.label.end());
   const auto features = static_cast<std::uint32_t>(data.space->features);
   const auto classes = static_cast<std::uint32_t>(data.classes->size());
   const auto engine = device::open({device::Kind::cuda, 0});
@@ -132,7 +133,7 @@ int bench_gpu(const std::string& path, const std::map<std::string, std::string>&
                              {"nonzeros_per_row", data.nonzeros_per_row()}};
   {
     const auto tail = static_cast<std::uint32_t>(count("tail", 1));
-    OnCard problem(*engine, packed, features, classes, packed.label, tail > 1 ? 1 : 0, tail);
+    OnCard problem(*engine, packed, features, classes, labels, tail > 1 ? 1 : 0, tail);
     const std::uint64_t epochs = count("epochs", 80);
     problem.epochs(device::Method::prox, 0, 5);
     const double seconds =
@@ -153,7 +154,7 @@ int bench_gpu(const std::string& path, const std::map<std::string, std::string>&
     out["steps"].push_back(measured(problem, 2, 20, 5));
   }
   {
-    OnCard problem(*engine, packed, features, classes, packed.label, 1, 14);
+    OnCard problem(*engine, packed, features, classes, labels, 1, 14);
     const double seconds = problem.epochs(device::Method::prox, 50, 10);
     const auto [loss, evaluation] = problem.evaluate(data.size());
     out["many_blocks"] = {{"epochs", 50}, {"milliseconds", 1e3 * seconds}, {"log_loss", loss}};
@@ -162,7 +163,7 @@ int bench_gpu(const std::string& path, const std::map<std::string, std::string>&
   {
     const auto many = static_cast<std::uint32_t>(count("classes", 1000000));
     std::mt19937 random(1);
-    std::vector<std::uint32_t> label(packed.label.size());
+    std::vector<std::uint32_t> label(labels.size());
     for (std::uint32_t& y : label) y = static_cast<std::uint32_t>(random() % many);
     OnCard problem(*engine, packed, features, many, std::move(label), 0, 1);
     out["steps"].push_back(measured(problem, 2, 20, 10));

@@ -11,6 +11,7 @@
 #include "core/parallel.hpp"
 #include "evaluate/evaluate_rows.hpp"
 #include "weights/kernels.hpp"
+#include "weights/on_device.hpp"
 #include "weights/pass.hpp"
 #include "weights/tile.hpp"
 
@@ -145,10 +146,6 @@ void count_slice(const Weights& weights, const DataView& data, const RowSlice& s
 // The pass of a slice on a device.
 void pass_there(device::Passer& device, const DataView& data, const RowSlice& slice, std::size_t top,
                 PassResult& result, std::vector<double>& label_score) {
-  const CsrView x = slice.x();
-  std::vector<std::uint64_t> begin(x.begin.begin(), x.begin.end());
-  const std::uint64_t before = begin.front();
-  for (std::uint64_t& at : begin) at -= before;
   std::vector<std::uint32_t> row, label;
   std::size_t next = slice.first_example(0);
   for (std::size_t r = 0; r < slice.rows(); ++r)
@@ -156,15 +153,7 @@ void pass_there(device::Passer& device, const DataView& data, const RowSlice& sl
       row.push_back(static_cast<std::uint32_t>(r)), label.push_back(data.label(example));
       ++next;
     }
-  const auto there = device.add_rows(
-      {begin, {x.index + before, x.nonzeros()}, {x.value + before, x.nonzeros()}}, {row, label, {}});
-  device::Pass pass = device.pass(*there, static_cast<std::uint32_t>(top));
-  result.top = pass.top;
-  result.highest = std::move(pass.highest), result.excess = std::move(pass.excess);
-  result.best.assign(pass.best.begin(), pass.best.end());
-  result.best_score.assign(pass.best_score.begin(), pass.best_score.end());
-  label_score = std::move(pass.label_score);
-  result.complete = true;
+  result = pass_on_device(device, slice.x(), top, row, label, &label_score);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "data/formats.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
+#include "weights/on_device.hpp"
 
 namespace truemax {
 namespace {
@@ -41,7 +42,8 @@ std::vector<std::string> predict_stream(
   options.batch_bytes = kBatchBytes;
   RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
-  const Predictor predictor(model, top, use.thread_count());
+  if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
+  const Predictor predictor(model, top, use.thread_count(), engine.get());
   std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
   for (;;) {
     const std::uint64_t most = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);

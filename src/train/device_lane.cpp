@@ -11,6 +11,7 @@
 #include "rule/methods.hpp"
 #include "train/device_learnt_lane.hpp"
 #include "train/problem.hpp"
+#include "weights/on_device.hpp"
 
 namespace truemax {
 namespace {
@@ -150,9 +151,7 @@ void DeviceLane::attach(RunState& state) {
     u.push_back(row.u);
     norms.push_back(static_cast<float>(std::min(row.squared_norm, 1e30)));
   }
-  engine_->set_weights({state.zero_weights ? std::span<float>() : w.memory(), w.intercept(),
-                        static_cast<std::uint32_t>(w.classes()), static_cast<std::uint32_t>(w.features())},
-                       setup_.ridge.includes_intercept());
+  engine_->set_weights(host_weights(w, state.zero_weights), setup_.ridge.includes_intercept());
   std::vector<device::AliasCell> cells;
   std::vector<float> over_mean;
   device::HostDraw draw;
@@ -241,10 +240,7 @@ void DeviceLane::diverged(RunState& state, double update) {
 void DeviceLane::publish(RunState& state) {
   if (!there_ || !moved_) return;
   std::vector<double> u(state.rows.size());
-  Weights& w = state.weights;
-  engine_->download({w.memory(), w.intercept(), static_cast<std::uint32_t>(w.classes()),
-                     static_cast<std::uint32_t>(w.features())},
-                    u);
+  engine_->download(host_weights(state.weights), u);
   for (std::size_t i = 0; i < u.size(); ++i) state.rows[i].u = u[i];
   moved_ = false;
 }
