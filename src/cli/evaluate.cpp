@@ -61,9 +61,11 @@ int run_evaluate(const EvaluateCommand& command) {
     throw UserError(
         "standard input can be read only once; name files for all but one of the data and --filter");
   require_standard_input_once(files, {use.read.row_weights, class_weight_file(command.class_weights)});
-  const auto engine = device::open(device::Choice::parse(use.device));
-  if (engine != nullptr && !takes_all_classes(command.evaluation))
+  const device::Choice choice = device::Choice::parse(use.device);
+  const bool possible = takes_all_classes(command.evaluation);
+  if (choice.kind == device::Kind::cuda && !possible)
     throw UserError("--eval-classes: a GPU takes all classes; leave it out, or use --device cpu");
+  const auto engine = possible ? device::open(choice) : nullptr;
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   const ReadOptions read = use.read_for(model);
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);

@@ -152,9 +152,10 @@ class EngineOver final : public device::Engine {
       part.step = leg.step + at(done) * (leg.last_step - leg.step);
       part.last_step = leg.step + at(done + part.count) * (leg.last_step - leg.step);
       part.rho = leg.rho * (leg.rho_falls ? part.step / leg.step : 1);
+      part.decay = leg.decay * (part.step / leg.step);
       take_part(part);
       done += part.count;
-      scale_ *= std::exp(-leg.decay * static_cast<double>(part.count));
+      scale_ *= std::exp(-shrinking(part, static_cast<double>(part.count)));
       constexpr double kLeastScale = 0.1;
       if (scale_ < kLeastScale) fold();
     }
@@ -260,6 +261,12 @@ class EngineOver final : public device::Engine {
             count};
   }
 
+  // How much W has shrunk before step t, as a logarithm: the ridge falls with the step.
+  static double shrinking(const device::Leg& leg, double t) { return leg.decay * t * (1 + falling(leg) * t); }
+  static double falling(const device::Leg& leg) {
+    return leg.count == 0 ? 0 : (leg.last_step / leg.step - 1) / (2 * static_cast<double>(leg.count));
+  }
+
   void take_part(const device::Leg& leg) {
     if (leg.method == device::Method::exact) return take_all_classes(leg);
     const std::uint32_t slots = std::min(head_ + 1 + draws_, matrix().blocks());
@@ -291,7 +298,7 @@ class EngineOver final : public device::Engine {
           order(leg),
           first,
           count,
-          static_cast<float>(scale_ * std::exp(-leg.decay * static_cast<double>(t))),
+          static_cast<float>(scale_ * std::exp(-shrinking(leg, static_cast<double>(t)))),
           (leg.step + (leg.last_step - leg.step) * static_cast<double>(t) / static_cast<double>(leg.count)) /
               leg.rows_per_step,
           leg.most_growth,
@@ -347,7 +354,7 @@ class EngineOver final : public device::Engine {
         .matrix = matrix(),
         .draw = {head_, draws_, matrix().blocks(), cells_.data(), over_mean_.data(), leg.draw_key},
         .terms = {leg.first, leg.count, order(leg), leg.step, leg.last_step, leg.rho, leg.rho_falls, scale_,
-                  leg.decay, leg.most_growth},
+                  leg.decay, falling(leg), leg.most_growth},
         .method = method,
         .report = report_.data()};
     // A block of threads has a warp for each step that it takes at a time.

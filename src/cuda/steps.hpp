@@ -29,11 +29,11 @@ struct Order {
 struct StepTerms {
   std::uint64_t first, count;  // positions in the epoch
   Order order;
-  double step, last_step;  // of a row with weight 1: of the first step, and one after the last
-  double rho;              // mirror strength of the first step; 0: u is recomputed from scratch
-  bool rho_falls;          // with the step
-  double scale, decay;     // W is scale exp(-decay t) times its memory at the t-th step: the ridge
-  double most_growth;      // of a step; a larger one is not taken
+  double step, last_step;        // of a row with weight 1: of the first step, and one after the last
+  double rho;                    // mirror strength of the first step; 0: u is recomputed from scratch
+  bool rho_falls;                // with the step
+  double scale, decay, falling;  // W is scale exp(-decay t (1 + falling t)) times its memory: the ridge
+  double most_growth;            // of a step; a larger one is not taken
 };
 
 // What the steps of a launch report.
@@ -180,7 +180,9 @@ struct TakeSteps {
       mine.e = static_cast<float>(terms.step) * share;
       if (examples.weight != nullptr) mine.e *= examples.weight[example];
       mine.scale = static_cast<float>(
-          terms.decay == 0 ? terms.scale : terms.scale * exp(-terms.decay * static_cast<double>(number)));
+          terms.decay == 0 ? terms.scale
+                           : terms.scale * exp(-terms.decay * static_cast<double>(number) *
+                                               (1 + terms.falling * static_cast<double>(number))));
       mine.example = example;
       m.step[lane] = mine;
       for (std::uint32_t d = 0; d < draw.draws; ++d)

@@ -82,6 +82,7 @@ struct World {
             .rho_falls = true,
             .scale = setup.scale,
             .decay = setup.decay,
+            .falling = (setup.falls_to - 1) / (2 * static_cast<double>(count)),
             .most_growth = 1e30};
   }
 
@@ -105,7 +106,8 @@ void take_plainly(World& world, std::uint64_t count, std::uint64_t together, con
   for (std::uint64_t first = 0; first < count; first += together) {
     std::vector<std::pair<std::size_t, double>> changes, shifts;  // of w and of b
     for (std::uint64_t t = first; t < std::min(count, first + together); ++t) {
-      const double scale = s.scale * std::exp(-s.decay * static_cast<double>(t));
+      const auto at = static_cast<double>(t);
+      const double scale = s.scale * std::exp(-s.decay * at * (1 + terms.falling * at));
       const std::uint32_t i = terms.order.at(t), y = world.label[i];
       std::map<std::uint32_t, double> blocks{{y / kBlock, 1.0}};
       for (std::uint32_t h = 0; h < s.head; ++h) blocks[h] = 1;
@@ -172,7 +174,7 @@ void compare_prox(const Shape& setup, double close = 2e-3) {
 }
 
 TEST(CudaSteps, ProxMatchesAPlainLoop) {
-  compare_prox<1>({.falls_to = 0.2});
+  compare_prox<1>({.decay = 0.002, .falls_to = 0.2});
   compare_prox<2>({.seed = 2, .step = 0.1, .intercept = true});
   compare_prox<4>({.head = 0, .draws = 3, .seed = 3, .weighted = true});
   compare_prox<1>({.rows = 61, .seed = 4, .step = 10, .rho = 0.01});

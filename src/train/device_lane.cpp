@@ -12,6 +12,7 @@
 #include "train/device_learnt_lane.hpp"
 #include "train/problem.hpp"
 #include "weights/on_device.hpp"
+#include "weights/pairs.hpp"
 
 namespace truemax {
 namespace {
@@ -60,6 +61,17 @@ std::string DeviceLane::why_not(const DataView& data, const TrainOptions& option
     return fmt::format("a GPU does not read --stream: leave it out, {}", kOrCpu);
   if (options.newton > 0)
     return fmt::format("Newton's method does not run on a GPU: leave --newton out, {}", kOrCpu);
+  bool safe = true;
+  data.each_x([&](ExampleId /*i*/, const RowView& x) {
+    double square = 0;
+    for (const float v : x.value) square += static_cast<double>(v) * static_cast<double>(v);
+    safe &= square == 0 || pairs_are_safe(square);
+  });
+  if (!safe)
+    return fmt::format(
+        "the features of a row are too large or too small for the float32 of a GPU: give "
+        "--normalize l2, {}",
+        kOrCpu);
   if (*on_device == device::Method::exact) return {};
   if (options.rows_per_step != 1)
     return fmt::format("on a GPU a step of {} has one row: leave --rows-per-step out, {}", method, kOrCpu);
@@ -192,7 +204,7 @@ device::Leg DeviceLane::leg_of(const Batch& batch, const RunState& state) const 
     const double mean_weight = setup_.problem.total_weight / static_cast<double>(setup_.data.size());
     leg.decay = std::log1p(setup_.ridge.strength(batch.step, mean_weight * rows));
     if (leg.decay > device::kMostDecay)
-      throw UserError(
+      throw DivergenceError(
           fmt::format("--device {}: a ridge of {:.3g} with a step of {:.3g} shrinks W by {:.0f}% in one "
                       "step, which a GPU "
                       "does not do: give a smaller --ridge or --step, or use --device cpu",

@@ -131,12 +131,12 @@ TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
   const DataView data(made);
   TrainOptions options = learnt_options(16, 10);
   options.device = "cuda";
-  decide_device(data, options);
+  require_device(data, options);
   const std::uint64_t free = device::open({device::Kind::cuda, 0})->card().free;
   options.hidden = free / 256;
   std::uint64_t fits = 0;
   try {
-    decide_device(data, options);
+    require_device(data, options);
   } catch (const UserError& error) {
     const std::string said = error.what(), mark = "--hidden ";
     ASSERT_NE(said.find(mark), std::string::npos) << said;
@@ -145,9 +145,9 @@ TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
   ASSERT_GT(fits, 0U);
   ASSERT_LT(fits, options.hidden);
   options.hidden = fits;
-  decide_device(data, options);
+  require_device(data, options);
   options.hidden = fits + 2;
-  EXPECT_THROW(decide_device(data, options), UserError);
+  EXPECT_THROW(require_device(data, options), UserError);
 }
 
 TEST_F(DeviceLearnt, TensorCoresReachTheLossOfTheCpu) {
