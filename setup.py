@@ -37,9 +37,12 @@ class BuildWithLibrary(build_py):
         super().run()
         target = pathlib.Path(self.build_lib, "truemax")
         target.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(library().resolve(), target / "libtruemax.so")
+        built = library()
+        shutil.copyfile(built.resolve(), target / "libtruemax.so")
         if shutil.which("strip"):
             subprocess.run(["strip", "--strip-unneeded", target / "libtruemax.so"], check=True)
+        if built.with_name("libtruemax_cuda.so").exists():  # of './dev gpu build'
+            shutil.copyfile(built.with_name("libtruemax_cuda.so"), target / "libtruemax_cuda.so")
 
 
 class WheelOfAnyPython(bdist_wheel):

@@ -13,6 +13,9 @@
 //   truemax_bench learnt [key=value ...]
 //     steps/s of learnt features and of such a kernel, with K = D = 10,000 and 1,000,000 (learnt_cost.cpp);
 //     needs 4 GB of memory; exit code 1 if the steps slow down more than the kernel
+//   truemax_bench gpu FILE [key=value ...]
+//     on a GPU: time to a log-loss, exact evaluation, steps/s of prox and of such a kernel with the classes
+//     of the file and with 1,000,000 (gpu_cost.cpp); needs 45 GB on the card; exit code 77 without one
 //   truemax_bench lines [megabytes=600]
 //     nanoseconds per random cache line: loaded, prefetched, dependent (line_cost.cpp)
 //   truemax_bench solvers [rounds=10]
@@ -31,6 +34,7 @@
 #include "class_cost.hpp"
 #include "data/load.hpp"
 #include "evaluation.hpp"
+#include "gpu_cost.hpp"
 #include "learnt_cost.hpp"
 #include "line_cost.hpp"
 #include "solver_cost.hpp"
@@ -81,12 +85,13 @@ int run(int argc, char** argv) {
   if (what == "steps") return bench_steps(path, settings);
   if (!path.empty() && what == "read") return bench_read(path, settings);
   if (!path.empty() && what == "evaluate") return bench_evaluate(path, settings);
+  if (what == "gpu") return bench_gpu(path, settings);
   if (what == "lines") return bench_lines(settings);
   if (what == "classes") return bench_classes(settings);
   if (what == "learnt") return bench_learnt(settings);
   if (what == "solvers") return bench_solvers(settings);
   fmt::print(stderr,
-             "usage: truemax_bench steps|read|evaluate FILE [key=value ...], or truemax_bench "
+             "usage: truemax_bench steps|read|evaluate|gpu FILE [key=value ...], or truemax_bench "
              "steps|classes|learnt|lines|solvers [key=value ...]\n");
   return 2;
 }

@@ -7,7 +7,7 @@ include(CMakePackageConfigHelpers)
 add_library(truemax_library SHARED cmake/library/fmt.cpp cmake/library/highway.cpp)
 target_include_directories(truemax_library PRIVATE src)
 target_compile_definitions(truemax_library PRIVATE FMT_SHARED)
-foreach(room core data weights draw solve rule evaluate model train layer api)
+foreach(room core device data weights draw solve rule evaluate model train layer api)
   target_sources(truemax_library PRIVATE $<TARGET_OBJECTS:truemax_${room}>)
 endforeach()
 add_library(truemax::truemax ALIAS truemax_library)
@@ -27,6 +27,9 @@ set_target_properties(truemax_library PROPERTIES OUTPUT_NAME truemax EXPORT_NAME
 
 install(TARGETS truemax_library EXPORT truemax-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS truemax_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET truemax_cuda)
+  install(FILES $<TARGET_FILE:truemax_cuda> DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)  # if it was built
+endif()
 install(DIRECTORY include/truemax DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT truemax-targets NAMESPACE truemax:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/truemax)
 configure_package_config_file(cmake/truemax-config.cmake.in truemax-config.cmake
@@ -44,7 +47,9 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/python.stamp
                    COMMAND ${CMAKE_COMMAND} -E make_directory ${python_package}
                    COMMAND ${CMAKE_COMMAND} -E copy ${python_files} ${python_package}
                    COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:truemax_library> ${python_package}/libtruemax.so
+                   COMMAND sh -c "if [ -e libtruemax_cuda.so ]; then cp libtruemax_cuda.so '${python_package}'; fi"
                    COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/python.stamp
+                   WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
                    DEPENDS ${python_files} truemax_library VERBATIM)
 add_custom_target(truemax_python DEPENDS ${CMAKE_BINARY_DIR}/python.stamp)
 

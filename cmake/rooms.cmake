@@ -1,5 +1,6 @@
 # Each folder of src/ is a room: one static library, truemax_<room>, of all its *.cpp files. Its tests, *_test.cpp,
-# link only that room.
+# link only that room. A room of headers is truemax_<room>_headers; *_emulated.cpp are for the library that stands in
+# for a GPU.
 add_library(truemax_flags INTERFACE)
 target_compile_options(truemax_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
                        -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wpedantic)
@@ -64,7 +65,14 @@ endfunction()
 function(truemax_room name)
   cmake_parse_arguments(ROOM "JSON" "FAST" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|_emulated|/main)\\.cpp$")
+  set_property(GLOBAL APPEND PROPERTY TRUEMAX_ROOMS ${name})
+  if(NOT sources)
+    add_library(truemax_${name}_headers INTERFACE)
+    list(TRANSFORM ROOM_LINKS PREPEND truemax_)
+    target_link_libraries(truemax_${name}_headers INTERFACE ${ROOM_LINKS})
+    return()
+  endif()
   add_library(truemax_${name} STATIC ${sources})
   if(ROOM_JSON)
     target_precompile_headers(truemax_${name} REUSE_FROM truemax_json_headers)
@@ -94,5 +102,4 @@ function(truemax_room name)
   foreach(room ${ROOM_LINKS})
     target_link_libraries(truemax_${name} PUBLIC truemax_${room})
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY TRUEMAX_ROOMS ${name})
 endfunction()

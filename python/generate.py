@@ -38,6 +38,10 @@ INSTEAD = {
     "fit_intercept": ("bool", True, None),
     "random_state": ("int | np.random.RandomState | None", None,
                      "Random seed: the same one gives bit-identical results. None: 1."),
+    "device": ("str | None", None,
+               "Where fit() computes: 'cpu', 'cuda' (the first card), 'cuda:1' and so on, or 'auto': a GPU if there is "
+               "one and it is faster, else the CPU. None: 'auto', or 'cpu' if a method is named. Results of a GPU are "
+               "not the same bit for bit."),
     "n_jobs": ("int | None", None, "Threads; None or -1: all cores. Never changes a result, unless lock_free."),
     "validation_fraction": ("float", 0.1,
                             "The share of the training rows that trials, and early_stopping, are judged on. Trials fit "
@@ -99,7 +103,7 @@ INSTEAD_OF = {
 ENCODERS = {"classifier": ["auto", "linear", "bag"], "text": ["context", "cbow", "skipgram"]}
 
 TRAIN = ["step", "ridge", "epochs", "seconds", "steps"]
-COMMON = ["random-state", "n-jobs", "memory-limit", "verbose"]
+COMMON = ["random-state", "n-jobs", "device", "memory-limit", "verbose"]
 ESTIMATORS = {
     "ClassifierParameters": ("classifier", ["method", *TRAIN, "hidden", "encoder", "fit-intercept", "class-weight",
                                             "early-stopping", "validation-fraction", "n-iter-no-change", "warm-start",

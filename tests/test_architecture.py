@@ -32,6 +32,7 @@ HANDLERS = {
     "src/api/c_layer.cpp": "memory of a pass could not be kept for the next one: it is freed instead",
     "src/core/parallel.cpp": "the first exception of a thread is thrown again in the caller's",
     "src/core/team.cpp": "the same; and threads that could not be started leave the work to the others",
+    "src/cuda/emulated.hpp": "the first exception of an emulated thread is thrown again in the caller's",
     "src/data/cache_file.cpp": "the file is closed, then it is thrown again",
     "src/data/streamed_rows.cpp": "no thread to read ahead: the next window is read when it is needed",
     "src/data/text_source.cpp": "an error of reading ahead is thrown after those of earlier rows",
@@ -69,8 +70,8 @@ class Architecture(unittest.TestCase):
             for word in (r"\bwhole\(", r"\bborrowed\b", r"\bstore\(\)", r"\brow_at\("):
                 self.assertIsNone(re.search(word, text), f"{path}: {word}")
 
-    def test_only_weights_knows_how_weights_are_stored(self):
-        for path, text in self.sources("weights"):
+    def test_only_weights_and_kernels_know_how_weights_are_stored(self):
+        for path, text in self.sources("weights", "cuda"):
             for word in (r"\blane\(", r"\bmemory\(\)"):
                 self.assertIsNone(re.search(word, text), f"{path}: {word}")
 

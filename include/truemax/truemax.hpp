@@ -128,7 +128,7 @@ class TRUEMAX_API Model {
   using Callback = std::function<bool(const Evaluation& evaluation)>;
 
   // Options: those of `truemax train` that concern training (method, step, decay, epochs, seconds, steps,
-  // valid-share, patience, seed, ...), and memory-limit. Without method: auto, as there.
+  // valid-share, patience, seed, device, ...), and memory-limit. Without method: auto, as there.
   static Model train(const Data& data, const Options& options = {}, const Callback& callback = {});
   // Validates on the given rows (Data::read_beside) instead of on a valid-share of the training rows.
   static Model train(const Data& data, const Data& valid, const Options& options = {},

@@ -60,6 +60,7 @@ class ClassifierParameters:
         'hash_features': ('hash-features', 'rows'),
         'random_state': ('seed', 'train'),
         'n_jobs': ('threads', 'train'),
+        'device': ('device', 'train'),
         'memory_limit': ('memory-limit', 'run'),
     }
 
@@ -86,8 +87,8 @@ class ClassifierParameters:
                  None, labels: Literal['first', 'all'] | None = None, normalize: Literal['none', 'l2'] | None =
                  None, max_features: int | Literal['unlimited'] | None = None, hash_features: int | Literal['none']
                  | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
-                 memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
-                 None) -> None:
+                 device: str | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool |
+                 int | None = None) -> None:
         self.method = method
         self.step = step
         self.ridge = ridge
@@ -140,6 +141,7 @@ class ClassifierParameters:
         self.hash_features = hash_features
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.memory_limit = memory_limit
         self.verbose = verbose
 
@@ -297,6 +299,10 @@ random_state : int | RandomState, default=None
     Random seed: the same one gives bit-identical results. None: 1.
 n_jobs : int, default=None
     Threads; None or -1: all cores. Never changes a result, unless lock_free.
+device : str, default=None
+    Where fit() computes: 'cpu', 'cuda' (the first card), 'cuda:1' and so on, or 'auto': a GPU if there is one
+    and it is faster, else the CPU. None: 'auto', or 'cpu' if a method is named. Results of a GPU are not the
+    same bit for bit.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
     'free'. None: free.
@@ -331,6 +337,7 @@ class TextParameters:
         'rho': ('rho', 'train'),
         'random_state': ('seed', 'train'),
         'n_jobs': ('threads', 'train'),
+        'device': ('device', 'train'),
         'memory_limit': ('memory-limit', 'run'),
     }
 
@@ -342,8 +349,9 @@ class TextParameters:
                  schedule: Literal['decay', 'linear'] | None = None, rows_per_step: int | None = None,
                  classes_per_step: int | None = None, row_state: bool | None = None, eval_every: int | None = None,
                  validation_fraction: float = 0.1, lock_free: bool | None = None, rho: float | None = None,
-                 random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None, memory_limit:
-                 int | str | Literal['free'] | None = None, verbose: bool | int | None = None) -> None:
+                 random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None, device: str |
+                 None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
+                 None) -> None:
         self.encoder = encoder
         self.context = context
         self.hidden = hidden
@@ -366,6 +374,7 @@ class TextParameters:
         self.rho = rho
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.memory_limit = memory_limit
         self.verbose = verbose
 
@@ -430,6 +439,10 @@ random_state : int | RandomState, default=None
     Random seed: the same one gives bit-identical results. None: 1.
 n_jobs : int, default=None
     Threads; None or -1: all cores. Never changes a result, unless lock_free.
+device : str, default=None
+    Where fit() computes: 'cpu', 'cuda' (the first card), 'cuda:1' and so on, or 'auto': a GPU if there is one
+    and it is faster, else the CPU. None: 'auto', or 'cpu' if a method is named. Results of a GPU are not the
+    same bit for bit.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
     'free'. None: free.
@@ -458,6 +471,7 @@ class TripleParameters:
         'rho': ('rho', 'train'),
         'random_state': ('seed', 'train'),
         'n_jobs': ('threads', 'train'),
+        'device': ('device', 'train'),
         'memory_limit': ('memory-limit', 'run'),
     }
 
@@ -467,8 +481,8 @@ class TripleParameters:
                  None, rows_per_step: int | None = None, classes_per_step: int | None = None, row_state: bool | None
                  = None, eval_every: int | None = None, validation_fraction: float = 0.1, lock_free: bool | None =
                  None, rho: float | None = None, random_state: int | np.random.RandomState | None = None, n_jobs:
-                 int | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int |
-                 None = None) -> None:
+                 int | None = None, device: str | None = None, memory_limit: int | str | Literal['free'] | None =
+                 None, verbose: bool | int | None = None) -> None:
         self.hidden = hidden
         self.step = step
         self.ridge = ridge
@@ -485,6 +499,7 @@ class TripleParameters:
         self.rho = rho
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.memory_limit = memory_limit
         self.verbose = verbose
 
@@ -533,6 +548,10 @@ random_state : int | RandomState, default=None
     Random seed: the same one gives bit-identical results. None: 1.
 n_jobs : int, default=None
     Threads; None or -1: all cores. Never changes a result, unless lock_free.
+device : str, default=None
+    Where fit() computes: 'cpu', 'cuda' (the first card), 'cuda:1' and so on, or 'auto': a GPU if there is one
+    and it is faster, else the CPU. None: 'auto', or 'cpu' if a method is named. Results of a GPU are not the
+    same bit for bit.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
     'free'. None: free.

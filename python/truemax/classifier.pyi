@@ -43,8 +43,8 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
                  None, labels: Literal['first', 'all'] | None = None, normalize: Literal['none', 'l2'] | None =
                  None, max_features: int | Literal['unlimited'] | None = None, hash_features: int | Literal['none']
                  | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
-                 memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
-                 None) -> None: ...
+                 device: str | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool |
+                 int | None = None) -> None: ...
     method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'bsgd'] | None
     step: float | None
     ridge: float | Literal['auto'] | None
@@ -97,6 +97,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
     hash_features: int | Literal['none'] | None
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
+    device: str | None
     memory_limit: int | str | Literal['free'] | None
     verbose: bool | int | None
     classes_: np.ndarray

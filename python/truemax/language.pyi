@@ -24,8 +24,9 @@ class LanguageModel(Trained, TextParameters, BaseEstimator):
                  schedule: Literal['decay', 'linear'] | None = None, rows_per_step: int | None = None,
                  classes_per_step: int | None = None, row_state: bool | None = None, eval_every: int | None = None,
                  validation_fraction: float = 0.1, lock_free: bool | None = None, rho: float | None = None,
-                 random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None, memory_limit:
-                 int | str | Literal['free'] | None = None, verbose: bool | int | None = None) -> None: ...
+                 random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None, device: str |
+                 None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int | None =
+                 None) -> None: ...
     encoder: Literal['context', 'cbow', 'skipgram'] | None
     context: int | Literal['auto'] | None
     hidden: int | None
@@ -48,6 +49,7 @@ class LanguageModel(Trained, TextParameters, BaseEstimator):
     rho: float | None
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
+    device: str | None
     memory_limit: int | str | Literal['free'] | None
     verbose: bool | int | None
     vocabulary_: dict[str, int]

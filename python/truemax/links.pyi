@@ -20,8 +20,8 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
                  None, rows_per_step: int | None = None, classes_per_step: int | None = None, row_state: bool | None
                  = None, eval_every: int | None = None, validation_fraction: float = 0.1, lock_free: bool | None =
                  None, rho: float | None = None, random_state: int | np.random.RandomState | None = None, n_jobs:
-                 int | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool | int |
-                 None = None) -> None: ...
+                 int | None = None, device: str | None = None, memory_limit: int | str | Literal['free'] | None =
+                 None, verbose: bool | int | None = None) -> None: ...
     hidden: int | None
     step: float | None
     ridge: float | None
@@ -38,6 +38,7 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
     rho: float | None
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
+    device: str | None
     memory_limit: int | str | Literal['free'] | None
     verbose: bool | int | None
     entities_: np.ndarray

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from . import _layer
+from . import _card, _exact, _layer
 from . import _library as lib
 
 __all__ = ["LinearSoftmax", "TopK"]
@@ -26,7 +26,7 @@ _FEW_STEP, _ALL_STEP = 0.002, 0.001  # the default step if some, and if all clas
 _REDUCTIONS = ("mean", "sum", "none")
 _LEAST_RECENT = 1 << 16  # labels that "counted" remembers; as many as classes if there are more
 _MOST_SEED = (1 << 63) - 1
-_CHUNK_CLASSES = 4096  # of an exact gradient at a time
+_LARGEST = 1e15  # numbers of x and weight
 
 
 class TopK(NamedTuple):
@@ -80,8 +80,11 @@ class LinearSoftmax(nn.Module):
         As `weight` of ``CrossEntropyLoss``.
     seed : int, optional
         Of the drawn classes. By default it comes from torch's generator, so ``torch.manual_seed`` sets it.
+    products : {"bfloat16", "tf32", "float32"}, optional
+        How a CUDA card multiplies matrices. By default as PyTorch would for ``nn.Linear``: in bfloat16 under autocast
+        and for ``x`` of 16 bits, else in float32 or TF32 as ``torch.backends.cuda.matmul`` says. Sums are float32.
     device, dtype
-        The CPU and float32; others are refused.
+        Of ``weight``: float32, and on CUDA also bfloat16, rounded at random so that small steps count on average.
 
     Attributes
     ----------
@@ -121,7 +124,7 @@ class LinearSoftmax(nn.Module):
     def __init__(self, in_features: int, num_classes: int, num_rows: int | None = None, *, bias: bool = True,
                  step: float | None = None, drawn: int = 1024, draw: Any = "counted", rho: float = 0.1,
                  reduction: str = "mean", ignore_index: int = -100, class_weight: Any = None, seed: int | None = None,
-                 device: Any = None, dtype: torch.dtype | None = None) -> None:
+                 products: str | None = None, device: Any = None, dtype: torch.dtype | None = None) -> None:
         super().__init__()
         self.in_features = _whole("in_features", in_features, 1)
         self.num_classes = _whole("num_classes", num_classes, 1)
@@ -132,12 +135,18 @@ class LinearSoftmax(nn.Module):
         self.rho = _number("rho", rho)
         self.ignore_index = _whole("ignore_index", ignore_index, None)
         self.reduction = _reduction(reduction)
-        if dtype not in (None, torch.float32):
-            raise ValueError(f"dtype is {dtype}; weight is float32, and x may have any floating-point type")
-        if device is not None and torch.device(device).type != "cpu":
-            raise ValueError(f"device is {device}; only the CPU is possible yet")
+        self.products = _products(products)
+        self._score_type = torch.bfloat16  # of products in bfloat16
+        home = torch.device("cpu" if device is None else device)
+        if home.type not in ("cpu", "cuda"):
+            raise ValueError(f"device is {device}; give 'cpu' or 'cuda'")
+        if home.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"device is {device}, and PyTorch finds no CUDA card; give 'cpu'")
+        if dtype not in (None, torch.float32) and (dtype != torch.bfloat16 or home.type == "cpu" and not _emulated()):
+            raise ValueError(f"dtype is {dtype}; weight is float32, or on CUDA bfloat16, and x may have any "
+                             "floating-point type")
         classes = self.num_classes
-        self.register_buffer("weight", _floats(classes, self.in_features))
+        self.register_buffer("weight", torch.empty(classes, self.in_features, dtype=dtype or torch.float32, device=home))
         self.register_buffer("bias", _floats(classes) if bias else None)
         self.register_buffer("u", _floats(self.num_rows))
         self.register_buffer("moments", _floats(classes, 6))  # of the steps so far, by class
@@ -158,8 +167,13 @@ class LinearSoftmax(nn.Module):
             raise ValueError(f"seed is {seed}; give a whole number of at most {_MOST_SEED}")
         self.counters[2] = torch.randint(1 << 62, ()) if seed is None else int(seed)
         self._native: tuple[Any, _layer.Layer] | None = None
-        self.reset_parameters()
+        self._memory: _card.Card | None = None
         self._handle()  # refuses what cannot be used
+        if home.type != "cpu":
+            _card.load()
+            self._native = None
+            self.to(home)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Starts anew: ``weight`` and ``bias`` as in ``nn.Linear``, everything else without memory."""
@@ -176,6 +190,17 @@ class LinearSoftmax(nn.Module):
                 if counts is not None:
                     counts.zero_()
 
+    @property
+    def step(self) -> float:
+        return self._step
+
+    @step.setter
+    def step(self, step: float) -> None:
+        self._step = step
+        memory = self.__dict__.get("_memory")
+        if memory is not None:
+            memory.set_step(float(step))  # steps of a captured CUDA graph read it there
+
     def forward(self, x: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of rows ``x`` [..., D] with classes ``target`` [...]; `index` [...] says which rows they are.
 
@@ -186,9 +211,16 @@ class LinearSoftmax(nn.Module):
         index = self._checked_index(index, target)
         if not self.training:
             loss = _Exact.apply(x, self, target)
+        elif self._on_card():
+            # Without weights of classes, the reduction is a part of the kernels.
+            reduction = "none" if self.class_weight is not None else self.reduction
+            if torch.is_grad_enabled():
+                loss = _CardStep.apply(x, self._anchor(), self, target, index, reduction)
+            else:
+                loss = self._card_forward(x, target, index, reduction)[0]
+            return loss if reduction != "none" else self._reduced(loss, target, self.reduction)
         elif torch.is_grad_enabled():
-            # An input that wants a gradient: x may come from frozen parameters, and the layer trains all the same.
-            loss = _Step.apply(x, torch.empty(0, requires_grad=True), self, target, index)
+            loss = _Step.apply(x, self._anchor(), self, target, index)
         else:
             loss = self._forward(x, target, index, False)[0]
         return self._reduced(loss, target, self.reduction)
@@ -205,8 +237,13 @@ class LinearSoftmax(nn.Module):
         k = _whole("k", k, 1)
         if k > self.num_classes:
             raise ValueError(f"k is {k}; give at most the number of classes, {self.num_classes}")
-        _require_rows(x, self.in_features)
+        _require_rows(x, self.in_features, self.weight.device)
         rows = _rows(x)
+        if self._on_card():
+            self._require_usable(rows)
+            found = _exact.top(self, rows, k)
+            shape = (*x.shape[:-1], k)
+            return TopK(found[0].reshape(shape), found[1].reshape(shape))
         values = torch.empty(rows.shape[0], k, dtype=torch.float64)
         indices = torch.empty(rows.shape[0], k, dtype=torch.int64)
         lib.check(_layer.load().tmx_layer_top(
@@ -216,8 +253,8 @@ class LinearSoftmax(nn.Module):
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log-probabilities of all classes, [..., K]; `topk` and `nll` need less memory."""
-        _require_rows(x, self.in_features)
-        return functional.log_softmax(functional.linear(x.float(), self.weight, self.bias), dim=-1)
+        _require_rows(x, self.in_features, self.weight.device)
+        return functional.log_softmax(functional.linear(x.float(), self.weight.float(), self.bias), dim=-1)
 
     def linear_state(self) -> dict[str, Tensor]:
         """``weight`` and ``bias`` as a ``state_dict`` of ``nn.Linear(in_features, num_classes, bias)``; no copies."""
@@ -246,10 +283,46 @@ class LinearSoftmax(nn.Module):
         def moved(tensor: Tensor) -> Tensor:
             out = fn(tensor)
             return out if out.dtype == tensor.dtype else tensor.to(out.device)
+        self._memory = None
         return super()._apply(moved)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_native": None}
+        return {**self.__dict__, "_native": None, "_memory": None}
+
+    def check(self) -> None:
+        """Waits for the card and raises what its kernels found wrong with earlier batches; nothing on the CPU."""
+        if self._memory is not None:
+            if not self._memory.emulated:
+                torch.cuda.synchronize(self._memory.device)
+            self._memory.raise_fault(self)
+
+    def _on_card(self) -> bool:
+        return self.weight.is_cuda or _emulated()
+
+    def _anchor(self) -> Tensor:
+        # An input that wants a gradient: x may come from frozen parameters, and the layer trains all the same.
+        return torch.empty(0, requires_grad=True)
+
+    def _card(self) -> _card.Card:
+        if self._memory is None or self._memory.key != _card.key_of(self):
+            self._check_buffers()
+            self._memory = _card.Card(self)
+            self._memory.set_step(float(self.step))
+        return self._memory
+
+    def _card_forward(self, x: Tensor, target: Tensor, index: Tensor | None,
+                      reduction: str) -> tuple[Tensor, _card.Pass, str]:
+        products = self.products or _card.default_products(x)
+        rows = x.detach()
+        if rows.dim() != 2:
+            rows, target = rows.reshape(-1, x.shape[-1]), target.reshape(-1)
+            index = None if index is None else index.reshape(-1)
+        if rows.dtype not in (torch.float32, torch.bfloat16):
+            rows = rows.to(torch.float32)
+        if rows.stride(1) != 1 or rows.stride(0) < rows.shape[1]:
+            rows = rows.contiguous()
+        loss, part = self._card().forward(self, rows, target, index, reduction, products)
+        return loss, part, products
 
     def _handle(self) -> _layer.Layer:
         """The library's part, which has memory and threads but no state; made again when it does not fit any more."""
@@ -264,10 +337,12 @@ class LinearSoftmax(nn.Module):
                                                torch.get_num_threads()))
         return self._native[1]
 
-    def _arrays(self) -> Any:
+    def _check_buffers(self) -> None:
         weight = self.weight
+        on_card = self._on_card()
         classes, recent_size = self.num_classes, max(self.num_classes, _LEAST_RECENT)
-        for name, shape, dtype in (("weight", (classes, self.in_features), torch.float32),
+        of_weight = weight.dtype if on_card and weight.dtype == torch.bfloat16 else torch.float32
+        for name, shape, dtype in (("weight", (classes, self.in_features), of_weight),
                                    ("bias", (classes,), torch.float32), ("u", (self.num_rows,), torch.float32),
                                    ("moments", (classes, 6), torch.float32),
                                    ("columns", (2, self.in_features), torch.float32), ("counters", (3,), torch.int64),
@@ -275,12 +350,17 @@ class LinearSoftmax(nn.Module):
             buffer = self._buffers[name]
             if buffer is None:
                 continue
-            if buffer.device.type != "cpu":
-                raise ValueError(f"{name} is on {buffer.device}; LinearSoftmax is for the CPU: move it there")
+            if buffer.device != weight.device or buffer.device.type not in ("cpu", "cuda"):
+                raise ValueError(f"{name} is on {buffer.device}, and weight on {weight.device}; move the whole layer to "
+                                 "the CPU or to one CUDA device")
             rows_fit = name == "weight" and buffer.dim() == 2 and buffer.stride(1) == 1 <= shape[1] <= buffer.stride(0)
             if buffer.shape != shape or buffer.dtype != dtype or not (rows_fit or buffer.is_contiguous()):
                 raise ValueError(f"{name} is {buffer.dtype} with shape {tuple(buffer.shape)} and strides "
                                  f"{buffer.stride()}; it must be a contiguous {dtype} with shape {shape}")
+
+    def _arrays(self) -> Any:
+        self._check_buffers()
+        weight = self.weight
         recent = self.recent
         return ctypes.byref(_layer.LayerArrays(
             size=ctypes.sizeof(_layer.LayerArrays), device=-1, stream=None, type=lib.FLOAT32,
@@ -306,8 +386,30 @@ class LinearSoftmax(nn.Module):
         lib.check(_layer.load().tmx_layer_forward(native, arrays, batch, _pointer(loss), None))
         return loss, None
 
+    def _require_usable(self, rows: Tensor, target: Tensor | None = None) -> None:
+        """Of exact losses on a card, which may wait for it; not while a CUDA graph is captured."""
+        if rows.is_cuda and torch.cuda.is_current_stream_capturing():
+            return
+        finite = (rows.abs() <= _LARGEST).all() & (self.weight.abs() <= _LARGEST).all()
+        if self.bias is not None:
+            finite = finite & (self.bias.abs() <= _LARGEST).all()
+        fits = torch.ones((), dtype=torch.bool, device=rows.device) if target is None else (
+            (target == self.ignore_index) | (target >= 0) & (target < self.num_classes)).all()
+        finite, fits = torch.stack((finite, fits)).tolist()
+        if not fits:
+            row = int(((target != self.ignore_index) & ((target < 0) | (target >= self.num_classes))).nonzero()[0])
+            raise ValueError(f"target is {int(target[row])} in row {row}; give a class from 0 to {self.num_classes - 1}, "
+                             f"or {self.ignore_index} to leave a row out")
+        if not finite:
+            raise ValueError(f"x or weight has a number that is not finite or above {_LARGEST:.0e}; scale x, or reset "
+                             "the layer")
+
     def _nll(self, x: Tensor, target: Tensor) -> Tensor:
         rows = _rows(x)
+        if self._on_card():
+            target = target.reshape(-1)
+            self._require_usable(rows, target)
+            return _exact.losses(self, rows, target)
         loss = torch.empty(rows.shape[0], dtype=torch.float64)
         lib.check(_layer.load().tmx_layer_nll(
             self._handle().pointer, self._arrays(), self._batch(rows, target), _pointer(loss)))
@@ -322,14 +424,17 @@ class LinearSoftmax(nn.Module):
         if reduction == "none":
             return loss.to(torch.float32).reshape(target.shape)
         total = loss.sum()
-        if reduction == "mean":
+        if reduction == "mean" and loss.is_cuda:
+            divisor = weight.sum()
+            total = total / torch.where(divisor != 0, divisor, 1)
+        elif reduction == "mean":
             divisor = weight.sum().item()
             total = total / (divisor if divisor != 0 else 1)
         return total.to(torch.float32)
 
     def _checked(self, x: Tensor, target: Tensor) -> Tensor:
-        _require_rows(x, self.in_features)
-        return _numbers("target", target, x.shape[:-1])
+        _require_rows(x, self.in_features, self.weight.device)
+        return _numbers("target", target, x.shape[:-1], self.weight.device)
 
     def _checked_index(self, index: Tensor | None, target: Tensor) -> Tensor | None:
         if index is None:
@@ -337,7 +442,7 @@ class LinearSoftmax(nn.Module):
         if self.num_rows == 0:
             raise ValueError("index was given, but the layer was made without num_rows; give it the number of rows of "
                              "the training data")
-        return _numbers("index", index, target.shape)
+        return _numbers("index", index, target.shape, self.weight.device)
 
 
 class _Step(torch.autograd.Function):
@@ -366,6 +471,35 @@ class _Step(torch.autograd.Function):
         return None if dx is None else dx.reshape(shape).to(dtype), None, None, None, None
 
 
+class _CardStep(torch.autograd.Function):
+    """The same on a CUDA card; the losses of the rows, or their sum or mean."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, layer: LinearSoftmax, target: Tensor,  # type: ignore[override]
+                index: Tensor | None, reduction: str) -> Tensor:
+        loss, ctx.part, ctx.products = layer._card_forward(x, target, index, reduction)
+        ctx.layer, ctx.x_like, ctx.reduction, ctx.memory = layer, (x.shape, x.dtype), reduction, layer._memory
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        _refuse_second_derivatives()
+        layer, (shape, dtype) = ctx.layer, ctx.x_like
+        if ctx.part is None:
+            raise RuntimeError("LinearSoftmax has taken the step of this forward already; call forward again before "
+                               "another backward")
+        if ctx.memory is not layer._memory:
+            raise RuntimeError("LinearSoftmax was moved or changed between forward and backward; call forward again")
+        if gradient.dtype != torch.float32 or not gradient.is_contiguous():
+            gradient = gradient.to(torch.float32).contiguous()
+        dx = ctx.memory.backward(layer, ctx.part, gradient, ctx.reduction, ctx.products,
+                                 dtype if ctx.needs_input_grad[0] else None)
+        ctx.part = None
+        if dx is not None and (dx.shape != shape or dx.dtype != dtype):
+            dx = dx.reshape(shape).to(dtype)
+        return dx, None, None, None, None, None
+
+
 class _Exact(torch.autograd.Function):
     """Exact losses of the rows; its backward changes nothing."""
 
@@ -382,18 +516,8 @@ class _Exact(torch.autograd.Function):
         _refuse_second_derivatives()
         rows, target, loss = ctx.saved_tensors
         layer, (shape, dtype) = ctx.layer, ctx.x_like
-        weight, bias = layer.weight, layer.bias
-        counts = target != layer.ignore_index
-        of_label = weight[torch.where(counts, target, 0)]
-        log_norm = loss + (rows.double() * of_label.double()).sum(1)
-        if bias is not None:
-            log_norm = log_norm + bias[torch.where(counts, target, 0)]
-        dx = -of_label
-        for first in range(0, layer.num_classes, _CHUNK_CLASSES):
-            some = weight[first:first + _CHUNK_CLASSES]
-            z = functional.linear(rows, some, None if bias is None else bias[first:first + _CHUNK_CLASSES])
-            dx += (z - log_norm[:, None]).exp().to(torch.float32) @ some
-        dx *= (gradient * counts).to(torch.float32)[:, None]
+        dx = _exact.gradient(layer, rows, target, loss)
+        dx *= (gradient * (target != layer.ignore_index)).to(torch.float32)[:, None]
         return dx.reshape(shape).to(dtype), None, None
 
 
@@ -416,24 +540,30 @@ def _rows(x: Tensor) -> Tensor:
     return x.detach().to(torch.float32).reshape(-1, x.shape[-1]).contiguous()
 
 
-def _require_rows(x: Tensor, features: int) -> None:
+def _emulated() -> bool:
+    return _card.emulated()
+
+
+def _require_rows(x: Tensor, features: int, device: torch.device) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise TypeError(f"x is {_kind(x)}; give a tensor of floating-point numbers")
     if x.dim() < 1 or x.shape[-1] != features:
         raise ValueError(f"x has shape {tuple(x.shape)}; its last dimension must be in_features, {features}")
-    if x.device.type != "cpu":
-        raise ValueError(f"x is on {x.device}; LinearSoftmax is for the CPU: move x there")
+    if x.device != device:
+        raise ValueError(f"x is on {x.device}, and the layer on {device}; move one to the other")
 
 
-def _numbers(name: str, given: Tensor, shape: torch.Size) -> Tensor:
+def _numbers(name: str, given: Tensor, shape: torch.Size, device: torch.device) -> Tensor:
     """Whole numbers, one for each row, as the library reads them."""
     if not isinstance(given, Tensor) or given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
         raise TypeError(f"{name} is {_kind(given)}; give a tensor of whole numbers (torch.int64)")
     if given.shape != shape:
         raise ValueError(f"{name} has shape {tuple(given.shape)}, and x without its last dimension "
                          f"{tuple(shape)}; give one number for each row")
-    if given.device.type != "cpu":
-        raise ValueError(f"{name} is on {given.device}; LinearSoftmax is for the CPU: move it there")
+    if given.device != device:
+        raise ValueError(f"{name} is on {given.device}, and the layer on {device}; move one to the other")
+    if given.dtype == torch.int64 and not given.requires_grad and given.is_contiguous():
+        return given
     return given.detach().to(torch.int64).contiguous()
 
 
@@ -466,6 +596,12 @@ def _number(name: str, given: Any) -> float:
 def _reduction(given: str) -> str:
     if given not in _REDUCTIONS:
         raise ValueError(f"reduction is {given!r}; give 'mean', 'sum' or 'none'")
+    return given
+
+
+def _products(given: str | None) -> str | None:
+    if given is not None and given not in _card.PRODUCTS:
+        raise ValueError(f"products is {given!r}; give 'bfloat16', 'tf32' or 'float32'")
     return given
 
 

@@ -6,6 +6,7 @@
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
 #include "train/memory_plan.hpp"
 #include "train/run.hpp"
 #include "train/warm_start.hpp"
@@ -41,13 +42,17 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   }
   options_.complete(given, space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
   options_.check();
+  if (options_.device != device::kAuto) engine_ = device::open(device::Choice::parse(options_.device));
   if (options_.evaluation.classes > 0)
     throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
   if (valid != nullptr && options_.valid_share > 0)
     throw UserError("--valid-share: there are validation rows already; leave one of the two out");
   require_end(options_, valid != nullptr || options_.valid_share > 0);
+  decide_device(data_->data, options_);
   if (options_.automatic()) choose_shape(data_->data, options_);
   fit_to_memory({data_->data}, options_, memory_limit);
+  require_device(data_->data, options_);
+  if (engine_ == nullptr) engine_ = device::open(device::Choice::parse(options_.device));
   sets_ = {data_->data};
   if (valid != nullptr) sets_.valid = valid->data;
   set_validation_aside(sets_.data, sets_.valid, options_);
@@ -63,6 +68,7 @@ std::shared_ptr<const Model::Inside> Training::run(std::span<TrainObserver* cons
   TrainExtras extras;
   if (best_on_disk_) extras.best_folder = std::filesystem::temp_directory_path().string();
   if (start_ != nullptr) extras.start = &start_->model;
+  extras.engine = engine_.get();
   Stopwatch watch;
   RunState state = search_and_fit(sets_, options_, watch, observers, stop, extras, result_);
   auto inside = std::make_shared<Model::Inside>();

@@ -14,6 +14,7 @@
 #include "evaluate/sampled.hpp"
 #include "model/model.hpp"
 #include "model/use.hpp"
+#include "weights/on_device.hpp"
 
 namespace truemax {
 namespace {
@@ -60,6 +61,11 @@ int run_evaluate(const EvaluateCommand& command) {
     throw UserError(
         "standard input can be read only once; name files for all but one of the data and --filter");
   require_standard_input_once(files, {use.read.row_weights, class_weight_file(command.class_weights)});
+  const device::Choice choice = device::Choice::parse(use.device);
+  const bool possible = takes_all_classes(command.evaluation);
+  if (choice.kind == device::Kind::cuda && !possible)
+    throw UserError("--eval-classes: a GPU takes all classes; leave it out, or use --device cpu");
+  const auto engine = possible ? device::open(choice) : nullptr;
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   const ReadOptions read = use.read_for(model);
   std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
@@ -79,9 +85,12 @@ int run_evaluate(const EvaluateCommand& command) {
   RowWatch watch;
   if (ProgressLine::wanted())
     watch = [&](std::size_t done) { progress.show(line, done, rows_to_evaluate(command.evaluation, data)); };
-  Metrics metrics =
-      evaluate(command.evaluation, command.seed, model.weights, data, use.thread_count(), nullptr, watch)
-          .value();
+  if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
+  Metrics metrics = (engine != nullptr ? evaluate(command.evaluation, command.seed, *engine, data,
+                                                  use.thread_count(), nullptr, watch)
+                                       : evaluate(command.evaluation, command.seed, model.weights, data,
+                                                  use.thread_count(), nullptr, watch))
+                        .value();
   if (ranking) metrics.ranking = rank_triples(model.encoder.features, *ranking, use.thread_count());
   line.clear();
   if (command.json)

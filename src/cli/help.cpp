@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100, kColumn = 32;
 // A command with at most this many options shows them all in --help.
-constexpr std::size_t kFewOptions = 16;
+constexpr std::size_t kFewOptions = 18;
 
 std::string option_name(const Option& option) {
   if (option.can_be_off()) return fmt::format("--{0}, --no-{0}", option.name);

@@ -348,6 +348,9 @@ int run_train(TrainCommand& command) {
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
     say(stdout, "{}", method_text(run.options.train));
+    if (run.engine)
+      say(stdout, "device  {}, card {} ({})\n", printable(run.engine->card().name), run.engine->card().number,
+          size_text(run.engine->card().memory));
     if (run.recording)
       say(stdout, "replay  {} of {}\n", counted(run.recording->steps, "step"), run.options.replay);
     if (run.start)

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/parallel.hpp"
+
 namespace truemax {
 
 // Advice only: without huge pages the run is slower but correct.
@@ -17,6 +19,15 @@ void detail::release_pages(void* start, std::size_t bytes) {
   if (bytes < kHugePage) return;
   const std::size_t before = (kPage - reinterpret_cast<std::uintptr_t>(start) % kPage) % kPage;
   madvise(static_cast<char*>(start) + before, (bytes - before) / kPage * kPage, MADV_DONTNEED);
+}
+
+void detail::touch_pages(void* start, std::size_t bytes, std::size_t threads) {
+  constexpr std::size_t kPage = 4096;
+  if (threads <= 1 || bytes < 4 * kHugePage) return;
+  char* const at = static_cast<char*>(start);
+  parallel_for((bytes + kHugePage - 1) / kHugePage, threads, [&](std::size_t page) {
+    for (std::size_t b = page * kHugePage; b < std::min(bytes, (page + 1) * kHugePage); b += kPage) at[b] = 0;
+  });
 }
 
 HugeBuffer::HugeBuffer(std::size_t bytes) {

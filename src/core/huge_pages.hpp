@@ -34,6 +34,8 @@ inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
 void advise_huge_pages(void* start, std::size_t bytes);
 // Returns the whole pages of this memory to the system; they read as zeros afterwards.
 void release_pages(void* start, std::size_t bytes);
+// Writes to memory that holds nothing yet.
+void touch_pages(void* start, std::size_t bytes, std::size_t threads);
 }  // namespace detail
 
 // For std::vector: large arrays get huge pages of their own, small ones come from the heap.
@@ -75,6 +77,18 @@ void reserve_in_place(std::vector<T, Allocator>& v, std::size_t capacity) {
     if (count == kPiece) detail::release_pages(v.data() + at, count * sizeof(T));
   }
   v.swap(larger);
+}
+
+// resize() of new memory, whose pages the threads share: the system clears a page when it is first touched,
+// which takes longer than to write to it.
+template <class T>
+void resize_with(HugeVector<T>& v, std::size_t size, std::size_t threads) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (size > v.capacity()) {
+    v.reserve(size);
+    detail::touch_pages(v.data() + v.size(), (size - v.size()) * sizeof(T), threads);
+  }
+  v.resize(size);
 }
 
 // Frees the memory beyond the end without a copy. The capacity stays.

@@ -379,6 +379,20 @@ void OptionTable::text(std::string name, std::string value_name, std::string* fi
   add(std::move(name), field, text_codec(std::move(value_name)), std::move(help), std::move(tags));
 }
 
+void OptionTable::checked_text(std::string name, const std::vector<std::string>& words, std::string* field,
+                               std::function<bool(std::string_view)> accepts, std::string help,
+                               OptionTags tags) {
+  Codec<std::string> c = choice_codec(words);
+  c.parse = [accepts = std::move(accepts)](std::string_view text, std::string& out) {
+    if (!accepts(text)) return false;
+    return out = text, true;
+  };
+  c.from_json = [parse = c.parse](const nlohmann::json& j, std::string& out) {
+    return j.is_string() && parse(j.get_ref<const std::string&>(), out);
+  };
+  add(std::move(name), field, c, std::move(help), std::move(tags));
+}
+
 void OptionTable::list(std::string name, std::string value_name, std::vector<std::string>* field,
                        std::string help, OptionTags tags) {
   add(std::move(name), field, list_codec(std::move(value_name)), std::move(help), std::move(tags));

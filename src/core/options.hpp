@@ -107,6 +107,9 @@ class OptionTable {
                OptionTags tags = {});
   void text(std::string name, std::string value_name, std::string* field, std::string help,
             OptionTags tags = {});
+  // Text of which `accepts` decides; `words` are what it takes, for the help.
+  void checked_text(std::string name, const std::vector<std::string>& words, std::string* field,
+                    std::function<bool(std::string_view)> accepts, std::string help, OptionTags tags = {});
   // May be given more than once.
   void list(std::string name, std::string value_name, std::vector<std::string>* field, std::string help,
             OptionTags tags = {});

@@ -2,6 +2,9 @@
 // epoch can be drawn on its own, ahead of time, and in any order.
 #pragma once
 
+#ifdef __CUDACC__
+#define R123_CUDA_DEVICE __host__ __device__
+#endif
 #include <Random123/philox.h>
 
 #include <algorithm>
@@ -11,6 +14,8 @@
 #include <span>
 #include <type_traits>
 #include <unordered_set>
+
+#include "core/host_device.hpp"
 
 namespace truemax {
 
@@ -37,10 +42,10 @@ class CounterRandom {
     bool operator==(const Block&) const = default;
   };
 
-  CounterRandom(std::uint64_t seed, Stream stream, std::uint64_t epoch)
+  TRUEMAX_HOST_DEVICE CounterRandom(std::uint64_t seed, Stream stream, std::uint64_t epoch)
       : key_{{seed, (static_cast<std::uint64_t>(stream) << 56) ^ epoch}} {}
 
-  Block at(std::uint64_t position, std::uint64_t word = 0) const {
+  TRUEMAX_HOST_DEVICE Block at(std::uint64_t position, std::uint64_t word = 0) const {
     const auto r = r123::Philox4x64()({{position, word, 0, 0}}, key_);
     return {r[0], r[1], r[2], r[3]};
   }
@@ -77,7 +82,7 @@ struct WordList {
 };
 
 // A whole number in [0, n) from 64 random bits; probabilities differ from 1/n by less than 2^-64.
-inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
+TRUEMAX_HOST_DEVICE inline std::uint64_t uniform_below(std::uint64_t bits, std::uint64_t n) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(bits) * n) >> 64);
 }
@@ -101,7 +106,7 @@ void draw_distinct(Words& words, std::uint64_t n, std::type_identity_t<std::span
 }
 
 // A number in [0, 1) from the top 53 bits.
-inline double uniform_unit(std::uint64_t bits) {
+TRUEMAX_HOST_DEVICE inline double uniform_unit(std::uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 

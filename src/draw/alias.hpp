@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "core/host_device.hpp"
+
 namespace truemax {
 
 // A word falls into one of n equal cells; below `keep` (in units of 2^-64 of the cell) it means the cell's
@@ -29,10 +31,11 @@ class AliasTable {
   }
   // Prefetches what pick() will read.
   void ask_for(std::uint64_t word) const { __builtin_prefetch(&cells_[cell_of(word)]); }
-  std::uint32_t pick(std::uint64_t word) const {
-    const Wide place = static_cast<Wide>(word) * cells_.size();
+  std::uint32_t pick(std::uint64_t word) const { return pick(cells_.data(), cells_.size(), word); }
+  TRUEMAX_HOST_DEVICE static std::uint32_t pick(const Cell* cells, std::uint64_t count, std::uint64_t word) {
+    const Wide place = static_cast<Wide>(word) * count;
     const auto cell = static_cast<std::uint32_t>(place >> 64);
-    return static_cast<std::uint64_t>(place) < cells_[cell].keep ? cell : cells_[cell].other;
+    return static_cast<std::uint64_t>(place) < cells[cell].keep ? cell : cells[cell].other;
   }
   std::span<const Cell> cells() const { return cells_; }
 
@@ -50,6 +53,7 @@ class WeightedDraws {
   WeightedDraws(std::vector<double> probability, std::size_t draws);
 
   std::size_t outcomes() const { return probability_.size(); }
+  std::span<const AliasTable::Cell> cells() const { return table_.cells(); }
   std::size_t draws() const { return draws_; }
   double mean_count(std::size_t i) const { return static_cast<double>(draws_) * probability_[i]; }
   double inclusion(std::size_t i) const;

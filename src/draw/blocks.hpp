@@ -26,6 +26,8 @@ class BlockDraw final : public Draw {
   std::size_t most_blocks() const override;
   void fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
                    std::span<const ClassId> labels, BlockBuffer& out) const override;
+  std::size_t head_blocks() const { return head_; }
+  const WeightedDraws& tail() const { return tail_; }
   std::uint64_t memory_bytes() const override {
     return tail_.memory_bytes() + label_share_.size() * sizeof(double);
   }

@@ -11,6 +11,7 @@
 #include "core/parallel.hpp"
 #include "evaluate/evaluate_rows.hpp"
 #include "weights/kernels.hpp"
+#include "weights/on_device.hpp"
 #include "weights/pass.hpp"
 #include "weights/tile.hpp"
 
@@ -100,10 +101,12 @@ class Tally {
 
 // Counts the rows of a slice on all threads. Chunks have a fixed size and are added up in order, so that the
 // sums have the same bits for any number of threads.
+// `label_score`: of the examples of the slice, or null.
 void count_slice(const Weights& weights, const DataView& data, const RowSlice& slice, const PassResult& pass,
-                 std::size_t threads, std::vector<Tally>& parts, std::vector<double>* row_loss,
-                 Tally& total) {
+                 const std::vector<double>* label_score, std::size_t threads, std::vector<Tally>& parts,
+                 std::vector<double>* row_loss, Tally& total) {
   constexpr std::size_t kChunk = 1024;
+  const std::size_t first_example = slice.first_example(0);
   const std::size_t rows = pass.highest.size(), chunks = (rows + kChunk - 1) / kChunk;
   parts.assign(chunks, Tally());
   parallel_for(chunks, threads, [&](std::size_t chunk) {
@@ -125,8 +128,9 @@ void count_slice(const Weights& weights, const DataView& data, const RowSlice& s
       for (const ExampleId example : examples) {
         const ClassId y = data.label(example);
         const auto place = static_cast<std::size_t>(std::find(best.begin(), best.end(), y) - best.begin());
-        const double z =
-            place < best.size() ? pass.best_score[r * pass.top + place] : score(weights, slice.x().row(r), y);
+        const double z = place < best.size()      ? pass.best_score[r * pass.top + place]
+                         : label_score != nullptr ? (*label_score)[number_of(example) - first_example]
+                                                  : score(weights, slice.x().row(r), y);
         // The formula of PassResult::loss.
         const double weight = data.weight(example);
         const double loss = (pass.highest[r] - z) + log_excess[r - begin];
@@ -139,6 +143,19 @@ void count_slice(const Weights& weights, const DataView& data, const RowSlice& s
   for (const Tally& part : parts) total.add(part);
 }
 
+// The pass of a slice on a device.
+void pass_there(device::Passer& device, const DataView& data, const RowSlice& slice, std::size_t top,
+                PassResult& result, std::vector<double>& label_score) {
+  std::vector<std::uint32_t> row, label;
+  std::size_t next = slice.first_example(0);
+  for (std::size_t r = 0; r < slice.rows(); ++r)
+    for (const ExampleId example : slice.examples(r, next)) {
+      row.push_back(static_cast<std::uint32_t>(r)), label.push_back(data.label(example));
+      ++next;
+    }
+  result = pass_on_device(device, slice.x(), top, row, label, &label_score);
+}
+
 }  // namespace
 
 std::optional<Metrics> evaluate(const Weights& weights, const DataView& data, std::size_t threads,
@@ -146,15 +163,21 @@ std::optional<Metrics> evaluate(const Weights& weights, const DataView& data, st
   return evaluate_rows(weights, data, threads, stop, watch, nullptr);
 }
 
+std::optional<Metrics> evaluate(device::Passer& device, const DataView& data, std::size_t threads,
+                                const std::atomic<bool>* stop, const RowWatch& watch) {
+  return evaluate_rows({}, data, threads, stop, watch, nullptr, &device);
+}
+
 std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& data, std::size_t threads,
                                      const std::atomic<bool>* stop, const RowWatch& watch,
-                                     std::vector<double>* row_loss) {
+                                     std::vector<double>* row_loss, device::Passer* device) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
   if (const std::uint64_t lines = data.nonzeros() * weights.blocks();
-      lines >= kFastLines && options.top < weights.classes())
+      device == nullptr && lines >= kFastLines && options.top < weights.classes())
     options.numbers = PassNumbers::floats;  // for all slices, even a short last one
-  const std::size_t most = weights.bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
+  const std::size_t most = device == nullptr && weights.bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
+  std::vector<double> label_score;
   Csr scratch;
   Tally tally;
   std::vector<Tally> parts;
@@ -162,10 +185,17 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& dat
   for (std::size_t first = 0; first < data.row_count();) {
     const RowSlice slice = data.slice(first, most, scratch);
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
-    softmax_pass(weights, slice.x(), options, pass);
+    if (device == nullptr) {
+      softmax_pass(weights, slice.x(), options, pass);
+    } else {
+      if (stop != nullptr && stop->load(std::memory_order_relaxed)) return std::nullopt;
+      pass_there(*device, data, slice, options.top, pass, label_score);
+    }
     if (!pass.complete) return std::nullopt;
-    count_slice(weights, data, slice, pass, threads, parts, row_loss, tally);
+    count_slice(weights, data, slice, pass, device == nullptr ? nullptr : &label_score, threads, parts,
+                row_loss, tally);
     first += slice.rows();
+    if (device != nullptr && watch) watch(first);
   }
   return tally.finish(data.statistics);
 }

@@ -187,13 +187,18 @@ std::size_t rows_to_evaluate(const EvaluateOptions& options, const DataView& dat
                                          : std::min<std::size_t>(options.rows, data.row_count());
 }
 
-std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const Weights& weights,
-                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
-                                const RowWatch& watch) {
-  if (options.kind == EvalKind::exact) return evaluate(weights, data, threads, stop, watch);
-  const ClassSample classes(weights, *data.classes, options.classes);
+namespace {
+
+// `device`: has the model, and takes all classes; null: the CPU.
+std::optional<Metrics> evaluate_part(const EvaluateOptions& options, std::uint64_t seed,
+                                     const Weights& weights, device::Passer* device, const DataView& data,
+                                     std::size_t threads, const std::atomic<bool>* stop,
+                                     const RowWatch& watch) {
+  const auto everything = [&] { return evaluate_rows(weights, data, threads, stop, watch, nullptr, device); };
+  if (options.kind == EvalKind::exact) return everything();
+  const ClassSample classes(weights, *data.classes, device == nullptr ? options.classes : 0);
   const std::size_t all_rows = data.row_count(), count = rows_to_evaluate(options, data);
-  if (classes.takes_all() && count == all_rows) return evaluate(weights, data, threads, stop, watch);
+  if (classes.takes_all() && count == all_rows) return everything();
   DataView single = data;
   single.rows_together = 1;  // either row of a triple may be drawn
   const DataView some = sample_part(single, count, seed, Stream::evaluate);
@@ -202,7 +207,7 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
   std::vector<double> loss(count, 0.0);    // by row: sum of weight x loss over its examples
   std::vector<double> within(count, 0.0);  // by row: variance from drawing classes
   if (classes.takes_all()) {
-    const auto exact = evaluate_rows(weights, some, threads, stop, watch, &loss);
+    const auto exact = evaluate_rows(weights, some, threads, stop, watch, &loss, device);
     if (!exact) return std::nullopt;
     metrics = *exact;
   } else {
@@ -258,6 +263,20 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
                               .classes = classes.takes_all() ? 0 : options.classes,
                               .of_classes = data.classes->size()};
   return metrics;
+}
+
+}  // namespace
+
+std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const Weights& weights,
+                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
+                                const RowWatch& watch) {
+  return evaluate_part(options, seed, weights, nullptr, data, threads, stop, watch);
+}
+
+std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, device::Passer& device,
+                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
+                                const RowWatch& watch) {
+  return evaluate_part(options, seed, {}, &device, data, threads, stop, watch);
 }
 
 }  // namespace truemax

@@ -28,6 +28,14 @@ struct EvaluateOptions {
 std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const Weights& weights,
                                 const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
+// Whether a device can evaluate so: not with sampled classes.
+inline bool takes_all_classes(const EvaluateOptions& options) {
+  return options.kind == EvalKind::exact || options.classes == 0;
+}
+// The same on a device, with all classes.
+std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, device::Passer& device,
+                                const DataView& data, std::size_t threads,
+                                const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 // The number of rows that evaluate() reads.
 std::size_t rows_to_evaluate(const EvaluateOptions& options, const DataView& data);
 

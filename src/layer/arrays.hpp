@@ -7,6 +7,17 @@
 
 namespace truemax {
 
+// What running means keep in a step, as in Adam: of squared gradients, and of gradients along the mean of x;
+// and the mean of x itself. Columns differ by at most this factor from their mean.
+inline constexpr double kLayerKeep = 0.999, kLayerSmooth = 0.9, kLayerKeepMean = 0.99,
+                        kLayerMostOfColumn = 10;
+
+// Numbers above this are refused: products of two stay far inside float32.
+inline constexpr double kLayerLargest = 1e15;
+
+inline constexpr double kLayerLargestGradient = 1e18;  // its square stays inside float32
+inline constexpr double kLayerUniformShare = 0.1;      // of draws by counts, so that every class can be drawn
+
 // The step of a class: running means of the squared gradients of w_k (over its D numbers) and of b_k, as of
 // the step that touched it last (counted from 1, modulo 2^24); the gradient of w_k along the mean of x and
 // that of b_k, smoothed, with the weight that these two have so far.

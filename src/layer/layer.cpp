@@ -15,13 +15,12 @@
 namespace truemax {
 namespace {
 
-constexpr double kUniformShare = 0.1;  // of draws by counts, so that every class can be drawn
 constexpr std::size_t kMostSpare = 4;  // passes
 
 std::unique_ptr<Draw> draw_of(const LayerOptions& options) {
   if (options.drawn >= options.classes || options.draw == LayerDraw::recent) return nullptr;
   DrawOptions of_draw;
-  of_draw.uniform_share = kUniformShare;
+  of_draw.uniform_share = kLayerUniformShare;
   return make_draw({.name = options.draw == LayerDraw::uniform ? "uniform" : "frequency",
                     .classes = options.classes,
                     .classes_per_step = options.drawn,
@@ -95,7 +94,7 @@ void Layer::draw(const LayerArrays& arrays) {
     const RecentLabels recent{{arrays.recent, arrays.recent_size},
                               {arrays.recent_count, options_.classes},
                               static_cast<std::uint64_t>(arrays.counters[1])};
-    count = recent.draw(words_, kUniformShare, drawn_.data(), drawn_weight_.data());
+    count = recent.draw(words_, kLayerUniformShare, drawn_.data(), drawn_weight_.data());
   }
   drawn_.resize(count);
   drawn_weight_.resize(count);

@@ -15,7 +15,6 @@ namespace truemax {
 namespace {
 
 constexpr std::uint32_t kEmpty = std::numeric_limits<std::uint32_t>::max();
-constexpr double kLargestGradient = 1e18;  // its square stays inside float32
 constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
 constexpr std::size_t kGatherAhead = 8;  // rows of W
 constexpr float kTiny = 1e-8F;
@@ -34,7 +33,7 @@ void LayerPass::take_rows(const PassSetup& setup, const LayerArrays& arrays, con
   all_rows_ = batch.rows;
   used_ = false;
   // A probability over u is at most 1 + 1/rho.
-  const double most = std::min(kLayerLargest, kLargestGradient / (1 + 1 / setup.rho));
+  const double most = std::min(kLayerLargest, kLayerLargestGradient / (1 + 1 / setup.rho));
   rows_.take(setup.classes, setup.features, arrays, batch, 0, batch.rows, most, team);
   u_.assign(rows_.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t i = 0; i < rows_.index.size(); ++i)

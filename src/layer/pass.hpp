@@ -14,11 +14,6 @@
 
 namespace truemax {
 
-// What running means keep in a step, as in Adam: of squared gradients, and of gradients along the mean of x;
-// and the mean of x itself. Columns differ by at most this factor from their mean.
-inline constexpr double kLayerKeep = 0.999, kLayerSmooth = 0.9, kLayerKeepMean = 0.99,
-                        kLayerMostOfColumn = 10;
-
 // Memory of the products, used by one pass at a time.
 struct LayerWork {
   DenseProduct scores, to_rows, to_classes;

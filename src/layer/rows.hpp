@@ -11,9 +11,6 @@
 
 namespace truemax {
 
-// Numbers above this are refused: products of two stay far inside float32.
-inline constexpr double kLayerLargest = 1e15;
-
 struct LayerRows {
   std::vector<std::uint32_t> row;   // number in the batch
   std::vector<ClassId> target;      // empty if the batch has none

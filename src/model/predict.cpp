@@ -2,12 +2,15 @@
 
 #include <cmath>
 
+#include "weights/on_device.hpp"
+
 namespace truemax {
 
-Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads)
+Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads, device::Passer* device)
     : model_(model),
       top_(top),
       threads_(threads),
+      device_(device),
       may_use_floats_(top < model.weights.classes()),
       rank_(model.classes->name_ranks()) {}
 
@@ -48,6 +51,7 @@ Predictions Predictor::predict(CsrView given) const {
   const bool learnt = !model_.encoder.empty();
   if (learnt) encode_rows(*make_row_encoder(model_.space->encoder, model_.encoder), given, encoded);
   const CsrView rows = learnt ? encoded.view() : given;
+  if (device_ != nullptr) return finished(pass_on_device(*device_, rows, top_), rows.rows());
   std::vector<std::size_t> light, heavy;
   for (std::size_t r = 0; r < rows.rows(); ++r)
     (may_use_floats_ && in_floats(model_.weights, rows.row(r).index.size()) ? heavy : light).push_back(r);

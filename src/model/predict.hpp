@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/csr.hpp"
+#include "device/engine.hpp"
 #include "model/model.hpp"
 #include "weights/pass.hpp"
 
@@ -18,7 +19,8 @@ struct Predictions {
 
 class Predictor {
  public:
-  Predictor(const Model& model, std::size_t top, std::size_t threads);
+  // `device`: makes the passes, and has been given the model's weights; null: the CPU.
+  Predictor(const Model& model, std::size_t top, std::size_t threads, device::Passer* device = nullptr);
   // The result for a row does not depend on the other rows.
   Predictions predict(CsrView rows) const;
 
@@ -28,6 +30,7 @@ class Predictor {
 
   const Model& model_;
   std::size_t top_, threads_;
+  device::Passer* device_;
   bool may_use_floats_;
   std::vector<std::uint32_t> rank_;
 };

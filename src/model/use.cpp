@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "data/formats.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
+#include "weights/on_device.hpp"
 
 namespace truemax {
 namespace {
@@ -32,6 +34,14 @@ ReadOptions UseOptions::read_for(const Model& model) const {
 std::vector<std::string> predict_stream(
     const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
     const std::function<void(const Predictions&, std::size_t rows)>& sink) {
+  const device::Choice choice = device::Choice::parse(use.device);
+  const std::size_t most = std::min(top, model.weights.classes());
+  if (choice.kind == device::Kind::cuda && most > device::kMostTop)
+    throw UserError(
+        fmt::format("--top {}: a GPU finds at most the best {} classes of a row; give less, or use "
+                    "--device cpu",
+                    top, device::kMostTop));
+  const auto engine = most > device::kMostTop ? nullptr : device::open(choice);
   std::vector<std::string> notes;
   StreamOptions options;
   options.threads = use.thread_count();
@@ -40,12 +50,13 @@ std::vector<std::string> predict_stream(
   options.batch_bytes = kBatchBytes;
   RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
-  const Predictor predictor(model, top, use.thread_count());
+  if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
+  const Predictor predictor(model, engine != nullptr ? most : top, use.thread_count(), engine.get());
   std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
   for (;;) {
-    const std::uint64_t most = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);
-    if (most == 0) break;
-    RawRows raw = stream.next(most);
+    const std::uint64_t batch = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);
+    if (batch == 0) break;
+    RawRows raw = stream.next(batch);
     if (raw.size() == 0) break;
     const Dataset rows = preparer.prediction_rows(std::move(raw));
     done += rows.rows.rows();

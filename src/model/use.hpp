@@ -10,6 +10,7 @@
 #include "core/options.hpp"
 #include "core/parallel.hpp"
 #include "data/options.hpp"
+#include "device/open.hpp"
 #include "model/model.hpp"
 #include "model/predict.hpp"
 
@@ -24,9 +25,11 @@ struct UseOptions {
   UnknownFeatures unknown_features = UnknownFeatures::refuse;
   std::uint64_t threads = 0;
   std::uint64_t memory_limit = 0;
+  std::string device = device::kCpu;  // as device::Choice reads it
 
   void describe(OptionTable& table) {
     describe_data(table);
+    device::describe(table, &device);
     describe_memory_limit(table, &memory_limit);
   }
   // The options for the data, without those for the model.

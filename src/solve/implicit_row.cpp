@@ -16,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-#include "solve/one_class_model.hpp"
+#include "solve/implicit_row_root.hpp"
 #include "solve/row_memory.hpp"
 #include "solve/row_sums_vector.hpp"
 
@@ -24,8 +24,6 @@ HWY_BEFORE_NAMESPACE();
 namespace truemax {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-constexpr int kMostRowEvaluations = 100;
 
 // Fills A and the shares; returns the largest |A_j|, or -1 if no class takes part. If the row has no guess,
 // or one so far off that all terms underflow there, `merged` becomes a single class that stands for all: the
@@ -67,9 +65,7 @@ double prepare_row(const ImplicitRow& row, const RowClasses& classes, OneClassMo
     squared = hn::MulAdd(part, weighted, squared);
   }
   const double sum = hn::GetLane(hn::SumOfLanes(d, once));
-  const double share = sum * (sum / hn::GetLane(hn::SumOfLanes(d, squared)));
-  merged.beta = 1, merged.eta = 1 + 1 / share;
-  merged.constant = highest + std::log(sum * merged.eta);
+  merge_classes(merged, highest, sum, hn::GetLane(hn::SumOfLanes(d, squared)));
   return size;
 }
 
@@ -87,50 +83,18 @@ int solve_implicit_row_here(ImplicitRow& row, double* memory, std::size_t padded
     std::fill_n(row.coefficient, row.classes, 0.0);
     return 0;
   }
-  OneClassSolution found{row.u, 0};
-  double tau = row.start;
-  if (!warm) {
-    found = solve_one_class(model, row.u);
-    tau = found.u + found.v;
-  }
-  double low = 0, high = std::numeric_limits<double>::infinity();
-  double move = high;
-  int evaluations = 0;
-  while (evaluations < kMostRowEvaluations) {
-    const RowSums sums = evaluate_row(classes, tau, move);
-    ++evaluations;
-    const bool exact = model.match(tau, sums.v, sums.slope, sums.curve);
-    // At u = tau - v the model's a is known: a good start unless it is far off.
-    const double there = tau - sums.v;
-    found = there >= 0 && std::abs(there - found.u) < 1
-                ? solve_one_class(model, there, sums.v * model.eta / model.beta)
-                : solve_one_class(model, found.u);
-    move = found.u + found.v - tau;
-    if (std::abs(move) <= (exact ? 1e-5 : 1e-8) + 1e-14 * (size + tau)) break;
-    // v(tau) falls and u + v rises in v: the model's root lies on the true root's side of tau.
-    if (found.v > sums.v)
-      high = std::min(high, tau);
-    else
-      low = std::max(low, tau);
-    double next = tau + move;
-    if (!(next > low && next < high)) next = high < 1e300 ? low + 0.5 * (high - low) : low + 1;
-    if (next == tau) break;
-    move = next - tau;
-    tau = next;
-  }
-  // The fourth power of the move is negligible, or the move is the rounding of huge scores.
-  move = std::clamp(move, -0.5, 0.5);
+  const ImplicitRowRoot root =
+      solve_implicit_row_equation(model, size, warm ? row.start : -1,
+                                  [&](double tau, double move) { return evaluate_row(classes, tau, move); });
   double total = 0;
   for (std::size_t j = 0; j < row.classes; ++j) {
-    const double a = classes.a[j], over = 1 / (1 + a), rho = -move * over;
-    const double delta = rho + rho * rho * (0.5 * over + rho * over * (0.5 * over - 1.0 / 3.0));
-    const double c = kappa * classes.share[j] * (a + a * delta);
+    const double c = kappa * classes.share[j] * moved_term(classes.a[j], root.move);
     row.coefficient[j] = c;
     total += c;
   }
   row.label_coefficient = total;
-  row.u = found.u;
-  return evaluations;
+  row.u = root.u;
+  return root.evaluations;
 }
 
 }  // namespace HWY_NAMESPACE

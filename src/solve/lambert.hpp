@@ -5,17 +5,19 @@
 
 #include <cmath>
 
+#include "core/host_device.hpp"
+
 namespace truemax {
 
 // One step of Fritsch, Shafer and Crowley (1973) from a guess w > 0: quartic convergence.
-inline double refine_lambert_w_exp(double t, double w) {
+TRUEMAX_HOST_DEVICE inline double refine_lambert_w_exp(double t, double w) {
   const double residual = t - w - std::log(w);
   const double p = 1 + w;
   const double q = 2 * p * (p + (2.0 / 3.0) * residual);
   return w * (1 + residual / p * (q - residual) / (q - 2 * residual));
 }
 
-inline double lambert_w_exp(double t) {
+TRUEMAX_HOST_DEVICE inline double lambert_w_exp(double t) {
   if (t < -18) {
     // w = e^t (1 - w + ...): two terms of the series are exact to the last bit here.
     const double e = std::exp(t);

@@ -6,10 +6,13 @@
 #include <cstddef>
 #include <limits>
 
+#include "core/host_device.hpp"
+
 namespace truemax {
 
 // log(1 + sum of exp(z[j] - base) over the entries of positive weight).
-inline double log_one_plus_sum_exp(const double* z, const double* weight, std::size_t count, double base) {
+TRUEMAX_HOST_DEVICE inline double log_one_plus_sum_exp(const double* z, const double* weight,
+                                                       std::size_t count, double base) {
   double highest = 0;
   for (std::size_t j = 0; j < count; ++j)
     if (weight[j] > 0) highest = std::max(highest, z[j] - base);
@@ -21,7 +24,8 @@ inline double log_one_plus_sum_exp(const double* z, const double* weight, std::s
 
 // log of the sum of weight[j] exp(z[j] - base) over the entries of positive weight; -infinity if there is
 // none.
-inline double log_weighted_sum_exp(const double* z, const double* weight, std::size_t count, double base) {
+TRUEMAX_HOST_DEVICE inline double log_weighted_sum_exp(const double* z, const double* weight,
+                                                       std::size_t count, double base) {
   double highest = -std::numeric_limits<double>::infinity();
   for (std::size_t j = 0; j < count; ++j)
     if (weight[j] > 0) highest = std::max(highest, z[j] - base);
@@ -32,14 +36,14 @@ inline double log_weighted_sum_exp(const double* z, const double* weight, std::s
 }
 
 // 1/(1 + exp(-t)), without overflow and to full relative precision.
-inline double logistic(double t) {
+TRUEMAX_HOST_DEVICE inline double logistic(double t) {
   if (t >= 0) return 1 / (1 + std::exp(-t));
   const double e = std::exp(t);
   return e / (1 + e);
 }
 
 // log(1 + exp(t)), without overflow and to full relative precision.
-inline double softplus(double t) {
+TRUEMAX_HOST_DEVICE inline double softplus(double t) {
   return t > 0 ? t + std::log1p(std::exp(-t)) : std::log1p(std::exp(t));
 }
 

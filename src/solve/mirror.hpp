@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/host_device.hpp"
 #include "solve/log_sum.hpp"
 
 namespace truemax {
@@ -16,18 +17,19 @@ namespace truemax {
 class Mirror {
  public:
   // u_old >= 0, rho > 0.
-  Mirror(double u_old, double rho) : rho_(rho), lost_(std::expm1(-u_old)), whole_(rho + std::exp(-u_old)) {}
+  TRUEMAX_HOST_DEVICE Mirror(double u_old, double rho)
+      : rho_(rho), lost_(std::expm1(-u_old)), whole_(rho + std::exp(-u_old)) {}
 
   // The denominator after a pull; at most 0 if there is no such step.
-  double left(double pull) const { return whole_ - pull; }
+  TRUEMAX_HOST_DEVICE double left(double pull) const { return whole_ - pull; }
 
-  double from_pull(double pull) const {
+  TRUEMAX_HOST_DEVICE double from_pull(double pull) const {
     const double share = (pull - lost_) / (1 + rho_);
     return share < 0.5 ? -std::log1p(-share) : std::log((1 + rho_) / left(pull));  // precise for small u
   }
 
   // log_sum may be -infinity: no class.
-  double from_log_sum(double log_sum) const {
+  TRUEMAX_HOST_DEVICE double from_log_sum(double log_sum) const {
     return from_pull(0) + softplus(std::log(rho_ / (1 + rho_)) + log_sum);
   }
 
@@ -35,7 +37,7 @@ class Mirror {
   double rho_, lost_, whole_;  // exp(-u_old) - 1; rho + exp(-u_old)
 };
 
-inline double log_add(double a, double b) {
+TRUEMAX_HOST_DEVICE inline double log_add(double a, double b) {
   return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
 }
 
@@ -44,7 +46,7 @@ inline double log_add(double a, double b) {
 // large, for the sake of one estimate, which misses the other labels unless they are drawn. All of them are
 // relative to the same number: scores may be so large that 1 added to them is lost. At least `label`, which
 // is part of every normaliser.
-inline double shared_step(double old, double estimate, double label, double rho) {
+TRUEMAX_HOST_DEVICE inline double shared_step(double old, double estimate, double label, double rho) {
   return std::max(log_add(std::max(old, label), std::log(rho) + estimate) - std::log1p(rho), label);
 }
 

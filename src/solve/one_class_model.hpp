@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/host_device.hpp"
 #include "solve/lambert.hpp"
 
 namespace truemax {
@@ -17,7 +18,7 @@ struct OneClassModel {
 
   // The model that matches, at tau, a sum over classes v and minus its first and second derivative. False if
   // the second derivative cannot be matched.
-  bool match(double tau, double v, double slope, double curve) {
+  TRUEMAX_HOST_DEVICE bool match(double tau, double v, double slope, double curve) {
     const double inverse = v / slope;
     beta = inverse * inverse * (curve / slope);  // >= 1 by Hoelder's inequality
     double alpha_v = inverse - beta;
@@ -34,12 +35,12 @@ struct OneClassSolution {
 };
 
 // exp(-u) - 1 without loss of digits; std::expm1 costs several times as much as std::exp.
-inline double lost_of(double u) {
+TRUEMAX_HOST_DEVICE inline double lost_of(double u) {
   return u > 0.5 ? std::exp(-u) - 1 : std::expm1(-u);
 }
 
 // The u >= 0 with e (1 - exp(-u)) + u = target, for target >= 0.
-inline double solve_without_class(double e, double target, double guess_u = -1) {
+TRUEMAX_HOST_DEVICE inline double solve_without_class(double e, double target, double guess_u = -1) {
   // Concave in u: Newton from the left never overshoots; both starts are left of the root.
   double u = guess_u >= 0 ? guess_u : std::max(target - e, target / (1 + e));
   for (int i = 0; i < 100; ++i) {
@@ -54,7 +55,8 @@ inline double solve_without_class(double e, double target, double guess_u = -1) 
 }
 
 // From a guess of u; a_there: the a at that guess, below 0 if unknown.
-inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u, double a_there = -1) {
+TRUEMAX_HOST_DEVICE inline OneClassSolution solve_one_class(const OneClassModel& p, double guess_u,
+                                                            double a_there = -1) {
   constexpr double kLowest = -690;
   const double gamma = p.kappa * p.beta / p.eta, over_beta = 1 / p.beta;
   double u = guess_u;

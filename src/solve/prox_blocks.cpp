@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solve/quick_math.hpp"
+#include "solve/prox_root.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace truemax {
@@ -25,7 +25,6 @@ using ProxTag = hn::CappedTag<float, kProxLanes>;
 using ProxV = hn::Vec<ProxTag>;
 constexpr std::size_t kProxWidth = hn::MaxLanes(ProxTag());
 
-constexpr int kMostProxEvaluations = 60;
 // exp of a larger difference, or numbers made from it, could overflow float32.
 constexpr float kHighestGap = 40.0F, kLowestGap = -80.0F;
 constexpr double kSmallestFactor = 1e-18, kLargestFactor = 1e18;
@@ -64,13 +63,9 @@ HWY_INLINE ProxV lambert_of(ProxV x) {
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, 1e-6F)), moved(w, residual, hn::Div(one, hn::Add(one, w))), x);
 }
 
-struct ProxSums {
-  double value, slope;  // of c_y, and minus its derivative by log x
-};
-
 // c_y and its slope at x_j = factor_b * E_j; leaves s c_j in `coefficient`. Sums stay in lanes until the end,
 // because the following code waits for their reduction.
-HWY_INLINE ProxSums evaluate_prox(const ProxBlocks& p, double common) {
+HWY_INLINE ProxSums<double> evaluate_prox(const ProxBlocks& p, double common) {
   const ProxTag d;
   const ProxV one = hn::Set(d, 1.0F);
   ProxV sum = hn::Zero(d), first = hn::Zero(d);
@@ -86,25 +81,6 @@ HWY_INLINE ProxSums evaluate_prox(const ProxBlocks& p, double common) {
   }
   return {static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum))),
           static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first)))};
-}
-
-// W(y), within a few percent.
-HWY_INLINE double rough_lambert(double y) {
-  if (y < 2.5) return y * (1 + 4.0 / 3 * y) / (1 + y * (7.0 / 3 + 5.0 / 6 * y));
-  const double log_y = quick_log(y), log_log_y = quick_log(log_y);
-  return log_y - log_log_y + log_log_y / log_y;
-}
-
-// exp(delta) near 0; neither 0 nor infinite for |delta| < 2.
-HWY_INLINE double grown(double delta) {
-  if (std::abs(delta) < 0.1) return 1 + delta * (1 + delta * (0.5 + delta * (1.0 / 6)));
-  return (2 + delta) / (2 - delta);
-}
-
-// log(1 + moved/old).
-HWY_INLINE double log_moved(double moved, double old) {
-  const double r = moved / old;
-  return std::abs(r) < 0.125 ? quick_log1p(r) : std::log1p(r);
 }
 
 int solve_prox_blocks_here(ProxBlocks& p) {
@@ -144,55 +120,12 @@ int solve_prox_blocks_here(ProxBlocks& p) {
     p.u = std::log(keep / (1 + std::exp(-p.u) * over_rho));  // no class: the exact solution
     return 1;
   }
-  // Both ends of the bracket: the step that is explicit in W, and the one without classes.
-  double low = base / (keep + sum), high = base / keep;
-  const double s = p.label_norm, s_e = s * p.e, over_keep = 1 / keep;
-  const double eta = 1 + squares / (sum * sum);  // 2 if one class has all the mass, 1 if very many share it
-  double y = rough_lambert(eta * s_e * sum * low) / (eta * s_e), g = 0;
-  const auto g_of_y = [&] { return (base - y) * over_keep; };
-  const auto y_of_g = [&] { return base - g * keep; };
-  g = g_of_y();
-  // As if a single class stood for all: its equation, log(y/(sum g)) + eta s e y = 0, needs no vector.
-  for (int i = 0; i < 2 && g > low && g < high && y > 0; ++i) {
-    const double pull = eta * s_e * y;
-    const double delta = -(quick_log(y / (sum * g)) + pull) * (keep * g) / (y + (1 + pull) * (keep * g));
-    y *= grown(std::clamp(delta, -1.0, 1.0));
-    g = g_of_y();
-    if (std::abs(delta) < 0.05) break;
-  }
-  if (!(g >= low && g <= high && y > 0)) g = std::sqrt(low * high), y = y_of_g();
-  int evaluations = 0;
-  double move = 0;  // of log x
-  while (evaluations < kMostProxEvaluations) {
-    const ProxSums at = evaluate_prox(p, p.e * g * quick_exp(-s_e * y));
-    ++evaluations;
-    const double old_g = g, old_y = y;
-    const double error = quick_log(p.e * y / at.value), share = at.slope / at.value;
-    if (error > 0)
-      low = std::max(low, g);
-    else
-      high = std::min(high, g);
-    if (y < 0.5 * base) {
-      const double weight = keep * g;
-      const double delta = std::clamp(-error * weight / (weight + share * y * (1 + s_e * weight)), -1.5, 1.5);
-      y *= grown(delta);
-      g = g_of_y();
-    } else {
-      const double slope = g * keep / y + share * (1 + s_e * g * keep);
-      const double delta = std::clamp(error / slope, -1.5, 1.5);
-      g *= grown(delta);
-      y = y_of_g();
-    }
-    const bool inside = g >= low && g <= high && y > 0;
-    if (!inside) {
-      g = std::sqrt(low * high), y = y_of_g();
-      if (!(y > 0)) return 0;
-    }
-    move = log_moved(g - old_g, old_g) - s_e * (y - old_y);
-    if ((inside && std::abs(move) < 0.01) || high <= low * (1 + 1e-12)) break;
-  }
+  const ProxRoot<double> root =
+      solve_prox_equation<DoubleMath>({p.e, over_rho, base, p.label_norm, sum, squares},
+                                      [&](double common) { return evaluate_prox(p, common); });
+  if (root.evaluations == 0) return 0;
   // The fourth power of the move is negligible.
-  const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(std::clamp(move, -0.5, 0.5)));
+  const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(root.move));
   ProxV all = hn::Zero(d);
   for (std::size_t b = 0; b < p.blocks; ++b) {
     const ProxV scale = hn::Set(d, static_cast<float>(-1 / p.norm[b]));
@@ -204,8 +137,8 @@ int solve_prox_blocks_here(ProxBlocks& p) {
     }
   }
   p.label_coefficient = -static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
-  p.u = -quick_log(g);
-  return evaluations;
+  p.u = -quick_log(root.g);
+  return root.evaluations;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/instruction_sets.hpp"
+#include "solve/prox_scalar.hpp"
 
 namespace truemax {
 namespace {
@@ -155,8 +156,73 @@ TEST(ProxBlocks, WithoutClassesOnlyUChanges) {
   for (const float c : in.coefficient) EXPECT_EQ(c, 0);
 }
 
+// The scalar solver on the lanes of a case, with the contract of the vectors.
+struct Lanes {
+  Case& in;
+  int blocks() const { return static_cast<int>(in.norm.size()); }
+  static int lanes() { return static_cast<int>(kProxLanes); }
+  float weight(int b) const { return static_cast<float>(in.weight[static_cast<std::size_t>(b)]); }
+  float norm(int b) const { return static_cast<float>(in.norm[static_cast<std::size_t>(b)]); }
+  float& at(int b, int lane) const {
+    return in.coefficient[static_cast<std::size_t>(b) * kProxLanes + static_cast<std::size_t>(lane)];
+  }
+};
+
+int solve_scalar(Case& in) {
+  in.coefficient = in.score;
+  ProxStep step{.e = static_cast<float>(in.step.e),
+                .inverse_rho = static_cast<float>(in.step.inverse_rho),
+                .u = static_cast<float>(in.step.u),
+                .label_score = static_cast<float>(in.step.label_score),
+                .label_norm = static_cast<float>(in.step.label_norm)};
+  const int evaluations = solve_prox_scalar(step, Lanes{in}, OneThread());
+  in.step.u = static_cast<double>(step.u);
+  in.step.label_coefficient = static_cast<double>(step.label_coefficient);
+  return evaluations;
+}
+
+TEST(ProxBlocks, ScalarMatchesVectors) {
+  constexpr int kCases = 4000;
+  std::mt19937_64 random(9);
+  double evaluations = 0, more = 0, worst_u = 0, worst_c = 0;
+  int declined = 0;
+  for (int i = 0; i < kCases; ++i) {
+    Case vectors = random_case(random);
+    // Both see the same float32 numbers.
+    for (double* number : {&vectors.step.e, &vectors.step.inverse_rho, &vectors.step.u,
+                           &vectors.step.label_score, &vectors.step.label_norm})
+      *number = static_cast<double>(static_cast<float>(*number));
+    for (auto* list : {&vectors.weight, &vectors.norm})
+      for (double& number : *list) number = static_cast<double>(static_cast<float>(number));
+    Case scalar = vectors;
+    vectors.point();
+    const int count = solve_prox_blocks(vectors.step);
+    ASSERT_GT(count, 0);
+    const int found = solve_scalar(scalar);
+    if (found == 0) {
+      ++declined;
+      continue;
+    }
+    evaluations += found, more += count;
+    const double scale = 1 + vectors.step.u;
+    worst_u = std::max(worst_u, std::abs(scalar.step.u - vectors.step.u) / scale);
+    ASSERT_NEAR(scalar.step.u, vectors.step.u, 2e-4 * scale) << "case " << i;
+    for (std::size_t j = 0; j < vectors.coefficient.size(); ++j) {
+      const auto exact = static_cast<double>(vectors.coefficient[j]);
+      ASSERT_NEAR(static_cast<double>(scalar.coefficient[j]), exact, 1e-3 * std::abs(exact) + 1e-30)
+          << "case " << i << " class " << j;
+      if (exact < -1e-30)
+        worst_c = std::max(worst_c, std::abs(static_cast<double>(scalar.coefficient[j]) / exact - 1));
+    }
+  }
+  std::printf("%.2f evaluations a step (vectors: %.2f), %d declined, u off by %.1e, a coefficient by %.1e\n",
+              evaluations / kCases, more / kCases, declined, worst_u, worst_c);
+  EXPECT_LT(declined, kCases / 100);
+}
+
 // For any input: a finite answer within the bounds, or none.
-TEST(ProxBlocks, IsFiniteOrDeclines) {
+template <class Solve>
+void require_finite(Solve&& solve) {
   std::mt19937_64 random(8);
   const auto pick = [&](std::initializer_list<double> list) {
     return list.begin()[std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random)];
@@ -175,7 +241,7 @@ TEST(ProxBlocks, IsFiniteOrDeclines) {
     in.step.inverse_rho = pick({0, 1e-6, 1, 1e6, 1e12, 1e300});
     in.point();
     const double old_u = in.step.u, over = in.step.inverse_rho;
-    if (solve_prox_blocks(in.step) == 0) {
+    if (solve(in) == 0) {
       ++declined;
       continue;
     }
@@ -186,6 +252,12 @@ TEST(ProxBlocks, IsFiniteOrDeclines) {
   }
   EXPECT_LT(declined, kCases);
   EXPECT_GT(declined, 0);
+}
+TEST(ProxBlocks, IsFiniteOrDeclines) {
+  require_finite([](Case& in) { return solve_prox_blocks(in.step); });
+}
+TEST(ProxBlocks, ScalarIsFiniteOrDeclines) {
+  require_finite(solve_scalar);
 }
 
 }  // namespace

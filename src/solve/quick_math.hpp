@@ -5,10 +5,12 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/host_device.hpp"
+
 namespace truemax {
 
 // log(x) of a normal x > 0, within 2e-9 (relative near 1).
-inline double quick_log(double x) {
+TRUEMAX_HOST_DEVICE inline double quick_log(double x) {
   constexpr std::uint64_t kRootOfHalf = 0x3FE6A09E667F3BCD;
   constexpr int kMantissa = 52;
   const auto bits = std::bit_cast<std::uint64_t>(x);
@@ -21,7 +23,7 @@ inline double quick_log(double x) {
 }
 
 // log(1 + r) for |r| <= 1/8 within 1e-8 |r|, without a division.
-inline double quick_log1p(double r) {
+TRUEMAX_HOST_DEVICE inline double quick_log1p(double r) {
   const double s = r * r;
   const double low = (1 - r * 0.5) + s * (1.0 / 3 - r * 0.25);
   const double high = (0.2 - r * (1.0 / 6)) + s * (1.0 / 7 - r * 0.125);
@@ -29,7 +31,7 @@ inline double quick_log1p(double r) {
 }
 
 // exp(t) with relative error below 1e-8; 0 below -708, exp(708) above 708.
-inline double quick_exp(double t) {
+TRUEMAX_HOST_DEVICE inline double quick_exp(double t) {
   if (t < -708) return 0;
   if (t > 708) t = 708;
   constexpr double kShift = 0x1.8p52;  // adding it leaves the nearest integer in the low bits

@@ -14,6 +14,7 @@
 #include <cstddef>
 
 #include "solve/lambert_vector.hpp"
+#include "solve/row_sums.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace truemax {
@@ -37,10 +38,6 @@ struct RowClasses {
   double* log_scale;
   double* share;  // 0 for classes not drawn
   double* a;
-};
-
-struct RowSums {
-  double v, slope, curve;  // v and minus its first and second derivative in tau
 };
 
 // Updates a to tau and sums up. `move`: the distance of tau from where a is valid; not finite: a is unknown.

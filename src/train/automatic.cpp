@@ -1,4 +1,6 @@
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
+#include "train/step_shape.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -170,7 +172,12 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   std::size_t head = 0;
   while (head < blocks && mass[head] >= kHeadShare * total) ++head;
   const StepCost cost = step_cost(data);
-  const double draws = std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
+  // A GPU takes many blocks in nearly the time of one: its steps are limited by what they read in all.
+  constexpr std::size_t kCardBlocks = 16;
+  const bool card = on_gpu(options);
+  if (card) head = std::min(std::max<std::size_t>(head, 1), kCardBlocks / 2);
+  const double draws = card ? static_cast<double>(kCardBlocks - 1 - head)
+                            : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
   bool all = drawn > kWorthDrawing * complete;
@@ -179,6 +186,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   constexpr double kSeenOften = 6, kSecondsPerLine = 4e-9;
   if (options.target == Target::train && options.seconds > 0)
     all |= options.seconds > kSeenOften * static_cast<double>(data.size()) * complete * kSecondsPerLine;
+  if (card) all = blocks <= kCardBlocks;
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;

@@ -51,6 +51,7 @@ class Trainee {
       if (tick_) tick_();
     });
     if (end == Fit::End::diverged) throw DivergenceError(fit_->divergence());
+    fit_->publish();
   }
 
   // The search of auto counts as training time.

@@ -13,34 +13,6 @@
 namespace truemax {
 namespace {
 
-struct TextShape {
-  std::size_t words = 200, kinds = 12;
-  EncoderKind encoder = EncoderKind::context;
-  std::uint64_t context = 3;
-};
-
-// A word often follows the word before it in the list.
-Dataset random_text(const TextShape& shape) {
-  RawRows raw;
-  raw.format = Format::text, raw.path = "text";
-  raw.words.emplace_back("<eos>");
-  for (std::size_t w = 1; w < shape.kinds; ++w) raw.words.push_back("w" + std::to_string(w));
-  const CounterRandom random(3, Stream::generate_row, 0);
-  FeatureId last = 0;
-  for (std::size_t i = 0; i < shape.words; ++i) {
-    const CounterRandom::Block r = random.at(i);
-    last = uniform_unit(r.first) < 0.7 ? (last + 1) % static_cast<FeatureId>(shape.kinds)
-                                       : static_cast<FeatureId>(uniform_below(r.second, shape.kinds));
-    raw.rows.index.push_back(last);
-    raw.rows.value.push_back(1);
-  }
-  raw.rows.begin.push_back(raw.rows.index.size());
-  raw.label_begin.push_back(0);
-  PreprocessOptions options;
-  options.encoder = shape.encoder, options.context = shape.context;
-  return make_text_set(std::move(raw), options, "");
-}
-
 struct EncoderCase {
   const char* name;
   EncoderKind encoder;

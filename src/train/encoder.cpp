@@ -38,7 +38,7 @@ std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& 
 EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   EncoderTables tables;
   const std::size_t h = options.hidden, threads = options.thread_count();
-  tables.features = Embedding(data.space->features, h);
+  tables.features = Embedding(data.space->features, h, threads);
   // Triples are tied too, but their x is a product of two vectors.
   fill_normal(tables.features, options.tied ? kTiedDeviation : kDeviation, options.seed, 0, threads);
   if (!of_places(data)) return tables;

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "train/newton.hpp"
+#include "train/trainer.hpp"
 
 namespace truemax {
 
@@ -51,14 +52,26 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
       state_.largest_weight = state_.weights.largest();
       state_.last.reset();  // of other weights
     }
+    loop_.settle(state_);
   } catch (const DivergenceError& error) {
     divergence_ = error.what();
     end = End::diverged;
   }
-  loop_.publish(state_);
+  if (loop_.passer() == nullptr) loop_.publish(state_);
   plan_.cut_at(until.seconds, nullptr);
   state_.plan.segments = plan_.segments();
   return end;
+}
+
+std::optional<Metrics> Fit::evaluate(const EvaluateOptions& options, const DataView& data,
+                                     std::size_t threads, const std::atomic<bool>* stop,
+                                     const RowWatch& watch) {
+  // Triples are ranked on the CPU.
+  if (device::Passer* const device = loop_.passer();
+      device != nullptr && !replaced_ && takes_all_classes(options) && !data.ranking)
+    return truemax::evaluate(options, options_.seed, *device, data, threads, stop, watch);
+  if (!replaced_) publish();
+  return truemax::evaluate(options, options_.seed, state_, data, threads, stop, watch);
 }
 
 }  // namespace truemax

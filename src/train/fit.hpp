@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "evaluate/sampled.hpp"
 #include "train/plan.hpp"
 #include "train/run_state.hpp"
 #include "train/step_loop.hpp"
@@ -44,7 +46,16 @@ class Fit {
     stopped,   // `stop` was raised
     diverged,  // divergence() says why; the state is from before the step
   };
+  // Afterwards state().weights may be out of date if a device has them: publish() before reading.
   End run(const Until& until, const std::atomic<bool>& stop, const StepWatch& watch = {});
+  void publish() { loop_.publish(state_); }
+  // Brings the state to the device of the options, if it is one; run() would do it too.
+  void prepare() { loop_.prepare(state_); }
+  // state() was replaced: what a device has is out of date.
+  void restored() { replaced_ = true; }
+  // evaluate() with the model so far, where it is.
+  std::optional<Metrics> evaluate(const EvaluateOptions& options, const DataView& data, std::size_t threads,
+                                  const std::atomic<bool>* stop, const RowWatch& watch = {});
   bool used_up() const;
 
   const RunState& state() const { return state_; }
@@ -68,6 +79,7 @@ class Fit {
   StepPlan plan_;
   RunState state_;
   std::string divergence_;
+  bool replaced_ = false;
 };
 
 }  // namespace truemax

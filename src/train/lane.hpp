@@ -9,6 +9,7 @@
 
 #include "core/random.hpp"
 #include "data/data_view.hpp"
+#include "device/engine.hpp"
 #include "draw/draw.hpp"
 #include "rule/any_rule.hpp"
 #include "train/growth.hpp"
@@ -40,8 +41,9 @@ struct Batch {
   const CounterRandom& random;
   std::uint64_t first = 0;  // first step, counted in the epoch
   std::size_t count = 0;
-  double step = 0;     // eta N
-  double decayed = 1;  // step / first step
+  double step = 0;       // eta N
+  double decayed = 1;    // step / first step
+  double last_step = 0;  // if the step falls within the batch (StepPlan::let_steps_fall); 0: it stays
 
   Batch one(std::size_t t) const { return {order, random, first + t, 1, step, decayed}; }
 };
@@ -64,6 +66,14 @@ class Lane {
   virtual void take(const Batch& batch, RunState& state) = 0;
   // Called before state.weights is read; only a lane that keeps W elsewhere has something to do.
   virtual void publish(RunState& /*state*/) {}
+  // Called before a clock is read: waits for steps that are under way. Throws as take() does.
+  virtual void settle(RunState& /*state*/) {}
+  // Steps only increase the bound on the weights; computing the true maximum once an epoch is cheap.
+  virtual void tighten(RunState& state) { tighten_bound(state); }
+  // Chooses the rows of its steps itself, and lets the step fall within a batch.
+  virtual bool visits_itself() const { return false; }
+  // The device that has W, and evaluates; null: state.weights has it.
+  virtual device::Passer* passer() { return nullptr; }
 };
 
 // Prefetches the memory of an example that a later step will use.

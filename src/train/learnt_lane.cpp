@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "train/device_choice.hpp"
 #include "weights/fast_tile.hpp"
 
 namespace truemax {
@@ -59,10 +60,13 @@ void LearntLane::admit(RunState& state, double rate, double rho, std::size_t ste
 }
 
 void LearntLane::publish(RunState& state) {
-  const std::size_t hidden = setup_.options.hidden;
+  copy_weights(state, setup_.options.lock_free ? free_team_ : steps_[0]->team());
+}
+
+void LearntLane::copy_weights(RunState& state, Team& team) {
   const Embedding& w = state.learnt.output();
+  const std::size_t hidden = w.columns;
   Weights& to = state.weights;
-  Team& team = setup_.options.lock_free ? free_team_ : steps_[0]->team();
   team.share_chunks(to.blocks(), 1, [&](std::size_t /*member*/, std::size_t b) {
     const std::size_t first = b * kLanes, count = std::min(kLanes, to.classes() - first);
     std::vector<float> block(kLanes * hidden);
@@ -74,15 +78,22 @@ void LearntLane::publish(RunState& state) {
 
 LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
   LearntState state;
+  const std::size_t threads = options.thread_count();
   state.tables = start_tables(data, options);
-  if (!has_tied_vectors(data, options)) state.classes = Embedding(data.classes->size(), options.hidden);
-  const std::size_t per_row = options.row_state ? 1 : options.hidden;
-  state.features_square.resize(state.tables.features.rows * per_row);
-  state.mixing_square.resize(state.tables.mixing.numbers.size());
-  state.classes_square.resize(state.classes.rows * per_row);
+  if (!has_tied_vectors(data, options))
+    state.classes = Embedding(data.classes->size(), options.hidden, threads);
   if (options.intercept) state.intercept.resize(data.classes->size());
   state.intercept_square.resize(state.intercept.size());
+  // Of a device they come back with the vectors.
+  if (!on_gpu(options)) add_squares(state, options);
   return state;
+}
+
+void LearntLane::add_squares(LearntState& state, const TrainOptions& options) {
+  const std::size_t per_row = options.row_state ? 1 : options.hidden, threads = options.thread_count();
+  resize_with(state.features_square, state.tables.features.rows * per_row, threads);
+  resize_with(state.mixing_square, state.tables.mixing.numbers.size(), threads);
+  resize_with(state.classes_square, state.classes.rows * per_row, threads);
 }
 
 std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {

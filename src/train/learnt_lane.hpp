@@ -20,7 +20,11 @@ class LearntLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
   void publish(RunState& state) override;
 
+  // W and the intercepts of state.learnt, as state.weights has them.
+  static void copy_weights(RunState& state, Team& team);
   static LearntState start(const DataView& data, const TrainOptions& options);
+  // Running means of zero, where there are none yet.
+  static void add_squares(LearntState& state, const TrainOptions& options);
   // Bytes of the state, and of the arrays of the steps.
   static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);
   static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);

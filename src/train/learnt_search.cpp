@@ -7,6 +7,7 @@
 
 #include "data/hold_out.hpp"
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
 #include "train/step_shape.hpp"
 #include "train/trial_runner.hpp"
 
@@ -27,7 +28,10 @@ constexpr double kHopeless = 1.1;  // times the log-loss of the linear model: no
 constexpr double kBehind = 1.01;   // after ridge and step were tuned: longer runs do not make up for it
 constexpr double kHurts = 1.02;    // a trial that is so much worse
 constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
-constexpr double kTrialSeconds = 10, kFlops = 8e10;  // counted, not measured: the same choices everywhere
+// Counted, not measured: the same choices on every machine.
+constexpr double kTrialSeconds = 10, kFlops = 8e10;
+// A GPU has time for trials on all rows of most data.
+constexpr double kDeviceTrialSeconds = 2, kDeviceFlops = 2e13;
 // Trials of triples may take longer, because they are of no use on a part.
 constexpr double kTripleTimes = 4;
 
@@ -53,6 +57,8 @@ class LearntSearch {
   // --target train: the rows of a trial are its judges too.
   bool on_training_rows() const { return options_.target == Target::train; }
 
+  double trial_seconds() const { return on_gpu(options_) ? kDeviceTrialSeconds : kTrialSeconds; }
+
   // What a trial costs on so many rows, in seconds.
   double seconds(double rows, const TrainOptions& o) const {
     const auto h = static_cast<double>(o.hidden);
@@ -64,14 +70,15 @@ class LearntSearch {
                               ? 1
                               : static_cast<double>(data.row_count()) / static_cast<double>(data.size());
     const double classes = static_cast<double>(o.classes_per_step) * shared + (shared < 1 ? kLabel : 0);
-    return 6 * rows * static_cast<double>(o.epochs) * h * (classes + layer) / kFlops;
+    return 6 * rows * static_cast<double>(o.epochs) * h * (classes + layer) /
+           (on_gpu(options_) ? kDeviceFlops : kFlops);
   }
 
   // The rows of a trial: as many as it has time for.
   DataView part_of(const DataView& data) const {
     const auto n = static_cast<double>(data.size());
     const double times = sets_.data.space->of_triples() ? kTripleTimes : 1;
-    const double fits = times * kTrialSeconds / seconds(1, best_);
+    const double fits = times * trial_seconds() / seconds(1, best_);
     const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
     if (part >= n) return data;
     return sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
@@ -201,7 +208,7 @@ class LearntSearch {
     constexpr std::uint64_t kMostEpochs = 80;
     const std::uint64_t first = best_.epochs;
     while (2 * best_.epochs <= kMostEpochs && !runner_.stopped() &&
-           twice_as_long(rows) <= 4 * kTrialSeconds) {
+           twice_as_long(rows) <= 4 * trial_seconds()) {
       TrainOptions with = best_;
       with.epochs *= 2;
       bool better = adopt("epochs", rows, with, kGainLonger);
@@ -221,7 +228,7 @@ class LearntSearch {
   // limit is lower than for epochs.
   void hidden(const TrialRows& rows) {
     const std::uint64_t most = std::min(options_.open.most_hidden, full_rank(sets_.data) - 1);
-    while (2 * best_.hidden <= most && !runner_.stopped() && twice_as_long(rows) <= 2 * kTrialSeconds) {
+    while (2 * best_.hidden <= most && !runner_.stopped() && twice_as_long(rows) <= 2 * trial_seconds()) {
       TrainOptions with = best_;
       with.hidden *= 2;
       if (!adopt("hidden", rows, with, much_fewer_rows() ? kGainHiddenOnPart : kGainLonger)) break;

@@ -103,10 +103,14 @@ void LearntStep::find_inputs() {
 }
 
 bool LearntStep::fits(double largest, double rho) const {
-  const double most = (1 + 1 / rho) / (1 - dropout_.rate());  // of a probability over u, and of what is kept
-  const double x = encoder_->largest_x(largest) / (1 - dropout_.rate());
+  return learnt_step_fits(*encoder_, dropout_.rate(), largest, rho);
+}
+
+bool learnt_step_fits(const Encoder& encoder, double dropout, double largest, double rho) {
+  const double most = (1 + 1 / rho) / (1 - dropout);  // of a probability over u, and of what is kept
+  const double x = encoder.largest_x(largest) / (1 - dropout);
   return largest <= kLargest && x <= kLargest &&
-         most * std::max(x, 2 * largest * encoder_->largest_gradient(largest)) <= kLargestGradient;
+         most * std::max(x, 2 * largest * encoder.largest_gradient(largest)) <= kLargestGradient;
 }
 
 void LearntStep::score(const RunState& state) {

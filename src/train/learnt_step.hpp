@@ -20,6 +20,9 @@ namespace truemax {
 
 inline constexpr double kLearntKeep = 0.999;  // of the running mean of squared gradients, per step
 
+// Every number that a step computes stays far inside float32 if no parameter exceeds `largest`.
+bool learnt_step_fits(const Encoder& encoder, double dropout, double largest, double rho);
+
 class LearntStep {
  public:
   LearntStep(const LaneSetup& setup, std::size_t threads);
@@ -28,7 +31,6 @@ class LearntStep {
   // updates of a vector are lost.
   void take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state);
 
-  // Every number that a step computes stays far inside float32 if no parameter exceeds `largest`.
   bool fits(double largest, double rho) const;
 
   Team& team() { return team_; }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <memory>
 
+#include "data/text_set.hpp"
+#include "data/triples.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_oracle.hpp"
 #include "train/problem.hpp"
@@ -21,6 +23,69 @@ inline TrainOptions learnt_options(std::uint64_t rows, std::uint64_t classes, st
   options.draw = "frequency";
   options.step = 0.01;
   options.intercept = options.start_at_frequencies = true;
+  options.rule.rho = 0.1, options.rule.rho_falls = false;
+  return options;
+}
+
+struct TextShape {
+  std::size_t words = 200, kinds = 12;
+  EncoderKind encoder = EncoderKind::context;
+  std::uint64_t context = 3;
+};
+
+// A word often follows the word before it in the list.
+inline Dataset random_text(const TextShape& shape) {
+  RawRows raw;
+  raw.format = Format::text, raw.path = "text";
+  raw.words.emplace_back("<eos>");
+  for (std::size_t w = 1; w < shape.kinds; ++w) raw.words.push_back("w" + std::to_string(w));
+  const CounterRandom random(3, Stream::generate_row, 0);
+  FeatureId last = 0;
+  for (std::size_t i = 0; i < shape.words; ++i) {
+    const CounterRandom::Block r = random.at(i);
+    last = uniform_unit(r.first) < 0.7 ? (last + 1) % static_cast<FeatureId>(shape.kinds)
+                                       : static_cast<FeatureId>(uniform_below(r.second, shape.kinds));
+    raw.rows.index.push_back(last);
+    raw.rows.value.push_back(1);
+  }
+  raw.rows.begin.push_back(raw.rows.index.size());
+  raw.label_begin.push_back(0);
+  PreprocessOptions options;
+  options.encoder = shape.encoder, options.context = shape.context;
+  return make_text_set(std::move(raw), options, "");
+}
+
+// Triples in which the relation and the head decide the tail, most of the time.
+inline RawRows raw_triples(std::size_t count, std::uint32_t entities, std::uint32_t relations, bool weights,
+                           std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  RawRows raw;
+  raw.format = Format::triples;
+  for (std::uint32_t e = 0; e < entities; ++e) raw.label_names.push_back("e" + std::to_string(e));
+  for (std::uint32_t r = 0; r < relations; ++r) raw.words.push_back("r" + std::to_string(r));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto head = static_cast<std::uint32_t>(random() % entities),
+               relation = static_cast<std::uint32_t>(random() % relations);
+    raw.rows.index.insert(raw.rows.index.end(), {head, relation});
+    raw.rows.value.insert(raw.rows.value.end(), {1.0F, 1.0F});
+    raw.rows.begin.push_back(raw.rows.index.size());
+    raw.label.push_back(random() % 4 == 0 ? static_cast<std::uint32_t>(random() % entities)
+                                          : (head + relation + 1) % entities);
+    raw.label_begin.push_back(raw.label.size());
+    if (weights) raw.weight.push_back(0.5 + static_cast<double>(i % 3));
+  }
+  return raw;
+}
+
+inline DataView some_triples(std::size_t count, std::uint32_t entities = 15, std::uint32_t relations = 3,
+                             bool weights = false, std::uint64_t seed = 1) {
+  return make_triples_set(raw_triples(count, entities, relations, weights, seed), {}, "");
+}
+
+inline TrainOptions complex_options(std::uint64_t rows, std::uint64_t classes, std::uint64_t hidden) {
+  TrainOptions options = options_of("scent", classes, Visit::shuffle);
+  options.hidden = hidden, options.rows_per_step = rows, options.draw = "frequency", options.step = 0.01;
+  options.ridge = 0.05, options.epochs = 1;
   options.rule.rho = 0.1, options.rule.rho_falls = false;
   return options;
 }

@@ -187,6 +187,7 @@ void TrainOptions::describe(OptionTable& table) {
       "Results do not "
       "depend on it, except for lock-free steps.",
       {.brief = true, .common = true, .replay = Replay::free, .elsewhere = {"thread", "jobs", "n-jobs"}});
+  device::describe(table, &device, device::kAuto);
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
@@ -201,6 +202,13 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   constexpr std::uint64_t kTextFeatures = 256, kTripleFeatures = 200;
   const bool text = reads_words(of_data), triples = of_data == EncoderKind::complex;
   if (encoder == EncoderKind::automatic) encoder = of_data;
+  open.device = !given("device");
+  if (open.device && automatic()) device = device::kAuto;
+  const std::optional<device::Choice> where = device::Choice::read(device);
+  if (where && where->kind == device::Kind::cuda && !automatic() && hidden == 0 && !given("draw")) {
+    draw = "blocks";  // the only one of a GPU
+    if (!given("classes-per-step")) classes_per_step = kBlockClasses;
+  }
   if ((text || triples) && automatic() && !given("hidden") && encoder != EncoderKind::linear)
     hidden = text ? kTextFeatures : kTripleFeatures;
   if (automatic()) {
@@ -224,6 +232,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     }
     open.newton = open.shape && open.step && open.epochs && !learnt() && !lock_free && seconds == 0 &&
                   patience == 0 && !aims_at_train;
+    if (where && where->kind == device::Kind::cuda) open.newton = false;
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
                                  "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
       open.newton = open.newton && !given(of_steps);

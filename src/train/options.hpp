@@ -7,6 +7,7 @@
 
 #include "core/options.hpp"
 #include "core/row_encoder.hpp"
+#include "device/open.hpp"
 #include "draw/draw.hpp"
 #include "evaluate/sampled.hpp"
 #include "rule/rule.hpp"
@@ -35,6 +36,7 @@ struct OpenChoices {
   bool newton = false;                                 // Newton's method instead of steps, if it is cheap
   bool layers = false, tied = false, dropout = false;  // of plain text
   bool row_state = false;                              // chosen by the memory, not by trials
+  bool device = false;                                 // --device was not given
   bool encoder = false;                                // linear or learnt features
   bool hidden = false;                                 // h, if they are learnt
   std::uint64_t most_hidden = kMostHidden;             // the largest h that fits in memory
@@ -77,7 +79,8 @@ struct TrainOptions {
   bool eval_train = true;         // evaluate the training rows too
   EvaluateOptions evaluation;     // exact, or an estimate
   std::uint64_t threads = 0;      // 0: all cores
-  bool lock_free = false;         // steps on several threads do not wait for each other
+  std::string device = device::kCpu;  // as device::Choice reads it
+  bool lock_free = false;             // steps on several threads do not wait for each other
   RuleOptions rule;
   OpenChoices open;  // set by complete()
 

@@ -68,6 +68,14 @@ std::uint64_t StepPlan::piece_at(std::uint64_t done, std::uint64_t& left) const 
 
 // The piece is given by steps or by time, whichever is further along.
 StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double seconds) {
+  if (falls_within_ && !has_clock() && total_ > 0 && total_ != kNoLimit) {
+    const auto step_after = [&](std::uint64_t steps) {
+      const double share = 1 - static_cast<double>(steps) / static_cast<double>(total_);
+      return options_.step * std::max(share, kLeastLinearShare);
+    };
+    left = std::min(left, epoch_steps_ - done % epoch_steps_);
+    return {step_after(done), left, step_after(done + left)};
+  }
   std::uint64_t piece = piece_at(done, left);
   if (has_clock())
     piece = std::max(piece, static_cast<std::uint64_t>(seconds / options_.seconds * double{kPieces}));

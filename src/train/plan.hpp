@@ -29,8 +29,13 @@ class StepPlan {
   struct Leg {
     double step = 0;
     std::uint64_t steps = 0;
+    double last_step = 0;  // if the step falls evenly until the end of the leg; 0: it stays
   };
   Leg next(std::uint64_t epoch, std::uint64_t step_in_epoch);
+
+  // Whoever takes the steps lets them fall within a leg, so that legs may be long; not with a clock, which
+  // says how far a run is.
+  void let_steps_fall() { falls_within_ = true; }
 
   // Resumes a run whose clock has already chosen step sizes.
   void continue_from(const PlanState& state) {
@@ -64,7 +69,8 @@ class StepPlan {
   const Stopwatch* cut_watch_ = nullptr;
   double cut_ = 0;
   bool moved_ = false;  // steps were taken since cut_at()
-  bool repeats_;        // the segments are those of a recording
+  bool falls_within_ = false;
+  bool repeats_;  // the segments are those of a recording
   std::vector<Segment> segments_;
   std::size_t at_ = 0;                       // the current segment
   std::uint64_t epoch_ = ~std::uint64_t{0};  // the epoch of decayed_step_

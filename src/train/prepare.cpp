@@ -16,6 +16,7 @@
 #include "data/weight_files.hpp"
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
+#include "train/device_choice.hpp"
 #include "train/replay.hpp"
 #include "train/resume.hpp"
 #include "train/run.hpp"
@@ -201,6 +202,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   }
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
+  decide_device(run.data, options.train);
   if (run.resumed && run.resumed->about().fitting)
     options.train = continued_options(run.resumed->about(), options.train, run.notes);
   else if (run.automatic)
@@ -258,6 +260,8 @@ PreparedRun prepare_run(RunOptions options) {
   if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
   run.unnamed = options.model.empty();
   open_checkpoint(options, run);
+  const bool automatic_device = options.train.device == device::kAuto;
+  if (!automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
   RunOutputs outputs(options);
   require_options(options);
   std::optional<LoggedRun> logged;
@@ -288,6 +292,11 @@ PreparedRun prepare_run(RunOptions options) {
 
   note_classes_per_step(run, options.train);
   fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
+  require_device(run.data, options.train);
+  if (automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
+  if (run.engine && automatic_device)
+    run.notes.push_back(fmt::format("training on {}, which is faster here; --device cpu trains on the CPU",
+                                    run.engine->card().name));
   run.options = std::move(options);
   if (run.resumed) require_resumed_data(run);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);

@@ -54,6 +54,18 @@ Recording recording_of(const std::string& path, std::size_t line, const Json& en
   return recording;
 }
 
+// The steps of a GPU are not taken in the same order again.
+void require_cpu(const std::string& path, const Json& event) {
+  const Json device = event.value("device", Json());
+  if (device.is_null()) return;
+  std::string name = "a GPU";
+  if (device.is_object() && device.value("name", Json()).is_string())
+    name += " (" + printable(device["name"].get<std::string>()) + ")";
+  throw UserError(fmt::format(
+      "--replay {}: that run was on {} and cannot be repeated bit for bit; train with its options instead",
+      path, name));
+}
+
 // A run may be resumed with more epochs, or fewer.
 void resume_with(const std::string& path, std::size_t line, const Json& event, Json& config) {
   const Json options = event.value("options", Json::object());
@@ -92,11 +104,13 @@ LoggedRun read_logged_run(const std::string& path) {
       if (!event.contains("config") || !event["config"].is_object() || !event.contains("data") ||
           !event["data"].is_object())
         throw bad_log(path, number, "the start of the run does not say its options and data");
+      require_cpu(path, event);
       run.config = event["config"];
       run.data = event["data"];
       if (event.contains("valid_data")) run.valid_data = event["valid_data"];
       if (event.contains("init_hash")) run.init_hash = event["init_hash"];
     } else if (kind == "resume") {
+      require_cpu(path, event);
       resume_with(path, number, event, run.config);
     } else if (kind == "chosen") {
       if (!event.contains("config") || !event["config"].is_object())
@@ -144,6 +158,11 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
         fmt::format("--replay {}: that run was lock-free and cannot be repeated; train with its options "
                     "instead",
                     beside.replay));
+  if (device::Choice::parse(beside.train.device).kind == device::Kind::cuda)
+    throw UserError(fmt::format(
+        "--device {}: --replay repeats a run bit for bit, which only the CPU does; leave one of the two out",
+        beside.train.device));
+  beside.train.device = device::kCpu;  // not auto
   for (const std::string& name : given)
     if (const Option* option = beside_table.find(name)) table.find(name)->from_json(option->to_json());
   if (options.train.encoder == EncoderKind::automatic)  // a log of an older version

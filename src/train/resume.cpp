@@ -107,6 +107,9 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
     if (const auto there = saved.asked.find("stream-window");
         there != saved.asked.end() && there->is_number_unsigned())
       options.stream_window = *there;
+  if (options.train.open.device)
+    if (const auto there = saved.asked.find("device"); there != saved.asked.end() && there->is_string())
+      options.train.device = device::Choice::parse(there->get_ref<const std::string&>()).text();
   if (saved.init_hash.empty() != options.init.empty())
     throw other_run(path, options.init.empty() ? "it started from a model, and --init is missing here"
                                                : "it did not start from a model, and --init is given here");
@@ -135,6 +138,7 @@ TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
   options.describe(table);
   table.from_json(saved.chosen);
   options.threads = now.threads;
+  options.device = now.device;
   if (!now.open.epochs && options.newton == 0 && now.epochs != options.epochs) {
     notes.push_back(fmt::format(
         "--epochs is {} in the checkpoint, which has {} done, and {} here{}", options.epochs, saved.epochs,

@@ -12,14 +12,15 @@ Ridge::Ridge(const DataView& data, const TrainOptions& options, const ProblemInf
       rows_per_step_(static_cast<double>(options.rows_per_step)),
       free_intercept_(problem.free_intercept),
       with_intercept_(options.ridge_intercept) {
-  if (!on() || (draw != nullptr && draw->learns())) return;
+  // Learnt features have a ridge of their own.
+  if (!on() || options.hidden > 0 || (draw != nullptr && draw->learns())) return;
   const std::size_t n = options.rows_per_step;
   beta_ = ridge_weights(data, draw, std::min(n, data.size()));
   if (data.size() > n && data.size() % n != 0) last_beta_ = ridge_weights(data, draw, data.size() % n);
 }
 
 std::uint64_t Ridge::bytes(const DataView& data, const TrainOptions& options) {
-  if (options.ridge == 0) return 0;
+  if (options.ridge == 0 || options.hidden > 0) return 0;
   const std::uint64_t arrays = data.size() % options.rows_per_step == 0 ? 3 : 4;  // beta, scales, norms
   return data.classes->size() * arrays * sizeof(double);
 }

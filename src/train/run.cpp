@@ -139,7 +139,8 @@ void RunOptions::describe(OptionTable& table) {
       "resume", &resume,
       "Go on from the file of --checkpoint to the same bits as a run that was never stopped; without "
       "such a file, start afresh. Give the same data and options; --epochs, --model, --log, --threads, "
-      "--checkpoint-every and --memory-limit may differ.",
+      "--device, --checkpoint-every and --memory-limit may differ. A run on a GPU goes on, but not to the "
+      "same bits.",
       {.brief = true, .replay = Replay::free, .elsewhere = {"continue", "restart"}});
   table.text(
       "init", "FILE", &init,
@@ -150,7 +151,8 @@ void RunOptions::describe(OptionTable& table) {
   table.text(
       "replay", "FILE", &replay,
       "Repeat the run of this log, bit for bit and without a clock. The log sets all options; only those "
-      "of outputs and of --test, --threads and --memory-limit can be added.",
+      "of outputs and of --test, --threads and --memory-limit can be added. A run on a GPU cannot be "
+      "repeated.",
       {.replay = Replay::free});
 }
 
@@ -164,6 +166,12 @@ nlohmann::ordered_json RunOptions::to_json() {
 
 namespace {
 
+// Only a run on a GPU has it: --replay refuses such a log.
+nlohmann::ordered_json device_json(const device::Engine& engine) {
+  const device::Card& card = engine.card();
+  return {{"kind", "cuda"}, {"name", card.name}, {"number", card.number}, {"memory", card.memory}};
+}
+
 std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   auto log =
       std::make_unique<RunLog>(run.options.logs() ? run.outputs.growing_log() : "none", run.options.log);
@@ -173,6 +181,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
     log->write_lines(saved.lines);
     nlohmann::ordered_json event{{"event", "resume"}, {"epochs", saved.epochs}, {"steps", saved.steps}};
     if (saved.fitting) event["options"] = {{"epochs", run.options.train.epochs}};
+    if (run.engine) event["device"] = device_json(*run.engine);
     log->write(event);
     log->require_begun();
     return log;
@@ -186,6 +195,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   if (run.valid) start["valid_data"] = data_json(*run.valid);
   start["data"]["hash"] = run.data_hash;
   if (!run.init_hash.empty()) start["init_hash"] = run.init_hash;
+  if (run.engine) start["device"] = device_json(*run.engine);
   if (run.valid) start["valid_data"]["hash"] = run.valid_hash;
   log->write(start);
   log->require_begun();
@@ -211,7 +221,7 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
       run.outputs.step_aside("failed", false);
       if (in_checkpoint)
         error += fmt::format("; {} has what was learnt: add --resume", options.checkpoint);
-      else if (logged && !options.train.lock_free)
+      else if (logged && !options.train.lock_free && !run.engine)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
   finished.model_path = finished.saved ? run.outputs.model() : "none";
@@ -244,6 +254,7 @@ TrainExtras extras_of(PreparedRun& run, std::optional<CheckpointSaver>& saver, F
   if (run.recording) extras.recording = &*run.recording;
   if (run.memory.best_on_disk) extras.best_folder = best_folder(run.options);
   extras.start = run.start.get();
+  extras.engine = run.engine.get();
   if (saver) {
     saver->begin();
     extras.saving = {.epochs = run.save_every.epochs,

@@ -68,10 +68,11 @@ struct PreparedRun {
   std::optional<CheckpointFile> resumed;         // the checkpoint to go on from
   Claim checkpoint_claim;
   SaveEvery save_every;
-  std::shared_ptr<const Model> start;  // --init
-  std::string init_hash;               // of its file
-  StartMatch start_match;              // with the training data
-  std::vector<std::string> notes;      // for the user
+  std::shared_ptr<const Model> start;      // --init
+  std::string init_hash;                   // of its file
+  StartMatch start_match;                  // with the training data
+  std::shared_ptr<device::Engine> engine;  // the GPU to train on; null: the CPU
+  std::vector<std::string> notes;          // for the user
   double read_seconds = 0;
   Stopwatch watch;               // training time; started by execute_run
   bool automatic = false;        // --method auto

@@ -83,6 +83,7 @@ struct RunState {
   bool newton_done = false;    // Newton's method has followed the last epoch
   // Upper bound on the absolute value of any number in the memory of `weights`.
   double largest_weight = 0;
+  bool zero_weights = false;         // no number of W was written yet, intercepts aside; not saved
   CompanionState companion;          // empty unless has_companion
   std::vector<ClassId> draw_memory;  // for a draw that learns
   NormState norms;                   // empty unless the method projects

@@ -3,7 +3,10 @@
 #include <utility>
 
 #include "data/hold_out.hpp"
+#include "train/device_choice.hpp"
 #include "train/fit.hpp"
+#include "train/learnt_lane.hpp"
+#include "train/step_shape.hpp"
 #include "train/warm_start.hpp"
 
 namespace truemax {
@@ -22,7 +25,8 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
                         std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                         const TrainExtras& extras, FitResult& result, const std::function<void()>& searched) {
   Weights spare;  // memory of the trials
-  if (options.seconds > 0 && extras.recording == nullptr) spare = cleared_weights(sets.data, options);
+  if (options.seconds > 0 && extras.recording == nullptr && !on_gpu(options))
+    spare = cleared_weights(sets.data, options);
   watch.resume();
   result.search.finished = true;
   if (options.open.any()) {
@@ -31,10 +35,13 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
   }
   if (searched) searched();
   RunState state = make_state(sets.data, options, &spare);
-  if (extras.restore)
+  if (extras.restore || extras.start != nullptr) state.zero_weights = false;
+  if (extras.restore) {
+    if (!state.learnt.empty()) LearntLane::add_squares(state.learnt, options);
     extras.restore(state);
-  else if (extras.start != nullptr)
+  } else if (extras.start != nullptr) {
     start_from(*extras.start, sets.data, options, state);
+  }
   if (result.search.finished)
     result.outcome = train(sets, options, state, watch, observers, stop, extras);
   else

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/parallel.hpp"
 #include "rule/methods.hpp"
 #include "train/companion.hpp"
 #include "train/fit.hpp"
@@ -52,6 +53,7 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
       *spare = Weights();  // of another shape: its memory is not needed beside the new one
     state.weights = Weights(classes, features, options.intercept);
   }
+  state.zero_weights = true;
   if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(classes));  // log of the sum of exp(intercept)
@@ -73,11 +75,20 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     for (RowState& row : state.rows) row.u = log_total;
     return state;
   }
-  data.each_x([&](ExampleId i, const RowView& x) {
+  const auto start_row = [&](ExampleId i, const RowView& x) {
     state.row(i).squared_norm = squared_norm(x, options.intercept);
     if (!info.exact_start) return;
     state.row(i).u = log_total;
     if (options.start_at_frequencies) state.row(i).u -= state.weights.intercept_of(data.label(i));
+  };
+  if (data.streamed() != nullptr) {
+    data.each_x(start_row);
+    return state;
+  }
+  constexpr std::size_t kChunk = std::size_t{1} << 16;
+  parallel_for((data.size() + kChunk - 1) / kChunk, options.thread_count(), [&](std::size_t chunk) {
+    for (std::size_t i = chunk * kChunk; i < std::min(data.size(), (chunk + 1) * kChunk); ++i)
+      start_row(ExampleId{static_cast<std::uint32_t>(i)}, data.x(ExampleId{static_cast<std::uint32_t>(i)}));
   });
   return state;
 }

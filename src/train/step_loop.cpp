@@ -5,6 +5,9 @@
 #include "core/huge_pages.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
+#include "train/device_choice.hpp"
+#include "train/device_lane.hpp"
+#include "train/device_learnt_lane.hpp"
 #include "train/general_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/pair_lane.hpp"
@@ -27,7 +30,12 @@ const TrainOptions& checked(const TrainOptions& options) {
 }
 
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
+  const device::Choice device = device::Choice::parse(setup.options.device);
+  const bool there = on_gpu(setup.options);  // `auto` was decided before
+  if (setup.options.hidden > 0 && there)
+    return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
+  if (there) return std::make_unique<DeviceLane>(setup, device::open(device));
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
   if (PairLane::takes(setup)) return std::make_unique<PairLane>(setup);
@@ -62,11 +70,14 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   StepPlan own_plan(options_, steps_);
   StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
   const CounterRandom random(options_.seed, Stream::draw, state.epoch);
-  order_.start_epoch(state.epoch);
+  if (lane_->visits_itself())
+    plan.let_steps_fall();
+  else
+    order_.start_epoch(state.epoch);
   window_held_ = false;
   lane_->attach(state);
   if (state.step == 0) {
-    if (state.learnt.empty()) tighten_bound(state);
+    if (state.learnt.empty()) lane_->tighten(state);
     if (!lane_->start_epoch(state, stop, plan)) return false;
   }
   while (state.step < steps_) {
@@ -75,9 +86,13 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     if (leg.steps == 0) return false;
     std::uint64_t count = std::min<std::uint64_t>({batch_steps(state), steps_ - state.step, leg.steps});
     if (windows_) count = enter_window(state.step, count);
-    lane_->take({order_, random, state.step, static_cast<std::size_t>(count), leg.step,
-                 leg.step / options_.step_at(0)},
-                state);
+    Batch batch{order_,     random,
+                state.step, static_cast<std::size_t>(count),
+                leg.step,   leg.step / options_.step_at(0)};
+    if (leg.last_step > 0)  // at the end of the batch, which may be shorter than the leg
+      batch.last_step =
+          leg.step + (leg.last_step - leg.step) * static_cast<double>(count) / static_cast<double>(leg.steps);
+    lane_->take(batch, state);
     unwatched_ += count;
     if (!watch || unwatched_ < watch_every) continue;
     unwatched_ = 0;
@@ -111,6 +126,7 @@ std::uint64_t StepLoop::enter_window(std::uint64_t step, std::uint64_t count) {
 
 // Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.
 std::size_t StepLoop::batch_steps(const RunState& state) const {
+  if (lane_->visits_itself()) return setup_.most_steps;
   constexpr std::size_t kFreshSteps = 8;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;
   return state.epoch == 0 && state.step < pages ? std::min(setup_.most_steps, kFreshSteps)

@@ -27,6 +27,11 @@ class StepLoop {
 
   // Brings state.weights up to date after run().
   void publish(RunState& state) { lane_->publish(state); }
+  void settle(RunState& state) { lane_->settle(state); }
+  void prepare(RunState& state) {
+    if (lane_->visits_itself()) lane_->attach(state);
+  }
+  device::Passer* passer() { return lane_->passer(); }
 
   std::uint64_t steps_per_epoch() const { return steps_; }
 

@@ -6,6 +6,8 @@
 #include "rule/methods.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
+#include "train/device_choice.hpp"
+#include "train/device_lane.hpp"
 #include "train/drawn_batch.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/problem.hpp"
@@ -27,8 +29,12 @@ std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options) {
 
 std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const Draw* draw) {
   if (draw != nullptr && draw->learns()) return 1;
+  if (on_gpu(options) && options.hidden == 0) return DeviceLane::kMostSteps;
   constexpr double kAhead = 1 << 16, kWork = 1 << 19;
   if (options.hidden > 0 && options.lock_free) return 4 * options.thread_count();
+  // Threads prepare the steps of a GPU; a piece of a schedule has no more in most runs.
+  constexpr std::size_t kDeviceAhead = 16;
+  if (options.hidden > 0 && on_gpu(options)) return kDeviceAhead;
   const auto n = static_cast<double>(options.rows_per_step);
   const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());
   const double nonzeros = data.nonzeros_per_row();
@@ -39,6 +45,7 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
 }
 
 std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
+  if (on_gpu(options) && options.hidden == 0) return 0;  // they are on the card
   const MethodInfo& info = find_method(options.method);
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   if (options.hidden > 0)

@@ -20,19 +20,16 @@ class Evaluator {
         with_train_(options.eval_train),
         learnt_(options.hidden > 0),
         evaluation_(options.evaluation),
-        seed_(options.seed),
         threads_(options.thread_count()),
         observers_(observers),
         stop_(stop) {}
 
-  bool all(const RunState& state, EvaluationRecord& record) const {
-    return run(state, {{train(), &record.train}, {valid(), &record.valid}, {test(), &record.test}});
+  bool all(Fit& fit, EvaluationRecord& record) const {
+    return run(fit, {{train(), &record.train}, {valid(), &record.valid}, {test(), &record.test}});
   }
-  bool only_valid(const RunState& state, EvaluationRecord& record) const {
-    return run(state, {{valid(), &record.valid}});
-  }
-  bool all_but_valid(const RunState& state, EvaluationRecord& record) const {
-    return run(state, {{train(), &record.train}, {test(), &record.test}});
+  bool only_valid(Fit& fit, EvaluationRecord& record) const { return run(fit, {{valid(), &record.valid}}); }
+  bool all_but_valid(Fit& fit, EvaluationRecord& record) const {
+    return run(fit, {{train(), &record.train}, {test(), &record.test}});
   }
   void tell(const EvaluationRecord& record) const {
     for (TrainObserver* o : observers_) o->evaluated(record);
@@ -45,12 +42,12 @@ class Evaluator {
   const DataView* valid() const { return sets_.valid ? &*sets_.valid : nullptr; }
   const DataView* test() const { return sets_.test ? &*sets_.test : nullptr; }
 
-  bool run(const RunState& state, std::initializer_list<Task> tasks) const {
+  bool run(Fit& fit, std::initializer_list<Task> tasks) const {
     std::size_t of = 0, before = 0;
     for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : rows_to_evaluate(how(set), *set);
     for (const auto& [set, metrics] : tasks) {
       if (set == nullptr) continue;
-      *metrics = evaluate(how(set), seed_, state, *set, threads_, &stop_, [&](std::size_t done) {
+      *metrics = fit.evaluate(how(set), *set, threads_, &stop_, [&](std::size_t done) {
         for (TrainObserver* o : observers_) o->evaluating(before + done, of);
       });
       if (!*metrics) return false;
@@ -71,7 +68,6 @@ class Evaluator {
   DataView train_;
   bool with_train_, learnt_;
   EvaluateOptions evaluation_;
-  std::uint64_t seed_;
   std::size_t threads_;
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
@@ -89,9 +85,12 @@ class Patience {
   bool over() const { return on() && state_.waited >= evaluations_; }
   const std::optional<EvaluationRecord>& best() const { return state_.best; }
 
+  bool improves(const EvaluationRecord& record) const {
+    return on() && (!state_.best || record.valid->log_loss < state_.best->valid->log_loss);
+  }
   void see(const EvaluationRecord& record, const RunState& state) {
     if (!on()) return;
-    if (state_.best && !(record.valid->log_loss < state_.best->valid->log_loss)) {
+    if (!improves(record)) {
       ++state_.waited;
       return;
     }
@@ -125,6 +124,10 @@ class WatchedFit {
         saving_(extras.saving),
         patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {
     if (!saving_.at_start) saved_ = fit_.steps();
+    // Like reading the data, sending them to a device is not training.
+    watch_.pause();
+    fit_.prepare();
+    watch_.resume();
   }
 
   TrainOutcome run() {
@@ -134,6 +137,7 @@ class WatchedFit {
     }
     if (outcome_.divergence.empty()) save(!outcome_.interrupted);
     watch_.pause();
+    fit_.publish();
     outcome_.epochs = fit_.state().epoch;
     outcome_.steps = fit_.steps();
     outcome_.segments = fit_.segments();
@@ -186,6 +190,7 @@ class WatchedFit {
   void save(bool finished) {
     if (!saving_.save || (!finished && saved_ == fit_.steps())) return;
     watch_.pause();
+    fit_.publish();
     fit_.state().plan.seconds = watch_.seconds();
     const Stopwatch own = started();
     saving_.save(fit_.state(), finished);
@@ -208,9 +213,10 @@ class WatchedFit {
     EvaluationRecord record;
     record.epoch = state.epoch, record.steps = fit_.steps(), record.train_seconds = watch_.seconds();
     outcome_.interrupted =
-        !(patience_.on() ? evaluator_.only_valid(state, record) : evaluator_.all(state, record));
+        !(patience_.on() ? evaluator_.only_valid(fit_, record) : evaluator_.all(fit_, record));
     if (!outcome_.interrupted) {
       evaluator_.tell(record);
+      if (patience_.improves(record)) fit_.publish();
       patience_.see(record, state);
       state.last = record;
     }
@@ -220,12 +226,13 @@ class WatchedFit {
   void finish_with_best() {
     RunState& state = fit_.state();
     patience_.restore(state);
+    fit_.restored();
     outcome_.kept_best = true;
     outcome_.last = patience_.best();
     if (outcome_.interrupted) return;
     EvaluationRecord final = *patience_.best();
     final.best = true;
-    outcome_.interrupted = !evaluator_.all_but_valid(state, final);
+    outcome_.interrupted = !evaluator_.all_but_valid(fit_, final);
     if (outcome_.interrupted) return;
     evaluator_.tell(final);
     outcome_.last = final;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "train/device_choice.hpp"
 #include "train/fit.hpp"
 #include "train/step_shape.hpp"
 
@@ -54,7 +55,9 @@ const SearchTrial* TrialRunner::known(const SearchTrial& planned) const {
 // nullopt if it was stopped or given up. Sets tried.steps.
 std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried) {
   const std::uint64_t planned = tried.steps, epoch_steps = steps_per_epoch(rows.data.size(), o);
-  Fit fit(rows.data, o, make_state(rows.data, o, &spare_));
+  // W of a run on a card is not in memory, and need not be cleared there.
+  const bool card = on_gpu(o);
+  Fit fit(rows.data, o, make_state(rows.data, o, card ? nullptr : &spare_));
   Fit::Until until;
   if (latest_ < kNoLoss) until.seconds = latest_, until.clock = &watch_;
   const Fit::End end = fit.run(until, stop_, [&](std::uint64_t in_epoch) {
@@ -64,10 +67,9 @@ std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOpt
   late_ = end == Fit::End::reached;
   double loss = kNoLoss;  // also if the trial diverged
   if (end == Fit::End::used_up)
-    if (const auto metrics = evaluate({}, o.seed, fit.state(), rows.judge, o.thread_count(), &stop_))
-      loss = metrics->log_loss;
+    if (const auto metrics = fit.evaluate({}, rows.judge, o.thread_count(), &stop_)) loss = metrics->log_loss;
   tried.steps = fit.steps();
-  spare_ = std::move(fit.state().weights);
+  if (!card) spare_ = std::move(fit.state().weights);
   if (stopped() || late_) return std::nullopt;
   return loss;
 }

@@ -181,7 +181,7 @@ class Tuner {
       }
       watch.pause();
       trial.seconds += watch.seconds();
-      const auto metrics = evaluate(fit.state().weights, valid_, share_, &stop_);
+      const auto metrics = fit.evaluate({}, valid_, share_, &stop_);
       if (!metrics) return;
       if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is not finite");
       trial.marks.push_back({epochs, metrics->log_loss});

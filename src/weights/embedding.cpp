@@ -36,13 +36,13 @@ void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::ui
       for (std::size_t c = 0; c < table.columns; c += 4) {
         const CounterRandom::Block words = random.at(r, c / 4);
         const std::uint64_t of[4] = {words.first, words.second, words.third, words.fourth};
-        for (std::size_t i = 0; i < 4 && c + i < table.columns; ++i) {
+        for (std::size_t i = 0; i < 4 && c + i < table.columns; i += 2) {
           // Box and Muller: a length and an angle give two numbers.
-          const std::size_t pair = i / 2 * 2;
-          const double length = std::sqrt(-2 * std::log1p(-uniform_unit(of[pair])));
-          const double angle = 2 * std::numbers::pi * uniform_unit(of[pair + 1]);
-          table.row(r)[c + i] =
-              static_cast<float>(deviation * length * (i % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+          const double length = std::sqrt(-2 * std::log1p(-uniform_unit(of[i])));
+          const double angle = 2 * std::numbers::pi * uniform_unit(of[i + 1]);
+          table.row(r)[c + i] = static_cast<float>(deviation * length * std::cos(angle));
+          if (c + i + 1 < table.columns)
+            table.row(r)[c + i + 1] = static_cast<float>(deviation * length * std::sin(angle));
         }
       }
   });

@@ -15,8 +15,10 @@ namespace truemax {
 
 struct Embedding {
   Embedding() = default;
-  Embedding(std::size_t row_count, std::size_t length)
-      : rows(row_count), columns(length), numbers(row_count * length) {}
+  Embedding(std::size_t row_count, std::size_t length, std::size_t threads = 1)
+      : rows(row_count), columns(length) {
+    resize_with(numbers, row_count * length, threads);
+  }
 
   float* row(std::size_t r) { return numbers.data() + r * columns; }
   const float* row(std::size_t r) const { return numbers.data() + r * columns; }

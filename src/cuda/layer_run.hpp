@@ -1,0 +1,191 @@
+// The kernels of a layer in their order, over CUDA (cuda/layer.cu) or over the CPU (cuda/layer_test.cpp).
+// Launcher has  launch(kernel, blocks, threads, shared bytes)  and  processors(). The products between the
+// calls are the caller's.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/layer_backward.hpp"
+#include "cuda/layer_forward.hpp"
+
+namespace truemax::cuda {
+
+template <class Launcher>
+class LayerRun {
+ public:
+  LayerRun(const LayerCall& call, Launcher& launcher) : call_(call), launcher_(launcher) {}
+
+  // Up to the product of scores.
+  void take() {
+    by_type(call_.x_type, [&](auto x) {
+      by_type(call_.weight_type, [&](auto w) {
+        by_type(call_.copy_type, [&](auto c) {
+          by_width([&](auto wide) { take_as<decltype(x), decltype(w), decltype(c), wide.value>(); });
+        });
+      });
+    });
+  }
+  void estimate() {
+    if (call_.score_type == NumberType::bfloat16)
+      estimate_as<Bfloat16, Bfloat16>();
+    else
+      by_type(call_.copy_type, [&](auto p) { estimate_as<float, decltype(p)>(); });
+  }
+  // Before the products of backward, if the reduction is none.
+  void scale() {
+    by_type(call_.copy_type, [&](auto p) {
+      using P = decltype(p);
+      launcher_.launch(ScaleRows<P>{call_}, some_blocks(call_.rows, kWarps), kThreads,
+                       ScaleRows<P>::shared_bytes(kThreads));
+    });
+    sum_columns();
+  }
+  // After the product of gradients.
+  void columns() {
+    by_type(call_.copy_type, [&](auto c) {
+      by_width([&](auto wide) {
+        constexpr int kWide = wide.value;
+        using Kernel = Columns<decltype(c), kWide>;
+        const std::uint32_t of_row = threads_of_row(kWide);
+        const std::uint32_t blocks = strip_blocks(kWide, of_row, std::max(call_.rows, call_.slots), 2);
+        launcher_.launch(Kernel{call_, of_row}, blocks + (call_.recent_size > 0 ? 1 : 0), kMany,
+                         Kernel::shared_bytes(kMany));
+      });
+    });
+  }
+  // Before another call changes the weights.
+  void keep() {
+    by_type(call_.copy_type, [&](auto c) {
+      launcher_.launch(KeepLabels<decltype(c)>{call_}, some_blocks(call_.rows, kWarps), kThreads, 0);
+    });
+  }
+  // After both products.
+  void move() {
+    by_type(call_.weight_type, [&](auto w) {
+      by_type(call_.copy_type, [&](auto c) {
+        by_width([&](auto wide) {
+          if (call_.dx_type == NumberType::bfloat16)
+            move_as<decltype(w), decltype(c), Bfloat16, wide.value>();
+          else
+            move_as<decltype(w), decltype(c), float, wide.value>();
+        });
+      });
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t kThreads = 256, kWarps = kThreads / 32, kMany = 512;
+  static constexpr std::uint64_t kPack = 8;
+  template <int kValue>
+  struct Width {
+    static constexpr int value = kValue;
+  };
+
+  template <class Take>
+  static void by_type(NumberType type, const Take& take) {
+    if (type == NumberType::bfloat16)
+      take(Bfloat16{});
+    else
+      take(float{});
+  }
+  // Eight numbers at a time if all rows begin at multiples of eight.
+  template <class Take>
+  void by_width(const Take& take) {
+    const auto fits = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+    if (call_.features % kPack == 0 && call_.x_stride % kPack == 0 && call_.weight_stride % kPack == 0 &&
+        fits(call_.x) && fits(call_.weight) && fits(call_.dx))
+      take(Width<kPack>{});
+    else
+      take(Width<1>{});
+  }
+  std::uint32_t some_blocks(std::uint64_t count, std::uint64_t of_block, std::uint64_t each = 8) const {
+    const std::uint64_t wanted = (count + of_block - 1) / of_block;
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, launcher_.processors() * each));
+  }
+
+  // Threads of Columns that take a row of the matrix together.
+  std::uint32_t threads_of_row(int wide) const {
+    std::uint32_t threads = 32;
+    while (threads < kMany && threads * static_cast<std::uint64_t>(wide) < call_.features) threads *= 2;
+    return threads;
+  }
+  std::uint32_t strip_blocks(int wide, std::uint32_t of_row, std::uint64_t rows, std::uint64_t each) const {
+    const std::uint64_t width = std::uint64_t{of_row} * static_cast<std::uint64_t>(wide);
+    const std::uint64_t strips = (call_.features + width - 1) / width, groups = kMany / of_row;
+    const std::uint64_t parts = (rows + groups - 1) / groups;
+    const std::uint64_t most = std::max<std::uint64_t>(1, launcher_.processors() * each / strips);
+    return static_cast<std::uint32_t>(strips * std::min(parts, most));
+  }
+
+  // With packs of 16 bytes of the weights, threads that are neighbours read neighbours.
+  template <class W, int kWide>
+  static constexpr int kOfWeights = kWide == 1       ? 1
+                                    : sizeof(W) == 4 ? 4
+                                                     : 8;
+
+  template <class X, class W, class C, int kWide>
+  void take_as() {
+    using Kernel = TakeRows<X, W, C, kOfWeights<W, kWide>>;
+    if (call_.draw != CallDraw::all && !Kernel::draws_here(call_))
+      launcher_.launch(DrawClasses{call_}, 1, kMany, 0);
+    const std::uint32_t drawn = some_blocks(call_.slots, kWarps), rows = some_blocks(call_.rows, kWarps, 64);
+    launcher_.launch(Kernel{call_, drawn, rows}, drawn + rows + some_blocks(call_.rows, kThreads), kThreads,
+                     Kernel::shared_bytes(call_));
+  }
+
+  template <class S, class P>
+  void estimate_as() {
+    if (call_.slots <= Estimate<S, P, 1>::kMostHeld) return estimate_held<S, P, 1>();
+    if (call_.slots <= Estimate<S, P, 2>::kMostHeld) return estimate_held<S, P, 2>();
+    if (call_.slots <= Estimate<S, P, 4>::kMostHeld) return estimate_held<S, P, 4>();
+    estimate_held<S, P, 0>();
+    add_columns<P>();
+  }
+  template <class S, class P, int kHeld>
+  void estimate_held() {
+    using Kernel = Estimate<S, P, kHeld>;
+    const auto shift =
+        static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
+    launcher_.launch(Kernel{call_, shift}, some_blocks(call_.rows, kMany / 32, kHeld == 4 ? 1 : 2), kMany,
+                     Kernel::shared_bytes(kMany, call_.slots));
+  }
+
+  void sum_columns() {
+    if (call_.bias == nullptr) return;
+    launcher_.launch(ClearColumns{call_}, some_blocks(call_.slots, kThreads), kThreads, 0);
+    by_type(call_.copy_type, [&](auto p) { add_columns<decltype(p)>(); });
+  }
+  template <class P>
+  void add_columns() {
+    if (call_.bias == nullptr) return;
+    using Kernel = SumColumns<P>;
+    launcher_.launch(Kernel{call_},
+                     some_blocks(call_.slots * call_.rows, Kernel::kWide * Kernel::kRows * kThreads),
+                     kThreads, 0);
+  }
+
+  template <class W, class C, class X, int kPacked>
+  void move_as() {
+    constexpr int kWide = kOfWeights<W, kPacked>;
+    const std::uint64_t packs = (call_.features + 32 * kWide - 1) / (32 * kWide);
+    if (kWide == 1 || packs > 4) return move_held<W, C, X, kWide, 0>();
+    if (packs == 1) return move_held<W, C, X, kWide, 1>();
+    if (packs == 2) return move_held<W, C, X, kWide, 2>();
+    move_held<W, C, X, kWide, 4>();
+  }
+  template <class W, class C, class X, int kWide, int kHeld>
+  void move_held() {
+    constexpr int kKept = kWide == 1 ? 0 : kHeld;
+    using Kernel = Move<W, C, X, kWide, kKept>;
+    constexpr std::uint64_t kOfBlock = Kernel::kMostThreads / 32;
+    const auto classes = static_cast<std::uint32_t>((call_.slots + call_.rows + kOfBlock - 1) / kOfBlock);
+    const std::uint32_t rows = some_blocks(call_.rows, Kernel::kMostThreads);
+    launcher_.launch(Kernel{call_, rows}, rows + classes, Kernel::kMostThreads, 0);
+  }
+
+  const LayerCall& call_;
+  Launcher& launcher_;
+};
+
+}  // namespace truemax::cuda

@@ -1,0 +1,63 @@
+// What the kernels of linear models read and write: plain pointers into the memory of the device.
+#pragma once
+
+#include <cstdint>
+
+#include "core/host_device.hpp"
+
+namespace truemax::cuda {
+
+inline constexpr int kBlock = 16;  // classes of a block; the threads that take its steps
+
+struct Rows {
+  const std::uint64_t* begin;  // [rows + 1]
+  const std::uint32_t* index;
+  const float* value;
+};
+
+// A feature and its value: beside each other, since a step reads both from a place it has not read before.
+struct alignas(8) Entry {
+  std::uint32_t feature;
+  float value;
+};
+struct PackedRows {
+  const std::uint64_t* begin;  // [rows + 1]
+  const Entry* entry;
+};
+
+struct Examples {
+  const std::uint32_t* row;  // null: example i is row i
+  const std::uint32_t* label;
+  const float* weight;  // null: all 1
+  const float* norm;    // |x|^2, and 1 with an intercept
+  double* u;
+  std::uint32_t count;
+};
+
+// [blocks][features][16], as weights/weights.hpp has it.
+struct Matrix {
+  float* weight;
+  float* intercept;  // null: none
+  std::uint32_t classes, features;
+  bool shrinks_intercept = false;  // the scale of W is that of the intercepts too
+  TRUEMAX_HOST_DEVICE std::uint32_t blocks() const { return (classes + kBlock - 1) / kBlock; }
+  TRUEMAX_HOST_DEVICE float* line(std::uint32_t block, std::uint32_t feature) const {
+    return weight + (std::uint64_t{block} * features + feature) * kBlock;
+  }
+};
+
+// A cell of the alias table of draw/alias.hpp.
+struct Cell {
+  std::uint64_t keep;
+  std::uint32_t other, unused;
+};
+
+// Blocks of the head, the label's, and `draws` of the tail.
+struct Draw {
+  std::uint32_t head, draws, blocks;
+  const Cell* cells;       // [blocks - head]
+  const float* over_mean;  // [blocks - head]: 1 over the mean number of draws of a block
+  std::uint64_t key;
+};
+
+}  // namespace truemax::cuda

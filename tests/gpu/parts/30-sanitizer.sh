@@ -1,0 +1,15 @@
+# compute-sanitizer of the CUDA toolkit on small runs.
+tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+[ -n "$tool" ] || { echo "no compute-sanitizer: it is part of the CUDA toolkit"; exit 77; }
+set -e -o pipefail
+check() {  # check TOOL PROGRAM [ARGUMENT...]
+  echo "$1: $(basename "$2") ${*:3}"
+  "$tool" --tool "$1" --error-exitcode 9 "${@:2}" | { grep -E '^=========' || true; } | tail -15
+}
+for kind in memcheck initcheck racecheck synccheck; do
+  check $kind "$HERE/cuda_test" --gtest_brief=1 --gtest_filter='Gpu*-*Epochs*'
+done
+check memcheck "$HERE/train_test" --gtest_brief=1 --gtest_filter='Device*Steps*:Device*Evaluates*'
+truemax generate train.txt --rows 500 --features 200 --classes 100 --nonzeros 8 --seed 1 >/dev/null
+check memcheck "$HERE/truemax" train train.txt --method prox --draw blocks --classes-per-step 16 --epochs 1 \
+  --device cuda --model none --log none --quiet
