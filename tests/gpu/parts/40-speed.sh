@@ -1,3 +1,5 @@
-# Steps per second beside a kernel that only touches the same memory.
-"$HERE/truemax_bench" --help 2>&1 | grep -qw gpu || { echo "truemax_bench has no 'gpu'"; exit 77; }
-"$HERE/truemax_bench" gpu
+# Steps per second beside a kernel that only touches the same memory, on generated rows.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$HERE/truemax" generate "$folder/rows.txt" --rows 100000 --features 10000 --classes 15000 --nonzeros 10 --skew 1 --seed 1 >/dev/null
+"$HERE/truemax_bench" gpu "$folder/rows.txt"
