@@ -155,7 +155,8 @@ TEST_F(Gpu, EpochsLearnAsMuchAsOnTheCpu) {
                           .step = 2,
                           .rho = 0.5,
                           .decay = 1e-6,
-                          .most_growth = 1e30};
+                          .most_growth = 1e30,
+                          .beside = 32};
     card_->take(leg);
     cpu_.take(leg);
     EXPECT_EQ(card_->report().refused, 0U);
