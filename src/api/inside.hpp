@@ -69,7 +69,6 @@ class Training {
   std::shared_ptr<const Model::Inside> start_;
   TrainOptions options_;
   TrainSets sets_;
-  std::shared_ptr<device::Engine> engine_;
   bool best_on_disk_ = false;
   FitResult result_;
 };

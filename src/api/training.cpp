@@ -42,7 +42,8 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   }
   options_.complete(given, space.encoder == EncoderKind::linear ? EncoderKind::automatic : space.encoder);
   options_.check();
-  if (options_.device != device::kAuto) engine_ = device::open(device::Choice::parse(options_.device));
+  if (options_.device != device::kAuto)
+    static_cast<void>(device::open(device::Choice::parse(options_.device)));
   if (options_.evaluation.classes > 0)
     throw UserError("--eval-classes: error and precision would be unknown here; leave it out");
   if (valid != nullptr && options_.valid_share > 0)
@@ -52,7 +53,6 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   if (options_.automatic()) choose_shape(data_->data, options_);
   fit_to_memory({data_->data}, options_, memory_limit);
   require_device(data_->data, options_);
-  if (engine_ == nullptr) engine_ = device::open(device::Choice::parse(options_.device));
   sets_ = {data_->data};
   if (valid != nullptr) sets_.valid = valid->data;
   set_validation_aside(sets_.data, sets_.valid, options_);
@@ -68,7 +68,6 @@ std::shared_ptr<const Model::Inside> Training::run(std::span<TrainObserver* cons
   TrainExtras extras;
   if (best_on_disk_) extras.best_folder = std::filesystem::temp_directory_path().string();
   if (start_ != nullptr) extras.start = &start_->model;
-  extras.engine = engine_.get();
   Stopwatch watch;
   RunState state = search_and_fit(sets_, options_, watch, observers, stop, extras, result_);
   auto inside = std::make_shared<Model::Inside>();

@@ -11,6 +11,7 @@
 #include "rule/methods.hpp"
 #include "train/device_learnt_lane.hpp"
 #include "train/problem.hpp"
+#include "weights/kernels.hpp"
 #include "weights/on_device.hpp"
 #include "weights/pairs.hpp"
 
@@ -63,8 +64,7 @@ std::string DeviceLane::why_not(const DataView& data, const TrainOptions& option
     return fmt::format("Newton's method does not run on a GPU: leave --newton out, {}", kOrCpu);
   bool safe = true;
   data.each_x([&](ExampleId /*i*/, const RowView& x) {
-    double square = 0;
-    for (const float v : x.value) square += static_cast<double>(v) * static_cast<double>(v);
+    const double square = squared_norm(x, false);
     safe &= square == 0 || pairs_are_safe(square);
   });
   if (!safe)
@@ -133,12 +133,10 @@ std::uint32_t DeviceLane::steps_beside() const {
   std::vector<double> mean(data.space->features + 1, 0.0);
   const double over = 1 / static_cast<double>(std::max<std::size_t>(data.size(), 1));
   data.each_x([&](ExampleId /*i*/, const RowView& x) {
-    double square = intercept ? 1 : 0;
-    for (const float v : x.value) square += static_cast<double>(v) * static_cast<double>(v);
+    const double square = squared_norm(x, intercept);
     if (!(square > 0)) return;
     const double scale = over / std::sqrt(square);
-    for (std::size_t j = 0; j < x.index.size(); ++j)
-      mean[x.index[j]] += scale * static_cast<double>(x.value[j]);
+    add_row(x, scale, mean.data());
     if (intercept) mean.back() += scale;
   });
   double cosine = 0;
@@ -161,7 +159,7 @@ void DeviceLane::attach(RunState& state) {
   u.reserve(state.rows.size()), norms.reserve(state.rows.size());
   for (const RowState& row : state.rows) {
     u.push_back(row.u);
-    norms.push_back(static_cast<float>(std::min(row.squared_norm, 1e30)));
+    norms.push_back(static_cast<float>(row.squared_norm));
   }
   engine_->set_weights(host_weights(w, state.zero_weights), setup_.ridge.includes_intercept());
   std::vector<device::AliasCell> cells;

@@ -254,7 +254,6 @@ TrainExtras extras_of(PreparedRun& run, std::optional<CheckpointSaver>& saver, F
   if (run.recording) extras.recording = &*run.recording;
   if (run.memory.best_on_disk) extras.best_folder = best_folder(run.options);
   extras.start = run.start.get();
-  extras.engine = run.engine.get();
   if (saver) {
     saver->begin();
     extras.saving = {.epochs = run.save_every.epochs,

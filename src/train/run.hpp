@@ -71,7 +71,7 @@ struct PreparedRun {
   std::shared_ptr<const Model> start;      // --init
   std::string init_hash;                   // of its file
   StartMatch start_match;                  // with the training data
-  std::shared_ptr<device::Engine> engine;  // the GPU to train on; null: the CPU
+  std::shared_ptr<device::Engine> engine;  // says which GPU it is; null: the CPU
   std::vector<std::string> notes;          // for the user
   double read_seconds = 0;
   Stopwatch watch;               // training time; started by execute_run

@@ -84,7 +84,6 @@ struct TrainExtras {
   SavePlan saving{};
   const Model* start = nullptr;                    // a model to start from (train/warm_start.hpp)
   std::span<const SearchTrial> known_trials = {};  // of a search that is resumed
-  device::Engine* engine = nullptr;                // the GPU to train on; null: the CPU
   // Of a fit that is resumed: turns a fresh state into the saved one.
   std::function<void(RunState&)> restore{};
 };

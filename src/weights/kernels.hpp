@@ -104,6 +104,11 @@ inline void add(Weights& w, RowView x, std::span<const ClassId> k, const double*
 void scores_of_all(const Weights& w, std::span<const RowView> rows, double* z);
 void add_to_all(Weights& w, RowView x, const double* c);
 
+// to += factor x; `to` has a number for each feature.
+inline void add_row(RowView x, double factor, double* to) {
+  for (std::size_t j = 0; j < x.index.size(); ++j) to[x.index[j]] += factor * static_cast<double>(x.value[j]);
+}
+
 // |x|^2, plus one for the intercept: the Gram matrix of one row.
 inline double squared_norm(RowView x, bool with_intercept) {
   double sum = with_intercept ? 1.0 : 0.0;

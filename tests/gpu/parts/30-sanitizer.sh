@@ -9,7 +9,9 @@ check() {  # check TOOL PROGRAM [ARGUMENT...]
 for kind in memcheck initcheck racecheck synccheck; do
   check $kind "$HERE/cuda_test" --gtest_brief=1 --gtest_filter='Gpu*-*Epochs*:*Refuses*'
 done
-check memcheck "$HERE/train_test" --gtest_brief=1 --gtest_filter='Device*Steps*:Device*Evaluates*'
+# Without the variable it would test the library that runs kernels on the CPU.
+TRUEMAX_CUDA_LIBRARY=$HERE/libtruemax_cuda.so \
+  check memcheck "$HERE/train_test" --gtest_brief=1 --gtest_filter='Device*Steps*:Device*Evaluates*'
 truemax generate train.txt --rows 500 --features 200 --classes 100 --nonzeros 8 --seed 1 >/dev/null
 check memcheck "$HERE/truemax" train train.txt --method prox --draw blocks --classes-per-step 16 --epochs 1 \
   --device cuda --model none --log none --quiet
