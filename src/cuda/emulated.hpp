@@ -232,8 +232,6 @@ struct Four {
 inline Four load_four(const float* from) {
   return {{from[0], from[1], from[2], from[3]}};
 }
-inline void wait_for_previous() {}
-inline void let_next_begin() {}
 inline void prefetch(const void* /*from*/, std::uint32_t /*bytes*/) {}
 inline void prefetch_one(const void* /*from*/) {}
 inline float load_late(const float* from) {

@@ -2,8 +2,6 @@
 // waits. Called by python/truemax/_card.py.
 #include <cuda_runtime.h>
 
-#include <cstdlib>
-
 #include "cuda/layer_run.hpp"
 
 namespace truemax::cuda {
@@ -26,17 +24,9 @@ constexpr int least_blocks() {
 }
 
 template <class Kernel>
-constexpr bool waits() {
-  return requires {
-    Kernel::kWaits;
-  };
-}
-
-template <class Kernel>
 __global__ void __launch_bounds__(most_threads<Kernel>(), least_blocks<Kernel>())
     run_layer(const __grid_constant__ Kernel kernel) {
   extern __shared__ __align__(16) char shared[];
-  if constexpr (!waits<Kernel>()) wait_for_previous();
   kernel(Thread{shared});
 }
 
@@ -50,13 +40,8 @@ class StreamLauncher {
     if (shared_bytes > kAlways)
       note(cudaFuncSetAttribute(run_layer<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 static_cast<int>(shared_bytes)));
-    cudaLaunchAttribute early{};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks, config.blockDim = threads, config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream_, config.attrs = &early, config.numAttrs = begins_early() ? 1 : 0;
-    note(cudaLaunchKernelEx(&config, run_layer<Kernel>, kernel));
+    run_layer<<<blocks, threads, shared_bytes, stream_>>>(kernel);
+    note(cudaGetLastError());
   }
   int error() const { return static_cast<int>(error_); }
 
@@ -64,15 +49,6 @@ class StreamLauncher {
   void note(cudaError_t error) {
     if (error_ == cudaSuccess) error_ = error;
   }
-  // Whether a kernel may begin while the one before it ends.
-  static bool begins_early() {
-    static const bool wanted = std::getenv("TRUEMAX_PDL") == nullptr || *std::getenv("TRUEMAX_PDL") != '0';
-    int device = 0, major = 0;
-    return wanted && cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-           major >= 9;
-  }
-
   cudaStream_t stream_;
   std::uint32_t processors_;
   cudaError_t error_ = cudaSuccess;

@@ -188,7 +188,6 @@ struct Columns {
   static std::size_t shared_bytes(std::uint32_t threads) { return Strips<kWide>::shared_bytes(threads); }
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    let_next_begin();
     if (t.block() == 0 && t.number() == 0) {
       if (call.reduction != CallReduction::none && !finite(*call.gradient_in))
         report(call, Fault::gradient, -1, 0, 0);

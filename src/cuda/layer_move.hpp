@@ -13,7 +13,6 @@ namespace truemax::cuda {
 template <class W, class C, class X, int kWide, int kHeld, bool kFull>
 struct Move {
   LayerCall call;
-  static constexpr bool kWaits = true;  // by itself for the kernel before it
   static constexpr std::uint32_t kMostThreads = 256, kLeastBlocks = kWide * kHeld > 16 ? 2 : 3;
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
 
@@ -28,7 +27,6 @@ struct Move {
     std::uint32_t j = t.block() * warps + t.number() / 32;
     std::uint32_t item = item_at(group, j);
     const Common common(factors_of(call));
-    wait_for_previous();
     if (common.moves) {
       find_direction(t, common.of_w);
       finish_rows(t);

@@ -140,18 +140,6 @@ __device__ inline void raise(std::uint64_t* to, std::uint64_t x) {
   atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(x));
 }
 
-// A kernel may begin while the one before it ends: up to here it may only read what older kernels wrote.
-__device__ inline void wait_for_previous() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-// The next kernel may begin.
-__device__ inline void let_next_begin() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 // Into the cache that all multiprocessors share. Whole packs of 16 bytes.
 __device__ inline void prefetch(const void* from, std::uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
