@@ -32,7 +32,7 @@ _NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits ke
             "dx_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index x_copy "
              "label_w drawn_w offset drawn_class label place label_score sum_p share new_u base rows_of label_gradient label_bias "
-             "column_p p loss total_loss counted slot_of scalars draws scores gradient column_sums direction rank "
+             "column_p row_sums p loss total_loss counted slot_of scalars draws scores gradient column_sums direction rank "
              "dx gradient_in fault").split()
 
 
@@ -50,7 +50,7 @@ class Report(ctypes.Structure):
 
 _SCALARS, _FAULTY = 72, 64  # bytes of CallScalars, and where `faulty` is
 _STEPS = ("take", "estimate", "scale", "columns", "move", "keep")
-_MOST_SHARED_DRAWS = 2048  # of Draws in src/cuda/layer_forward.hpp
+_MOST_SHARED_DRAWS = 2048  # of Draws in src/cuda/layer_draw.hpp
 _loaded: ctypes.CDLL | None = None
 
 
@@ -147,7 +147,7 @@ class Pass:
         self.drawn_w_transposed, self.p_transposed = self.drawn_w.t(), self.p.t()
         self.label_gradient, self.by_row = zeros(rows, features), zeros(7, rows)
         self.by_row_whole = zeros(3, rows, dtype=torch.int32)
-        self.by_slot = zeros(2, slots)
+        self.by_slot, self.row_sums = zeros(2, slots), zeros(2, features)
         self.drawn_class = zeros(slots, dtype=torch.int32)
         self.counted = zeros(1, dtype=torch.int32)
         self.held: Any = None  # tensors that kernels of this pass read
@@ -160,7 +160,7 @@ class Pass:
                                 draws=pointer(card.draws), column_sums=pointer(card.column_sums),
                                 direction=pointer(card.direction), fault=pointer(card.fault))
         self.reference = ctypes.byref(call)
-        for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted", "label_gradient"):
+        for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted", "label_gradient", "row_sums"):
             setattr(call, name, pointer(getattr(self, name)))
         for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "base", "label_bias", "loss")):
             setattr(call, name, self.by_row[number].data_ptr() if rows else None)
@@ -398,11 +398,11 @@ class Card:
         splits = call.splits = self.splits if rows % self.splits == 0 and rows >= self.LEAST_OF_SPLIT * self.splits else 1
         with self.precise(products):
             gradient_product(part, work.gradient, splits)
-            self.launch("columns", part, stream)
             if dx is not None:
                 product(part.p, part.drawn_w, dx)
         if self.open is not None:
             self.keep_open(part, stream)
+        self.launch("columns", part, stream)
         self.launch("move", part, stream)
         self.recycle(part)
         return dx

@@ -180,6 +180,7 @@ class Group {
   T highest(T x) const {
     return EmulatedBlock::here().combined(x, kSize, [](T a, T b) { return a < b ? b : a; });
   }
+  float highest_number(float x) const { return highest(x); }
   std::uint32_t ballot(bool holds) const {
     const std::uint32_t mine = holds ? 1U << lane() : 0;
     return EmulatedBlock::here().combined(mine, kSize,
@@ -231,6 +232,8 @@ struct Four {
 inline Four load_four(const float* from) {
   return {{from[0], from[1], from[2], from[3]}};
 }
+inline void prefetch(const void* /*from*/, std::uint32_t /*bytes*/) {}
+inline void prefetch_one(const void* /*from*/) {}
 inline float load_late(const float* from) {
   return *from;
 }

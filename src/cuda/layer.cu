@@ -36,13 +36,19 @@ class StreamLauncher {
   std::uint64_t processors() const { return processors_; }
   template <class Kernel>
   void launch(const Kernel& kernel, std::uint32_t blocks, std::uint32_t threads, std::size_t shared_bytes) {
+    constexpr std::size_t kAlways = 48 << 10;
+    if (shared_bytes > kAlways)
+      note(cudaFuncSetAttribute(run_layer<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                static_cast<int>(shared_bytes)));
     run_layer<<<blocks, threads, shared_bytes, stream_>>>(kernel);
-    const cudaError_t error = cudaGetLastError();
-    if (error_ == cudaSuccess) error_ = error;
+    note(cudaGetLastError());
   }
   int error() const { return static_cast<int>(error_); }
 
  private:
+  void note(cudaError_t error) {
+    if (error_ == cudaSuccess) error_ = error;
+  }
   cudaStream_t stream_;
   std::uint32_t processors_;
   cudaError_t error_ = cudaSuccess;

@@ -1,13 +1,29 @@
 // The kernels of a layer in their order, over CUDA (cuda/layer.cu) or over the CPU (cuda/layer_test.cpp).
 // Launcher has  launch(kernel, blocks, threads, shared bytes)  and  processors(). The products between the
 // calls are the caller's.
+//
+//   DrawClasses  only of very many draws
+//   TakeRows   draws classes and copies their weights; for each row: checks, copies, the score of its label,
+//              and what u keeps
+//   a product  scores = x_copy drawn_w^T
+//   Estimate   the slot of each label; u, losses and p of each row; sums over columns of rows
+//
+//   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest
+//   products   gradient = p^T x_copy;  dx = p drawn_w
+//   Columns    sums over columns of drawn classes
+//   Move       the direction of the mean of x; moments, W, b; the label's part of dx; u, the ring of labels
+//   and
+//              the counters
+//   KeepLabels only if another step comes between forward and backward
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/layer_backward.hpp"
-#include "cuda/layer_forward.hpp"
+#include "cuda/layer_columns.hpp"
+#include "cuda/layer_estimate.hpp"
+#include "cuda/layer_move.hpp"
+#include "cuda/layer_take.hpp"
 
 namespace truemax::cuda {
 
@@ -41,26 +57,26 @@ class LayerRun {
     });
     sum_columns();
   }
-  // After the product of gradients.
+  // After both products.
   void columns() {
     by_type(call_.copy_type, [&](auto c) {
       by_width([&](auto wide) {
-        constexpr int kWide = wide.value;
-        using Kernel = Columns<decltype(c), kWide>;
-        const std::uint32_t of_row = threads_of_row(kWide);
-        const std::uint32_t blocks = strip_blocks(kWide, of_row, std::max(call_.rows, call_.slots), 2);
-        launcher_.launch(Kernel{call_, of_row}, blocks + (call_.recent_size > 0 ? 1 : 0), kMany,
-                         Kernel::shared_bytes(kMany));
+        if (call_.reduction == CallReduction::none)
+          columns_as<decltype(c), wide.value, true>();
+        else
+          columns_as<decltype(c), wide.value, false>();
       });
     });
   }
   // Before another call changes the weights.
   void keep() {
     by_type(call_.copy_type, [&](auto c) {
-      launcher_.launch(KeepLabels<decltype(c)>{call_}, some_blocks(call_.rows, kWarps), kThreads, 0);
+      by_width([&](auto wide) {
+        launcher_.launch(KeepLabels<decltype(c), wide.value>{call_}, some_blocks(call_.rows, kWarps),
+                         kThreads, 0);
+      });
     });
   }
-  // After both products.
   void move() {
     by_type(call_.weight_type, [&](auto w) {
       by_type(call_.copy_type, [&](auto c) {
@@ -104,6 +120,13 @@ class LayerRun {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, launcher_.processors() * each));
   }
 
+  // At most `each` blocks for a processor, of which all take as many turns.
+  std::uint32_t even_blocks(std::uint64_t count, std::uint64_t of_block, std::uint64_t each) const {
+    const std::uint64_t wanted = (count + of_block - 1) / of_block, most = launcher_.processors() * each;
+    const std::uint64_t turns = std::max<std::uint64_t>(1, (wanted + most - 1) / most);
+    return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (wanted + turns - 1) / turns));
+  }
+
   // Threads of Columns that take a row of the matrix together.
   std::uint32_t threads_of_row(int wide) const {
     std::uint32_t threads = 32;
@@ -118,6 +141,16 @@ class LayerRun {
     return static_cast<std::uint32_t>(strips * std::min(parts, most));
   }
 
+  template <class C, int kWide, bool kRows>
+  void columns_as() {
+    using Kernel = Columns<C, kWide, kRows>;
+    const std::uint32_t of_row = threads_of_row(kWide);
+    const std::uint64_t rows = kRows ? std::max(call_.rows, call_.slots) : call_.slots;
+    launcher_.launch(Kernel{call_, of_row},
+                     strip_blocks(kWide, of_row, rows, 2) + (call_.recent_size > 0 ? 1 : 0), kMany,
+                     Kernel::shared_bytes(kMany));
+  }
+
   // With packs of 16 bytes of the weights, threads that are neighbours read neighbours.
   template <class W, int kWide>
   static constexpr int kOfWeights = kWide == 1       ? 1
@@ -129,8 +162,9 @@ class LayerRun {
     using Kernel = TakeRows<X, W, C, kOfWeights<W, kWide>>;
     if (call_.draw != CallDraw::all && !Kernel::draws_here(call_))
       launcher_.launch(DrawClasses{call_}, 1, kMany, 0);
-    const std::uint32_t drawn = some_blocks(call_.slots, kWarps), rows = some_blocks(call_.rows, kWarps, 64);
-    launcher_.launch(Kernel{call_, drawn, rows}, drawn + rows + some_blocks(call_.rows, kThreads), kThreads,
+    const std::uint32_t drawn = some_blocks(call_.slots, kWarps), of_u = some_blocks(call_.rows, kThreads);
+    launcher_.launch(Kernel{call_, drawn, of_u},
+                     drawn + of_u + even_blocks(call_.rows, kWarps, Kernel::kLeastBlocks - 1), kThreads,
                      Kernel::shared_bytes(call_));
   }
 
@@ -147,8 +181,11 @@ class LayerRun {
     using Kernel = Estimate<S, P, kHeld>;
     const auto shift =
         static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
-    launcher_.launch(Kernel{call_, shift}, some_blocks(call_.rows, kMany / 32, kHeld == 4 ? 1 : 2), kMany,
-                     Kernel::shared_bytes(kMany, call_.slots));
+    const std::uint32_t blocks = even_blocks(call_.rows, Kernel::kMostThreads / 32, Kernel::kLeastBlocks);
+    by_width([&](auto wide) {
+      launcher_.launch(Kernel{call_, shift, wide.value > 1 ? 1U : 0U}, blocks, Kernel::kMostThreads,
+                       Kernel::shared_bytes(Kernel::kMostThreads));
+    });
   }
 
   void sum_columns() {
@@ -169,19 +206,19 @@ class LayerRun {
   void move_as() {
     constexpr int kWide = kOfWeights<W, kPacked>;
     const std::uint64_t packs = (call_.features + 32 * kWide - 1) / (32 * kWide);
-    if (kWide == 1 || packs > 4) return move_held<W, C, X, kWide, 0>();
-    if (packs == 1) return move_held<W, C, X, kWide, 1>();
-    if (packs == 2) return move_held<W, C, X, kWide, 2>();
-    move_held<W, C, X, kWide, 4>();
+    if (kWide == 1 || packs > 4) return move_held<W, C, X, kWide, 0, false>();
+    if (packs == 1) return move_held<W, C, X, kWide, 1, false>();
+    if (packs == 2) return move_held<W, C, X, kWide, 2, false>();
+    if (call_.features == 4 * 32 * kWide) return move_held<W, C, X, kWide, 4, true>();
+    move_held<W, C, X, kWide, 4, false>();
   }
-  template <class W, class C, class X, int kWide, int kHeld>
+  template <class W, class C, class X, int kWide, int kHeld, bool kFull>
   void move_held() {
     constexpr int kKept = kWide == 1 ? 0 : kHeld;
-    using Kernel = Move<W, C, X, kWide, kKept>;
-    constexpr std::uint64_t kOfBlock = Kernel::kMostThreads / 32;
-    const auto classes = static_cast<std::uint32_t>((call_.slots + call_.rows + kOfBlock - 1) / kOfBlock);
-    const std::uint32_t rows = some_blocks(call_.rows, Kernel::kMostThreads);
-    launcher_.launch(Kernel{call_, rows}, rows + classes, Kernel::kMostThreads, 0);
+    using Kernel = Move<W, C, X, kWide, kKept, kFull && kKept != 0>;
+    launcher_.launch(Kernel{call_},
+                     even_blocks(call_.slots + call_.rows, Kernel::kMostThreads / 32, Kernel::kLeastBlocks),
+                     Kernel::kMostThreads, Kernel::shared_bytes(call_));
   }
 
   const LayerCall& call_;

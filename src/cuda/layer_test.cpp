@@ -57,6 +57,7 @@ class CardLayer {
          {&call.label_score, &call.sum_p, &call.share, &call.new_u, &call.base, &call.label_bias, &call.loss})
       *array = floats(rows_);
     call.label_gradient = floats(rows_ * d_), call.column_p = floats(slots_);
+    call.row_sums = floats(2 * d_);
     call.p = call.scores = floats(rows_ * slots_);
     call.total_loss = floats(1), call.counted = wholes(1), call.rank = wholes(rows_);
     call.gradient = floats(slots_ * d_), call.column_sums = floats(2 * d_), call.direction = floats(2 * d_);
@@ -92,13 +93,13 @@ class CardLayer {
         for (std::size_t i = 0; i < batch.rows; ++i) sum += double{p[i * slots_ + j]} * double{x[i * d_ + c]};
         call.gradient[j * d_ + c] = static_cast<float>(sum);
       }
-    run.columns();
     for (std::size_t i = 0; i < batch.rows; ++i)
       for (std::size_t c = 0; c < d_; ++c) {
         double sum = 0;
         for (std::size_t j = 0; j < slots_; ++j) sum += double{p[i * slots_ + j]} * double{w[j * d_ + c]};
         dx[i * d_ + c] = static_cast<float>(sum);
       }
+    run.columns();
     run.move();
     return loss;
   }
@@ -188,6 +189,8 @@ TEST(CudaLayer, TakesTheStepsOfTheCpu) {
       expect_the_steps_of_the_cpu({draw, 100, features, 20}, 1e-5);
       expect_the_steps_of_the_cpu({draw, 100, features, 99, 0.3, 1, false, true, true}, 1e-5);
     }
+  expect_the_steps_of_the_cpu({LayerDraw::uniform, 1000, 512, 600, 0.1, 1, true, true, true}, 1e-5);
+  expect_the_steps_of_the_cpu({LayerDraw::uniform, 100, 1032, 20, 0.1, 1, true, true, true}, 1e-5);
   expect_the_steps_of_the_cpu({LayerDraw::uniform, 40, 16, 40}, 1e-5);
   expect_the_steps_of_the_cpu({LayerDraw::uniform, 100, 16, 20, 0.1, 1, true, false}, 1e-5);
   expect_the_steps_of_the_cpu({LayerDraw::uniform, 100, 16, 20, std::numeric_limits<double>::infinity()},

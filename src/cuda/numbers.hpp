@@ -190,6 +190,22 @@ TRUEMAX_HOST_DEVICE inline void store_pack(T* to, const Pack<T, kCount>& pack) {
 __device__ inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
   return atomicAdd(to, x);
 }
+// kCount numbers, four at a time at multiples of 16 bytes.
+template <int kCount>
+__device__ void add_numbers(float* to, const float* x) {
+  constexpr int kAtOnce = kCount % 4 == 0 ? 4 : 1;
+#pragma unroll
+  for (int i = 0; i < kCount; i += kAtOnce) {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (kAtOnce == 4) {
+      atomicAdd(reinterpret_cast<float4*>(to + i), make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]));
+      continue;
+    }
+#endif
+#pragma unroll
+    for (int e = i; e < i + kAtOnce; ++e) atomicAdd(to + e, x[e]);
+  }
+}
 // Returns what was there.
 __device__ inline std::uint32_t put_if(std::uint32_t* to, std::uint32_t old, std::uint32_t x) {
   return atomicCAS(to, old, x);
@@ -219,6 +235,10 @@ inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
   const std::int32_t old = *to;
   *to += x;
   return old;
+}
+template <int kCount>
+void add_numbers(float* to, const float* x) {
+  for (int i = 0; i < kCount; ++i) to[i] += x[i];
 }
 inline std::uint32_t put_if(std::uint32_t* to, std::uint32_t old, std::uint32_t x) {
   const std::uint32_t there = *to;

@@ -47,6 +47,16 @@ class Group {
     }
     return x;
   }
+  // NaN may be passed over.
+  __device__ float highest_number(float x) const {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (kSize == 32) {  // whole numbers that are ordered as the bits of x are
+      const auto ordered = [](int bits) { return bits ^ ((bits >> 31) & 0x7FFFFFFF); };
+      return __int_as_float(ordered(__reduce_max_sync(0xFFFFFFFFU, ordered(__float_as_int(x)))));
+    }
+#endif
+    return highest(x);
+  }
   // Bit i: what lane i says.
   __device__ std::uint32_t ballot(bool holds) const {
     const std::uint32_t all = __ballot_sync(mask(), holds);
@@ -128,6 +138,22 @@ __device__ inline void add(double* to, double x) {
 // For numbers that are not negative, whose bits are ordered as they are.
 __device__ inline void raise(std::uint64_t* to, std::uint64_t x) {
   atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(x));
+}
+
+// Into the cache that all multiprocessors share. Whole packs of 16 bytes.
+__device__ inline void prefetch(const void* from, std::uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes)
+               : "memory");
+#else
+  for (std::uint32_t at = 0; at < bytes; at += 128)
+    asm volatile(
+        "prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(static_cast<const char*>(from) + at)));
+#endif
+}
+// What is at this address, and perhaps what is beside it.
+__device__ inline void prefetch_one(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(from)));
 }
 
 #define TRUEMAX_KERNEL __device__
