@@ -33,7 +33,8 @@ struct TrainCommand {
 
 std::string method_text(const TrainOptions& o) {
   const bool linear = o.schedule == Schedule::linear;
-  const std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
+  std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
+  if (o.draws.rivals > 0) shape += fmt::format(", rivals {}", o.draws.rivals);
   const std::string classes = find_method(o.method_used()).whole_set
                                   ? "all classes"
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);

@@ -131,6 +131,16 @@ class EngineOver final : public device::Engine {
     report_ = {runtime_, 1};
     runtime_.clear(report_.data(), sizeof(StepReport));
     timed_ = false;
+    rivals_ = 0;
+  }
+
+  void set_rivals(std::span<const std::uint32_t> blocks, std::uint32_t each) override {
+    runtime_.join();
+    if (rival_.size() != blocks.size())
+      rival_ = {runtime_, blocks};
+    else
+      runtime_.to_device(rival_.data(), blocks.data(), blocks.size_bytes());
+    rivals_ = each;
   }
 
   void take(const device::Leg& given) override {
@@ -269,7 +279,7 @@ class EngineOver final : public device::Engine {
 
   void take_part(const device::Leg& leg) {
     if (leg.method == device::Method::exact) return take_all_classes(leg);
-    const std::uint32_t slots = std::min(head_ + 1 + draws_, matrix().blocks());
+    const std::uint32_t slots = head_ + 1 + rivals_ + draws_;  // of a warp's memory, even if blocks are fewer
     if (slots <= 2) return take_with<2>(leg);
     if (slots <= 4) return take_with<4>(leg);
     if (slots <= 8) return take_with<8>(leg);
@@ -348,15 +358,15 @@ class EngineOver final : public device::Engine {
     using Kernel = TakeSteps<Method, kUsed, 1>;
     constexpr std::uint32_t kWarps = kThreads / 32;
     constexpr std::size_t kShared = Kernel::kBytes * kWarps;
-    const Kernel kernel{
-        .rows = rows_.rows(),
-        .examples = examples(),
-        .matrix = matrix(),
-        .draw = {head_, draws_, matrix().blocks(), cells_.data(), over_mean_.data(), leg.draw_key},
-        .terms = {leg.first, leg.count, order(leg), leg.step, leg.last_step, leg.rho, leg.rho_falls, scale_,
-                  leg.decay, falling(leg), leg.most_growth},
-        .method = method,
-        .report = report_.data()};
+    const Kernel kernel{.rows = rows_.rows(),
+                        .examples = examples(),
+                        .matrix = matrix(),
+                        .draw = {head_, draws_, matrix().blocks(), cells_.data(), over_mean_.data(),
+                                 leg.draw_key, rivals_, rival_.data()},
+                        .terms = {leg.first, leg.count, order(leg), leg.step, leg.last_step, leg.rho,
+                                  leg.rho_falls, scale_, leg.decay, falling(leg), leg.most_growth},
+                        .method = method,
+                        .report = report_.data()};
     // A block of threads has a warp for each step that it takes at a time.
     const std::uint64_t beside = std::max<std::uint64_t>(1, std::min<std::uint64_t>(leg.beside, leg.count));
     const auto warps = static_cast<std::uint32_t>(std::min<std::uint64_t>(kWarps, beside));
@@ -446,7 +456,8 @@ class EngineOver final : public device::Engine {
   Array<Runtime, StepReport> report_;
   Array<Runtime, std::uint64_t> numbers_;
   Array<Runtime, float> score_, shift_;  // of steps over all classes
-  std::uint32_t classes_ = 0, features_ = 0, head_ = 0, draws_ = 0;
+  std::uint32_t classes_ = 0, features_ = 0, head_ = 0, draws_ = 0, rivals_ = 0;
+  Array<Runtime, std::uint32_t> rival_;
   double scale_ = 1;  // W is this times its memory
   bool shrinks_intercept_ = false;
   bool timed_ = false;  // the clock runs

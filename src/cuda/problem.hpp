@@ -52,12 +52,14 @@ struct Cell {
   std::uint32_t other, unused;
 };
 
-// Blocks of the head, the label's, and `draws` of the tail.
+// Blocks of the head, the label's, `draws` of the tail, and those that the example remembers.
 struct Draw {
   std::uint32_t head, draws, blocks;
   const Cell* cells;       // [blocks - head]
   const float* over_mean;  // [blocks - head]: 1 over the mean number of draws of a block
   std::uint64_t key;
+  std::uint32_t rivals;     // that an example remembers at most
+  const std::uint32_t* of;  // [examples][rivals]: blocks, then kNoRival
 };
 
 }  // namespace truemax::cuda

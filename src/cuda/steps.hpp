@@ -10,6 +10,7 @@
 #include "core/permutation.hpp"
 #include "cuda/problem.hpp"
 #include "cuda/thread.hpp"
+#include "device/engine.hpp"
 #include "rule/descent_scalar.hpp"
 #include "solve/row_scalar.hpp"
 
@@ -187,6 +188,8 @@ struct TakeSteps {
       m.step[lane] = mine;
       for (std::uint32_t d = 0; d < draw.draws; ++d)
         m.drawn[lane][d] = draw.head + pick(draw, random_word(draw.key, position * draw.draws + d));
+      for (std::uint32_t r = 0; r < draw.rivals; ++r)
+        m.drawn[lane][draw.draws + r] = draw.of[std::uint64_t{example} * draw.rivals + r];
     }
     warp.sync();
   }
@@ -209,8 +212,8 @@ struct TakeSteps {
     return growth;
   }
 
-  // The head, the label's block, and each drawn one once, with weight times/(mean number of draws).
-  // Returns how many they are.
+  // The head, the label's block, those that the example remembers, and each drawn one once, with weight
+  // times/(mean number of draws). Returns how many they are.
   TRUEMAX_KERNEL int list_blocks(const Warp& warp, Memory& m, int from, int j) const {
     const std::uint32_t own = m.step[from].label / kBlock;
     const int draws = static_cast<int>(draw.draws), head = static_cast<int>(draw.head), lane = warp.lane();
@@ -220,16 +223,20 @@ struct TakeSteps {
       if (lane == 0) m.block[j][n] = own, m.weight[j][n] = 1;
       ++n;
     }
-    // Each thread has a draw; the first of equal ones counts them.
-    const bool draws_one = lane < draws;
-    const std::uint32_t drawn = draws_one ? m.drawn[from][lane] : own;
-    const std::uint32_t same = warp.same(drawn);
-    const bool listed = draws_one && drawn != own && (same & ((1U << lane) - 1)) == 0;
+    // Each thread has a draw, the first of equal ones counts them; or a rival, which no draw adds to.
+    const int rivals = static_cast<int>(draw.rivals);
+    const bool draws_one = lane < draws, remembers = !draws_one && lane < draws + rivals;
+    std::uint32_t mine = draws_one || remembers ? m.drawn[from][lane] : own;
+    if (mine == device::kNoRival) mine = own;
+    const std::uint32_t same = warp.same(mine), of_draws = draws == 32 ? ~0U : (1U << draws) - 1;
+    const bool first = (same & ((1U << lane) - 1)) == 0, rival_too = (same & ~of_draws) != 0;
+    const bool listed = mine != own && (remembers || (draws_one && first && !rival_too));
     const std::uint32_t all = warp.ballot(listed);
     if (listed) {
       const int place = n + count_bits(all & ((1U << lane) - 1));
-      m.block[j][place] = drawn;
-      m.weight[j][place] = static_cast<float>(count_bits(same)) * draw.over_mean[drawn - draw.head];
+      m.block[j][place] = mine;
+      m.weight[j][place] =
+          remembers ? 1 : static_cast<float>(count_bits(same)) * draw.over_mean[mine - draw.head];
     }
     return n + count_bits(all);
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "draw/alias.hpp"
@@ -16,7 +17,7 @@ namespace truemax::cuda {
 namespace {
 
 struct Shape {
-  std::uint32_t rows = 60, features = 20, classes = 75, head = 1, draws = 2;
+  std::uint32_t rows = 60, features = 20, classes = 75, head = 1, draws = 2, rivals = 0;
   std::uint64_t seed = 1;
   double step = 1, rho = 0.5, scale = 1, decay = 0, falls_to = 1;
   bool intercept = false, weighted = false;
@@ -56,6 +57,12 @@ struct World {
     const AliasTable table(q);
     for (const AliasTable::Cell& cell : table.cells()) cells.push_back({cell.keep, cell.other, 0});
     for (const double p : q) over_mean.push_back(static_cast<float>(1 / (s.draws * p)));
+    // Some rows remember fewer blocks, or none.
+    for (std::uint32_t i = 0; i < s.rows; ++i)
+      for (std::uint32_t r = 0; r < s.rivals; ++r) {
+        const std::uint32_t block = s.head + (i + r) % (blocks - s.head);
+        rival.push_back(r < i % (s.rivals + 1) && block != label[i] / kBlock ? block : device::kNoRival);
+      }
   }
 
   template <class Method, int kSlots, int kSteps>
@@ -66,7 +73,7 @@ struct World {
                          u.data(), setup.rows},
             .matrix = {w.data(), b.empty() ? nullptr : b.data(), setup.classes, setup.features},
             .draw = {setup.head, setup.draws, (setup.classes + kBlock - 1) / kBlock, cells.data(),
-                     over_mean.data(), 77},
+                     over_mean.data(), 77, setup.rivals, rival.data()},
             .terms = terms(count),
             .method = {},
             .report = &report};
@@ -89,7 +96,7 @@ struct World {
   Shape setup;
   std::vector<std::uint64_t> begin;
   std::vector<Entry> entry;
-  std::vector<std::uint32_t> index, label;
+  std::vector<std::uint32_t> index, label, rival;
   std::vector<float> value, norms, weight, w, b, over_mean;
   std::vector<double> u;
   std::vector<Cell> cells;
@@ -101,8 +108,14 @@ template <class Row, class Solve>
 void take_plainly(World& world, std::uint64_t count, std::uint64_t together, const Solve& solve) {
   const Shape& s = world.setup;
   const StepTerms terms = world.terms(count);
-  const Draw draw{
-      s.head, s.draws, (s.classes + kBlock - 1) / kBlock, world.cells.data(), world.over_mean.data(), 77};
+  const Draw draw{s.head,
+                  s.draws,
+                  (s.classes + kBlock - 1) / kBlock,
+                  world.cells.data(),
+                  world.over_mean.data(),
+                  77,
+                  s.rivals,
+                  world.rival.data()};
   for (std::uint64_t first = 0; first < count; first += together) {
     std::vector<std::pair<std::size_t, double>> changes, shifts;  // of w and of b
     for (std::uint64_t t = first; t < std::min(count, first + together); ++t) {
@@ -111,9 +124,13 @@ void take_plainly(World& world, std::uint64_t count, std::uint64_t together, con
       const std::uint32_t i = terms.order.at(t), y = world.label[i];
       std::map<std::uint32_t, double> blocks{{y / kBlock, 1.0}};
       for (std::uint32_t h = 0; h < s.head; ++h) blocks[h] = 1;
+      std::set<std::uint32_t> known{y / kBlock};
+      for (std::uint32_t r = 0; r < s.rivals; ++r)
+        if (const std::uint32_t b = world.rival[i * s.rivals + r]; b != device::kNoRival)
+          blocks[b] = 1, known.insert(b);
       for (std::uint32_t d = 0; d < s.draws; ++d) {
         const std::uint32_t drawn = s.head + pick(draw, random_word(draw.key, t * s.draws + d));
-        if (drawn != y / kBlock) blocks[drawn] += static_cast<double>(draw.over_mean[drawn - s.head]);
+        if (known.count(drawn) == 0) blocks[drawn] += static_cast<double>(draw.over_mean[drawn - s.head]);
       }
       std::vector<std::uint32_t> classes;
       std::vector<double> score, weight, c;
@@ -179,6 +196,18 @@ TEST(CudaSteps, ProxMatchesAPlainLoop) {
   compare_prox<4>({.head = 0, .draws = 3, .seed = 3, .weighted = true});
   compare_prox<1>({.rows = 61, .seed = 4, .step = 10, .rho = 0.01});
   compare_prox<2>({.head = 0, .draws = 1, .seed = 5, .step = 3, .scale = 0.5, .decay = 0.001});
+}
+
+TEST(CudaSteps, TakeTheBlocksThatRowsRemember) {
+  const Shape setup{.classes = 200, .head = 1, .draws = 3, .rivals = 3, .seed = 9};
+  World found(setup), wanted(setup);
+  const auto kernel = found.kernel<ProxMethod, 8, 1>(setup.rows);
+  run_emulated(1, 32, kernel.kBytes, kernel);
+  take_plainly<ProxRow>(wanted, setup.rows, 1, solve_prox_row);
+  require_close(found, wanted, 2e-3);
+  World without({.classes = 200, .head = 1, .draws = 3, .seed = 9});
+  take_plainly<ProxRow>(without, setup.rows, 1, solve_prox_row);
+  EXPECT_NE(without.u, wanted.u);
 }
 
 TEST(CudaSteps, ImplicitMatchesAPlainLoop) {

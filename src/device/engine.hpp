@@ -14,7 +14,7 @@
 namespace truemax::device {
 
 // Changes with every change of this file: a library of another version is not used.
-inline constexpr std::uint32_t kEngineVersion = 4;
+inline constexpr std::uint32_t kEngineVersion = 5;
 
 struct Card {
   std::string name;
@@ -58,6 +58,7 @@ enum class Order : std::uint32_t { shuffled, random, as_they_are };
 
 inline constexpr std::uint32_t kMostBlocks = 32;  // of a step, 16 classes each
 inline constexpr std::uint32_t kMostTop = 16;     // best classes of a row
+inline constexpr std::uint32_t kNoRival = ~std::uint32_t{0};
 // The most that the ridge may shrink W in one step, as a logarithm.
 inline constexpr double kMostDecay = 0.5;
 
@@ -121,6 +122,9 @@ class Engine : public Passer {
   // What else a run needs.
   virtual void set_rows(const HostRows& rows, const HostExamples& examples, std::span<const double> u,
                         std::span<const float> norms, const HostDraw& draw) = 0;
+  // The blocks that examples remember (draw/blocks.hpp): [examples][each], after the last one kNoRival. They
+  // count towards kMostBlocks. Waits for the steps before.
+  virtual void set_rivals(std::span<const std::uint32_t> blocks, std::uint32_t each) = 0;
   // Queues steps.
   virtual void take(const Leg& leg) = 0;
   // Waits for them.

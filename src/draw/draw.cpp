@@ -89,6 +89,13 @@ void DrawOptions::describe(OptionTable& table) {
   table.count("head", &head, {0, 4e9},
               "most frequent classes that every step takes, rounded up to blocks of 16.", of_head);
   table.count("active", &active, {1, 4096}, "classes remembered for each row.", of({"active"}));
+  OptionTags of_rivals = of({"blocks", "head-blocks"});
+  of_rivals.plain_default = "chosen from the data";
+  table.count(
+      "rivals", &rivals, {0, kMostRivals},
+      "blocks of 16 classes remembered for each row, those of the classes that scored highest with it "
+      "at some epochs, when all are scored; its steps take them all. For steps of one row.",
+      of_rivals);
 }
 
 void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
@@ -107,7 +114,8 @@ void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size
 }
 
 void Draw::fill_blocks(const CounterRandom& /*random*/, std::uint64_t /*first_step*/, std::size_t steps,
-                       std::span<const ClassId> /*labels*/, BlockBuffer& out) const {
+                       std::span<const ClassId> /*labels*/, std::span<const ExampleId> /*examples*/,
+                       BlockBuffer& out) const {
   out.shape(steps, 0);
   std::fill(out.count.begin(), out.count.end(), 0U);
 }
@@ -127,6 +135,9 @@ std::unique_ptr<Draw> make_draw(const DrawRequest& r) {
   if (r.shared && !info.takes_rows)
     throw UserError(fmt::format(
         "--draw {}: this draw is for one row a step; give --rows-per-step 1 or another --draw", r.name));
+  if (r.shared && info.whole_blocks && r.options.rivals > 0)
+    throw UserError(
+        "--rivals: only steps of one row can remember blocks; give --rivals 0 or --rows-per-step 1");
   return info.make(r);
 }
 

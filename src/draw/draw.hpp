@@ -42,12 +42,15 @@ struct BlockBuffer {
   void shape(std::size_t steps, std::size_t most_blocks);
 };
 
+inline constexpr std::uint64_t kMostRivals = 64;
+
 // Options of individual draws.
 struct DrawOptions {
   double power = 1;            // label mass to this power; 0: uniform
   double uniform_share = 0.1;  // share of uniform draws, so that every class can be drawn
   std::uint64_t head = 64;     // classes always taken, rounded up to whole blocks
   std::uint64_t active = 8;    // classes remembered per row
+  std::uint64_t rivals = 0;    // blocks remembered per row
   void describe(OptionTable& table);
 };
 
@@ -89,14 +92,22 @@ class Draw {
   virtual bool whole_blocks() const { return false; }
   virtual std::size_t most_blocks() const { return 0; }
   virtual void fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
-                           std::span<const ClassId> labels, BlockBuffer& out) const;
+                           std::span<const ClassId> labels, std::span<const ExampleId> examples,
+                           BlockBuffer& out) const;
   bool takes_label_block() const { return whole_blocks() && !shared_; }
 
   // Draws that learn are told after a step which classes its row saw and their scores; they cannot be filled
   // ahead of that.
   virtual bool learns() const { return false; }
   virtual void learn(ExampleId /*example*/, std::span<const ClassId> /*classes*/, const double* /*score*/) {}
-  // Where such a draw stores what it learns: part of the training state.
+  // Draws of whole blocks may remember, for each row, the blocks of the classes that scored highest with it
+  // when all were scored. Its steps take them all, with weight 1.
+  virtual std::size_t most_rivals() const { return 0; }
+  // `best`: by falling score, may include the label. Several threads may do so for different examples.
+  virtual void remember(ExampleId /*example*/, ClassId /*label*/, std::span<const ClassId> /*best*/) {}
+  virtual std::span<const ClassId> rivals_of(ExampleId /*example*/) const { return {}; }
+
+  // Where such a draw stores what it learns or remembers: part of the training state.
   virtual void attach(std::vector<ClassId>& /*memory*/) {}
 
   // Memory outside the buffer, including what attach() will fill.

@@ -72,8 +72,9 @@ TEST(EveryDraw, IsIndependentOfBufferStarts) {
         BlockBuffer blocks, part_blocks;
         draw->fill(random, 0, 64, labels, rows, whole);
         draw->fill(random, 17, 20, std::span(labels).first(20), std::span(rows).first(20), part);
-        draw->fill_blocks(random, 0, 64, labels, blocks);
-        draw->fill_blocks(random, 17, 20, std::span(labels).first(20), part_blocks);
+        draw->fill_blocks(random, 0, 64, labels, rows, blocks);
+        draw->fill_blocks(random, 17, 20, std::span(labels).first(20), std::span(rows).first(20),
+                          part_blocks);
         for (std::size_t t = 0; t < 20; ++t) {
           ASSERT_EQ(part.count[t], whole.count[t + 17]);
           for (std::size_t j = 0; j < part.count[t]; ++j)
@@ -139,7 +140,7 @@ TEST(BlockDraw, DrawsTheClassesOfItsBlocks) {
           DrawBuffer single;
           BlockBuffer whole;
           draw->fill(random, 3, kSteps, labels, {}, single);
-          draw->fill_blocks(random, 3, kSteps, labels, whole);
+          draw->fill_blocks(random, 3, kSteps, labels, {}, whole);
           EXPECT_TRUE(draw->whole_blocks());
           EXPECT_EQ(whole.capacity, draw->most_blocks());
           for (std::size_t t = 0; t < kSteps; ++t) {
@@ -234,7 +235,7 @@ TEST(DrawOptions, NameTheDrawsThatUseThem) {
   OptionTable table;
   DrawOptions options;
   options.describe(table);
-  EXPECT_EQ(table.options().size(), 4U);
+  EXPECT_EQ(table.options().size(), 5U);
   for (const Option& option : table.options()) {
     EXPECT_FALSE(option.tags.draws.empty()) << option.name;
     for (const std::string& user : option.tags.draws) EXPECT_NO_THROW(find_draw(user));

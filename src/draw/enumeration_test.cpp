@@ -168,6 +168,43 @@ TEST(ActiveDraw, ExpectedWeightIsOneForAnyMemory) {
       }
 }
 
+// For any memory: weight 1 for the classes of remembered blocks, and mean weight 1 for all others.
+TEST(BlockDraw, ExpectedWeightIsOneWhateverARowRemembers) {
+  constexpr std::size_t kClasses = 90;  // six blocks, the last one not full
+  for (const char* name : {"blocks", "head-blocks"})
+    for (const std::size_t m : {16U, 48U})
+      for (const std::vector<ClassId>& best :
+           {std::vector<ClassId>{20}, {89, 3}, {17, 18, 70, 50}, {40, 41, 42, 88, 1, 2, 60}})
+        for (const ClassId label : {0U, 20U, 45U, 85U}) {
+          const DrawOptions options{.head = 16, .rivals = 3};
+          const auto draw = skewed_draw(name, kClasses, m, false, options);
+          std::vector<ClassId> memory;
+          draw->attach(memory);
+          draw->remember(ExampleId{2}, label, best);
+          const auto meanings = meanings_of(*draw, name, kClasses, false, options, 0);
+          const Expected sum = expectation(*draw, meanings, kClasses, label, ExampleId{2});
+          const auto kept = draw->rivals_of(ExampleId{2});
+          for (ClassId k = 0; k < kClasses; ++k) {
+            EXPECT_NEAR(sum.weight[k], k == label ? 0 : 1, 1e-10) << "label " << label << " class " << k;
+            if (k != label && std::count(kept.begin(), kept.end(), k / 16) > 0) {
+              EXPECT_NEAR(sum.in[k], 1, 1e-12);
+            }
+          }
+          // Another row remembers nothing.
+          EXPECT_TRUE(draw->rivals_of(ExampleId{1}).empty());
+        }
+}
+
+TEST(BlockDraw, ARowRemembersTheBlocksOfItsBestClassesOnce) {
+  const auto draw = skewed_draw("head-blocks", 160, 16, false, {.head = 16, .rivals = 3});
+  std::vector<ClassId> memory;
+  draw->attach(memory);
+  // The head, the label's block and blocks that are there already are left out.
+  draw->remember(ExampleId{1}, 33, std::vector<ClassId>{40, 5, 100, 101, 159, 70, 80});
+  const auto kept = draw->rivals_of(ExampleId{1});
+  EXPECT_EQ(std::vector<ClassId>(kept.begin(), kept.end()), (std::vector<ClassId>{6, 9, 4}));
+}
+
 // The mean count is also over rows: labels by their mass, with the label's block always included. With one
 // block drawn, a class is drawn once or not at all.
 TEST(BlockDraw, ReportsTheMeanCountOverRowsAndDraws) {

@@ -164,6 +164,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   if (!options.open.any()) options.target = Target::valid;  // the default of named methods
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
+  constexpr std::uint64_t kRivals = 4;  // eight gained nothing more
   const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
   const std::vector<double> of_class = label_mass(data);
   std::vector<double> mass(blocks, 0.0);
@@ -176,7 +177,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   constexpr std::size_t kCardBlocks = 16;
   const bool card = on_gpu(options);
   if (card) head = std::min(std::max<std::size_t>(head, 1), kCardBlocks / 2);
-  const double draws = card ? static_cast<double>(kCardBlocks - 1 - head)
+  const double draws = card ? static_cast<double>(kCardBlocks - 1 - head - kRivals)
                             : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
@@ -190,6 +191,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;
+  options.draws.rivals = all ? 0 : kRivals;
 }
 
 }  // namespace truemax

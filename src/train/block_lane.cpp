@@ -142,7 +142,7 @@ void BlockLane::prepare(const Work& work, Member& member, std::size_t from, std:
     setup_.data.prefetch(member.examples[i]);
   }
   setup_.draw->fill_blocks(batch.random, batch.first + from, size, {member.labels.data(), size},
-                           member.drawn);
+                           {member.examples.data(), size}, member.drawn);
   for (std::size_t i = 0; i < size; ++i) member.x[i] = setup_.data.x(member.examples[i]);
 }
 

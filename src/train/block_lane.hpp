@@ -28,6 +28,10 @@ class BlockLane final : public Lane {
 
   static bool takes(const LaneSetup& setup);
 
+  void attach(RunState& state) override { general_.attach(state); }
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
+    return general_.start_epoch(state, stop, plan);
+  }
   void take(const Batch& batch, RunState& state) override;
 
  private:

@@ -166,7 +166,7 @@ TEST(BlockLane, DeclinedStepsRunInOrder) {
     const TrainOptions options = block_options("blocks", threads);
     const auto draw = draw_for(data, options);
     const ProblemInfo problem = problem_of(data, options);
-    const Ridge ridge(data, options, problem, draw.get());
+    Ridge ridge(data, options, problem, draw.get());
     const GrowthGuard guard("prox", options.step);
     Declines rule;
     const LaneSetup setup{data, options, problem, ridge, guard, rule, draw.get(), kSteps};

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/parallel.hpp"
 #include "draw/blocks.hpp"
 #include "rule/methods.hpp"
 #include "train/device_learnt_lane.hpp"
@@ -82,11 +83,12 @@ std::string DeviceLane::why_not(const DataView& data, const TrainOptions& option
   if (method == "umax" && options.rule.double_sum_alpha != 0)
     return fmt::format("on a GPU umax has alpha 0: leave --double-sum-alpha out, {}", kOrCpu);
   if (options.open.shape) return {};
-  const std::size_t blocks = draw_for(data, options)->most_blocks();
+  const std::unique_ptr<Draw> drawn = draw_for(data, options);
+  const std::size_t blocks = dynamic_cast<const BlockDraw&>(*drawn).places();
   if (blocks > device::kMostBlocks)
     return fmt::format(
-        "on a GPU a step takes at most {} classes, and here they are {}: give a smaller --head or "
-        "--classes-per-step, {}",
+        "on a GPU a step takes at most {} classes, and here they are {}: give a smaller --head, "
+        "--rivals or --classes-per-step, {}",
         device::kMostBlocks * kBlockClasses, blocks * kBlockClasses, kOrCpu);
   return {};
 }
@@ -95,8 +97,12 @@ std::uint64_t DeviceLane::bytes(const DataView& data, const TrainOptions& option
   const std::uint64_t rows = data.row_count(), examples = data.size();
   constexpr std::uint64_t kEntry = 8, kRow = 8, kExample = 4 + 4 + 4 + 4 + 8, kCell = 16 + 4;
   const std::uint64_t blocks = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
-  return Weights::bytes_needed(data.classes->size(), data.space->features) + data.nonzeros() * kEntry +
-         rows * kRow + examples * kExample + blocks * kCell +
+  // Rows that learn their rivals are there once more.
+  const std::uint64_t rivals = options.draws.rivals == 0 ? 0
+                                                         : data.nonzeros() * kEntry + rows * kRow +
+                                                               examples * options.draws.rivals * 4;
+  return rivals + Weights::bytes_needed(data.classes->size(), data.space->features) +
+         data.nonzeros() * kEntry + rows * kRow + examples * kExample + blocks * kCell +
          (options.intercept ? data.classes->size() * sizeof(float) : 0);
 }
 
@@ -105,6 +111,7 @@ DeviceLane::DeviceLane(const LaneSetup& setup, std::unique_ptr<device::Engine> e
   const std::string why = why_not(setup.data, setup.options);
   if (!why.empty()) throw UserError(fmt::format("--device {}: {}", setup.options.device, why));
   require_room();
+  if (setup.has_rivals()) rivals_.emplace(rival_plan(setup.data, setup.options, *setup.draw));
 }
 
 void DeviceLane::require_room() const {
@@ -148,7 +155,30 @@ std::uint32_t DeviceLane::steps_beside() const {
   return static_cast<std::uint32_t>(std::clamp(most, 1.0, 1e6));
 }
 
+// The slices of rows stay on the card.
+bool DeviceLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) {
+  const RivalSlice slice = rivals_ ? rivals_->before(state.epoch) : RivalSlice{};
+  if (slice.empty()) return true;
+  settle(state);
+  if (stop.load(std::memory_order_relaxed) || plan.out_of_time()) return false;
+  Csr scratch;
+  const RowSlice rows = setup_.data.slice(slice.first, slice.end - slice.first, scratch);
+  std::unique_ptr<device::Evaluated>& there = slices_[slice.first];
+  if (there == nullptr) there = rows_on_device(*engine_, rows.x());
+  const std::size_t most = std::min<std::size_t>(rival_classes(*setup_.draw), device::kMostTop);
+  const device::Pass pass = engine_->pass(*there, static_cast<std::uint32_t>(most));
+  constexpr std::size_t kChunk = 1024;
+  parallel_for((rows.rows() + kChunk - 1) / kChunk, setup_.options.thread_count(), [&](std::size_t chunk) {
+    for (std::size_t r = chunk * kChunk; r < std::min(rows.rows(), (chunk + 1) * kChunk); ++r)
+      for (const ExampleId i : rows.examples(r, rows.first_example(r)))
+        setup_.draw->remember(i, setup_.data.label(i), {&pass.best[r * pass.top], pass.top});
+  });
+  engine_->set_rivals(state.draw_memory, static_cast<std::uint32_t>(setup_.draw->most_rivals()));
+  return true;
+}
+
 void DeviceLane::attach(RunState& state) {
+  if (setup_.has_rivals()) setup_.draw->attach(state.draw_memory);
   if (there_) return;
   const DataView& data = setup_.data;
   Weights& w = state.weights;
@@ -175,6 +205,8 @@ void DeviceLane::attach(RunState& state) {
   }
   if (setup_.draw != nullptr) beside_ = steps_beside();
   engine_->set_rows(packed.rows(), {packed.row, packed.label, packed.weight}, u, norms, draw);
+  if (setup_.has_rivals())
+    engine_->set_rivals(state.draw_memory, static_cast<std::uint32_t>(setup_.draw->most_rivals()));
   there_ = true;
   state.zero_weights = false;
   // No step: the first use of a kernel loads it.

@@ -4,13 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "device/engine.hpp"
 #include "rule/mirror_rate.hpp"
 #include "train/lane.hpp"
+#include "train/rivals.hpp"
 
 namespace truemax {
 
@@ -27,6 +30,7 @@ class DeviceLane final : public Lane {
   static std::uint64_t bytes(const DataView& data, const TrainOptions& options);
 
   void attach(RunState& state) override;
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override;
   void take(const Batch& batch, RunState& state) override;
   void publish(RunState& state) override;
   void settle(RunState& state) override;
@@ -48,6 +52,8 @@ class DeviceLane final : public Lane {
   bool moved_ = false;         // and newer than the host's
   std::uint64_t pending_ = 0;  // steps without a report
   std::uint32_t beside_ = 1;
+  std::optional<RivalPlan> rivals_;
+  std::map<std::size_t, std::unique_ptr<device::Evaluated>> slices_;  // by their first row
 };
 
 }  // namespace truemax

@@ -61,6 +61,32 @@ TEST_F(DeviceLinear, RunsReachTheLossOfTheCpu) {
     }
 }
 
+TEST_F(DeviceLinear, RowsLearnTheirRivals) {
+  const Dataset data = random_data({.rows = 300, .classes = 320, .features = 40});
+  TrainOptions options = device_options("prox");
+  options.epochs = 12, options.draws.rivals = 3, options.step = 5;
+  Fit fit(data, options, make_state(data, options));
+  const std::atomic<bool> stop{false};
+  ASSERT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
+  std::size_t known = 0;
+  for (const ClassId b : fit.state().draw_memory) known += b == kUnseenClass ? 0 : 1;
+  EXPECT_GT(known, data.label.size());
+  const double there = fit.evaluate({}, data, 1, &stop)->log_loss;
+  options.device = "cpu";
+  EXPECT_NEAR(there, loss_after(data, options), 0.1);
+  options.draws.rivals = 0;
+  EXPECT_LT(there, loss_after(data, options));
+}
+
+TEST_F(DeviceLinear, CountsDrawsThatFindTheSameBlock) {
+  const Dataset data = random_data({.rows = 40, .classes = 40});
+  TrainOptions options = device_options("prox");
+  options.classes_per_step = 400;  // 25 draws of three blocks
+  EXPECT_TRUE(std::isfinite(loss_after(data, options)));
+  options.classes_per_step = 600;
+  EXPECT_NE(DeviceLane::why_not(data, options).find("--classes-per-step"), std::string::npos);
+}
+
 TEST_F(DeviceLinear, GoesOnFromWhatItHandedBack) {
   const Dataset data = random_data({.rows = 60, .classes = 40});
   TrainOptions options = device_options("prox");

@@ -15,7 +15,8 @@ GeneralLane::GeneralLane(const LaneSetup& setup, const StepShape& shape)
 }
 
 void GeneralLane::attach(RunState& state) {
-  if (setup_.draw_learns()) setup_.draw->attach(state.draw_memory);
+  if (setup_.draw_learns() || setup_.has_rivals()) setup_.draw->attach(state.draw_memory);
+  if (setup_.has_rivals()) setup_.ridge.follow(setup_.data, *setup_.draw);
 }
 
 bool GeneralLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) {

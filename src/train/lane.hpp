@@ -26,13 +26,14 @@ struct LaneSetup {
   const DataView& data;
   const TrainOptions& options;
   const ProblemInfo& problem;
-  const Ridge& ridge;
+  Ridge& ridge;
   const GrowthGuard& guard;
   AnyRule& rule;
   Draw* draw;              // null: every step takes all classes
   std::size_t most_steps;  // per batch
 
   bool draw_learns() const { return draw != nullptr && draw->learns(); }
+  bool has_rivals() const { return draw != nullptr && draw->most_rivals() > 0; }
 };
 
 // Consecutive steps of one epoch with one step size.

@@ -47,6 +47,11 @@ std::vector<double> ridge_weights(const DataView& data, const Draw* draw, std::s
   const auto all = static_cast<double>(data.size());
   const double mean_weight = std::accumulate(mass.begin(), mass.end(), 0.0) / all;
   if (draw->takes_label_block()) {
+    // Rows bring the blocks that they remember as they bring that of their label.
+    if (draw->most_rivals() > 0)
+      for (const ExampleId i : data.examples())
+        for (const ClassId b : draw->rivals_of(i))
+          labelled[b * kBlockClasses] += 1, mass[b * kBlockClasses] += data.weight(i);
     sum_blocks(labelled);
     sum_blocks(mass);
   }

@@ -19,6 +19,10 @@ Ridge::Ridge(const DataView& data, const TrainOptions& options, const ProblemInf
   if (data.size() > n && data.size() % n != 0) last_beta_ = ridge_weights(data, draw, data.size() % n);
 }
 
+void Ridge::follow(const DataView& data, const Draw& draw) {
+  if (!beta_.empty()) beta_ = ridge_weights(data, &draw, 1);
+}
+
 std::uint64_t Ridge::bytes(const DataView& data, const TrainOptions& options) {
   if (options.ridge == 0 || options.hidden > 0) return 0;
   const std::uint64_t arrays = data.size() % options.rows_per_step == 0 ? 3 : 4;  // beta, scales, norms

@@ -34,6 +34,9 @@ class Ridge {
     return static_cast<double>(rows) < rows_per_step_ && !last_beta_.empty() ? last_beta_ : beta_;
   }
 
+  // The blocks that rows remember have changed. For steps of one row.
+  void follow(const DataView& data, const Draw& draw);
+
   static std::uint64_t bytes(const DataView& data, const TrainOptions& options);
 
  private:

@@ -43,6 +43,7 @@ std::vector<TrainOptions> runs_of(std::string_view method) {
         options.draw = draw.name;
         options.draws.head = 2;
         options.draws.active = 2;
+        if (rows == 1) options.draws.rivals = 1;
         options.ridge = ridge;
         options.intercept = ridge > 0;
         options.step = info.can_diverge ? 0.005 : 0.5;

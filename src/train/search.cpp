@@ -60,6 +60,7 @@ class Search {
   bool timed() const { return options_.seconds > 0; }
   double blocks_of_step() const {
     return std::min(blocks_, std::ceil(static_cast<double>(options_.draws.head) / kLanes) + 1 +
+                                 static_cast<double>(options_.draws.rivals) +
                                  std::ceil(static_cast<double>(options_.classes_per_step) / kLanes));
   }
 

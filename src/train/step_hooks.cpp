@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/parallel.hpp"
 #include "train/companion.hpp"
 #include "train/norms.hpp"
+#include "train/rivals.hpp"
 #include "train/step_hook.hpp"
 #include "weights/pass.hpp"
 
@@ -116,6 +118,47 @@ class RefreshHook final : public StepHook {
   const LaneSetup& setup_;
 };
 
+// Rows learn which blocks of classes score highest with them.
+class RivalHook final : public StepHook {
+ public:
+  explicit RivalHook(const LaneSetup& setup)
+      : setup_(setup), plan_(rival_plan(setup.data, setup.options, *setup.draw)) {}
+
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
+    const RivalSlice slice = plan_.before(state.epoch);
+    if (slice.empty()) return true;
+    const std::size_t threads = setup_.options.thread_count();
+    PassOptions options{
+        .top = rival_classes(*setup_.draw), .threads = threads, .tie_rank = {}, .stop = &stop};
+    options.over = [&plan] { return plan.out_of_time(); };
+    constexpr std::size_t kRows = std::size_t{1} << 17;
+    Csr scratch;
+    PassResult pass;
+    for (std::size_t first = slice.first; first < slice.end;) {
+      const RowSlice rows = setup_.data.slice(first, std::min(kRows, slice.end - first), scratch);
+      softmax_pass(state.weights, rows.x(), options, pass);
+      if (!pass.complete) return false;
+      remember(rows, pass, threads);
+      first += rows.rows();
+    }
+    setup_.ridge.follow(setup_.data, *setup_.draw);
+    return true;
+  }
+
+ private:
+  void remember(const RowSlice& rows, const PassResult& pass, std::size_t threads) const {
+    constexpr std::size_t kChunk = 4096;
+    parallel_for((rows.rows() + kChunk - 1) / kChunk, threads, [&](std::size_t chunk) {
+      for (std::size_t r = chunk * kChunk; r < std::min(rows.rows(), (chunk + 1) * kChunk); ++r)
+        for (const ExampleId i : rows.examples(r, rows.first_example(r)))
+          setup_.draw->remember(i, setup_.data.label(i), {&pass.best[r * pass.top], pass.top});
+    });
+  }
+
+  const LaneSetup& setup_;
+  RivalPlan plan_;
+};
+
 }  // namespace
 
 bool tracks_norms(const LaneSetup& setup) {
@@ -128,6 +171,7 @@ std::vector<std::unique_ptr<StepHook>> make_hooks(const LaneSetup& setup, const 
   if (tracks_norms(setup)) hooks.push_back(std::make_unique<NormHook>(setup.problem.weight_bound()));
   if (info.has_companion) hooks.push_back(std::make_unique<CompanionHook>(setup, shape));
   if (info.refreshes) hooks.push_back(std::make_unique<RefreshHook>(setup));
+  if (setup.has_rivals()) hooks.push_back(std::make_unique<RivalHook>(setup));
   return hooks;
 }
 

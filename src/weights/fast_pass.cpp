@@ -299,7 +299,7 @@ void fast_group(const Weights& weights, CsrView all, std::size_t first, std::siz
         threshold[row] = worst;
       }
     }
-    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
+    if (options.ended()) return;
   }
   for (std::size_t r = 0; r < count; ++r) {
     const std::size_t row = first + arranged.place(r);

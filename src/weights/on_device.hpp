@@ -23,6 +23,10 @@ inline device::HostWeights host_weights(const Weights& w) {
   return host_weights(const_cast<Weights&>(w));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
+std::unique_ptr<device::Evaluated> rows_on_device(device::Passer& device, CsrView rows,
+                                                  std::span<const std::uint32_t> row = {},
+                                                  std::span<const std::uint32_t> label = {});
+
 // The pass of rows on a device that has W. `row` and `label`: of examples whose scores are wanted too, into
 // `label_score`.
 PassResult pass_on_device(device::Passer& device, CsrView rows, std::size_t top,

@@ -78,7 +78,7 @@ void pass_group(const Weights& weights, CsrView rows, std::size_t first, std::si
           of_row.offer({tile[i * kLanes + lane], static_cast<ClassId>(b * kLanes + lane)});
       }
     }
-    if (options.stop != nullptr && options.stop->load(std::memory_order_relaxed)) return;
+    if (options.ended()) return;
   }
   for (std::size_t r = 0; r < count; ++r) {
     sum[r] = std::max(sum[r], 1.0);  // includes exp(0) of the highest score, which rounding may lose
@@ -93,10 +93,6 @@ void make_empty(PassResult& result, std::size_t rows, std::size_t top) {
   result.excess.assign(rows, 0.0);
   result.best.resize(rows * top);
   result.best_score.resize(rows * top);
-}
-
-bool stopped(const PassOptions& options) {
-  return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
 }
 
 void copy_row(const PassResult& from, std::size_t i, PassResult& to, std::size_t row) {
@@ -124,7 +120,7 @@ void pass_in_floats(const Weights& weights, CsrView rows, std::size_t first, std
                     std::vector<std::size_t>& alike) {
   std::vector<std::size_t> declined;
   fast_group(weights, rows, first, count, options, bounds, result, declined, alike);
-  for (std::size_t begin = 0; begin < declined.size() && !stopped(options); begin += kGroupRows) {
+  for (std::size_t begin = 0; begin < declined.size() && !options.ended(); begin += kGroupRows) {
     const std::size_t size = std::min(kGroupRows, declined.size() - begin);
     Csr again;
     for (std::size_t i = 0; i < size; ++i) {
@@ -163,7 +159,7 @@ void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& optio
   std::vector<std::size_t> alike;  // rows whose scores are the intercepts
   parallel_for((count + group - 1) / group, options.threads, [&](std::size_t g) {
     const std::size_t first = g * group, size = std::min(group, count - first);
-    if (stopped(options)) return;
+    if (options.ended()) return;
     std::vector<std::size_t> alike_here;
     if (floats)
       pass_in_floats(weights, rows, first, size, options, bounds, result, alike_here);
@@ -174,11 +170,11 @@ void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& optio
     done += size;
     if (options.watch) options.watch(done);
   });
-  if (!alike.empty() && !stopped(options)) {
+  if (!alike.empty() && !options.ended()) {
     pass_group(weights, rows, alike.front(), 1, options, result);
     for (const std::size_t row : alike) copy_row(result, alike.front(), result, row);
   }
-  result.complete = !stopped(options);
+  result.complete = !options.ended();
 }
 
 }  // namespace truemax

@@ -46,11 +46,16 @@ struct PassOptions {
   // Ties are broken by these ranks (K distinct numbers) or, if empty, by class id.
   std::span<const std::uint32_t> tie_rank;
   const std::atomic<bool>* stop = nullptr;
+  std::function<bool()> over = {};  // ends the pass as `stop` does; called by all threads
   std::function<void(std::size_t rows_done)> watch = {};  // called now and then, by one thread at a time
   PassNumbers numbers = PassNumbers::automatic;
   // In float32: rescore the best of every row in double and use these terms in the sum. Gives probabilities
   // more digits; a mean of losses does not need them.
   bool refine = false;
+
+  bool ended() const {
+    return (stop != nullptr && stop->load(std::memory_order_relaxed)) || (over && over());
+  }
 };
 
 // Rows are independent: the result is bit for bit the same for any number of threads.

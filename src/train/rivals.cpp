@@ -1,0 +1,41 @@
+#include "train/rivals.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/automatic.hpp"
+#include "train/device_choice.hpp"
+
+namespace truemax {
+
+RivalSlice RivalPlan::before(std::uint64_t epoch) const {
+  if (epoch == 0 || all_ == 0 || epoch % epochs_ != 0) return {};
+  const std::size_t first = (epoch / epochs_ - 1) % slices() * rows_;
+  return {first, std::min(first + rows_, all_)};
+}
+
+RivalPlan rival_plan(const DataView& data, const TrainOptions& options, const Draw& draw) {
+  constexpr double kShare = 1;                                       // of the time of an epoch's steps
+  constexpr double kSecondsPerEvaluatedLine = 1e-9, kReading = 8e9;  // W is read once for each slice
+  // Measured: steps gain more from a card than passes do.
+  const double card = on_gpu(options) ? 3 : 1;
+  const StepCost cost = step_cost(data);
+  const auto rows = static_cast<double>(std::max<std::size_t>(data.row_count(), 1));
+  const auto blocks = static_cast<double>((data.classes->size() + kBlockClasses - 1) / kBlockClasses);
+  const double of_row = card * cost.evaluation(blocks) * kSecondsPerEvaluatedLine;
+  const double reading = cost.weight_bytes / kReading;
+  const double step = cost.step(static_cast<double>(draw.most_blocks())) * cost.seconds_per_line;
+  const double budget = kShare * static_cast<double>(data.size()) * step;
+  // Enough rows that reading W is not most of the work.
+  const double slice = std::clamp(std::max(budget, reading) / of_row, 1.0, rows);
+  const double epochs = std::ceil((slice * of_row + reading) / budget * 0.999);
+  return {data.row_count(), static_cast<std::size_t>(slice),
+          static_cast<std::uint64_t>(std::clamp(epochs, 1.0, 1e18))};
+}
+
+// The label is among them, and others share a block.
+std::size_t rival_classes(const Draw& draw) {
+  return draw.most_rivals() + 4;
+}
+
+}  // namespace truemax
