@@ -1,9 +1,9 @@
 """Linear softmax on one GPU: truemax beside PyTorch's exact softmax (SGD and Adam) on the same card and rows.
 
-    python3 bench/gpu_linear.py yso-finna-en/train.txt.gz --bench build/gpu/truemax_bench [--seconds 10]
+    python3 bench/gpu_linear.py yso-finna-en/train.txt.gz --program build/gpu/truemax [--seconds 10]
 
 Prints the best train log-loss that PyTorch reaches in the given seconds, by optimiser and learning rate, and how much
-sooner truemax is there. Needs a GPU, PyTorch, and truemax_bench with libtruemax_cuda.so beside it (./dev gpu build).
+sooner truemax is there. Needs a GPU, PyTorch, and truemax with libtruemax_cuda.so beside it (./dev gpu build).
 """
 import argparse
 import gzip
@@ -13,6 +13,13 @@ import sys
 import time
 
 import numpy as np
+
+# Steps for short runs and for long ones.
+SHAPES = {
+    "--head 0 --classes-per-step 16 --step 5": (0.005, 0.01, 0.02),
+    "--head 0 --classes-per-step 48 --rivals 4 --step 30": (0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2),
+    "--head 16 --classes-per-step 160 --rivals 4 --step 30": (0.05, 0.1, 0.2, 0.5, 1, 2),
+}
 
 
 def read(path, rows, features):
@@ -99,18 +106,20 @@ def peers(data, features, seconds, batch=1024):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("file")
-    parser.add_argument("--bench", required=True, help="truemax_bench")
+    parser.add_argument("--program", required=True, help="truemax")
     parser.add_argument("--rows", type=int, default=100000)
     parser.add_argument("--features", type=int, default=10000)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
 
-    def ours(epochs, tail, step):
-        text = subprocess.run([options.bench, "gpu", options.file, f"epochs={epochs}", f"rows={options.rows}",
-                               f"features={options.features}", f"tail={tail}", f"step={step}", "only=run"],
+    def ours(seconds, shape):
+        text = subprocess.run([options.program, "train", options.file, "--max-rows", str(options.rows), "--max-features",
+                               str(options.features), "--normalize", "l2", "--device", "cuda", "--method", "prox",
+                               "--visit", "shuffle", "--schedule", "linear", "--draw", "head-blocks", *shape.split(),
+                               "--seconds", str(seconds), "--model", "none", "--log", "none", "--quiet", "--json"],
                               check=True, capture_output=True, text=True)
-        run = json.loads(text.stdout)["run"]
-        return run["milliseconds"] / 1e3, run["log_loss"]
+        run = json.loads(text.stdout)
+        return run["train_seconds"], run["train"]["log_loss"], run["epochs"]
 
     curves = {}
     data = read(options.file, options.rows, options.features)
@@ -120,11 +129,10 @@ def main():
               + " ".join(f"{t:.2f}s {loss:.3f}" for t, loss in curve), flush=True)
         curves[f"{name} {rate:g}"] = lowest
     runs = []
-    for tail, step, all_epochs in ((1, 5, (20, 50, 80, 120)), (14, 10, (50, 100, 200, 400)), (14, 30, (400, 800, 1600))):
-        for epochs in all_epochs:
-            runs.append(ours(epochs, tail, step))
-            print(f"truemax {tail:2} blocks drawn, step {step:2}, {epochs:4} epochs {1e3 * runs[-1][0]:8.2f} ms  "
-                  f"{runs[-1][1]:.4f}", flush=True)
+    for shape, all_seconds in SHAPES.items():
+        for seconds in all_seconds:
+            runs.append(ours(seconds, shape)[:2])
+            print(f"truemax {shape}: {runs[-1][0]:.4f} s  {runs[-1][1]:.4f}", flush=True)
     for name, (seconds, loss) in sorted(curves.items(), key=lambda item: -item[1][1]):
         there = [s for s, ours_loss in runs if ours_loss <= loss]
         print(f"{loss:.4f}, the best of PyTorch {name}: "
