@@ -175,9 +175,10 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const StepCost cost = step_cost(data);
   // A GPU takes many blocks in nearly the time of one: its steps are limited by what they read in all.
   // With their rivals, rows need few draws to fit the training rows.
-  const std::size_t card_blocks = options.target == Target::train ? 8 : 16;
+  constexpr std::size_t kCardBlocks = 16;
+  const std::size_t card_blocks = options.target == Target::train ? kCardBlocks / 2 : kCardBlocks;
   const bool card = on_gpu(options);
-  if (card) head = std::min(std::max<std::size_t>(head, 1), card_blocks / 2);
+  if (card) head = std::clamp<std::size_t>(head, 1, card_blocks / 2 - 2);  // leaves room for the tail
   const double draws = card ? static_cast<double>(card_blocks - 1 - head - kRivals)
                             : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
@@ -188,7 +189,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   constexpr double kSeenOften = 6, kSecondsPerLine = 4e-9;
   if (options.target == Target::train && options.seconds > 0)
     all |= options.seconds > kSeenOften * static_cast<double>(data.size()) * complete * kSecondsPerLine;
-  if (card) all = blocks <= card_blocks;
+  if (card) all = blocks <= kCardBlocks;
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;
