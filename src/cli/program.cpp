@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "ranks/ranks.hpp"
 #include "truemax/version.hpp"
 
 namespace truemax {
@@ -198,6 +199,8 @@ int run_commands(int argc, const char* const* argv) {
     return report(
         fmt::format("{}; the machine refuses it: free what it lacks, or give fewer --threads", error.what()),
         kBadInput);
+  } catch (const LostRanks& error) {
+    return report(error.what(), kBadInput);
   } catch (const std::exception& error) {
     return report(fmt::format("internal error: {}; please report it", error.what()), kBug);
   }

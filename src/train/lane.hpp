@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/random.hpp"
 #include "data/data_view.hpp"
 #include "device/engine.hpp"
 #include "draw/draw.hpp"
+#include "ranks/ranks.hpp"
 #include "rule/any_rule.hpp"
 #include "train/growth.hpp"
 #include "train/options.hpp"
@@ -31,6 +33,9 @@ struct LaneSetup {
   AnyRule& rule;
   Draw* draw;              // null: every step takes all classes
   std::size_t most_steps;  // per batch
+  // Of the run. A lane asks them only in the thread that calls it.
+  Ranks& ranks = truemax::ranks();
+  std::shared_ptr<const BlockShare> share{};  // the rank's part of W; null: all of it
 
   bool draw_learns() const { return draw != nullptr && draw->learns(); }
 };

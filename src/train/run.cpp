@@ -215,6 +215,8 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
   if (diverged || untrained)
     run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
   if (finished.saved) try {
+      if (finished.model.weights.share() != nullptr)
+        throw UserError("a model that several ranks hold cannot be saved yet; add --model none");
       save_model(finished.model, run.outputs.model());
     } catch (const UserError& failure) {
       error = failure.what();

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "core/error.hpp"
 #include "core/huge_pages.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
 #include "train/device_choice.hpp"
 #include "train/device_lane.hpp"
 #include "train/device_learnt_lane.hpp"
+#include "train/fit.hpp"
 #include "train/general_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/pair_lane.hpp"
@@ -32,6 +34,8 @@ const TrainOptions& checked(const TrainOptions& options) {
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   const device::Choice device = device::Choice::parse(setup.options.device);
   const bool there = on_gpu(setup.options);  // `auto` was decided before
+  if (setup.share != nullptr)
+    throw UserError("this run cannot be shared out over several ranks yet; run it on one");
   if (setup.options.hidden > 0 && there)
     return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
@@ -53,8 +57,11 @@ StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
       draw_(draw_for(data, options)),
       ridge_(data, options, problem_, draw_.get()),
       guard_(rule_->info().name, options.step),
-      setup_{data_,  options_, problem_,    ridge_,
-             guard_, *rule_,   draw_.get(), steps_ahead(data, options, draw_.get())},
+      setup_{data_,       options_,
+             problem_,    ridge_,
+             guard_,      *rule_,
+             draw_.get(), steps_ahead(data, options, draw_.get()),
+             ranks(),     share_of(*data.classes)},
       order_(order_of(data, options)) {
   if (data.streamed() != nullptr) windows_ = std::make_unique<RowWindows>(data.shared_stream());
   rule_->reserve(step_shape(data, options, draw_.get()));

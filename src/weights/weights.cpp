@@ -141,7 +141,11 @@ void Weights::read(StateSource& from) {
   if (!possible || bytes_needed(classes, features) != numbers * sizeof(float) ||
       (!intercept.empty() && intercept.size() != padded) || (!scale.empty() && scale.size() != classes))
     throw damaged_state();
-  if (classes != classes_ || features != features_) *this = Weights(classes, features, false);
+  if (classes != classes_ || features != features_) {
+    auto share = std::move(share_);
+    *this = Weights(classes, features, false);
+    share_ = std::move(share);
+  }
   intercept_ = std::move(intercept);
   scale_ = std::move(scale);
   common_scale_ = common;
