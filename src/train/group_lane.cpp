@@ -80,7 +80,7 @@ GroupLane::GroupLane(const LaneSetup& setup)
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
-  for (std::size_t p = 0; p < kParts; ++p) parts_.emplace_back((most_ + kParts - 1) / kParts);
+  for (std::size_t p = 0; p < kParts; ++p) parts_.emplace_back(std::max(kFewestRows, (most_ + kParts - 1) / kParts));
   if (setup.draw != nullptr) drawn_.shape(most_, setup.draw->most_blocks());
 }
 
@@ -234,7 +234,7 @@ void GroupLane::solve(const Batch& batch, RunState& state, GroupRows& rows, Mean
   start(batch, state, rows);
   rule_->start(batch.decayed);
   std::array<bool, kParts> open{};
-  const std::size_t each = (rows.count + kParts - 1) / kParts;
+  const std::size_t each = std::max(kFewestRows, (rows.count + kParts - 1) / kParts);
   const auto go_on = [&](std::size_t p) {
     GroupPart& part = parts_[p];
     open[p] = rule_->next(rows, part);
