@@ -69,4 +69,7 @@ class GroupLane final : public Lane {
   std::vector<float> intercept_, now_;  // [blocks][16] of a row
 };
 
+// Throws UserError if a run that has groups, or will have them, is not possible.
+void require_groups(const DataView& data, const TrainOptions& options);
+
 }  // namespace truemax
