@@ -357,8 +357,8 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
   options.steps = 160;
   const std::atomic<bool> stop{false};
   run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
-    Fit whole(data, options, make_state(data, options));
-    whole.run({}, stop);
+    Fit unbroken(data, options, make_state(data, options));
+    unbroken.run({}, stop);
     TrainOptions half = options;
     half.steps = 64;
     Fit first(data, half, make_state(data, half));
@@ -366,7 +366,7 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
     EXPECT_EQ(first.state().step, 64U);
     Fit second(data, options, std::move(first.state()));
     second.run({}, stop);
-    EXPECT_EQ(bits_of(second.state()), bits_of(whole.state()));
+    EXPECT_EQ(bits_of(second.state()), bits_of(unbroken.state()));
   });
 }
 
