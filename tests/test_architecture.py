@@ -36,6 +36,7 @@ HANDLERS = {
     "src/data/cache_file.cpp": "the file is closed, then it is thrown again",
     "src/data/streamed_rows.cpp": "no thread to read ahead: the next window is read when it is needed",
     "src/data/text_source.cpp": "an error of reading ahead is thrown after those of earlier rows",
+    "src/ranks/thread_ranks.cpp": "the first exception of a rank is thrown again; the others are told to give up",
     "src/train/block_lane.cpp": "the other threads are told to give up, then it is thrown again",
 }
 

@@ -11,6 +11,7 @@
 #include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "ranks/ranks.hpp"
 #include "truemax/version.hpp"
 
 namespace truemax {
@@ -36,6 +37,15 @@ void require_command(const CLI::App& program, const std::string& word) {
     if (sub->get_name() == word) return;
   throw UserError(
       fmt::format("there is no command '{}'; see 'truemax help'.{}", word, nearest(program, word)));
+}
+
+// The other commands would do the same work on every rank, and write the same files.
+void require_ranks(const std::string& command) {
+  if (ranks().alone() || command == "train" || command == "evaluate" || command == "predict" ||
+      command.front() == '-')
+    return;
+  throw UserError(
+      fmt::format("{0}: only train, evaluate and predict run on several ranks; use 'truemax {0}'", command));
 }
 
 int report(std::string_view message, int code) {
@@ -174,6 +184,7 @@ int run_commands(int argc, const char* const* argv) {
     require_command(program, arguments.front());
     for (const Command& command : commands)
       if (command.name == arguments.front()) refuse_old_spellings(command, arguments);
+    require_ranks(arguments.front());
     std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
     program.parse(arguments);
     return exit_code;
@@ -198,6 +209,8 @@ int run_commands(int argc, const char* const* argv) {
     return report(
         fmt::format("{}; the machine refuses it: free what it lacks, or give fewer --threads", error.what()),
         kBadInput);
+  } catch (const LostRanks& error) {
+    return report(error.what(), kBadInput);
   } catch (const std::exception& error) {
     return report(fmt::format("internal error: {}; please report it", error.what()), kBug);
   }

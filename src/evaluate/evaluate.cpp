@@ -13,6 +13,7 @@
 #include "weights/kernels.hpp"
 #include "weights/on_device.hpp"
 #include "weights/pass.hpp"
+#include "weights/pass_over_ranks.hpp"
 #include "weights/tile.hpp"
 
 namespace truemax {
@@ -143,18 +144,18 @@ void count_slice(const Weights& weights, const DataView& data, const RowSlice& s
   for (const Tally& part : parts) total.add(part);
 }
 
-// The pass of a slice on a device.
-void pass_there(device::Passer& device, const DataView& data, const RowSlice& slice, std::size_t top,
-                PassResult& result, std::vector<double>& label_score) {
+// The examples of a slice: their rows and labels.
+struct SliceExamples {
+  SliceExamples(const DataView& data, const RowSlice& slice) {
+    std::size_t next = slice.first_example(0);
+    for (std::size_t r = 0; r < slice.rows(); ++r)
+      for (const ExampleId example : slice.examples(r, next)) {
+        row.push_back(static_cast<std::uint32_t>(r)), label.push_back(data.label(example));
+        ++next;
+      }
+  }
   std::vector<std::uint32_t> row, label;
-  std::size_t next = slice.first_example(0);
-  for (std::size_t r = 0; r < slice.rows(); ++r)
-    for (const ExampleId example : slice.examples(r, next)) {
-      row.push_back(static_cast<std::uint32_t>(r)), label.push_back(data.label(example));
-      ++next;
-    }
-  result = pass_on_device(device, slice.x(), top, row, label, &label_score);
-}
+};
 
 }  // namespace
 
@@ -173,10 +174,13 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& dat
                                      std::vector<double>* row_loss, device::Passer* device) {
   const std::vector<std::uint32_t> rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
-  if (const std::uint64_t lines = data.nonzeros() * weights.blocks();
+  const BlockShare* const share = weights.share();
+  if (const std::uint64_t lines =
+          data.nonzeros() * (share != nullptr ? share->all_blocks() : weights.blocks());
       device == nullptr && lines >= kFastLines && options.top < weights.classes())
     options.numbers = PassNumbers::floats;  // for all slices, even a short last one
-  const std::size_t most = device == nullptr && weights.bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
+  std::size_t most = device == nullptr && weights.bytes() <= kNearBytes ? kNearSliceRows : kSliceRows;
+  if (share != nullptr) most = kSliceRows;  // equal on all ranks
   std::vector<double> label_score;
   Csr scratch;
   Tally tally;
@@ -185,15 +189,21 @@ std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& dat
   for (std::size_t first = 0; first < data.row_count();) {
     const RowSlice slice = data.slice(first, most, scratch);
     if (watch) options.watch = [&watch, first](std::size_t done) { watch(first + done); };
-    if (device == nullptr) {
-      softmax_pass(weights, slice.x(), options, pass);
-    } else {
+    if (device != nullptr) {
       if (stop != nullptr && stop->load(std::memory_order_relaxed)) return std::nullopt;
-      pass_there(*device, data, slice, options.top, pass, label_score);
+      const SliceExamples of_slice(data, slice);
+      pass = pass_on_device(*device, slice.x(), options.top, of_slice.row, of_slice.label, &label_score);
+    } else if (share != nullptr) {
+      pass_over_ranks(ranks(), weights, slice.x(), options, pass);
+      if (!pass.complete) return std::nullopt;
+      const SliceExamples of_slice(data, slice);
+      label_score = scores_over_ranks(ranks(), weights, slice.x(), of_slice.row, of_slice.label);
+    } else {
+      softmax_pass(weights, slice.x(), options, pass);
     }
     if (!pass.complete) return std::nullopt;
-    count_slice(weights, data, slice, pass, device == nullptr ? nullptr : &label_score, threads, parts,
-                row_loss, tally);
+    count_slice(weights, data, slice, pass, device == nullptr && share == nullptr ? nullptr : &label_score,
+                threads, parts, row_loss, tally);
     first += slice.rows();
     if (device != nullptr && watch) watch(first);
   }

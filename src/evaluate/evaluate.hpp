@@ -53,7 +53,8 @@ struct Metrics {
 using RowWatch = std::function<void(std::size_t rows_done)>;
 
 // Ties between scores go to the class that comes first in the model file. Returns nullopt if `stop` was
-// raised. The result has the same bits for any number of threads.
+// raised. The result has the same bits for any number of threads. Weights that are a rank's share: all ranks
+// evaluate the same data together, and get the same result.
 std::optional<Metrics> evaluate(const Weights& weights, const DataView& data, std::size_t threads,
                                 const std::atomic<bool>* stop = nullptr, const RowWatch& watch = {});
 

@@ -196,7 +196,9 @@ std::optional<Metrics> evaluate_part(const EvaluateOptions& options, std::uint64
                                      const RowWatch& watch) {
   const auto everything = [&] { return evaluate_rows(weights, data, threads, stop, watch, nullptr, device); };
   if (options.kind == EvalKind::exact) return everything();
-  const ClassSample classes(weights, *data.classes, device == nullptr ? options.classes : 0);
+  // Ranks take all of their classes: each has few, and drawn blocks would need a message for every level.
+  const bool draws = device == nullptr && weights.share() == nullptr;
+  const ClassSample classes(weights, *data.classes, draws ? options.classes : 0);
   const std::size_t all_rows = data.row_count(), count = rows_to_evaluate(options, data);
   if (classes.takes_all() && count == all_rows) return everything();
   DataView single = data;

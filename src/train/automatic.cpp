@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ranks/ranks.hpp"
 #include "train/problem.hpp"
 #include "weights/kernels.hpp"
 
@@ -135,6 +136,7 @@ TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t
   options.method = kAutomatic;
   options.encoder = EncoderKind::bag;
   options.hidden = hidden;
+  options.group = 0;
   options.open.encoder = false;
   options.draws.head = DrawOptions{}.head;
   options.complete_learnt([](const char* /*option*/) { return false; });
@@ -193,7 +195,9 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;
-  options.draws.rivals = all ? 0 : kRivals;
+  // Rows of a group remember none.
+  const bool groups = options.group > 0 || !ranks().alone();
+  options.draws.rivals = all || groups ? 0 : kRivals;
 }
 
 }  // namespace truemax

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/random.hpp"
 #include "data/data_view.hpp"
 #include "device/engine.hpp"
 #include "draw/draw.hpp"
+#include "ranks/ranks.hpp"
 #include "rule/any_rule.hpp"
 #include "train/growth.hpp"
 #include "train/options.hpp"
@@ -31,6 +33,9 @@ struct LaneSetup {
   AnyRule& rule;
   Draw* draw;              // null: every step takes all classes
   std::size_t most_steps;  // per batch
+  // Of the run. A lane asks them only in the thread that calls it.
+  Ranks& ranks = truemax::ranks();
+  std::shared_ptr<const BlockShare> share{};  // the rank's part of W; null: all of it
 
   bool draw_learns() const { return draw != nullptr && draw->learns(); }
   bool has_rivals() const { return draw != nullptr && draw->most_rivals() > 0; }
@@ -73,17 +78,22 @@ class Lane {
   virtual void tighten(RunState& state) { tighten_bound(state); }
   // Chooses the rows of its steps itself, and lets the step fall within a batch.
   virtual bool visits_itself() const { return false; }
+  // Its groups must not be cut, except by the plan.
+  virtual bool takes_whole_batches() const { return false; }
   // The device that has W, and evaluates; null: state.weights has it.
   virtual device::Passer* passer() { return nullptr; }
 };
 
 // Prefetches the memory of an example that a later step will use.
-inline void prefetch_example(const RowView& x, const RunState& state, ExampleId i) {
+inline void prefetch_row(const RowView& x) {
   constexpr std::size_t kPerLine = 16;
   for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
     __builtin_prefetch(&x.index[j]);
     __builtin_prefetch(&x.value[j]);
   }
+}
+inline void prefetch_example(const RowView& x, const RunState& state, ExampleId i) {
+  prefetch_row(x);
   __builtin_prefetch(&state.row(i), 1);
 }
 inline void prefetch_example(const DataView& data, const RunState& state, ExampleId i) {

@@ -10,6 +10,7 @@
 #include "train/run_log.hpp"
 #include "train/saver.hpp"
 #include "train/search_and_fit.hpp"
+#include "train/shared_clock.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -173,8 +174,8 @@ nlohmann::ordered_json device_json(const device::Engine& engine) {
 }
 
 std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
-  auto log =
-      std::make_unique<RunLog>(run.options.logs() ? run.outputs.growing_log() : "none", run.options.log);
+  const bool writes = run.options.logs() && ranks().first();
+  auto log = std::make_unique<RunLog>(writes ? run.outputs.growing_log() : "none", run.options.log);
   if (!run.options.checkpoint.empty()) log->keep_lines();
   if (run.resumed) {
     const SavedRun& saved = run.resumed->about();
@@ -191,6 +192,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
                                {"data", data_json(run.data)},
                                {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
                                {"read_seconds", run.read_seconds}};
+  if (!ranks().alone()) start["ranks"] = ranks().size(), start["config"]["group"] = run.options.train.group;
   if (run.test) start["test_data"] = data_json(*run.test);
   if (run.valid) start["valid_data"] = data_json(*run.valid);
   start["data"]["hash"] = run.data_hash;
@@ -215,6 +217,8 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
   if (diverged || untrained)
     run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
   if (finished.saved) try {
+      if (finished.model.weights.share() != nullptr)
+        throw UserError("a model that several ranks hold cannot be saved yet; add --model none");
       save_model(finished.model, run.outputs.model());
     } catch (const UserError& failure) {
       error = failure.what();
@@ -283,13 +287,19 @@ std::uint64_t PreparedRun::steps_of(const RunState& state) const {
 }
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
-                        const std::atomic<bool>& stop) {
+                        const std::atomic<bool>& own_stop) {
   RunOptions& options = run.options;
+  Ranks& all = ranks();
+  SharedStop shared(own_stop);
+  const std::atomic<bool>& stop = all.alone() ? own_stop : shared.flag();
+  if (!all.alone()) observers.push_back(&shared);
   std::unique_ptr<RunLog> log;
   std::optional<CheckpointSaver> saver;
   const std::vector<TrainObserver*> others = observers;
   if (options.logs() || !options.checkpoint.empty()) {
-    log = start_log(run);
+    const auto begin = [&] { log = start_log(run); };
+    all.only_first(begin);
+    if (!all.first()) begin();
     observers.insert(observers.begin(), log.get());
   }
   if (!options.checkpoint.empty()) {
@@ -306,13 +316,15 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
   const std::string save_error = save(run, finished, saver && saver->has_state(), log && log->complete());
-  if (log) log->write(end_json(finished, save_error));
-  // Even if the log lost lines: an older log does not belong to this model.
-  run.outputs.publish_log();
-  run.outputs = RunOutputs();
-  if (!save_error.empty()) throw UserError(save_error);
-  if (log) log->require_whole();
-  if (saver) saver->require_saved();
+  all.only_first([&] {
+    if (log) log->write(end_json(finished, save_error));
+    // Even if the log lost lines: an older log does not belong to this model.
+    run.outputs.publish_log();
+    run.outputs = RunOutputs();
+    if (!save_error.empty()) throw UserError(save_error);
+    if (log) log->require_whole();
+    if (saver) saver->require_saved();
+  });
   return finished;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
+#include "ranks/ranks.hpp"
 #include "rule/methods.hpp"
 #include "train/companion.hpp"
 #include "train/fit.hpp"
@@ -14,15 +15,20 @@
 namespace truemax {
 namespace {
 
-// Sets the intercepts to the log of each class's frequency relative to the most frequent one; returns the log
-// of the sum of their exponentials.
-double start_intercept(const ClassList& classes, Weights& weights) {
+// The log of a class's frequency relative to the most frequent one.
+float first_intercept(const ClassList& classes, ClassId k) {
   const double most = classes.count(0);
+  const double share = most > 0 && classes.count(k) > 0 ? classes.count(k) / most : 1e-12;
+  return static_cast<float>(std::log(share));
+}
+
+// Sets the intercepts; returns the log of the sum of the exponentials of those of all ranks.
+double start_intercept(const ClassList& classes, Weights& weights) {
   double sum = 0;
   for (ClassId k = 0; k < classes.size(); ++k) {
-    const double share = most > 0 && classes.count(k) > 0 ? classes.count(k) / most : 1e-12;
-    weights.intercept()[k] = static_cast<float>(std::log(share));
-    sum += std::exp(weights.intercept_of(k));
+    const float intercept = first_intercept(classes, k);
+    sum += std::exp(static_cast<double>(intercept));
+    if (const auto own = own_number(weights, k)) weights.intercept()[*own] = intercept;
   }
   return std::log(sum);
 }
@@ -33,8 +39,17 @@ std::size_t weight_columns(const DataView& data, const TrainOptions& options) {
   return options.hidden > 0 ? options.hidden : data.space->features;
 }
 
+std::shared_ptr<const BlockShare> share_of(const ClassList& classes) {
+  if (ranks().alone()) return nullptr;
+  std::vector<double> counts(classes.size());
+  for (ClassId k = 0; k < classes.size(); ++k) counts[k] = classes.count(k);
+  return std::make_shared<const BlockShare>(counts, ranks().rank(), ranks().size());
+}
+
 Weights cleared_weights(const DataView& data, const TrainOptions& options) {
-  Weights weights(data.classes->size(), weight_columns(data, options), options.intercept);
+  const auto share = share_of(*data.classes);
+  Weights weights(share ? share->classes() : data.classes->size(), weight_columns(data, options),
+                  options.intercept);
   weights.clear_pages(options.thread_count());
   return weights;
 }
@@ -42,7 +57,9 @@ Weights cleared_weights(const DataView& data, const TrainOptions& options) {
 RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare) {
   const MethodInfo& info = find_method(options.method);
   RunState state;
-  const std::size_t classes = data.classes->size(), features = weight_columns(data, options);
+  const auto share = share_of(*data.classes);
+  const std::size_t classes = share ? share->classes() : data.classes->size(),
+                    features = weight_columns(data, options);
   if (spare != nullptr && spare->classes() == classes && spare->features() == features &&
       spare->has_intercept() == options.intercept) {
     state.weights = std::move(*spare);
@@ -53,14 +70,16 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
       *spare = Weights();  // of another shape: its memory is not needed beside the new one
     state.weights = Weights(classes, features, options.intercept);
   }
+  state.weights.set_share(share);
   state.zero_weights = true;
   if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
-  double log_total = std::log(static_cast<double>(classes));  // log of the sum of exp(intercept)
+  double log_total = std::log(static_cast<double>(data.classes->size()));  // log of the sum of exp(intercept)
   if (options.start_at_frequencies) {
     log_total = start_intercept(*data.classes, state.weights);
-    for (const float b : state.weights.intercept())
-      state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
+    for (ClassId k = 0; k < data.classes->size(); ++k)
+      state.largest_weight =
+          std::max(state.largest_weight, std::abs(static_cast<double>(first_intercept(*data.classes, k))));
   }
   if (options.hidden > 0) {
     state.learnt = LearntLane::start(data, options);
@@ -79,7 +98,8 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     state.row(i).squared_norm = squared_norm(x, options.intercept);
     if (!info.exact_start) return;
     state.row(i).u = log_total;
-    if (options.start_at_frequencies) state.row(i).u -= state.weights.intercept_of(data.label(i));
+    if (options.start_at_frequencies)
+      state.row(i).u -= static_cast<double>(first_intercept(*data.classes, data.label(i)));
   };
   if (data.streamed() != nullptr) {
     data.each_x(start_row);

@@ -56,6 +56,11 @@ void Weights::scale_block(std::size_t b, double factor) {
   for (std::size_t k = b * kLanes; k < end; ++k) settle(static_cast<ClassId>(k));
 }
 
+void Weights::fold_block(std::size_t b) {
+  for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
+    fold(static_cast<ClassId>(k));
+}
+
 double Weights::least_scale(std::size_t b) const {
   if (!scaled()) return 1;
   const std::size_t end = std::min(classes_, (b + 1) * kLanes);
@@ -141,7 +146,11 @@ void Weights::read(StateSource& from) {
   if (!possible || bytes_needed(classes, features) != numbers * sizeof(float) ||
       (!intercept.empty() && intercept.size() != padded) || (!scale.empty() && scale.size() != classes))
     throw damaged_state();
-  if (classes != classes_ || features != features_) *this = Weights(classes, features, false);
+  if (classes != classes_ || features != features_) {
+    auto share = std::move(share_);
+    *this = Weights(classes, features, false);
+    share_ = std::move(share);
+  }
   intercept_ = std::move(intercept);
   scale_ = std::move(scale);
   common_scale_ = common;

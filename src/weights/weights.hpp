@@ -10,13 +10,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/csr.hpp"
 #include "core/huge_pages.hpp"
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
+#include "weights/block_share.hpp"
 
 namespace truemax {
 
@@ -31,6 +35,11 @@ class Weights {
   std::size_t features() const { return features_; }
   std::size_t blocks() const { return (classes_ + kLanes - 1) / kLanes; }
   bool has_intercept() const { return !intercept_.empty(); }
+  // Of one of several ranks: which classes of the whole model these are. Null: all of them. Everything else
+  // here, and all kernels, number the classes of these weights from 0.
+  const BlockShare* share() const { return share_.get(); }
+  const std::shared_ptr<const BlockShare>& shared_share() const { return share_; }
+  void set_share(std::shared_ptr<const BlockShare> share) { share_ = std::move(share); }
 
   float* block(std::size_t b) { return buffer_.data() + b * features_ * kLanes; }
   const float* block(std::size_t b) const { return buffer_.data() + b * features_ * kLanes; }
@@ -55,6 +64,7 @@ class Weights {
   // All classes of a block at once, and their smallest scale.
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;
+  void fold_block(std::size_t b);  // multiplies their scales into memory: O(D)
   void scale_block_intercept(std::size_t b, double factor) {
     for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
       scale_intercept(static_cast<ClassId>(k), factor);
@@ -114,6 +124,15 @@ class Weights {
   std::vector<float> intercept_;
   std::vector<double> scale_;
   double common_scale_ = 1;
+  std::shared_ptr<const BlockShare> share_;
 };
+
+// The number in these weights of class k of the whole model; none if another rank has it.
+inline std::optional<ClassId> own_number(const Weights& weights, ClassId k) {
+  const BlockShare* const share = weights.share();
+  if (share == nullptr) return k;
+  if (!share->owns_class(k)) return std::nullopt;
+  return share->local_class(k);
+}
 
 }  // namespace truemax

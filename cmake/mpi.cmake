@@ -1,0 +1,10 @@
+# The program truemax-mpi: `truemax` for many machines (docs/machines.md). Only it needs MPI; without MPI it is left out.
+find_package(MPI QUIET COMPONENTS CXX)
+if(MPI_CXX_FOUND)
+  add_executable(truemax_mpi ${PROJECT_SOURCE_DIR}/src/mpi/main.cpp)
+  set_target_properties(truemax_mpi PROPERTIES OUTPUT_NAME truemax-mpi RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  target_compile_definitions(truemax_mpi PRIVATE OMPI_SKIP_MPICXX)
+  target_include_directories(truemax_mpi SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
+  target_link_libraries(truemax_mpi PRIVATE truemax_mpi_headers ${MPI_CXX_LIBRARIES})
+  truemax_tidy(truemax_mpi)
+endif()

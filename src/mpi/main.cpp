@@ -1,0 +1,72 @@
+// truemax-mpi: the program `truemax` on the ranks of MPI.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/command.hpp"
+#include "mpi/mpi_ranks.hpp"
+#include "ranks/ranks.hpp"
+
+namespace truemax {
+namespace {
+
+// All ranks say the same, so that only the first is heard. What the others write to standard error is kept:
+// one of them may be the only one that fails.
+class OneVoice {
+ public:
+  explicit OneVoice(bool speaks) {
+    if (speaks) return;
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) return;
+    kept_ = std::tmpfile();
+    if (kept_ == nullptr) return;
+    stderr_ = dup(STDERR_FILENO);
+    dup2(fileno(kept_), STDERR_FILENO);
+  }
+
+  // Writes what was kept.
+  void speak() {
+    if (stderr_ < 0) return;
+    std::fflush(stderr);
+    std::rewind(kept_);
+    std::array<char, 4096> text;
+    for (std::size_t size = 0; (size = std::fread(text.data(), 1, text.size(), kept_)) > 0;)
+      if (write(stderr_, text.data(), size) < 0) return;
+  }
+
+ private:
+  std::FILE* kept_ = nullptr;
+  int stderr_ = -1;
+};
+
+// An error that all ranks have found ends them all alike. One that only some have found leaves the others
+// waiting for them: then all are ended.
+int finish(MpiRanks& ranks, OneVoice& voice, int code) {
+  constexpr double kPatience = 2, kForever = 1e9;
+  if (ranks.size() == 1) return code;
+  std::fflush(stdout);
+  const double own = ranks.first() ? kPatience : 2 * kPatience;  // the first one's message is enough
+  if (ranks.all_arrive(code == kSuccess ? kForever : own)) return code;
+  voice.speak();
+  return MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+int run(int argc, char** argv) {
+  MpiRanks ranks;
+  const UseRanks use(ranks);
+  OneVoice voice(ranks.first());
+  return finish(ranks, voice, run_program(argc, argv));
+}
+
+}  // namespace
+}  // namespace truemax
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) return truemax::kBug;
+  const int code = truemax::run(argc, argv);
+  MPI_Finalize();
+  return code;
+}
