@@ -34,7 +34,7 @@ const TrainOptions& checked(const TrainOptions& options) {
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   const device::Choice device = device::Choice::parse(setup.options.device);
   const bool there = on_gpu(setup.options);  // `auto` was decided before
-  if (setup.share != nullptr)
+  if (setup.share != nullptr && (setup.options.hidden == 0 || there))
     throw UserError("this run cannot be shared out over several ranks yet; run it on one");
   if (setup.options.hidden > 0 && there)
     return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
