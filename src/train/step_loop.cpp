@@ -35,8 +35,6 @@ const TrainOptions& checked(const TrainOptions& options) {
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   const device::Choice device = device::Choice::parse(setup.options.device);
   const bool there = on_gpu(setup.options);  // `auto` was decided before
-  if (there && setup.share != nullptr)
-    throw UserError("--device: several ranks run on the CPU; give --device cpu, or run one process");
   if (setup.options.hidden > 0 && there)
     return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
