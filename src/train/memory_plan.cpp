@@ -140,14 +140,13 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   }
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are already in memory: the run can use what is free now plus the data.
-  plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
+  plan.there = memory_limit > 0 ? memory_limit : available_memory() / ranks().here() + plan.data;
+  if (!ranks().alone())  // what is chosen by the memory must be chosen alike
+    plan.there = static_cast<std::uint64_t>(-ranks().max_of(-static_cast<double>(plan.there)));
   if (const StreamedRows* stream = data.streamed()) {  // its buffers are not taken yet
     if (memory_limit == 0) plan.there -= std::min(plan.there, stream->buffer_bytes());
     if (options.open.any()) plan.data += 2 * stream->most_copied();  // samples of trials and their judges
   }
-  if (!ranks().alone())  // choices depend on it, and all ranks choose alike
-    plan.there =
-        static_cast<std::uint64_t>(-ranks().max_of(-std::min(static_cast<double>(plan.there), 1e18)));
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
   plan.best = Weights::bytes_needed(own_classes, weight_columns(data, options));
