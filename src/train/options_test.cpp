@@ -31,18 +31,19 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
 
 TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
-  EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-              ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
-                          "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
-                          "eval", "eval-rows", "eval-classes", "threads", "device"));
+  EXPECT_THAT(
+      names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
+      ElementsAre("epochs", "steps", "newton", "seconds", "group", "encoder", "hidden", "layers", "tied",
+                  "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every", "eval",
+                  "eval-rows", "eval-classes", "threads", "device", "shard-embedding"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
   RunOptions options;
   const OptionTable table = table_of(options);
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::free; }),
-              ElementsAre("threads", "device", "model", "log", "memory-limit", "checkpoint",
-                          "checkpoint-every", "resume", "replay"));
+              ElementsAre("threads", "device", "shard-embedding", "model", "log", "memory-limit",
+                          "checkpoint", "checkpoint-every", "resume", "replay"));
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::test; }),
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
 }
