@@ -11,12 +11,15 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/checksum.hpp"
+#include "core/damaged_state.hpp"
 #include "core/files.hpp"
 #include "core/json_depth.hpp"
 #include "core/text.hpp"
+#include "ranks/together.hpp"
 
 namespace truemax {
 namespace {
@@ -182,16 +185,36 @@ class Reader {
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state) {
-  AtomicFile file(path);
-  Sink sink(file);
-  sink.write(kMagic);
-  sink.put(kVersion);
-  Writer writer(sink);
-  each_field(about, writer);
-  if (about.fitting) write(*state, sink);
-  const std::uint64_t size = sink.finish();
-  file.sync();
+namespace {
+
+// Of the other ranks: the first one writes.
+class NoSink final : public StateSink {
+ public:
+  void write(std::span<const char> /*bytes*/) override {}
+};
+
+// Drops everything after an error, which is kept: the other ranks go on sending.
+class PatientSink final : public StateSink {
+ public:
+  explicit PatientSink(StateSink& to) : to_(to) {}
+  void write(std::span<const char> bytes) override {
+    if (!error_) try {
+        to_.write(bytes);
+      } catch (const UserError& error) {
+        error_ = error;
+      }
+  }
+  void require_written() const {
+    if (error_) throw UserError(*error_);
+  }
+
+ private:
+  StateSink& to_;
+  std::optional<UserError> error_;
+};
+
+void require_same_bytes(const std::string& path, AtomicFile& file, std::uint64_t size,
+                        std::uint64_t expected) {
   RunningSum there;
   std::vector<char> piece(kPiece);
   const std::uint64_t summed = size - sizeof(std::uint64_t);
@@ -202,12 +225,41 @@ void write_checkpoint(const std::string& path, const SavedRun& about, const RunS
   }
   std::uint64_t sum = 0;
   file.read_back(summed, {reinterpret_cast<char*>(&sum), sizeof sum});
-  if (there.value() != sink.sum() || sum != sink.sum())
+  if (there.value() != expected || sum != expected)
     throw UserError(fmt::format(
         "{}: what was read back is not what was written; the old file, if any, is untouched: this disk "
         "cannot be trusted, choose another one",
         path));
-  file.commit();
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state) {
+  Ranks& all = ranks();
+  std::optional<AtomicFile> file;
+  std::optional<Sink> sink;
+  on_first(all, [&] {
+    sink.emplace(file.emplace(path));
+    sink->write(kMagic);
+    sink->put(kVersion);
+    Writer writer(*sink);
+    each_field(about, writer);
+  });
+  if (about.fitting && sink) {
+    PatientSink patient(*sink);
+    write(*state, patient);
+    on_first(all, [&] { patient.require_written(); });
+  } else if (about.fitting) {
+    NoSink none;
+    write(*state, none);
+    on_first(all, [] {});
+  }
+  on_first(all, [&] {
+    const std::uint64_t size = sink->finish();
+    file->sync();
+    require_same_bytes(path, *file, size, sink->sum());
+    file->commit();
+  });
 }
 
 // Reads the file in order, through a buffer.
@@ -235,7 +287,6 @@ class CheckpointFile::Source final : public StateSource {
     }
   }
   std::uint64_t left() const override { return end_ - at_ + (filled_ - used_); }
-  const std::string& path() const { return path_; }
 
  private:
   [[noreturn]] void fail(const char* doing) const {
@@ -300,6 +351,40 @@ class CheckpointFile::Source final : public StateSource {
   std::size_t used_ = 0, filled_ = 0;
 };
 
+// The first rank reads; all see the same bytes, and the same errors.
+class CheckpointFile::Shared final : public StateSource {
+ public:
+  Shared(Ranks& all, std::unique_ptr<Source> file) : all_(all), file_(std::move(file)) {
+    left_ = all_.broadcast_value(all_.first() ? file_->left() : 0);
+  }
+  void read(std::span<char> bytes) override {
+    if (bytes.size() > left()) throw damaged_state();
+    while (!bytes.empty()) {
+      if (used_ == piece_.size()) fetch();
+      const std::size_t take = std::min(bytes.size(), piece_.size() - used_);
+      std::memcpy(bytes.data(), piece_.data() + used_, take);
+      used_ += take;
+      bytes = bytes.subspan(take);
+    }
+  }
+  std::uint64_t left() const override { return left_ + (piece_.size() - used_); }
+
+ private:
+  void fetch() {
+    piece_.resize(std::min<std::uint64_t>(kPiece, left_));
+    on_first(all_, [&] { file_->read(piece_); });
+    all_.broadcast(std::as_writable_bytes(std::span(piece_)), 0);
+    left_ -= piece_.size();
+    used_ = 0;
+  }
+
+  Ranks& all_;
+  std::unique_ptr<Source> file_;  // of the first rank
+  std::uint64_t left_ = 0;        // not fetched yet
+  std::vector<char> piece_;
+  std::size_t used_ = 0;
+};
+
 namespace {
 
 // Runs `read`; errors name the file.
@@ -337,7 +422,14 @@ std::vector<std::uint64_t> shape_of(const RunState& s) {
 
 }  // namespace
 
-CheckpointFile::CheckpointFile(const std::string& path) : from_(std::make_unique<Source>(path)) {
+CheckpointFile::CheckpointFile(const std::string& path) : path_(path) {
+  Ranks& all = ranks();
+  std::unique_ptr<Source> file;
+  on_first(all, [&] { file = std::make_unique<Source>(path); });
+  if (all.alone())
+    from_ = std::move(file);
+  else
+    from_ = std::make_unique<Shared>(all, std::move(file));
   named(path, [&] {
     Reader reader(*from_);
     each_field(about_, reader);
@@ -351,11 +443,13 @@ CheckpointFile::CheckpointFile(CheckpointFile&&) noexcept = default;
 CheckpointFile& CheckpointFile::operator=(CheckpointFile&&) noexcept = default;
 
 void CheckpointFile::read_state(RunState& state) {
-  named(from_->path(), [&] {
+  named(path_, [&] {
     const std::vector<std::uint64_t> fresh = shape_of(state);
     read(state, *from_);
     if (from_->left() > 0) throw UserError("there are bytes after its end");
-    if (shape_of(state) != fresh) throw UserError("its state is not of these data and options");
+    together(ranks(), [&] {
+      if (shape_of(state) != fresh) throw UserError("its state is not of these data and options");
+    });
   });
 }
 

@@ -5,6 +5,8 @@
 #include <type_traits>
 
 #include "core/damaged_state.hpp"
+#include "ranks/together.hpp"
+#include "weights/class_arrays.hpp"
 
 namespace truemax {
 namespace {
@@ -55,16 +57,17 @@ void each_field_of_record(State& r, Archive& archive) {
   archive(r.best);
 }
 
+// of_classes: what a rank has only of its own classes.
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);
   archive(s.learnt.tables);
-  archive(s.learnt.classes);
-  archive(s.learnt.intercept);
+  archive.of_classes(s.learnt.classes);
+  archive.of_classes(s.learnt.intercept);
   archive(s.learnt.features_square);
   archive(s.learnt.mixing_square);
-  archive(s.learnt.classes_square);
-  archive(s.learnt.intercept_square);
+  archive.of_classes(s.learnt.classes_square);
+  archive.of_classes(s.learnt.intercept_square);
   archive(s.learnt.updates);
   archive(s.rows);
   archive(s.epoch);
@@ -77,7 +80,7 @@ void each_field(State& s, Archive& archive) {
   archive(s.companion.journal);
   archive(s.companion.journal_limit);
   archive(s.draw_memory);
-  archive(s.norms.of_class);
+  archive.of_classes(s.norms.of_class);
   archive(s.norms.total);
   archive(s.norms.common);
   archive(s.plan.seconds);
@@ -97,7 +100,7 @@ static_assert(sizeof(RowState) == 2 * sizeof(double) && sizeof(Segment) == 2 * s
 
 class Writer {
  public:
-  explicit Writer(StateSink& to) : to_(to) {}
+  Writer(StateSink& to, const BlockShare* share) : to_(to), share_(share) {}
   template <class T>
   void operator()(const T& value) {
     static_assert(kPlain<T>);
@@ -115,6 +118,15 @@ class Writer {
   template <class T, class Allocator>
   void operator()(const std::vector<T, Allocator>& values) {
     to_.put_array(std::span<const T>(values));
+  }
+  template <class T, class Allocator>
+  void of_classes(const std::vector<T, Allocator>& values) {
+    put_of_classes(to_, share_, std::span<const T>(values));
+  }
+  void of_classes(const Embedding& table) {
+    to_.put(table.empty() ? std::uint64_t{0} : all_of(share_, table.rows, false));
+    to_.put(std::uint64_t{table.columns});
+    of_classes(table.numbers);
   }
   void operator()(const EncoderTables& tables) {
     (*this)(tables.features);
@@ -140,11 +152,13 @@ class Writer {
 
  private:
   StateSink& to_;
+  const BlockShare* share_;
 };
 
 class Reader {
  public:
-  explicit Reader(StateSource& from) : from_(from) {}
+  Reader(StateSource& from, std::shared_ptr<const BlockShare> share)
+      : from_(from), share_(std::move(share)) {}
   template <class T>
   void operator()(T& value) {
     static_assert(kPlain<T>);
@@ -164,6 +178,21 @@ class Reader {
   template <class T, class Allocator>
   void operator()(std::vector<T, Allocator>& values) {
     from_.get_array(values);
+  }
+  template <class T, class Allocator>
+  void of_classes(std::vector<T, Allocator>& values) {
+    get_of_classes(from_, share_.get(), values);
+  }
+  void of_classes(Embedding& table) {
+    std::uint64_t rows = 0, columns = 0;
+    from_.get(rows);
+    from_.get(columns);
+    of_classes(table.numbers);
+    if (rows > 0 && share_ != nullptr) {
+      if (rows != share_->all_classes()) throw damaged_state();
+      rows = share_->classes();
+    }
+    table.rows = rows, table.columns = columns;
   }
   void operator()(EncoderTables& tables) {
     (*this)(tables.features);
@@ -188,24 +217,25 @@ class Reader {
     (*this)(there);
     if (!there) return kept.reset();
     if (kept == nullptr) kept = std::make_shared<KeptWeights>("");
-    kept->read(from_);
+    kept->read(from_, share_);
   }
 
  private:
   StateSource& from_;
+  std::shared_ptr<const BlockShare> share_;
 };
 
 }  // namespace
 
 void write(const RunState& state, StateSink& to) {
-  Writer writer(to);
+  Writer writer(to, state.weights.share());
   each_field(state, writer);
 }
 
 void read(RunState& state, StateSource& from) {
-  Reader reader(from);
+  Reader reader(from, state.weights.shared_share());
   each_field(state, reader);
-  require_consistent(state);
+  together(ranks(), [&] { require_consistent(state); });
   for (std::vector<ExampleId>& rows : state.companion.journal) rows.reserve(state.companion.journal_limit);
 }
 
