@@ -35,7 +35,7 @@ std::vector<std::string> predict_stream(
     const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
     const std::function<void(const Predictions&, std::size_t rows)>& sink) {
   const device::Choice choice = device::Choice::parse(use.device);
-  const std::size_t most = std::min(top, model.weights.classes());
+  const std::size_t most = std::min<std::size_t>(top, model.classes->size());
   if (choice.kind == device::Kind::cuda && most > device::kMostTop)
     throw UserError(
         fmt::format("--top {}: a GPU finds at most the best {} classes of a row; give less, or use "
