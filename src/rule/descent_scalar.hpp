@@ -22,6 +22,11 @@ TRUEMAX_EVERYWHERE void each_class(const Classes& classes, Visit&& visit) {
     }
 }
 
+// The logarithm of sum exp(top); below -1e299 if there is no class.
+TRUEMAX_EVERYWHERE double log_of_sum(double sum, double top) {
+  return sum > 0 ? top + std::log(sum) : -1e300;
+}
+
 // log of the sum of weight(o) exp(z - z_y); below -1e299 if there is no class.
 template <class Classes, class Threads, class Weight>
 TRUEMAX_EVERYWHERE double log_sum_of(const RowStep& p, const Classes& classes, const Threads& threads,
@@ -35,8 +40,7 @@ TRUEMAX_EVERYWHERE double log_sum_of(const RowStep& p, const Classes& classes, c
   each_class(classes, [&](double o, float& at) {
     sum += weight(o) * std::exp(static_cast<double>(at) - p.label_score - highest);
   });
-  sum = threads.sum(sum);
-  return sum > 0 ? highest + std::log(sum) : -1e300;
+  return log_of_sum(threads.sum(sum), highest);
 }
 
 // The gradient step of W at u: scores become what is added to the classes, c_y is their sum.
@@ -57,31 +61,47 @@ TRUEMAX_EVERYWHERE void descend_scalar(RowStep& p, const Classes& classes, const
   p.label_coefficient = threads.sum(sum);
 }
 
+// The new u of scent, and the bound on the exponents of W's step at it. least: the smallest weight of a
+// class.
+struct ScentMove {
+  double u, most;
+};
+TRUEMAX_EVERYWHERE ScentMove scent_move(double u, double rho, double log_sum, double least) {
+  const double log_most = softplus(-u - std::log(rho));
+  const Mirror mirror(u, rho);
+  if (log_sum > -1e299) return {std::max(mirror.from_log_sum(log_sum), 0.0), log_most - std::log(least)};
+  return {std::max(mirror.from_pull(0), 0.0), log_most};
+}
+
+// u of umax before W's step, and after it: c_y is what W's step adds to the label.
+TRUEMAX_EVERYWHERE double umax_raised(double u, double log_sum, double delta) {
+  const double bound = softplus(log_sum);
+  return u < bound - delta ? bound : u;
+}
+TRUEMAX_EVERYWHERE double umax_u(double u, double label_coefficient, double e, double delta, double most_u) {
+  const double rest = -e * std::expm1(std::min(-u, delta));
+  return std::min(std::max(u + (label_coefficient - rest), 0.0), most_u);
+}
+
 template <class Classes, class Threads>
 TRUEMAX_EVERYWHERE void step_scent_scalar(RowStep& p, const Classes& classes, const Threads& threads) {
   const double log_sum = log_sum_of(p, classes, threads, [](double o) { return o; });
   double least = 1e300;
   each_class(classes, [&](double o, float& /*at*/) { least = std::min(least, o); });
   least = -threads.highest(-least);
-  const double log_most = softplus(-p.u - std::log(p.rho));
-  if (log_sum > -1e299) {
-    p.u = std::max(Mirror(p.u, p.rho).from_log_sum(log_sum), 0.0);
-  } else {
-    p.u = std::max(Mirror(p.u, p.rho).from_pull(0), 0.0);
-    least = 1;
-  }
-  descend_scalar(p, classes, threads, p.u, log_most - std::log(least));
+  const ScentMove move = scent_move(p.u, p.rho, log_sum, least);
+  p.u = move.u;
+  descend_scalar(p, classes, threads, p.u, move.most);
 }
 
 // u stays in [0, most_u].
 template <class Classes, class Threads>
 TRUEMAX_EVERYWHERE void step_umax_scalar(RowStep& p, const Classes& classes, const Threads& threads,
                                          double delta, double most_u) {
-  const double bound = softplus(log_sum_of(p, classes, threads, [](double /*o*/) { return 1.0; }));
-  const double u = p.u < bound - delta ? bound : p.u;
+  const double log_sum = log_sum_of(p, classes, threads, [](double /*o*/) { return 1.0; });
+  const double u = umax_raised(p.u, log_sum, delta);
   descend_scalar(p, classes, threads, u, delta);
-  const double rest = -p.e * std::expm1(std::min(-u, delta));
-  p.u = std::min(std::max(u + (p.label_coefficient - rest), 0.0), most_u);
+  p.u = umax_u(u, p.label_coefficient, p.e, delta, most_u);
 }
 
 }  // namespace truemax

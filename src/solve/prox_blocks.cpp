@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "solve/prox_root.hpp"
 
@@ -83,11 +84,9 @@ HWY_INLINE ProxSums<double> evaluate_prox(const ProxBlocks& p, double common) {
           static_cast<double>(hn::GetLane(hn::SumOfLanes(d, first)))};
 }
 
-int solve_prox_blocks_here(ProxBlocks& p) {
+// E_j = exp(z_j - z_y), 0 for unused lanes; S = sum o E and the sum of squares.
+HWY_INLINE ProxStart start_prox(ProxBlocks& p) {
   const ProxTag d;
-  const double over_rho = p.inverse_rho, keep = 1 + over_rho;
-  const double base = 1 + quick_exp(-p.u) * over_rho;  // c_y/e = y = base - g keep
-  // E_j = exp(z_j - z_y), 0 for unused lanes; S = sum o E and the sum of squares.
   const ProxV zero_at = hn::Set(d, static_cast<float>(p.label_score));
   const ProxV lowest = hn::Set(d, kLowestGap);
   ProxV highest = lowest, once = hn::Zero(d), squared = hn::Zero(d);
@@ -107,25 +106,18 @@ int solve_prox_blocks_here(ProxBlocks& p) {
     const double factor = p.e * p.norm[b] * p.weight[b];
     least = std::min(least, factor), most = std::max(most, factor);
   }
+  constexpr double kOutside = std::numeric_limits<double>::infinity();
   if (!hn::AllTrue(d, hn::Lt(highest, hn::Set(d, kHighestGap))) || !(least >= kSmallestFactor) ||
-      !(most <= kLargestFactor) || !(std::abs(p.u) < 300) || !(p.inverse_rho < 1e15))
-    return 0;
-  const double sum = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, once)));
-  const double squares = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squared)));
-  if (!(squares < 1e38)) return 0;  // bounds the sum too
+      !(most <= kLargestFactor))
+    return {kOutside, kOutside};
+  return {static_cast<double>(hn::GetLane(hn::SumOfLanes(d, once))),
+          static_cast<double>(hn::GetLane(hn::SumOfLanes(d, squared)))};
+}
 
-  p.label_coefficient = 0;
-  if (!(sum > 1e-30)) {
-    std::fill_n(p.coefficient, p.blocks * kProxLanes, 0.0F);
-    p.u = std::log(keep / (1 + std::exp(-p.u) * over_rho));  // no class: the exact solution
-    return 1;
-  }
-  const ProxRoot<double> root =
-      solve_prox_equation<DoubleMath>({p.e, over_rho, base, p.label_norm, sum, squares},
-                                      [&](double common) { return evaluate_prox(p, common); });
-  if (root.evaluations == 0) return 0;
-  // The fourth power of the move is negligible.
-  const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(root.move));
+// The fourth power of the move is negligible.
+HWY_INLINE double finish_prox(const ProxBlocks& p, double move) {
+  const ProxTag d;
+  const ProxV one = hn::Set(d, 1.0F), last = hn::Set(d, static_cast<float>(move));
   ProxV all = hn::Zero(d);
   for (std::size_t b = 0; b < p.blocks; ++b) {
     const ProxV scale = hn::Set(d, static_cast<float>(-1 / p.norm[b]));
@@ -136,9 +128,38 @@ int solve_prox_blocks_here(ProxBlocks& p) {
       all = hn::Add(all, c);
     }
   }
-  p.label_coefficient = -static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
+  return -static_cast<double>(hn::GetLane(hn::SumOfLanes(d, all)));
+}
+
+int solve_prox_blocks_here(ProxBlocks& p) {
+  const double over_rho = p.inverse_rho;
+  const double base = 1 + quick_exp(-p.u) * over_rho;  // c_y/e = y = base - g keep
+  const auto [sum, squares] = start_prox(p);
+  if (!prox_takes(p.u, over_rho) || !(squares < kMostProxSquares)) return 0;  // bounds the sum too
+
+  p.label_coefficient = 0;
+  if (!(sum > kLeastProxSum)) {
+    std::fill_n(p.coefficient, p.blocks * kProxLanes, 0.0F);
+    p.u = prox_alone(p.u, over_rho);
+    return 1;
+  }
+  const ProxRoot<double> root =
+      solve_prox_equation<DoubleMath>({p.e, over_rho, base, p.label_norm, sum, squares},
+                                      [&](double common) { return evaluate_prox(p, common); });
+  if (root.evaluations == 0) return 0;
+  p.label_coefficient = finish_prox(p, root.move);
   p.u = -quick_log(root.g);
   return root.evaluations;
+}
+
+ProxStart prox_start_here(ProxBlocks& p) {
+  return start_prox(p);
+}
+ProxSums<double> prox_sums_here(const ProxBlocks& p, double common) {
+  return evaluate_prox(p, common);
+}
+double prox_finish_here(const ProxBlocks& p, double move) {
+  return finish_prox(p, move);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -149,6 +170,25 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(solve_prox_blocks_here);
+HWY_EXPORT(prox_start_here);
+HWY_EXPORT(prox_sums_here);
+HWY_EXPORT(prox_finish_here);
+
+ProxStart prox_start(ProxBlocks& step) {
+  return HWY_DYNAMIC_DISPATCH(prox_start_here)(step);
+}
+
+ProxSums<double> prox_sums(const ProxBlocks& step, double common) {
+  return HWY_DYNAMIC_DISPATCH(prox_sums_here)(step, common);
+}
+
+double prox_finish(const ProxBlocks& step, double move) {
+  return HWY_DYNAMIC_DISPATCH(prox_finish_here)(step, move);
+}
+
+double prox_alone(double u, double inverse_rho) {
+  return std::log((1 + inverse_rho) / (1 + std::exp(-u) * inverse_rho));  // the exact solution
+}
 
 int solve_prox_blocks(ProxBlocks& step) {
   return HWY_DYNAMIC_DISPATCH(solve_prox_blocks_here)(step);

@@ -16,7 +16,10 @@
 // (s/r_k, or (s-1)/r_k + 1), and scores are those of the shrunken weights.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+
+#include "solve/prox_root.hpp"
 
 namespace truemax {
 
@@ -36,6 +39,25 @@ struct ProxBlocks {
   float* coefficient = nullptr;    // out: [blocks][16] -c_j <= 0; 0 in unused lanes
   double label_coefficient = 0;    // out: c_y = sum of c_j
 };
+
+// The same in parts, for a row whose blocks several ranks share: each has some of them, and every sum is over
+// all of them. prox_start, then ProxSearch with prox_sums, then prox_finish.
+struct ProxStart {
+  double sum, squares;  // of o_j E_j and its square; infinite if the numbers are outside the range of float32
+};
+// Replaces scores by E_j = exp(z_j - z_y), or 0.
+ProxStart prox_start(ProxBlocks& step);
+// At x_j = common norm_j o_j E_j; leaves s c_j in `coefficient`.
+ProxSums<double> prox_sums(const ProxBlocks& step, double common);
+// `coefficient` becomes -c_j after the last move of log x; returns the sum of c_j.
+double prox_finish(const ProxBlocks& step, double move);
+// The new u if no class takes part: sum is below kLeastProxSum.
+double prox_alone(double u, double inverse_rho);
+inline constexpr double kLeastProxSum = 1e-30, kMostProxSquares = 1e38;
+// What solve_prox_blocks asks of a row besides the range of its scores and factors.
+inline bool prox_takes(double u, double inverse_rho) {
+  return std::abs(u) < 300 && inverse_rho < 1e15;
+}
 
 // Returns the number of evaluations of the sum over classes, or 0 if the numbers are outside the range of
 // float32: then `score` and `coefficient` are undefined and everything else is unchanged. Coefficients have a

@@ -57,80 +57,115 @@ struct Alone {
   TRUEMAX_EVERYWHERE bool any(bool holds) const { return holds; }
 };
 
+// The search for the root, one evaluation at a time: whoever has the classes gives the sums at
+// x_j = common() norm_j o_j E_j to take(), until it is done(). Many searches can so share one message.
+template <class Math>
+class ProxSearch {
+ public:
+  using Real = typename Math::Real;
+
+  ProxSearch() = default;
+  TRUEMAX_EVERYWHERE explicit ProxSearch(const ProxEquation<Real>& p)
+      : keep_(1 + p.inverse_rho),
+        base_(p.base),
+        e_(p.e),
+        s_e_(p.label_norm * p.e),
+        over_keep_(Math::over(1, keep_)) {
+    const Real sum = p.sum;
+    // Both ends of the bracket, in g and in y: the step that is explicit in W, and the one without classes.
+    low_ = Math::over(base_, keep_ + sum), high_ = Math::over(base_, keep_);
+    least_ = 0, most_ = low_ * sum;
+    const Real eta = 1 + p.squares / (sum * sum);  // 2 if one class has all the mass, 1 if very many share it
+    y_ = Math::over(rough_lambert<Math>(eta * s_e_ * sum * low_), eta * s_e_);
+    g_ = g_of_y();
+    // As if a single class stood for all: its equation, log(y/(sum g)) + eta s e y = 0, needs no vector.
+    for (int i = 0; i < 2 && g_ > low_ && g_ < high_ && y_ > 0; ++i) {
+      const Real pull = eta * s_e_ * y_;
+      const Real delta = Math::over(-(Math::log(Math::over(y_, sum * g_)) + pull) * (keep_ * g_),
+                                    y_ + (1 + pull) * (keep_ * g_));
+      y_ *= grown<Math>(clamped(delta, Real(-1), Real(1)));
+      g_ = g_of_y();
+      if (magnitude(delta) < Real(0.05)) break;
+    }
+    if (!(g_ >= low_ && g_ <= high_ && y_ > 0)) g_ = std::sqrt(low_ * high_), y_ = y_of_g();
+    common_ = e_ * g_ * Math::exp(-s_e_ * y_);
+  }
+
+  TRUEMAX_EVERYWHERE Real common() const { return common_; }
+  TRUEMAX_EVERYWHERE bool done() const { return done_; }
+
+  TRUEMAX_EVERYWHERE void take(const ProxSums<Real>& at) {
+    ++evaluations_;
+    if (!(at.value > 0)) {  // all classes underflow
+      done_ = failed_ = true;
+      return;
+    }
+    const Real old_g = g_, old_y = y_;
+    const Real error = Math::log(Math::over(e_ * y_, at.value)), share = Math::over(at.slope, at.value);
+    if (error > 0)
+      low_ = larger(low_, g_), most_ = smaller(most_, y_);
+    else
+      high_ = smaller(high_, g_), least_ = larger(least_, y_);
+    // Of two nearly equal numbers, base and g (1 + 1/rho), only their difference y has digits.
+    const bool by_y = y_ < Real(0.5) * base_;
+    if (by_y) {
+      const Real weight = keep_ * g_;
+      const Real delta = clamped(Math::over(-error * weight, weight + share * y_ * (1 + s_e_ * weight)),
+                                 Real(-1.5), Real(1.5));
+      y_ *= grown<Math>(delta);
+      g_ = g_of_y();
+    } else {
+      const Real slope = Math::over(g_ * keep_, y_) + share * (1 + s_e_ * g_ * keep_);
+      const Real delta = clamped(Math::over(error, slope), Real(-1.5), Real(1.5));
+      g_ *= grown<Math>(delta);
+      y_ = y_of_g();
+    }
+    const bool inside = y_ > 0 && g_ > 0 && (by_y ? y_ >= least_ && y_ <= most_ : g_ >= low_ && g_ <= high_);
+    if (!inside) {
+      g_ = std::sqrt(low_ * high_), y_ = y_of_g();
+      if (by_y && least_ > 0 && !(y_ > least_ && y_ < most_))
+        y_ = std::sqrt(least_) * std::sqrt(most_), g_ = g_of_y();
+      if (!(y_ > 0)) {
+        done_ = failed_ = true;
+        return;
+      }
+    }
+    move_ = Math::log1p(Math::over(g_ - old_g, old_g)) - s_e_ * (y_ - old_y);
+    const bool closed = by_y ? most_ <= least_ * (1 + Real(2e-7)) : high_ <= low_ * (1 + Math::kClosest);
+    done_ = (inside && magnitude(move_) < Real(0.01)) || closed || evaluations_ == kMostProxEvaluations;
+    if (!done_) common_ = e_ * g_ * Math::exp(-s_e_ * y_);
+  }
+
+  TRUEMAX_EVERYWHERE ProxRoot<Real> root() const {
+    if (failed_) return {0, 0, 0, 0};
+    return {g_, y_, clamped(move_, Real(-0.5), Real(0.5)), evaluations_};
+  }
+
+ private:
+  TRUEMAX_EVERYWHERE Real g_of_y() const { return (base_ - y_) * over_keep_; }
+  TRUEMAX_EVERYWHERE Real y_of_g() const { return base_ - g_ * keep_; }
+
+  Real keep_ = 1, base_ = 1, e_ = 1, s_e_ = 1, over_keep_ = 1;
+  Real low_ = 0, high_ = 0, least_ = 0, most_ = 0;
+  Real g_ = 0, y_ = 0, move_ = 0, common_ = 0;
+  int evaluations_ = 0;
+  bool done_ = false, failed_ = false;
+};
+
 // evaluate(common): the sums at x_j = common norm_j o_j E_j. `done`: there is nothing to solve here, but
 // others need the evaluations; the result has no meaning.
 template <class Math, class Evaluate, class Together = Alone>
 TRUEMAX_EVERYWHERE ProxRoot<typename Math::Real> solve_prox_equation(
     const ProxEquation<typename Math::Real>& p, Evaluate&& evaluate, const Together& together = {},
     bool done = false) {
-  using Real = typename Math::Real;
-  const Real keep = 1 + p.inverse_rho, base = p.base, sum = p.sum;
-  // Both ends of the bracket, in g and in y: the step that is explicit in W, and the one without classes.
-  Real low = Math::over(base, keep + sum), high = Math::over(base, keep);
-  Real least = 0, most = low * sum;
-  const Real s = p.label_norm, s_e = s * p.e, over_keep = Math::over(1, keep);
-  const Real eta = 1 + p.squares / (sum * sum);  // 2 if one class has all the mass, 1 if very many share it
-  Real y = Math::over(rough_lambert<Math>(eta * s_e * sum * low), eta * s_e), g = 0;
-  const auto g_of_y = [&] { return (base - y) * over_keep; };
-  const auto y_of_g = [&] { return base - g * keep; };
-  g = g_of_y();
-  // As if a single class stood for all: its equation, log(y/(sum g)) + eta s e y = 0, needs no vector.
-  for (int i = 0; i < 2 && g > low && g < high && y > 0; ++i) {
-    const Real pull = eta * s_e * y;
-    const Real delta =
-        Math::over(-(Math::log(Math::over(y, sum * g)) + pull) * (keep * g), y + (1 + pull) * (keep * g));
-    y *= grown<Math>(clamped(delta, Real(-1), Real(1)));
-    g = g_of_y();
-    if (magnitude(delta) < Real(0.05)) break;
-  }
-  if (!(g >= low && g <= high && y > 0)) g = std::sqrt(low * high), y = y_of_g();
-  int evaluations = 0;
-  bool failed = false;
-  Real move = 0, common = p.e * g * Math::exp(-s_e * y);
-  for (int round = 0; round < kMostProxEvaluations && together.any(!done); ++round) {
-    const ProxSums<Real> at = evaluate(common);
+  ProxSearch<Math> search(p);
+  while (together.any(!done)) {
+    const ProxSums<typename Math::Real> at = evaluate(search.common());
     if (done) continue;
-    ++evaluations;
-    if (!(at.value > 0)) {  // all classes underflow
-      done = failed = true;
-      continue;
-    }
-    const Real old_g = g, old_y = y;
-    const Real error = Math::log(Math::over(p.e * y, at.value)), share = Math::over(at.slope, at.value);
-    if (error > 0)
-      low = larger(low, g), most = smaller(most, y);
-    else
-      high = smaller(high, g), least = larger(least, y);
-    // Of two nearly equal numbers, base and g (1 + 1/rho), only their difference y has digits.
-    const bool by_y = y < Real(0.5) * base;
-    if (by_y) {
-      const Real weight = keep * g;
-      const Real delta = clamped(Math::over(-error * weight, weight + share * y * (1 + s_e * weight)),
-                                 Real(-1.5), Real(1.5));
-      y *= grown<Math>(delta);
-      g = g_of_y();
-    } else {
-      const Real slope = Math::over(g * keep, y) + share * (1 + s_e * g * keep);
-      const Real delta = clamped(Math::over(error, slope), Real(-1.5), Real(1.5));
-      g *= grown<Math>(delta);
-      y = y_of_g();
-    }
-    const bool inside = y > 0 && g > 0 && (by_y ? y >= least && y <= most : g >= low && g <= high);
-    if (!inside) {
-      g = std::sqrt(low * high), y = y_of_g();
-      if (by_y && least > 0 && !(y > least && y < most)) y = std::sqrt(least) * std::sqrt(most), g = g_of_y();
-      if (!(y > 0)) {
-        done = failed = true;
-        continue;
-      }
-    }
-    move = Math::log1p(Math::over(g - old_g, old_g)) - s_e * (y - old_y);
-    const bool closed = by_y ? most <= least * (1 + Real(2e-7)) : high <= low * (1 + Math::kClosest);
-    done = (inside && magnitude(move) < Real(0.01)) || closed || round + 1 == kMostProxEvaluations;
-    if (!done) common = p.e * g * Math::exp(-s_e * y);
+    search.take(at);
+    done = search.done();
   }
-  if (failed) return {0, 0, 0, 0};
-  return {g, y, clamped(move, Real(-0.5), Real(0.5)), evaluations};
+  return search.root();
 }
 
 }  // namespace truemax

@@ -11,6 +11,7 @@
 #include "rule/methods.hpp"
 #include "train/device_learnt_lane.hpp"
 #include "train/problem.hpp"
+#include "train/steps_beside.hpp"
 #include "weights/on_device.hpp"
 #include "weights/pairs.hpp"
 
@@ -123,33 +124,6 @@ void DeviceLane::require_room() const {
       fits > 0 ? fmt::format("--max-features {} would fit; give it, ", fits) : ""));
 }
 
-// Steps that do not see each other add up. Each corrects all of its row's error, so they overshoot if many of
-// them move the same weights the same way: by their number times the mean cosine of two rows (the squared
-// length of the mean of rows of length 1) times the share of classes that a step moves.
-std::uint32_t DeviceLane::steps_beside() const {
-  constexpr double kRowsEach = 16, kMostOvershoot = 2;
-  const DataView& data = setup_.data;
-  const bool intercept = setup_.options.intercept;
-  std::vector<double> mean(data.space->features + 1, 0.0);
-  const double over = 1 / static_cast<double>(std::max<std::size_t>(data.size(), 1));
-  data.each_x([&](ExampleId /*i*/, const RowView& x) {
-    double square = intercept ? 1 : 0;
-    for (const float v : x.value) square += static_cast<double>(v) * static_cast<double>(v);
-    if (!(square > 0)) return;
-    const double scale = over / std::sqrt(square);
-    for (std::size_t j = 0; j < x.index.size(); ++j)
-      mean[x.index[j]] += scale * static_cast<double>(x.value[j]);
-    if (intercept) mean.back() += scale;
-  });
-  double cosine = 0;
-  for (const double m : mean) cosine += m * m;
-  const auto blocks = static_cast<double>((data.classes->size() + kBlockClasses - 1) / kBlockClasses);
-  const double share = std::min(1.0, static_cast<double>(setup_.draw->most_blocks()) / blocks);
-  const double most =
-      std::min(kMostOvershoot / std::max(cosine * share, 1e-9), static_cast<double>(data.size()) / kRowsEach);
-  return static_cast<std::uint32_t>(std::clamp(most, 1.0, 1e6));
-}
-
 void DeviceLane::attach(RunState& state) {
   if (there_) return;
   const DataView& data = setup_.data;
@@ -175,7 +149,9 @@ void DeviceLane::attach(RunState& state) {
       over_mean.push_back(static_cast<float>(1 / blocks->tail().mean_count(b)));
     draw.cells = cells, draw.over_mean = over_mean;
   }
-  if (setup_.draw != nullptr) beside_ = steps_beside();
+  if (setup_.draw != nullptr)
+    beside_ =
+        static_cast<std::uint32_t>(std::min(steps_beside(data, setup_.options.intercept, setup_.draw), 1e6));
   engine_->set_rows(packed.rows(), {packed.row, packed.label, packed.weight}, u, norms, draw);
   there_ = true;
   state.zero_weights = false;

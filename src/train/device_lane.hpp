@@ -36,8 +36,6 @@ class DeviceLane final : public Lane {
 
  private:
   void require_room() const;
-  // How many steps may run side by side.
-  std::uint32_t steps_beside() const;
   [[noreturn]] void diverged(RunState& state, double update);
   device::Leg leg_of(const Batch& batch, const RunState& state) const;
 
@@ -47,7 +45,7 @@ class DeviceLane final : public Lane {
   bool there_ = false;         // the state is on the device
   bool moved_ = false;         // and newer than the host's
   std::uint64_t pending_ = 0;  // steps without a report
-  std::uint32_t beside_ = 1;
+  std::uint32_t beside_ = 1;   // steps that run side by side
 };
 
 }  // namespace truemax

@@ -77,17 +77,22 @@ class Lane {
   virtual void tighten(RunState& state) { tighten_bound(state); }
   // Chooses the rows of its steps itself, and lets the step fall within a batch.
   virtual bool visits_itself() const { return false; }
+  // Its groups must not be cut, except by the plan.
+  virtual bool takes_whole_batches() const { return false; }
   // The device that has W, and evaluates; null: state.weights has it.
   virtual device::Passer* passer() { return nullptr; }
 };
 
 // Prefetches the memory of an example that a later step will use.
-inline void prefetch_example(const RowView& x, const RunState& state, ExampleId i) {
+inline void prefetch_row(const RowView& x) {
   constexpr std::size_t kPerLine = 16;
   for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
     __builtin_prefetch(&x.index[j]);
     __builtin_prefetch(&x.value[j]);
   }
+}
+inline void prefetch_example(const RowView& x, const RunState& state, ExampleId i) {
+  prefetch_row(x);
   __builtin_prefetch(&state.row(i), 1);
 }
 inline void prefetch_example(const DataView& data, const RunState& state, ExampleId i) {

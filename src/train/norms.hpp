@@ -45,7 +45,11 @@ class Norms {
   // After the step: projects W onto the ball.
   static void project(NormState& norms, Weights& weights, double bound) {
     if (!std::isfinite(norms.common * norms.total)) recompute(norms, weights);  // products overflowed
-    const double length = std::sqrt(norms.common * norms.total);
+    project(norms, weights, bound, norms.common * norms.total);
+  }
+  // The same where these are a rank's own weights: `squared` is |W|^2 of all.
+  static void project(NormState& norms, Weights& weights, double bound, double squared) {
+    const double length = std::sqrt(squared);
     if (length <= bound) return;
     const double factor = bound / length;
     weights.scale_all(factor);

@@ -58,6 +58,7 @@ struct TrainOptions {
   double seconds = 0;                  // at most, of training; 0: no limit
   std::uint64_t classes_per_step = 1;  // m
   std::uint64_t rows_per_step = 1;     // n
+  std::uint64_t group = 0;             // rows that are solved side by side; 0: chosen, or no groups
   std::string draw = "uniform";
   DrawOptions draws;
   Visit visit = Visit::random;

@@ -11,6 +11,7 @@
 #include "train/device_learnt_lane.hpp"
 #include "train/fit.hpp"
 #include "train/general_lane.hpp"
+#include "train/group_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/pair_lane.hpp"
 #include "train/problem.hpp"
@@ -34,12 +35,13 @@ const TrainOptions& checked(const TrainOptions& options) {
 std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   const device::Choice device = device::Choice::parse(setup.options.device);
   const bool there = on_gpu(setup.options);  // `auto` was decided before
-  if (setup.share != nullptr)
-    throw UserError("this run cannot be shared out over several ranks yet; run it on one");
   if (setup.options.hidden > 0 && there)
     return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
+  if (setup.options.hidden > 0 && setup.share != nullptr)
+    throw UserError("learnt features cannot be shared out over several ranks yet; run it on one");
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (there) return std::make_unique<DeviceLane>(setup, device::open(device));
+  if (GroupLane::takes(setup)) return std::make_unique<GroupLane>(setup);
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
   if (PairLane::takes(setup)) return std::make_unique<PairLane>(setup);
@@ -133,7 +135,7 @@ std::uint64_t StepLoop::enter_window(std::uint64_t step, std::uint64_t count) {
 
 // Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.
 std::size_t StepLoop::batch_steps(const RunState& state) const {
-  if (lane_->visits_itself()) return setup_.most_steps;
+  if (lane_->visits_itself() || lane_->takes_whole_batches()) return setup_.most_steps;
   constexpr std::size_t kFreshSteps = 8;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;
   return state.epoch == 0 && state.step < pages ? std::min(setup_.most_steps, kFreshSteps)

@@ -9,6 +9,7 @@
 #include "train/device_choice.hpp"
 #include "train/device_lane.hpp"
 #include "train/drawn_batch.hpp"
+#include "train/group_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/problem.hpp"
 #include "train/ridge.hpp"
@@ -35,6 +36,11 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
   // Threads prepare the steps of a GPU; a piece of a schedule has no more in most runs.
   constexpr std::size_t kDeviceAhead = 16;
   if (options.hidden > 0 && on_gpu(options)) return kDeviceAhead;
+  if (options.group > 0 || !ranks().alone()) {
+    constexpr std::size_t kRowsAhead = 4096;  // some milliseconds
+    const std::size_t group = GroupLane::rows_of_group(data, options, draw);
+    return std::max<std::size_t>(1, kRowsAhead / group) * group;
+  }
   const auto n = static_cast<double>(options.rows_per_step);
   const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());
   const double nonzeros = data.nonzeros_per_row();
@@ -51,6 +57,8 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
   if (options.hidden > 0)
     return LearntLane::step_bytes(data, options, *draw) +
            DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
+  if (options.group > 0 || !ranks().alone())
+    return GroupLane::bytes(data, options, draw.get()) + Ridge::bytes(data, options);
   StepShape shape = step_shape(data, options, draw.get());
   shape.rows = options.rows_per_step;
   std::uint64_t bytes =
