@@ -26,6 +26,13 @@ struct Argument {
   std::vector<std::string>* several = nullptr;
 };
 
+// What a command does where several ranks run it (truemax-mpi).
+enum class OverRanks {
+  first,    // the first one runs it as one process would; the others wait
+  all,      // they share the work
+  refused,  // it is for one process
+};
+
 // A command, described once. The parser, --help, the man page, the completion and docs/options.md read this.
 struct Command {
   std::string name, summary;
@@ -34,6 +41,7 @@ struct Command {
   std::string example;                        // lines that run as they are
   std::function<int()> run;                   // the exit code
   std::vector<std::string>* given = nullptr;  // receives the names of the options typed
+  OverRanks over_ranks = OverRanks::first;
 
   std::string synopsis() const;  // "truemax compare DATA..."
 };
@@ -70,6 +78,9 @@ extern const char* const kExitCodes;
 
 // Throws UserError with what to type now if a word of the command line is an old spelling.
 void refuse_old_spellings(const Command& command, const std::vector<std::string>& words);
+
+// Runs a command that was parsed, on all ranks that there are. Returns the exit code.
+int run_over_ranks(const Command& command);
 
 // The whole program: parses, runs, turns errors into exit codes.
 int run_program(int argc, const char* const* argv);

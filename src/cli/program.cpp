@@ -163,7 +163,7 @@ int run_commands(int argc, const char* const* argv) {
   for (const Command& command : commands) {
     CLI::App* app = program.add_subcommand(command.name, command.summary);
     bind_options(*app, command);
-    app->callback([&command, &exit_code] { exit_code = command.run(); });
+    app->callback([&command, &exit_code] { exit_code = run_over_ranks(command); });
   }
   try {
     if (argc <= 1) {

@@ -456,6 +456,7 @@ Command train_command() {
       "One method without tuning:\n"
       "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2";
   self.given = &command->given;
+  self.over_ranks = OverRanks::all;
   self.run = [command] { return run_train(*command); };
   return self;
 }

@@ -48,6 +48,8 @@ struct UseOptions {
   // How to read data for this model: like the training data where the content is ambiguous.
   ReadOptions read_for(const Model& model) const;
   bool drops() const { return unknown_features == UnknownFeatures::drop; }
+  // --device; several ranks use the CPU. Throws UserError.
+  device::Choice device_choice() const;
 };
 
 // Predicts the rows of `path` batch by batch, in memory that depends neither on N nor on K; `sink` gets each
