@@ -32,11 +32,17 @@ class MpiRanks final : public Ranks {
     require(MPI_Comm_size(all_, &number));
     size_ = static_cast<std::size_t>(number);
     paired_ = std::bit_floor(size_);
+    MPI_Comm machine = MPI_COMM_NULL;
+    require(MPI_Comm_split_type(all_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+    require(MPI_Comm_size(machine, &number));
+    here_ = static_cast<std::size_t>(number);
+    require(MPI_Comm_free(&machine));
   }
   ~MpiRanks() override { MPI_Comm_free(&all_); }
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
+  std::size_t here() const override { return here_; }
   Ticket start(Combine how, std::span<float> numbers) override { return start_any(how, numbers); }
   Ticket start(Combine how, std::span<double> numbers) override { return start_any(how, numbers); }
 
@@ -201,7 +207,7 @@ class MpiRanks final : public Ranks {
   }
 
   MPI_Comm all_ = MPI_COMM_NULL;
-  std::size_t rank_ = 0, size_ = 1, paired_ = 1;
+  std::size_t rank_ = 0, size_ = 1, paired_ = 1, here_ = 1;
   Ticket last_ = 0;
   std::array<Started, kMostStarted> started_;
 };

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -31,7 +32,8 @@ class Ranks {
 
   virtual std::size_t rank() const = 0;
   virtual std::size_t size() const = 0;
-  bool first() const { return rank() == 0; }  // prints, and owns the files that are written
+  virtual std::size_t here() const { return size(); }  // on this machine
+  bool first() const { return rank() == 0; }           // prints, and owns the files that are written
   bool alone() const { return size() == 1; }
 
   // Replaces every number by its sum or maximum over all ranks. No number is NaN.
@@ -75,6 +77,11 @@ class Ranks {
   virtual void receive(std::span<std::byte> bytes, std::size_t from) = 0;
 
   virtual void barrier() = 0;
+
+  // Work of rank 0 alone, such as files that are written. A UserError there is one everywhere.
+  void only_first(const std::function<void()>& work);
+  // Throws UserError everywhere unless all ranks have the same text. `what`: in words, "options".
+  void require_same(const std::string& what, const std::string& text);
 };
 
 // A run in one process.

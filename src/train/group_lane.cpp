@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/error.hpp"
 #include "rule/methods.hpp"
 #include "train/norms.hpp"
 #include "train/problem.hpp"
@@ -53,6 +54,16 @@ std::string GroupLane::why_not(const DataView& data, const TrainOptions& options
   return {};
 }
 
+void require_groups(const DataView& data, const TrainOptions& options) {
+  if ((options.group == 0 && ranks().alone()) || options.learnt()) return;
+  const std::string why = GroupLane::why_not(data, options);
+  if (why.empty()) return;
+  throw UserError(fmt::format(
+      "{}: {}{}",
+      options.group > 0 ? fmt::format("--group {}", options.group) : fmt::format("{} ranks", ranks().size()),
+      why, ranks().alone() ? ", or --group" : ", or use truemax on one machine"));
+}
+
 std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw) {
   constexpr std::size_t kMost = 1024;
   if (options.group > 0) return std::min<std::size_t>(options.group, std::max<std::size_t>(data.size(), 1));
@@ -80,7 +91,8 @@ GroupLane::GroupLane(const LaneSetup& setup)
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
-  for (std::size_t p = 0; p < kParts; ++p) parts_.emplace_back((most_ + kParts - 1) / kParts);
+  for (std::size_t p = 0; p < kParts; ++p)
+    parts_.emplace_back(std::max(kFewestRows, (most_ + kParts - 1) / kParts));
   if (setup.draw != nullptr) drawn_.shape(most_, setup.draw->most_blocks());
 }
 
@@ -234,7 +246,7 @@ void GroupLane::solve(const Batch& batch, RunState& state, GroupRows& rows, Mean
   start(batch, state, rows);
   rule_->start(batch.decayed);
   std::array<bool, kParts> open{};
-  const std::size_t each = (rows.count + kParts - 1) / kParts;
+  const std::size_t each = std::max(kFewestRows, (rows.count + kParts - 1) / kParts);
   const auto go_on = [&](std::size_t p) {
     GroupPart& part = parts_[p];
     open[p] = rule_->next(rows, part);

@@ -39,6 +39,7 @@ class GroupLane final : public Lane {
 
  private:
   static constexpr std::size_t kParts = Ranks::kMostStarted;
+  static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
 
   void prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows);
   void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
@@ -67,5 +68,8 @@ class GroupLane final : public Lane {
   std::vector<ClassId> labels_;
   std::vector<float> intercept_, now_;  // [blocks][16] of a row
 };
+
+// Throws UserError if a run that has groups, or will have them, is not possible.
+void require_groups(const DataView& data, const TrainOptions& options);
 
 }  // namespace truemax

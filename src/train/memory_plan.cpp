@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
+#include "ranks/ranks.hpp"
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/fit.hpp"
@@ -110,7 +111,8 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
     plan.fewer = "keep fewer features (--max-features, --ngram-buckets), ";
   plan.hidden = options.hidden;
   plan.streamed = data.streamed() != nullptr;
-  plan.weights = Weights::bytes_needed(plan.classes, weight_columns(data, options));
+  const std::uint64_t own_classes = BlockShare::most_classes(plan.classes, ranks().size());
+  plan.weights = Weights::bytes_needed(own_classes, weight_columns(data, options));
   if (options.hidden > 0 &&
       __builtin_add_overflow(plan.weights, LearntLane::state_bytes(data, options), &plan.weights))
     plan.weights = std::numeric_limits<std::uint64_t>::max();
@@ -134,14 +136,16 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   }
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are already in memory: the run can use what is free now plus the data.
-  plan.there = memory_limit > 0 ? memory_limit : available_memory() + plan.data;
+  plan.there = memory_limit > 0 ? memory_limit : available_memory() / ranks().here() + plan.data;
+  if (!ranks().alone())  // what is chosen by the memory must be chosen alike
+    plan.there = static_cast<std::uint64_t>(-ranks().max_of(-static_cast<double>(plan.there)));
   if (const StreamedRows* stream = data.streamed()) {  // its buffers are not taken yet
     if (memory_limit == 0) plan.there -= std::min(plan.there, stream->buffer_bytes());
     if (options.open.any()) plan.data += 2 * stream->most_copied();  // samples of trials and their judges
   }
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
-  plan.best = Weights::bytes_needed(data.classes->size(), weight_columns(data, options));
+  plan.best = Weights::bytes_needed(own_classes, weight_columns(data, options));
   if (__builtin_add_overflow(plan.best, vectors, &plan.best))
     plan.best = std::numeric_limits<std::uint64_t>::max();
   plan.best_on_disk = plan.total() > plan.there;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/parallel.hpp"
+#include "ranks/ranks.hpp"
 #include "rule/methods.hpp"
 
 namespace truemax {
@@ -207,11 +209,16 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
   constexpr std::uint64_t kTextFeatures = 256, kTripleFeatures = 200;
   const bool text = reads_words(of_data), triples = of_data == EncoderKind::complex;
   if (encoder == EncoderKind::automatic) encoder = of_data;
+  const bool groups = group > 0 || !ranks().alone();
   open.device = !given("device");
   if (open.device && automatic()) device = device::kAuto;
   const std::optional<device::Choice> where = device::Choice::read(device);
   if (where && where->kind == device::Kind::cuda && !automatic() && hidden == 0 && !given("draw")) {
     draw = "blocks";  // the only one of a GPU
+    if (!given("classes-per-step")) classes_per_step = kBlockClasses;
+  }
+  if (groups && !automatic() && hidden == 0 && !given("draw") && !find_method(method).whole_set) {
+    draw = "blocks";  // the same of groups
     if (!given("classes-per-step")) classes_per_step = kBlockClasses;
   }
   if ((text || triples) && automatic() && !given("hidden") && encoder != EncoderKind::linear)
@@ -237,7 +244,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     }
     open.newton = open.shape && open.step && open.epochs && !learnt() && !lock_free && seconds == 0 &&
                   patience == 0 && !aims_at_train;
-    if (where && where->kind == device::Kind::cuda) open.newton = false;
+    if ((where && where->kind == device::Kind::cuda) || groups) open.newton = false;
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
                                  "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
       open.newton = open.newton && !given(of_steps);
@@ -259,7 +266,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
 // Options that mean something else for learnt features (a step, a ridge) ask for the linear model.
 void TrainOptions::complete_encoder(const std::function<bool(const char* option)>& given) {
   const bool of_linear = !open.shape || !open.step || !open.ridge || steps > 0 || given("rows-per-step") ||
-                         given("rho") || given("rho-falls") || lock_free;
+                         given("rho") || given("rho-falls") || lock_free || group > 0;
   open.encoder =
       encoder == EncoderKind::automatic && hidden == 0 && !of_linear && !(epochs == 0 && given("epochs"));
   open.hidden =
@@ -305,6 +312,10 @@ void TrainOptions::check() const {
                                                                                          : dropout > 0
                                                                                              ? "dropout"
                                                                                              : "row-state"));
+  if (group > 0 && learnt())
+    throw UserError(fmt::format(
+        "--group {}: rows of learnt features share a step anyway; give --rows-per-step, or leave it out",
+        group));
   const MethodInfo& info = find_method(method_used());
   if (ridge == kAutomaticRidge && !automatic())
     throw UserError(fmt::format(
@@ -351,7 +362,8 @@ void TrainOptions::check() const {
 }
 
 std::size_t TrainOptions::thread_count() const {
-  return resolve_threads(threads);
+  return threads > 0 ? resolve_threads(threads)
+                     : std::max<std::size_t>(1, resolve_threads(0) / ranks().here());
 }
 
 double TrainOptions::step_at(std::uint64_t epoch) const {

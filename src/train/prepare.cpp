@@ -17,10 +17,13 @@
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
+#include "train/group_lane.hpp"
 #include "train/replay.hpp"
 #include "train/resume.hpp"
 #include "train/run.hpp"
+#include "train/shared_clock.hpp"
 #include "train/warm_start.hpp"
+#include "truemax/version.hpp"
 
 namespace truemax {
 namespace {
@@ -227,6 +230,28 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   require_step_shape(options.train, run.data);
 }
 
+// What all ranks must have in common before they work together.
+void require_same_run(RunOptions& options) {
+  if (ranks().alone()) return;
+  if (options.train_path == kStandardInput || options.test_path == kStandardInput ||
+      options.valid_path == kStandardInput)
+    throw UserError("several ranks cannot share standard input; name a file");
+  ranks().require_same("version of the program", kVersion);
+  OptionTable table;
+  options.describe(table);
+  nlohmann::ordered_json json = table.to_json();
+  for (const Option& option : table.options())
+    if (option.tags.replay == Replay::free) json.erase(option.name);
+  // Whether there are outputs at all decides what ranks say to each other.
+  ranks().require_same(
+      "options",
+      fmt::format("{} {} {} {}", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                  options.saves(), options.logs(), options.checkpoint.empty()));
+  if (device::Choice::parse(options.train.device).kind == device::Kind::cuda)
+    throw UserError("--device: several ranks train on their CPUs; leave it out");
+  options.train.device = device::kCpu;
+}
+
 void note_classes_per_step(PreparedRun& run, const TrainOptions& options) {
   const std::uint64_t others = run.data.classes->size() - (options.rows_per_step == 1 ? 1 : 0);
   if (options.classes_per_step <= others || options.draw != "uniform" ||
@@ -252,17 +277,21 @@ void require_room_for_model(const PreparedRun& run) {
 }  // namespace
 
 PreparedRun prepare_run(RunOptions options) {
+  Ranks& all = ranks();
+  require_same_run(options);
   options.train.check();
   options.preprocess.check();
   require_checkpoint_options(options);
   PreparedRun run;
+  run.watch = Stopwatch(shared_clock());
   run.start = options.start;
   if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
   run.unnamed = options.model.empty();
   open_checkpoint(options, run);
   const bool automatic_device = options.train.device == device::kAuto;
   if (!automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
-  RunOutputs outputs(options);
+  RunOutputs outputs;
+  all.only_first([&] { outputs = RunOutputs(options); });
   require_options(options);
   std::optional<LoggedRun> logged;
   if (!options.replay.empty()) {
@@ -270,7 +299,8 @@ PreparedRun prepare_run(RunOptions options) {
     run.recording = logged->recording;
   }
   run.outputs = std::move(outputs);
-  run.outputs.claim(options, run.notes);
+  all.only_first([&] { run.outputs.claim(options, run.notes); });
+  options.model = all.broadcast_text(options.model), options.log = all.broadcast_text(options.log);
   require_distinct(options, {});  // the names are known now
 
   const auto start = std::chrono::steady_clock::now();
@@ -280,19 +310,21 @@ PreparedRun prepare_run(RunOptions options) {
   options.preprocess.encoder =
       reads_words(options.train.encoder) ? options.train.encoder : EncoderKind::automatic;
   make_sets(read_sets(options, run.notes), options, run);
-  if (options.logs() || logged || !options.checkpoint.empty()) {
+  if (options.logs() || logged || !options.checkpoint.empty() || !all.alone()) {
     const std::size_t threads = options.train.thread_count();
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
-    if (run.test && !options.checkpoint.empty())
+    if (run.test && (!options.checkpoint.empty() || !all.alone()))
       run.test_hash = checksum_text(content_hash(*run.test, threads));
   }
+  all.require_same("data", run.data_hash + run.valid_hash + run.test_hash);
   if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   note_classes_per_step(run, options.train);
   fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
   require_device(run.data, options.train);
+  require_groups(run.data, options.train);
   if (automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
   if (run.engine && automatic_device)
     run.notes.push_back(fmt::format("training on {}, which is faster here; --device cpu trains on the CPU",
@@ -301,8 +333,10 @@ PreparedRun prepare_run(RunOptions options) {
   if (run.resumed) require_resumed_data(run);
   run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
   run.memory.require();
-  require_room_for_model(run);
-  require_room_for_checkpoints(run);
+  all.only_first([&] {
+    require_room_for_model(run);
+    require_room_for_checkpoints(run);
+  });
   return run;
 }
 

@@ -10,6 +10,7 @@
 #include "core/files.hpp"
 #include "data/input.hpp"
 #include "model/model.hpp"
+#include "ranks/ranks.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -84,17 +85,19 @@ void require_checkpoint_options(const RunOptions& options) {
     throw UserError(fmt::format(
         "--checkpoint takes the name of a file, not '{}'; give a name, or leave it out", options.checkpoint));
   parse_save_every(options.checkpoint_every);
-  require_writable(options.checkpoint, 0, "checkpoint");
+  ranks().only_first([&] { require_writable(options.checkpoint, 0, "checkpoint"); });
 }
 
 void open_checkpoint(RunOptions& options, PreparedRun& run) {
   if (options.checkpoint.empty()) return;
   const std::string& path = options.checkpoint;
-  std::optional<Claim> claim = Claim::take(path);
-  if (!claim)
-    throw UserError(fmt::format(
-        "--checkpoint {}: another run is still writing there; wait for it, or give another name", path));
-  run.checkpoint_claim = std::move(*claim);
+  ranks().only_first([&] {
+    std::optional<Claim> claim = Claim::take(path);
+    if (!claim)
+      throw UserError(fmt::format(
+          "--checkpoint {}: another run is still writing there; wait for it, or give another name", path));
+    run.checkpoint_claim = std::move(*claim);
+  });
   run.save_every = parse_save_every(options.checkpoint_every);
   if (!file_exists(path)) return;
   if (!options.resume)

@@ -10,6 +10,7 @@
 #include "train/run_log.hpp"
 #include "train/saver.hpp"
 #include "train/search_and_fit.hpp"
+#include "train/shared_clock.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -178,8 +179,8 @@ nlohmann::ordered_json device_json(const device::Engine& engine) {
 }
 
 std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
-  auto log =
-      std::make_unique<RunLog>(run.options.logs() ? run.outputs.growing_log() : "none", run.options.log);
+  const bool writes = run.options.logs() && ranks().first();
+  auto log = std::make_unique<RunLog>(writes ? run.outputs.growing_log() : "none", run.options.log);
   if (!run.options.checkpoint.empty()) log->keep_lines();
   if (run.resumed) {
     const SavedRun& saved = run.resumed->about();
@@ -289,13 +290,19 @@ std::uint64_t PreparedRun::steps_of(const RunState& state) const {
 }
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
-                        const std::atomic<bool>& stop) {
+                        const std::atomic<bool>& own_stop) {
   RunOptions& options = run.options;
+  Ranks& all = ranks();
+  SharedStop shared(own_stop);
+  const std::atomic<bool>& stop = all.alone() ? own_stop : shared.flag();
+  if (!all.alone()) observers.push_back(&shared);
   std::unique_ptr<RunLog> log;
   std::optional<CheckpointSaver> saver;
   const std::vector<TrainObserver*> others = observers;
   if (options.logs() || !options.checkpoint.empty()) {
-    log = start_log(run);
+    const auto begin = [&] { log = start_log(run); };
+    all.only_first(begin);
+    if (!all.first()) begin();
     observers.insert(observers.begin(), log.get());
   }
   if (!options.checkpoint.empty()) {
@@ -312,13 +319,15 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
                               options.read.row_weights, options.class_weights);
   const std::string save_error = save(run, finished, saver && saver->has_state(), log && log->complete());
-  if (log) log->write(end_json(finished, save_error));
-  // Even if the log lost lines: an older log does not belong to this model.
-  run.outputs.publish_log();
-  run.outputs = RunOutputs();
-  if (!save_error.empty()) throw UserError(save_error);
-  if (log) log->require_whole();
-  if (saver) saver->require_saved();
+  all.only_first([&] {
+    if (log) log->write(end_json(finished, save_error));
+    // Even if the log lost lines: an older log does not belong to this model.
+    run.outputs.publish_log();
+    run.outputs = RunOutputs();
+    if (!save_error.empty()) throw UserError(save_error);
+    if (log) log->require_whole();
+    if (saver) saver->require_saved();
+  });
   return finished;
 }
 

@@ -6,6 +6,7 @@
 #include "data/triples.hpp"
 #include "evaluate/ranking.hpp"
 #include "train/fit.hpp"
+#include "train/shared_clock.hpp"
 
 namespace truemax {
 namespace {
@@ -200,7 +201,7 @@ class WatchedFit {
   }
 
   static Stopwatch started() {
-    Stopwatch watch;
+    Stopwatch watch(shared_clock());
     watch.resume();
     return watch;
   }
