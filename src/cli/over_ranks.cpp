@@ -48,7 +48,7 @@ int run_over_ranks(const Command& command) {
     return command.run();
   }
   int code = kSuccess;
-  on_first(all, [&] {
+  all.only_first([&] {
     OneRank one;
     const UseRanks use(one);
     code = command.run();

@@ -29,13 +29,16 @@ constexpr double mean_rank(std::uint64_t above, std::uint64_t equal) {
   return 1 + static_cast<double>(above) + static_cast<double>(equal) / 2;
 }
 
-// `vectors`: of entities, relations and inverse relations. Candidates are all entities of the task; other
-// true answers to a query do not count. What training never saw has the vector zero. Returns nullopt if
-// `stop` was raised. The result has the same bits for any number of threads.
+// `vectors`: of entities, relations and inverse relations; those that `share` says, if it is not null: then
+// all ranks call this together and get the same result, and none has all vectors. Candidates are all entities
+// of the task; other true answers to a query do not count. What training never saw has the vector zero.
+// Returns nullopt if `stop` was raised. The result has the same bits for any number of threads and ranks.
 std::optional<RankingMetrics> rank_triples(const Embedding& vectors, const RankingTask& task,
-                                           std::size_t threads, const std::atomic<bool>* stop = nullptr);
+                                           std::size_t threads, const std::atomic<bool>* stop = nullptr,
+                                           const BlockShare* share = nullptr);
 // The rank of each query.
 std::optional<std::vector<double>> ranks_of(const Embedding& vectors, const RankingTask& task,
-                                            std::size_t threads, const std::atomic<bool>* stop = nullptr);
+                                            std::size_t threads, const std::atomic<bool>* stop = nullptr,
+                                            const BlockShare* share = nullptr);
 
 }  // namespace truemax

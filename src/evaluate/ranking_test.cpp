@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+#include "ranks/thread_ranks.hpp"
+
 namespace truemax {
 namespace {
 
@@ -86,6 +88,28 @@ TEST(Ranking, AgreesWithSortingAllCandidates) {
     ASSERT_EQ(ranks.size(), task.queries.size());
     for (std::size_t i = 0; i < ranks.size(); ++i)
       ASSERT_EQ(ranks[i], slow_rank(e, task, task.queries[i])) << i << " of " << s.entities;
+  }
+}
+
+// Each rank has a part of the vectors, and some may have none.
+TEST(Ranking, HasTheSameBitsOnAnyNumberOfRanks) {
+  for (const RankedShape s : {RankedShape{3, 0, 2, 5, 1}, RankedShape{40, 9, 8, 60, 2},
+                              RankedShape{300, 20, 34, 150, 3}, RankedShape{6000, 7, 4, 2200, 5}}) {
+    const Embedding e = whole_numbers(s.entities + 2 * 3, s.h, s.most, s.h);
+    const RankingTask task = random_task(s.entities, 3, s.unseen, s.triples, s.triples);
+    const std::vector<double> alone = ranks_of(e, task, 1).value();
+    for (const std::size_t size : {1U, 2U, 3U, 4U})
+      run_thread_ranks(size, [&](Ranks& ranks) {
+        std::vector<double> mass(e.rows, 0.0);
+        for (std::uint32_t k = 0; k < s.entities; ++k) mass[k] = 1.0 / (1 + k);
+        const BlockShare share(mass, ranks.rank(), ranks.size());
+        Embedding own(share.classes(), e.columns);
+        for (ClassId v = 0; v < own.rows; ++v)
+          std::copy_n(e.row(share.global_class(v)), e.columns, own.row(v));
+        EXPECT_EQ(ranks_of(own, task, 2, nullptr, &share).value(), alone) << size << " ranks";
+        const std::atomic<bool> stop{ranks.rank() == size - 1};  // one is enough
+        EXPECT_FALSE(ranks_of(own, task, 1, &stop, &share).has_value());
+      });
   }
 }
 

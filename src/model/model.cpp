@@ -1,11 +1,8 @@
 #include "model/model.hpp"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/error.hpp"
 #include "model/bucket_steps.hpp"
 #include "ranks/ranks.hpp"
 #include "truemax/version.hpp"
@@ -49,15 +46,10 @@ nlohmann::json model_metadata(const Model& model) {
 }
 
 std::shared_ptr<const BlockShare> share_of(const ClassList& classes) {
-  const std::size_t size = ranks().size(), blocks = (classes.size() + kBlockClasses - 1) / kBlockClasses;
-  if (size == 1) return nullptr;
-  if (blocks < size)
-    throw UserError(fmt::format(
-        "{} ranks are too many for {} classes, which are shared out in blocks of {}; start at most {}", size,
-        classes.size(), kBlockClasses, blocks));
+  if (ranks().alone()) return nullptr;
   std::vector<double> counts(classes.size());
   for (ClassId k = 0; k < classes.size(); ++k) counts[k] = classes.count(k);
-  return std::make_shared<const BlockShare>(counts, ranks().rank(), size);
+  return std::make_shared<const BlockShare>(counts, ranks().rank(), ranks().size());
 }
 
 DataView Model::rows_of(const DataView& rows) const {

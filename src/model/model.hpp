@@ -38,8 +38,7 @@ std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool wi
                           std::uint64_t hidden = 0);
 
 // Which classes of a model are this rank's; null: all of them. A function of the classes alone, so that the
-// trials, the fit, the model and its checkpoints agree on it. Throws UserError if there are more ranks than
-// blocks.
+// trials, the fit, the model and its checkpoints agree on it.
 std::shared_ptr<const BlockShare> share_of(const ClassList& classes);
 
 // A set: a file of each rank, and an index (model/model_set.hpp).

@@ -23,6 +23,7 @@
 #include "model/safetensors.hpp"
 #include "model/tensor_rows.hpp"
 #include "ranks/together.hpp"
+#include "weights/class_arrays.hpp"
 
 namespace truemax {
 namespace {
@@ -41,16 +42,17 @@ class PartFile {
       tensors_.push_back({"intercept" + ending, {rows_.size()}});
       sums_of_.push_back(&Checksums::intercept);
     }
-    const auto add_table = [&](const char* name, const Embedding& table, std::uint64_t Checksums::*sum) {
-      if (table.empty() || !tables) return;
-      tensors_.push_back({name, {table.rows, table.columns}});
+    const auto add_table = [&](const char* name, const Embedding& table, const BlockShare* share,
+                               std::uint64_t Checksums::*sum) {
+      if (table.columns == 0 || !tables) return;
+      tensors_.push_back({name, {all_of(share, table.rows, false), table.columns}});
       sums_of_.push_back(sum);
-      tables_.push_back(&table);
     };
-    add_table("embedding", model.encoder.features, &Checksums::embedding);
-    add_table("context", model.encoder.mixing, &Checksums::context);
+    add_table("embedding", model.encoder.features, model.encoder.share.get(), &Checksums::embedding);
+    add_table("context", model.encoder.mixing, nullptr, &Checksums::context);
   }
 
+  const std::vector<ClassId>& rows() const { return rows_; }
   void open(const std::string& path) {
     begin_ = header().size();  // checksums do not change its length
     file_.emplace(path);
@@ -72,14 +74,21 @@ class PartFile {
     sums_.intercept = row_checksum(intercept, 0);
     file_->write_at(begin_ + numbers_of(tensors_[0]) * sizeof(float), bytes_of(intercept));
   }
-  // Writes the rest. Returns the checksum of the metadata.
-  std::string finish() {
+  // Rows of `embedding` or `context`, from `first` on.
+  void put_table(const std::string& name, std::uint64_t first, std::span<const float> rows) {
     std::uint64_t at = begin_;
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
-      const std::size_t others = tensors_.size() - tables_.size();
-      if (t >= others) put_table(at, *tables_[t - others], sums_.*sums_of_[t]);
+      if (tensors_[t].name == name) {
+        const std::size_t columns = tensors_[t].shape[1];
+        for (std::size_t r = 0; r * columns < rows.size(); ++r)
+          sums_.*sums_of_[t] += row_checksum(rows.subspan(r * columns, columns), first + r);
+        return file_->write_at(at + first * columns * sizeof(float), bytes_of(rows));
+      }
       at += numbers_of(tensors_[t]) * sizeof(float);
     }
+  }
+  // Returns the checksum of the metadata.
+  std::string finish() {
     file_->write_at(0, header());
     file_->commit();
     file_.reset();
@@ -94,10 +103,6 @@ class PartFile {
   }
   static std::span<const char> bytes_of(std::span<const float> numbers) {
     return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
-  }
-  void put_table(std::uint64_t at, const Embedding& table, std::uint64_t& sum) {
-    for (std::size_t r = 0; r < table.rows; ++r) sum += row_checksum({table.row(r), table.columns}, r);
-    file_->write_at(at, bytes_of(table.numbers));
   }
   std::string header() {
     nlohmann::json& sums = metadata_["checksums"] = nlohmann::json::object();
@@ -129,12 +134,80 @@ class PartFile {
   std::vector<ClassId> rows_;
   std::vector<NewTensor> tensors_;
   std::vector<std::uint64_t Checksums::*> sums_of_;  // by tensor
-  std::vector<const Embedding*> tables_;             // the last tensors
   Checksums sums_;
   std::uint64_t begin_ = 0;  // of the tensors
   std::string metadata_sum_;
   std::optional<AtomicFile> file_;
 };
+
+// Work on the file of the first rank while others send to it. If it fails, what they send is still received,
+// so that they come to the end too.
+class Attempts {
+ public:
+  template <class Work>
+  void operator()(const Work& work) {
+    if (error_.empty()) try {
+        work();
+      } catch (const UserError& failed) {
+        error_ = failed.what();
+      }
+  }
+  void require_success() const {
+    if (!error_.empty()) throw UserError(error_);
+  }
+
+ private:
+  std::string error_;
+};
+
+// Rows of a table, as bytes of any length.
+class TableSink final : public StateSink {
+ public:
+  TableSink(const char* name, std::size_t columns, PartFile& file, Attempts& attempt)
+      : name_(name), columns_(columns), file_(file), attempt_(attempt) {}
+  void write(std::span<const char> bytes) override {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    const std::size_t row = columns_ * sizeof(float), whole = bytes_.size() / row;
+    if (whole == 0) return;
+    rows_.resize(whole * columns_);
+    std::memcpy(rows_.data(), bytes_.data(), whole * row);
+    attempt_([&] { file_.put_table(name_, first_, rows_); });
+    first_ += whole;
+    bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(whole * row));
+  }
+
+ private:
+  const char* name_;
+  std::size_t columns_;
+  PartFile& file_;
+  Attempts& attempt_;
+  std::uint64_t first_ = 0;
+  std::vector<char> bytes_;
+  std::vector<float> rows_;
+};
+
+class NoSink final : public StateSink {
+ public:
+  void write(std::span<const char> /*bytes*/) override {}
+};
+
+// The encoder's tables go to the file of the first rank; `file` is null on the others.
+void put_tables(const Model& model, PartFile* file, Attempts& attempt) {
+  const auto put = [&](const char* name, const Embedding& table, const BlockShare* share) {
+    if (table.columns == 0 || (share == nullptr && file == nullptr)) return;
+    const std::uint64_t row = table.columns * sizeof(float);
+    const auto own = [&](std::uint64_t at, std::span<char> to) {
+      std::memcpy(to.data(), reinterpret_cast<const char*>(table.numbers.data()) + at, to.size());
+    };
+    std::optional<TableSink> rows;
+    if (file != nullptr) rows.emplace(name, table.columns, *file, attempt);
+    NoSink none;
+    put_blocks(rows ? static_cast<StateSink&>(*rows) : none, share, kBlockClasses * row,
+               all_of(share, table.rows, false) * row, own);
+  };
+  put("embedding", model.encoder.features, model.encoder.share.get());
+  put("context", model.encoder.mixing, nullptr);
+}
 
 // Whole rows of some classes at a time, as long as a message should be.
 std::size_t rows_at_once(const Weights& weights) {
@@ -154,20 +227,12 @@ void send_rows(const Weights& own) {
   if (own.has_intercept()) ranks().send(std::as_bytes(own.intercept().first(own.classes())), 0);
 }
 
-// Rows and intercepts of all ranks. If the file fails, what the others send is still received, so that they
-// come to the end too; the error is returned.
-std::string receive_rows(const Model& model, std::span<const std::uint32_t> place, PartFile& file) {
+// Rows and intercepts of all ranks.
+void receive_rows(const Model& model, std::span<const std::uint32_t> place, PartFile& file,
+                  Attempts& attempt) {
   const Weights& own = model.weights;
   const BlockShare* const share = own.share();
   const std::size_t columns = own.features(), most = rows_at_once(own);
-  std::string error;
-  const auto attempt = [&](const auto& work) {
-    if (error.empty()) try {
-        work();
-      } catch (const UserError& failed) {
-        error = failed.what();
-      }
-  };
   std::vector<float> rows(columns), intercept(own.has_intercept() ? place.size() : 0);
   const auto global = [&](std::size_t rank, std::size_t k) -> ClassId {
     if (share == nullptr) return static_cast<ClassId>(k);
@@ -195,24 +260,24 @@ std::string receive_rows(const Model& model, std::span<const std::uint32_t> plac
     for (std::size_t k = 0; k < classes; ++k) intercept[place[global(rank, k)]] = rows[k];
   }
   if (own.has_intercept()) attempt([&] { file.put_intercept(intercept); });
-  return error;
 }
 
 void save_one_file(const Model& model, const std::string& path) {
   Ranks& all = ranks();
   std::optional<PartFile> file;
   std::vector<std::uint32_t> place;
-  on_first(all, [&] {
+  all.only_first([&] {
     place = model.classes->name_ranks();
     file.emplace(model, common_metadata(model), model.classes->by_name(), "", true).open(path);
   });
-  std::string error;
+  Attempts attempt;
   if (file)
-    error = receive_rows(model, place, *file);
+    receive_rows(model, place, *file, attempt);
   else
     send_rows(model.weights);
-  on_first(all, [&] {
-    if (!error.empty()) throw UserError(error);
+  put_tables(model, file ? &*file : nullptr, attempt);
+  all.only_first([&] {
+    attempt.require_success();
     file->finish();
     std::error_code ignored;  // an index that stays is not read while there is a file of the name
     if (std::filesystem::remove(index_name(path), ignored)) remove_parts(path, {});
@@ -225,25 +290,22 @@ struct Written {
   std::array<char, 16> checksum{};
 };
 
-Written write_part(const Model& model, const std::string& path, std::size_t part, std::size_t parts) {
-  const Weights& own = model.weights;
+PartFile part_of(const Model& model, std::size_t part, std::size_t parts) {
   std::vector<ClassId> rows = model.classes->by_name();
-  std::erase_if(rows, [&](ClassId k) { return !own_number(own, k); });
+  std::erase_if(rows, [&](ClassId k) { return !own_number(model.weights, k); });
   nlohmann::json metadata{{"format_version", kModelVersion}, {"part", part}, {"parts", parts}};
-  PartFile file(model, std::move(metadata), rows, tensor_ending(part), part == 1);
-  file.open(path);
+  return {model, std::move(metadata), std::move(rows), tensor_ending(part), part == 1};
+}
+
+void put_own_rows(const Weights& own, PartFile& file) {
   std::vector<float> row(own.features()), intercept;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const ClassId k = *own_number(own, rows[r]);
+  for (std::size_t r = 0; r < file.rows().size(); ++r) {
+    const ClassId k = *own_number(own, file.rows()[r]);
     own.copy_class(k, row);
     file.put_row(r, row);
     if (own.has_intercept()) intercept.push_back(own.intercept()[k]);
   }
   if (own.has_intercept()) file.put_intercept(intercept);
-  Written written{rows.size(), file.tensor_bytes(), file.size(), {}};
-  const std::string sum = file.finish();
-  std::copy(sum.begin(), sum.end(), written.checksum.begin());
-  return written;
 }
 
 void write_index(const Model& model, const std::string& path, std::size_t edition,
@@ -264,7 +326,7 @@ void write_index(const Model& model, const std::string& path, std::size_t editio
     total_size += parts[i].tensor_bytes;
   }
   std::vector<std::string> tables;
-  if (!model.encoder.features.empty()) tables.emplace_back("embedding");
+  if (!model.encoder.empty()) tables.emplace_back("embedding");
   if (!model.encoder.mixing.empty()) tables.emplace_back("context");
   const std::string text =
       index_text(common_metadata(model), listed, total_size, model.weights.has_intercept(), tables);
@@ -292,11 +354,22 @@ void save_set(const Model& model, const std::string& path) {
   edition = all.broadcast_value(edition);
   const std::string own = part_name(path, all.rank() + 1, all.size(), edition);
   try {
-    Written written;
-    together(all, [&] { written = write_part(model, own, all.rank() + 1, all.size()); });
+    PartFile file = part_of(model, all.rank() + 1, all.size());
+    together(all, [&] {
+      file.open(own);
+      put_own_rows(model.weights, file);
+    });
+    Attempts attempt;
+    put_tables(model, all.first() ? &file : nullptr, attempt);
+    Written written{file.rows().size(), file.tensor_bytes(), file.size(), {}};
+    together(all, [&] {
+      attempt.require_success();
+      const std::string sum = file.finish();
+      std::copy(sum.begin(), sum.end(), written.checksum.begin());
+    });
     std::vector<Written> parts(all.size());
     all.gather_everywhere(std::as_bytes(std::span(&written, 1)), std::as_writable_bytes(std::span(parts)));
-    on_first(all, [&] { write_index(model, path, edition, parts); });
+    all.only_first([&] { write_index(model, path, edition, parts); });
   } catch (const UserError&) {
     remove_unless_indexed(own, index_name(path));
     throw;

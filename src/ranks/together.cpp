@@ -20,12 +20,6 @@ std::string error_of(const std::function<void()>& work) {
 
 }  // namespace
 
-void on_first(Ranks& ranks, const std::function<void()>& work) {
-  if (ranks.alone()) return work();
-  const std::string error = ranks.broadcast_text(ranks.first() ? error_of(work) : "");
-  if (!error.empty()) throw UserError(error);
-}
-
 void together(Ranks& ranks, const std::function<void()>& work) {
   if (ranks.alone()) return work();
   const std::string own = error_of(work);

@@ -7,10 +7,8 @@
 
 namespace truemax {
 
-// Only the first rank works, such as on a file that all share. `work` must not call the other ranks.
-void on_first(Ranks& ranks, const std::function<void()>& work);
-
-// Every rank works by itself: `work` must not call the other ranks.
+// Every rank works by itself: `work` must not call the other ranks. For work of the first one alone there is
+// Ranks::only_first.
 void together(Ranks& ranks, const std::function<void()>& work);
 
 }  // namespace truemax

@@ -7,13 +7,14 @@
 #include "core/counted_allocations.hpp"
 #include "rule/methods.hpp"
 #include "train/fit.hpp"
+#include "train/learnt_test_support.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
 namespace {
 
-std::size_t allocations_of_second_epoch(const Dataset& data, const TrainOptions& options) {
+std::size_t allocations_of_second_epoch(const DataView& data, const TrainOptions& options) {
   RunState state = make_state(data, options);
   StepLoop loop(data, options);
   StepPlan plan(options, steps_per_epoch(data.size(), options));
@@ -61,6 +62,40 @@ TEST(LearntLane, AllocatesNothingAfterTheFirstEpoch) {
       options.intercept = true, options.step = 0.01;
       EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << draw;
     }
+}
+
+// The first of two ranks, of which the other has nothing to say: messages that allocate nothing themselves.
+class HalfOfTwo final : public Ranks {
+ public:
+  std::size_t rank() const override { return 0; }
+  std::size_t size() const override { return 2; }
+  Ticket start(Combine /*how*/, std::span<float> /*numbers*/) override { return 0; }
+  Ticket start(Combine /*how*/, std::span<double> /*numbers*/) override { return 0; }
+  void wait(Ticket /*ticket*/) override {}
+  void broadcast(std::span<std::byte> /*bytes*/, std::size_t /*from*/) override {}
+  void gather_everywhere(std::span<const std::byte> /*own*/, std::span<std::byte> /*all*/) override {}
+  void send(std::span<const std::byte> /*bytes*/, std::size_t /*to*/) override {}
+  void receive(std::span<std::byte> /*bytes*/, std::size_t /*from*/) override {}
+  void barrier() override {}
+};
+
+TEST(LearntRanks, AllocateNothingAfterTheFirstEpoch) {
+  HalfOfTwo half;
+  const UseRanks use(half);
+  std::vector<DataView> sets{random_data({.rows = 300, .classes = 100, .features = 90, .weights = true}),
+                             random_text({.words = 400, .kinds = 90}),
+                             random_text({.words = 400, .kinds = 90, .encoder = EncoderKind::skipgram}),
+                             some_triples(300, 90)};
+  for (const DataView& data : sets)
+    for (const bool shard : {false, true})
+      for (const std::uint64_t layers : {0U, 1U}) {
+        const bool triples = data.space->of_triples();
+        if (layers > 0 && data.space->encoder != EncoderKind::context) continue;
+        TrainOptions options = triples ? complex_options(32, 40, 20) : learnt_options(32, 40, 20);
+        options.epochs = 2, options.dropout = 0.2, options.layers = layers, options.shard_embedding = shard;
+        EXPECT_EQ(allocations_of_second_epoch(data, options), 0U)
+            << static_cast<int>(data.space->encoder) << ' ' << shard << ' ' << layers;
+      }
 }
 
 // Steps over whole blocks on two threads, some of them declined.

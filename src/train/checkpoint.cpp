@@ -238,7 +238,7 @@ void write_checkpoint(const std::string& path, const SavedRun& about, const RunS
   Ranks& all = ranks();
   std::optional<AtomicFile> file;
   std::optional<Sink> sink;
-  on_first(all, [&] {
+  all.only_first([&] {
     sink.emplace(file.emplace(path));
     sink->write(kMagic);
     sink->put(kVersion);
@@ -248,13 +248,13 @@ void write_checkpoint(const std::string& path, const SavedRun& about, const RunS
   if (about.fitting && sink) {
     PatientSink patient(*sink);
     write(*state, patient);
-    on_first(all, [&] { patient.require_written(); });
+    all.only_first([&] { patient.require_written(); });
   } else if (about.fitting) {
     NoSink none;
     write(*state, none);
-    on_first(all, [] {});
+    all.only_first([] {});
   }
-  on_first(all, [&] {
+  all.only_first([&] {
     const std::uint64_t size = sink->finish();
     file->sync();
     require_same_bytes(path, *file, size, sink->sum());
@@ -372,7 +372,7 @@ class CheckpointFile::Shared final : public StateSource {
  private:
   void fetch() {
     piece_.resize(std::min<std::uint64_t>(kPiece, left_));
-    on_first(all_, [&] { file_->read(piece_); });
+    all_.only_first([&] { file_->read(piece_); });
     all_.broadcast(std::as_writable_bytes(std::span(piece_)), 0);
     left_ -= piece_.size();
     used_ = 0;
@@ -425,7 +425,7 @@ std::vector<std::uint64_t> shape_of(const RunState& s) {
 CheckpointFile::CheckpointFile(const std::string& path) : path_(path) {
   Ranks& all = ranks();
   std::unique_ptr<Source> file;
-  on_first(all, [&] { file = std::make_unique<Source>(path); });
+  all.only_first([&] { file = std::make_unique<Source>(path); });
   if (all.alone())
     from_ = std::move(file);
   else

@@ -14,49 +14,50 @@ ComplexEncoder::ComplexEncoder(const DataView& data, const TrainOptions& options
   for (const ExampleId i : data.examples()) largest_weight_ = std::max(largest_weight_, data.weight(i));
 }
 
-void ComplexEncoder::reserve(std::size_t rows, std::size_t others, const Team& team) {
+void ComplexEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
   slope_.resize(2 * rows * hidden_);
-  uses_.reserve(data_.space->features, kRoles * rows + others, hidden_, team);
+  uses_.reserve(vectors, kRoles * rows + others, hidden_, team);
 }
 
-void ComplexEncoder::forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
-                             Team& team) {
-  const ComplexRows rows(state.tables.features);
-  team.share_chunks(examples.size(), kTripleRows, [&](std::size_t /*member*/, std::size_t i) {
-    rows.encode_row(data_.x(examples[i]), x + i * hidden_);
+void ComplexEncoder::forward(const LearntState& /*state*/, const StepRows& rows, float* x, Team& team) {
+  const ComplexRows encoded(rows.vectors());
+  team.share_chunks(rows.size(), kTripleRows, [&](std::size_t /*member*/, std::size_t i) {
+    encoded.encode_row(rows.row(i), x + i * hidden_);
   });
 }
 
 // The penalty of a use depends only on the vector that it moves, so it is added where that vector is moved.
 // The gradients depend on other vectors and are computed before any of them moves.
-void ComplexEncoder::backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+void ComplexEncoder::backward(LearntState& state, const StepRows& rows, float* dx,
                               const OtherGradients& others, const LearntRate& rate, Team& team) {
-  Embedding& vectors = state.tables.features;
-  team.share_chunks(examples.size(), kTripleRows, [&](std::size_t /*member*/, std::size_t i) {
-    const std::span<const FeatureId> of = data_.x(examples[i]).index;
+  const Embedding& vectors = rows.vectors();
+  team.share_chunks(rows.size(), kTripleRows, [&](std::size_t /*member*/, std::size_t i) {
+    const std::span<const FeatureId> of = rows.row(i).index;
     float* const slope = slope_.data() + 2 * i * hidden_;
     multiply_conjugate(slope, dx + i * hidden_, vectors.row(of[1]), hidden_);
     multiply_conjugate(slope + hidden_, dx + i * hidden_, vectors.row(of[0]), hidden_);
   });
   uses_.clear();
-  const double share = penalty_ / static_cast<double>(examples.size());
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const std::span<const FeatureId> of = data_.x(examples[i]).index;
-    const auto penalty = static_cast<float>(share * data_.weight(examples[i]));
+  const double share = penalty_ / static_cast<double>(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const FeatureId> of = rows.row(i).index;
+    const auto penalty = static_cast<float>(share * data_.weight(rows.example(i)));
     const auto first = static_cast<std::uint32_t>(kRoles * i);
-    uses_.add(of[0], first, penalty);
-    uses_.add(of[1], first + 1, penalty);
-    if (penalty > 0) uses_.add(data_.label(examples[i]), first + 2, penalty);
+    const auto add = [&](FeatureId own, std::uint32_t role) {
+      if (own != StepRows::kNotOwn) uses_.add(own, first + role, penalty);
+    };
+    add(rows.own(of[0]), 0);
+    add(rows.own(of[1]), 1);
+    if (penalty > 0) add(rows.own_class(data_.label(rows.example(i))), 2);
   }
   LearntRate without_ridge = rate;
   without_ridge.ridge = 0;
-  uses_.step(vectors, state.features_square, others, without_ridge, team,
-             [&](float* sum, const VectorUses::Use& use) {
+  uses_.step(state.tables.features, state.features_square, others, without_ridge, team,
+             [&](float* sum, const VectorUses::Use& use, const float* vector) {
                const std::uint32_t i = use.row / kRoles, role = use.row % kRoles;
-               const FeatureId f = role < 2 ? data_.x(examples[i]).index[role] : data_.label(examples[i]);
                if (role < 2)
                  add_scaled(sum, slope_.data() + (2 * std::size_t{i} + role) * hidden_, 1, hidden_);
-               if (use.value > 0) add_cubed(sum, vectors.row(f), use.value, hidden_);
+               if (use.value > 0) add_cubed(sum, vector, use.value, hidden_);
              });
 }
 

@@ -11,59 +11,59 @@ constexpr std::size_t kContextRows = 16;  // a task of a thread
 constexpr std::size_t kLayerRows = 32;
 
 // Every word of a row is a use of its vector; row i, place p is use i width + p.
-void add_words(VectorUses& uses, const DataView& data, std::span<const ExampleId> examples, std::size_t width,
-               std::size_t left_out) {
+void add_words(VectorUses& uses, const StepRows& rows, std::size_t width, std::size_t left_out) {
   uses.clear();
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const RowView x = data.x(examples[i]);
-    for (std::size_t p = 0; p < x.index.size(); ++p)
-      if (p != left_out) uses.add(x.index[p], static_cast<std::uint32_t>(i * width + p), 1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const RowView x = rows.row(i);
+    for (std::size_t p = 0; p < x.index.size(); ++p) {
+      const FeatureId own = rows.own(x.index[p]);
+      if (p != left_out && own != StepRows::kNotOwn)
+        uses.add(own, static_cast<std::uint32_t>(i * width + p), 1);
+    }
   }
 }
 
 }  // namespace
 
 ContextEncoder::ContextEncoder(const DataView& data, const TrainOptions& options)
-    : data_(data),
-      hidden_(options.hidden),
+    : hidden_(options.hidden),
       width_(data.space->width()),
       fixed_(data.space->encoder == EncoderKind::cbow) {}
 
-void ContextEncoder::reserve(std::size_t rows, std::size_t others, const Team& team) {
-  uses_.reserve(data_.space->features, rows * width_ + others, hidden_, team);
+void ContextEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
+  uses_.reserve(vectors, rows * width_ + others, hidden_, team);
   factors_.resize(width_ * hidden_);
   gradient_.resize(width_ * hidden_);
 }
 
-void ContextEncoder::forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
-                             Team& team) {
-  const ContextRows rows(state.tables);
-  team.share_chunks(examples.size(), kContextRows, [&](std::size_t /*member*/, std::size_t i) {
-    rows.encode_row(data_.x(examples[i]), x + i * hidden_);
+void ContextEncoder::forward(const LearntState& state, const StepRows& rows, float* x, Team& team) {
+  const ContextRows encoded(rows.vectors(), state.tables);
+  team.share_chunks(rows.size(), kContextRows, [&](std::size_t /*member*/, std::size_t i) {
+    encoded.encode_row(rows.row(i), x + i * hidden_);
   });
 }
 
-void ContextEncoder::backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
+void ContextEncoder::backward(LearntState& state, const StepRows& rows, float* dx,
                               const OtherGradients& others, const LearntRate& rate, Team& team) {
   const Embedding& mixing = state.tables.mixing;
   std::copy(mixing.numbers.begin(), mixing.numbers.end(), factors_.begin());
-  if (!fixed_) update_factors(state, examples, dx, rate, team);
-  add_words(uses_, data_, examples, width_, fixed_ ? width_ / 2 : width_);
+  if (!fixed_) update_factors(state, rows, dx, rate, team);
+  add_words(uses_, rows, width_, fixed_ ? width_ / 2 : width_);
   uses_.step(state.tables.features, state.features_square, others, rate, team,
-             [&](float* sum, const VectorUses::Use& use) {
+             [&](float* sum, const VectorUses::Use& use, const float* /*vector*/) {
                const std::size_t i = use.row / width_, p = use.row % width_;
                add_product(sum, dx + i * hidden_, factors_.data() + p * hidden_, hidden_);
              });
 }
 
-void ContextEncoder::update_factors(LearntState& state, std::span<const ExampleId> examples, const float* dx,
+void ContextEncoder::update_factors(LearntState& state, const StepRows& rows, const float* dx,
                                     const LearntRate& rate, Team& team) {
   EncoderTables& tables = state.tables;
   team.share(width_, [&](std::size_t /*member*/, std::size_t p) {
     float* const g = gradient_.data() + p * hidden_;
     std::fill(g, g + hidden_, 0.0F);
-    for (std::size_t i = 0; i < examples.size(); ++i)
-      add_product(g, dx + i * hidden_, tables.features.row(data_.x(examples[i]).index[p]), hidden_);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      add_product(g, dx + i * hidden_, rows.vectors().row(rows.row(i).index[p]), hidden_);
     rms_step(tables.mixing.row(p), state.mixing_square.data() + p * hidden_, g, hidden_, rate.rate,
              rate.keep);
   });
@@ -78,14 +78,11 @@ double ContextEncoder::largest_gradient(double parameter) const {
 }
 
 LayerEncoder::LayerEncoder(const DataView& data, const TrainOptions& options)
-    : data_(data),
-      hidden_(options.hidden),
-      width_(data.space->width()),
-      dropout_(options.dropout, options.seed, 1) {}
+    : hidden_(options.hidden), width_(data.space->width()), dropout_(options.dropout, options.seed, 1) {}
 
-void LayerEncoder::reserve(std::size_t rows, std::size_t others, const Team& team) {
+void LayerEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
   const std::size_t wide = width_ * hidden_;
-  uses_.reserve(data_.space->features, rows * width_ + others, hidden_, team);
+  uses_.reserve(vectors, rows * width_ + others, hidden_, team);
   dropout_.reserve(rows, wide);
   words_.resize(rows * wide);
   slope_.resize(rows * wide);
@@ -96,36 +93,35 @@ void LayerEncoder::reserve(std::size_t rows, std::size_t others, const Team& tea
   to_layer_.reserve(rows, hidden_, team);
 }
 
-void LayerEncoder::forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
-                           Team& team) {
+void LayerEncoder::forward(const LearntState& state, const StepRows& rows, float* x, Team& team) {
   const Embedding& layer = state.tables.mixing;
-  const std::size_t rows = examples.size(), wide = width_ * hidden_;
-  team.share_chunks(rows, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
-    side_by_side(data_.x(examples[i]), state.tables.features, words_.data() + i * wide);
+  const std::size_t n = rows.size(), wide = width_ * hidden_;
+  team.share_chunks(n, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
+    side_by_side(rows.row(i), rows.vectors(), words_.data() + i * wide);
   });
-  dropout_.draw(state.updates, words_.data(), rows, wide, team);
-  to_x_.multiply({{words_.data(), rows, wide, wide}, false},
+  dropout_.draw(state.updates, words_.data(), n, wide, team);
+  to_x_.multiply({{words_.data(), n, wide, wide}, false},
                  {{layer.numbers.data(), wide, hidden_, hidden_}, false}, x, hidden_, team);
-  team.share_chunks(rows, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
+  team.share_chunks(n, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
     tanh_row(x + i * hidden_, layer.row(wide), hidden_);
     std::copy_n(x + i * hidden_, hidden_, x_.data() + i * hidden_);
   });
 }
 
-void LayerEncoder::backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
-                            const OtherGradients& others, const LearntRate& rate, Team& team) {
+void LayerEncoder::backward(LearntState& state, const StepRows& rows, float* dx, const OtherGradients& others,
+                            const LearntRate& rate, Team& team) {
   const Embedding& layer = state.tables.mixing;
-  const std::size_t rows = examples.size(), wide = width_ * hidden_;
-  team.share_chunks(rows, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
+  const std::size_t n = rows.size(), wide = width_ * hidden_;
+  team.share_chunks(n, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
     tanh_slope(dx + i * hidden_, x_.data() + i * hidden_, hidden_);
   });
-  to_words_.multiply({{dx, rows, hidden_, hidden_}, false},
+  to_words_.multiply({{dx, n, hidden_, hidden_}, false},
                      {{layer.numbers.data(), wide, hidden_, hidden_}, true}, slope_.data(), wide, team);
-  dropout_.apply(slope_.data(), rows, wide, team);
-  update_layer(state, rows, dx, rate, team);
-  add_words(uses_, data_, examples, width_, width_);
+  dropout_.apply(slope_.data(), n, wide, team);
+  update_layer(state, n, dx, rate, team);
+  add_words(uses_, rows, width_, width_);
   uses_.step(state.tables.features, state.features_square, others, rate, team,
-             [&](float* sum, const VectorUses::Use& use) {
+             [&](float* sum, const VectorUses::Use& use, const float* /*vector*/) {
                add_scaled(sum, slope_.data() + std::size_t{use.row} * hidden_, 1, hidden_);
              });
 }

@@ -36,18 +36,20 @@ TEST(ContextEncoders, MakeTheRowsOfTheFormulas) {
     const RunState state = make_state(data, options);
     const EncoderTables& tables = state.learnt.tables;
     const std::size_t h = options.hidden, n = 9;
-    std::vector<ExampleId> rows;
-    for (std::uint32_t i = 0; i < n; ++i) rows.push_back(ExampleId{20 * i});
+    std::vector<ExampleId> examples;
+    for (std::uint32_t i = 0; i < n; ++i) examples.push_back(ExampleId{20 * i});
     Team team(2);
     const auto encoder = make_encoder(data, options);
-    encoder->reserve(n, 0, team);
+    encoder->reserve(n, 0, data.space->features, team);
+    StepRows rows(data, nullptr, h);
+    rows.fill(state.learnt, examples, ranks());
     std::vector<float> x(n * h);
     encoder->forward(state.learnt, rows, x.data(), team);
     Csr scratch;
     const DataView encoded = data.encoded(make_row_encoder(data.space->encoder, tables));
     for (std::size_t i = 0; i < n; ++i) {
-      const RowView words = data.x(rows[i]);
-      const RowSlice slice = encoded.slice(number_of(data.row_of(rows[i])), 1, scratch);
+      const RowView words = data.x(examples[i]);
+      const RowSlice slice = encoded.slice(number_of(data.row_of(examples[i])), 1, scratch);
       const bool mixes = mixes_places(c.encoder);
       for (std::size_t d = 0; d < h; ++d) {
         double sum = c.layers > 0 ? static_cast<double>(tables.mixing.row(tables.mixing.rows - 1)[d]) : 0;
@@ -80,8 +82,10 @@ TEST(ContextEncoders, HaveTheGradientsOfDifferences) {
     std::fill(learnt.features_square.begin(), learnt.features_square.end(), 1.0F);
     std::fill(learnt.mixing_square.begin(), learnt.mixing_square.end(), 1.0F);
     const std::size_t h = options.hidden, n = 7;
-    std::vector<ExampleId> rows;
-    for (std::uint32_t i = 0; i < n; ++i) rows.push_back(ExampleId{5 * i});
+    std::vector<ExampleId> examples;
+    for (std::uint32_t i = 0; i < n; ++i) examples.push_back(ExampleId{5 * i});
+    StepRows rows(data, nullptr, h);
+    rows.fill(learnt, examples, ranks());
     Embedding slope(n, h);
     fill_normal(slope, 1, 8, 0, 1);
     // Gradients from elsewhere, of two vectors.
@@ -90,7 +94,7 @@ TEST(ContextEncoders, HaveTheGradientsOfDifferences) {
     fill_normal(elsewhere, 1, 9, 0, 1);
     Team team(2);
     const auto encoder = make_encoder(data, options);
-    encoder->reserve(n, 2, team);
+    encoder->reserve(n, 2, data.space->features, team);
     std::vector<float> x(n * h);
     const auto loss = [&] {
       encoder->forward(learnt, rows, x.data(), team);

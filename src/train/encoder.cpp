@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ranks/ranks.hpp"
+
 namespace truemax {
 namespace {
 
@@ -16,6 +18,10 @@ std::size_t mixing_rows(const DataView& data, const TrainOptions& options) {
   return options.layers > 0 ? data.space->width() * options.hidden + 1 : data.space->width();
 }
 
+bool shares_vectors(const DataView& data, const TrainOptions& options) {
+  return !ranks().alone() && (has_tied_vectors(data, options) || options.shard_embedding);
+}
+
 // The nearest word counts most; cbow takes the mean of the words around the middle.
 void start_factors(EncoderKind kind, Embedding& mixing) {
   const std::size_t width = mixing.rows;
@@ -28,6 +34,16 @@ void start_factors(EncoderKind kind, Embedding& mixing) {
 
 }  // namespace
 
+// Blocks of vectors are dealt out as those of classes are. With tied vectors, the first blocks must be
+// those of the classes, with the same owners: vectors beyond the classes have no mass and come last.
+std::shared_ptr<const BlockShare> vector_share(const DataView& data, const TrainOptions& options) {
+  if (!shares_vectors(data, options)) return nullptr;
+  std::vector<double> mass(data.space->features, 0.0);
+  if (has_tied_vectors(data, options))
+    for (ClassId k = 0; k < data.classes->size(); ++k) mass[k] = data.classes->count(k);
+  return std::make_shared<const BlockShare>(mass, ranks().rank(), ranks().size());
+}
+
 std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options) {
   if (data.space->of_triples()) return std::make_unique<ComplexEncoder>(data, options);
   if (!of_places(data)) return std::make_unique<BagEncoder>(data, options);
@@ -38,9 +54,11 @@ std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& 
 EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   EncoderTables tables;
   const std::size_t h = options.hidden, threads = options.thread_count();
-  tables.features = Embedding(data.space->features, h, threads);
+  tables.share = vector_share(data, options);
+  tables.features = Embedding(tables.share ? tables.share->classes() : data.space->features, h, threads);
   // Triples are tied too, but their x is a product of two vectors.
-  fill_normal(tables.features, options.tied ? kTiedDeviation : kDeviation, options.seed, 0, threads);
+  fill_normal(tables.features, options.tied ? kTiedDeviation : kDeviation, options.seed, 0, threads,
+              tables.share.get());
   if (!of_places(data)) return tables;
   tables.mixing = Embedding(mixing_rows(data, options), h);
   tables.layers = options.layers;
@@ -54,9 +72,11 @@ EncoderTables start_tables(const DataView& data, const TrainOptions& options) {
   return tables;
 }
 
+namespace {
+
 // Triples: the gradients of entity and relation. With a layer: the words' vectors, their gradients and
 // dropout, and the gradient of the layer.
-std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
+std::uint64_t gradient_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
   if (data.space->of_triples()) return 2 * sizeof(float) * rows * options.hidden;
   if (!of_places(data)) return 0;
   const std::uint64_t layer = sizeof(float) * options.hidden * mixing_rows(data, options);
@@ -64,8 +84,23 @@ std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& optio
   return layer + rows * options.hidden * (data.space->width() * (2 * sizeof(float) + 1) + sizeof(float));
 }
 
+}  // namespace
+
+std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
+  const std::uint64_t bytes = gradient_bytes(data, options, rows);
+  if (!shares_vectors(data, options)) return bytes;
+  const double uses = static_cast<double>(rows) * data.nonzeros_per_row();
+  return bytes + SharedVectors::bytes(data.space->encoder, data.space->features,
+                                      static_cast<std::uint64_t>(uses), options.hidden);
+}
+
+std::uint64_t most_vectors(const DataView& data, const TrainOptions& options) {
+  return shares_vectors(data, options) ? BlockShare::most_classes(data.space->features, ranks().size())
+                                       : data.space->features;
+}
+
 std::uint64_t table_bytes(const DataView& data, const TrainOptions& options) {
-  return sizeof(float) * options.hidden * (data.space->features + mixing_rows(data, options));
+  return sizeof(float) * options.hidden * (most_vectors(data, options) + mixing_rows(data, options));
 }
 
 }  // namespace truemax

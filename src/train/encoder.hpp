@@ -13,6 +13,7 @@
 #include "train/dropout.hpp"
 #include "train/learnt_state.hpp"
 #include "train/options.hpp"
+#include "train/step_rows.hpp"
 #include "train/vector_uses.hpp"
 
 namespace truemax {
@@ -24,16 +25,17 @@ class Encoder {
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
+  // The most features of a row.
+  virtual std::size_t longest_row() const = 0;
   // Takes the memory for steps of up to so many rows, with gradients of up to `others` vectors from
-  // elsewhere.
-  virtual void reserve(std::size_t rows, std::size_t others, const Team& team) = 0;
-  // x [examples][h]
-  virtual void forward(const LearntState& state, std::span<const ExampleId> examples, float* x,
-                       Team& team) = 0;
-  // Moves the parameters along the gradients dx [examples][h] of the mean loss, of the rows that forward()
+  // elsewhere. `vectors`: of this rank.
+  virtual void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) = 0;
+  // x [rows][h]
+  virtual void forward(const LearntState& state, const StepRows& rows, float* x, Team& team) = 0;
+  // Moves the parameters along the gradients dx [rows][h] of the mean loss, of the rows that forward()
   // made last, and along `others`. May change dx.
-  virtual void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
-                        const OtherGradients& others, const LearntRate& rate, Team& team) = 0;
+  virtual void backward(LearntState& state, const StepRows& rows, float* dx, const OtherGradients& others,
+                        const LearntRate& rate, Team& team) = 0;
   // Upper bounds, if no parameter exceeds `parameter` in absolute value: of a number of x and of what it is
   // made from, and of a parameter's gradient if no number of dx exceeds 1.
   virtual double largest_x(double parameter) const = 0;
@@ -44,12 +46,17 @@ class Encoder {
 inline bool has_tied_vectors(const DataView& data, const TrainOptions& options) {
   return options.tied || data.space->of_triples();
 }
+// Which vectors of E are this rank's; null: all of them. Tied vectors are those of its classes and a part of
+// the others: E is then W, which no rank has whole.
+std::shared_ptr<const BlockShare> vector_share(const DataView& data, const TrainOptions& options);
 // The encoder of the data's rows; h and layers are those of the options.
 std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options);
-// Its parameters before the first step, and the bytes they take.
+// Its parameters before the first step, and the bytes they take on the rank that has most of them.
 EncoderTables start_tables(const DataView& data, const TrainOptions& options);
+std::uint64_t most_vectors(const DataView& data, const TrainOptions& options);
 std::uint64_t table_bytes(const DataView& data, const TrainOptions& options);
-// The bytes of a step of so many rows of plain text or triples; a bag takes next to none.
+// The bytes of a step of so many rows of plain text or triples, and of the vectors that ranks send each
+// other; a bag takes next to none.
 std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows);
 
 // x_i = sum_f v_f E_f over the features of row i.
@@ -57,15 +64,15 @@ class BagEncoder final : public Encoder {
  public:
   BagEncoder(const DataView& data, const TrainOptions& options);
 
-  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
-  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
-  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
-                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  std::size_t longest_row() const override { return longest_row_; }
+  void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
+  void forward(const LearntState& state, const StepRows& rows, float* x, Team& team) override;
+  void backward(LearntState& state, const StepRows& rows, float* dx, const OtherGradients& others,
+                const LearntRate& rate, Team& team) override;
   double largest_x(double parameter) const override { return largest_x_ * parameter; }
   double largest_gradient(double /*parameter*/) const override { return largest_value_; }
 
  private:
-  const DataView& data_;
   std::size_t hidden_;
   double largest_x_ = 0, largest_value_ = 0;
   std::size_t longest_row_ = 0;
@@ -77,18 +84,18 @@ class ContextEncoder final : public Encoder {
  public:
   ContextEncoder(const DataView& data, const TrainOptions& options);
 
-  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
-  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
-  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
-                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  std::size_t longest_row() const override { return width_; }
+  void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
+  void forward(const LearntState& state, const StepRows& rows, float* x, Team& team) override;
+  void backward(LearntState& state, const StepRows& rows, float* dx, const OtherGradients& others,
+                const LearntRate& rate, Team& team) override;
   double largest_x(double parameter) const override;
   double largest_gradient(double parameter) const override;
 
  private:
-  void update_factors(LearntState& state, std::span<const ExampleId> examples, const float* dx,
-                      const LearntRate& rate, Team& team);
+  void update_factors(LearntState& state, const StepRows& rows, const float* dx, const LearntRate& rate,
+                      Team& team);
 
-  const DataView& data_;
   std::size_t hidden_, width_;
   bool fixed_;
   std::vector<float> factors_;   // C before the step [width][h]
@@ -103,10 +110,11 @@ class ComplexEncoder final : public Encoder {
  public:
   ComplexEncoder(const DataView& data, const TrainOptions& options);
 
-  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
-  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
-  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
-                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  std::size_t longest_row() const override { return 2; }
+  void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
+  void forward(const LearntState& state, const StepRows& rows, float* x, Team& team) override;
+  void backward(LearntState& state, const StepRows& rows, float* dx, const OtherGradients& others,
+                const LearntRate& rate, Team& team) override;
   double largest_x(double parameter) const override;
   double largest_gradient(double parameter) const override;
 
@@ -124,10 +132,11 @@ class LayerEncoder final : public Encoder {
  public:
   LayerEncoder(const DataView& data, const TrainOptions& options);
 
-  void reserve(std::size_t rows, std::size_t others, const Team& team) override;
-  void forward(const LearntState& state, std::span<const ExampleId> examples, float* x, Team& team) override;
-  void backward(LearntState& state, std::span<const ExampleId> examples, float* dx,
-                const OtherGradients& others, const LearntRate& rate, Team& team) override;
+  std::size_t longest_row() const override { return width_; }
+  void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
+  void forward(const LearntState& state, const StepRows& rows, float* x, Team& team) override;
+  void backward(LearntState& state, const StepRows& rows, float* dx, const OtherGradients& others,
+                const LearntRate& rate, Team& team) override;
   double largest_x(double parameter) const override;
   double largest_gradient(double parameter) const override;
 
@@ -135,7 +144,6 @@ class LayerEncoder final : public Encoder {
   void update_layer(LearntState& state, std::size_t rows, const float* dx, const LearntRate& rate,
                     Team& team);
 
-  const DataView& data_;
   std::size_t hidden_, width_;
   Dropout dropout_;
   std::vector<float> words_, slope_;  // [rows][width h]: vectors side by side, and their gradients

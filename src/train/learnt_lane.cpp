@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "train/device_choice.hpp"
+#include "train/fit.hpp"
 #include "weights/fast_tile.hpp"
 
 namespace truemax {
@@ -50,6 +51,7 @@ void LearntLane::admit(RunState& state, double rate, double rho, std::size_t ste
                                               largest_absolute(table->numbers.data(), table->numbers.size()));
     for (const float b : learnt.intercept)
       state.largest_weight = std::max(state.largest_weight, std::abs(static_cast<double>(b)));
+    state.largest_weight = setup_.ranks.max_of(state.largest_weight);
     if (learnt.updates == 0 && !steps_[0]->fits(state.largest_weight, rho))
       throw DivergenceError(
           "the data have feature values that are too large for learnt features: try --encoder linear");
@@ -79,10 +81,11 @@ void LearntLane::copy_weights(RunState& state, Team& team) {
 LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
   LearntState state;
   const std::size_t threads = options.thread_count();
+  const auto share = share_of(*data.classes);
+  const std::size_t classes = share ? share->classes() : data.classes->size();
   state.tables = start_tables(data, options);
-  if (!has_tied_vectors(data, options))
-    state.classes = Embedding(data.classes->size(), options.hidden, threads);
-  if (options.intercept) state.intercept.resize(data.classes->size());
+  if (!has_tied_vectors(data, options)) state.classes = Embedding(classes, options.hidden, threads);
+  if (options.intercept) state.intercept.resize(classes);
   state.intercept_square.resize(state.intercept.size());
   // Of a device they come back with the vectors.
   if (!on_gpu(options)) add_squares(state, options);
@@ -97,8 +100,9 @@ void LearntLane::add_squares(LearntState& state, const TrainOptions& options) {
 }
 
 std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {
-  const std::uint64_t classes = has_tied_vectors(data, options) ? 0 : data.classes->size();
-  const std::uint64_t vectors = classes + data.space->features;
+  const std::uint64_t classes =
+      has_tied_vectors(data, options) ? 0 : BlockShare::most_classes(data.classes->size(), ranks().size());
+  const std::uint64_t vectors = classes + most_vectors(data, options);
   const std::uint64_t saved = options.row_state ? sizeof(float) * vectors * (options.hidden - 1) : 0;
   return 2 * (table_bytes(data, options) + sizeof(float) * options.hidden * classes) - saved;
 }

@@ -1,5 +1,5 @@
 // The lane of learnt features. Its threads share the work of a step, which gives the same bits for any number
-// of them; or, lock-free, each takes steps of its own.
+// of them; or, lock-free, each takes steps of its own. Several ranks take each step together.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class LearntLane final : public Lane {
   static LearntState start(const DataView& data, const TrainOptions& options);
   // Running means of zero, where there are none yet.
   static void add_squares(LearntState& state, const TrainOptions& options);
-  // Bytes of the state, and of the arrays of the steps.
+  // Bytes of the state, and of the arrays of the steps, of the rank that has most.
   static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);
   static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
 

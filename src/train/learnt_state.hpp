@@ -10,14 +10,16 @@
 
 namespace truemax {
 
+// One of several ranks has the vectors and intercepts of its own classes, numbered as those of its Weights
+// are; and all of E, or a part of it (EncoderTables::share).
 struct LearntState {
   bool empty() const { return tables.empty(); }
-  bool tied() const { return classes.empty(); }
+  bool tied() const { return classes.columns == 0; }
   // The vector of class k is row k.
   const Embedding& output() const { return tied() ? tables.features : classes; }
 
   EncoderTables tables;
-  Embedding classes;             // W [K][h]; empty if tied: W is then the first K rows of E
+  Embedding classes;             // W [K][h]; no columns if tied: W is then the first K rows of E
   std::vector<float> intercept;  // [K]; empty without
   HugeVector<float> features_square, mixing_square, classes_square;
   std::vector<float> intercept_square;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kNotDrawn = std::numeric_limits<std::uint32_t>::max();
 constexpr double kLargest = 1e15;          // of parameters and of x: their products stay far inside float32
 constexpr double kLargestGradient = 1e18;  // its square stays inside float32
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
 
 double sum_without(const float* p, std::size_t count, std::size_t own) {
@@ -31,16 +32,21 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
       setup_(setup),
       encoder_(make_encoder(setup.data, setup.options)),
       hidden_(setup.options.hidden),
-      column_of_(setup.data.classes->size(), kNotDrawn),
+      rows_(setup.data, vector_share(setup.data, setup.options), setup.options.hidden),
+      column_of_(setup.share ? setup.share->classes() : setup.data.classes->size(), kNotDrawn),
       scratch_(team_.size(), std::vector<float>(setup.options.hidden)),
       dropout_(setup.options.dropout, setup.options.seed, 0) {
   const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
-  const std::size_t rows = shape.rows, columns = shape.drawn;
+  const std::size_t rows = shape.rows, columns = std::min(shape.drawn, column_of_.size());
   x_.resize(rows * hidden_);
   dx_.resize(rows * hidden_);
   of_label_.resize(rows);
   label_score_.resize(rows);
   scale_.resize(rows);
+  others_.resize(rows);
+  highest_.resize(rows);
+  most_.resize(rows);
+  labels_.reserve(rows);
   inputs_.reserve(rows);
   begin_.reserve(rows + 1);
   input_.reserve(rows);
@@ -59,7 +65,8 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
   moved_.reserve(tied);
   moved_by_.resize(tied * hidden_);
   dropout_.reserve(rows, hidden_);
-  encoder_->reserve(rows, tied, team_);
+  rows_.reserve(rows, encoder_->longest_row());
+  encoder_->reserve(rows, tied, rows_.own_vectors(), team_);
 }
 
 void LearntStep::take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state) {
@@ -71,19 +78,25 @@ void LearntStep::take(const DrawnBatch& visited, std::size_t t, double step, dou
 
 void LearntStep::prepare(const RunState& state, const DrawnBatch& visited, std::size_t t) {
   for (const ClassId k : classes_) column_of_[k] = kNotDrawn;
-  examples_ = visited.examples(t), labels_ = visited.labels(t);
+  examples_ = visited.examples(t);
+  labels_.clear();
+  for (const ClassId y : visited.labels(t)) labels_.push_back(own_class(y));
   const std::span<const ClassId> drawn = visited.classes(t);
-  classes_.assign(drawn.begin(), drawn.end());
   const double* const weights = visited.weights(t);
   const std::vector<float>& intercept = state.learnt.intercept;
-  offset_.resize(classes_.size());
-  for (std::size_t j = 0; j < classes_.size(); ++j) {
-    column_of_[classes_[j]] = static_cast<std::uint32_t>(j);
-    const double b = intercept.empty() ? 0.0 : static_cast<double>(intercept[classes_[j]]);
-    offset_[j] = static_cast<float>(b + std::log(weights[j]));
+  classes_.clear(), offset_.clear();
+  for (std::size_t j = 0; j < drawn.size(); ++j) {
+    const ClassId k = own_class(drawn[j]);
+    if (k == kNotOwn) continue;
+    column_of_[k] = static_cast<std::uint32_t>(classes_.size());
+    classes_.push_back(k);
+    const double b = intercept.empty() ? 0.0 : static_cast<double>(intercept[k]);
+    offset_.push_back(static_cast<float>(b + std::log(weights[j])));
   }
   find_inputs();
-  encoder_->forward(state.learnt, inputs_, x_.data(), team_);
+  rows_.fill(state.learnt, inputs_, setup_.ranks);
+  encoder_->forward(state.learnt, rows_, x_.data(), team_);
+  if (rows_.adds_up()) setup_.ranks.sum(std::span(x_.data(), inputs_.size() * hidden_));
   dropout_.draw(state.learnt.updates, x_.data(), inputs_.size(), hidden_, team_);
 }
 
@@ -114,62 +127,106 @@ bool learnt_step_fits(const Encoder& encoder, double dropout, double largest, do
 }
 
 void LearntStep::score(const RunState& state) {
-  const Embedding& w = state.learnt.output();
+  const LearntState& learnt = state.learnt;
+  const Embedding& w = learnt.output();
+  team_.share_chunks(labels_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
+    const ClassId y = labels_[i];
+    label_score_[i] = 0;
+    if (y == kNotOwn) return;
+    label_score_[i] = dot(x_.data() + std::size_t{input_[i]} * hidden_, w.row(y), hidden_);
+    if (!learnt.intercept.empty()) label_score_[i] += learnt.intercept[y];
+  });
+  const Ranks::Ticket labels =
+      setup_.ranks.start(Combine::sum, std::span(label_score_.data(), labels_.size()));
   p_.resize(inputs_.size() * classes_.size());
   scores_.multiply({{x_.data(), inputs_.size(), hidden_, hidden_}, false},
                    {{w.numbers.data(), classes_.size(), hidden_, hidden_, classes_.data()}, true}, p_.data(),
                    classes_.size(), team_);
-}
-
-float LearntStep::label_score(const LearntState& learnt, std::size_t input, std::size_t i) const {
-  const float z = dot(x_.data() + input * hidden_, learnt.output().row(labels_[i]), hidden_);
-  return learnt.intercept.empty() ? z : z + learnt.intercept[labels_[i]];
+  setup_.ranks.wait(labels);
 }
 
 // p_ becomes the weights of a row's examples times its probabilities over the drawn classes at their new u,
 // divided by the examples of the step; of_label_ is what the label loses.
 void LearntStep::solve(const RunState& state, double rho) {
-  team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
-    float* const p = p_.data() + r * classes_.size();
-    for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i) label_score_[i] = label_score(state.learnt, r, i);
-    if (setup_.data.shares_inputs())
-      solve_together(state, begin_[r], begin_[r + 1], p, rho);
-    else
-      solve_one(state, begin_[r], p, rho);
-  });
+  if (setup_.ranks.alone()) {
+    team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
+      sum_row(r);
+      most_[r] = highest_[r];
+      solve_row(state, r, rho);
+    });
+    return;
+  }
+  team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) { sum_row(r); });
+  sum_over_ranks();
+  team_.share_chunks(inputs_.size(), kChunkRows,
+                     [&](std::size_t /*member*/, std::size_t r) { solve_row(state, r, rho); });
 }
 
-void LearntStep::solve_one(const RunState& state, std::size_t i, float* p, double rho) {
-  const std::size_t columns = classes_.size(), own = std::min<std::size_t>(column_of_[labels_[i]], columns);
-  float highest = 0;
-  const double log_sum = exp_scores(p, offset_.data(), columns, label_score_[i], own, &highest);
-  u_[i] = std::max(Mirror(state.row(examples_[i]).u, rho).from_log_sum(log_sum), 0.0);
-  const double scale = share_of(i) * (log_sum > -std::numeric_limits<double>::infinity()
-                                          ? std::exp(static_cast<double>(highest) - u_[i])
-                                          : 0.0);
-  of_label_[i] = static_cast<float>(scale_row(p, columns, static_cast<float>(scale)));
-}
-
-// Examples first ... end of one row: p is computed once, and each example leaves its own label out.
-// Logarithms are relative to the largest score.
-void LearntStep::solve_together(const RunState& state, std::size_t first, std::size_t end, float* p,
-                                double rho) {
-  const std::size_t columns = classes_.size();
-  float highest = 0;
-  if (exp_scores(p, offset_.data(), columns, 0, columns, &highest) ==
-      -std::numeric_limits<double>::infinity())
-    highest = label_score_[first];  // no class
-  const auto base = static_cast<double>(highest);
+// p_ becomes the exponentials of the scores, relative to highest_: those of the label, where it is the only
+// one; of zero, where examples share the row and each leaves its own label out.
+void LearntStep::sum_row(std::size_t r) {
+  const std::size_t columns = classes_.size(), first = begin_[r];
+  float* const p = scores_of(r);
+  if (!setup_.data.shares_inputs()) {
+    others_[first] = exp_scores(p, offset_.data(), columns, label_score_[first],
+                                std::min(label_column(first), columns), &highest_[r]);
+    return;
+  }
+  exp_scores(p, offset_.data(), columns, 0, columns, &highest_[r]);
   const double all = scale_row(p, columns, 1);
+  for (std::size_t i = first; i < begin_[r + 1]; ++i) {
+    const std::size_t own = label_column(i);
+    others_[i] = all;
+    if (own >= columns) continue;
+    others_[i] -= static_cast<double>(p[own]);
+    if (others_[i] < all / 2) others_[i] = sum_without(p, columns, own);  // few digits of the difference left
+  }
+}
+
+void LearntStep::sum_over_ranks() {
+  const std::size_t rows = inputs_.size();
+  const bool shared = setup_.data.shares_inputs();
+  std::copy_n(highest_.begin(), rows, most_.begin());
+  setup_.ranks.max(std::span(most_.data(), rows));
+  for (std::size_t i = 0; i < examples_.size(); ++i) {
+    const auto here = static_cast<double>(highest_[input_[i]]), most = static_cast<double>(most_[input_[i]]);
+    if (here == kNothing)
+      others_[i] = 0;
+    else
+      others_[i] = shared ? others_[i] * std::exp(here - most) : std::exp(others_[i] - most);
+  }
+  setup_.ranks.sum(std::span(others_.data(), examples_.size()));
+  if (shared) return;
+  for (std::size_t i = 0; i < examples_.size(); ++i)
+    others_[i] = others_[i] > 0 ? static_cast<double>(most_[i]) + std::log(others_[i]) : kNothing;
+}
+
+void LearntStep::solve_row(const RunState& state, std::size_t r, double rho) {
+  if (setup_.data.shares_inputs())
+    solve_together(state, r, rho);
+  else
+    solve_one(state, r, rho);
+}
+
+void LearntStep::solve_one(const RunState& state, std::size_t i, double rho) {
+  const double log_sum = others_[i];
+  u_[i] = std::max(Mirror(state.row(examples_[i]).u, rho).from_log_sum(log_sum), 0.0);
+  const double scale =
+      share_of(i) * (log_sum > kNothing ? std::exp(static_cast<double>(highest_[i]) - u_[i]) : 0.0);
+  const double sum = scale_row(scores_of(i), classes_.size(), static_cast<float>(scale));
+  of_label_[i] = static_cast<float>(setup_.ranks.alone() ? sum : share_of(i) * std::exp(log_sum - u_[i]));
+}
+
+// Examples of one row: p was computed once, and each example leaves its own label out. Logarithms are
+// relative to the largest score.
+void LearntStep::solve_together(const RunState& state, std::size_t r, double rho) {
+  const std::size_t first = begin_[r], end = begin_[r + 1];
+  const auto most = static_cast<double>(most_[r]);
+  const double base = most > kNothing ? most : static_cast<double>(label_score_[first]);  // or no class
   const double kept = state.rows[setup_.data.input_of(examples_[first])].u - base;
   double sum = 0;  // of the examples' scales
   for (std::size_t i = first; i < end; ++i) {
-    const std::size_t own = column_of_[labels_[i]];
-    double others = all;
-    if (own < columns) {
-      others -= static_cast<double>(p[own]);
-      if (others < all / 2) others = sum_without(p, columns, own);  // few digits are left of the difference
-    }
+    const double others = others_[i];
     const double label = static_cast<double>(label_score_[i]) - base;
     const double next = shared_step(kept, log_add(label, std::log(others)), label, rho);
     u_[i] = next + base;
@@ -177,28 +234,31 @@ void LearntStep::solve_together(const RunState& state, std::size_t first, std::s
     of_label_[i] = static_cast<float>(scale_[i] * others);
     sum += scale_[i];
   }
-  scale_columns(first, end, sum, p);
+  scale_columns(r, sum, std::exp(static_cast<double>(highest_[r]) - base));
 }
 
-// p *= sum, but the columns of labels lose the scales of their own examples; two examples may have the same
-// label. Where a label is far above all other classes, theirs are so small that only double holds the sum.
-void LearntStep::scale_columns(std::size_t first, std::size_t end, double sum, float* p) const {
+// p *= sum factor, but the columns of labels lose the scales of their own examples; two examples may have the
+// same label. Where a label is far above all other classes, theirs are so small that only double holds the
+// sum. `factor`: from this rank's highest score to that of all.
+void LearntStep::scale_columns(std::size_t r, double sum, double factor) {
   constexpr double kLargestFactor = 1e30;
-  const std::size_t columns = classes_.size();
-  const bool in_double = sum > kLargestFactor;
+  const std::size_t columns = classes_.size(), first = begin_[r], end = begin_[r + 1];
+  float* const p = scores_of(r);
+  const double here = sum * factor;
+  const bool in_double = here > kLargestFactor;
   if (in_double)
     for (std::size_t j = 0; j < columns; ++j)
-      if (!is_label(classes_[j], first, end)) p[j] = static_cast<float>(static_cast<double>(p[j]) * sum);
+      if (!is_label(classes_[j], first, end)) p[j] = static_cast<float>(static_cast<double>(p[j]) * here);
   for (std::size_t i = first; i < end; ++i) {
-    const std::size_t own = column_of_[labels_[i]];
+    const std::size_t own = label_column(i);
     if (own >= columns || is_label(labels_[i], first, i)) continue;
     double others = 0;
     for (std::size_t j = first; j < end; ++j)
       if (labels_[j] != labels_[i]) others += scale_[j];
-    const double factor = in_double ? others : sum > 0 ? others / sum : 0.0;
-    p[own] = static_cast<float>(static_cast<double>(p[own]) * factor);
+    const double rest = in_double ? others * factor : sum > 0 ? others / sum : 0.0;
+    p[own] = static_cast<float>(static_cast<double>(p[own]) * rest);
   }
-  if (!in_double) scale_row(p, columns, static_cast<float>(sum));
+  if (!in_double) scale_row(p, columns, static_cast<float>(here));
 }
 
 bool LearntStep::is_label(ClassId k, std::size_t first, std::size_t end) const {
@@ -211,7 +271,7 @@ bool LearntStep::is_label(ClassId k, std::size_t first, std::size_t end) const {
 void LearntStep::find_touched() {
   labelled_.clear();
   for (std::size_t i = 0; i < labels_.size(); ++i)
-    labelled_.push_back({labels_[i], static_cast<std::uint32_t>(i)});
+    if (labels_[i] != kNotOwn) labelled_.push_back({labels_[i], static_cast<std::uint32_t>(i)});
   std::sort(labelled_.begin(), labelled_.end(), [](const Labelled& a, const Labelled& b) {
     return a.label != b.label ? a.label < b.label : a.row < b.row;
   });
@@ -239,9 +299,11 @@ void LearntStep::apply(RunState& state, double step) {
   to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);
   team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
     for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i)
-      add_scaled(dx_.data() + r * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
+      if (labels_[i] != kNotOwn)
+        add_scaled(dx_.data() + r * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
   });
   dropout_.apply(dx_.data(), rows, hidden_, team_);
+  const Ranks::Ticket of_x = setup_.ranks.start(Combine::sum, std::span(dx_.data(), rows * hidden_));
   gradient_.resize(columns * hidden_);
   to_classes_.multiply({{p_.data(), rows, columns, columns}, true},
                        {{x_.data(), rows, hidden_, hidden_}, false}, gradient_.data(), hidden_, team_);
@@ -261,7 +323,8 @@ void LearntStep::apply(RunState& state, double step) {
       static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
   find_touched();
   update_classes(learnt, rate);
-  encoder_->backward(learnt, inputs_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
+  setup_.ranks.wait(of_x);
+  encoder_->backward(learnt, rows_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
   std::atomic_ref(learnt.updates).fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -308,10 +371,11 @@ void LearntStep::update_classes(LearntState& learnt, const LearntRate& rate) {
 
 std::uint64_t LearntStep::bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
   const std::uint64_t rows = std::min<std::uint64_t>(options.rows_per_step, data.size());
-  const std::uint64_t columns = draw.most_classes(), h = options.hidden;
+  const std::uint64_t classes = BlockShare::most_classes(data.classes->size(), ranks().size());
+  const std::uint64_t columns = std::min<std::uint64_t>(draw.most_classes(), classes), h = options.hidden;
   // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
   return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
-         sizeof(std::uint32_t) * (data.classes->size() + data.space->features) +
+         sizeof(std::uint32_t) * (classes + most_vectors(data, options)) +
          (has_tied_vectors(data, options) ? sizeof(float) * (rows + columns) * h : 0) +
          encoder_step_bytes(data, options, rows);
 }

@@ -46,6 +46,9 @@ void require_step_shape(const TrainOptions& options, const DataView& data) {
     throw UserError(
         "--encoder complex: this is the encoder of triples; add --format triples, or leave it out");
   if (data.streamed() != nullptr) require_streamable(options);
+  if (options.shard_embedding && !options.learnt() && !options.open.encoder)
+    throw UserError(
+        "--shard-embedding: a linear model has no vectors of features; add --hidden 256, or leave it out");
   const bool text = reads_words(data.space->encoder);
   if (text && !reads_words(options.encoder) && options.encoder != EncoderKind::automatic)
     throw UserError("--encoder: plain text is encoded by context, cbow or skipgram; leave it out");
@@ -111,6 +114,7 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
     plan.fewer = "keep fewer features (--max-features, --ngram-buckets), ";
   plan.hidden = options.hidden;
   plan.streamed = data.streamed() != nullptr;
+  // Of the rank that has most.
   const std::uint64_t own_classes = BlockShare::most_classes(plan.classes, ranks().size());
   plan.weights = Weights::bytes_needed(own_classes, weight_columns(data, options));
   if (options.hidden > 0 &&
@@ -143,6 +147,9 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
     if (memory_limit == 0) plan.there -= std::min(plan.there, stream->buffer_bytes());
     if (options.open.any()) plan.data += 2 * stream->most_copied();  // samples of trials and their judges
   }
+  if (!ranks().alone())  // choices depend on it, and all ranks choose alike
+    plan.there =
+        static_cast<std::uint64_t>(-ranks().max_of(-std::min(static_cast<double>(plan.there), 1e18)));
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
   plan.best = Weights::bytes_needed(own_classes, weight_columns(data, options));

@@ -202,6 +202,13 @@ void TrainOptions::describe(OptionTable& table) {
       "also "
       "if --target train chose them.",
       {.tunable = true});
+  table.toggle(
+      "shard-embedding", &shard_embedding,
+      "Learnt features on several ranks (truemax-mpi): the ranks share the vectors of the features out, as "
+      "they do those of the classes, instead of each having all of them. Less memory a rank, more to send. "
+      "Vectors that features and classes share (--tied, triples) are always shared out. One process has all "
+      "of them in any case.",
+      {.replay = Replay::free, .elsewhere = {"sharded-embedding"}});
   rule.describe(table);
 }
 
@@ -355,6 +362,8 @@ void TrainOptions::check() const {
         "--lock-free: of linear models only prox over whole blocks without ridge can run lock-free; give "
         "--method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, or leave it "
         "out");
+  if (lock_free && !ranks().alone())
+    throw UserError("--lock-free: several ranks take every step together; leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())
     throw UserError(fmt::format(
         "--patience {}: with --eval-every 0 there is no evaluation to wait for; give --eval-every 1",

@@ -68,6 +68,7 @@ struct TrainOptions {
   bool tied = false;         // the vectors of classes are those of the words
   bool row_state = false;    // one running mean of squared gradients for a vector, not one for each number
   double dropout = 0;        // share of the numbers of x that a step leaves out
+  bool shard_embedding = false;  // ranks share the vectors of the features out
   bool intercept = false;
   double ridge = 0;                   // mu, added to the sum of the row losses
   bool ridge_intercept = false;       // the intercept is in the ridge

@@ -34,15 +34,15 @@ TEST(TrainOptions, RunWideOnesAreNotTunable) {
   EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
               ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
                           "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
-                          "eval", "eval-rows", "eval-classes", "threads", "device"));
+                          "eval", "eval-rows", "eval-classes", "threads", "device", "shard-embedding"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
   RunOptions options;
   const OptionTable table = table_of(options);
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::free; }),
-              ElementsAre("threads", "device", "model", "log", "memory-limit", "checkpoint",
-                          "checkpoint-every", "resume", "replay"));
+              ElementsAre("threads", "device", "shard-embedding", "model", "log", "memory-limit",
+                          "checkpoint", "checkpoint-every", "resume", "replay"));
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::test; }),
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
 }

@@ -220,8 +220,9 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
   finished.saved = options.saves() && (!cut || outcome.steps > 0);
   if (diverged || untrained)
     run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
+  const std::string path = ranks().broadcast_text(run.outputs.model());
   if (finished.saved) try {
-      save_model(finished.model, run.outputs.model(), options.model_form());
+      save_model(finished.model, path, options.model_form());
     } catch (const UserError& failure) {
       error = failure.what();
       run.outputs.step_aside("failed", false);
@@ -230,7 +231,7 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
       else if (logged && !options.train.lock_free && !run.engine)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
-  finished.model_path = finished.saved ? run.outputs.model() : "none";
+  finished.model_path = finished.saved ? path : "none";
   finished.log_path = run.outputs.log();
   return error;
 }

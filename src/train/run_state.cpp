@@ -57,14 +57,14 @@ void each_field_of_record(State& r, Archive& archive) {
   archive(r.best);
 }
 
-// of_classes: what a rank has only of its own classes.
+// of_classes, of_features: what a rank has only of its own classes, or may have only of its own features.
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);
   archive(s.learnt.tables);
   archive.of_classes(s.learnt.classes);
   archive.of_classes(s.learnt.intercept);
-  archive(s.learnt.features_square);
+  archive.of_features(s.learnt.features_square, s.learnt.tables);
   archive(s.learnt.mixing_square);
   archive.of_classes(s.learnt.classes_square);
   archive.of_classes(s.learnt.intercept_square);
@@ -123,13 +123,13 @@ class Writer {
   void of_classes(const std::vector<T, Allocator>& values) {
     put_of_classes(to_, share_, std::span<const T>(values));
   }
-  void of_classes(const Embedding& table) {
-    to_.put(table.empty() ? std::uint64_t{0} : all_of(share_, table.rows, false));
-    to_.put(std::uint64_t{table.columns});
-    of_classes(table.numbers);
+  void of_classes(const Embedding& table) { put_table(table, share_); }
+  template <class T, class Allocator>
+  void of_features(const std::vector<T, Allocator>& values, const EncoderTables& tables) {
+    put_of_classes(to_, tables.share.get(), std::span<const T>(values));
   }
   void operator()(const EncoderTables& tables) {
-    (*this)(tables.features);
+    put_table(tables.features, tables.share.get());
     (*this)(tables.mixing);
     (*this)(tables.layers);
   }
@@ -151,6 +151,11 @@ class Writer {
   }
 
  private:
+  void put_table(const Embedding& table, const BlockShare* share) {
+    to_.put(table.columns == 0 ? std::uint64_t{0} : all_of(share, table.rows, false));
+    to_.put(std::uint64_t{table.columns});
+    put_of_classes(to_, share, std::span<const float>(table.numbers));
+  }
   StateSink& to_;
   const BlockShare* share_;
 };
@@ -183,19 +188,13 @@ class Reader {
   void of_classes(std::vector<T, Allocator>& values) {
     get_of_classes(from_, share_.get(), values);
   }
-  void of_classes(Embedding& table) {
-    std::uint64_t rows = 0, columns = 0;
-    from_.get(rows);
-    from_.get(columns);
-    of_classes(table.numbers);
-    if (rows > 0 && share_ != nullptr) {
-      if (rows != share_->all_classes()) throw damaged_state();
-      rows = share_->classes();
-    }
-    table.rows = rows, table.columns = columns;
+  void of_classes(Embedding& table) { get_table(table, share_.get()); }
+  template <class T, class Allocator>
+  void of_features(std::vector<T, Allocator>& values, const EncoderTables& tables) {
+    get_of_classes(from_, tables.share.get(), values);
   }
   void operator()(EncoderTables& tables) {
-    (*this)(tables.features);
+    get_table(tables.features, tables.share.get());
     (*this)(tables.mixing);
     (*this)(tables.layers);
   }
@@ -221,6 +220,17 @@ class Reader {
   }
 
  private:
+  void get_table(Embedding& table, const BlockShare* share) {
+    std::uint64_t rows = 0, columns = 0;
+    from_.get(rows);
+    from_.get(columns);
+    get_of_classes(from_, share, table.numbers);
+    if (rows > 0 && share != nullptr) {
+      if (rows != share->all_classes()) throw damaged_state();
+      rows = share->classes();
+    }
+    table.rows = rows, table.columns = columns;
+  }
   StateSource& from_;
   std::shared_ptr<const BlockShare> share_;
 };
@@ -234,6 +244,7 @@ void write(const RunState& state, StateSink& to) {
 
 void read(RunState& state, StateSource& from) {
   Reader reader(from, state.weights.shared_share());
+  state.patience.tables.share = state.learnt.tables.share;
   each_field(state, reader);
   together(ranks(), [&] { require_consistent(state); });
   for (std::vector<ExampleId>& rows : state.companion.journal) rows.reserve(state.companion.journal_limit);

@@ -81,6 +81,7 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     for (const Embedding* table : {&state.learnt.tables.features, &state.learnt.tables.mixing})
       state.largest_weight = std::max<double>(state.largest_weight,
                                               largest_absolute(table->numbers.data(), table->numbers.size()));
+    state.largest_weight = ranks().max_of(state.largest_weight);
   }
   state.rows.resize(data.inputs());
   if (data.shares_inputs()) {  // log-normalisers, which no label moves

@@ -37,8 +37,6 @@ std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   const bool there = on_gpu(setup.options);  // `auto` was decided before
   if (setup.options.hidden > 0 && there)
     return std::make_unique<DeviceLearntLane>(setup, device::open_learnt(device));
-  if (setup.options.hidden > 0 && setup.share != nullptr)
-    throw UserError("learnt features cannot be shared out over several ranks yet; run it on one");
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (there) return std::make_unique<DeviceLane>(setup, device::open(device));
   if (GroupLane::takes(setup)) return std::make_unique<GroupLane>(setup);

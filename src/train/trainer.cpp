@@ -269,7 +269,8 @@ std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t se
   const DataView encoded = data.encoded(make_row_encoder(data.space->encoder, state.learnt.tables));
   std::optional<Metrics> metrics = evaluate(options, seed, state.weights, encoded, threads, stop, watch);
   if (!metrics || !data.ranking || options.kind != EvalKind::exact) return metrics;
-  metrics->ranking = rank_triples(state.learnt.tables.features, *data.ranking, threads, stop);
+  const EncoderTables& tables = state.learnt.tables;
+  metrics->ranking = rank_triples(tables.features, *data.ranking, threads, stop, tables.share.get());
   if (!metrics->ranking) return std::nullopt;
   return metrics;
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ranks/ranks.hpp"
 #include "train/device_choice.hpp"
 #include "train/fit.hpp"
 #include "train/step_shape.hpp"
@@ -68,6 +69,7 @@ std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOpt
   double loss = kNoLoss;  // also if the trial diverged
   if (end == Fit::End::used_up)
     if (const auto metrics = fit.evaluate({}, rows.judge, o.thread_count(), &stop_)) loss = metrics->log_loss;
+  loss = ranks().broadcast_value(loss);  // all ranks choose alike
   tried.steps = fit.steps();
   if (!card) spare_ = std::move(fit.state().weights);
   if (stopped() || late_) return std::nullopt;

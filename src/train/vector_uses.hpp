@@ -70,8 +70,8 @@ class VectorUses {
     added_.push_back({place_[f], {row, value}});
   }
 
-  // Moves every vector that was added or has a gradient in `others`. add_use(sum, use) adds the gradient of a
-  // use to a sum of length h.
+  // Moves every vector that was added or has a gradient in `others`. add_use(sum, use, vector) adds the
+  // gradient of a use of a vector to a sum of length h.
   template <class AddUse>
   void step(Embedding& table, HugeVector<float>& square, const OtherGradients& others, const LearntRate& rate,
             Team& team, const AddUse& add_use) {
@@ -86,7 +86,7 @@ class VectorUses {
       for (std::size_t u = begin_[p]; u < begin_[p + 1]; ++u) {
         const Use use = uses_[u];
         if (use.row < kOther)
-          add_use(g, use);
+          add_use(g, use, static_cast<const float*>(e));
         else
           add_scaled(g, others.rows + std::size_t{use.row - kOther} * h, 1, h);
       }

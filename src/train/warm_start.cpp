@@ -154,9 +154,11 @@ std::vector<FeatureId> known_features(const Model& start, const DataView& data) 
 // Vectors of features that the model lacks keep their random start.
 void start_vectors(const Model& start, const DataView& data, EncoderTables& tables) {
   const std::vector<FeatureId> known = known_features(start, data);
-  for (FeatureId f = 0; f < known.size(); ++f)
-    if (known[f] != kNoFeature)
-      std::copy_n(start.encoder.features.row(known[f]), tables.features.columns, tables.features.row(f));
+  for (FeatureId f = 0; f < known.size(); ++f) {
+    if (known[f] == kNoFeature || (tables.share && !tables.share->owns_class(f))) continue;
+    std::copy_n(start.encoder.features.row(known[f]), tables.features.columns,
+                tables.features.row(tables.share ? tables.share->local_class(f) : f));
+  }
   tables.mixing.numbers = start.encoder.mixing.numbers;
 }
 
@@ -356,8 +358,8 @@ void start_from(const Model& start, const DataView& data, const TrainOptions& op
     if (options.intercept)
       std::copy_n(state.weights.intercept().begin(), state.weights.classes(), state.learnt.intercept.begin());
     state.largest_weight =
-        std::max<double>(state.largest_weight,
-                         largest_absolute(tables.features.numbers.data(), tables.features.numbers.size()));
+        std::max(state.largest_weight, ranks().max_of(static_cast<double>(largest_absolute(
+                                           tables.features.numbers.data(), tables.features.numbers.size()))));
     rows = data.encoded(make_row_encoder(data.space->encoder, tables));
   }
   if (find_method(options.method).exact_start) exact_losses(rows, options.thread_count(), state);

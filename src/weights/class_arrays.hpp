@@ -12,6 +12,7 @@
 
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
+#include "ranks/ranks.hpp"
 #include "weights/block_share.hpp"
 
 namespace truemax {
@@ -34,34 +35,46 @@ inline std::uint64_t all_of(const BlockShare* share, std::uint64_t own, bool pad
   return padded ? share->all_blocks() * kBlockClasses : share->all_classes();
 }
 
-// As StateSink::put_array and StateSource::get_array. The array has each * (padded) classes numbers; an empty
-// one is empty on all ranks.
+// Of one rank: its classes, padded or not.
+inline std::uint64_t own_of(const BlockShare& share, bool padded) {
+  return padded ? share.blocks() * kBlockClasses : share.classes();
+}
+
+// As StateSink::put_array and StateSource::get_array, of an array with equally many numbers for each class
+// (of all ranks, or of none; a rank may have no classes). get: whether there are any.
 template <class T>
 void put_of_classes(StateSink& to, const BlockShare* share, std::span<const T> own, bool padded = false) {
-  if (share == nullptr || own.empty()) return to.put_array(own);
-  const std::uint64_t classes = padded ? share->blocks() * kBlockClasses : share->classes();
-  const std::uint64_t each = own.size() / classes * sizeof(T);
-  const std::uint64_t bytes = all_of(share, classes, padded) * each;
-  to.put(bytes / sizeof(T));
+  if (share == nullptr) return to.put_array(own);
+  const std::uint64_t classes = own_of(*share, padded);
+  const auto each = static_cast<std::uint64_t>(
+      ranks().max_of(classes == 0 ? 0.0 : static_cast<double>(own.size() / classes)));
+  const std::uint64_t numbers = all_of(share, classes, padded) * each;
+  to.put(numbers);
+  if (numbers == 0) return;
   const auto* const from = reinterpret_cast<const char*>(own.data());
-  put_blocks(to, share, kBlockClasses * each, bytes, [&](std::uint64_t at, std::span<char> piece) {
-    std::memcpy(piece.data(), from + at, piece.size());
-  });
+  put_blocks(
+      to, share, kBlockClasses * each * sizeof(T), numbers * sizeof(T),
+      [&](std::uint64_t at, std::span<char> piece) { std::memcpy(piece.data(), from + at, piece.size()); });
 }
 
 template <class T, class Allocator>
-void get_of_classes(StateSource& from, const BlockShare* share, std::vector<T, Allocator>& own,
+bool get_of_classes(StateSource& from, const BlockShare* share, std::vector<T, Allocator>& own,
                     bool padded = false) {
-  if (share == nullptr) return from.get_array(own);
+  if (share == nullptr) {
+    from.get_array(own);
+    return !own.empty();
+  }
   const std::uint64_t length = from.length_of<T>(), all = all_of(share, 0, padded);
   if (all == 0 || length % all != 0) throw damaged_state();
   const std::uint64_t each = length / all;
-  own.resize((padded ? share->blocks() * kBlockClasses : share->classes()) * each);
+  own.resize(own_of(*share, padded) * each);
+  if (each == 0) return false;
   auto* const to = reinterpret_cast<char*>(own.data());
   get_blocks(from, share, kBlockClasses * each * sizeof(T), length * sizeof(T),
              [&](std::uint64_t at, std::span<const char> piece) {
                std::memcpy(to + at, piece.data(), piece.size());
              });
+  return true;
 }
 
 }  // namespace truemax

@@ -9,6 +9,7 @@
 
 #include "core/huge_pages.hpp"
 #include "core/row_encoder.hpp"
+#include "weights/block_share.hpp"
 #include "weights/dense.hpp"
 
 namespace truemax {
@@ -29,9 +30,9 @@ struct Embedding {
 };
 
 // Independent normal numbers of this deviation: functions of the seed, the table's number and the place
-// alone.
+// alone. `share`: which rows of the whole table these are; null: all of them.
 void fill_normal(Embedding& table, double deviation, std::uint64_t seed, std::uint64_t number,
-                 std::size_t threads);
+                 std::size_t threads, const BlockShare* share = nullptr);
 
 // The cosine of the angle between two vectors; -2 if one of them has length zero.
 double cosine_of(std::span<const float> a, std::span<const float> b);
@@ -41,16 +42,20 @@ void side_by_side(RowView words, const Embedding& vectors, float* out);
 
 // The parameters of an encoder.
 struct EncoderTables {
-  bool empty() const { return features.empty(); }
+  // One of several ranks may have no vector of its own.
+  bool empty() const { return features.columns == 0; }
 
   Embedding features;  // E [D][h]
+  // Of one of several ranks that share E out: which of its rows `features` has, numbered from 0. Null: all.
+  std::shared_ptr<const BlockShare> share;
   // Of the places of a context: [c][h], the factors of each place; or with a layer [c h + 1][h], a tanh layer
   // over the vectors side by side, whose last row is its bias. Else empty.
   Embedding mixing;
   std::uint64_t layers = 0;
 };
 
-// Rows of the data as the encoder makes them. The tables outlive it.
+// Rows of the data as the encoder makes them. The tables outlive it. If E is shared out, all ranks encode the
+// same rows at the same time.
 std::shared_ptr<const RowEncoder> make_row_encoder(EncoderKind kind, const EncoderTables& tables);
 
 // x = sum_f v_f E_f
@@ -76,14 +81,16 @@ class BagRows final : public RowEncoder {
 // context in order; with cbow the word in the middle is not part of it.
 class ContextRows final : public RowEncoder {
  public:
-  explicit ContextRows(const EncoderTables& tables) : tables_(tables) {}
+  ContextRows(const Embedding& features, const EncoderTables& tables)
+      : features_(features), mixing_(tables.mixing), layers_(tables.layers) {}
 
-  std::size_t columns() const override { return tables_.features.columns; }
+  std::size_t columns() const override { return features_.columns; }
   void encode(CsrView rows, float* out) const override;
   void encode_row(RowView x, float* out) const;  // without a layer
 
  private:
-  const EncoderTables& tables_;
+  const Embedding &features_, &mixing_;
+  std::uint64_t layers_;
 };
 
 }  // namespace truemax

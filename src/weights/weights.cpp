@@ -17,6 +17,7 @@ Weights::Weights(std::size_t classes, std::size_t features, bool with_intercept)
     : classes_(classes),
       features_(features),
       buffer_(blocks() * features * kLanes * sizeof(float)),
+      with_intercept_(with_intercept),
       intercept_(with_intercept ? blocks() * kLanes : 0) {}
 
 void Weights::allow_scaling() {
@@ -135,7 +136,7 @@ void Weights::read(StateSource& from) {
   double common = 1;
   from.get(all);
   from.get(features);
-  get_of_classes(from, share, intercept, true);
+  const bool with_intercept = get_of_classes(from, share, intercept, true);
   get_of_classes(from, share, scale);
   from.get(common);
   const std::size_t numbers = from.length_of<float>();
@@ -151,6 +152,7 @@ void Weights::read(StateSource& from) {
     *this = Weights(classes, features, false);
     share_ = std::move(kept);
   }
+  with_intercept_ = with_intercept;
   intercept_ = std::move(intercept);
   scale_ = std::move(scale);
   common_scale_ = common;
