@@ -1,5 +1,6 @@
 #include "train/run_state.hpp"
 
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -81,7 +82,7 @@ void each_field(State& s, Archive& archive) {
   archive(s.companion.journal_limit);
   archive(s.draw_memory);
   archive.of_classes(s.norms.of_class);
-  archive(s.norms.total);
+  archive.total_of(s.norms);
   archive(s.norms.common);
   archive(s.plan.seconds);
   archive(s.plan.segments);
@@ -124,6 +125,9 @@ class Writer {
     put_of_classes(to_, share_, std::span<const T>(values));
   }
   void of_classes(const Embedding& table) { put_table(table, share_); }
+  void total_of(const NormState& norms) {
+    to_.put(share_ == nullptr ? norms.total : ranks().sum_of(norms.total));
+  }
   template <class T, class Allocator>
   void of_features(const std::vector<T, Allocator>& values, const EncoderTables& tables) {
     put_of_classes(to_, tables.share.get(), std::span<const T>(values));
@@ -189,6 +193,10 @@ class Reader {
     get_of_classes(from_, share_.get(), values);
   }
   void of_classes(Embedding& table) { get_table(table, share_.get()); }
+  void total_of(NormState& norms) {  // of own classes, which are known by now
+    from_.get(norms.total);
+    if (share_ != nullptr) norms.total = std::accumulate(norms.of_class.begin(), norms.of_class.end(), 0.0);
+  }
   template <class T, class Allocator>
   void of_features(std::vector<T, Allocator>& values, const EncoderTables& tables) {
     get_of_classes(from_, tables.share.get(), values);
