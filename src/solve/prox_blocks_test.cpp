@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -142,6 +143,45 @@ TEST(ProxBlocks, MatchesBisection) {
   }
   std::printf("%.2f evaluations a step, u off by at most %.1e, a coefficient by %.1e of itself\n",
               evaluations[0] / kCases, worst_u, worst_c);
+}
+
+// Two ranks with some of the blocks each.
+TEST(ProxBlocks, PartsSolveTheWholeStep) {
+  constexpr int kCases = 300;
+  std::mt19937_64 random(11);
+  for (int i = 0; i < kCases; ++i) {
+    const Case asked = random_case(random);
+    for (const std::int64_t set : instruction_sets()) {
+      const OnInstructionSet here(set);
+      Case whole = asked, both = asked;
+      whole.point(), both.point();
+      ASSERT_GT(solve_prox_blocks(whole.step), 0);
+      const std::size_t half = both.step.blocks / 2;
+      std::array<ProxBlocks, 2> part{both.step, both.step};
+      part[0].blocks = half, part[1].blocks = both.step.blocks - half;
+      part[1].score += half * kProxLanes, part[1].coefficient += half * kProxLanes;
+      part[1].norm += half, part[1].weight += half;
+      ProxStart start{0, 0};
+      for (ProxBlocks& p : part) {
+        const ProxStart of_part = prox_start(p);
+        start.sum += of_part.sum, start.squares += of_part.squares;
+      }
+      const ProxBlocks& p = both.step;
+      const double base = 1 + std::exp(-p.u) * p.inverse_rho;
+      ProxSearch<DoubleMath> search({p.e, p.inverse_rho, base, p.label_norm, start.sum, start.squares});
+      while (!search.done()) {
+        const ProxSums<double> a = prox_sums(part[0], search.common()),
+                               b = prox_sums(part[1], search.common());
+        search.take({a.value + b.value, a.slope + b.slope});
+      }
+      const double label =
+          prox_finish(part[0], search.root().move) + prox_finish(part[1], search.root().move);
+      ASSERT_NEAR(label / whole.step.label_coefficient, 1, 2e-4) << "case " << i;
+      ASSERT_NEAR(-std::log(search.root().g), whole.step.u, 1e-4) << "case " << i;
+      for (std::size_t j = 0; j < whole.coefficient.size(); ++j)
+        ASSERT_NEAR(both.coefficient[j], whole.coefficient[j], 3e-4F * -whole.coefficient[j] + 1e-30F);
+    }
+  }
 }
 
 TEST(ProxBlocks, WithoutClassesOnlyUChanges) {

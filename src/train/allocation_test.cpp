@@ -99,6 +99,17 @@ TEST(LearntRanks, AllocateNothingAfterTheFirstEpoch) {
 }
 
 // Steps over whole blocks on two threads, some of them declined.
+TEST(GroupLane, AllocatesNothingAfterTheFirstEpoch) {
+  const Dataset data = random_data({.rows = 240, .classes = 100, .features = 40, .weights = true});
+  for (const char* method : {"prox", "scent", "umax", "exact"})
+    for (const double ridge : {0.0, 3.0}) {
+      TrainOptions options = options_of(method, 32, Visit::shuffle);
+      options.draw = "blocks", options.group = 32, options.step = 0.1;
+      options.ridge = ridge, options.intercept = ridge > 0;
+      EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << method << ' ' << ridge;
+    }
+}
+
 TEST(BlockLane, AllocatesNothingAfterTheFirstEpoch) {
   Dataset data = random_data({.rows = 1500, .classes = 700, .features = 900});
   for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;

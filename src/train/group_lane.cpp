@@ -82,6 +82,7 @@ GroupLane::GroupLane(const LaneSetup& setup)
       most_(rows_of_group(setup.data, setup.options, setup.draw)),
       blocks_(most_blocks(setup.data, setup.share.get(), setup.draw)),
       tracks_norms_(tracks_norms(setup)),
+      most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)),
       rule_(make_group_rule(setup, most_)),
       rows_{GroupRows(most_, blocks_, setup.ridge.on()), GroupRows(most_, blocks_, setup.ridge.on())},
       examples_(most_),
@@ -106,7 +107,16 @@ void GroupLane::tighten(RunState& state) {
   state.largest_weight = setup_.ranks.max_of(state.weights.largest());
 }
 
+void GroupLane::attach(RunState& state) {
+  if (!setup_.ridge.on()) state.weights.fold_all();
+}
+
 void GroupLane::take(const Batch& batch, RunState& state) {
+  if (!float_batch_holds(state.largest_weight)) {
+    state.largest_weight = setup_.ranks.max_of(state.weights.largest());
+    if (!float_batch_holds(state.largest_weight))
+      setup_.guard.diverged(state, state.step, state.largest_weight);
+  }
   std::size_t now = 0;
   prepare(batch, 0, std::min(most_, batch.count), rows_[now]);
   for (std::size_t first = 0; first < batch.count; first += most_) {
@@ -120,6 +130,7 @@ void GroupLane::take(const Batch& batch, RunState& state) {
     state.step += rows.count;
     now = 1 - now;
   }
+  add_growth(state);
 }
 
 // Rows and classes, which do not depend on W and u.
@@ -276,27 +287,31 @@ void GroupLane::solve(const Batch& batch, RunState& state, GroupRows& rows, Mean
   }
 }
 
-// The most that the group can add to a number in memory. All ranks take the same decision.
+// All ranks take the same decision, before the group changes W.
 void GroupLane::admit(RunState& state, const GroupRows& rows) {
-  const Weights& w = state.weights;
-  double growth = 0, largest = 0;
-  bool finite = true;
   for (std::size_t i = 0; i < rows.count; ++i) {
     const GroupRow& row = rows.row[i];
-    double least_scale = 1;
-    if (w.scaled())
-      for (const std::uint32_t b : rows.blocks_of(row)) least_scale = std::min(least_scale, w.least_scale(b));
-    const double length = std::max(1.0, std::sqrt(row.squared_norm));
-    growth += row.label_coefficient * length / least_scale;
-    largest = std::max(largest, row.label_coefficient * length);
-    finite &= std::isfinite(row.u) && std::isfinite(row.label_coefficient);
+    if (row.growth() <= most_growth_ && std::isfinite(row.u)) continue;
+    add_growth(state);
+    setup_.guard.diverged(state, state.step + i, row.growth());
   }
-  if (!finite) growth = std::numeric_limits<double>::infinity();
-  if (w.scaled()) growth = setup_.ranks.max_of(growth);
-  const auto holds = [&] { return float_sums_hold(state.largest_weight + growth); };
-  if (!holds()) state.largest_weight = setup_.ranks.max_of(w.largest());
-  if (!holds()) setup_.guard.diverged(state, state.step, largest);
-  state.largest_weight += growth;
+}
+
+// Where the ridge has made a scale so small that the step would be a large number in memory, it is multiplied
+// into memory first.
+double GroupLane::make_room(Weights& w, const GroupRows& rows, const GroupRow& row) const {
+  double least_scale = 1;
+  for (const std::uint32_t b : rows.blocks_of(row)) {
+    if (row.growth() > most_growth_ * w.least_scale(b)) w.fold_block(b);
+    least_scale = std::min(least_scale, w.least_scale(b));
+  }
+  return row.growth() / least_scale;
+}
+
+// Without scales all ranks have the same growth.
+void GroupLane::add_growth(RunState& state) {
+  state.largest_weight += setup_.ridge.on() ? setup_.ranks.max_of(growth_) : growth_;
+  growth_ = 0;
 }
 
 void GroupLane::apply(RunState& state, GroupRows& rows) {
@@ -308,9 +323,10 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
     const GroupRow& row = rows.row[i];
     state.row(row.example).u = row.u;
     const std::span<const std::uint32_t> blocks = rows.blocks_of(row);
-    if (blocks.empty()) continue;
+    if (blocks.empty() && setup_.ridge.on()) continue;
     float* const c = rows.coefficient + std::size_t{row.begin} * kLanes;
     if (row.has_label()) rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
+    growth_ += setup_.ridge.on() ? make_room(w, rows, row) : row.growth();
     if (tracks_norms_) update_norms(state, rows, row);
     add_to_blocks(w, row.x, blocks, c);
     add_to_block_intercepts(w, blocks, c);

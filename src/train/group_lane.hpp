@@ -32,6 +32,7 @@ class GroupLane final : public Lane {
   static std::size_t rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw);
   static std::uint64_t bytes(const DataView& data, const TrainOptions& options, const Draw* draw);
 
+  void attach(RunState& state) override;
   bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override;
   void take(const Batch& batch, RunState& state) override;
   void tighten(RunState& state) override;
@@ -51,6 +52,8 @@ class GroupLane final : public Lane {
   template <class Meanwhile>
   void solve(const Batch& batch, RunState& state, GroupRows& rows, Meanwhile&& meanwhile);
   void admit(RunState& state, const GroupRows& rows);
+  double make_room(Weights& w, const GroupRows& rows, const GroupRow& row) const;
+  void add_growth(RunState& state);
   void apply(RunState& state, GroupRows& rows);
   void update_norms(RunState& state, const GroupRows& rows, const GroupRow& row);
   void project(RunState& state);
@@ -60,6 +63,8 @@ class GroupLane final : public Lane {
   std::size_t blocks_;  // of a row, here
   bool far_;            // W does not fit in the cache: prefetch its lines some rows ahead
   bool tracks_norms_;
+  double most_growth_;  // of a number in memory, by one row: a batch stays within the sums of float32
+  double growth_ = 0;   // of this rank's memory in the batch
   std::unique_ptr<GroupRule> rule_;
   std::array<GroupRows, 2> rows_;  // this group and the next
   std::vector<GroupPart> parts_;

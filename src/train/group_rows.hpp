@@ -2,6 +2,8 @@
 // all rows, and of each the blocks that it owns, by their numbers in its own W.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -26,6 +28,8 @@ struct GroupRow {
   std::uint32_t label_at = 0;        // the lane of its label among those of all blocks here; kElsewhere: none
 
   static constexpr std::uint32_t kElsewhere = 0xFFFFFFFFU;
+  // An upper bound on what its step adds to a weight.
+  double growth() const { return label_coefficient * std::max(1.0, std::sqrt(squared_norm)); }
   bool has_label() const { return label_at != kElsewhere; }
 };
 

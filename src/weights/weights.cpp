@@ -58,6 +58,11 @@ void Weights::scale_block(std::size_t b, double factor) {
   for (std::size_t k = b * kLanes; k < end; ++k) settle(static_cast<ClassId>(k));
 }
 
+void Weights::fold_block(std::size_t b) {
+  for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
+    fold(static_cast<ClassId>(k));
+}
+
 double Weights::least_scale(std::size_t b) const {
   if (!scaled()) return 1;
   const std::size_t end = std::min(classes_, (b + 1) * kLanes);

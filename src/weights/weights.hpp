@@ -64,6 +64,7 @@ class Weights {
   // All classes of a block at once, and their smallest scale.
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;
+  void fold_block(std::size_t b);  // multiplies their scales into memory: O(D)
   void scale_block_intercept(std::size_t b, double factor) {
     for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
       scale_intercept(static_cast<ClassId>(k), factor);
