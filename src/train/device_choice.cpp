@@ -7,7 +7,6 @@
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "device/open.hpp"
-#include "ranks/ranks.hpp"
 #include "train/automatic.hpp"
 #include "train/device_lane.hpp"
 #include "train/encoder.hpp"
@@ -84,8 +83,7 @@ DeviceCost device_cost(const DataView& data, const TrainOptions& options) {
 void decide_device(const DataView& data, TrainOptions& options) {
   if (options.device != device::kAuto) return;
   options.device = device::kCpu;
-  if (data.streamed() != nullptr || !ranks().alone() ||
-      (options.open.newton && options.seconds == 0 && newton_is_cheap(data)))
+  if (data.streamed() != nullptr || (options.open.newton && options.seconds == 0 && newton_is_cheap(data)))
     return;
   if (!options.learnt() && !DeviceLane::why_not(data, options).empty()) return;
   if (device::find().cards == 0 || !device_cost(data, options).gpu_is_faster()) return;
@@ -101,10 +99,6 @@ void decide_device(const DataView& data, TrainOptions& options) {
 
 void require_device(const DataView& data, const TrainOptions& options) {
   if (!on_gpu(options)) return;
-  if (!ranks().alone())
-    throw UserError(
-        fmt::format("--device {}: several ranks run on their CPUs; give --device cpu, or run one process",
-                    options.device));
   if (options.learnt()) {
     if (options.hidden == 0) return;
     if (const auto engine = device::open(device::Choice::parse(options.device)))

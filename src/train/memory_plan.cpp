@@ -147,9 +147,6 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
     if (memory_limit == 0) plan.there -= std::min(plan.there, stream->buffer_bytes());
     if (options.open.any()) plan.data += 2 * stream->most_copied();  // samples of trials and their judges
   }
-  if (!ranks().alone())  // choices depend on it, and all ranks choose alike
-    plan.there =
-        static_cast<std::uint64_t>(-ranks().max_of(-std::min(static_cast<double>(plan.there), 1e18)));
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
   plan.best = Weights::bytes_needed(own_classes, weight_columns(data, options));

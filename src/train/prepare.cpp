@@ -243,11 +243,12 @@ void require_same_run(RunOptions& options) {
   nlohmann::ordered_json json = table.to_json();
   for (const Option& option : table.options())
     if (option.tags.replay == Replay::free) json.erase(option.name);
-  // Whether there are outputs at all decides what ranks say to each other.
+  // Whether there are outputs at all, and who has the vectors, decides what ranks say to each other.
   ranks().require_same(
       "options",
-      fmt::format("{} {} {} {}", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                  options.saves(), options.logs(), options.checkpoint.empty()));
+      fmt::format("{} {} {} {} {}", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                  options.saves(), options.logs(), options.checkpoint.empty(),
+                  options.train.shard_embedding));
   if (device::Choice::parse(options.train.device).kind == device::Kind::cuda)
     throw UserError("--device: several ranks train on their CPUs; leave it out");
   options.train.device = device::kCpu;
