@@ -340,9 +340,12 @@ void write_index(const Model& model, const std::string& path, std::size_t editio
 
 // An index that was written but could not be synced is there all the same.
 void remove_unless_indexed(const std::string& part, const std::string& index) {
-  std::ifstream in(index, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
   std::error_code ignored;  // a part without an index harms nobody
+  std::string text;
+  if (std::filesystem::is_regular_file(index, ignored)) {
+    std::ifstream in(index, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
   if (text.find(std::filesystem::path(part).filename().string()) == std::string::npos)
     std::filesystem::remove(part, ignored);
 }
