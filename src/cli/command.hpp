@@ -26,6 +26,13 @@ struct Argument {
   std::vector<std::string>* several = nullptr;
 };
 
+// What a command does where several ranks run it (truemax-mpi).
+enum class OverRanks {
+  first,    // the first one runs it as one process would; the others wait
+  all,      // they share the work
+  refused,  // it is for one process
+};
+
 // A command, described once. The parser, --help, the man page, the completion and docs/options.md read this.
 struct Command {
   std::string name, summary;
@@ -34,6 +41,7 @@ struct Command {
   std::string example;                        // lines that run as they are
   std::function<int()> run;                   // the exit code
   std::vector<std::string>* given = nullptr;  // receives the names of the options typed
+  OverRanks over_ranks = OverRanks::first;
 
   std::string synopsis() const;  // "truemax compare DATA..."
 };
@@ -71,6 +79,9 @@ extern const char* const kExitCodes;
 // Throws UserError with what to type now if a word of the command line is an old spelling.
 void refuse_old_spellings(const Command& command, const std::vector<std::string>& words);
 
+// Runs a command that was parsed, on all ranks that there are. Returns the exit code.
+int run_over_ranks(const Command& command);
+
 // The whole program: parses, runs, turns errors into exit codes.
 int run_program(int argc, const char* const* argv);
 
@@ -85,7 +96,8 @@ void say(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... 
 // Without this, a file that reaches its size limit kills the program instead of failing the write.
 void ignore_file_size_signal();
 
-// Under a limit on the address space (ulimit -v), threads share the heap: a heap each reserves 64 MB.
+// Under a limit on the address space (ulimit -v), threads share the heap, since a heap each reserves 64 MB,
+// and freed memory goes back at once. Before any thread starts.
 void share_heap_if_limited();
 
 // Keeps files opened later from getting the descriptor of a closed standard stream.

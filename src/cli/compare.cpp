@@ -382,6 +382,7 @@ Command compare_command() {
       "  truemax compare train.txt --methods implicit,exact --grid 0:1 --seconds 0.2 --plot curves.svg "
       "--json-file runs.json";
   self.given = &command->given;
+  self.over_ranks = OverRanks::refused;
   self.run = [command] { return run_compare(*command); };
   return self;
 }

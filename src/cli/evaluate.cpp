@@ -61,7 +61,7 @@ int run_evaluate(const EvaluateCommand& command) {
     throw UserError(
         "standard input can be read only once; name files for all but one of the data and --filter");
   require_standard_input_once(files, {use.read.row_weights, class_weight_file(command.class_weights)});
-  const device::Choice choice = device::Choice::parse(use.device);
+  const device::Choice choice = use.device_choice();
   const bool possible = takes_all_classes(command.evaluation);
   if (choice.kind == device::Kind::cuda && !possible)
     throw UserError("--eval-classes: a GPU takes all classes; leave it out, or use --device cpu");
@@ -122,6 +122,7 @@ Command evaluate_command() {
                    "Random seed for the rows and classes that --eval sampled draws.");
   describe_json(self.table, &command->json, "one object.");
   self.example = "  truemax evaluate model.safetensors test.txt";
+  self.over_ranks = OverRanks::all;
   self.run = [command] { return run_evaluate(*command); };
   return self;
 }

@@ -74,6 +74,7 @@ Command predict_command() {
   self.example =
       "  truemax predict model.safetensors test.txt --top 5\n"
       "  truemax predict model.safetensors - --top 5 --json < test.txt";
+  self.over_ranks = OverRanks::all;
   self.run = [command] { return run_predict(*command); };
   return self;
 }

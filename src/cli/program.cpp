@@ -39,15 +39,6 @@ void require_command(const CLI::App& program, const std::string& word) {
       fmt::format("there is no command '{}'; see 'truemax help'.{}", word, nearest(program, word)));
 }
 
-// The other commands would do the same work on every rank, and write the same files.
-void require_ranks(const std::string& command) {
-  if (ranks().alone() || command == "train" || command == "evaluate" || command == "predict" ||
-      command.front() == '-')
-    return;
-  throw UserError(
-      fmt::format("{0}: only train, evaluate and predict run on several ranks; use 'truemax {0}'", command));
-}
-
 int report(std::string_view message, int code) {
   say(stderr, "truemax: error: {}\n", printable(message));
   return code;
@@ -172,7 +163,7 @@ int run_commands(int argc, const char* const* argv) {
   for (const Command& command : commands) {
     CLI::App* app = program.add_subcommand(command.name, command.summary);
     bind_options(*app, command);
-    app->callback([&command, &exit_code] { exit_code = command.run(); });
+    app->callback([&command, &exit_code] { exit_code = run_over_ranks(command); });
   }
   try {
     if (argc <= 1) {
@@ -184,7 +175,6 @@ int run_commands(int argc, const char* const* argv) {
     require_command(program, arguments.front());
     for (const Command& command : commands)
       if (command.name == arguments.front()) refuse_old_spellings(command, arguments);
-    require_ranks(arguments.front());
     std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
     program.parse(arguments);
     return exit_code;

@@ -12,6 +12,7 @@
 #include "data/cache_file.hpp"
 #include "data/triples.hpp"
 #include "evaluate/evaluate.hpp"
+#include "ranks/ranks.hpp"
 #include "report/table.hpp"
 #include "rule/methods.hpp"
 #include "train/replay.hpp"
@@ -298,7 +299,7 @@ EncoderKind encoder_of(Format format) {
 void start_from_model(TrainCommand& command, std::vector<std::string>& notes) {
   RunOptions& run = command.run;
   if (run.init.empty()) return;
-  const std::uint64_t memory = run.memory_limit > 0 ? run.memory_limit : available_memory();
+  const std::uint64_t memory = run.memory_limit > 0 ? run.memory_limit : memory_of_each(ranks().here());
   run.start = std::make_shared<const Model>(load_model(run.init, memory, run.train.thread_count()));
   if (!run.replay.empty()) return;  // the log has it all
   const auto given = [&](const char* name) { return command.was_given(name); };
@@ -457,6 +458,7 @@ Command train_command() {
       "One method without tuning:\n"
       "  truemax train train.txt --test test.txt --method implicit --step 10 --epochs 50 --normalize l2";
   self.given = &command->given;
+  self.over_ranks = OverRanks::all;
   self.run = [command] { return run_train(*command); };
   return self;
 }

@@ -261,6 +261,7 @@ Command tune_command() {
       "  truemax tune train.txt --try step=0.1,1,10 --try ridge=0,0.1,1 --epochs 16 --normalize l2\n"
       "All trials start with an eighth of --epochs; the better half goes on with twice as many, and so on.";
   self.given = &command->given;
+  self.over_ranks = OverRanks::refused;
   self.run = [command] { return run_tune(*command); };
   return self;
 }

@@ -294,12 +294,17 @@ std::uint64_t address_space_left() {
   return left - left / 8;
 }
 
-std::uint64_t available_memory() {
+std::uint64_t memory_of_each(std::size_t processes) {
   const std::uint64_t kilobytes = named_number("/proc/meminfo", "MemAvailable:", kUnknown);
   const std::uint64_t machine = kilobytes == kUnknown ? kUnknown : kilobytes * 1024;
   // Inside a container, the control group may allow less than the machine has.
-  return std::min(
-      {machine, group_memory("/sys/fs/cgroup"), group_memory("/sys/fs/cgroup/memory"), address_space_left()});
+  const std::uint64_t shared =
+      std::min({machine, group_memory("/sys/fs/cgroup"), group_memory("/sys/fs/cgroup/memory")});
+  return std::min(shared / processes, address_space_left());
+}
+
+std::uint64_t available_memory() {
+  return memory_of_each(1);
 }
 
 std::string size_text(std::uint64_t bytes) {

@@ -63,6 +63,9 @@ std::uint64_t address_space_left();
 // Memory this process may still allocate: the smallest of what the machine, its control group and the limit
 // on the address space leave.
 std::uint64_t available_memory();
+// Of one of several processes that share the machine or control group equally; the limit on the address space
+// is of each.
+std::uint64_t memory_of_each(std::size_t processes);
 // What the control group described in `folder` (version 1 or 2) leaves; the largest number if it has no
 // limit.
 std::uint64_t group_memory(const std::string& folder);

@@ -39,25 +39,26 @@ bool name_less(std::string_view a, std::string_view b) {
   return a < b;  // the same number in two forms: keep the order strict
 }
 
-ClassList::ClassList(std::vector<std::string> names, std::vector<double> counts) {
-  std::vector<std::size_t> order(names.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+ClassList::ClassList(std::vector<std::string> names, std::vector<double> counts, std::vector<ClassId>* ids) {
+  std::vector<ClassId> order(names.size());
+  std::iota(order.begin(), order.end(), ClassId{0});
+  std::sort(order.begin(), order.end(), [&](ClassId a, ClassId b) {
     return counts[a] != counts[b] ? counts[a] > counts[b] : name_less(names[a], names[b]);
   });
   names_.reserve(order.size());
   counts_.reserve(order.size());
-  ids_.reserve(order.size());
-  for (const std::size_t i : order) {
-    ids_.emplace(names[i], static_cast<ClassId>(names_.size()));
+  if (ids != nullptr) ids->resize(order.size());
+  for (const ClassId i : order) {
+    if (ids != nullptr) (*ids)[i] = static_cast<ClassId>(names_.size());
     names_.push_back(std::move(names[i]));
     counts_.push_back(counts[i]);
   }
+  index_.make(names_);
 }
 
 ClassId ClassList::find(std::string_view name) const {
-  const auto found = ids_.find(name);
-  return found == ids_.end() ? kUnseenClass : found->second;
+  const std::uint32_t found = index_.find(names_, name);
+  return found == NameIndex::kNone ? kUnseenClass : found;
 }
 
 std::vector<ClassId> ClassList::by_name() const {

@@ -6,12 +6,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/csr.hpp"
 #include "core/row_encoder.hpp"
 #include "core/types.hpp"
+#include "data/name_index.hpp"
 #include "data/options.hpp"
 
 namespace truemax {
@@ -22,8 +22,9 @@ class StreamedRows;
 class ClassList {
  public:
   ClassList() = default;
-  // Takes names and counts in any order; sorts by falling count, ties by name_less.
-  ClassList(std::vector<std::string> names, std::vector<double> counts);
+  // Takes names and counts in any order; sorts by falling count, ties by name_less. *ids: the id of each name
+  // in the given order, if not null.
+  ClassList(std::vector<std::string> names, std::vector<double> counts, std::vector<ClassId>* ids = nullptr);
 
   std::size_t size() const { return names_.size(); }
   const std::vector<std::string>& names() const { return names_; }  // by id
@@ -36,13 +37,9 @@ class ClassList {
   std::vector<std::uint32_t> name_ranks() const;
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
-  };
   std::vector<std::string> names_;
   std::vector<double> counts_;
-  std::unordered_map<std::string, ClassId, Hash, std::equal_to<>> ids_;
+  NameIndex index_;
 };
 
 // Whole numbers by value, then everything else by bytes.

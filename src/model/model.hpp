@@ -37,14 +37,24 @@ struct Model {
 std::uint64_t model_bytes(std::uint64_t classes, std::uint64_t features, bool with_intercept,
                           std::uint64_t hidden = 0);
 
-// Writes to a temporary name, syncs and renames, so that a failure leaves an old file unchanged.
-void save_model(const Model& model, const std::string& path);
+// Which classes of a model are this rank's; null: all of them. A function of the classes alone, so that the
+// trials, the fit, the model and its checkpoints agree on it.
+std::shared_ptr<const BlockShare> share_of(const ClassList& classes);
 
-// Reads and checks everything: sizes, offsets, names, version, finite weights. Throws UserError.
+// A set: a file of each rank, and an index (model/model_set.hpp).
+enum class ModelForm { one_file, set };
+
+// Writes to a temporary name, syncs and renames, so that a failure leaves an old file unchanged. Over several
+// ranks all call it, and the first one writes the one file.
+void save_model(const Model& model, const std::string& path, ModelForm form = ModelForm::one_file);
+
+// Reads and checks everything: sizes, offsets, names, version, finite weights. Throws UserError. Over several
+// ranks all call it, and each reads the weights of its own classes.
 Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads = 1);
 
-// The metadata that save_model writes, without checksums.
+// The metadata that save_model writes, without checksums; common_metadata: also without the classes.
 nlohmann::json model_metadata(const Model& model);
+nlohmann::json common_metadata(const Model& model);
 
 // Reads only the metadata, with the same checks except those of the weights.
 nlohmann::json read_model_metadata(const std::string& path);

@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "ranks/ranks.hpp"
 #include "weights/on_device.hpp"
+#include "weights/pass_over_ranks.hpp"
 
 namespace truemax {
 
@@ -11,16 +13,17 @@ Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads, d
       top_(top),
       threads_(threads),
       device_(device),
-      may_use_floats_(top < model.weights.classes()),
+      may_use_floats_(top < model.classes->size()),
       rank_(model.classes->name_ranks()) {}
 
 namespace {
 
 // Whether float32 pays for a row: whether it would in a large batch of such rows. This depends only on the
 // row, because results must not depend on how a stream happens to be cut into batches.
-bool in_floats(const Weights& weights, std::size_t nonzeros) {
+bool in_floats(const Model& model, std::size_t nonzeros) {
   constexpr std::size_t kUsualBatch = 4096;
-  return (nonzeros + 1) * weights.blocks() >= kFastLines / kUsualBatch;
+  const std::size_t blocks = (model.classes->size() + kLanes - 1) / kLanes;
+  return (nonzeros + 1) * blocks >= kFastLines / kUsualBatch;
 }
 
 Csr gather(CsrView rows, const std::vector<std::size_t>& places) {
@@ -37,13 +40,16 @@ Csr gather(CsrView rows, const std::vector<std::size_t>& places) {
 }  // namespace
 
 PassResult Predictor::pass(CsrView rows, bool floats) const {
-  return softmax_pass(model_.weights, rows,
-                      {.top = top_,
-                       .threads = threads_,
-                       .tie_rank = rank_,
-                       .stop = nullptr,
-                       .numbers = floats ? PassNumbers::floats : PassNumbers::doubles,
-                       .refine = true});
+  const PassOptions options{.top = top_,
+                            .threads = threads_,
+                            .tie_rank = rank_,
+                            .stop = nullptr,
+                            .numbers = floats ? PassNumbers::floats : PassNumbers::doubles,
+                            .refine = true};
+  if (model_.weights.share() == nullptr) return softmax_pass(model_.weights, rows, options);
+  PassResult result;
+  pass_over_ranks(ranks(), model_.weights, rows, options, result);
+  return result;
 }
 
 Predictions Predictor::predict(CsrView given) const {
@@ -54,7 +60,7 @@ Predictions Predictor::predict(CsrView given) const {
   if (device_ != nullptr) return finished(pass_on_device(*device_, rows, top_), rows.rows());
   std::vector<std::size_t> light, heavy;
   for (std::size_t r = 0; r < rows.rows(); ++r)
-    (may_use_floats_ && in_floats(model_.weights, rows.row(r).index.size()) ? heavy : light).push_back(r);
+    (may_use_floats_ && in_floats(model_, rows.row(r).index.size()) ? heavy : light).push_back(r);
   if (light.empty() || heavy.empty()) return finished(pass(rows, light.empty()), rows.rows());
   Predictions out;
   for (const auto* places : {&light, &heavy}) {

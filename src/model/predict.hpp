@@ -17,6 +17,7 @@ struct Predictions {
   std::vector<double> probability;  // [rows][top], each in [0, 1]; with top = K they sum to one
 };
 
+// Over several ranks all make one and predict the same rows; all get the same result.
 class Predictor {
  public:
   // `device`: makes the passes, and has been given the model's weights; null: the CPU.

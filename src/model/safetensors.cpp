@@ -9,21 +9,20 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
-#include "core/json_depth.hpp"
 #include "core/text.hpp"
 #include "data/cache_format.hpp"
+#include "model/parse_json.hpp"
 
 static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
 
 namespace truemax {
 namespace {
 
-// A header of the largest model, millions of names, is far shorter. Parsed, it takes several times its text.
-constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 30, kParsedTimes = 8;
+// Parsed, a header takes several times its text.
+constexpr std::uint64_t kParsedTimes = 8;
 
 constexpr const char* kAdvice = "this is not a complete safetensors file: copy it again, or train again";
 
@@ -121,21 +120,6 @@ void require_tiling(const std::string& path, const SafetensorsHeader& header, st
 
 }  // namespace
 
-nlohmann::json parse_json_once(const std::string& text, bool* twice) {
-  using Event = nlohmann::json::parse_event_t;
-  // The parser would stop at a zero byte and ignore the rest.
-  if (text.find('\0') != std::string::npos || nested_too_deeply(text))
-    return nlohmann::json(nlohmann::json::value_t::discarded);
-  std::vector<std::unordered_set<std::string>> keys;
-  const auto watch = [&](int /*depth*/, Event event, nlohmann::json& parsed) {
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key) *twice |= !keys.back().insert(parsed.get<std::string>()).second;
-    return true;
-  };
-  return nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
-}
-
 SafetensorsHeader read_safetensors_header(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -170,7 +154,7 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   if (!in.read(text.data(), static_cast<std::streamsize>(length)))
     throw file_error(path, 0, "its header is cut off", kAdvice);
   bool twice = false;
-  const nlohmann::json json = parse_json_once(text, &twice);
+  nlohmann::json json = parse_json_once(text, &twice);
   if (json.is_discarded() || !json.is_object())
     throw file_error(path, 0, "its header is not a JSON object", kAdvice);
   if (twice) throw file_error(path, 0, "its header names a key twice", kAdvice);
@@ -178,13 +162,14 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   SafetensorsHeader header;
   header.data_begin = 8 + length;
   header.regular = is_regular_json(text);
-  for (const auto& [name, entry] : json.items()) {
+  text = std::string();  // as long as the metadata, which may name millions of classes
+  for (auto& [name, entry] : json.items()) {
     if (name == "__metadata__") {
       if (!entry.is_object()) throw file_error(path, 0, "its __metadata__ is not an object", kAdvice);
-      for (const auto& [key, value] : entry.items()) {
+      for (auto& [key, value] : entry.items()) {
         if (!value.is_string())
           throw file_error(path, 0, "its __metadata__ has a value that is not a string", kAdvice);
-        header.metadata[key] = value.get<std::string>();
+        header.metadata[key] = std::move(value.get_ref<std::string&>());
       }
     } else {
       header.tensors[name] = read_place(path, name, entry, header.data_begin, file_bytes - header.data_begin);
@@ -196,21 +181,31 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
 
 std::string make_safetensors_header(const std::vector<NewTensor>& tensors,
                                     const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json json;
-  json["__metadata__"] = metadata;
+  std::string bytes(8, '\0');
+  bytes += R"({"__metadata__":{)";
+  for (const auto& [key, value] : metadata) {
+    if (bytes.back() != '{') bytes += ',';
+    JsonText::append_string(bytes, key);
+    bytes += ':';
+    JsonText::append_string(bytes, value);
+  }
+  bytes += '}';
   std::uint64_t at = 0;
   for (const NewTensor& tensor : tensors) {
-    std::uint64_t bytes = sizeof(float);
-    for (const std::uint64_t extent : tensor.shape) bytes *= extent;
-    json[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, at + bytes}}};
-    at += bytes;
+    std::uint64_t size = sizeof(float);
+    for (const std::uint64_t extent : tensor.shape) size *= extent;
+    const nlohmann::ordered_json place{
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, at + size}}};
+    bytes += ',';
+    JsonText::append_string(bytes, tensor.name);
+    bytes += ':' + place.dump();
+    at += size;
   }
-  std::string text = json.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors start on a multiple of 8 bytes
-  const std::uint64_t length = text.size();
-  std::string bytes(8, '\0');
+  bytes += '}';
+  bytes.resize((bytes.size() + 7) / 8 * 8, ' ');  // tensors start on a multiple of 8 bytes
+  const std::uint64_t length = bytes.size() - 8;
   std::memcpy(bytes.data(), &length, 8);
-  return bytes + text;
+  return bytes;
 }
 
 }  // namespace truemax

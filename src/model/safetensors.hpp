@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,9 +21,8 @@ struct SafetensorsHeader {
   bool regular = false;          // the JSON has only the blanks that writers put there
 };
 
-// Parses JSON; a discarded value if it is invalid or nested too deeply. *twice: whether an object has a
-// duplicate key, with which two readers could see two different models.
-nlohmann::json parse_json_once(const std::string& text, bool* twice);
+// The longest header that is read: that of the largest model, with millions of names, is far shorter.
+inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{1} << 30;
 
 // Reads a header and checks it against the size of the file: length, JSON, types, and offsets that cover the
 // data without holes or overlaps. Throws UserError naming `path`.

@@ -32,14 +32,17 @@ void TensorRows::Reader::read(std::uint64_t number, std::span<float> row) {
   if (of_.bad_ == Found::good || number < of_.bad_row_) of_.bad_row_ = number, of_.bad_ = found;
 }
 
-void TensorRows::require(const std::string& tensor, std::optional<std::uint64_t> checksum,
-                         const std::function<std::string(std::uint64_t row)>& what) const {
+void TensorRows::require_rows(const std::function<std::string(std::uint64_t row)>& what) const {
   if (bad_ == Found::cut_off)
     throw file_error(path_, 0, fmt::format("{} is cut off", what(bad_row_)), "copy the file again");
   if (bad_ == Found::not_finite)
     throw file_error(path_, 0, fmt::format("{} holds a number that is not finite", what(bad_row_)),
                      "train again");
-  if (checksum && *checksum != sum_.load()) throw damaged(path_, fmt::format("the tensor '{}'", tensor));
+}
+
+void TensorRows::require_sum(const std::string& tensor, std::optional<std::uint64_t> checksum,
+                             std::uint64_t sum) const {
+  if (checksum && *checksum != sum) throw damaged(path_, fmt::format("the tensor '{}'", tensor));
 }
 
 }  // namespace truemax

@@ -41,9 +41,12 @@ class TensorRows {
     std::uint64_t sum_ = 0;
   };
 
-  // After all readers are gone: throws if a row was cut off or not finite, or the checksum is another.
-  void require(const std::string& tensor, std::optional<std::uint64_t> checksum,
-               const std::function<std::string(std::uint64_t row)>& what) const;
+  // After all readers are gone. Throws if a row was cut off or not finite.
+  void require_rows(const std::function<std::string(std::uint64_t row)>& what) const;
+  // Of the rows that were read.
+  std::uint64_t sum() const { return sum_.load(); }
+  // Throws if the sum of all rows is another.
+  void require_sum(const std::string& tensor, std::optional<std::uint64_t> checksum, std::uint64_t sum) const;
 
  private:
   enum class Found { good, cut_off, not_finite };

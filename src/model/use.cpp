@@ -8,6 +8,7 @@
 #include "data/formats.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
+#include "ranks/ranks.hpp"
 #include "weights/on_device.hpp"
 
 namespace truemax {
@@ -31,11 +32,19 @@ ReadOptions UseOptions::read_for(const Model& model) const {
   return options;
 }
 
+device::Choice UseOptions::device_choice() const {
+  const device::Choice choice = device::Choice::parse(device);
+  if (ranks().alone()) return choice;
+  if (choice.kind == device::Kind::cuda)
+    throw UserError(fmt::format("--device {}: several ranks use the CPU; leave it out", device));
+  return device::Choice::parse(device::kCpu);
+}
+
 std::vector<std::string> predict_stream(
     const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
     const std::function<void(const Predictions&, std::size_t rows)>& sink) {
-  const device::Choice choice = device::Choice::parse(use.device);
-  const std::size_t most = std::min(top, model.weights.classes());
+  const device::Choice choice = use.device_choice();
+  const std::size_t most = std::min<std::size_t>(top, model.classes->size());
   if (choice.kind == device::Kind::cuda && most > device::kMostTop)
     throw UserError(
         fmt::format("--top {}: a GPU finds at most the best {} classes of a row; give less, or use "

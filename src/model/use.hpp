@@ -13,6 +13,7 @@
 #include "device/open.hpp"
 #include "model/model.hpp"
 #include "model/predict.hpp"
+#include "ranks/ranks.hpp"
 
 namespace truemax {
 
@@ -43,11 +44,19 @@ struct UseOptions {
         {.brief = true});
     describe_threads(table, &threads);
   }
-  std::size_t thread_count() const { return resolve_threads(threads); }
-  std::uint64_t memory_there() const { return memory_limit == 0 ? available_memory() : memory_limit; }
+  // Ranks of one machine share its cores.
+  std::size_t thread_count() const {
+    return threads > 0 ? resolve_threads(threads)
+                       : std::max<std::size_t>(1, resolve_threads(0) / ranks().here());
+  }
+  std::uint64_t memory_there() const {
+    return memory_limit == 0 ? memory_of_each(ranks().here()) : memory_limit;
+  }
   // How to read data for this model: like the training data where the content is ambiguous.
   ReadOptions read_for(const Model& model) const;
   bool drops() const { return unknown_features == UnknownFeatures::drop; }
+  // --device; several ranks use the CPU. Throws UserError.
+  device::Choice device_choice() const;
 };
 
 // Predicts the rows of `path` batch by batch, in memory that depends neither on N nor on K; `sink` gets each

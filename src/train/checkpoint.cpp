@@ -1,49 +1,32 @@
 #include "train/checkpoint.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/checksum.hpp"
 #include "core/files.hpp"
-#include "core/json_depth.hpp"
 #include "core/text.hpp"
+#include "ranks/ranks.hpp"
+#include "train/checkpoint_format.hpp"
 
 namespace truemax {
 namespace {
 
-// The file: magic, version, `SavedRun`, the state, then the length of all that and a checksum of all before
-// it. Numbers lie as in memory (little-endian).
-constexpr std::array<char, 8> kMagic{'T', 'M', 'X', 'C', 'H', 'K', 'P', 'T'};
-// Changes with every change of SavedRun or RunState.
-constexpr std::uint64_t kVersion = 1;
-constexpr std::size_t kStart = sizeof kMagic + sizeof kVersion, kEnd = 2 * sizeof(std::uint64_t);
-constexpr std::size_t kPiece = RunningSum::kPiece;
-
-UserError damaged(const std::string& path) {
-  return file_error(path, 0, "this checkpoint is truncated or damaged: its checksum does not fit",
-                    "restore it from a copy, or remove it and train again");
-}
-
 // Whole pieces go to the file, the sum and the disk.
 class Sink final : public StateSink {
  public:
-  explicit Sink(AtomicFile& file) : file_(file) { piece_.reserve(kPiece); }
+  explicit Sink(AtomicFile& file) : file_(file) { piece_.reserve(checkpoint::kPiece); }
   void write(std::span<const char> bytes) override {
     while (!bytes.empty()) {
-      const std::size_t take = std::min(bytes.size(), kPiece - piece_.size());
+      const std::size_t take = std::min(bytes.size(), checkpoint::kPiece - piece_.size());
       piece_.insert(piece_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
       bytes = bytes.subspan(take);
-      if (piece_.size() == kPiece) flush();
+      if (piece_.size() == checkpoint::kPiece) flush();
     }
   }
   // Returns the size of the file.
@@ -70,42 +53,6 @@ class Sink final : public StateSink {
   RunningSum sum_;
 };
 
-// One list of fields for reading and writing.
-template <class Saved, class Archive>
-void each_field(Saved& s, Archive& archive) {
-  archive(s.asked);
-  archive(s.chosen);
-  archive(s.data_hash);
-  archive(s.valid_hash);
-  archive(s.test_hash);
-  archive(s.init_hash);
-  archive(s.model);
-  archive(s.log);
-  archive(s.lines);
-  archive(s.seconds);
-  archive(s.trials);
-  archive(s.search);
-  archive(s.trial_seconds);
-  archive(s.fitting);
-  archive(s.finished);
-  archive(s.epochs);
-  archive(s.steps);
-}
-template <class Trial, class Archive>
-void each_field_of_trial(Trial& t, Archive& archive) {
-  archive(t.about);
-  archive(t.number);
-  archive(t.hidden);
-  archive(t.step);
-  archive(t.ridge);
-  archive(t.rows);
-  archive(t.steps);
-  archive(t.judged_on);
-  archive(t.rows_per_step);
-  archive(t.log_loss);
-  archive(t.seconds);
-}
-
 class Writer {
  public:
   explicit Writer(StateSink& to) : to_(to) {}
@@ -119,7 +66,7 @@ class Writer {
   }
   void operator()(const std::vector<SearchTrial>& trials) {
     to_.put(std::uint64_t{trials.size()});
-    for (const SearchTrial& trial : trials) each_field_of_trial(trial, *this);
+    for (const SearchTrial& trial : trials) checkpoint::each_field_of_trial(trial, *this);
   }
   void operator()(const SearchResult& s) {
     for (const bool flag : {s.finished, s.step, s.ridge, s.epochs, s.layers, s.tied, s.dropout})
@@ -137,225 +84,78 @@ class Writer {
   StateSink& to_;
 };
 
-class Reader {
+// Of the other ranks: the first one writes.
+class NoSink final : public StateSink {
  public:
-  explicit Reader(StateSource& from) : from_(from) {}
-  template <class T>
-  void operator()(T& value) {
-    from_.get(value);
+  void write(std::span<const char> /*bytes*/) override {}
+};
+
+// Drops everything after an error, which is kept: the other ranks go on sending.
+class PatientSink final : public StateSink {
+ public:
+  explicit PatientSink(StateSink& to) : to_(to) {}
+  void write(std::span<const char> bytes) override {
+    if (!error_) try {
+        to_.write(bytes);
+      } catch (const UserError& error) {
+        error_ = error;
+      }
   }
-  void operator()(std::string& text) {
-    text.resize(from_.length_of<char>());
-    from_.read(text);
-  }
-  void operator()(nlohmann::ordered_json& json) {
-    std::string text;
-    (*this)(text);
-    if (nested_too_deeply(text)) throw UserError("the options are nested too deeply");
-    json = nlohmann::ordered_json::parse(text, nullptr, false);
-    if (!json.is_object()) throw UserError("the options are not a JSON object");
-  }
-  void operator()(std::vector<SearchTrial>& trials) {
-    constexpr std::size_t kFields = 88;  // bytes of a trial, at least
-    static_assert(sizeof(SearchTrial) >= kFields);
-    const std::size_t count = from_.length_of<std::array<char, kFields>>();
-    trials.clear();
-    for (std::size_t i = 0; i < count; ++i) each_field_of_trial(trials.emplace_back(), *this);
-  }
-  void operator()(SearchResult& s) {
-    for (bool* flag : {&s.finished, &s.step, &s.ridge, &s.epochs, &s.layers, &s.tied, &s.dropout})
-      (*this)(*flag);
-    from_.get(s.trials);
-    from_.get(s.log_loss);
-    bool compared = false;
-    (*this)(compared);
-    SearchResult::Compared c{};
-    from_.get(c.linear);
-    from_.get(c.learnt);
-    from_.get(c.hidden);
-    if (compared) s.compared = c;
+  void require_written() const {
+    if (error_) throw UserError(*error_);
   }
 
  private:
-  StateSource& from_;
+  StateSink& to_;
+  std::optional<UserError> error_;
 };
 
-}  // namespace
-
-void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state) {
-  AtomicFile file(path);
-  Sink sink(file);
-  sink.write(kMagic);
-  sink.put(kVersion);
-  Writer writer(sink);
-  each_field(about, writer);
-  if (about.fitting) write(*state, sink);
-  const std::uint64_t size = sink.finish();
-  file.sync();
+void require_same_bytes(const std::string& path, AtomicFile& file, std::uint64_t size,
+                        std::uint64_t expected) {
   RunningSum there;
-  std::vector<char> piece(kPiece);
+  std::vector<char> piece(checkpoint::kPiece);
   const std::uint64_t summed = size - sizeof(std::uint64_t);
-  for (std::uint64_t at = 0; at < summed; at += kPiece) {
-    const auto part = std::span(piece).first(std::min<std::uint64_t>(kPiece, summed - at));
+  for (std::uint64_t at = 0; at < summed; at += checkpoint::kPiece) {
+    const auto part = std::span(piece).first(std::min<std::uint64_t>(checkpoint::kPiece, summed - at));
     file.read_back(at, part);
     there.add(part);
   }
   std::uint64_t sum = 0;
   file.read_back(summed, {reinterpret_cast<char*>(&sum), sizeof sum});
-  if (there.value() != sink.sum() || sum != sink.sum())
+  if (there.value() != expected || sum != expected)
     throw UserError(fmt::format(
         "{}: what was read back is not what was written; the old file, if any, is untouched: this disk "
         "cannot be trusted, choose another one",
         path));
-  file.commit();
-}
-
-// Reads the file in order, through a buffer.
-class CheckpointFile::Source final : public StateSource {
- public:
-  explicit Source(const std::string& path) : path_(path) {
-    file_.number = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file_.number < 0) fail("opening");
-    verify();
-  }
-
-  void read(std::span<char> bytes) override {
-    if (bytes.size() > left()) throw damaged(path_);
-    while (!bytes.empty()) {
-      if (used_ == filled_) {
-        filled_ = std::min<std::uint64_t>(buffer_.size(), end_ - at_);
-        used_ = 0;
-        read_at(at_, std::span(buffer_).first(filled_));
-        at_ += filled_;
-      }
-      const std::size_t take = std::min(bytes.size(), filled_ - used_);
-      std::memcpy(bytes.data(), buffer_.data() + used_, take);
-      used_ += take;
-      bytes = bytes.subspan(take);
-    }
-  }
-  std::uint64_t left() const override { return end_ - at_ + (filled_ - used_); }
-  const std::string& path() const { return path_; }
-
- private:
-  [[noreturn]] void fail(const char* doing) const {
-    throw UserError(fmt::format("{}: {} this checkpoint failed: {}; mend that, or train without --resume",
-                                path_, doing, std::strerror(errno)));
-  }
-
-  void read_at(std::uint64_t at, std::span<char> to) const {
-    while (!to.empty()) {
-      const ssize_t got = pread(file_.number, to.data(), to.size(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail("reading");
-      if (got == 0) throw damaged(path_);
-      at += static_cast<std::uint64_t>(got);
-      to = to.subspan(static_cast<std::size_t>(got));
-    }
-  }
-
-  void verify() {
-    struct stat status {};
-    if (fstat(file_.number, &status) != 0) fail("reading");
-    const auto refuse = [&](const std::string& found) {
-      throw file_error(path_, 0, found, "give --checkpoint a file that truemax train wrote, or a new name");
-    };
-    if (!S_ISREG(status.st_mode)) refuse("this is not a regular file");
-    const auto size = static_cast<std::uint64_t>(status.st_size);
-    std::array<char, sizeof kMagic> magic{};
-    if (size >= sizeof kMagic) read_at(0, magic);
-    if (magic != kMagic) refuse("this is not a checkpoint");
-    if (size < kStart + kEnd) throw damaged(path_);
-    buffer_.resize(std::min<std::uint64_t>(kPiece, size));
-    std::uint64_t version = 0;
-    read_at(sizeof kMagic, {reinterpret_cast<char*>(&version), sizeof version});
-    RunningSum sum;
-    const std::uint64_t summed = size - sizeof(std::uint64_t);
-    for (std::uint64_t at = 0; at < summed; at += kPiece) {
-      const auto part = std::span(buffer_).first(std::min<std::uint64_t>(kPiece, summed - at));
-      read_at(at, part);
-      sum.add(part);
-    }
-    std::array<std::uint64_t, 2> end{};
-    read_at(size - kEnd, {reinterpret_cast<char*>(end.data()), sizeof end});
-    if (end[0] != size - kEnd || end[1] != sum.value()) throw damaged(path_);
-    if (version != kVersion)
-      throw file_error(path_, 0, fmt::format("this checkpoint has format {}, not {}", version, kVersion),
-                       "finish the run with the version of truemax that wrote it, or train again");
-    at_ = kStart, end_ = size - kEnd;
-  }
-
-  std::string path_;
-  struct Descriptor {
-    Descriptor() = default;
-    ~Descriptor() {
-      if (number >= 0) close(number);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int number = -1;
-  } file_;
-  std::uint64_t at_ = 0, end_ = 0;  // of what is not in the buffer yet
-  std::vector<char> buffer_;
-  std::size_t used_ = 0, filled_ = 0;
-};
-
-namespace {
-
-// Runs `read`; errors name the file.
-template <class Read>
-void named(const std::string& path, const Read& read) {
-  try {
-    read();
-  } catch (const UserError& error) {
-    if (std::string_view(error.what()).starts_with(path)) throw;
-    throw file_error(path, 0, fmt::format("this checkpoint was not written by truemax: {}", error.what()),
-                     "restore it from a copy, or remove it and train again");
-  }
-}
-
-// The sizes of everything in a state that does not grow during a run.
-std::vector<std::uint64_t> shape_of(const RunState& s) {
-  std::vector<std::uint64_t> shape{s.weights.classes(),
-                                   s.weights.features(),
-                                   std::uint64_t{s.weights.has_intercept()},
-                                   s.rows.size(),
-                                   s.learnt.intercept.size(),
-                                   s.learnt.features_square.size(),
-                                   s.learnt.mixing_square.size(),
-                                   s.learnt.classes_square.size(),
-                                   s.learnt.intercept_square.size(),
-                                   s.learnt.tables.layers,
-                                   s.companion.difference.classes(),
-                                   s.companion.difference.features(),
-                                   s.companion.touched.size(),
-                                   s.companion.journal.size()};
-  for (const Embedding* table : {&s.learnt.tables.features, &s.learnt.tables.mixing, &s.learnt.classes})
-    shape.insert(shape.end(), {table->rows, table->columns, table->numbers.size()});
-  return shape;
 }
 
 }  // namespace
 
-CheckpointFile::CheckpointFile(const std::string& path) : from_(std::make_unique<Source>(path)) {
-  named(path, [&] {
-    Reader reader(*from_);
-    each_field(about_, reader);
-    for (const double seconds : {about_.seconds, about_.trial_seconds})
-      if (!std::isfinite(seconds) || seconds < 0) throw UserError("its time is not a number of seconds");
-    if (!about_.fitting && from_->left() > 0) throw UserError("there are bytes after its end");
+void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state) {
+  Ranks& all = ranks();
+  std::optional<AtomicFile> file;
+  std::optional<Sink> sink;
+  all.only_first([&] {
+    sink.emplace(file.emplace(path));
+    sink->write(checkpoint::kMagic);
+    sink->put(checkpoint::kFormat);
+    Writer writer(*sink);
+    checkpoint::each_field(about, writer);
   });
-}
-CheckpointFile::~CheckpointFile() = default;
-CheckpointFile::CheckpointFile(CheckpointFile&&) noexcept = default;
-CheckpointFile& CheckpointFile::operator=(CheckpointFile&&) noexcept = default;
-
-void CheckpointFile::read_state(RunState& state) {
-  named(from_->path(), [&] {
-    const std::vector<std::uint64_t> fresh = shape_of(state);
-    read(state, *from_);
-    if (from_->left() > 0) throw UserError("there are bytes after its end");
-    if (shape_of(state) != fresh) throw UserError("its state is not of these data and options");
+  if (about.fitting && sink) {
+    PatientSink patient(*sink);
+    write(*state, patient);
+    all.only_first([&] { patient.require_written(); });
+  } else if (about.fitting) {
+    NoSink none;
+    write(*state, none);
+    all.only_first([] {});
+  }
+  all.only_first([&] {
+    const std::uint64_t size = sink->finish();
+    file->sync();
+    require_same_bytes(path, *file, size, sink->sum());
+    file->commit();
   });
 }
 

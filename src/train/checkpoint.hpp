@@ -32,10 +32,12 @@ struct SavedRun {
 
 // Writes aside, syncs, reads the file back and compares its checksum, then renames: `path` always holds a
 // good checkpoint. `state`: null unless about.fitting. Throws UserError; the old file is then untouched.
+// Over several ranks all call it: the first one writes the file, which does not depend on their number, and
+// `about` is its own.
 void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state);
 
 // A checkpoint whose checksum was compared. Throws UserError if the file is not one, or is damaged, or cannot
-// be read.
+// be read. Over several ranks all make one, and the first one reads the file for all.
 class CheckpointFile {
  public:
   explicit CheckpointFile(const std::string& path);
@@ -50,8 +52,10 @@ class CheckpointFile {
 
  private:
   class Source;
+  class Shared;
+  std::string path_;
   SavedRun about_;
-  std::unique_ptr<Source> from_;
+  std::unique_ptr<StateSource> from_;
 };
 
 // --checkpoint-every: a number with "epochs", "s", "min" or "h".

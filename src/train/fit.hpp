@@ -10,6 +10,7 @@
 #include <string>
 
 #include "evaluate/sampled.hpp"
+#include "model/model.hpp"
 #include "train/plan.hpp"
 #include "train/run_state.hpp"
 #include "train/step_loop.hpp"
@@ -20,10 +21,6 @@ namespace truemax {
 // W = 0, of the rank's own classes (ranks/ranks.hpp); u = 0 or, for methods with exact_start, its exact
 // value. `spare` may be null; else weights of an earlier run, whose memory is reused if the shape matches.
 RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare = nullptr);
-
-// Which classes of the model are this rank's; null: all of them. A function of the classes of the data set,
-// so that all trials, the fit and the model of a run agree on it.
-std::shared_ptr<const BlockShare> share_of(const ClassList& classes);
 
 // The columns of W: learnt features, or the features of the data.
 std::size_t weight_columns(const DataView& data, const TrainOptions& options);

@@ -23,7 +23,7 @@ namespace {
 // Memory of evaluation: the results of a slice of rows, independent of N and K.
 constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
 // The program itself, and a class name in the metadata while a model is saved.
-constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 300;
+constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 100;
 
 }  // namespace
 
@@ -144,7 +144,7 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   }
   plan.evaluation = kEvaluationBytes + kProgramBytes + kBytesPerClassName * data.classes->size();
   // The data are already in memory: the run can use what is free now plus the data.
-  plan.there = memory_limit > 0 ? memory_limit : available_memory() / ranks().here() + plan.data;
+  plan.there = memory_limit > 0 ? memory_limit : memory_of_each(ranks().here()) + plan.data;
   if (!ranks().alone())  // what is chosen by the memory must be chosen alike
     plan.there = static_cast<std::uint64_t>(-ranks().max_of(-static_cast<double>(plan.there)));
   if (const StreamedRows* stream = data.streamed()) {  // its buffers are not taken yet

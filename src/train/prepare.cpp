@@ -14,6 +14,7 @@
 #include "data/streamed_set.hpp"
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
+#include "model/model_set.hpp"
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
@@ -291,7 +292,12 @@ PreparedRun prepare_run(RunOptions options) {
   PreparedRun run;
   run.watch = Stopwatch(shared_clock());
   run.start = options.start;
-  if (!options.init.empty()) run.init_hash = checksum_text(file_checksum(options.init));
+  if (!options.init.empty()) {
+    const std::string index = index_of_set(options.init);  // which has the checksums of the parts
+    all.only_first(
+        [&] { run.init_hash = checksum_text(file_checksum(index.empty() ? options.init : index)); });
+    run.init_hash = all.broadcast_text(run.init_hash);
+  }
   run.unnamed = options.model.empty();
   open_checkpoint(options, run);
   const bool automatic_device = options.train.device == device::kAuto;

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "model/safetensors.hpp"
+#include "model/parse_json.hpp"
 
 namespace truemax {
 namespace {

@@ -59,7 +59,7 @@ bool is_of_another_run(const SavedRun& saved) {
     std::getline(log, first);
     return first != saved.lines.substr(0, saved.lines.find('\n'));
   }
-  if (!is_there(saved.model)) return false;
+  if (!is_model_there(saved.model)) return false;
   if (!saved.fitting) return true;  // it has written none
   try {
     const nlohmann::ordered_json there = read_model_metadata(saved.model)["options"];
@@ -99,7 +99,7 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
     run.checkpoint_claim = std::move(*claim);
   });
   run.save_every = parse_save_every(options.checkpoint_every);
-  if (!file_exists(path)) return;
+  if (!ranks().broadcast_value(file_exists(path))) return;
   if (!options.resume)
     throw UserError(fmt::format(
         "--checkpoint {}: this file exists; add --resume to go on from it, or give another name", path));
@@ -125,7 +125,9 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
   const auto named = saved.asked.find("model");
   run.unnamed = options.model.empty() && named != saved.asked.end() && named->is_string() &&
                 named->get_ref<const std::string&>().empty();
-  if (run.unnamed && is_of_another_run(saved)) {
+  bool of_another = false;
+  if (ranks().first()) of_another = run.unnamed && is_of_another_run(saved);
+  if (ranks().broadcast_value(of_another)) {
     run.notes.push_back(
         fmt::format("{} is of another run by now, and stays; this one takes another name", saved.model));
     return;
@@ -156,7 +158,8 @@ TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
 void require_room_for_checkpoints(const PreparedRun& run) {
   if (run.options.checkpoint.empty()) return;
   remove_stale_temporaries(run.options.checkpoint);  // their disk space may be needed
-  const std::uint64_t one = run.memory.weights + run.memory.rows + run.memory.best;
+  const std::uint64_t one =                          // of all ranks
+      ranks().size() * (run.memory.weights + run.memory.best) + run.memory.rows;
   // A new one is written beside the old one.
   require_writable(run.options.checkpoint, run.resumed && run.resumed->about().fitting ? one : 2 * one,
                    "checkpoint");

@@ -120,6 +120,11 @@ void RunOptions::describe(OptionTable& table) {
       "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on if that "
       "exists or another run is about to write it.",
       {.brief = true, .replay = Replay::free, .elsewhere = {"output", "out"}});
+  table.toggle("split-model", &split_model,
+               "Save the model as a set of files beside each other, one written by each rank of truemax-mpi, "
+               "and an index, MODEL.index.json: for models larger than a file should be. Whatever reads a "
+               "model reads both forms.",
+               {.replay = Replay::free});
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl. While the run goes on it is FILE.part.",
@@ -216,10 +221,9 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
   finished.saved = options.saves() && (!cut || outcome.steps > 0);
   if (diverged || untrained)
     run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
+  const std::string path = ranks().broadcast_text(run.outputs.model());
   if (finished.saved) try {
-      if (finished.model.weights.share() != nullptr)
-        throw UserError("a model that several ranks hold cannot be saved yet; add --model none");
-      save_model(finished.model, run.outputs.model());
+      save_model(finished.model, path, options.model_form());
     } catch (const UserError& failure) {
       error = failure.what();
       run.outputs.step_aside("failed", false);
@@ -228,7 +232,7 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
       else if (logged && !options.train.lock_free && !run.engine)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
-  finished.model_path = finished.saved ? run.outputs.model() : "none";
+  finished.model_path = finished.saved ? path : "none";
   finished.log_path = run.outputs.log();
   return error;
 }

@@ -38,6 +38,7 @@ struct RunOptions {
   TrainOptions train;
   // Output paths; "none": not written. Empty: a free name in the current folder, the log beside the model.
   std::string model, log;
+  bool split_model = false;        // the model is a set of files
   std::uint64_t memory_limit = 0;  // 0: available memory
   std::string replay;              // the log of a run to repeat
   std::string checkpoint;          // where the run is saved along the way; empty: nowhere
@@ -49,6 +50,7 @@ struct RunOptions {
   void describe(OptionTable& table);
   nlohmann::ordered_json to_json();
   bool saves() const { return model != "none"; }
+  ModelForm model_form() const { return split_model ? ModelForm::set : ModelForm::one_file; }
   bool logs() const { return log != "none"; }
 };
 

@@ -1,10 +1,13 @@
 #include "train/run_state.hpp"
 
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
 
 #include "core/damaged_state.hpp"
+#include "ranks/together.hpp"
+#include "weights/class_arrays.hpp"
 
 namespace truemax {
 namespace {
@@ -55,16 +58,17 @@ void each_field_of_record(State& r, Archive& archive) {
   archive(r.best);
 }
 
+// of_classes, of_features: what a rank has only of its own classes, or may have only of its own features.
 template <class State, class Archive>
 void each_field(State& s, Archive& archive) {
   archive(s.weights);
   archive(s.learnt.tables);
-  archive(s.learnt.classes);
-  archive(s.learnt.intercept);
-  archive(s.learnt.features_square);
+  archive.of_classes(s.learnt.classes);
+  archive.of_classes(s.learnt.intercept);
+  archive.of_features(s.learnt.features_square, s.learnt.tables);
   archive(s.learnt.mixing_square);
-  archive(s.learnt.classes_square);
-  archive(s.learnt.intercept_square);
+  archive.of_classes(s.learnt.classes_square);
+  archive.of_classes(s.learnt.intercept_square);
   archive(s.learnt.updates);
   archive(s.rows);
   archive(s.epoch);
@@ -77,8 +81,8 @@ void each_field(State& s, Archive& archive) {
   archive(s.companion.journal);
   archive(s.companion.journal_limit);
   archive(s.draw_memory);
-  archive(s.norms.of_class);
-  archive(s.norms.total);
+  archive.of_classes(s.norms.of_class);
+  archive.total_of(s.norms);
   archive(s.norms.common);
   archive(s.plan.seconds);
   archive(s.plan.segments);
@@ -97,7 +101,7 @@ static_assert(sizeof(RowState) == 2 * sizeof(double) && sizeof(Segment) == 2 * s
 
 class Writer {
  public:
-  explicit Writer(StateSink& to) : to_(to) {}
+  Writer(StateSink& to, const BlockShare* share) : to_(to), share_(share) {}
   template <class T>
   void operator()(const T& value) {
     static_assert(kPlain<T>);
@@ -116,8 +120,20 @@ class Writer {
   void operator()(const std::vector<T, Allocator>& values) {
     to_.put_array(std::span<const T>(values));
   }
+  template <class T, class Allocator>
+  void of_classes(const std::vector<T, Allocator>& values) {
+    put_of_classes(to_, share_, std::span<const T>(values));
+  }
+  void of_classes(const Embedding& table) { put_table(table, share_); }
+  void total_of(const NormState& norms) {
+    to_.put(share_ == nullptr ? norms.total : ranks().sum_of(norms.total));
+  }
+  template <class T, class Allocator>
+  void of_features(const std::vector<T, Allocator>& values, const EncoderTables& tables) {
+    put_of_classes(to_, tables.share.get(), std::span<const T>(values));
+  }
   void operator()(const EncoderTables& tables) {
-    (*this)(tables.features);
+    put_table(tables.features, tables.share.get());
     (*this)(tables.mixing);
     (*this)(tables.layers);
   }
@@ -139,12 +155,19 @@ class Writer {
   }
 
  private:
+  void put_table(const Embedding& table, const BlockShare* share) {
+    to_.put(table.columns == 0 ? std::uint64_t{0} : all_of(share, table.rows, false));
+    to_.put(std::uint64_t{table.columns});
+    put_of_classes(to_, share, std::span<const float>(table.numbers));
+  }
   StateSink& to_;
+  const BlockShare* share_;
 };
 
 class Reader {
  public:
-  explicit Reader(StateSource& from) : from_(from) {}
+  Reader(StateSource& from, std::shared_ptr<const BlockShare> share)
+      : from_(from), share_(std::move(share)) {}
   template <class T>
   void operator()(T& value) {
     static_assert(kPlain<T>);
@@ -165,8 +188,21 @@ class Reader {
   void operator()(std::vector<T, Allocator>& values) {
     from_.get_array(values);
   }
+  template <class T, class Allocator>
+  void of_classes(std::vector<T, Allocator>& values) {
+    get_of_classes(from_, share_.get(), values);
+  }
+  void of_classes(Embedding& table) { get_table(table, share_.get()); }
+  void total_of(NormState& norms) {  // of own classes, which are known by now
+    from_.get(norms.total);
+    if (share_ != nullptr) norms.total = std::accumulate(norms.of_class.begin(), norms.of_class.end(), 0.0);
+  }
+  template <class T, class Allocator>
+  void of_features(std::vector<T, Allocator>& values, const EncoderTables& tables) {
+    get_of_classes(from_, tables.share.get(), values);
+  }
   void operator()(EncoderTables& tables) {
-    (*this)(tables.features);
+    get_table(tables.features, tables.share.get());
     (*this)(tables.mixing);
     (*this)(tables.layers);
   }
@@ -188,24 +224,37 @@ class Reader {
     (*this)(there);
     if (!there) return kept.reset();
     if (kept == nullptr) kept = std::make_shared<KeptWeights>("");
-    kept->read(from_);
+    kept->read(from_, share_);
   }
 
  private:
+  void get_table(Embedding& table, const BlockShare* share) {
+    std::uint64_t rows = 0, columns = 0;
+    from_.get(rows);
+    from_.get(columns);
+    get_of_classes(from_, share, table.numbers);
+    if (rows > 0 && share != nullptr) {
+      if (rows != share->all_classes()) throw damaged_state();
+      rows = share->classes();
+    }
+    table.rows = rows, table.columns = columns;
+  }
   StateSource& from_;
+  std::shared_ptr<const BlockShare> share_;
 };
 
 }  // namespace
 
 void write(const RunState& state, StateSink& to) {
-  Writer writer(to);
+  Writer writer(to, state.weights.share());
   each_field(state, writer);
 }
 
 void read(RunState& state, StateSource& from) {
-  Reader reader(from);
+  Reader reader(from, state.weights.shared_share());
+  state.patience.tables.share = state.learnt.tables.share;
   each_field(state, reader);
-  require_consistent(state);
+  together(ranks(), [&] { require_consistent(state); });
   for (std::vector<ExampleId>& rows : state.companion.journal) rows.reserve(state.companion.journal_limit);
 }
 

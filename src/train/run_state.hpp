@@ -93,7 +93,8 @@ struct RunState {
 };
 
 // Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing,
-// or if no run could have written them.
+// or if no run could have written them. Over several ranks all call it; the bytes are those of one rank with
+// all classes, written by the first and read by all, and `state` must know its share before it is read.
 void write(const RunState& state, StateSink& to);
 void read(RunState& state, StateSource& from);
 

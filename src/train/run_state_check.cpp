@@ -134,7 +134,9 @@ void require_consistent(const RunState& state) {
   for (const RowState& row : state.rows) require(std::isfinite(row.u) && std::isfinite(row.squared_norm));
   require(std::isfinite(state.largest_weight) && state.largest_weight >= 0);
   require_companion(state.companion, state);
-  for (const ClassId k : state.draw_memory) require(k < classes || k == kUnseenClass);
+  const BlockShare* const share = state.weights.share();
+  const std::size_t all = share == nullptr ? classes : share->all_classes();
+  for (const ClassId k : state.draw_memory) require(k < all || k == kUnseenClass);
   require(state.norms.of_class.empty() || state.norms.of_class.size() == classes);
   require_at_least_zero(state.norms.of_class);
   require_at_least_zero(std::array{state.norms.total, state.norms.common});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.hpp"
+#include "ranks/ranks.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -29,7 +30,7 @@ void CheckpointSaver::tried(const SearchTrial& trial) {
   constexpr double kSeconds = 1;  // so that many short trials do not wait for the disk
   about_.trials.push_back(trial);
   about_.seconds = run_.watch.seconds_running();
-  if (since_.seconds_running() >= kSeconds) write(nullptr);
+  if (ranks().broadcast_value(since_.seconds_running() >= kSeconds)) write(nullptr);
 }
 
 void CheckpointSaver::searched(const SearchResult& search, double trial_seconds, TrainOptions chosen) {

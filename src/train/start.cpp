@@ -39,13 +39,6 @@ std::size_t weight_columns(const DataView& data, const TrainOptions& options) {
   return options.hidden > 0 ? options.hidden : data.space->features;
 }
 
-std::shared_ptr<const BlockShare> share_of(const ClassList& classes) {
-  if (ranks().alone()) return nullptr;
-  std::vector<double> counts(classes.size());
-  for (ClassId k = 0; k < classes.size(); ++k) counts[k] = classes.count(k);
-  return std::make_shared<const BlockShare>(counts, ranks().rank(), ranks().size());
-}
-
 Weights cleared_weights(const DataView& data, const TrainOptions& options) {
   const auto share = share_of(*data.classes);
   Weights weights(share ? share->classes() : data.classes->size(), weight_columns(data, options),

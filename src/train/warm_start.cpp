@@ -5,28 +5,46 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "core/error.hpp"
+#include "ranks/ranks.hpp"
 #include "rule/methods.hpp"
 #include "solve/log_sum.hpp"
 #include "weights/fast_tile.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pass.hpp"
+#include "weights/pass_over_ranks.hpp"
 
 namespace truemax {
 namespace {
 
+// The intercepts of all classes of the model, whichever rank has them.
+std::vector<float> all_intercepts(const Weights& weights) {
+  const std::span<const float> own =
+      weights.intercept().first(weights.has_intercept() ? weights.classes() : 0);
+  const BlockShare* const share = weights.share();
+  if (share == nullptr || own.empty()) return {own.begin(), own.end()};
+  std::vector<float> all(share->all_classes(), 0.0F);
+  for (ClassId k = 0; k < own.size(); ++k) all[share->global_class(k)] = own[k];
+  ranks().sum(all);  // of all ranks but the owner: zeros
+  return all;
+}
+
 // Sets the intercepts of known classes to those of the model, and moves the others by as much as the log-sum
 // of the known ones moved, so that the share of new classes stays what it was.
-void start_intercepts(const Model& start, std::span<const ClassId> known, std::span<float> intercept) {
+void start_intercepts(const Model& start, std::span<const ClassId> known, Weights& weights) {
+  std::vector<float> intercept = all_intercepts(weights);
+  const std::vector<float> of_start = all_intercepts(start.weights);
+  const auto start_of = [&](ClassId k) { return of_start.empty() ? 0.0 : static_cast<double>(of_start[k]); };
   std::vector<double> here, there;
   for (ClassId k = 0; k < known.size(); ++k) {
     if (known[k] == kUnseenClass) continue;
     here.push_back(static_cast<double>(intercept[k]));
-    there.push_back(start.weights.intercept_of(known[k]));
+    there.push_back(start_of(known[k]));
   }
   const std::vector<double> ones(here.size(), 1.0);
   const auto log_sum = [&](const std::vector<double>& b) {
@@ -34,20 +52,46 @@ void start_intercepts(const Model& start, std::span<const ClassId> known, std::s
   };
   const double moved = here.empty() ? 0 : log_sum(there) - log_sum(here);
   for (ClassId k = 0; k < known.size(); ++k)
-    intercept[k] = static_cast<float>(known[k] == kUnseenClass ? static_cast<double>(intercept[k]) + moved
-                                                               : start.weights.intercept_of(known[k]));
+    if (const auto own = own_number(weights, k))
+      weights.intercept()[*own] = static_cast<float>(
+          known[k] == kUnseenClass ? static_cast<double>(intercept[k]) + moved : start_of(known[k]));
+}
+
+// The scores of the labels of a slice, if several ranks have the weights.
+std::vector<double> label_scores(const DataView& rows, const RowSlice& slice, const Weights& weights) {
+  if (rows.shares_inputs()) return {};
+  std::vector<std::uint32_t> row;
+  std::vector<ClassId> label;
+  std::size_t next = slice.first_example(0);
+  for (std::size_t r = 0; r < slice.rows(); ++r) {
+    const IdRange<ExampleId> examples = slice.examples(r, next);
+    next += examples.size();
+    for (const ExampleId i : examples) {
+      row.push_back(static_cast<std::uint32_t>(r));
+      label.push_back(rows.label(i));
+    }
+  }
+  return scores_over_ranks(ranks(), weights, slice.x(), row, label);
 }
 
 // u = -log p_y of every example, or the log-normaliser of an input that examples share.
 void exact_losses(const DataView& rows, std::size_t threads, RunState& state) {
   constexpr std::size_t kSlice = 4096;
   const Weights& weights = state.weights;
+  const bool shared = weights.share() != nullptr;
   Csr scratch;
   PassResult pass;
   for (std::size_t first = 0; first < rows.row_count();) {
     const RowSlice slice = rows.slice(first, kSlice, scratch);
-    softmax_pass(weights, slice.x(), {.top = 1, .threads = threads, .tie_rank = {}}, pass);
-    std::size_t next = slice.first_example(0);
+    const PassOptions options{.top = 1, .threads = threads, .tie_rank = {}};
+    std::vector<double> scores;  // of the examples in turn
+    if (shared) {
+      pass_over_ranks(ranks(), weights, slice.x(), options, pass);
+      scores = label_scores(rows, slice, weights);
+    } else {
+      softmax_pass(weights, slice.x(), options, pass);
+    }
+    std::size_t next = slice.first_example(0), number = 0;
     for (std::size_t r = 0; r < slice.rows(); ++r) {
       const IdRange<ExampleId> examples = slice.examples(r, next);
       next += examples.size();
@@ -56,7 +100,8 @@ void exact_losses(const DataView& rows, std::size_t threads, RunState& state) {
         continue;
       }
       for (const ExampleId i : examples)
-        state.row(i).u = std::max(0.0, pass.loss(r, score(weights, slice.x().row(r), rows.label(i))));
+        state.row(i).u = std::max(
+            0.0, pass.loss(r, shared ? scores[number++] : score(weights, slice.x().row(r), rows.label(i))));
     }
     first += slice.rows();
   }
@@ -109,10 +154,45 @@ std::vector<FeatureId> known_features(const Model& start, const DataView& data) 
 // Vectors of features that the model lacks keep their random start.
 void start_vectors(const Model& start, const DataView& data, EncoderTables& tables) {
   const std::vector<FeatureId> known = known_features(start, data);
-  for (FeatureId f = 0; f < known.size(); ++f)
-    if (known[f] != kNoFeature)
-      std::copy_n(start.encoder.features.row(known[f]), tables.features.columns, tables.features.row(f));
+  for (FeatureId f = 0; f < known.size(); ++f) {
+    if (known[f] == kNoFeature || (tables.share && !tables.share->owns_class(f))) continue;
+    std::copy_n(start.encoder.features.row(known[f]), tables.features.columns,
+                tables.features.row(tables.share ? tables.share->local_class(f) : f));
+  }
   tables.mixing.numbers = start.encoder.mixing.numbers;
+}
+
+// Calls put(k, weights of class k) for the classes of the model. Over several ranks everyone sees the classes
+// of all of them in turn, since those of the data may be shared out otherwise.
+template <class Put>
+void each_class(const Weights& of, const Put& put) {
+  const BlockShare* const share = of.share();
+  const std::size_t columns = of.features();
+  std::vector<float> rows(columns);
+  if (share == nullptr) {
+    for (ClassId k = 0; k < of.classes(); ++k) {
+      of.copy_class(k, rows);
+      put(k, std::span<const float>(rows));
+    }
+    return;
+  }
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const std::size_t most = std::max<std::size_t>(1, kBytes / (columns * sizeof(float)));
+  for (std::size_t rank = 0; rank < ranks().size(); ++rank)
+    for (std::size_t first = 0, all = share->classes_of(rank); first < all; first += most) {
+      const std::size_t count = std::min(most, all - first);
+      rows.resize(count * columns);
+      if (rank == ranks().rank())
+        for (std::size_t i = 0; i < count; ++i)
+          of.copy_class(static_cast<ClassId>(first + i), std::span(rows).subspan(i * columns, columns));
+      ranks().broadcast(std::as_writable_bytes(std::span(rows)), rank);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t local = first + i;
+        put(static_cast<ClassId>(share->global(rank, local / kBlockClasses) * kBlockClasses +
+                                 local % kBlockClasses),
+            std::span<const float>(rows).subspan(i * columns, columns));
+      }
+    }
 }
 
 // Weights of features that the model lacks are 0.
@@ -120,18 +200,22 @@ void start_classes(const Model& start, const DataView& data, std::span<const Cla
                    RunState& state) {
   const bool learnt = !state.learnt.empty();
   const std::vector<FeatureId> features = learnt ? std::vector<FeatureId>() : known_features(start, data);
-  std::vector<float> there(start.weights.features()), here(state.weights.features());
-  for (ClassId k = 0; k < known.size(); ++k) {
-    if (known[k] == kUnseenClass) continue;
-    start.weights.copy_class(known[k], there);
+  std::vector<ClassId> class_here(start.classes->size(), kUnseenClass);
+  for (ClassId k = 0; k < known.size(); ++k)
+    if (known[k] != kUnseenClass) class_here[known[k]] = k;
+  std::vector<float> here(state.weights.features());
+  each_class(start.weights, [&](ClassId of_start, std::span<const float> there) {
+    if (class_here[of_start] == kUnseenClass) return;
+    const auto own = own_number(state.weights, class_here[of_start]);
+    if (!own) return;
     if (learnt)
-      here = there;
+      here.assign(there.begin(), there.end());
     else
       for (std::size_t f = 0; f < here.size(); ++f)
         here[f] = features[f] == kNoFeature ? 0.0F : there[features[f]];
-    state.weights.set_class(k, here);
-    if (learnt && !state.learnt.tied()) std::copy(here.begin(), here.end(), state.learnt.classes.row(k));
-  }
+    state.weights.set_class(*own, here);
+    if (learnt && !state.learnt.tied()) std::copy(here.begin(), here.end(), state.learnt.classes.row(*own));
+  });
 }
 
 std::uint64_t option_of(const Model& start, const char* name) {
@@ -265,17 +349,17 @@ void start_from(const Model& start, const DataView& data, const TrainOptions& op
   std::vector<ClassId> known;
   for (const std::string& name : data.classes->names()) known.push_back(start.classes->find(name));
   start_classes(start, data, known, state);
-  if (options.intercept) start_intercepts(start, known, state.weights.intercept().first(known.size()));
-  state.largest_weight = state.weights.largest();
+  if (options.intercept) start_intercepts(start, known, state.weights);
+  state.largest_weight = ranks().max_of(state.weights.largest());
   DataView rows = data;
   if (!state.learnt.empty()) {
     EncoderTables& tables = state.learnt.tables;
     start_vectors(start, data, tables);
     if (options.intercept)
-      std::copy_n(state.weights.intercept().begin(), known.size(), state.learnt.intercept.begin());
+      std::copy_n(state.weights.intercept().begin(), state.weights.classes(), state.learnt.intercept.begin());
     state.largest_weight =
-        std::max<double>(state.largest_weight,
-                         largest_absolute(tables.features.numbers.data(), tables.features.numbers.size()));
+        std::max(state.largest_weight, ranks().max_of(static_cast<double>(largest_absolute(
+                                           tables.features.numbers.data(), tables.features.numbers.size()))));
     rows = data.encoded(make_row_encoder(data.space->encoder, tables));
   }
   if (find_method(options.method).exact_start) exact_losses(rows, options.thread_count(), state);

@@ -12,6 +12,8 @@
 
 #include "core/damaged_state.hpp"
 #include "core/error.hpp"
+#include "ranks/together.hpp"
+#include "weights/class_arrays.hpp"
 #include "weights/fast_tile.hpp"
 
 namespace truemax {
@@ -44,6 +46,7 @@ void KeptWeights::open_file(std::uint64_t bytes) {
 void KeptWeights::keep(const Weights& weights) {
   kept_ = true;
   classes_ = weights.classes(), features_ = weights.features();
+  share_ = weights.shared_share();
   intercept_.assign(weights.intercept().begin(), weights.intercept().end());
   scales_ = weights.scales();
   keep_numbers(weights.memory(), 0);
@@ -95,47 +98,56 @@ bool KeptWeights::fits(const Weights& weights) const {
          (scales_.of_class.empty() || scales_.of_class.size() == classes_);
 }
 
-namespace {
-constexpr std::uint64_t kPiece = 1 << 20;  // numbers at a time
-}
-
 void KeptWeights::write(StateSink& to) const {
-  to.put(classes_);
+  const BlockShare* const share = share_.get();
+  const std::uint64_t all = all_of(share, classes_, false);
+  to.put(all);
   to.put(features_);
-  to.put_array(std::span<const float>(intercept_));
-  to.put_array(std::span<const double>(scales_.of_class));
+  put_of_classes(to, share, std::span<const float>(intercept_), true);
+  put_of_classes(to, share, std::span<const double>(scales_.of_class));
   to.put(scales_.common);
-  const std::uint64_t numbers = Weights::bytes_needed(classes_, features_) / sizeof(float);
-  to.put(numbers);
-  std::vector<float> piece;
-  for (std::uint64_t at = 0; at < numbers; at += kPiece) {
-    piece.resize(std::min(kPiece, numbers - at));
-    read_numbers(piece, at);
-    to.write({reinterpret_cast<const char*>(piece.data()), piece.size() * sizeof(float)});
-  }
+  const std::uint64_t bytes = Weights::bytes_needed(all, features_);
+  to.put(bytes / sizeof(float));
+  put_blocks(to, share, kLanes * features_ * sizeof(float), bytes,
+             [&](std::uint64_t at, std::span<char> piece) {
+               read_numbers({reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float)},
+                            at / sizeof(float));
+             });
 }
 
-void KeptWeights::read(StateSource& from) {
-  from.get(classes_);
+void KeptWeights::read(StateSource& from, std::shared_ptr<const BlockShare> whose) {
+  share_ = std::move(whose);
+  const BlockShare* const share = share_.get();
+  std::uint64_t all = 0;
+  from.get(all);
   from.get(features_);
-  from.get_array(intercept_);
-  from.get_array(scales_.of_class);
+  get_of_classes(from, share, intercept_, true);
+  get_of_classes(from, share, scales_.of_class);
   from.get(scales_.common);
   const std::uint64_t numbers = from.length_of<float>();
-  if (numbers * sizeof(float) != Weights::bytes_needed(classes_, features_)) throw damaged_state();
+  if (all != all_of(share, all, false) || numbers * sizeof(float) != Weights::bytes_needed(all, features_))
+    throw damaged_state();
+  classes_ = share == nullptr ? all : share->classes();
   const auto finite = [](const auto& values) {
     return std::all_of(values.begin(), values.end(), [](auto v) { return std::isfinite(v); });
   };
-  if (!finite(intercept_) || !finite(scales_.of_class) || !std::isfinite(scales_.common))
-    throw damaged_state();
+  together(ranks(), [&] {
+    if (!finite(intercept_) || !finite(scales_.of_class) || !std::isfinite(scales_.common))
+      throw damaged_state();
+  });
   copy_ = Weights();
-  std::vector<float> piece;
-  for (std::uint64_t at = 0; at < numbers; at += kPiece) {
-    piece.resize(std::min(kPiece, numbers - at));
-    from.read({reinterpret_cast<char*>(piece.data()), piece.size() * sizeof(float)});
-    if (!std::isfinite(largest_absolute(piece.data(), piece.size()))) throw damaged_state();
-    keep_numbers(piece, at);
-  }
+  const auto as_numbers = [](std::span<const char> piece) {
+    return std::span(reinterpret_cast<const float*>(piece.data()), piece.size() / sizeof(float));
+  };
+  get_blocks(
+      from, share, kLanes * features_ * sizeof(float), numbers * sizeof(float),
+      [&](std::uint64_t at, std::span<const char> piece) {
+        keep_numbers(as_numbers(piece), at / sizeof(float));
+      },
+      [&](std::span<const char> piece) {
+        const std::span<const float> values = as_numbers(piece);
+        if (!std::isfinite(largest_absolute(values.data(), values.size()))) throw damaged_state();
+      });
   kept_ = true;
 }
 

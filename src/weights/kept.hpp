@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,8 +26,9 @@ class KeptWeights {
   // Whether restore() may write the copy, which is finite, to these weights.
   bool fits(const Weights& weights) const;
   // Saves and loads the copy, bit for bit. read() throws UserError if it is truncated or not finite.
+  // `share`: as Weights::share().
   void write(StateSink& to) const;
-  void read(StateSource& from);
+  void read(StateSource& from, std::shared_ptr<const BlockShare> share = nullptr);
 
  private:
   void open_file(std::uint64_t bytes);
@@ -38,6 +40,7 @@ class KeptWeights {
   bool kept_ = false;
   int file_ = -1;
   std::uint64_t classes_ = 0, features_ = 0;
+  std::shared_ptr<const BlockShare> share_;
   Weights copy_;  // empty if a file is used
   std::vector<float> intercept_;
   Weights::Scales scales_;

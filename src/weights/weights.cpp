@@ -9,6 +9,7 @@
 
 #include "core/damaged_state.hpp"
 #include "core/parallel.hpp"
+#include "weights/class_arrays.hpp"
 
 namespace truemax {
 
@@ -16,6 +17,7 @@ Weights::Weights(std::size_t classes, std::size_t features, bool with_intercept)
     : classes_(classes),
       features_(features),
       buffer_(blocks() * features * kLanes * sizeof(float)),
+      with_intercept_(with_intercept),
       intercept_(with_intercept ? blocks() * kLanes : 0) {}
 
 void Weights::allow_scaling() {
@@ -122,40 +124,48 @@ void Weights::set_block(std::size_t b, std::span<const float> in) {
 }
 
 void Weights::write(StateSink& to) const {
-  to.put(std::uint64_t{classes_});
+  const BlockShare* const share = share_.get();
+  to.put(all_of(share, classes_, false));
   to.put(std::uint64_t{features_});
-  to.put_array(std::span<const float>(intercept_));
-  to.put_array(std::span<const double>(scale_));
+  put_of_classes(to, share, std::span<const float>(intercept_), true);
+  put_of_classes(to, share, std::span<const double>(scale_));
   to.put(common_scale_);
-  to.put_array(memory());
+  put_of_classes(to, share, memory(), true);
 }
 
 void Weights::read(StateSource& from) {
-  std::uint64_t classes = 0, features = 0;
+  const BlockShare* const share = share_.get();
+  std::uint64_t all = 0, features = 0;
   std::vector<float> intercept;
   std::vector<double> scale;
   double common = 1;
-  from.get(classes);
+  from.get(all);
   from.get(features);
-  from.get_array(intercept);
-  from.get_array(scale);
+  const bool with_intercept = get_of_classes(from, share, intercept, true);
+  get_of_classes(from, share, scale);
   from.get(common);
   const std::size_t numbers = from.length_of<float>();
+  const std::uint64_t classes = share == nullptr ? all : share->classes();
   const std::uint64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
-  const bool possible = (classes == 0) == (features == 0) && classes < kUnseenClass;
-  if (!possible || bytes_needed(classes, features) != numbers * sizeof(float) ||
+  const bool possible =
+      (all == 0) == (features == 0) && all < kUnseenClass && all == all_of(share, all, false);
+  if (!possible || bytes_needed(all, features) != numbers * sizeof(float) ||
       (!intercept.empty() && intercept.size() != padded) || (!scale.empty() && scale.size() != classes))
     throw damaged_state();
   if (classes != classes_ || features != features_) {
-    auto share = std::move(share_);
+    auto kept = std::move(share_);
     *this = Weights(classes, features, false);
-    share_ = std::move(share);
+    share_ = std::move(kept);
   }
+  with_intercept_ = with_intercept;
   intercept_ = std::move(intercept);
   scale_ = std::move(scale);
   common_scale_ = common;
-  const std::span<float> to = memory();
-  from.read({reinterpret_cast<char*>(to.data()), to.size_bytes()});
+  auto* const to = reinterpret_cast<char*>(memory().data());
+  get_blocks(from, share, kLanes * features * sizeof(float), numbers * sizeof(float),
+             [&](std::uint64_t at, std::span<const char> piece) {
+               std::memcpy(to + at, piece.data(), piece.size());
+             });
 }
 
 double Weights::largest_weight() const {

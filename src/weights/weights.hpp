@@ -34,7 +34,7 @@ class Weights {
   std::size_t classes() const { return classes_; }
   std::size_t features() const { return features_; }
   std::size_t blocks() const { return (classes_ + kLanes - 1) / kLanes; }
-  bool has_intercept() const { return !intercept_.empty(); }
+  bool has_intercept() const { return with_intercept_; }
   // Of one of several ranks: which classes of the whole model these are. Null: all of them. Everything else
   // here, and all kernels, number the classes of these weights from 0.
   const BlockShare* share() const { return share_.get(); }
@@ -121,6 +121,7 @@ class Weights {
   void fold(ClassId k);  // multiplies the scale into memory: O(D)
 
   HugeBuffer buffer_;
+  bool with_intercept_ = false;  // also of a rank without classes
   std::vector<float> intercept_;
   std::vector<double> scale_;
   double common_scale_ = 1;
