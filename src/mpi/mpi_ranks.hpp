@@ -54,6 +54,8 @@ class MpiRanks final : public Ranks {
       finish<float>(s);
   }
 
+  Traffic traffic() const override { return traffic_; }
+
   void broadcast(std::span<std::byte> bytes, std::size_t from) override {
     each_piece(bytes.size(), [&](std::size_t at, int size) {
       require(MPI_Bcast(bytes.data() + at, size, MPI_BYTE, static_cast<int>(from), all_));
@@ -133,6 +135,7 @@ class MpiRanks final : public Ranks {
   }
 
   void begin_send(Started& s, std::size_t bytes, std::size_t to) {
+    traffic_.sent += bytes;
     require(MPI_Isend(s.numbers, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(to), kNumbers, all_,
                       &s.request[0]));
   }
@@ -152,6 +155,7 @@ class MpiRanks final : public Ranks {
     s.how = how, s.in_double = sizeof(Real) == sizeof(double);
     s.numbers = numbers.data(), s.count = numbers.size();
     const std::size_t bytes = numbers.size_bytes();
+    traffic_.reductions += bytes > 0 ? 1 : 0, traffic_.combined += bytes;
     if (size_ == 1 || bytes > kMostPaired || bytes == 0) return last_;
     if (s.arriving.size() < bytes) s.arriving.resize(bytes);
     if (is_extra())
@@ -204,11 +208,13 @@ class MpiRanks final : public Ranks {
     gather_everywhere({reinterpret_cast<const std::byte*>(own.data()), bytes},
                       std::as_writable_bytes(std::span(padded)));
     std::memcpy(s.numbers, padded.data(), s.count * sizeof(Real));
+    traffic_.sent += 2 * (size_ - 1) * bytes;  // a part to each other rank, and the sum of the own part
   }
 
   MPI_Comm all_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, size_ = 1, paired_ = 1, here_ = 1;
   Ticket last_ = 0;
+  Traffic traffic_;
   std::array<Started, kMostStarted> started_;
 };
 
