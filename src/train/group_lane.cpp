@@ -60,7 +60,7 @@ void require_groups(const DataView& data, const TrainOptions& options) {
   if (why.empty()) return;
   throw UserError(fmt::format(
       "{}: {}{}",
-      options.group > 0 ? fmt::format("--group {}", options.group) : fmt::format("{} ranks", ranks().size()),
+      ranks().alone() ? fmt::format("--group {}", options.group) : fmt::format("{} ranks", ranks().size()),
       why, ranks().alone() ? ", or --group" : ", or use truemax on one machine"));
 }
 
@@ -89,6 +89,7 @@ GroupLane::GroupLane(const LaneSetup& setup)
       labels_(most_),
       intercept_(blocks_ * kLanes),
       now_(blocks_ * kLanes) {
+  require_groups(setup.data, setup.options);
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;

@@ -40,7 +40,7 @@ class GroupLane final : public Lane {
 
  private:
   static constexpr std::size_t kParts = Ranks::kMostStarted;
-  static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
+  static constexpr std::size_t kFewestRows = 64;  // of a part: fewer would not pay for their messages
 
   void prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows);
   void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
