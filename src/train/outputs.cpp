@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "model/model_set.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -32,24 +33,31 @@ UserError taken(const char* option, const std::string& path) {
       "--{} {}: another run is still writing there; wait for it, or give another name", option, path));
 }
 
-// A model or a log may replace an older one, but not somebody's data after a slip of the keyboard.
+// A model, its index or a log may replace an older one, but not somebody's data after a slip of the keyboard.
 void require_replaceable(const std::string& path, const char* option) {
   std::ifstream in(path, std::ios::binary);
   std::array<char, 9> head{};
   in.read(head.data(), head.size());
   const auto size = static_cast<std::size_t>(in.gcount());
   if (size == 0) return;
-  const bool model = std::string_view(option) == "model";
+  const bool model = std::string_view(option) == "model", index = std::string_view(option) == "index";
   // A safetensors file: the length of a JSON object in 8 bytes, of which the upper ones are 0, and the
   // object.
   const bool same_kind =
       model ? size == head.size() && head[8] == '{' && head[6] == 0 && head[7] == 0 : head[0] == '{';
   if (!same_kind)
-    throw UserError(fmt::format("--{} {}: this file exists and is not a {}; give another name", option, path,
-                                model ? "model" : "run log"));
+    throw UserError(fmt::format("--{} {}: this file exists and is not {}; give another name",
+                                index ? "model" : option, path,
+                                model   ? "a model"
+                                : index ? "the index of one"
+                                        : "a run log"));
 }
 
 }  // namespace
+
+bool is_model_there(const std::string& path) {
+  return is_there(path) || is_there(index_name(path));
+}
 
 bool is_there(const std::string& path) {
   std::error_code error;
@@ -84,7 +92,7 @@ void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
       const std::string model = i == 1 ? "model.safetensors" : fmt::format("model-{}.safetensors", i);
       const std::string log = log_beside_model_ ? log_beside(model) : "";
       if (log.empty() && options.logs() && same_file(model, options.log)) continue;
-      const auto free = [&] { return !is_there(model) && (log.empty() || !is_there(log)); };
+      const auto free = [&] { return !is_model_there(model) && (log.empty() || !is_there(log)); };
       // Checked again under the claim: the run that held it may just have ended and left its files.
       if (free() && claimed(model_, model) && (log.empty() || claimed(log_, log)) && free()) break;
       model_ = {}, log_ = {};
@@ -98,7 +106,10 @@ void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
     log_.path = options.log;
   else if (options.logs() && !log_.wanted() && !claimed(log_, options.log))
     throw taken("log", options.log);
-  if (model_.wanted()) require_replaceable(model_.path, "model");
+  if (model_.wanted()) {
+    require_replaceable(model_.path, "model");
+    require_replaceable(index_name(model_.path), "index");
+  }
   if (log_.wanted() && !log_streams_) require_replaceable(log_.path, "log");
   if ((model_.wanted() && !model_.claim.protects()) ||
       (log_.wanted() && !log_streams_ && !log_.claim.protects()))
@@ -111,7 +122,7 @@ const std::string& RunOutputs::growing_log() const {
 }
 
 void RunOutputs::step_aside(const char* why, bool with_model) {
-  const bool old_model = model_.wanted() && is_there(model_.path);
+  const bool old_model = model_.wanted() && is_model_there(model_.path);
   const bool moves_log = log_.wanted() && !log_streams_;
   const bool old_log = moves_log && is_there(log_.path);
   // A log without --log stays beside its model, so that it is not mistaken for the log of another model.
@@ -122,7 +133,7 @@ void RunOutputs::step_aside(const char* why, bool with_model) {
   for (int i = 1;; ++i) {
     const std::string ending = i == 1 ? fmt::format("-{}", why) : fmt::format("-{}-{}", why, i);
     const std::string new_model = with_ending(model_.path, ending), new_log = with_ending(log_.path, ending);
-    const auto free = [&] { return !(model && is_there(new_model)) && !(log && is_there(new_log)); };
+    const auto free = [&] { return !(model && is_model_there(new_model)) && !(log && is_there(new_log)); };
     Output model_there, log_there;
     if (!free() || (model && !claimed(model_there, new_model)) || (log && !claimed(log_there, new_log)) ||
         !free())

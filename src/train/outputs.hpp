@@ -14,6 +14,9 @@ struct RunOptions;
 // Whether there is something at the path. A dangling link counts: it must not be replaced unasked.
 bool is_there(const std::string& path);
 
+// The same of a model, which may be a set of files.
+bool is_model_there(const std::string& path);
+
 class RunOutputs {
  public:
   RunOutputs() = default;

@@ -59,7 +59,7 @@ bool is_of_another_run(const SavedRun& saved) {
     std::getline(log, first);
     return first != saved.lines.substr(0, saved.lines.find('\n'));
   }
-  if (!is_there(saved.model)) return false;
+  if (!is_model_there(saved.model)) return false;
   if (!saved.fitting) return true;  // it has written none
   try {
     const nlohmann::ordered_json there = read_model_metadata(saved.model)["options"];
