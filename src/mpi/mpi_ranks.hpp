@@ -95,6 +95,9 @@ class MpiRanks final : public Ranks {
     finish_call([&](MPI_Request* r) { return MPI_Ibarrier(all_, r); });
   }
 
+  // MPI has failed: another rank is gone.
+  bool lost() const { return lost_; }
+
   // Whether all ranks have called this within so many seconds.
   bool all_arrive(double seconds) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -122,8 +125,9 @@ class MpiRanks final : public Ranks {
     std::array<MPI_Request, 2> request{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   };
 
-  static void require(int status) {
+  void require(int status) {
     if (status == MPI_SUCCESS) return;
+    lost_ = true;
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
     MPI_Error_string(status, text.data(), &length);
@@ -247,6 +251,7 @@ class MpiRanks final : public Ranks {
   int spins_ = 0;  // before a rank that waits gives way to other processes
   Ticket last_ = 0;
   Traffic traffic_;
+  bool lost_ = false;
   std::array<Started, kMostStarted> started_;
 };
 
