@@ -28,7 +28,8 @@ class GroupLane final : public Lane {
   static bool takes(const LaneSetup& setup) { return setup.options.group > 0 || setup.share != nullptr; }
   // Why such a run is not possible and what to do about it; empty if it is.
   static std::string why_not(const DataView& data, const TrainOptions& options);
-  // Rows of a group: those of the options, or a power of two up to 1,024 that does not overshoot.
+  // Rows of a group: those of the options, or a power of two up to 1,024 (128 if all ranks are on one
+  // machine) that does not overshoot.
   static std::size_t rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw);
   static std::uint64_t bytes(const DataView& data, const TrainOptions& options, const Draw* draw);
 
@@ -40,7 +41,7 @@ class GroupLane final : public Lane {
 
  private:
   static constexpr std::size_t kParts = Ranks::kMostStarted;
-  static constexpr std::size_t kFewestRows = 64;  // of a part: fewer would not pay for their messages
+  static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
 
   void prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows);
   void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
