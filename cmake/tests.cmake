@@ -119,6 +119,11 @@ truemax_python_test(paper_parts)
 truemax_python_test(reading)
 truemax_python_test(report)
 truemax_python_test(ranks_files)
+# Some of the kills of tests/kill_ranks.py.
+add_test(NAME program.kill_ranks COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/kill_ranks.py --kills 3)
+set_tests_properties(program.kill_ranks PROPERTIES ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>"
+                     SKIP_RETURN_CODE 77 COST 50 TIMEOUT 900)
+truemax_python_test(machines)
 truemax_python_test(resume)
 truemax_python_test(init)
 truemax_python_test(ridge_rows)

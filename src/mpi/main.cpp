@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cli/command.hpp"
+#include "mpi/last_words.hpp"
 #include "mpi/mpi_ranks.hpp"
 #include "ranks/ranks.hpp"
 
@@ -36,6 +37,9 @@ class OneVoice {
       if (write(stderr_, text.data(), size) < 0) return;
   }
 
+  // Where this rank is heard.
+  int out() const { return stderr_ < 0 ? STDERR_FILENO : stderr_; }
+
  private:
   std::FILE* kept_ = nullptr;
   int stderr_ = -1;
@@ -43,13 +47,14 @@ class OneVoice {
 
 // An error that all ranks have found ends them all alike. One that only some have found leaves the others
 // waiting for them: then all are ended.
-int finish(MpiRanks& ranks, OneVoice& voice, int code) {
+int finish(MpiRanks& ranks, OneVoice& voice, LastWords& last, int code) {
   constexpr double kPatience = 2, kForever = 1e9;
   if (ranks.size() == 1) return code;
   std::fflush(stdout);
   const double own = ranks.first() ? kPatience : 2 * kPatience;  // the first one's message is enough
   if (ranks.all_arrive(code == kSuccess ? kForever : own)) return code;
   voice.speak();
+  if (ranks.lost()) last.say();
   return MPI_Abort(MPI_COMM_WORLD, code);
 }
 
@@ -57,7 +62,8 @@ int run(int argc, char** argv) {
   MpiRanks ranks;
   const UseRanks use(ranks);
   OneVoice voice(ranks.first());
-  return finish(ranks, voice, run_program(argc, argv));
+  LastWords last(argc, argv, voice.out());
+  return finish(ranks, voice, last, run_program(argc, argv));
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ class MpiRanks final : public Ranks {
       finish<float>(s);
   }
 
+  Traffic traffic() const override { return traffic_; }
+
   void broadcast(std::span<std::byte> bytes, std::size_t from) override {
     each_piece(bytes.size(), [&](std::size_t at, int size) {
       finish_call([&](MPI_Request* r) {
@@ -93,6 +95,9 @@ class MpiRanks final : public Ranks {
     finish_call([&](MPI_Request* r) { return MPI_Ibarrier(all_, r); });
   }
 
+  // MPI has failed: another rank is gone.
+  bool lost() const { return lost_; }
+
   // Whether all ranks have called this within so many seconds.
   bool all_arrive(double seconds) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -120,8 +125,9 @@ class MpiRanks final : public Ranks {
     std::array<MPI_Request, 2> request{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   };
 
-  static void require(int status) {
+  void require(int status) {
     if (status == MPI_SUCCESS) return;
+    lost_ = true;
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
     MPI_Error_string(status, text.data(), &length);
@@ -147,6 +153,7 @@ class MpiRanks final : public Ranks {
   }
 
   void begin_send(Started& s, std::size_t bytes, std::size_t to) {
+    traffic_.sent += bytes;
     require(MPI_Isend(s.numbers, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(to), kNumbers, all_,
                       &s.request[0]));
   }
@@ -183,6 +190,7 @@ class MpiRanks final : public Ranks {
     s.how = how, s.in_double = sizeof(Real) == sizeof(double);
     s.numbers = numbers.data(), s.count = numbers.size();
     const std::size_t bytes = numbers.size_bytes();
+    traffic_.reductions += bytes > 0 ? 1 : 0, traffic_.combined += bytes;
     if (size_ == 1 || bytes > kMostPaired || bytes == 0) return last_;
     if (s.arriving.size() < bytes) s.arriving.resize(bytes);
     if (is_extra())
@@ -235,12 +243,15 @@ class MpiRanks final : public Ranks {
     gather_everywhere({reinterpret_cast<const std::byte*>(own.data()), bytes},
                       std::as_writable_bytes(std::span(padded)));
     std::memcpy(s.numbers, padded.data(), s.count * sizeof(Real));
+    traffic_.sent += 2 * (size_ - 1) * bytes;  // a part to each other rank, and the sum of the own part
   }
 
   MPI_Comm all_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, size_ = 1, paired_ = 1, here_ = 1;
   int spins_ = 0;  // before a rank that waits gives way to other processes
   Ticket last_ = 0;
+  Traffic traffic_;
+  bool lost_ = false;
   std::array<Started, kMostStarted> started_;
 };
 

@@ -23,6 +23,25 @@ class LostRanks : public std::runtime_error {
 
 enum class Combine { sum, max };
 
+// What it took to combine numbers: how often, their bytes, and the bytes that a rank sent for it.
+struct Traffic {
+  std::uint64_t reductions = 0, combined = 0, sent = 0;
+
+  Traffic& operator+=(const Traffic& b) {
+    reductions += b.reductions, combined += b.combined, sent += b.sent;
+    return *this;
+  }
+  Traffic operator-(const Traffic& b) const {
+    return {reductions - b.reductions, combined - b.combined, sent - b.sent};
+  }
+};
+
+// The same for the steps of so many rows.
+struct StepTraffic {
+  std::uint64_t rows = 0;
+  Traffic traffic;
+};
+
 class Ranks {
  public:
   Ranks() = default;
@@ -57,6 +76,7 @@ class Ranks {
   virtual Ticket start(Combine how, std::span<float> numbers) = 0;
   virtual Ticket start(Combine how, std::span<double> numbers) = 0;
   virtual void wait(Ticket ticket) = 0;
+  virtual Traffic traffic() const { return {}; }  // so far; not all implementations count
 
   // Everyone gets the bytes of rank `from`.
   virtual void broadcast(std::span<std::byte> bytes, std::size_t from) = 0;

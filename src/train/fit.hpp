@@ -69,6 +69,7 @@ class Fit {
     return static_cast<double>(state_.epoch) +
            static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch());
   }
+  const StepTraffic& traffic() const { return loop_.traffic(); }
   const std::vector<Segment>& segments() const { return plan_.segments(); }
 
  private:

@@ -244,6 +244,13 @@ nlohmann::ordered_json end_json(const FinishedRun& finished, const std::string& 
                              {"steps", outcome.steps},
                              {"train_seconds", outcome.train_seconds},
                              {"interrupted", outcome.interrupted}};
+  // Of the steps; one rank that counts says what several would combine.
+  if (const Traffic& t = outcome.traffic.traffic; t.reductions > 0)
+    end["ranks"] = {{"number", ranks().size()},
+                    {"rows", outcome.traffic.rows},
+                    {"reductions", t.reductions},
+                    {"combined_bytes", t.combined},
+                    {"sent_bytes", t.sent}};
   if (!outcome.segments.empty()) {
     nlohmann::ordered_json& segments = end["segments"] = nlohmann::ordered_json::array();
     for (const Segment& s : outcome.segments)

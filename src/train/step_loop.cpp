@@ -99,7 +99,10 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
     if (leg.last_step > 0)  // at the end of the batch, which may be shorter than the leg
       batch.last_step =
           leg.step + (leg.last_step - leg.step) * static_cast<double>(count) / static_cast<double>(leg.steps);
+    const Traffic before = setup_.ranks.traffic();
     lane_->take(batch, state);
+    traffic_.rows += count * options_.rows_per_step;
+    traffic_.traffic += setup_.ranks.traffic() - before;
     unwatched_ += count;
     if (!watch || unwatched_ < watch_every) continue;
     unwatched_ = 0;

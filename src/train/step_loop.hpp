@@ -34,6 +34,8 @@ class StepLoop {
   device::Passer* passer() { return lane_->passer(); }
 
   std::uint64_t steps_per_epoch() const { return steps_; }
+  // Of the steps so far, not of evaluations.
+  const StepTraffic& traffic() const { return traffic_; }
 
  private:
   std::size_t batch_steps(const RunState& state) const;
@@ -54,6 +56,7 @@ class StepLoop {
   std::size_t window_ = 0;               // that is held
   bool window_held_ = false, next_held_ = false;
   std::unique_ptr<Lane> lane_;
+  StepTraffic traffic_;
   std::uint64_t unwatched_ = 0;  // steps since the watch was last called, also over many short epochs
 };
 

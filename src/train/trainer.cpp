@@ -142,6 +142,7 @@ class WatchedFit {
     outcome_.epochs = fit_.state().epoch;
     outcome_.steps = fit_.steps();
     outcome_.segments = fit_.segments();
+    outcome_.traffic = fit_.traffic();
     outcome_.train_seconds = watch_.seconds();
     outcome_.last = fit_.state().last;
     if (patience_.best()) finish_with_best();

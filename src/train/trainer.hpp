@@ -11,6 +11,7 @@
 
 #include "data/data_view.hpp"
 #include "evaluate/evaluate.hpp"
+#include "ranks/ranks.hpp"
 #include "train/options.hpp"
 #include "train/plan.hpp"
 #include "train/run_state.hpp"
@@ -52,6 +53,7 @@ struct TrainOutcome {
   std::string divergence;  // the message, if the method diverged
   std::uint64_t epochs = 0, steps = 0;
   double train_seconds = 0;
+  StepTraffic traffic;                   // of the steps of this process
   std::vector<Segment> segments;         // step sizes chosen by the clock
   std::optional<EvaluationRecord> last;  // the last finished evaluation; if kept_best, of the best model
   bool kept_best = false;                // the weights are those of `last`, not of the last step
