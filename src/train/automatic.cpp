@@ -195,9 +195,9 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;
-  // Rows of a group remember none.
+  // Rows of a group remember none. Draws of few blocks find them soon enough (bibtex, delicious).
   const bool groups = options.group > 0 || !ranks().alone();
-  options.draws.rivals = all || groups ? 0 : kRivals;
+  options.draws.rivals = all || groups || blocks < 16 * kRivals ? 0 : kRivals;
 }
 
 }  // namespace truemax
