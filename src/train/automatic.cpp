@@ -166,8 +166,11 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   if (!options.open.any()) options.target = Target::valid;  // the default of named methods
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
-  constexpr std::uint64_t kRivals = 4;  // eight gained nothing more
   const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
+  // Rows of a group remember none. Draws of few blocks find rivals soon enough (bibtex, delicious).
+  constexpr std::uint64_t kRivals = 4, kFewestBlocks = 64;  // eight rivals gained nothing more
+  const bool groups = options.group > 0 || !ranks().alone();
+  const std::uint64_t rivals = groups || blocks < kFewestBlocks ? 0 : kRivals;
   const std::vector<double> of_class = label_mass(data);
   std::vector<double> mass(blocks, 0.0);
   double total = 0;
@@ -181,7 +184,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const std::size_t card_blocks = options.target == Target::train ? kCardBlocks / 2 : kCardBlocks;
   const bool card = on_gpu(options);
   if (card) head = std::clamp<std::size_t>(head, 1, card_blocks / 2 - 2);  // leaves room for the tail
-  const double draws = card ? static_cast<double>(card_blocks - 1 - head - kRivals)
+  const double draws = card ? static_cast<double>(card_blocks - 1 - head - rivals)
                             : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
@@ -195,9 +198,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   options.draw = "head-blocks";
   options.draws.head = all ? blocks * kLanes : head * kLanes;
   options.classes_per_step = static_cast<std::uint64_t>(draws) * kLanes;
-  // Rows of a group remember none. Draws of few blocks find them soon enough (bibtex, delicious).
-  const bool groups = options.group > 0 || !ranks().alone();
-  options.draws.rivals = all || groups || blocks < 16 * kRivals ? 0 : kRivals;
+  options.draws.rivals = all ? 0 : rivals;
 }
 
 }  // namespace truemax
