@@ -39,6 +39,8 @@ class MpiRanks final : public Ranks {
     require(MPI_Comm_size(machine, &number));
     here_ = static_cast<std::size_t>(number);
     require(MPI_Comm_free(&machine));
+    constexpr int kSpins = 1000;  // some tens of microseconds
+    spins_ = here_ > std::thread::hardware_concurrency() ? 0 : kSpins;
   }
   ~MpiRanks() override { MPI_Comm_free(&all_); }
 
@@ -161,12 +163,10 @@ class MpiRanks final : public Ranks {
   // MPI's own waiting does not give way to other processes: it is very slow if there are fewer cores than
   // ranks and others.
   void wait_for_all(std::span<MPI_Request> requests) const {
-    constexpr int kSpins = 1000;  // some tens of microseconds
-    const int spins = here_ > std::thread::hardware_concurrency() ? 0 : kSpins;
     for (int tries = 0, done = 0;; ++tries) {
       require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
       if (done != 0) return;
-      if (tries >= spins) sched_yield();
+      if (tries >= spins_) sched_yield();
     }
   }
 
@@ -239,6 +239,7 @@ class MpiRanks final : public Ranks {
 
   MPI_Comm all_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, size_ = 1, paired_ = 1, here_ = 1;
+  int spins_ = 0;  // before a rank that waits gives way to other processes
   Ticket last_ = 0;
   std::array<Started, kMostStarted> started_;
 };

@@ -111,7 +111,6 @@ class ProxGroup final : public GroupRule {
 
   bool begin_search(GroupRows& rows, GroupPart& part) {
     part.open.clear();
-    std::size_t size = 0;
     for (std::size_t i = part.first; i < part.last; ++i) {
       GroupRow& row = rows.row[i];
       const double sum = static_cast<double>(part.message[2 * (i - part.first)]),
@@ -130,21 +129,29 @@ class ProxGroup final : public GroupRule {
       const double base = 1 + quick_exp(-row.u) * inverse_rho_;
       search_[i] = ProxSearch<DoubleMath>({row.e, inverse_rho_, base, row.label_norm, sum, squares});
       part.open.push_back(number);
-      send_sums(rows, i, part, size);
     }
-    part.size = size;
-    return size > 0;
+    return send_sums(rows, part);
   }
 
-  void send_sums(const GroupRows& rows, std::size_t i, GroupPart& part, std::size_t& size) const {
-    const ProxSums<double> at = prox_sums(blocks_of(rows, rows.row[i]), search_[i].common());
-    part.message[size++] = static_cast<float>(at.value);
-    part.message[size++] = static_cast<float>(at.slope);
+  // Loops apart from those of the searches: the next row begins while this one waits for its arithmetic. A
+  // row that is done sends its part of c_y along with the evaluations of the others.
+  bool send_sums(GroupRows& rows, GroupPart& part) {
+    part.size = 0;
+    for (const std::uint32_t i : part.open) {
+      const ProxBlocks blocks = blocks_of(rows, rows.row[i]);
+      if (search_[i].done()) {
+        part.message[part.size++] = static_cast<float>(prox_finish(blocks, search_[i].root().move));
+        continue;
+      }
+      const ProxSums<double> at = prox_sums(blocks, search_[i].common());
+      part.message[part.size++] = static_cast<float>(at.value);
+      part.message[part.size++] = static_cast<float>(at.slope);
+    }
+    return part.size > 0;
   }
 
-  // A row that is done sends its part of c_y along with the next evaluations of the others.
   bool search_on(GroupRows& rows, GroupPart& part) {
-    std::size_t from = 0, size = 0, left = 0;
+    std::size_t from = 0, left = 0;
     for (const std::uint32_t i : part.open) {
       GroupRow& row = rows.row[i];
       ProxSearch<DoubleMath>& search = search_[i];
@@ -154,22 +161,18 @@ class ProxGroup final : public GroupRule {
       }
       search.take({static_cast<double>(part.message[from]), static_cast<double>(part.message[from + 1])});
       from += 2;
-      if (!search.done()) {
-        send_sums(rows, i, part, size);
-      } else {
+      if (search.done()) {
         const ProxRoot<double> root = search.root();
         if (root.evaluations == 0) {
           declined_.push_back(i);
           continue;
         }
         row.u = -quick_log(root.g);
-        part.message[size++] = static_cast<float>(prox_finish(blocks_of(rows, row), root.move));
       }
       part.open[left++] = i;
     }
     part.open.resize(left);
-    part.size = size;
-    return size > 0;
+    return send_sums(rows, part);
   }
 
   MirrorRate rho_;
