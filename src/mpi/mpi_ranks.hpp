@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ranks/combine.hpp"
@@ -37,6 +39,8 @@ class MpiRanks final : public Ranks {
     require(MPI_Comm_size(machine, &number));
     here_ = static_cast<std::size_t>(number);
     require(MPI_Comm_free(&machine));
+    constexpr int kSpins = 1000;  // some tens of microseconds
+    spins_ = here_ > std::thread::hardware_concurrency() ? 0 : kSpins;
   }
   ~MpiRanks() override { MPI_Comm_free(&all_); }
 
@@ -56,29 +60,38 @@ class MpiRanks final : public Ranks {
 
   void broadcast(std::span<std::byte> bytes, std::size_t from) override {
     each_piece(bytes.size(), [&](std::size_t at, int size) {
-      require(MPI_Bcast(bytes.data() + at, size, MPI_BYTE, static_cast<int>(from), all_));
+      finish_call([&](MPI_Request* r) {
+        return MPI_Ibcast(bytes.data() + at, size, MPI_BYTE, static_cast<int>(from), all_, r);
+      });
     });
   }
 
   void gather_everywhere(std::span<const std::byte> own, std::span<std::byte> all) override {
     const int size = static_cast<int>(own.size());
-    require(MPI_Allgather(own.data(), size, MPI_BYTE, all.data(), size, MPI_BYTE, all_));
+    finish_call([&](MPI_Request* r) {
+      return MPI_Iallgather(own.data(), size, MPI_BYTE, all.data(), size, MPI_BYTE, all_, r);
+    });
   }
 
   void send(std::span<const std::byte> bytes, std::size_t to) override {
     each_piece(bytes.size(), [&](std::size_t at, int size) {
-      require(MPI_Send(bytes.data() + at, size, MPI_BYTE, static_cast<int>(to), kMessages, all_));
+      finish_call([&](MPI_Request* r) {
+        return MPI_Isend(bytes.data() + at, size, MPI_BYTE, static_cast<int>(to), kMessages, all_, r);
+      });
     });
   }
 
   void receive(std::span<std::byte> bytes, std::size_t from) override {
     each_piece(bytes.size(), [&](std::size_t at, int size) {
-      require(MPI_Recv(bytes.data() + at, size, MPI_BYTE, static_cast<int>(from), kMessages, all_,
-                       MPI_STATUS_IGNORE));
+      finish_call([&](MPI_Request* r) {
+        return MPI_Irecv(bytes.data() + at, size, MPI_BYTE, static_cast<int>(from), kMessages, all_, r);
+      });
     });
   }
 
-  void barrier() override { require(MPI_Barrier(all_)); }
+  void barrier() override {
+    finish_call([&](MPI_Request* r) { return MPI_Ibarrier(all_, r); });
+  }
 
   // Whether all ranks have called this within so many seconds.
   bool all_arrive(double seconds) {
@@ -88,6 +101,7 @@ class MpiRanks final : public Ranks {
     for (int done = 0; MPI_Wtime() < end;) {
       if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
       if (done != 0) return true;
+      sched_yield();
     }
     return false;
   }
@@ -144,7 +158,24 @@ class MpiRanks final : public Ranks {
     begin_receive(s, s.arriving.data(), bytes, with);
     begin_send(s, bytes, with);
   }
-  void wait_for(Started& s) { require(MPI_Waitall(2, s.request.data(), MPI_STATUSES_IGNORE)); }
+  void wait_for(Started& s) { wait_for_all(s.request); }
+
+  // MPI's own waiting does not give way to other processes: it is very slow if there are fewer cores than
+  // ranks and others.
+  void wait_for_all(std::span<MPI_Request> requests) const {
+    for (int tries = 0, done = 0;; ++tries) {
+      require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
+      if (done != 0) return;
+      if (tries >= spins_) sched_yield();
+    }
+  }
+
+  template <class Call>
+  void finish_call(Call&& call) const {
+    MPI_Request request = MPI_REQUEST_NULL;
+    require(call(&request));
+    wait_for_all({&request, 1});
+  }
 
   template <class Real>
   Ticket start_any(Combine how, std::span<Real> numbers) {
@@ -208,6 +239,7 @@ class MpiRanks final : public Ranks {
 
   MPI_Comm all_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, size_ = 1, paired_ = 1, here_ = 1;
+  int spins_ = 0;  // before a rank that waits gives way to other processes
   Ticket last_ = 0;
   std::array<Started, kMostStarted> started_;
 };

@@ -135,6 +135,7 @@ TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t
   options.method = kAutomatic;
   options.encoder = EncoderKind::bag;
   options.hidden = hidden;
+  options.group = 0;
   options.open.encoder = false;
   options.draws.head = DrawOptions{}.head;
   options.complete_learnt([](const char* /*option*/) { return false; });

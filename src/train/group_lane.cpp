@@ -60,14 +60,15 @@ void require_groups(const DataView& data, const TrainOptions& options) {
   if (why.empty()) return;
   throw UserError(fmt::format(
       "{}: {}{}",
-      options.group > 0 ? fmt::format("--group {}", options.group) : fmt::format("{} ranks", ranks().size()),
+      ranks().alone() ? fmt::format("--group {}", options.group) : fmt::format("{} ranks", ranks().size()),
       why, ranks().alone() ? ", or --group" : ", or use truemax on one machine"));
 }
 
 std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw) {
-  constexpr std::size_t kMost = 1024;
+  // On one machine messages are quick, and few rows stay in its caches.
+  const std::size_t most = ranks().here() == ranks().size() ? 128 : 1024;
   if (options.group > 0) return std::min<std::size_t>(options.group, std::max<std::size_t>(data.size(), 1));
-  const double beside = std::min(steps_beside(data, options.intercept, draw), static_cast<double>(kMost));
+  const double beside = std::min(steps_beside(data, options.intercept, draw), static_cast<double>(most));
   return std::bit_floor(static_cast<std::size_t>(beside));
 }
 
@@ -89,6 +90,7 @@ GroupLane::GroupLane(const LaneSetup& setup)
       labels_(most_),
       intercept_(blocks_ * kLanes),
       now_(blocks_ * kLanes) {
+  require_groups(setup.data, setup.options);
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
@@ -136,7 +138,7 @@ void GroupLane::take(const Batch& batch, RunState& state) {
 // Rows and classes, which do not depend on W and u.
 void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows) {
   const DataView& data = setup_.data;
-  rows.count = count;
+  rows.count = count, rows.lines = 0;
   batch.order.fill(batch.first + first, {examples_.data(), count});
   for (std::size_t i = 0; i < count; ++i) {
     labels_[i] = data.label(examples_[i]);
@@ -152,6 +154,7 @@ void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t count
     row.begin = at;
     add_blocks(i, rows, row, at);
     row.end = at;
+    rows.lines += row.x.index.size() * (row.end - row.begin);
   }
 }
 
@@ -316,9 +319,11 @@ void GroupLane::add_growth(RunState& state) {
 
 void GroupLane::apply(RunState& state, GroupRows& rows) {
   constexpr std::size_t kLinesAhead = 4;
+  // So many lines are still at hand from their scores: prefetching them would cost more than it saves.
+  constexpr std::size_t kNearLines = 3000;
   Weights& w = state.weights;
   for (std::size_t i = 0; i < rows.count; ++i) {
-    if (const std::size_t p = i + kLinesAhead; far_ && p < rows.count)
+    if (const std::size_t p = i + kLinesAhead; rows.lines > kNearLines && far_ && p < rows.count)
       LinesAhead(w, rows.row[p].x, rows.blocks_of(rows.row[p])).ask(1);
     const GroupRow& row = rows.row[i];
     state.row(row.example).u = row.u;

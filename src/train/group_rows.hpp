@@ -62,6 +62,7 @@ class GroupRows {
   }
 
   std::size_t count = 0;
+  std::size_t lines = 0;  // of W that the rows touch here
   std::vector<GroupRow> row;
   std::vector<std::uint32_t> block;                // [blocks]: numbers here
   std::vector<double> weight, norm, ridge;         // [blocks]: o; |x|^2 after the ridge; r

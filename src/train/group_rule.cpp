@@ -9,6 +9,7 @@
 #include "rule/methods.hpp"
 #include "rule/mirror_rate.hpp"
 #include "solve/prox_blocks.hpp"
+#include "solve/prox_guess.hpp"
 #include "solve/row_scalar.hpp"
 
 namespace truemax {
@@ -40,6 +41,7 @@ class ProxGroup final : public GroupRule {
   ProxGroup(const LaneSetup& setup, std::size_t most_rows)
       : rho_(setup.options.rule), complete_(setup.draw->complete()), search_(most_rows) {
     declined_.reserve(most_rows);
+    guesses_.reserve(most_rows);
   }
 
   bool wants_shrunken() const override { return true; }
@@ -111,7 +113,7 @@ class ProxGroup final : public GroupRule {
 
   bool begin_search(GroupRows& rows, GroupPart& part) {
     part.open.clear();
-    std::size_t size = 0;
+    guesses_.clear();
     for (std::size_t i = part.first; i < part.last; ++i) {
       GroupRow& row = rows.row[i];
       const double sum = static_cast<double>(part.message[2 * (i - part.first)]),
@@ -128,23 +130,35 @@ class ProxGroup final : public GroupRule {
         continue;
       }
       const double base = 1 + quick_exp(-row.u) * inverse_rho_;
-      search_[i] = ProxSearch<DoubleMath>({row.e, inverse_rho_, base, row.label_norm, sum, squares});
+      guesses_.add(row.e, base, row.label_norm, sum, squares);
       part.open.push_back(number);
-      send_sums(rows, i, part, size);
     }
-    part.size = size;
-    return size > 0;
+    guesses_.find(inverse_rho_);
+    for (std::size_t j = 0; j < part.open.size(); ++j)
+      search_[part.open[j]] = ProxSearch<DoubleMath>(guesses_.equation(j, inverse_rho_), guesses_.y(j),
+                                                     guesses_.g(j), guesses_.common(j));
+    return send_sums(rows, part);
   }
 
-  void send_sums(const GroupRows& rows, std::size_t i, GroupPart& part, std::size_t& size) const {
-    const ProxSums<double> at = prox_sums(blocks_of(rows, rows.row[i]), search_[i].common());
-    part.message[size++] = static_cast<float>(at.value);
-    part.message[size++] = static_cast<float>(at.slope);
+  // Loops apart from those of the searches: the next row begins while this one waits for its arithmetic. A
+  // row that is done sends its part of c_y along with the evaluations of the others.
+  bool send_sums(GroupRows& rows, GroupPart& part) {
+    part.size = 0;
+    for (const std::uint32_t i : part.open) {
+      const ProxBlocks blocks = blocks_of(rows, rows.row[i]);
+      if (search_[i].done()) {
+        part.message[part.size++] = static_cast<float>(prox_finish(blocks, search_[i].root().move));
+        continue;
+      }
+      const ProxSums<double> at = prox_sums(blocks, search_[i].common());
+      part.message[part.size++] = static_cast<float>(at.value);
+      part.message[part.size++] = static_cast<float>(at.slope);
+    }
+    return part.size > 0;
   }
 
-  // A row that is done sends its part of c_y along with the next evaluations of the others.
   bool search_on(GroupRows& rows, GroupPart& part) {
-    std::size_t from = 0, size = 0, left = 0;
+    std::size_t from = 0, left = 0;
     for (const std::uint32_t i : part.open) {
       GroupRow& row = rows.row[i];
       ProxSearch<DoubleMath>& search = search_[i];
@@ -154,27 +168,24 @@ class ProxGroup final : public GroupRule {
       }
       search.take({static_cast<double>(part.message[from]), static_cast<double>(part.message[from + 1])});
       from += 2;
-      if (!search.done()) {
-        send_sums(rows, i, part, size);
-      } else {
+      if (search.done()) {
         const ProxRoot<double> root = search.root();
         if (root.evaluations == 0) {
           declined_.push_back(i);
           continue;
         }
         row.u = -quick_log(root.g);
-        part.message[size++] = static_cast<float>(prox_finish(blocks_of(rows, row), root.move));
       }
       part.open[left++] = i;
     }
     part.open.resize(left);
-    part.size = size;
-    return size > 0;
+    return send_sums(rows, part);
   }
 
   MirrorRate rho_;
   bool complete_;
   double inverse_rho_ = 1;
+  ProxGuesses guesses_;  // of a part
   std::vector<ProxSearch<DoubleMath>> search_;
   std::vector<std::uint32_t> declined_;
 };

@@ -114,9 +114,13 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
     plan.fewer = "keep fewer features (--max-features, --ngram-buckets), ";
   plan.hidden = options.hidden;
   plan.streamed = data.streamed() != nullptr;
-  // Of the rank that has most.
-  const std::uint64_t own_classes = BlockShare::most_classes(plan.classes, ranks().size());
-  plan.weights = Weights::bytes_needed(own_classes, weight_columns(data, options));
+  plan.own_classes = BlockShare::most_classes(plan.classes, ranks().size());
+  plan.own_vectors = most_vectors(data, options);
+  if (!ranks().alone() && options.hidden > 0 && plan.own_vectors == plan.features)
+    plan.more_ranks = "start more ranks, share the vectors of features out too (--shard-embedding), ";
+  else if (!ranks().alone())
+    plan.more_ranks = "start more ranks, ";
+  plan.weights = Weights::bytes_needed(plan.own_classes, weight_columns(data, options));
   if (options.hidden > 0 &&
       __builtin_add_overflow(plan.weights, LearntLane::state_bytes(data, options), &plan.weights))
     plan.weights = std::numeric_limits<std::uint64_t>::max();
@@ -149,7 +153,7 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   }
   if (options.patience == 0) return plan;
   const std::uint64_t vectors = options.hidden > 0 ? table_bytes(data, options) : 0;
-  plan.best = Weights::bytes_needed(own_classes, weight_columns(data, options));
+  plan.best = Weights::bytes_needed(plan.own_classes, weight_columns(data, options));
   if (__builtin_add_overflow(plan.best, vectors, &plan.best))
     plan.best = std::numeric_limits<std::uint64_t>::max();
   plan.best_on_disk = plan.total() > plan.there;
@@ -212,20 +216,21 @@ void MemoryPlan::require() const {
   if (hidden > 0)
     throw UserError(fmt::format(
         "not enough memory: this run needs {} available, because {} classes and {} features have {} learnt "
-        "numbers each, with a running mean of their gradients; give a smaller --hidden{}, {}train on "
+        "numbers each, with a running mean of their gradients; {}give a smaller --hidden{}, {}train on "
         "fewer {}, or raise --memory-limit to try anyway",
-        to_text(), classes, features, hidden,
-        fmt::format(" ({} would fit)", std::max<std::uint64_t>(1, left / (12 * classes + 8 * features))),
+        to_text(), classes, features, hidden, more_ranks,
+        fmt::format(" ({} would fit)",
+                    std::max<std::uint64_t>(1, left / (12 * own_classes + 8 * own_vectors))),
         fewer, less));
-  const std::uint64_t buckets = Weights::features_that_fit(classes, left / copies);
+  const std::uint64_t buckets = Weights::features_that_fit(own_classes, left / copies);
   const std::string fits = buckets > 0 ? fmt::format("--hash-features {} would fit", buckets)
                                        : "though with so many classes not even one bucket fits";
   throw UserError(fmt::format(
       "not enough memory: this run needs {} available, because {} classes x {} features, in blocks of 16 "
-      "classes, are {} weights of 4 bytes{}; {}hash them into fewer "
+      "classes, are {} weights of 4 bytes{}; {}{}hash them into fewer "
       "buckets ({}), train on fewer {}, or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
-      copies > 1 ? ", twice" : "", fewer, fits, less));
+      copies > 1 ? ", twice" : "", more_ranks, fewer, fits, less));
 }
 
 }  // namespace truemax

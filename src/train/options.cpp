@@ -102,7 +102,9 @@ void TrainOptions::describe(OptionTable& table) {
       "group", &group, {1, 65536}, kAutomatic, 0,
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "
       "weights; then all are applied. For prox, scent, umax and exact, linear models. auto: none in truemax; "
-      "for the ranks of truemax-mpi, which send messages once for every group, a power of two up to 1024.");
+      "for the ranks of truemax-mpi, which send messages once for every group, a power of two up to 1024, up "
+      "to 128 if all are on one machine.",
+      {.tunable = true});
   table.choice("visit", &visit,
                {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
                "Order of the rows: random with replacement, a new shuffle each epoch, or as in the file.",

@@ -19,6 +19,7 @@
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
 #include "train/group_lane.hpp"
+#include "train/problem.hpp"
 #include "train/replay.hpp"
 #include "train/resume.hpp"
 #include "train/run.hpp"
@@ -212,6 +213,10 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
     options.train = continued_options(run.resumed->about(), options.train, run.notes);
   else if (run.automatic)
     choose_shape(run.data, options.train);
+  // Known from here on, so that a checkpoint continues with the same groups on any number of ranks.
+  if (!ranks().alone() && options.train.group == 0 && !options.train.learnt())
+    options.train.group =
+        GroupLane::rows_of_group(run.data, options.train, draw_for(run.data, options.train).get());
   if (run.start) {
     require_start(*run.start, run.data);
     run.start_match = require_match(*run.start, run.data);

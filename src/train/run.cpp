@@ -197,6 +197,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
                                {"data", data_json(run.data)},
                                {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
                                {"read_seconds", run.read_seconds}};
+  if (!ranks().alone()) start["ranks"] = ranks().size(), start["config"]["group"] = run.options.train.group;
   if (run.test) start["test_data"] = data_json(*run.test);
   if (run.valid) start["valid_data"] = data_json(*run.valid);
   start["data"]["hash"] = run.data_hash;
