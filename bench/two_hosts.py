@@ -138,7 +138,7 @@ def events(path):
 def seconds_per_row(log):
     """Of the quickest epoch after the first, in which W is touched for the first time."""
     run = events(log)
-    at = [(e["epoch"], e["train_seconds"]) for e in run if e["event"] == "eval" and e["epoch"] > 0]
+    at = [(e["epoch"], e["train_seconds"]) for e in run if e["event"] == "evaluate" and e["epoch"] > 0]
     rows = run[0]["data"]["examples"]
     return min((b[1] - a[1]) / (rows * (b[0] - a[0])) for a, b in zip(at, at[1:]))
 
@@ -154,7 +154,7 @@ class Bench:
     def train(self, group, blocks, log):
         return [self.program, "train", self.data, "--method", self.options.method, "--step", "0.3", "--ridge", "0",
                 "--epochs", str(self.options.epochs), "--group", str(group), "--draw", "blocks", "--classes-per-step",
-                str(16 * blocks), "--eval", "sampled", "--eval-rows", "100", "--threads", "1", "--model", "none",
+                str(16 * blocks), "--eval-every", "1", "--eval", "sampled", "--eval-rows", "100", "--threads", "1", "--model", "none",
                 "--quiet", "--log", log]
 
     def one_rank(self, group, blocks):

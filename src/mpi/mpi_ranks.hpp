@@ -169,7 +169,7 @@ class MpiRanks final : public Ranks {
 
   // MPI's own waiting does not give way to other processes: it is very slow if there are fewer cores than
   // ranks and others.
-  void wait_for_all(std::span<MPI_Request> requests) const {
+  void wait_for_all(std::span<MPI_Request> requests) {
     for (int tries = 0, done = 0;; ++tries) {
       require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
       if (done != 0) return;
@@ -178,7 +178,7 @@ class MpiRanks final : public Ranks {
   }
 
   template <class Call>
-  void finish_call(Call&& call) const {
+  void finish_call(Call&& call) {
     MPI_Request request = MPI_REQUEST_NULL;
     require(call(&request));
     wait_for_all({&request, 1});
