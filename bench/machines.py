@@ -12,9 +12,9 @@ A group of n rows costs a rank
   blocks    of a row on all ranks: its label's and those that are drawn
   rounds    all-reduces that wait for each other: label scores, start of the root, its Newton steps, the label's
             coefficient. A group has up to 4 parts whose messages are under way together.
-  exchange  of one round: a message takes `alone` seconds; those of several parts are sent `together` seconds apart, so
-            a round takes the longer of the two. Ranks exchange in pairs, 1, 2, 4, ... apart: log2(P) exchanges, of which
-            the first is under way while the rank works on other parts.
+  exchange  of one round, a message of each part: the longer of the latency and the work for these messages. Ranks
+            exchange in pairs, 1, 2, 4, ... apart: log2(P) exchanges, of which only the first ones of the parts are under
+            way together.
 
 bench/two_hosts.py measures a, b and the messages on this machine and checks the sum against runs over a slow link.
 """
@@ -47,23 +47,18 @@ class Messages:
 
 @dataclass
 class Link:
-    """Seconds of a message of some bytes: alone = base + byte x bytes; `gap` and `gap_byte` for one of several."""
-    base: float
-    byte: float
-    gap: float
-    gap_byte: float
+    """Seconds of a round of 1 to 4 messages between two ranks that are under way together: (base, per byte of one)."""
+    rounds: list
 
-    def alone(self, size):
-        return self.base + self.byte * size
-
-    def together(self, size):
-        return self.gap + self.gap_byte * size
+    def round(self, messages, size):
+        base, byte = self.rounds[messages - 1]
+        return base + byte * size
 
     @staticmethod
     def of(latency, gigabits, message):
         """latency: seconds; message: seconds that a rank works to send one and to receive one."""
         byte = 8e-9 / gigabits
-        return Link(latency + message, byte, message, byte)
+        return Link([(max(latency + message, parts * message), parts * byte) for parts in range(1, PARTS + 1)])
 
 
 def parts_of(group):
@@ -89,8 +84,8 @@ def seconds_of_group(group, ranks, work, messages, link):
     rounds = messages.reductions / parts
     if ranks == 1:
         return work.seconds(group, 1)
-    later = (stages_of(ranks) - 1) * parts * link.alone(size)  # these wait for each other
-    return work.seconds(group, ranks) + rounds * (max(link.alone(size), parts * link.together(size)) + later)
+    later = (stages_of(ranks) - 1) * parts * link.round(1, size)  # these wait for each other
+    return work.seconds(group, ranks) + rounds * (link.round(parts, size) + later)
 
 
 def line_through(points):

@@ -60,9 +60,9 @@ class LastWords {
                 : "Start it again; with --checkpoint FILE it could be continued\n");
   }
 
-  // A run that still can ends by itself first.
+  // A run that still can ends by itself first. There is a second at most.
   void watch(const std::stop_token& end) {
-    constexpr auto kOften = std::chrono::milliseconds(50);
+    constexpr auto kOften = std::chrono::milliseconds(20);
     constexpr int kPatience = 6;
     for (int told = 0; told < kPatience && !end.stop_requested();) {
       std::this_thread::sleep_for(kOften);
