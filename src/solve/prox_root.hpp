@@ -91,7 +91,24 @@ class ProxSearch {
     common_ = e_ * g_ * Math::exp(-s_e_ * y_);
   }
 
+  // From a first guess that was found elsewhere (solve/prox_guess.hpp).
+  TRUEMAX_EVERYWHERE ProxSearch(const ProxEquation<Real>& p, Real y, Real g, Real common)
+      : keep_(1 + p.inverse_rho),
+        base_(p.base),
+        e_(p.e),
+        s_e_(p.label_norm * p.e),
+        over_keep_(Math::over(1, keep_)),
+        low_(Math::over(base_, keep_ + p.sum)),
+        high_(Math::over(base_, keep_)),
+        least_(0),
+        most_(low_ * p.sum),
+        g_(g),
+        y_(y),
+        common_(common) {}
+
   TRUEMAX_EVERYWHERE Real common() const { return common_; }
+  TRUEMAX_EVERYWHERE Real y() const { return y_; }
+  TRUEMAX_EVERYWHERE Real g() const { return g_; }
   TRUEMAX_EVERYWHERE bool done() const { return done_; }
 
   TRUEMAX_EVERYWHERE void take(const ProxSums<Real>& at) {

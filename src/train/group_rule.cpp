@@ -9,6 +9,7 @@
 #include "rule/methods.hpp"
 #include "rule/mirror_rate.hpp"
 #include "solve/prox_blocks.hpp"
+#include "solve/prox_guess.hpp"
 #include "solve/row_scalar.hpp"
 
 namespace truemax {
@@ -40,6 +41,7 @@ class ProxGroup final : public GroupRule {
   ProxGroup(const LaneSetup& setup, std::size_t most_rows)
       : rho_(setup.options.rule), complete_(setup.draw->complete()), search_(most_rows) {
     declined_.reserve(most_rows);
+    guesses_.reserve(most_rows);
   }
 
   bool wants_shrunken() const override { return true; }
@@ -111,6 +113,7 @@ class ProxGroup final : public GroupRule {
 
   bool begin_search(GroupRows& rows, GroupPart& part) {
     part.open.clear();
+    guesses_.clear();
     for (std::size_t i = part.first; i < part.last; ++i) {
       GroupRow& row = rows.row[i];
       const double sum = static_cast<double>(part.message[2 * (i - part.first)]),
@@ -127,9 +130,13 @@ class ProxGroup final : public GroupRule {
         continue;
       }
       const double base = 1 + quick_exp(-row.u) * inverse_rho_;
-      search_[i] = ProxSearch<DoubleMath>({row.e, inverse_rho_, base, row.label_norm, sum, squares});
+      guesses_.add(row.e, base, row.label_norm, sum, squares);
       part.open.push_back(number);
     }
+    guesses_.find(inverse_rho_);
+    for (std::size_t j = 0; j < part.open.size(); ++j)
+      search_[part.open[j]] = ProxSearch<DoubleMath>(guesses_.equation(j, inverse_rho_), guesses_.y(j),
+                                                     guesses_.g(j), guesses_.common(j));
     return send_sums(rows, part);
   }
 
@@ -178,6 +185,7 @@ class ProxGroup final : public GroupRule {
   MirrorRate rho_;
   bool complete_;
   double inverse_rho_ = 1;
+  ProxGuesses guesses_;  // of a part
   std::vector<ProxSearch<DoubleMath>> search_;
   std::vector<std::uint32_t> declined_;
 };
