@@ -12,6 +12,10 @@ const char* instruction_set_name(std::int64_t set) {
   return hwy::TargetName(set);
 }
 
+void use_only_instruction_sets(std::int64_t sets) {
+  hwy::DisableTargets(~sets);
+}
+
 OnInstructionSet::OnInstructionSet(std::int64_t set) {
   hwy::SetSupportedTargetsForTest(set);
 }

@@ -5,8 +5,13 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "cli/command.hpp"
+#include "core/instruction_sets.hpp"
 #include "mpi/last_words.hpp"
 #include "mpi/mpi_ranks.hpp"
 #include "ranks/ranks.hpp"
@@ -58,11 +63,22 @@ int finish(MpiRanks& ranks, OneVoice& voice, LastWords& last, int code) {
   return MPI_Abort(MPI_COMM_WORLD, code);
 }
 
+// Every rank uses the vector instructions that all processors have: what ranks compute for themselves must
+// have the same bits on all of them.
+void share_instructions(Ranks& ranks) {
+  std::int64_t own = 0;
+  for (const std::int64_t set : instruction_sets()) own |= set;
+  std::vector<std::int64_t> all(ranks.size());
+  ranks.gather_everywhere(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  use_only_instruction_sets(std::accumulate(all.begin(), all.end(), own, std::bit_and<>()));
+}
+
 int run(int argc, char** argv) {
   MpiRanks ranks;
   const UseRanks use(ranks);
   OneVoice voice(ranks.first());
   LastWords last(argc, argv, voice.out());
+  share_instructions(ranks);
   return finish(ranks, voice, last, run_program(argc, argv));
 }
 

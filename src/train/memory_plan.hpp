@@ -16,7 +16,7 @@ struct MemoryPlan {
   std::uint64_t best = 0;     // the best weights so far, for --patience
   bool best_on_disk = false;  // not enough memory for them
   std::uint64_t classes = 0, features = 0;
-  std::uint64_t own_classes = 0, own_vectors = 0;  // of the rank that has most of them
+  std::uint64_t own_classes = 0, own_vectors = 0;                // of the rank that has most of them
   const char* more_ranks = "";                                   // advice, of several ranks
   const char* fewer = "keep fewer features (--max-features), ";  // advice
   std::uint64_t hidden = 0;                                      // learnt features of a row

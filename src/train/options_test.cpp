@@ -31,11 +31,10 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
 
 TEST(TrainOptions, RunWideOnesAreNotTunable) {
   TrainOptions options;
-  EXPECT_THAT(
-      names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-      ElementsAre("epochs", "steps", "newton", "seconds", "group", "encoder", "hidden", "layers", "tied",
-                  "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every", "eval",
-                  "eval-rows", "eval-classes", "threads", "device", "shard-embedding"));
+  EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
+              ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
+                          "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
+                          "eval", "eval-rows", "eval-classes", "threads", "device", "shard-embedding"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {

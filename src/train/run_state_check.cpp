@@ -45,8 +45,8 @@ void require_tables(const EncoderTables& tables, std::size_t columns) {
   require_table(tables.features);
   require_table(tables.mixing);
   require(tables.layers <= 1 && (tables.layers == 0 || !tables.mixing.empty()));
-  require(tables.features.empty() || tables.features.columns == columns);
-  require(tables.mixing.empty() || (!tables.features.empty() && tables.mixing.columns == columns));
+  require(tables.empty() || tables.features.columns == columns);
+  require(tables.mixing.empty() || (!tables.empty() && tables.mixing.columns == columns));
 }
 
 // Running means of squares: one for each number of a table, or one for each row.
