@@ -48,7 +48,7 @@ class Check:
         """Runs truemax-mpi on limited ranks; what it said."""
         o = self.options
         words = [*mpirun(o.ranks), sys.executable, os.path.abspath(__file__), "--as-rank", self.folder,
-                 str(int(o.limit)), PROGRAM_OF_RANKS, *map(str, arguments)]
+                 str(int(o.limit)), PROGRAM_OF_RANKS, *map(str, arguments), "--memory-limit", str(int(o.limit))]
         begin = time.monotonic()
         result = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, check=False)
         seconds = time.monotonic() - begin

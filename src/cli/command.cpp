@@ -110,7 +110,10 @@ void ignore_file_size_signal() {
 
 void share_heap_if_limited() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  mallopt(M_ARENA_MAX, 1);
+  // Large arrays lie outside the heap, where freed ones leave holes that nothing else fits into.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
 void hold_standard_streams() {

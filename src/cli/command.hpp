@@ -96,7 +96,8 @@ void say(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... 
 // Without this, a file that reaches its size limit kills the program instead of failing the write.
 void ignore_file_size_signal();
 
-// Under a limit on the address space (ulimit -v), threads share the heap: a heap each reserves 64 MB.
+// Under a limit on the address space (ulimit -v), threads share the heap, since a heap each reserves 64 MB,
+// and freed memory goes back at once. Before any thread starts.
 void share_heap_if_limited();
 
 // Keeps files opened later from getting the descriptor of a closed standard stream.

@@ -21,15 +21,16 @@ struct LongLists {
 nlohmann::json parse_json_once(const std::string& text, bool* twice, LongLists* lists = nullptr);
 
 // The text of an object with such lists: as dump() of the object with all of them in it.
-// `names` and `counts` append the entries of the two, without brackets.
+// `names` and `counts` append the entries of the two, without brackets; bytes: about as long as all of it.
 class JsonText {
  public:
   // As dump() of this text.
   static void append_string(std::string& to, const std::string& text);
   template <class Names, class Counts>
-  static std::string with_lists(nlohmann::json object, Names&& names, Counts&& counts) {
+  static std::string with_lists(nlohmann::json object, std::size_t bytes, Names&& names, Counts&& counts) {
     object["classes"] = object["class_counts"] = nullptr;
     std::string text = "{";
+    text.reserve(bytes);
     for (const auto& [key, value] : object.items()) {
       if (text.size() > 1) text += ',';
       append_string(text, key);

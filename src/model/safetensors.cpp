@@ -182,6 +182,10 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
 std::string make_safetensors_header(const std::vector<NewTensor>& tensors,
                                     const std::map<std::string, std::string>& metadata) {
   std::string bytes(8, '\0');
+  std::size_t room = 1 << 12;  // with quotes escaped
+  for (const auto& [key, value] : metadata)
+    room += value.size() + static_cast<std::size_t>(std::count(value.begin(), value.end(), '"'));
+  bytes.reserve(room);
   bytes += R"({"__metadata__":{)";
   for (const auto& [key, value] : metadata) {
     if (bytes.back() != '{') bytes += ',';

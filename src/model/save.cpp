@@ -104,13 +104,16 @@ class PartFile {
   static std::span<const char> bytes_of(std::span<const float> numbers) {
     return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
   }
+  static constexpr std::size_t kBytesOfClass = 9;  // in the metadata, besides its name: quotes, commas, count
   std::string header() {
     nlohmann::json& sums = metadata_["checksums"] = nlohmann::json::object();
     for (std::size_t t = 0; t < tensors_.size(); ++t)
       sums[tensors_[t].name] = checksum_text(sums_.*sums_of_[t]);
     const ClassList& classes = *model_.classes;
+    std::size_t bytes = 1 << 16;
+    for (const ClassId k : rows_) bytes += classes.name(k).size() + kBytesOfClass;
     std::string text = JsonText::with_lists(
-        metadata_,
+        metadata_, bytes,
         [&](std::string& to) {
           for (const ClassId& k : rows_) {
             if (&k != rows_.data()) to += ',';
@@ -340,9 +343,12 @@ void write_index(const Model& model, const std::string& path, std::size_t editio
 
 // An index that was written but could not be synced is there all the same.
 void remove_unless_indexed(const std::string& part, const std::string& index) {
-  std::ifstream in(index, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
   std::error_code ignored;  // a part without an index harms nobody
+  std::string text;
+  if (std::filesystem::is_regular_file(index, ignored)) {
+    std::ifstream in(index, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
   if (text.find(std::filesystem::path(part).filename().string()) == std::string::npos)
     std::filesystem::remove(part, ignored);
 }

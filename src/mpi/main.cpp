@@ -86,6 +86,7 @@ int run(int argc, char** argv) {
 }  // namespace truemax
 
 int main(int argc, char** argv) {
+  truemax::share_heap_if_limited();
   int provided = 0;
   if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) return truemax::kBug;
   const int code = truemax::run(argc, argv);

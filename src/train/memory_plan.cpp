@@ -23,7 +23,7 @@ namespace {
 // Memory of evaluation: the results of a slice of rows, independent of N and K.
 constexpr std::uint64_t kEvaluationBytes = std::uint64_t{8} << 20;
 // The program itself, and a class name in the metadata while a model is saved.
-constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 100;
+constexpr std::uint64_t kProgramBytes = std::uint64_t{16} << 20, kBytesPerClassName = 60;
 
 }  // namespace
 

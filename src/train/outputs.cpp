@@ -81,8 +81,8 @@ RunOutputs::RunOutputs(RunOptions& options) {
   if (log_beside_model_ && options.saves() && !options.model.empty()) options.log = log_beside(options.model);
   log_streams_ = options.logs() && !log_beside_model_ && is_stream(options.log);
   // The size is not known yet, only whether the paths can be written.
-  if (options.saves())
-    require_writable(options.model.empty() ? "model.safetensors" : options.model, 0, "model");
+  const std::string model = options.model.empty() ? "model.safetensors" : options.model;
+  if (options.saves()) require_writable(options.split_model ? index_name(model) : model, 0, "model");
   if (options.logs() && !options.log.empty() && !log_streams_) require_writable(options.log, 0, "log");
 }
 

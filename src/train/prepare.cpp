@@ -204,6 +204,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   } else {
     run.data =
         make_training_set(std::move(raw.train), options.preprocess, other_features, options.class_weights);
+    raw.train = RawRows();  // the names of millions of classes
   }
   run.asked = options.to_json();
   run.automatic = options.train.automatic();
