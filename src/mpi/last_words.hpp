@@ -52,8 +52,7 @@ class LastWords {
   static std::string words(int argc, char** argv) {
     bool saves = false;
     for (int i = 1; i < argc; ++i) saves |= std::string(argv[i]).starts_with("--checkpoint");
-    return std::string(
-               "truemax: the run cannot go on: a rank has died, or all were told to end (SIGTERM). ") +
+    return std::string("truemax: told to end (SIGTERM), which mpirun does to all ranks if one has died. ") +
            (saves
                 ? "To continue from the last checkpoint, give the same command with --resume, on any number "
                   "of ranks\n"
