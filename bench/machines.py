@@ -12,14 +12,15 @@ A group of n rows costs a rank
   blocks    of a row on all ranks: its label's and those that are drawn
   rounds    all-reduces that wait for each other: label scores, start of the root, its Newton steps, the label's
             coefficient. A group has up to 4 parts whose messages are under way together.
-  exchange  of one round: a message takes `alone` seconds; those of several parts are sent `together` seconds apart, so
-            a round takes the longer of the two. Ranks exchange in pairs, 1, 2, 4, ... apart: log2(P) exchanges, of which
-            the first is under way while the rank works on other parts.
+  exchange  of one round, a message of each part: the longer of the latency and the work for these messages. Ranks
+            exchange in pairs, 1, 2, 4, ... apart: log2(P) exchanges, of which only the first ones of the parts are under
+            way together.
 
 bench/two_hosts.py measures a, b and the messages on this machine and checks the sum against runs over a slow link.
 """
 import argparse
 import math
+import textwrap
 from dataclasses import dataclass
 
 PARTS, FEWEST_ROWS = 4, 128  # train/group_lane.hpp: parts of a group, and rows of a part
@@ -47,23 +48,18 @@ class Messages:
 
 @dataclass
 class Link:
-    """Seconds of a message of some bytes: alone = base + byte x bytes; `gap` and `gap_byte` for one of several."""
-    base: float
-    byte: float
-    gap: float
-    gap_byte: float
+    """Seconds of a round of 1 to 4 messages between two ranks that are under way together: (base, per byte of one)."""
+    rounds: list
 
-    def alone(self, size):
-        return self.base + self.byte * size
-
-    def together(self, size):
-        return self.gap + self.gap_byte * size
+    def round(self, messages, size):
+        base, byte = self.rounds[messages - 1]
+        return base + byte * size
 
     @staticmethod
     def of(latency, gigabits, message):
         """latency: seconds; message: seconds that a rank works to send one and to receive one."""
         byte = 8e-9 / gigabits
-        return Link(latency + message, byte, message, byte)
+        return Link([(max(latency + message, parts * message), parts * byte) for parts in range(1, PARTS + 1)])
 
 
 def parts_of(group):
@@ -89,8 +85,8 @@ def seconds_of_group(group, ranks, work, messages, link):
     rounds = messages.reductions / parts
     if ranks == 1:
         return work.seconds(group, 1)
-    later = (stages_of(ranks) - 1) * parts * link.alone(size)  # these wait for each other
-    return work.seconds(group, ranks) + rounds * (max(link.alone(size), parts * link.together(size)) + later)
+    later = (stages_of(ranks) - 1) * parts * link.round(1, size)  # these wait for each other
+    return work.seconds(group, ranks) + rounds * (link.round(parts, size) + later)
 
 
 def line_through(points):
@@ -119,22 +115,22 @@ def short(x):
 
 
 def predict(options):
-    """Rows/s of P machines with one rank each, for W of K classes x h features in float32."""
-    cores_lines = options.line * 1e-9
+    """Rows/s of P machines with one rank each: a linear W of K classes x dense features in float32."""
     rows = []
     for classes in (10**6, 10**7, 10**8):
         memory = classes * options.features * 4
         least = max(1, math.ceil(memory / (options.memory * 1e9)))
         blocks = options.classes / BLOCK + 1
-        work = Work(options.row * 1e-6, 2 * options.nonzeros * cores_lines, blocks)
         messages = Messages(options.rounds * parts_of(options.group), options.row_bytes)
         link = Link.of(options.latency * 1e-6, options.gigabits, options.message * 1e-6)
         for ranks in (1, 4, 8, 16, 32, 64, 128, 256):
             if ranks < least:
                 rows.append([short(classes), ranks, short(memory / ranks), "-", "-", "-", "-"])
                 continue
+            line = options.near if memory / ranks <= options.cache * 1e6 else options.line
+            work = Work(options.row * 1e-6, 2 * options.nonzeros * line * 1e-9, blocks)
             seconds = seconds_of_group(options.group, ranks, work, messages, link)
-            alone = work.seconds(options.group, 1)
+            alone = options.group * (work.each + 2 * options.nonzeros * options.line * 1e-9 * blocks)
             rows.append([short(classes), ranks, short(memory / ranks), short(options.group / seconds),
                          f"{alone / seconds:.2f}", f"{1 - work.seconds(options.group, ranks) / seconds:.0%}",
                          short(sent_per_row(messages, ranks))])
@@ -151,13 +147,16 @@ def main():
     parser.add_argument("--classes", **number, default=1024, help="classes drawn per row")
     parser.add_argument("--features", **number, default=256, help="columns of W")
     parser.add_argument("--nonzeros", **number, default=256, help="non-zero features of a row: cache lines of a block")
-    parser.add_argument("--line", **number, default=5, help="nanoseconds of a cache line of W that is read or updated")
-    parser.add_argument("--row", **number, default=1, help="microseconds of a row on every rank")
+    parser.add_argument("--line", **number, default=7.5, help="nanoseconds of a cache line of W that is read or updated")
+    parser.add_argument("--near", **number, default=2, help="the same if a rank's part of W fits in the cache")
+    parser.add_argument("--cache", **number, default=32, help="megabytes of that cache")
+    parser.add_argument("--row", **number, default=1.5, help="microseconds of a row on every rank")
     parser.add_argument("--rounds", **number, default=8, help="all-reduces that wait for each other, per group")
-    parser.add_argument("--row-bytes", **number, default=48, help="bytes combined per row")
+    parser.add_argument("--row-bytes", **number, default=41, help="bytes combined per row")
     parser.add_argument("--memory", **number, default=64, help="gigabytes of a machine for W")
     options = parser.parse_args()
-    print("Assumed: " + ", ".join(f"{k.replace('_', '-')} {v:g}" for k, v in vars(options).items()) + "\n")
+    said = ", ".join(f"{k.replace('_', '-')} {v:g}" for k, v in vars(options).items())
+    print(textwrap.fill(f"Assumed: {said}", 100) + "\n")
     print(predict(options))
 
 

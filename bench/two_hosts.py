@@ -138,7 +138,7 @@ def events(path):
 def seconds_per_row(log):
     """Of the quickest epoch after the first, in which W is touched for the first time."""
     run = events(log)
-    at = [(e["epoch"], e["train_seconds"]) for e in run if e["event"] == "eval" and e["epoch"] > 0]
+    at = [(e["epoch"], e["train_seconds"]) for e in run if e["event"] == "evaluate" and e["epoch"] > 0]
     rows = run[0]["data"]["examples"]
     return min((b[1] - a[1]) / (rows * (b[0] - a[0])) for a, b in zip(at, at[1:]))
 
@@ -152,9 +152,9 @@ class Bench:
              "10000", "--classes", str(options.classes), "--nonzeros", "20", "--skew", "1", "--seed", "1")
 
     def train(self, group, blocks, log):
-        return [self.program, "train", self.data, "--method", self.options.method, "--step", "0.3", "--ridge", "0",
+        return [self.program, "train", self.data, "--method", self.options.method, "--step", "0.05", "--ridge", "0",
                 "--epochs", str(self.options.epochs), "--group", str(group), "--draw", "blocks", "--classes-per-step",
-                str(16 * blocks), "--eval", "sampled", "--eval-rows", "100", "--threads", "1", "--model", "none",
+                str(16 * blocks), "--eval-every", "1", "--eval", "sampled", "--eval-rows", "100", "--threads", "1", "--model", "none",
                 "--quiet", "--log", log]
 
     def one_rank(self, group, blocks):
@@ -185,12 +185,10 @@ def measure_link(hosts):
     for _ in range(3):
         for line in hosts.mpirun(os.path.join(hosts.build, "truemax-exchange")).splitlines():
             m = json.loads(line)
-            old = best.get(m["numbers"], m)
-            best[m["numbers"]] = {k: min(m[k], old[k]) for k in m}
-    used = [m for m in best.values() if m["numbers"] <= 4096]
-    base, byte = machines.line_through([(4 * m["numbers"], m["alone"]) for m in used])
-    gap, gap_byte = machines.line_through([(4 * m["numbers"], m["together"]) for m in used])
-    return machines.Link(base, byte, gap, gap_byte)
+            size = 4 * m["numbers"]
+            best[size] = [min(pair) for pair in zip(m["rounds"], best.get(size, m["rounds"]))]
+    return machines.Link([machines.line_through([(size, rounds[p]) for size, rounds in best.items()])
+                          for p in range(machines.PARTS)])
 
 
 def compare(options, folder):
@@ -199,8 +197,8 @@ def compare(options, folder):
     with Hosts(options.build, folder, options.latency, options.gigabits, options.realtime) as hosts:
         print(f"link: {options.latency:g} us, {options.gigabits:g} Gbit/s ({hosts.kind})")
         link = measure_link(hosts)
-        print(f"message: {link.base * 1e6:.0f} us + {link.byte * 1e9:.2f} ns per byte; one of several: "
-              f"{link.gap * 1e6:.0f} us + {link.gap_byte * 1e9:.2f} ns per byte")
+        print("a round of 1 to 4 messages: " +
+              ", ".join(f"{base * 1e6:.0f} us + {byte * 1e9:.2f} ns per byte" for base, byte in link.rounds), flush=True)
         for group in options.groups:
             points = []
             for blocks in (BLOCKS // 4, BLOCKS // 2, BLOCKS):

@@ -38,19 +38,13 @@ def require(holds, what):
 
 
 class Runs:
-    def __init__(self, folder, seconds):
-        self.folder, self.epochs = folder, 0
+    def __init__(self, folder, epochs):
+        self.folder, self.epochs = folder, epochs
         self.call(PROGRAM, "generate", "train.txt", "--rows", "8000", "--features", "500", "--classes", "1000",
                   "--nonzeros", "15", "--skew", "1", "--seed", "1")
-        self.epochs = 2
         begin = time.monotonic()
-        self.whole(2, 1)
-        short = time.monotonic() - begin
-        self.epochs = 20
-        begin = time.monotonic()
-        self.whole(2, 1)
-        each = max((time.monotonic() - begin - short) / 18, 1e-3)
-        self.epochs = max(20, int(seconds / each))
+        self.expected = {seed: self.whole(2, seed) for seed in (1, 2, 3, 4, 5)}
+        self.seconds = (time.monotonic() - begin) / len(self.expected)  # of a run
 
     def call(self, *command):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=LIMIT)
@@ -91,9 +85,9 @@ class Runs:
         return [p for p, starter in found if starter], [p for p, starter in found if not starter]
 
 
-def kill_one(runs, chance, number, expected):
+def kill_one(runs, chance, number):
     """One run, killed and continued. Returns (what was killed and when, the log-loss)."""
-    name = f"run{number}"
+    name, expected = f"run{number}", runs.expected
     ranks, seed = chance.randint(2, MOST_RANKS), chance.choice(list(expected))
     checkpoint = os.path.join(runs.folder, f"{name}.checkpoint")
     saving = ["--checkpoint", checkpoint, "--checkpoint-every", "0.1s"]
@@ -153,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=2, help="of a run, about")
+    parser.add_argument("--epochs", type=int, default=25)
     parser.add_argument("--keep", help="work in this folder, and leave the files there")
     options = parser.parse_args()
     if shutil.which("mpirun") is None or not os.access(MPI, os.X_OK):
@@ -163,16 +157,14 @@ def main():
     os.makedirs(folder, exist_ok=True)
     kills, apart, slowest = 0, 0.0, 0.0
     try:
-        runs = Runs(folder, options.seconds)
-        runs.seconds = options.seconds
-        expected = {seed: runs.whole(2, seed) for seed in (1, 2, 3, 4, 5)}
-        low, high = min(expected.values()), max(expected.values())
-        print(f"{runs.epochs} epochs; log-loss of 5 seeds {low:.5f} to {high:.5f}", flush=True)
+        runs = Runs(folder, options.epochs)
+        low, high = min(runs.expected.values()), max(runs.expected.values())
+        print(f"{runs.epochs} epochs, {runs.seconds:.1f} s a run; log-loss of 5 seeds {low:.5f} to {high:.5f}", flush=True)
         chance, number = random.Random(options.seed), 0
         while kills < options.kills:
             number += 1
-            require(number <= 3 * options.kills + 10, "most runs end before they can be killed: give more --seconds")
-            if (done := kill_one(runs, chance, number, expected)) is None:
+            require(number <= 3 * options.kills + 10, "most runs end before they can be killed: give more --epochs")
+            if (done := kill_one(runs, chance, number)) is None:
                 continue
             kills, apart, slowest = kills + 1, max(apart, done[1]), max(slowest, done[2])
             print(f"{kills:3}  {done[0]}", flush=True)

@@ -17,7 +17,7 @@ MPI = os.path.join(os.path.dirname(PROGRAM), "truemax-mpi")
 class Model(unittest.TestCase):
     work = machines.Work(each=1e-6, block=1e-6, blocks=17)
     messages = machines.Messages(reductions=10, combined=40)
-    link = machines.Link(base=1e-4, byte=1e-9, gap=5e-5, gap_byte=1e-9)
+    link = machines.Link([(1e-4, 1e-9), (1.2e-4, 2e-9), (1.5e-4, 3e-9), (2e-4, 4e-9)])
 
     def test_parts_are_those_of_the_group_lane(self):
         self.assertEqual([machines.parts_of(n) for n in (1, 64, 128, 129, 256, 512, 1024, 4096)], [1, 1, 1, 2, 2, 4, 4, 4])
@@ -30,6 +30,15 @@ class Model(unittest.TestCase):
     def test_small_group_is_its_work_and_its_rounds(self):
         expected = 64 * (1e-6 + 17e-6 / 2) + 10 * (1e-4 + 64 * 40 / 10 * 1e-9)
         self.assertAlmostEqual(machines.seconds_of_group(64, 2, self.work, self.messages, self.link), expected, 12)
+
+    def test_parts_of_a_large_group_share_a_round(self):
+        expected = 1024 * (1e-6 + 17e-6 / 2) + 10 / 4 * (2e-4 + 1024 * 40 / 10 * 4e-9)
+        self.assertAlmostEqual(machines.seconds_of_group(1024, 2, self.work, self.messages, self.link), expected, 12)
+
+    def test_a_link_is_its_latency_or_the_work_for_its_messages(self):
+        link = machines.Link.of(latency=1e-5, gigabits=8, message=5e-6)
+        self.assertAlmostEqual(link.round(1, 1000), 1.5e-5 + 1e-6)
+        self.assertAlmostEqual(link.round(4, 1000), 2e-5 + 4e-6)
 
     def test_one_rank_sends_nothing(self):
         self.assertEqual(machines.sent_per_row(self.messages, 1), 0)

@@ -1,7 +1,6 @@
 // truemax-exchange: what it costs to combine numbers over the ranks of MPI, as the steps of a run do
-// (mpi/mpi_ranks.hpp). Prints one line of JSON for each size: seconds of one reduction alone, and of each of
-// several that are under way together. bench/machines.py makes the latency, the bandwidth and the work of a
-// message from it.
+// (mpi/mpi_ranks.hpp). Prints one line of JSON for each size: seconds of a round of 1, 2, 3 and 4 reductions
+// that are under way together, as those of the parts of a group are. bench/two_hosts.py reads it.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -42,14 +41,14 @@ double seconds_of(MpiRanks& ranks, std::size_t numbers, std::size_t together, st
 
 void run() {
   MpiRanks ranks;
-  constexpr std::array<std::size_t, 7> kSizes{16, 64, 256, 1024, 2048, 4096, 16384};
+  constexpr std::array<std::size_t, 6> kSizes{16, 64, 256, 1024, 2048, 4096};
   for (const std::size_t numbers : kSizes) {
     seconds_of(ranks, numbers, 1, 50);  // TCP finds its windows
-    const double alone = seconds_of(ranks, numbers, 1, 101);
-    const double together = seconds_of(ranks, numbers, Ranks::kMostStarted, 101);
+    std::vector<double> rounds;
+    for (std::size_t together = 1; together <= Ranks::kMostStarted; ++together)
+      rounds.push_back(seconds_of(ranks, numbers, together, 101));
     if (ranks.first())
-      fmt::print("{{\"numbers\": {}, \"alone\": {:.4g}, \"together\": {:.4g}}}\n", numbers, alone,
-                 together / static_cast<double>(Ranks::kMostStarted));
+      fmt::print("{{\"numbers\": {}, \"rounds\": [{:.4g}]}}\n", numbers, fmt::join(rounds, ", "));
   }
 }
 

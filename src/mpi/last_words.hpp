@@ -52,17 +52,16 @@ class LastWords {
   static std::string words(int argc, char** argv) {
     bool saves = false;
     for (int i = 1; i < argc; ++i) saves |= std::string(argv[i]).starts_with("--checkpoint");
-    return std::string(
-               "truemax: the run cannot go on: a rank has died, or all were told to end (SIGTERM). ") +
+    return std::string("truemax: told to end (SIGTERM), which mpirun does to all ranks if one has died. ") +
            (saves
                 ? "To continue from the last checkpoint, give the same command with --resume, on any number "
                   "of ranks\n"
                 : "Start it again; with --checkpoint FILE it could be continued\n");
   }
 
-  // A run that still can ends by itself first.
+  // A run that still can ends by itself first. There is a second at most.
   void watch(const std::stop_token& end) {
-    constexpr auto kOften = std::chrono::milliseconds(50);
+    constexpr auto kOften = std::chrono::milliseconds(20);
     constexpr int kPatience = 6;
     for (int told = 0; told < kPatience && !end.stop_requested();) {
       std::this_thread::sleep_for(kOften);

@@ -77,8 +77,8 @@ int run(int argc, char** argv) {
   MpiRanks ranks;
   const UseRanks use(ranks);
   OneVoice voice(ranks.first());
-  share_instructions(ranks);
   LastWords last(argc, argv, voice.out());
+  share_instructions(ranks);
   return finish(ranks, voice, last, run_program(argc, argv));
 }
 
