@@ -23,7 +23,7 @@ Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* dr
   const CounterRandom random(options.seed, Stream::draw, epoch);
   if (draw->whole_blocks()) {
     BlockBuffer buffer;
-    draw->fill_blocks(random, 0, data.size(), labels, buffer);
+    draw->fill_blocks(random, 0, data.size(), labels, {}, buffer);
     for (std::size_t t = 0; t < labels.size(); ++t) {
       for (std::size_t i = 0; i < buffer.count[t]; ++i)
         out.places.push_back(static_cast<ClassId>(buffer.blocks[t * buffer.capacity + i] * kLanes));
