@@ -92,6 +92,8 @@ truemax_python_test(experiments)
 truemax_python_test(hashing)
 truemax_python_test(memory)
 if(TARGET truemax_mpi)
+  truemax_python_test(ranks_files)
+  set_tests_properties(program.ranks_files PROPERTIES RUN_SERIAL TRUE)
   truemax_python_test(mpi)
   set_tests_properties(program.mpi PROPERTIES RUN_SERIAL TRUE)  # ranks that share cores with other tests wait for them
 endif()
@@ -118,7 +120,6 @@ truemax_python_test(paper)
 truemax_python_test(paper_parts)
 truemax_python_test(reading)
 truemax_python_test(report)
-truemax_python_test(ranks_files)
 # Some of the kills of tests/kill_ranks.py.
 add_test(NAME program.kill_ranks COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/kill_ranks.py --kills 3)
 set_tests_properties(program.kill_ranks PROPERTIES ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>"

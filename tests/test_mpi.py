@@ -109,7 +109,7 @@ class Ends(ProgramTest):
                      "--method", "implicit", *none)
         self.refused(2, "whole blocks: give --draw blocks", "train", "train.txt", "--method", "prox", "--draw",
                      "uniform", *none)
-        self.refused(2, "only train, evaluate and predict", "generate", "other.txt")
+        self.refused(2, "'compare' runs in one process", "compare", "train.txt")
         self.refused(2, "standard input", "train", "-", *none)
         self.assertFalse(os.path.exists(self.path("other.txt")))
 
