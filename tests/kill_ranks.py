@@ -147,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--keep", help="work in this folder, and leave the files there")
     options = parser.parse_args()
     if shutil.which("mpirun") is None or not os.access(MPI, os.X_OK):
