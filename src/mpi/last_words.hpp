@@ -30,7 +30,12 @@ class LastWords {
     said_ = static_cast<int*>(memory);
     if (rank == 0) *said_ = 0;
     MPI_Barrier(machine_);
+    // Signals are for the thread that runs the program, which they interrupt.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::jthread([this](const std::stop_token& end) { watch(end); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~LastWords() {
     thread_.request_stop();
