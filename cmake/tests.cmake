@@ -95,6 +95,8 @@ if(TARGET truemax_mpi)
   truemax_python_test(ranks_files)
   set_tests_properties(program.ranks_files PROPERTIES RUN_SERIAL TRUE)
   truemax_python_test(mpi)
+  truemax_python_test(mpi_learnt)
+  set_tests_properties(program.mpi_learnt PROPERTIES RUN_SERIAL TRUE)
   set_tests_properties(program.mpi PROPERTIES RUN_SERIAL TRUE)  # ranks that share cores with other tests wait for them
 endif()
 truemax_python_test(ngrams)
