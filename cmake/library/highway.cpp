@@ -8,6 +8,7 @@ namespace hwy {
 namespace {
 
 std::atomic<std::int64_t> for_test{0};  // 0: what the processor has
+std::atomic<std::int64_t> disabled{0};
 
 std::int64_t of_processor() {
   std::int64_t targets = HWY_STATIC_TARGET;
@@ -44,7 +45,12 @@ std::int64_t of_processor() {
 std::int64_t SupportedTargets() {
   static const std::int64_t there = of_processor();
   const std::int64_t given = for_test.load();
-  return given != 0 ? given : there;
+  return given != 0 ? given : (there & ~disabled.load()) | HWY_STATIC_TARGET;
+}
+
+void DisableTargets(std::int64_t targets) {
+  disabled = targets;
+  GetChosenTarget().DeInit();
 }
 
 void SetSupportedTargetsForTest(std::int64_t targets) {

@@ -136,7 +136,7 @@ class SlowGroups {
     BlockBuffer drawn;
     drawn.shape(1, draw_->most_blocks());
     const std::vector<ClassId> label{data_.label(i)};
-    draw_->fill_blocks(random, t, 1, label, drawn);
+    draw_->fill_blocks(random, t, 1, label, {}, drawn);
     for (std::size_t b = 0; b < drawn.count[0]; ++b)
       for (std::size_t k = drawn.blocks[b] * kLanes; k < std::min(r.size(), (drawn.blocks[b] + 1) * kLanes);
            ++k)
