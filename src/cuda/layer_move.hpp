@@ -33,7 +33,7 @@ struct Move {
     }
     while (j < end) {
       const std::uint32_t next = item_at(group, j + stride);
-      move(t, group, j, whole(group, item), common);
+      move(t, group, j, item_with(group, item), common);
       item = next, j += stride;
     }
     if (common.moves) keep_columns(t, common.of_w);
@@ -79,7 +79,7 @@ struct Move {
     if (from != nullptr) memcpy(&bits, from, sizeof bits);
     return bits;
   }
-  TRUEMAX_KERNEL static Item whole(const Group<32>& group, std::uint32_t mine) {
+  TRUEMAX_KERNEL static Item item_with(const Group<32>& group, std::uint32_t mine) {
     const auto number = [&](int lane) { return static_cast<std::int32_t>(group.from(mine, lane)); };
     return {number(0), number(1), number(2), float_of(group.from(mine, 3)), float_of(group.from(mine, 4))};
   }
@@ -179,7 +179,7 @@ struct Move {
     if (lane < kNumbers) return reinterpret_cast<const float*>(call.moments + k)[lane];
     return lane == kNumbers && call.bias != nullptr ? call.bias[k] : 0;
   }
-  TRUEMAX_KERNEL static ClassState whole(const Group<32>& group, float mine) {
+  TRUEMAX_KERNEL static ClassState item_with(const Group<32>& group, float mine) {
     const auto number = [&](int lane) { return group.from(mine, lane); };
     return {{number(0), number(1), number(2), number(3), number(4), number(5)}, number(6)};
   }
@@ -301,7 +301,7 @@ struct Move {
     });
     square = group.sum(square);
     along = group.sum(along);
-    ClassState state = whole(group, of_state);
+    ClassState state = item_with(group, of_state);
     const Step step = follow(state, square, along, of_bias);
     each(group, [&](std::uint32_t c, std::uint32_t h) {
       const auto direction = load_pack<float, kWide>(along_mean + c);

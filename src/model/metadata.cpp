@@ -138,7 +138,11 @@ void read_shapes(ModelPart& part, bool first, CheckedHeader& h) {
     h.features = shape[0];
   }
   if (has_intercept && (intercept->second.type != "F32" || intercept->second.shape != std::vector{part.rows}))
-    throw file_error(path, 0, "its intercept is not a float32 tensor with one entry per class", kNotOurs);
+    throw file_error(
+        path, 0,
+        fmt::format("its intercept is not a float32 tensor with an entry for each of the {} rows of weight",
+                    part.rows),
+        kNotOurs);
   if (context != tensors.end()) {
     const std::vector<std::uint64_t>& shape = context->second.shape;
     if (context->second.type != "F32" || shape.size() != 2 || shape[1] != h.columns || !h.embedding)
