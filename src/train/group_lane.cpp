@@ -166,7 +166,7 @@ void GroupLane::add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::u
   const auto add = [&](std::uint32_t block, double weight) {
     row.least_weight = std::min(row.least_weight, weight);
     if (share != nullptr && !share->owns(block)) return;
-    if (block == own) row.label_at = at * static_cast<std::uint32_t>(kLanes) + row.label % kLanes;
+    if (block == own) row.label_at = static_cast<std::uint32_t>(at * kLanes + row.label % kLanes);
     rows.block[at] = share == nullptr ? block : static_cast<std::uint32_t>(share->local(block));
     rows.weight[at++] = weight;
   };

@@ -1,15 +1,13 @@
 // Groups of rows: against steps of single rows from the same W, over 1 to 4 ranks, and at extreme numbers.
 #include "train/group_lane.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <numeric>
 
-#include "core/error.hpp"
-#include "data/hold_out.hpp"
 #include "ranks/thread_ranks.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/general_lane.hpp"
@@ -262,7 +260,6 @@ TEST_P(OverRanks, RunsEndWithTheSameLossesAsOneProcess) {
 
 TEST_P(OverRanks, SchedulesWeightsAndVisitsAreThoseOfOneProcess) {
   Dataset made = some_data();
-  std::vector<float> of_class(made.classes->size());
   const Dataset other = some_data(60);
   const DataView data(made), test(other);
   for (const Visit visit : {Visit::random, Visit::file})
