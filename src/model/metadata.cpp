@@ -118,6 +118,9 @@ void read_shapes(ModelPart& part, bool first, CheckedHeader& h) {
     throw file_error(path, 0, fmt::format("it has no two-dimensional float32 tensor '{}'", weight_name),
                      kNotOurs);
   part.rows = weight->second.shape[0];
+  if (const std::uint64_t names = h.names.size() - part.first; names != part.rows)
+    throw file_error(path, 0, fmt::format("it names {} classes for {} rows of weight", names, part.rows),
+                     kNotOurs);
   const std::uint64_t columns = weight->second.shape[1];
   const auto intercept = tensors.find(intercept_name);
   const bool has_intercept = intercept != tensors.end();

@@ -32,8 +32,8 @@ void take_classes(const std::string& path, const nlohmann::json& metadata, LongL
 std::optional<Checksums> read_checksums(const std::string& path, const ModelPart& part,
                                         const nlohmann::json& metadata);
 
-// Checks the tensors of a part and takes from them what the model has: columns, rows, intercept, embedding
-// and context. `first`: those come from it, and the others must agree.
+// After take_classes(): checks the tensors of a part and takes from them what the model has: columns, rows,
+// intercept, embedding and context. `first`: those come from it, and the others must agree.
 void read_shapes(ModelPart& part, bool first, CheckedHeader& h);
 
 }  // namespace truemax

@@ -91,10 +91,6 @@ void check_contents(const std::string& path, CheckedHeader& h) {
     throw file_error(path, 0, fmt::format("its weight is {} x {}", h.classes, h.columns), kNotOurs);
   if (h.features < 1 || h.features > 0xFFFFFFFEu)
     throw file_error(path, 0, fmt::format("its embedding is {} x {}", h.features, h.columns), kNotOurs);
-  if (h.names.size() != h.classes)
-    throw file_error(path, 0,
-                     fmt::format("it names {} classes for {} rows of weight", h.names.size(), h.classes),
-                     kNotOurs);
   if (h.counts.size() != h.classes)
     throw file_error(path, 0, "class_counts and classes differ in length", kNotOurs);
   require_distinct(path, h.names, "classes");

@@ -169,8 +169,7 @@ void read_set(const std::string& index, CheckedHeader& h) {
     take_classes(part.path, metadata, std::move(lists), h);
     read_shapes(part, i == 0, h);
     part.checksums = read_checksums(part.path, part, metadata);
-    if (part.rows != parts[i].classes || h.names.size() != h.classes + part.rows ||
-        h.counts.size() != h.names.size())
+    if (part.rows != parts[i].classes || h.counts.size() != h.names.size())
       throw file_error(part.path, 0,
                        fmt::format("it has {} rows for {} classes", part.rows, parts[i].classes), kNotOurs);
     h.classes += part.rows;

@@ -71,11 +71,12 @@ Model part_of(const Model& whole, Kind kind) {
 void expect_same_part(const Model& loaded, const Model& whole) {
   const Model expected = part_of(whole, Kind::learnt);
   EXPECT_EQ(loaded.classes->names(), whole.classes->names());
-  std::vector<float> found(loaded.weights.features()), wanted(expected.weights.features());
   ASSERT_EQ(loaded.weights.classes(), expected.weights.classes());
+  std::vector<float> here(expected.weights.features()), there(expected.weights.features());
   for (ClassId k = 0; k < expected.weights.classes(); ++k) {
-    loaded.weights.copy_class(k, found), expected.weights.copy_class(k, wanted);
-    EXPECT_EQ(found, wanted) << k;
+    loaded.weights.copy_class(k, here);
+    expected.weights.copy_class(k, there);
+    EXPECT_EQ(here, there);
   }
   EXPECT_TRUE(std::ranges::equal(loaded.weights.intercept(), expected.weights.intercept()));
   EXPECT_TRUE(loaded.encoder.features.numbers == whole.encoder.features.numbers);

@@ -42,10 +42,10 @@ std::vector<float> own_part(const BlockShare& share, std::size_t each, bool padd
 
 std::string whole_bytes(std::size_t classes, std::size_t each, bool padded) {
   const std::size_t rows = padded ? (classes + 15) / 16 * 16 : classes;
-  std::vector<float> whole(rows * each);
-  std::iota(whole.begin(), whole.end(), 0.0F);
+  std::vector<float> numbers(rows * each);
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
   StateBuffer buffer;
-  buffer.put_array(std::span<const float>(whole));
+  buffer.put_array(std::span<const float>(numbers));
   return bytes_of(buffer);
 }
 
