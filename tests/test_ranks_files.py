@@ -123,10 +123,10 @@ class Models(RanksTest):
         if not os.path.isdir(os.path.join(PACKAGE, "truemax")):
             from support import skip
             skip(f"no package in {PACKAGE}: ./dev python builds it")
-        from truemax import SoftmaxClassifier
+        from truemax import load
         self.shared(2, "train", "train.txt", *LINEAR, "--epochs", 1, "--model", "m.safetensors", "--split-model")
         for path in ("m.safetensors", "m.safetensors.index.json"):
-            model = SoftmaxClassifier.load(self.path(path))
+            model = load(self.path(path))
             self.assertEqual(len(model.classes_), 150)
 
     def test_damaged_sets_are_one_message_with_what_to_do(self):

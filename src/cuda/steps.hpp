@@ -349,6 +349,7 @@ struct TakeSteps {
       TRUEMAX_UNROLL
       for (int i = 0; i < kEach; ++i) z[i] = i * kWidth + thread == label_at ? kNoClass : place[i * kWidth];
       weights_of<kWidth>(m.weight[j], own_slots, thread, o);
+      warp.sync();  // all have read what is written below
       const bool solved = method.solve(step, Classes<kWidth>{z, o, s, 1}, Together<kWidth>{warp});
       float growth = step.label_coefficient / scale * (s > 1 ? sqrtf(s) : 1);
       const bool taken = growth <= static_cast<float>(terms.most_growth);  // not if NaN

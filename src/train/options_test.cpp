@@ -41,8 +41,8 @@ TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
   RunOptions options;
   const OptionTable table = table_of(options);
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::free; }),
-              ElementsAre("threads", "device", "shard-embedding", "model", "log", "memory-limit",
-                          "checkpoint", "checkpoint-every", "resume", "replay"));
+              ElementsAre("threads", "device", "shard-embedding", "model", "split-model", "log",
+                          "memory-limit", "checkpoint", "checkpoint-every", "resume", "replay"));
   EXPECT_THAT(names_of(table, [](const Option& o) { return o.tags.replay == Replay::test; }),
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
 }
@@ -61,8 +61,8 @@ TEST(TrainOptions, DefaultsMatchAuto) {
     else
       EXPECT_EQ(said, done.find(option.name)->default_value) << option.name;
   }
-  EXPECT_THAT(open, ElementsAre("step", "epochs", "newton", "classes-per-step", "draw", "head", "layers",
-                                "tied", "row-state", "dropout", "ridge", "ridge-by-spread"));
+  EXPECT_THAT(open, ElementsAre("step", "epochs", "newton", "classes-per-step", "draw", "head", "rivals",
+                                "layers", "tied", "row-state", "dropout", "ridge", "ridge-by-spread"));
   EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
   EXPECT_TRUE(plain.compares_encoders());
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
