@@ -24,6 +24,9 @@ class Model(lib.Handle):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Model:
+        index = os.fspath(path) + (b".index.json" if isinstance(os.fspath(path), bytes) else ".index.json")
+        if not os.path.exists(path) and os.path.exists(index):
+            path = index  # a set of files (--split-model)
         return lib.made(cls, lib.load().tmx_model_load, lib.file_to_read(path), *lib.option_list([]))
 
     def save(self, path: str | os.PathLike) -> None:
