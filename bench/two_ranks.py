@@ -1,11 +1,11 @@
 """Two ranks of truemax-mpi on two cores beside two threads of truemax: seconds to the same train log-loss.
 
-    python3 bench/two_ranks.py [yso-finna-en/train.txt.gz] [--rows 100000] [--epochs 20] [--repeats 5] [--realtime]
+    python3 bench/two_ranks.py [yso-finna-en/train.txt.gz] [--rows 100000] [--epochs 20] [--repeats 5] [--first]
 
 Both take the same steps. Runs alternate, because the machine may be busy with other things; the best of each counts, and
 the ratio of neighbours is printed too. Time is training time, without evaluations. The first epoch touches the memory of
 W for the first time, which takes the system a time of its own: --after 1 leaves it out for both.
---realtime: run before all other programs (SCHED_FIFO; needs root).
+--first: run before other programs (nice -20; needs root).
 """
 import argparse
 import json
@@ -43,10 +43,10 @@ def main():
     parser.add_argument("--step", type=float, default=10)
     parser.add_argument("--after", type=int, default=0, help="epochs before the clock starts")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
-    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--first", action="store_true")
     parser.add_argument("--options", default="--draw blocks --classes-per-step 16", help="more options of both")
     options = parser.parse_args()
-    first = ["chrt", "-f", "1"] if options.realtime else []
+    first = ["nice", "-n", "-20"] if options.first else []
     mpirun = ["mpirun", "--bind-to", "core", "-n", "2"] + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
     with tempfile.TemporaryDirectory() as folder:
         cache = os.path.join(folder, "data.cache")
