@@ -167,10 +167,12 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
   const std::size_t classes = data.classes->size(), blocks = (classes + kLanes - 1) / kLanes;
-  // Rows of a group remember none. Draws of few blocks find rivals soon enough (bibtex, delicious).
+  // Rows of a group remember none. Draws of few blocks find rivals soon enough (bibtex, delicious). For new
+  // rows, rivals help on some data and mislead the short trials of others.
   constexpr std::uint64_t kRivals = 4, kFewestBlocks = 64;  // eight rivals gained nothing more
   const bool groups = options.group > 0 || !ranks().alone();
-  const std::uint64_t rivals = groups || blocks < kFewestBlocks ? 0 : kRivals;
+  const bool wanted = options.target == Target::train && !groups && blocks >= kFewestBlocks;
+  const std::uint64_t rivals = wanted ? kRivals : 0;
   const std::vector<double> of_class = label_mass(data);
   std::vector<double> mass(blocks, 0.0);
   double total = 0;
