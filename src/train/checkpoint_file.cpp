@@ -49,8 +49,7 @@ class Reader {
     static_assert(sizeof(SearchTrial) >= kFields);
     const std::size_t count = from_.length_of<std::array<char, kFields>>();
     trials.clear();
-    for (std::size_t i = 0; i < count; ++i)
-      checkpoint::each_field_of_trial(trials.emplace_back(), *this);
+    for (std::size_t i = 0; i < count; ++i) checkpoint::each_field_of_trial(trials.emplace_back(), *this);
   }
   void operator()(SearchResult& s) {
     for (bool* flag : {&s.finished, &s.step, &s.ridge, &s.epochs, &s.layers, &s.tied, &s.dropout})

@@ -50,7 +50,8 @@ TEST(Rivals, AreTheBlocksOfTheBestClasses) {
   const std::atomic<bool> stop{false};
   loop.run(state, stop, {});
   Csr scratch;
-  const PassResult best = softmax_pass(state.weights, DataView(data).slice(0, 200, scratch).x(), {.top = 7, .tie_rank = {}});
+  const PassResult best =
+      softmax_pass(state.weights, DataView(data).slice(0, 200, scratch).x(), {.top = 7, .tie_rank = {}});
   // One step of the next epoch, which starts with a pass.
   TrainOptions longer = options;
   longer.epochs = 2, longer.steps = loop.steps_per_epoch() + 1;
