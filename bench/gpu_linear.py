@@ -17,8 +17,7 @@ import numpy as np
 # Steps for short runs and for long ones.
 SHAPES = {
     "--head 0 --classes-per-step 16 --step 5": (0.005, 0.01, 0.02),
-    "--head 0 --classes-per-step 48 --rivals 4 --step 30": (0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2),
-    "--head 16 --classes-per-step 160 --rivals 4 --step 30": (0.05, 0.1, 0.2, 0.5, 1, 2),
+    "--head 0 --classes-per-step 48 --rivals 4 --step 60": (0.02, 0.03, 0.05, 0.07, 0.09, 0.095, 0.1, 0.2, 0.5, 1, 2),
 }
 
 

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "cuda/all_classes.hpp"
 #include "cuda/pass.hpp"
+#include "cuda/rivals.hpp"
 #include "cuda/steps.hpp"
 #include "device/engine.hpp"
 
@@ -121,6 +122,7 @@ class EngineOver final : public device::Engine {
   void set_rows(const device::HostRows& rows, const device::HostExamples& examples, std::span<const double> u,
                 std::span<const float> norms, const device::HostDraw& draw) override {
     rows_ = RowsThere(runtime_, rows, examples);
+    row_begin_.assign(rows.begin.begin(), rows.begin.end());
     u_ = {runtime_, u};
     norm_ = {runtime_, norms};
     std::vector<Cell> cells;
@@ -141,6 +143,22 @@ class EngineOver final : public device::Engine {
     else
       runtime_.to_device(rival_.data(), blocks.data(), blocks.size_bytes());
     rivals_ = each;
+    if (each > 0) prepare_to_learn();
+  }
+
+  void learn_rivals(std::uint32_t part, std::uint32_t parts) override {
+    if (rivals_ == 0) return;
+    runtime_.join();
+    spread(narrow_.size() / NarrowWeights::kWide, NarrowWeights{matrix(), narrow()});
+    if (rivals_ < kFewRivals)
+      learn_with<kFewRivals>(part, parts);
+    else
+      learn_with<kManyRivals>(part, parts);
+  }
+
+  void download_rivals(std::span<std::uint32_t> blocks) override {
+    runtime_.join();
+    rival_.copy_to(blocks);
   }
 
   void take(const device::Leg& given) override {
@@ -205,7 +223,7 @@ class EngineOver final : public device::Engine {
   std::unique_ptr<device::Evaluated> add_rows(const device::HostRows& rows,
                                               const device::HostExamples& examples) override {
     auto there = std::make_unique<RowsThere>(runtime_, rows, examples);
-    there->order = {runtime_, by_length(rows)};
+    there->order = {runtime_, by_length(rows.begin)};
     return there;
   }
 
@@ -239,20 +257,22 @@ class EngineOver final : public device::Engine {
     Array<Runtime, Entry> entry;
     Array<Runtime, std::uint32_t> row, label;
     Array<Runtime, float> weight;
-    Array<Runtime, std::uint32_t> order;  // of the rows, by falling number of features; only to evaluate
+    Array<Runtime, std::uint32_t>
+        order;  // of the rows, by falling number of features; to evaluate and to find rivals
   };
 
   // Longest rows first.
-  static std::vector<std::uint32_t> by_length(const device::HostRows& rows) {
-    std::vector<std::uint32_t> order(rows.begin.size() - 1);
+  static std::vector<std::uint32_t> by_length(std::span<const std::uint64_t> begin) {
+    std::vector<std::uint32_t> order(begin.size() - 1);
     std::iota(order.begin(), order.end(), 0U);
-    const auto length = [&](std::uint32_t r) { return rows.begin[r + 1] - rows.begin[r]; };
+    const auto length = [&](std::uint32_t r) { return begin[r + 1] - begin[r]; };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return length(a) > length(b); });
     return order;
   }
 
   static constexpr std::uint32_t kThreads = 256;
+  static constexpr std::uint32_t kPassThreads = Runtime::kEmulated ? Runtime::kThreads : 1024;
 
   Matrix matrix() const {
     return {weight_.data(), intercept_.data_or_null(), classes_, features_, shrinks_intercept_};
@@ -399,10 +419,53 @@ class EngineOver final : public device::Engine {
     scale_ = 1;
   }
 
+  // The blocks that a pass finds: the rivals and the label's.
+  static constexpr int kFewRivals = 5, kManyRivals = 33;
+
+  NarrowMatrix narrow() const { return {narrow_.data(), features_}; }
+
+  void prepare_to_learn() {
+    const std::size_t numbers =
+        std::size_t{NarrowMatrix::wide_blocks(matrix().blocks())} * NarrowMatrix::kClasses * features_;
+    if (narrow_.size() != numbers) {
+      narrow_ = {runtime_, numbers};
+      runtime_.clear(narrow_.data(), numbers * sizeof(Bfloat16));  // of the blocks beyond the last
+    }
+    const std::vector<std::uint32_t> order = by_length(row_begin_);
+    std::vector<std::uint32_t> place(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::uint32_t>(i);
+    rows_.order = {runtime_, order};
+    place_ = {runtime_, place};
+    best_block_ = {runtime_, order.size() * (rivals_ < kFewRivals ? kFewRivals : kManyRivals)};
+  }
+
+  template <int kTop>
+  void learn_with(std::uint32_t part, std::uint32_t parts) {
+    constexpr std::uint32_t kItemsEach = 16;  // of a multiprocessor
+    constexpr std::uint64_t kMostScores = std::uint64_t{128} << 20;
+    const std::uint32_t blocks = matrix().blocks(), wide = NarrowMatrix::wide_blocks(blocks);
+    const std::uint32_t rows = (rows_.row_count() + parts - 1 - part) / parts;
+    if (rows == 0) return;
+    const auto at_once = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kMostScores / blocks, 1, rows));
+    if (block_score_.size() < std::uint64_t{at_once} * blocks)
+      block_score_ = {runtime_, std::size_t{at_once} * blocks};
+    const std::uint32_t shares = (runtime_.multiprocessors() * kItemsEach + wide - 1) / wide;
+    for (std::uint32_t first = 0; first < rows; first += at_once) {
+      const RowsOfPart of{rows_.order.data(), part, parts, first, std::min(at_once, rows - first)};
+      runtime_.launch(HighestOfBlocks{rows_.rows(), of, matrix(), narrow(), static_cast<float>(scale_),
+                                      shares, block_score_.data()},
+                      std::min(wide * shares, runtime_.multiprocessors()), kPassThreads, 0);
+      spread(std::uint64_t{of.count} * BestBlocks<kTop>::kThreads,
+             BestBlocks<kTop>{of, head_, blocks, block_score_.data(), best_block_.data()});
+    }
+    spread(rows_.label.size(), RememberRivals{examples(), place_.data(), part, parts, head_, kTop, rivals_,
+                                              best_block_.data(), rival_.data()});
+  }
+
   template <int kTop>
   device::Pass pass_with(const RowsThere& there, std::uint32_t top) {
     // Chunks: some for each multiprocessor, so that all end at about the same time.
-    constexpr std::uint32_t kPassThreads = 1024, kChunksEach = 4;
+    constexpr std::uint32_t kChunksEach = 4;
     constexpr std::uint64_t kMostParts = std::uint64_t{512} << 20;
     const std::uint32_t wanted = runtime_.multiprocessors() * kChunksEach;
     const std::uint32_t per_chunk = std::max(1U, (matrix().blocks() + wanted - 1) / wanted);
@@ -458,7 +521,12 @@ class EngineOver final : public device::Engine {
   Array<Runtime, float> score_, shift_;  // of steps over all classes
   std::uint32_t classes_ = 0, features_ = 0, head_ = 0, draws_ = 0, rivals_ = 0;
   Array<Runtime, std::uint32_t> rival_;
-  double scale_ = 1;  // W is this times its memory
+  Array<Runtime, Bfloat16> narrow_;  // W, for passes that find rivals
+  Array<Runtime, float> block_score_;
+  Array<Runtime, std::uint32_t> best_block_,
+      place_;                             // of rows: their best blocks; where they are in the order
+  std::vector<std::uint64_t> row_begin_;  // on the host
+  double scale_ = 1;                      // W is this times its memory
   bool shrinks_intercept_ = false;
   bool timed_ = false;  // the clock runs
 };

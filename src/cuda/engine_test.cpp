@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -103,6 +104,71 @@ TEST(CudaEngine, HeadsOfManyBlocks) {
     }
     EXPECT_LT(problem.loss(engine), 3) << head;
   }
+}
+
+// Weights of few bits: the 16 bits of a pass hold them, and sums are exact.
+TEST(CudaEngine, RowsFindTheBlocksOfTheirBestClasses) {
+  for (const std::uint32_t classes : {17U, 40U, 333U})
+    for (const std::uint32_t head : {0U, 1U})
+      for (const std::uint32_t rivals : {1U, 4U, 6U}) {
+        Problem problem(70, classes);
+        // Rows of different lengths, and rows of several examples.
+        std::mt19937_64 random(classes + head + rivals);
+        problem.begin = {0}, problem.index.clear(), problem.value.clear();
+        std::vector<std::uint32_t> row;
+        for (std::uint32_t r = 0; row.size() < problem.label.size(); ++r) {
+          for (std::uint64_t n = random() % 12; n > 0; --n) {
+            problem.index.push_back(static_cast<std::uint32_t>(random() % problem.features));
+            problem.value.push_back(static_cast<float>(random() % 7) - 3);
+          }
+          problem.begin.push_back(problem.index.size());
+          for (std::uint64_t n = 1 + random() % 2; n > 0 && row.size() < problem.label.size(); --n)
+            row.push_back(r);
+        }
+        for (float& w : problem.weight) w = static_cast<float>(random() % 129) / 64 - 1;
+        std::vector<float> intercept(problem.weight.size() / problem.features);
+        for (float& b : intercept) b = static_cast<float>(random() % 129) / 64 - 1;
+        const std::uint32_t blocks = (classes + kBlock - 1) / kBlock;
+        EngineOver<EmulatedRuntime> engine(0);
+        engine.set_weights({problem.weight, intercept, classes, problem.features}, false);
+        engine.set_rows(problem.rows(), {row, problem.label, {}}, problem.u, problem.norm,
+                        {head, 1, problem.cells, problem.over_mean});
+        std::vector<std::uint32_t> found(row.size() * rivals, device::kNoRival);
+        engine.set_rivals(found, rivals);
+        const std::uint32_t parts = 3;
+        for (std::uint32_t part = 0; part < parts; ++part) engine.learn_rivals(part, parts);
+        engine.download_rivals(found);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          const auto highest = [&](std::uint32_t b) {
+            double top = -1e300;
+            for (std::uint32_t k = b * kBlock; k < std::min(classes, (b + 1) * kBlock); ++k) {
+              double z = static_cast<double>(intercept[k]);
+              for (std::uint64_t j = problem.begin[row[i]]; j < problem.begin[row[i] + 1]; ++j)
+                z += static_cast<double>(problem.value[j]) *
+                     static_cast<double>(
+                         problem.weight[(std::size_t{b} * problem.features + problem.index[j]) * kBlock +
+                                        k % kBlock]);
+              top = std::max(top, z);
+            }
+            return top;
+          };
+          std::vector<double> wanted;
+          for (std::uint32_t b = head; b < blocks; ++b)
+            if (b != problem.label[i] / kBlock) wanted.push_back(highest(b));
+          std::sort(wanted.rbegin(), wanted.rend());
+          for (std::uint32_t n = 0; n < rivals; ++n) {
+            const std::uint32_t b = found[i * rivals + n];
+            if (n >= wanted.size()) {
+              ASSERT_EQ(b, device::kNoRival) << i << " " << n;
+              continue;
+            }
+            ASSERT_TRUE(b >= head && b < blocks && b != problem.label[i] / kBlock)
+                << i << " " << n << " " << b;
+            ASSERT_EQ(highest(b), wanted[n]) << i << " " << n;
+            for (std::uint32_t m = 0; m < n; ++m) ASSERT_NE(found[i * rivals + m], b);
+          }
+        }
+      }
 }
 
 TEST(CudaEngine, EveryMethodAndOrderLearns) {

@@ -101,7 +101,7 @@ struct ScoreChunk {
     float highest = kLowest;
     TRUEMAX_UNROLL
     for (int c = 0; c < kEach; ++c) {
-      z[c] = k + c < matrix.classes ? z[c] * scale + shift_of(k + c) : kLowest;
+      z[c] = k + c < matrix.classes ? z[c] * scale + matrix.shift(k + c, scale) : kLowest;
       highest = larger(highest, z[c]);
     }
     const float top = group.highest(highest), now = larger(old.highest, top);
@@ -111,11 +111,6 @@ struct ScoreChunk {
     sum = group.sum(sum);
     if (lane == 0) part[place] = {now, old.excess * (fresh ? 0 : FloatMath::exp(old.highest - now)) + sum};
     show(group, place, z, k, top, fresh);
-  }
-
-  TRUEMAX_KERNEL float shift_of(std::uint32_t k) const {
-    if (matrix.intercept == nullptr) return 0;
-    return matrix.shrinks_intercept ? matrix.intercept[k] * scale : matrix.intercept[k];
   }
 
   // Adds the classes of a block to the best.

@@ -44,6 +44,11 @@ struct Matrix {
   TRUEMAX_HOST_DEVICE float* line(std::uint32_t block, std::uint32_t feature) const {
     return weight + (std::uint64_t{block} * features + feature) * kBlock;
   }
+  // What class k adds to its score. `scale`: of the weights.
+  TRUEMAX_HOST_DEVICE float shift(std::uint32_t k, float scale) const {
+    if (intercept == nullptr) return 0;
+    return shrinks_intercept ? intercept[k] * scale : intercept[k];
+  }
 };
 
 // A cell of the alias table of draw/alias.hpp.

@@ -14,7 +14,7 @@
 namespace truemax::device {
 
 // Changes with every change of this file: a library of another version is not used.
-inline constexpr std::uint32_t kEngineVersion = 5;
+inline constexpr std::uint32_t kEngineVersion = 6;
 
 struct Card {
   std::string name;
@@ -125,6 +125,9 @@ class Engine : public Passer {
   // The blocks that examples remember (draw/blocks.hpp): [examples][each], after the last one kNoRival. They
   // count towards kMostBlocks. Waits for the steps before.
   virtual void set_rivals(std::span<const std::uint32_t> blocks, std::uint32_t each) = 0;
+  // The examples of one of `parts` shares of the rows learn them anew. Queued, as steps are.
+  virtual void learn_rivals(std::uint32_t part, std::uint32_t parts) = 0;
+  virtual void download_rivals(std::span<std::uint32_t> blocks) = 0;
   // Queues steps.
   virtual void take(const Leg& leg) = 0;
   // Waits for them.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "draw/rivals.hpp"
+
 namespace truemax {
 namespace {
 
@@ -55,13 +57,12 @@ void BlockDraw::attach(std::vector<ClassId>& memory) {
 
 void BlockDraw::remember(ExampleId example, ClassId label, std::span<const ClassId> best) {
   ClassId* const of_row = memory_->data() + number_of(example) * rivals_;
-  std::size_t count = 0;
+  const auto head = static_cast<std::uint32_t>(head_);
+  std::uint32_t count = 0;
   for (const ClassId k : best) {
-    const auto b = static_cast<ClassId>(k / kBlockClasses);
     if (count == rivals_) break;
-    if (b < head_ || b == label / kBlockClasses || std::find(of_row, of_row + count, b) != of_row + count)
-      continue;
-    of_row[count++] = b;
+    count =
+        add_rival(of_row, count, head, label / kBlockClasses, static_cast<std::uint32_t>(k / kBlockClasses));
   }
   std::fill(of_row + count, of_row + rivals_, kUnseenClass);
 }

@@ -98,10 +98,13 @@ std::uint64_t DeviceLane::bytes(const DataView& data, const TrainOptions& option
   const std::uint64_t rows = data.row_count(), examples = data.size();
   constexpr std::uint64_t kEntry = 8, kRow = 8, kExample = 4 + 4 + 4 + 4 + 8, kCell = 16 + 4;
   const std::uint64_t blocks = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
-  // Rows that learn their rivals are there once more.
-  const std::uint64_t rivals = options.draws.rivals == 0 ? 0
-                                                         : data.nonzeros() * kEntry + rows * kRow +
-                                                               examples * options.draws.rivals * 4;
+  // Rivals are found with W in 16 bits and the scores of blocks (Engine::learn_rivals).
+  constexpr std::uint64_t kMostScores = std::uint64_t{512} << 20, kBestOfRow = 33 + 1;
+  const std::uint64_t rivals = options.draws.rivals == 0
+                                   ? 0
+                                   : Weights::bytes_needed(data.classes->size(), data.space->features) / 2 +
+                                         std::min(kMostScores, rows * blocks * 4) + rows * kBestOfRow * 4 +
+                                         examples * options.draws.rivals * 4;
   return rivals + Weights::bytes_needed(data.classes->size(), data.space->features) +
          data.nonzeros() * kEntry + rows * kRow + examples * kExample + blocks * kCell +
          (options.intercept ? data.classes->size() * sizeof(float) : 0);
@@ -131,26 +134,13 @@ void DeviceLane::require_room() const {
       fits > 0 ? fmt::format("--max-features {} would fit; give it, ", fits) : ""));
 }
 
-// The slices of rows stay on the card.
 bool DeviceLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) {
   const RivalSlice slice = rivals_ ? rivals_->before(state.epoch) : RivalSlice{};
   if (slice.empty()) return true;
   settle(state);
   if (stop.load(std::memory_order_relaxed) || plan.out_of_time()) return false;
-  Csr scratch;
-  const RowSlice rows = setup_.data.slice(slice.first, slice.end - slice.first, scratch);
-  std::unique_ptr<device::Evaluated>& there = slices_[slice.first];
-  if (there == nullptr) there = rows_on_device(*engine_, rows.x());
-  // The label and the rivals: a pass that finds more than five classes takes three times as long.
-  const std::size_t most = std::min<std::size_t>(setup_.draw->most_rivals() + 1, device::kMostTop);
-  const device::Pass pass = engine_->pass(*there, static_cast<std::uint32_t>(most));
-  constexpr std::size_t kChunk = 1024;
-  parallel_for((rows.rows() + kChunk - 1) / kChunk, setup_.options.thread_count(), [&](std::size_t chunk) {
-    for (std::size_t r = chunk * kChunk; r < std::min(rows.rows(), (chunk + 1) * kChunk); ++r)
-      for (const ExampleId i : rows.examples(r, rows.first_example(r)))
-        setup_.draw->remember(i, setup_.data.label(i), {&pass.best[r * pass.top], pass.top});
-  });
-  engine_->set_rivals(state.draw_memory, static_cast<std::uint32_t>(setup_.draw->most_rivals()));
+  engine_->learn_rivals(static_cast<std::uint32_t>(slice.number),
+                        static_cast<std::uint32_t>(rivals_->slices()));
   return true;
 }
 
@@ -263,6 +253,7 @@ void DeviceLane::publish(RunState& state) {
   std::vector<double> u(state.rows.size());
   engine_->download(host_weights(state.weights), u);
   for (std::size_t i = 0; i < u.size(); ++i) state.rows[i].u = u[i];
+  if (setup_.has_rivals()) engine_->download_rivals(state.draw_memory);
   moved_ = false;
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,7 +50,6 @@ class DeviceLane final : public Lane {
   std::uint64_t pending_ = 0;  // steps without a report
   std::uint32_t beside_ = 1;   // steps that run side by side
   std::optional<RivalPlan> rivals_;
-  std::map<std::size_t, std::unique_ptr<device::Evaluated>> slices_;  // by their first row
 };
 
 }  // namespace truemax

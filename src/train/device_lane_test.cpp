@@ -68,6 +68,7 @@ TEST_F(DeviceLinear, RowsLearnTheirRivals) {
   Fit fit(data, options, make_state(data, options));
   const std::atomic<bool> stop{false};
   ASSERT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
+  fit.publish();
   std::size_t known = 0;
   for (const ClassId b : fit.state().draw_memory) known += b == kUnseenClass ? 0 : 1;
   EXPECT_GT(known, data.label.size());

@@ -161,7 +161,7 @@ void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t count
 
 void GroupLane::add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at) {
   const BlockShare* const share = setup_.share.get();
-  const std::uint32_t own = row.label / kLanes;
+  const auto own = static_cast<std::uint32_t>(row.label / kLanes);
   row.label_at = GroupRow::kElsewhere;
   row.least_weight = 1;
   const auto add = [&](std::uint32_t block, double weight) {

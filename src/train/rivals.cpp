@@ -10,8 +10,8 @@ namespace truemax {
 
 RivalSlice RivalPlan::before(std::uint64_t epoch) const {
   if (epoch == 0 || all_ == 0 || epoch % epochs_ != 0) return {};
-  const std::size_t first = (epoch / epochs_ - 1) % slices() * rows_;
-  return {first, std::min(first + rows_, all_)};
+  const std::size_t number = (epoch / epochs_ - 1) % slices(), first = number * rows_;
+  return {number, first, std::min(first + rows_, all_)};
 }
 
 RivalPlan rival_plan(const DataView& data, const TrainOptions& options, const Draw& draw) {

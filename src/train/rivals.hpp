@@ -12,9 +12,9 @@
 
 namespace truemax {
 
-// Rows first ... end - 1 of the data.
+// Rows first ... end - 1 of the data. A GPU has slices of its own, of as many rows: it goes by the number.
 struct RivalSlice {
-  std::size_t first = 0, end = 0;
+  std::size_t number = 0, first = 0, end = 0;
   bool empty() const { return first == end; }
 };
 
