@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/huge_pages.hpp"
 #include "core/parallel.hpp"
 #include "train/problem.hpp"
 
@@ -27,22 +28,27 @@ std::size_t useful_threads(const DataView& data, const TrainOptions& options, co
 }
 
 bool BlockLane::takes(const LaneSetup& setup) {
+  const MethodInfo& info = setup.rule.info();
+  const bool alone = !tracks_norms(setup) && !info.has_companion && !info.refreshes;  // hooks see all steps
   return setup.options.rows_per_step == 1 && setup.draw != nullptr && setup.draw->whole_blocks() &&
-         setup.rule.takes_blocks();
+         (setup.rule.takes_blocks() || alone);
 }
 
-BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t blocks)
-    : examples(setup.most_steps),
-      labels(setup.most_steps),
-      x(setup.most_steps),
-      growth(setup.most_steps),
-      stepper(setup, setup.draw->most_blocks()),
-      turns(number, members, blocks) {
+BlockLane::InDouble::InDouble(const LaneSetup& of_run)
+    : rule(make_rule(of_run.options.method, of_run.options.rule, of_run.problem)),
+      setup{of_run.data, of_run.options, of_run.problem,    of_run.ridge, of_run.guard,
+            *rule,       of_run.draw,    of_run.most_steps, of_run.ranks, of_run.share},
+      lane(setup) {
+  rule->reserve(step_shape(of_run.data, of_run.options, of_run.draw));
+}
+
+BlockLane::Piece::Piece(const LaneSetup& setup)
+    : examples(setup.most_steps), labels(setup.most_steps), x(setup.most_steps) {
   drawn.shape(setup.most_steps, setup.draw->most_blocks());
-  turns.reserve(setup.most_steps, setup.draw->most_blocks());
+  drawn.words.reserve(setup.most_steps * setup.draw->words());
 }
 
-BlockStep BlockLane::Member::step(std::size_t i, const DataView& data) const {
+BlockStep BlockLane::Piece::step(std::size_t i, const DataView& data) const {
   return {.example = examples[i],
           .x = x[i],
           .label = labels[i],
@@ -51,10 +57,30 @@ BlockStep BlockLane::Member::step(std::size_t i, const DataView& data) const {
           .weights = &drawn.weights[i * drawn.capacity]};
 }
 
-BlockLane::BlockLane(const LaneSetup& setup) : setup_(setup), general_(setup) {
+BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
+                          std::size_t blocks)
+    : growth(steps), stepper(setup, setup.draw->most_blocks()), turns(number, members, blocks) {
+  turns.reserve(steps, setup.draw->most_blocks());
+  if (!setup.rule.takes_blocks()) in_double = std::make_unique<InDouble>(setup);
+}
+
+BlockLane::BlockLane(const LaneSetup& setup)
+    : setup_(setup),
+      general_(setup),
+      // An epoch in the order of the file or shuffled has every example once.
+      rows_recur_(setup.options.visit == Visit::random || setup.data.shares_inputs()),
+      piece_steps_(setup.most_steps) {
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
+  // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
+  // but no longer than a few milliseconds of one thread, for clocks and Ctrl-C.
+  constexpr double kLines = 1 << 17;
+  constexpr std::size_t kMostPieces = 16;
+  const double lines =
+      std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
+  const double pieces = kLines / (lines * static_cast<double>(piece_steps_));
+  most_steps_ = piece_steps_ * static_cast<std::size_t>(std::clamp(pieces, 1.0, double{kMostPieces}));
   // Members wait for each other: with more members than cores they would wait for the scheduler.
   const bool lock_free = setup.options.lock_free;
   const std::size_t threads =
@@ -63,16 +89,42 @@ BlockLane::BlockLane(const LaneSetup& setup) : setup_(setup), general_(setup) {
   if (threads > 1) team_ = std::make_unique<Team>(threads);
   const std::size_t members = team_ ? team_->size() : 1, blocks = (classes + kLanes - 1) / kLanes;
   progress_ = std::make_unique<Progress>(members);
+  const bool in_turns = members == 1 || !lock_free;
   for (std::size_t m = 0; m < members; ++m)
-    members_.push_back(std::make_unique<Member>(setup, m, members, lock_free ? 0 : blocks));
+    members_.push_back(
+        std::make_unique<Member>(setup, m, members, in_turns ? most_steps_ : 0, in_turns ? blocks : 0));
+  const std::size_t held = members == 1 ? 1 : lock_free ? members : most_steps_ / piece_steps_;
+  for (std::size_t p = 0; p < held; ++p) pieces_.push_back(std::make_unique<Piece>(setup));
+  ready_ = std::vector<Ready>(held);
+}
+
+void BlockLane::attach(RunState& state) {
+  general_.attach(state);
+  if (members_.size() == 1 || !state.zero_weights || state.epoch > 0 || state.step > 0) return;
+  // The system clears a page when it is first touched, and steps would wait for that one after the other.
+  // Only if the first epoch touches nearly all of them anyway.
+  constexpr std::uint64_t kStepsOfPage = 4;
+  const std::span<float> memory = state.weights.memory();
+  if (memory.size_bytes() / detail::kHugePage * kStepsOfPage <= setup_.data.size())
+    detail::touch_pages(memory.data(), memory.size_bytes(), members_.size());
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {
   // Beyond this every step would be declined. One by one, they can recompute the bound from all of W.
-  if (!float_batch_holds(state.largest_weight)) return general_.take(batch, state);
+  if (!float_batch_holds(state.largest_weight)) {
+    for (std::size_t from = 0; from < batch.count; from += piece_steps_) {
+      Batch part = batch;
+      part.first += from, part.count = std::min(piece_steps_, batch.count - from);
+      general_.take(part, state);
+    }
+    return;
+  }
   // Whether a step is taken depends only on itself and on the bound at the start of the batch, not on what
   // other threads have done since.
-  const Work work{batch, {batch.step, batch.decayed, state.largest_weight}, state};
+  const Work work{
+      batch,
+      {batch.step, batch.decayed, state.largest_weight, kMostBatchGrowth / static_cast<double>(most_steps_)},
+      state};
   refused_.reset();
   if (members_.size() == 1)
     run_alone(work);
@@ -86,22 +138,25 @@ void BlockLane::take(const Batch& batch, RunState& state) {
 }
 
 void BlockLane::run_alone(const Work& work) {
-  prepare(work, *members_[0], 0, work.batch.count);
-  take_steps(work, *members_[0], 0, work.batch.count, 1, Order::one_thread);
+  for (std::size_t from = 0; from < work.batch.count; from += piece_steps_) {
+    const std::size_t size = std::min(piece_steps_, work.batch.count - from);
+    prepare(work, *pieces_[0], from, size);
+    take_steps(work, *members_[0], 0, 0, size, 1, Order::one_thread);
+  }
   work.state.largest_weight = bound_before(work, work.batch.count, 1);
 }
 
-// Each member draws and plans all steps itself, which is cheaper than reading what others wrote.
 void BlockLane::run_in_order(const Work& work) {
   const std::size_t members = members_.size(), count = work.batch.count;
   progress_->start();
+  ++batch_;
+  failed_.store(false, std::memory_order_relaxed);
   const auto of_member = [&](std::size_t number) {
-    Member& member = *members_[number];
     try {
-      prepare(work, member, 0, count);
-      member.turns.start();
-      for (std::size_t t = 0; t < count; ++t) member.turns.add(member.examples[t], member.blocks(t));
-      take_steps(work, member, number, count, members, Order::turns);
+      if (prepare_together(work, number))
+        take_steps(work, *members_[number], 0, number, count, members, Order::turns);
+      else
+        progress_->give_up(number);
     } catch (...) {
       progress_->give_up(number);
       throw;
@@ -111,18 +166,50 @@ void BlockLane::run_in_order(const Work& work) {
   work.state.largest_weight = bound_before(work, count, members);
 }
 
+// Every member prepares some pieces, and finds in all of them what its own steps wait for. False if another
+// member could not prepare its own.
+bool BlockLane::prepare_together(const Work& work, std::size_t number) {
+  const std::size_t count = work.batch.count, pieces = (count + piece_steps_ - 1) / piece_steps_;
+  const auto say = [&](std::size_t p) { ready_[p].batch.store(batch_, std::memory_order_release); };
+  std::size_t mine = number;
+  try {
+    for (; mine < pieces; mine += members_.size()) {
+      const std::size_t from = mine * piece_steps_;
+      prepare(work, *pieces_[mine], from, std::min(piece_steps_, count - from));
+      say(mine);
+    }
+  } catch (...) {
+    failed_.store(true, std::memory_order_relaxed);
+    for (; mine < pieces; mine += members_.size()) say(mine);
+    throw;
+  }
+  Turns& turns = members_[number]->turns;
+  turns.start();
+  for (std::size_t p = 0; p < pieces; ++p) {
+    for (std::size_t looks = 0; ready_[p].batch.load(std::memory_order_acquire) != batch_; ++looks)
+      pause_a_little(looks);
+    if (failed_.load(std::memory_order_relaxed)) return false;
+    const Piece& piece = *pieces_[p];
+    for (std::size_t i = 0; i < piece.size; ++i)
+      turns.add(rows_recur_ ? &piece.examples[i] : nullptr, piece.blocks(i));
+  }
+  return true;
+}
+
 void BlockLane::run_lock_free(const Work& work) {
   const std::size_t count = work.batch.count, share = (count + members_.size() - 1) / members_.size();
   free_bound_ = work.terms.largest_weight + kMostBatchGrowth;  // the most that float32 steps can add
   const auto of_member = [&](std::size_t number) {
-    const std::size_t from = std::min(count, number * share);
-    const std::size_t size = std::min(count, from + share) - from;
-    if (size == 0) return;
-    prepare(work, *members_[number], from, size);
-    take_steps(work, *members_[number], 0, size, 1, Order::none);
+    members_[number]->free_growth = 0;
+    const std::size_t end = std::min(count, (number + 1) * share);
+    for (std::size_t from = number * share; from < end; from += piece_steps_) {
+      const std::size_t size = std::min(piece_steps_, end - from);
+      prepare(work, *pieces_[number], from, size);
+      take_steps(work, *members_[number], number, 0, size, 1, Order::none);
+    }
   };
   team_->run(std::ref(of_member));
-  for (std::size_t t = 0; t < count; ++t) work.state.largest_weight += members_[t / share]->growth[t % share];
+  for (const auto& member : members_) work.state.largest_weight += member->free_growth;
 }
 
 // The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier
@@ -133,52 +220,96 @@ double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t memb
   return bound;
 }
 
-void BlockLane::prepare(const Work& work, Member& member, std::size_t from, std::size_t size) const {
+void BlockLane::prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const {
   const Batch& batch = work.batch;
-  member.from = from;
-  batch.order.fill(batch.first + from, {member.examples.data(), size});
+  piece.from = from, piece.size = size;
+  batch.order.fill(batch.first + from, {piece.examples.data(), size});
   for (std::size_t i = 0; i < size; ++i) {
-    member.labels[i] = setup_.data.label(member.examples[i]);
-    setup_.data.prefetch(member.examples[i]);
+    piece.labels[i] = setup_.data.label(piece.examples[i]);
+    setup_.data.prefetch(piece.examples[i]);
   }
-  setup_.draw->fill_blocks(batch.random, batch.first + from, size, {member.labels.data(), size},
-                           {member.examples.data(), size}, member.drawn);
-  for (std::size_t i = 0; i < size; ++i) member.x[i] = setup_.data.x(member.examples[i]);
+  setup_.draw->fill_blocks(batch.random, batch.first + from, size, {piece.labels.data(), size},
+                           {piece.examples.data(), size}, piece.drawn);
+  for (std::size_t i = 0; i < size; ++i) piece.x[i] = setup_.data.x(piece.examples[i]);
 }
 
-// Takes a member's steps start, start + stride, ... below `end`.
-void BlockLane::take_steps(const Work& work, Member& member, std::size_t start, std::size_t end,
-                           std::size_t stride, Order order) {
+// Takes a member's steps start, start + stride, ... below `end`. In turns they are those of the batch,
+// otherwise those of the member's piece.
+void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_piece, std::size_t start,
+                           std::size_t end, std::size_t stride, Order order) {
   // How many steps ahead a row, and its lines of W, are prefetched.
   constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
   RunState& state = work.state;
-  for (std::size_t i = start, n = 0; n < kRowsAhead && i < end; i += stride, ++n)
-    prefetch_example(member.x[i], state, member.examples[i]);
-  for (std::size_t i = start; i < end; i += stride) {
-    if (const std::size_t p = i + kRowsAhead * stride; p < end)
-      prefetch_example(member.x[p], state, member.examples[p]);
-    LinesAhead ahead;
-    if (const std::size_t p = i + kLinesAhead * stride; far_ && p < end)
-      ahead = LinesAhead(state.weights, member.x[p], member.blocks(p));
-    const BlockStep step = member.step(i, setup_.data);
-    if (order == Order::turns) member.turns.wait(i, *progress_);
-    const BlockStepper::Outcome outcome = member.stepper.run(step, work.terms, state, ahead);
-    member.growth[i] = outcome.taken ? outcome.growth : take_declined(work, member, i, order);
-    if (order == Order::turns) progress_->done(i);
+  struct Place {
+    const Piece& piece;
+    std::size_t i;
+  };
+  const auto at = [&](std::size_t i) -> Place {
+    if (order != Order::turns) return {*pieces_[first_piece], i};
+    return {*pieces_[i / piece_steps_], i % piece_steps_};
+  };
+  const auto ask_for_row = [&](std::size_t i) {
+    const Place place = at(i);
+    prefetch_example(place.piece.x[place.i], state, place.piece.examples[place.i]);
+  };
+  Batch drawn = work.batch;
+  if (member.in_double != nullptr && order != Order::turns) {
+    drawn.first += pieces_[first_piece]->from, drawn.count = end;
+    member.in_double->lane.prepare(drawn);
   }
+  for (std::size_t i = start, n = 0; n < kRowsAhead && i < end; i += stride, ++n) ask_for_row(i);
+  for (std::size_t i = start; i < end; i += stride) {
+    if (const std::size_t p = i + kRowsAhead * stride; p < end) ask_for_row(p);
+    LinesAhead ahead;
+    if (const std::size_t p = i + kLinesAhead * stride; far_ && p < end) {
+      const Place place = at(p);
+      ahead = LinesAhead(state.weights, place.piece.x[place.i], place.piece.blocks(place.i));
+    }
+    const Place place = at(i);
+    const std::size_t t = place.piece.from + place.i;
+    BlockStepper::Outcome outcome;
+    if (member.in_double != nullptr && order == Order::turns) {
+      const Batch one = work.batch.one(t);
+      member.in_double->lane.prepare(one);
+      member.turns.wait(t, *progress_);
+      outcome = take_in_double(work, *member.in_double, one, 0);
+    } else if (member.in_double != nullptr) {
+      outcome = take_in_double(work, *member.in_double, drawn, i);
+    } else {
+      const BlockStep step = place.piece.step(place.i, setup_.data);
+      if (order == Order::turns) member.turns.wait(t, *progress_);
+      outcome = member.stepper.run(step, work.terms, state, ahead);
+    }
+    const double growth = outcome.taken ? outcome.growth : take_declined(work, t, order);
+    if (order == Order::none)
+      member.free_growth += growth;
+    else
+      member.growth[t] = growth;
+    if (order == Order::turns) progress_->done(t);
+  }
+}
+
+// Step i of what was drawn.
+BlockStepper::Outcome BlockLane::take_in_double(const Work& work, InDouble& own, const Batch& drawn,
+                                                std::size_t i) const {
+  own.lane.score(work.state, drawn, i);
+  const Growth growth = own.lane.solve(work.state);
+  if (!growth.finite || !(growth.memory <= work.terms.most_growth)) return {};
+  own.lane.apply(work.state);
+  return {true, growth.memory};
 }
 
 // Whether the general lane takes a step depends on the bound before it. So it waits for all earlier steps of
 // the batch, whose growth is part of that bound; otherwise the result would depend on which thread was
 // faster. Later steps may be running, so the bound cannot be recomputed from all of W here. Returns the
 // growth.
-double BlockLane::take_declined(const Work& work, const Member& member, std::size_t i, Order order) {
+double BlockLane::take_declined(const Work& work, std::size_t t, Order order) {
   const std::size_t members = order == Order::turns ? members_.size() : 1;
   if (order == Order::turns)
-    for (std::size_t t = i > members ? i - members : 0; t < i; ++t) progress_->wait_for(t);
+    for (std::size_t i = t > members ? t - members : 0; i < t; ++i) progress_->wait_for(i);
   const std::lock_guard lock(declined_);
-  const double bound = order == Order::none ? free_bound_ : bound_before(work, i, members);
-  const double growth = take_generally(work, member.from + i, bound);
+  const double bound = order == Order::none ? free_bound_ : bound_before(work, t, members);
+  const double growth = take_generally(work, t, bound);
   if (order == Order::none) free_bound_ += growth;
   return growth;
 }

@@ -3,6 +3,7 @@
 // wait for each other, and one may read weights while another writes them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,28 +29,43 @@ class BlockLane final : public Lane {
 
   static bool takes(const LaneSetup& setup);
 
-  void attach(RunState& state) override { general_.attach(state); }
+  void attach(RunState& state) override;
   bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
     return general_.start_epoch(state, stop, plan);
   }
   void take(const Batch& batch, RunState& state) override;
+  std::size_t most_steps() const override { return most_steps_; }
 
  private:
-  // Written by one thread of the team; no other reads it during a batch.
-  struct Member {
-    Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t blocks);
+  // Steps that are drawn together, few enough to stay in the cache.
+  struct Piece {
+    explicit Piece(const LaneSetup& setup);
     BlockStep step(std::size_t i, const DataView& data) const;
     std::span<const std::uint32_t> blocks(std::size_t i) const {
       return {&drawn.blocks[i * drawn.capacity], drawn.count[i]};
     }
 
-    std::size_t from = 0;  // step of the batch at index 0 of the arrays below
+    std::size_t from = 0, size = 0;  // steps of the batch
     std::vector<ExampleId> examples;
     std::vector<ClassId> labels;
     std::vector<RowView> x;
     BlockBuffer drawn;
-    std::vector<double> growth;
+  };
+  // Steps in double, for rules that do not take blocks. A rule has memory, so each member has its own.
+  struct InDouble {
+    explicit InDouble(const LaneSetup& setup);
+    std::unique_ptr<AnyRule> rule;
+    LaneSetup setup;
+    GeneralLane lane;
+  };
+  // Written by one thread of the team; no other reads it during a batch.
+  struct Member {
+    Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
+           std::size_t blocks);
+    std::vector<double> growth;  // by step of the batch
+    double free_growth = 0;      // lock-free: of all its steps
     BlockStepper stepper;
+    std::unique_ptr<InDouble> in_double;  // null: the stepper takes its steps
     Turns turns;
   };
   // The current batch.
@@ -63,19 +79,32 @@ class BlockLane final : public Lane {
   void run_alone(const Work& work);
   void run_in_order(const Work& work);
   void run_lock_free(const Work& work);
-  void prepare(const Work& work, Member& member, std::size_t from, std::size_t size) const;
-  void take_steps(const Work& work, Member& member, std::size_t start, std::size_t end, std::size_t stride,
-                  Order order);
-  double take_declined(const Work& work, const Member& member, std::size_t i, Order order);
+  void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;
+  bool prepare_together(const Work& work, std::size_t number);
+  void take_steps(const Work& work, Member& member, std::size_t first_piece, std::size_t start,
+                  std::size_t end, std::size_t stride, Order order);
+  BlockStepper::Outcome take_in_double(const Work& work, InDouble& own, const Batch& drawn,
+                                       std::size_t i) const;
+  double take_declined(const Work& work, std::size_t t, Order order);
   double take_generally(const Work& work, std::size_t t, double bound);
   double bound_before(const Work& work, std::size_t t, std::size_t members) const;
 
   const LaneSetup& setup_;
   GeneralLane general_;  // for steps out of the range of float32
   bool far_;             // W does not fit in the cache: prefetch its lines some steps ahead
+  bool rows_recur_;      // in a batch
   std::unique_ptr<Team> team_;
   std::unique_ptr<Progress> progress_;
   std::vector<std::unique_ptr<Member>> members_;
+  // In order: those of a batch, which all members read; lock-free: one of each member.
+  std::vector<std::unique_ptr<Piece>> pieces_;
+  std::size_t piece_steps_, most_steps_;
+  struct alignas(64) Ready {
+    std::atomic<std::uint64_t> batch{0};  // the last one for which the piece is prepared
+  };
+  std::vector<Ready> ready_;
+  std::uint64_t batch_ = 0;
+  std::atomic<bool> failed_{false};
   std::mutex declined_;    // guards general_
   double free_bound_ = 0;  // lock-free: bound on the weights, including declined steps so far
   struct Refused {

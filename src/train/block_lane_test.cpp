@@ -46,7 +46,7 @@ TEST(Turns, KeepTheOrderOfConflictingSteps) {
           const auto b = static_cast<std::uint32_t>(random() % kBlocks);
           if (std::find(blocks[t].begin(), blocks[t].end(), b) == blocks[t].end()) blocks[t].push_back(b);
         }
-        for (Turns& of_member : turns) of_member.add(rows[t], blocks[t]);
+        for (Turns& of_member : turns) of_member.add(&rows[t], blocks[t]);
       }
       // Not atomic: only the turns prevent two threads from writing to one of them at once.
       std::vector<std::vector<std::size_t>> of_block(kBlocks), of_row(kRows);
@@ -99,6 +99,23 @@ TEST(BlockLane, SameBitsForAnyNumberOfThreads) {
           EXPECT_EQ(one.largest_weight, several.largest_weight);
         }
       }
+}
+
+// Rules that do not take blocks step in double, each thread with a rule of its own.
+TEST(BlockLane, OtherMethodsHaveTheSameBitsForAnyNumberOfThreads) {
+  const Dataset data = data_of(1200, 700);
+  for (const char* method : {"implicit", "scent", "sox", "ove"})
+    for (const double ridge : {0.0, 2.0}) {
+      TrainOptions options = block_options("blocks", 1);
+      options.method = method, options.ridge = ridge, options.step = 0.5;
+      const RunState one = run_epochs(data, options);
+      for (const std::size_t threads : {2U, 5U}) {
+        options.threads = threads;
+        const RunState several = run_epochs(data, options);
+        EXPECT_EQ(bits_of(one), bits_of(several)) << method << " " << threads;
+        EXPECT_EQ(one.largest_weight, several.largest_weight);
+      }
+    }
 }
 
 TEST(BlockLane, UsesThreadsOnlyIfStepsRarelyConflict) {

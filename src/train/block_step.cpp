@@ -21,7 +21,7 @@ BlockStepper::Outcome BlockStepper::run(const BlockStep& in, const BlockTerms& t
   if (!prepare(in, terms, state)) return {};
   score(in, state.weights, ahead);
   double growth = 0;
-  if (!solve(in, state.weights, ahead, &growth)) return {};
+  if (!solve(in, terms, state.weights, ahead, &growth)) return {};
   apply(in, state);
   return {true, growth};
 }
@@ -87,14 +87,15 @@ void BlockStepper::shrink(std::size_t blocks) {
 }
 
 // False if the step is out of the range of float32.
-bool BlockStepper::solve(const BlockStep& in, const Weights& w, LinesAhead& ahead, double* growth) {
+bool BlockStepper::solve(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead,
+                         double* growth) {
   if (!setup_.rule.step_blocks(view_)) return false;
   ahead.ask(1);
   double least_scale = 1;
   if (w.scaled())
     for (const std::uint32_t b : in.blocks) least_scale = std::min(least_scale, w.least_scale(b));
   *growth = view_.label_coefficient * std::max(1.0, std::sqrt(squared_norm_)) / least_scale;
-  if (!may_grow_in_batch(*growth)) return false;
+  if (!(*growth <= terms.most_growth)) return false;
   coefficient_[label_] = static_cast<float>(view_.label_coefficient);
   return true;
 }

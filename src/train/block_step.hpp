@@ -26,6 +26,7 @@ struct BlockStep {
 struct BlockTerms {
   double step = 0, decayed = 1;
   double largest_weight = 0;  // RunState::largest_weight at the start of the batch
+  double most_growth = 0;     // of one step
 };
 
 // Takes steps for one thread.
@@ -44,7 +45,8 @@ class BlockStepper {
  private:
   bool prepare(const BlockStep& in, const BlockTerms& terms, const RunState& state);
   void score(const BlockStep& in, const Weights& w, LinesAhead& ahead);
-  bool solve(const BlockStep& in, const Weights& w, LinesAhead& ahead, double* growth);
+  bool solve(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead,
+             double* growth);
   void apply(const BlockStep& in, RunState& state);
   void shrink(std::size_t blocks);
 

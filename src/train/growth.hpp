@@ -5,7 +5,6 @@
 
 #include <string_view>
 
-#include "train/commuting.hpp"
 #include "train/run_state.hpp"
 #include "weights/pairs.hpp"
 
@@ -33,9 +32,6 @@ inline bool float_batch_holds(double bound) {
   return bound <= kPairWeightHigh / 2;
 }
 inline constexpr double kMostBatchGrowth = kPairWeightHigh / 2;
-inline bool may_grow_in_batch(double growth) {
-  return growth <= kMostBatchGrowth / static_cast<double>(kStepsAhead);
-}
 
 // Steps only increase the bound; computing the true maximum once an epoch is cheap.
 inline void tighten_bound(RunState& state) {

@@ -78,6 +78,8 @@ class Lane {
   virtual void tighten(RunState& state) { tighten_bound(state); }
   // Chooses the rows of its steps itself, and lets the step fall within a batch.
   virtual bool visits_itself() const { return false; }
+  // Of a batch; 0: those of the setup.
+  virtual std::size_t most_steps() const { return 0; }
   // Its groups must not be cut, except by the plan.
   virtual bool takes_whole_batches() const { return false; }
   // The device that has W, and evaluates; null: state.weights has it.

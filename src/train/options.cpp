@@ -192,17 +192,15 @@ void TrainOptions::describe(OptionTable& table) {
   table.group("Machine");
   table.count_alias(
       "threads", &threads, {1, 4096}, kAllCores,
-      "Threads for reading, evaluation, prediction, learnt features and prox steps over drawn blocks. "
-      "Results do not "
-      "depend on it, except for lock-free steps.",
+      "Threads for reading, evaluation, prediction, learnt features and steps over drawn blocks. Results do "
+      "not depend on it, except for lock-free steps.",
       {.brief = true, .common = true, .replay = Replay::free, .elsewhere = {"thread", "jobs", "n-jobs"}});
   device::describe(table, &device, device::kAuto);
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
-      "bit. For learnt features, and for prox with --draw blocks or head-blocks and no ridge, "
-      "also "
-      "if --target train chose them.",
+      "bit. For learnt features, and for prox and implicit with --draw blocks or head-blocks and no ridge, "
+      "also if --target train chose them.",
       {.tunable = true});
   table.toggle(
       "shard-embedding", &shard_embedding,
@@ -358,12 +356,12 @@ void TrainOptions::check() const {
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
   if (lock_free && hidden == 0 &&
-      (ridge != 0 || rows_per_step > 1 || info.name != "prox" ||
+      (ridge != 0 || rows_per_step > 1 || (info.name != "prox" && info.name != "implicit") ||
        !(open.shape || find_draw(draw).whole_blocks)))
     throw UserError(
-        "--lock-free: of linear models only prox over whole blocks without ridge can run lock-free; give "
-        "--method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, or leave it "
-        "out");
+        "--lock-free: of linear models only prox and implicit over whole blocks without ridge can run "
+        "lock-free; give --method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, "
+        "or leave it out");
   if (lock_free && !ranks().alone())
     throw UserError("--lock-free: several ranks take every step together; leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())

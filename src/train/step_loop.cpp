@@ -136,11 +136,11 @@ std::uint64_t StepLoop::enter_window(std::uint64_t step, std::uint64_t count) {
 
 // Smaller batches at first: the first touch of a huge page clears it, which takes as long as 100 steps.
 std::size_t StepLoop::batch_steps(const RunState& state) const {
-  if (lane_->visits_itself() || lane_->takes_whole_batches()) return setup_.most_steps;
+  const std::size_t most = std::max(setup_.most_steps, lane_->most_steps());
+  if (lane_->visits_itself() || lane_->takes_whole_batches()) return most;
   constexpr std::size_t kFreshSteps = 8;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;
-  return state.epoch == 0 && state.step < pages ? std::min(setup_.most_steps, kFreshSteps)
-                                                : setup_.most_steps;
+  return state.epoch == 0 && state.step < pages ? std::min(most, kFreshSteps) : most;
 }
 
 }  // namespace truemax

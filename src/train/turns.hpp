@@ -69,7 +69,8 @@ class Turns {
     waits_.clear();
     begin_.assign(1, 0);
   }
-  void add(ExampleId row, std::span<const std::uint32_t> blocks) {
+  // `row`: null if no two steps of a batch have the same.
+  void add(const ExampleId* row, std::span<const std::uint32_t> blocks) {
     const bool own = step_ % members_ == member_;
     const auto meet = [&](std::uint32_t& last) {
       const std::uint32_t t = last % kSteps;
@@ -77,7 +78,7 @@ class Turns {
       last = batch_ * kSteps + step_;
     };
     for (const std::uint32_t b : blocks) meet(last_[b]);
-    meet(rows_[place(number_of(row))]);  // a hash collision only adds a wait
+    if (row != nullptr) meet(rows_[place(number_of(*row))]);  // a hash collision only adds a wait
     if (own) begin_.push_back(static_cast<std::uint32_t>(waits_.size()));
     ++step_;
   }

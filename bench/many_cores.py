@@ -1,0 +1,100 @@
+"""Training on many cores: times of one thread over those of several, in order and lock-free.
+
+    python3 bench/many_cores.py yso-finna-en/train.txt.gz --program build/release/truemax [--threads 1,2,4,8,16]
+
+Runs of the same steps, interleaved, best of several: blocks, a head, a ridge, implicit and learnt features. In order,
+models must be the same bit for bit; lock-free, the log-loss must lie within the spread of seeds.
+"""
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from tables import show
+
+DATA = ["--max-rows", "100000", "--max-features", "10000", "--normalize", "l2"]
+LINEAR = ["--visit", "shuffle", "--schedule", "linear", "--epochs", "20", "--classes-per-step", "16"]
+KINDS = {
+    "prox, blocks": ["--method", "prox", "--draw", "blocks", "--step", "5", *LINEAR],
+    "prox, head of 16": ["--method", "prox", "--draw", "head-blocks", "--head", "16", "--step", "5", *LINEAR],
+    "prox, blocks, ridge": ["--method", "prox", "--draw", "blocks", "--step", "5", "--ridge", "0.1", *LINEAR],
+    "implicit, blocks": ["--method", "implicit", "--draw", "blocks", "--step", "5", *LINEAR],
+    "learnt, h = 128": ["--hidden", "128", "--step", "0.004", "--ridge", "1", "--epochs", "2"],
+}
+LOCK_FREE, IN_ORDER = 8, 6  # times one thread, on 16 cores
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("file")
+    parser.add_argument("--program", default="build/release/truemax")
+    parser.add_argument("--threads", default="1,2,4,8,16")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kinds", default="", help="only those whose names contain this")
+    options = parser.parse_args()
+    cores = os.cpu_count() or 1
+    threads = [t for t in map(int, options.threads.split(",")) if t <= cores]
+    folder = tempfile.TemporaryDirectory()
+    model = os.path.join(folder.name, "model.safetensors")
+
+    def run(kind, count, lock_free, seed=1, keep=False):
+        done = subprocess.run([options.program, "train", options.file, *DATA, *KINDS[kind], "--threads", str(count),
+                               *(["--lock-free"] if lock_free else []), "--seed", str(seed), "--device", "cpu", "--model",
+                               model if keep else "none", "--log", "none", "--quiet", "--json"],
+                              check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{kind}: {done.stderr.strip()}")
+        said = json.loads(done.stdout)
+        bits = None
+        if keep:
+            digest = hashlib.sha256()
+            with open(model, "rb") as file:  # the header has options, the rest is W
+                header = int.from_bytes(file.read(8), "little")
+                file.seek(8 + header)
+                while piece := file.read(1 << 24):
+                    digest.update(piece)
+            bits = digest.hexdigest()
+        return said["train_seconds"], said["train"]["log_loss"], bits
+
+    rows, wrong = [], []
+    for kind in KINDS:
+        if options.kinds not in kind:
+            continue
+        one_bits = run(kind, 1, False, keep=True)[2]
+        if run(kind, max(threads), False, keep=True)[2] != one_bits:
+            wrong.append(f"{kind}: {max(threads)} threads in order have other bits than one")
+        losses = [run(kind, 1, False, seed)[1] for seed in (1, 2, 3)]
+        spread = max(losses) - min(losses)
+        for lock_free in (False, True):
+            if lock_free and "--ridge" in KINDS[kind] and "--hidden" not in KINDS[kind]:
+                wrong.append(f"{kind}: linear models with a ridge do not run lock-free")
+                continue
+            best, loss = {}, {}
+            for _ in range(options.rounds):
+                for count in threads:
+                    seconds, loss[count], _ = run(kind, count, lock_free and count > 1)
+                    best[count] = min(seconds, best.get(count, seconds))
+            times = [f"{best[c]:.3f}" for c in threads]
+            most = max(threads)
+            ratio = best[1] / best[most]
+            rows.append((kind, "lock-free" if lock_free else "in order", *times, f"{ratio:.1f}", f"{loss[most]:.4f}",
+                         f"{losses[0]:.4f}"))
+            if lock_free and loss[most] > max(losses) + max(spread, 0.002 * losses[0]):
+                wrong.append(f"{kind}: lock-free log-loss {loss[most]:.4f}, seeds {min(losses):.4f} to {max(losses):.4f}")
+            if most == 16 and ratio < (LOCK_FREE if lock_free else IN_ORDER):
+                wrong.append(f"{kind}: {ratio:.1f} times on 16 cores {'lock-free' if lock_free else 'in order'}, "
+                             f"aim {LOCK_FREE if lock_free else IN_ORDER}")
+            show("", ("", "", *(f"{c} threads, s" for c in threads), "times", "log-loss", "of one thread"), rows[-1:])
+            sys.stdout.flush()
+    show(f"Training on {cores} cores, best of {options.rounds}",
+         ("", "", *(f"{c} threads, s" for c in threads), "times", "log-loss", "of one thread"), rows)
+    for line in wrong:
+        print(f"missed: {line}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
