@@ -50,6 +50,7 @@ std::vector<Command> all_commands() {
   all.push_back(train_command());
   all.push_back(evaluate_command());
   all.push_back(predict_command());
+  all.push_back(index_command());
   all.push_back(inspect_command());
   all.push_back(vectors_command());
   all.push_back(nearest_command());

@@ -50,6 +50,7 @@ struct Command {
 Command train_command();
 Command evaluate_command();
 Command predict_command();
+Command index_command();
 Command inspect_command();
 Command vectors_command();
 Command nearest_command();

@@ -1,9 +1,13 @@
 // truemax predict
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "index/predict.hpp"
 #include "model/use.hpp"
 
 namespace truemax {
@@ -12,7 +16,10 @@ namespace {
 struct PredictCommand {
   UseOptions use;
   std::uint64_t top = 1;
+  std::string index;
+  IndexUse with_index;
   bool json = false;
+  std::vector<std::string> given;
 };
 
 void print_row_text(const Model& model, const Predictions& p, std::size_t row, fmt::memory_buffer& out) {
@@ -31,26 +38,67 @@ void print_row_json(const Model& model, const Predictions& p, std::size_t row, s
     line["classes"].push_back(model.classes->name(p.classes[row * p.top + i]));
     line["probabilities"].push_back(p.probability[row * p.top + i]);
   }
+  if (!p.error.empty()) line["error"] = p.error[row];
   fmt::format_to(std::back_inserter(out), "{}\n", line.dump());
+}
+
+class Printer {
+ public:
+  Printer(const PredictCommand& command, const Model& model) : command_(command), model_(model) {}
+
+  void print(const Predictions& predictions, std::size_t rows) {
+    // Text is made by all threads, a chunk of rows each.
+    constexpr std::size_t kRows = 512;
+    std::vector<fmt::memory_buffer> out((rows + kRows - 1) / kRows);
+    parallel_for(out.size(), command_.use.thread_count(), [&](std::size_t chunk) {
+      for (std::size_t r = chunk * kRows; r < std::min(rows, (chunk + 1) * kRows); ++r) {
+        if (command_.json)
+          print_row_json(model_, predictions, r, done_ + r + 1, out[chunk]);
+        else
+          print_row_text(model_, predictions, r, out[chunk]);
+      }
+    });
+    done_ += rows;
+    for (const fmt::memory_buffer& text : out) std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
+ private:
+  const PredictCommand& command_;
+  const Model& model_;
+  std::uint64_t done_ = 0;
+};
+
+int predict_by_index(const PredictCommand& command) {
+  const UseOptions& use = command.use;
+  if (!ranks().alone())
+    throw UserError("--index is for one process; start it without mpirun: truemax predict");
+  if (use.device_choice().kind == device::Kind::cuda)
+    throw UserError(
+        fmt::format("--device {}: an index is searched on the CPU; leave out --device or --index", use.device));
+  const ModelOnDisk opened = open_model(use.model_path, use.memory_there(), use.thread_count());
+  const auto vectors = vectors_on_disk(*opened.weights);
+  const ClassIndex index =
+      load_index(command.index, vectors->mark(use.thread_count()), shell_word(use.model_path));
+  IndexPredictor predictor(opened.model, *vectors, index, command.top, use.thread_count(), command.with_index);
+  Printer printer(command, opened.model);
+  constexpr std::uint64_t kBatchRows = 16384;  // a cell is fetched from memory once for all rows of a batch
+  print_notes(each_batch(opened.model, use.data_path, use, kBatchRows,
+                         [&](CsrView rows) { printer.print(predictor.predict(rows), rows.rows()); }));
+  print_notes(predictor.notes(command.index));
+  return kSuccess;
 }
 
 int run_predict(const PredictCommand& command) {
   const UseOptions& use = command.use;
+  if (!command.index.empty()) return predict_by_index(command);
+  for (const char* name : {"recall", "normaliser"})
+    if (std::find(command.given.begin(), command.given.end(), name) != command.given.end())
+      throw UserError(fmt::format("--{}: this is for --index; search without one is exact, leave it out", name));
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
-  std::uint64_t done = 0;
-  const auto print = [&](const Predictions& predictions, std::size_t rows) {
-    fmt::memory_buffer out;
-    for (std::size_t r = 0; r < rows; ++r) {
-      ++done;
-      if (command.json)
-        print_row_json(model, predictions, r, done, out);
-      else
-        print_row_text(model, predictions, r, out);
-    }
-    std::fwrite(out.data(), 1, out.size(), stdout);
-    std::fflush(stdout);
-  };
-  print_notes(predict_stream(model, use.data_path, use, command.top, print));
+  Printer printer(command, model);
+  print_notes(predict_stream(model, use.data_path, use, command.top,
+                             [&](const Predictions& p, std::size_t rows) { printer.print(p, rows); }));
   return kSuccess;
 }
 
@@ -66,15 +114,21 @@ Command predict_command() {
       {"DATA", "Rows, with or without labels; '-' for standard input", &command->use.data_path}};
   self.table.group("Output");
   self.table.count("top", &command->top, {1, 4e9}, "Classes to print for each row.");
+  self.table.group("Index");
+  self.table.text("index", "FILE", &command->index,
+                  "Search with this index, which 'truemax index' makes, instead of scoring all classes. Its "
+                  "recall is measured on some of the rows and printed.");
+  command->with_index.describe(self.table);
   command->use.describe(self.table);
   describe_json(
       self.table, &command->json,
       "one object per row: row (from 1), classes, probabilities. Without it: one line per row, class and "
-      "probability separated by tabs.");
+      "probability separated by tabs. With --index also error: half of the 95% interval of their logarithm.");
   self.example =
       "  truemax predict model.safetensors test.txt --top 5\n"
       "  truemax predict model.safetensors - --top 5 --json < test.txt";
   self.over_ranks = OverRanks::all;
+  self.given = &command->given;
   self.run = [command] { return run_predict(*command); };
   return self;
 }

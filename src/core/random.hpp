@@ -30,7 +30,8 @@ enum class Stream : std::uint32_t {
   evaluate = 7,
   embedding = 8,
   dropout = 9,
-  window = 10
+  window = 10,
+  index = 11
 };
 
 // Numbers of one (seed, stream, epoch): at(position, word) are four 64-bit numbers. Philox of four 64-bit

@@ -49,6 +49,6 @@ class RowEncoder {
 };
 
 // The rows of `from`, encoded, in `to`.
-void encode_rows(const RowEncoder& encoder, CsrView from, Csr& to);
+void encode_rows(const RowEncoder& encoder, CsrView from, Csr& to, std::size_t threads = 1);
 
 }  // namespace truemax

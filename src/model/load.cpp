@@ -1,4 +1,4 @@
-// Loading a model: all of it, or the classes of this rank.
+// Loading a model: all of it, the classes of this rank, or all but its weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "model/model.hpp"
 #include "model/model_header.hpp"
 #include "model/tensor_rows.hpp"
+#include "model/weights_on_disk.hpp"
 #include "ranks/together.hpp"
 
 namespace truemax {
@@ -149,17 +150,9 @@ void require_same_model(const std::string& path, const CheckedHeader& h) {
   });
 }
 
-}  // namespace
-
-Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
-  CheckedHeader h;
-  together(ranks(), [&] {
-    h = read_checked_header(path);
-    require_memory(path, h, memory_limit);
-  });
-  require_same_model(path, h);
+// Header and names of a model, and its tables of learnt features.
+Model load_all_but_weights(CheckedHeader& h, std::size_t threads, std::vector<ClassId>& order) {
   Model model;
-  std::vector<ClassId> order;  // the class of each row
   model.classes = std::make_shared<ClassList>(std::move(h.names), std::move(h.counts), &order);
   auto space = std::make_shared<FeatureSpace>();
   const auto& features = h.metadata["features"];
@@ -187,6 +180,20 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
     read_table(with_tables, "context", &Checksums::context, threads, model.encoder.mixing);
   }
   model.encoder.layers = h.layers;
+  return model;
+}
+
+}  // namespace
+
+Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
+  CheckedHeader h;
+  together(ranks(), [&] {
+    h = read_checked_header(path);
+    require_memory(path, h, memory_limit);
+  });
+  require_same_model(path, h);
+  std::vector<ClassId> order;  // the class of each row
+  Model model = load_all_but_weights(h, threads, order);
   const auto share = share_of(*model.classes);
   model.weights = Weights(share ? share->classes() : h.classes, h.columns, h.intercept);
   model.weights.set_share(share);
@@ -194,6 +201,22 @@ Model load_model(const std::string& path, std::uint64_t memory_limit, std::size_
   if (h.intercept)
     for (const ModelPart& part : h.parts) read_intercept(part, order, model.weights);
   return model;
+}
+
+ModelOnDisk open_model(const std::string& path, std::uint64_t memory_limit, std::size_t threads) {
+  CheckedHeader h = read_checked_header(path);
+  const std::uint64_t tables = (h.features + h.context_rows) * h.columns * sizeof(float);
+  if (h.embedding && tables > memory_limit)
+    throw file_error(path, 0,
+                     fmt::format("not enough memory: the features' vectors need {}, {} available",
+                                 size_text(tables), size_text(memory_limit)),
+                     "use a larger machine, or raise --memory-limit to try anyway");
+  std::vector<ClassId> order;
+  ModelOnDisk out;
+  out.model = load_all_but_weights(h, threads, order);
+  const std::vector<std::uint32_t> rank = out.model.classes->name_ranks();
+  out.weights = std::make_unique<WeightsOnDisk>(h, *out.model.classes, std::move(order), rank, threads);
+  return out;
 }
 
 nlohmann::json read_model_metadata(const std::string& path) {

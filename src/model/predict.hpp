@@ -15,6 +15,8 @@ struct Predictions {
   std::size_t top = 0;              // entries per row
   std::vector<ClassId> classes;     // [rows][top], most probable first; ties in the order of the model file
   std::vector<double> probability;  // [rows][top], each in [0, 1]; with top = K they sum to one
+  // By an index: half of the 95% interval of the logarithm of a row's probabilities. Else empty.
+  std::vector<double> error;
 };
 
 // Over several ranks all make one and predict the same rows; all get the same result.

@@ -51,6 +51,14 @@ std::vector<std::string> predict_stream(
                     "--device cpu",
                     top, device::kMostTop));
   const auto engine = most > device::kMostTop ? nullptr : device::open(choice);
+  if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
+  const Predictor predictor(model, engine != nullptr ? most : top, use.thread_count(), engine.get());
+  return each_batch(model, path, use, kBatchRows,
+                    [&](CsrView rows) { sink(predictor.predict(rows), rows.rows()); });
+}
+
+std::vector<std::string> each_batch(const Model& model, const std::string& path, const UseOptions& use,
+                                    std::uint64_t most_rows, const std::function<void(CsrView)>& use_rows) {
   std::vector<std::string> notes;
   StreamOptions options;
   options.threads = use.thread_count();
@@ -59,11 +67,9 @@ std::vector<std::string> predict_stream(
   options.batch_bytes = kBatchBytes;
   RowStream stream(path, use.read_for(model), options, notes);
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
-  if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
-  const Predictor predictor(model, engine != nullptr ? most : top, use.thread_count(), engine.get());
   std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
   for (;;) {
-    const std::uint64_t batch = use.max_rows == 0 ? kBatchRows : std::min(kBatchRows, use.max_rows - done);
+    const std::uint64_t batch = use.max_rows == 0 ? most_rows : std::min(most_rows, use.max_rows - done);
     if (batch == 0) break;
     RawRows raw = stream.next(batch);
     if (raw.size() == 0) break;
@@ -73,7 +79,7 @@ std::vector<std::string> predict_stream(
     unknown_ngrams += rows.statistics.unknown_ngrams;
     unk_words += rows.statistics.unk_words;
     unknown_features += rows.statistics.unknown_features;
-    sink(predictor.predict(rows.rows.view()), rows.rows.rows());
+    use_rows(rows.rows.view());
   }
   if (unknown_words > 0)
     notes.push_back(fmt::format("{} {} not seen in training were left out", unknown_words,

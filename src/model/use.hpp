@@ -59,6 +59,11 @@ struct UseOptions {
   device::Choice device_choice() const;
 };
 
+// Reads rows for prediction batch by batch, `most_rows` at most; `use_rows` gets each batch as the model's
+// rows. Returns notes for the user: how the file was read and what was left out.
+std::vector<std::string> each_batch(const Model& model, const std::string& path, const UseOptions& use,
+                                    std::uint64_t most_rows, const std::function<void(CsrView)>& use_rows);
+
 // Predicts the rows of `path` batch by batch, in memory that depends neither on N nor on K; `sink` gets each
 // batch and its number of rows. Returns notes for the user: how the file was read and what was left out.
 std::vector<std::string> predict_stream(

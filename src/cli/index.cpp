@@ -1,0 +1,163 @@
+// truemax index
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "core/error.hpp"
+#include "core/files.hpp"
+#include "core/text.hpp"
+#include "index/predict.hpp"
+#include "model/use.hpp"
+
+namespace truemax {
+namespace {
+
+struct IndexCommand {
+  UseOptions use;
+  std::string out;
+  IndexOptions index;
+  double recall = kUsualRecall;
+  std::uint64_t top = 5;
+  bool json = false;
+};
+
+// "out/m.safetensors": "out/m.index".
+std::string index_beside(const std::string& model) {
+  constexpr std::string_view kOfSet = ".index.json";
+  const bool set = model.ends_with(kOfSet);
+  return std::filesystem::path(set ? model.substr(0, model.size() - kOfSet.size()) : model)
+      .replace_extension(".index")
+      .string();
+}
+
+// An older index is replaced; anything else is somebody's file.
+void require_index_or_nothing(const std::string& out, const IndexCommand& command) {
+  if (out == "-") throw UserError("--out is the name of a file, not '-'; give a name");
+  if (same_file(out, command.use.model_path))
+    throw UserError(fmt::format("--out {}: this is the model; give another name", out));
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::symlink_status(out, error)) && !is_index_file(out))
+    throw UserError(fmt::format("--out {}: this file exists and is not an index; give another name", out));
+  require_writable(out, 0, "out");
+}
+
+// Some of the user's rows, as the weights want them.
+Csr sample_of(const IndexCommand& command, const Model& model) {
+  constexpr std::uint64_t kRead = 16384;
+  Csr sample;
+  UseOptions use = command.use;
+  use.max_rows = use.max_rows == 0 ? kRead : std::min(use.max_rows, kRead);
+  Csr all;
+  print_notes(each_batch(model, use.data_path, use, kRead, [&](CsrView rows) {
+    for (std::size_t r = 0; r < rows.rows(); ++r) all.add(rows.row(r));
+  }));
+  const Csr some = some_rows(all.view(), kRecallRows);
+  if (model.encoder.empty()) return some;
+  encode_rows(*make_row_encoder(model.space->encoder, model.encoder), some.view(), sample,
+              command.use.thread_count());
+  return sample;
+}
+
+void print_result(const IndexCommand& command, const std::string& out, const ClassIndex& index,
+                  double seconds) {
+  const IndexEffort& effort = index.effort;
+  if (command.json) {
+    nlohmann::ordered_json json{{"path", out},
+                                {"cells", index.cells()},
+                                {"bytes", index.bytes()},
+                                {"seconds", seconds}};
+    if (effort.probes > 0) json.update(effort.to_json());
+    return print_json(json);
+  }
+  say(stdout, "index   {}: {} classes in {} cells, {}, {:.1f} s\n", printable(out), index.mark.classes,
+      index.cells(), size_text(index.bytes()), seconds);
+  if (effort.probes == 0) {
+    say(stdout, "effort  not known: 'truemax predict --index' chooses it on its first rows\n");
+  } else {
+    say(stdout, "effort  {} of {} cells a row\n", effort.probes, index.cells());
+    say(stdout, "recall  {:.4f} +- {:.4f} of the best {}, {} rows searched exactly\n", effort.recall,
+        effort.error, effort.top, effort.rows);
+    if (2 * effort.probes > index.cells())
+      say(stdout, "note    rows look into most cells: these classes are not alike in groups, so the index saves "
+                  "little; a lower --recall saves more\n");
+  }
+  say(stdout, "next    truemax predict {} DATA --index {} --top {}\n", shell_word(command.use.model_path),
+      shell_word(out), command.top);
+}
+
+int run_index(const IndexCommand& command) {
+  const UseOptions& use = command.use;
+  const std::string out = command.out.empty() ? index_beside(use.model_path) : command.out;
+  require_index_or_nothing(out, command);
+  const Claim claim = claim_output(out, "out");
+  const auto start = std::chrono::steady_clock::now();
+  const ModelOnDisk opened = open_model(use.model_path, use.memory_there(), use.thread_count());
+  const auto vectors = vectors_on_disk(*opened.weights);
+  const Csr sample = use.data_path.empty() ? Csr() : sample_of(command, opened.model);
+
+  const StopOnSignal signals;
+  ProgressLine line;
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  IndexWork work;
+  work.threads = use.thread_count();
+  work.stop = &StopOnSignal::flag();
+  if (ProgressLine::wanted())
+    work.watch = [&](double share) {
+      if (!line.due() || share <= 0) return;
+      line.show(fmt::format("indexing {} classes/s  {:3.0f}%  {} left",
+                            rate_text(share * static_cast<double>(vectors->classes()) / seconds()), 100 * share,
+                            clock_text(seconds() / share * (1 - share))));
+    };
+  ClassIndex index = build_index(*vectors, *opened.model.classes, sample.view(), command.index, work);
+  line.clear();
+  if (index.cells() > 0 && sample.rows() > 0 && !work.ended()) {
+    if (ProgressLine::wanted()) line.show(fmt::format("searching {} rows exactly", sample.rows()));
+    index.effort = find_effort(IndexSearch(index, *vectors, *opened.model.classes), sample.view(), command.top,
+                               command.recall, work.threads);
+    line.clear();
+  }
+  if (work.ended()) {
+    say(stderr, "truemax: stopped; {} was not written\n", printable(out));
+    return StopOnSignal::exit_code();
+  }
+  index.effort.target = command.recall;
+  save_index(index, out);
+  print_result(command, out, index, seconds());
+  return kSuccess;
+}
+
+}  // namespace
+
+Command index_command() {
+  auto command = std::make_shared<IndexCommand>();
+  Command self;
+  self.name = "index";
+  self.summary = "An index of a model's classes, with which predict need not score all of them";
+  self.arguments = {{"MODEL", "Model file", &command->use.model_path}};
+  self.table.group("Index");
+  self.table.text("out", "FILE", &command->out, "File for the index. Default: MODEL with the ending .index.");
+  self.table.text("rows", "FILE", &command->use.data_path,
+                  "Rows like those to predict, with or without labels. They tell which differences of classes "
+                  "matter, and some of them, searched exactly too, how many cells a row must look into. Without "
+                  "them 'predict --index' chooses that on its first rows.");
+  self.table.number("recall", &command->recall, {0, 1, true},
+                    "The share of the best classes of each of these rows that must be found.");
+  self.table.count("top", &command->top, {1, 4e9}, "Which are the best: so many classes of each row.");
+  command->index.describe(self.table);
+  command->use.describe_data(self.table);
+  describe_memory_limit(self.table, &command->use.memory_limit);
+  describe_json(self.table, &command->json, "one object.");
+  self.example =
+      "  truemax index model.safetensors --rows test.txt\n"
+      "  truemax predict model.safetensors test.txt --index model.index --top 5";
+  self.over_ranks = OverRanks::refused;
+  self.run = [command] { return run_index(*command); };
+  return self;
+}
+
+}  // namespace truemax
