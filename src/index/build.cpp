@@ -1,4 +1,4 @@
-// Building an index: k-means on a sample of the classes, all classes to their nearest centre, bytes.
+// Building an index: cells by k-means, all classes to their nearest centre, bytes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,13 +14,15 @@ namespace truemax {
 namespace {
 
 constexpr std::size_t kRounds = 8;           // of k-means
-constexpr std::size_t kSampleOfCell = 40;    // classes in the sample, for each cell
-constexpr std::size_t kAtOnce = 2048;        // classes that meet all centres at once
+constexpr std::size_t kSampleOfRegion = 256;  // classes in the sample, for each region
+constexpr std::size_t kSampleOfCell = 64;    // and for each cell of a region
+constexpr std::size_t kMoves = 2;             // of all classes to their nearest cell
+constexpr std::size_t kAtOnce = 2048;        // classes that meet centres at once
 constexpr std::size_t kMostColumns = 512;    // vectors that are longer are sketched
 constexpr std::size_t kSketch = 256;
 constexpr float kLargest = 1e15F;            // squares and their sums stay in float32
-// Work of a class beside that of finding its centre.
-constexpr double kCodingShare = 0.25;
+// The work of other stages, where that of finding the cells of all classes is 1.
+constexpr double kFindingShare = 1.5, kCodingShare = 0.3;
 
 // A class as k-means sees it: [w_kf r_f, b_k], where r_f is the root mean square of feature f in the rows, so
 // that distances are differences of scores. Many features are folded into few, each with a random place and
@@ -94,29 +96,41 @@ class Progress {
 
 class Centres {
  public:
-  Centres(std::size_t count, std::size_t columns) : count_(count), columns_(columns), at_(count * columns), half_(count) {}
+  // Of one thread.
+  struct Scratch {
+    std::vector<float> scores;
+    DenseProduct product;
+  };
+
+  Centres() = default;
+  Centres(std::size_t count, std::size_t columns)
+      : count_(count), columns_(columns), at_(count * columns), half_(count) {}
   float* row(std::size_t c) { return at_.data() + c * columns_; }
   const float* row(std::size_t c) const { return at_.data() + c * columns_; }
   std::size_t size() const { return count_; }
+  std::size_t columns() const { return columns_; }
+  float half(std::size_t c) const { return half_[c]; }  // of its squared length
   // After the rows have changed.
   void settle() {
     for (std::size_t c = 0; c < count_; ++c) half_[c] = dot(row(c), row(c), columns_) / 2;
   }
-  // of[i]: the nearest centre of row i of v, [count][columns].
-  void nearest(const float* v, std::size_t count, std::uint32_t* of, Team& team) {
-    scores_.resize(count * count_);
-    product_.multiply({{v, count, columns_, columns_}, false}, {{at_.data(), count_, columns_, columns_}, true},
-                      scores_.data(), count_, team);
-    team.share_chunks(count, 64, [&](std::size_t /*member*/, std::size_t i) {
-      of[i] = static_cast<std::uint32_t>(place_of_largest(&scores_[i * count_], half_.data(), count_));
-    });
+  // Products of the rows of v, [count][columns], with all centres: [count][size()] in the scratch.
+  void scores(const float* v, std::size_t count, Team& team, Scratch& scratch) const {
+    scratch.scores.resize(count * count_);
+    scratch.product.multiply({{v, count, columns_, columns_}, false},
+                             {{at_.data(), count_, columns_, columns_}, true}, scratch.scores.data(), count_,
+                             team);
+  }
+  // of[i]: the nearest centre of row i of v.
+  void nearest(const float* v, std::size_t count, std::uint32_t* of, Team& team, Scratch& scratch) const {
+    scores(v, count, team, scratch);
+    for (std::size_t i = 0; i < count; ++i)
+      of[i] = static_cast<std::uint32_t>(place_of_largest(&scratch.scores[i * count_], half_.data(), count_));
   }
 
  private:
-  std::size_t count_, columns_;
-  std::vector<float> at_, half_;  // half of the squared length
-  std::vector<float> scores_;
-  DenseProduct product_;
+  std::size_t count_ = 0, columns_ = 0;
+  std::vector<float> at_, half_;
 };
 
 // The members of each cell, in ascending order: those of cell c from begin[c] to begin[c + 1].
@@ -133,96 +147,207 @@ struct Lists {
   std::vector<std::uint32_t> begin, members;
 };
 
+// Centres to begin with: rows of v [n][columns], each drawn in proportion to its squared distance from the
+// centres before it (k-means++). With centres drawn evenly, some groups of classes would share one for good.
+void draw_centres(const float* v, std::size_t n, const CounterRandom& random, std::uint64_t which,
+                  Centres& centres) {
+  const std::size_t columns = centres.columns();
+  std::vector<float> square(n), far(n, std::numeric_limits<float>::max());
+  for (std::size_t i = 0; i < n; ++i) square[i] = dot(v + i * columns, v + i * columns, columns);
+  std::size_t chosen = uniform_below(random.at(which << 32).first, n);
+  for (std::size_t c = 0;; ++c) {
+    std::copy_n(v + chosen * columns, columns, centres.row(c));
+    if (c + 1 == centres.size()) return;
+    double total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float product = dot(v + i * columns, centres.row(c), columns);
+      far[i] = std::min(far[i], std::max(0.0F, square[i] - 2 * product + square[chosen]));
+      total += static_cast<double>(far[i]);
+    }
+    const CounterRandom::Block bits = random.at((which << 32) + c + 1);
+    double at = uniform_unit(bits.first) * total;
+    chosen = uniform_below(bits.second, n);  // if all rows are centres
+    for (std::size_t i = 0; i < n && total > 0; ++i) {
+      at -= static_cast<double>(far[i]);
+      if (far[i] > 0) chosen = i;
+      if (at < 0) break;
+    }
+  }
+}
+
+// Lloyd's algorithm on rows v [n][columns].
+void find_means(const float* v, std::size_t n, const CounterRandom& random, std::uint64_t which,
+                std::vector<std::uint32_t>& cell_of, Centres& centres, Team& team) {
+  const std::size_t cells = centres.size(), columns = centres.columns();
+  draw_centres(v, n, random, which, centres);
+  cell_of.resize(n);
+  Centres::Scratch scratch;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    centres.settle();
+    for (std::size_t i = 0; i < n; i += kAtOnce)
+      centres.nearest(v + i * columns, std::min(kAtOnce, n - i), &cell_of[i], team, scratch);
+    const Lists lists(cell_of, cells);
+    std::vector<double> sum(columns);
+    for (std::size_t c = 0; c < cells; ++c) {
+      float* const centre = centres.row(c);
+      const auto members = lists.of(c);
+      if (members.empty()) {  // starts again elsewhere
+        const std::uint64_t other = uniform_below(random.at((which << 32) + c, round + 1).first, n);
+        std::copy_n(v + other * columns, columns, centre);
+        continue;
+      }
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (const std::uint32_t i : members)
+        for (std::size_t f = 0; f < columns; ++f) sum[f] += static_cast<double>(v[i * columns + f]);
+      for (std::size_t f = 0; f < columns; ++f)
+        centre[f] = static_cast<float>(sum[f] / static_cast<double>(members.size()));
+    }
+  }
+  centres.settle();
+}
+
+// k-means at two levels, a few regions and in each region cells of its own, because one level would compare
+// every class with every cell in every round. Then every class moves to the nearest of all cells.
 class Builder {
  public:
   Builder(const ClassVectors& vectors, CsrView sample, const IndexOptions& options, const IndexWork& work)
       : vectors_(vectors),
         options_(options),
         work_(work),
-        team_(work.threads),
         projection_(vectors.features(), sample, options.seed),
-        cells_(std::clamp<std::size_t>(options.cells > 0 ? options.cells : usual_cells(vectors.classes()), 1,
-                                       vectors.classes())),
-        sampled_(std::min(vectors.classes(), cells_ * kSampleOfCell)),
-        progress_(work, static_cast<double>(kRounds * sampled_) +
-                            static_cast<double>(vectors.classes()) * (1 + kCodingShare)),
-        centres_(cells_, projection_.columns()) {}
+        wanted_(std::clamp<std::size_t>(options.cells > 0 ? options.cells : usual_cells(vectors.classes()), 1,
+                                        vectors.classes())),
+        regions_(std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(wanted_))))),
+        progress_(work, static_cast<double>(vectors.classes()) * (kFindingShare + 1 + kCodingShare)),
+        random_(options.seed, Stream::index, 1) {}
 
   ClassIndex build(const ClassList& classes) {
-    if (cells_ > 1) find_centres();
-    assign();
+    find_regions();
+    find_cells();
+    if (work_.ended()) return {};
+    move_classes();
     if (work_.ended()) return {};
     split();
     return code(classes.name_ranks());
   }
 
  private:
-  void find_centres() {
-    const std::size_t columns = projection_.columns();
-    const CounterRandom random(options_.seed, Stream::index, 1);
-    std::vector<ClassId> some(sampled_);
-    RandomWords words(random, 0);
-    draw_distinct(words, vectors_.classes(), some);
-    std::sort(some.begin(), some.end());
-    HugeVector<float> v(sampled_ * columns);
-    project(some, v.data());
-    std::vector<std::uint32_t> first(cells_);
-    RandomWords choice(random, std::uint64_t{1} << 40);
-    draw_distinct(choice, sampled_, first);
-    for (std::size_t c = 0; c < cells_; ++c) std::copy_n(&v[first[c] * columns], columns, centres_.row(c));
-    std::vector<std::uint32_t> cell_of(sampled_);
-    for (std::size_t round = 0; round < kRounds; ++round) {
-      centres_.settle();
-      for (std::size_t i = 0; i < sampled_; i += kAtOnce) {
-        if (work_.ended()) return;
-        const std::size_t count = std::min(kAtOnce, sampled_ - i);
-        centres_.nearest(&v[i * columns], count, &cell_of[i], team_);
-        progress_.add(static_cast<double>(count));
-      }
-      const Lists lists(cell_of, cells_);
-      team_.share(cells_, [&](std::size_t /*member*/, std::size_t c) {
-        const auto members = lists.of(c);
-        float* const centre = centres_.row(c);
-        if (members.empty()) {  // starts again elsewhere
-          const std::uint64_t other = uniform_below(random.at(c, round + 1).first, sampled_);
-          std::copy_n(&v[other * columns], columns, centre);
-          return;
-        }
-        std::vector<double> sum(columns, 0.0);
-        for (const std::uint32_t i : members)
-          for (std::size_t f = 0; f < columns; ++f) sum[f] += static_cast<double>(v[i * columns + f]);
-        for (std::size_t f = 0; f < columns; ++f)
-          centre[f] = static_cast<float>(sum[f] / static_cast<double>(members.size()));
-      });
-    }
-    centres_.settle();
+  std::size_t columns() const { return projection_.columns(); }
+
+  void project(ClassId k, std::vector<float>& w, float* out) const {
+    w.resize(vectors_.features());
+    vectors_.read(k, w);
+    projection_.project(w, vectors_.intercept(k), out);
   }
 
-  // [classes][columns]
-  void project(std::span<const ClassId> classes, float* out) {
-    const std::size_t columns = projection_.columns();
-    scratch_.resize(team_.size());
-    team_.share_chunks(classes.size(), 64, [&](std::size_t member, std::size_t i) {
-      scratch_[member].resize(vectors_.features());
-      vectors_.read(classes[i], scratch_[member]);
-      projection_.project(scratch_[member], vectors_.intercept(classes[i]), out + i * columns);
+  void find_regions() {
+    const std::size_t k = vectors_.classes(), n = std::min(k, regions_ * kSampleOfRegion);
+    std::vector<ClassId> some(n);
+    RandomWords words(random_, std::uint64_t{1} << 60);
+    draw_distinct(words, k, some);
+    std::sort(some.begin(), some.end());
+    HugeVector<float> v(n * columns());
+    parallel_for(parts(n), work_.threads, [&](std::size_t part) {
+      std::vector<float> w;
+      for (std::size_t i = part * kAtOnce; i < std::min(n, (part + 1) * kAtOnce); ++i)
+        project(some[i], w, &v[i * columns()]);
+    });
+    Team team(work_.threads);
+    std::vector<std::uint32_t> region_of;
+    coarse_ = Centres(regions_, columns());
+    find_means(v.data(), n, random_, 0, region_of, coarse_, team);
+  }
+
+  // Cells of each region, in proportion to its classes.
+  void find_cells() {
+    const std::size_t k = vectors_.classes();
+    cell_of_.assign(k, 0);  // regions, at first
+    each_part(kFindingShare / 2, [&](std::size_t first, std::size_t count, Team& alone) {
+      std::vector<float> v(count * columns()), w;
+      for (std::size_t i = 0; i < count; ++i) project(static_cast<ClassId>(first + i), w, &v[i * columns()]);
+      Centres::Scratch scratch;
+      coarse_.nearest(v.data(), count, &cell_of_[first], alone, scratch);
+    });
+    const Lists lists(cell_of_, regions_);
+    fine_.resize(regions_);
+    parallel_for(regions_, work_.threads, [&](std::size_t region) {
+      const auto members = lists.of(region);
+      if (members.empty() || work_.ended()) return;
+      const std::size_t cells = std::max<std::size_t>(1, (members.size() * wanted_ + k / 2) / k);
+      const std::size_t n = std::min(members.size(), cells * kSampleOfCell);
+      std::vector<float> v(n * columns()), w;
+      for (std::size_t i = 0; i < n; ++i)
+        project(members[i * members.size() / n], w, &v[i * columns()]);
+      Team alone(1);
+      std::vector<std::uint32_t> of;
+      fine_[region] = Centres(std::min(cells, n), columns());
+      find_means(v.data(), n, random_, region + 1, of, fine_[region], alone);
+    });
+    progress_.add(kFindingShare / 2 * static_cast<double>(k));
+    first_cell_.assign(1, 0);
+    for (const Centres& of_region : fine_) first_cell_.push_back(first_cell_.back() + of_region.size());
+  }
+
+  // Each class to the nearest of all cells, which regions have cut off from some, then the cells to the means
+  // of their classes. By bytes: a fourth of the time, and a cell that is almost as near is as good.
+  void move_classes() {
+    cells_ = first_cell_.back();
+    centres_ = Centres(cells_, columns());
+    for (std::size_t r = 0; r < regions_; ++r)
+      for (std::size_t c = 0; c < fine_[r].size(); ++c)
+        std::copy_n(fine_[r].row(c), columns(), centres_.row(first_cell_[r] + c));
+    fine_.clear();
+    for (std::size_t move = 0; move < kMoves; ++move) {
+      if (move > 0) find_means_of_cells();
+      centres_.settle();
+      ByteClasses bytes((cells_ + kLanes - 1) / kLanes, columns());
+      for (std::size_t c = 0; c < cells_; ++c) bytes.set(c, {centres_.row(c), columns()}, -centres_.half(c));
+      each_part(1.0 / kMoves, [&](std::size_t first, std::size_t count, Team& /*alone*/) {
+        Csr v;
+        v.index.resize(count * columns()), v.value.resize(count * columns());
+        std::vector<float> w;
+        for (std::size_t i = 0; i < count; ++i) {
+          project(static_cast<ClassId>(first + i), w, &v.value[i * columns()]);
+          for (std::size_t f = 0; f < columns(); ++f) v.index[i * columns() + f] = static_cast<FeatureId>(f);
+          v.begin.push_back((i + 1) * columns());
+        }
+        best_places(bytes, ByteRows(v.view(), columns()), &cell_of_[first]);
+      });
+      if (work_.ended()) return;
+    }
+  }
+
+  void find_means_of_cells() {
+    const Lists lists(cell_of_, cells_);
+    parallel_for(cells_, work_.threads, [&](std::size_t c) {
+      const auto members = lists.of(c);
+      if (members.empty()) return;
+      std::vector<double> sum(columns(), 0.0);
+      std::vector<float> w, v(columns());
+      for (const ClassId k : members) {
+        project(k, w, v.data());
+        for (std::size_t f = 0; f < columns(); ++f) sum[f] += static_cast<double>(v[f]);
+      }
+      for (std::size_t f = 0; f < columns(); ++f)
+        centres_.row(c)[f] = static_cast<float>(sum[f] / static_cast<double>(members.size()));
     });
   }
 
-  void assign() {
+  static std::size_t parts(std::size_t n) { return (n + kAtOnce - 1) / kAtOnce; }
+
+  // Calls work(first class, count, a team of one) for all classes, on all threads.
+  template <class Work>
+  void each_part(double share, const Work& do_part) {
     const std::size_t k = vectors_.classes();
-    cell_of_.assign(k, 0);
-    std::vector<float> v(kAtOnce * projection_.columns());
-    std::vector<ClassId> some;
-    for (std::size_t first = 0; first < k && !work_.ended(); first += kAtOnce) {
-      const std::size_t count = std::min(kAtOnce, k - first);
-      if (cells_ > 1) {
-        some.resize(count);
-        std::iota(some.begin(), some.end(), static_cast<ClassId>(first));
-        project(some, v.data());
-        centres_.nearest(v.data(), count, &cell_of_[first], team_);
-      }
-      progress_.add(static_cast<double>(count));
+    constexpr std::size_t kTurn = 16;  // parts between two looks at the clock
+    for (std::size_t turn = 0; turn < parts(k) && !work_.ended(); turn += kTurn) {
+      const std::size_t here = std::min(kTurn, parts(k) - turn);
+      parallel_for(here, work_.threads, [&](std::size_t p) {
+        Team alone(1);
+        const std::size_t first = (turn + p) * kAtOnce;
+        do_part(first, std::min(kAtOnce, k - first), alone);
+      });
+      progress_.add(share * static_cast<double>(std::min(k - turn * kAtOnce, here * kAtOnce)));
     }
   }
 
@@ -230,22 +355,21 @@ class Builder {
   // centre: rows that look into a part need not pay for the rest.
   void split() {
     const Lists lists(cell_of_, cells_);
-    const std::size_t most = std::max<std::size_t>(kLanes, 2 * vectors_.classes() / cells_);
+    const std::size_t most = std::max<std::size_t>(2 * kLanes, 2 * vectors_.classes() / cells_);
     std::vector<std::vector<std::vector<ClassId>>> parts(cells_);
-    const std::size_t columns = projection_.columns();
     parallel_for(cells_, work_.threads, [&](std::size_t c) {
       const auto members = lists.of(c);
       if (members.empty()) return;
+      const float* const centre = centres_.row(c);
       if (members.size() <= most) {
         parts[c].emplace_back(members.begin(), members.end());
         return;
       }
       std::vector<std::pair<float, ClassId>> along;
-      std::vector<float> w(vectors_.features()), v(columns);
+      std::vector<float> w, v(columns());
       for (const ClassId k : members) {
-        vectors_.read(k, w);
-        projection_.project(w, vectors_.intercept(k), v.data());
-        along.emplace_back(cells_ > 1 ? -dot(v.data(), centres_.row(c), columns) : -v.back(), k);
+        project(k, w, v.data());
+        along.emplace_back(-dot(v.data(), centre, columns()), k);
       }
       std::sort(along.begin(), along.end());
       const std::size_t pieces = (members.size() + most - 1) / most;
@@ -334,26 +458,27 @@ class Builder {
   const ClassVectors& vectors_;
   const IndexOptions& options_;
   const IndexWork& work_;
-  Team team_;
   Projection projection_;
-  std::size_t cells_, sampled_;
+  std::size_t wanted_, regions_, cells_ = 0;
   Progress progress_;
-  Centres centres_;
-  std::vector<std::uint32_t> cell_of_;                // by class
+  CounterRandom random_;
+  Centres coarse_, centres_;
+  std::vector<Centres> fine_;                        // by region
+  std::vector<std::size_t> first_cell_;              // of each region, and their number
+  std::vector<std::uint32_t> cell_of_;               // by class
   std::vector<std::vector<ClassId>> cells_members_;  // by final cell
-  std::vector<std::vector<float>> scratch_;           // by member of the team
 };
 
 }  // namespace
 
 std::size_t usual_cells(std::size_t classes) {
-  const auto cells = static_cast<std::size_t>(4 * std::sqrt(static_cast<double>(classes)));
-  return std::clamp<std::size_t>(cells, 1, std::max<std::size_t>(1, classes / kLanes));
+  const auto cells = static_cast<std::size_t>(16 * std::sqrt(static_cast<double>(classes)));
+  return std::clamp<std::size_t>(cells, 1, std::max<std::size_t>(1, classes / (2 * kLanes)));
 }
 
 void IndexOptions::describe(OptionTable& table) {
   table.count_alias("cells", &cells, {0, 1e8}, "auto",
-                    "Cells of similar classes. auto: 4 sqrt(K), of at least 16 classes each.");
+                    "Cells of similar classes. auto: 16 sqrt(K), but at most K/32.");
   table.count("seed", &seed, {}, "Random seed of the cells and of the normaliser's draws.");
 }
 

@@ -7,7 +7,6 @@
 
 #include "core/parallel.hpp"
 #include "core/random.hpp"
-#include "weights/fast_tile.hpp"
 
 namespace truemax {
 namespace {
@@ -48,17 +47,19 @@ struct IndexSearch::Chunk {
   std::vector<std::uint32_t> draws_begin{0};
   std::vector<Draw> draws;
   std::uint64_t first_row = 0;
-  std::vector<float> scratch, log_share, share;
+  std::vector<float> scratch, share;
   std::vector<double> up_to;
 };
 
 IndexSearch::IndexSearch(const ClassIndex& index, const ClassVectors& vectors, const ClassList& classes)
-    : index_(index), vectors_(vectors), by_name_(classes.by_name()), rank_(classes.name_ranks()) {
+    : index_(index), vectors_(vectors), by_name_(classes.by_name()), rank_(by_name_.size()) {
+  for (std::uint32_t i = 0; i < by_name_.size(); ++i) rank_[by_name_[i]] = i;
   const std::size_t padded = (index.cells() + kLanes - 1) / kLanes * kLanes;
   promise_x_.assign(padded, 0.0F), promise_b_.assign(padded, 0.0F), log_members_.assign(padded, 0.0F);
   for (std::size_t c = 0; c < index.cells(); ++c) {
     const double log_n = std::log(static_cast<double>(index.members[c]));
     log_members_[c] = static_cast<float>(log_n);
+    largest_log_members_ = std::max(largest_log_members_, log_members_[c]);
     promise_x_[c] = static_cast<float>(2 * log_n * static_cast<double>(index.of_x[c]));
     promise_b_[c] = static_cast<float>(2 * log_n * static_cast<double>(index.of_b[c]));
   }
@@ -107,8 +108,9 @@ void IndexSearch::choose_cells(Chunk& chunk, const SearchOptions& options) const
     for (std::size_t probes = std::min(options.probes, cells);; probes = std::min(2 * probes, cells)) {
       const float least = kth_largest(promise, cells, probes);
       std::uint64_t classes = 0;
-      for (std::uint32_t c = 0; c < cells; ++c)
-        if (promise[c] >= least) chunk.probes.push_back(c), classes += index_.members[c];
+      places_at_least(promise, cells, least, chunk.probes);
+      for (std::size_t j = chunk.probes_begin.back(); j < chunk.probes.size() && classes < top; ++j)
+        classes += index_.members[chunk.probes[j]];
       if (classes >= top || probes == cells) {  // always enough classes to choose from
         if (options.normaliser == Normaliser::sampled) draw_blocks(chunk, r, z, promise, least);
         break;
@@ -125,33 +127,14 @@ void IndexSearch::choose_cells(Chunk& chunk, const SearchOptions& options) const
 void IndexSearch::draw_blocks(Chunk& chunk, std::size_t r, const float* z, const float* promise,
                               float least) const {
   const std::size_t cells = index_.cells();
-  chunk.log_share.resize(cells), chunk.share.resize(cells);
-  const auto square = static_cast<float>(chunk.x.squared[r]);
-  float highest = kPaddingScore;
-  for (std::size_t c = 0; c < cells; ++c) {
-    const float variance = square * index_.of_x[c] + index_.of_b[c];
-    const float log_n = log_members_[c];
-    const float sum = z[c] + (variance < 2 * log_n ? log_n + variance / 2 : promise[c] - z[c]);
-    chunk.log_share[c] = promise[c] >= least ? kPaddingScore : sum;
-    highest = std::max(highest, chunk.log_share[c]);
-  }
-  if (highest == kPaddingScore) return;  // the row looks into all cells
-  for (std::size_t c = 0; c < cells; ++c)
-    chunk.log_share[c] = std::max(chunk.log_share[c] - highest, -std::numeric_limits<float>::max());
-  fast_exp(chunk.log_share.data(), cells, chunk.share.data());
-  constexpr std::size_t kPart = 64;
+  chunk.share.resize(cells), chunk.up_to.resize((cells + kSharePart - 1) / kSharePart);
+  cell_shares({z, promise, index_.of_x.data(), index_.of_b.data(), log_members_.data(), cells},
+              static_cast<float>(chunk.x.squared[r]), least, least + largest_log_members_, chunk.share.data(),
+              chunk.up_to.data());
   std::vector<double>& up_to = chunk.up_to;
-  up_to.clear();
-  double total = 0;
-  for (std::size_t first = 0; first < cells; first += kPart) {
-    for (std::size_t c = first; c < std::min(cells, first + kPart); ++c) {
-      // Every cell that the row leaves out must be possible.
-      constexpr float kLeast = 1e-30F;
-      chunk.share[c] = promise[c] >= least ? 0.0F : std::max(chunk.share[c], kLeast);
-      total += static_cast<double>(chunk.share[c]);
-    }
-    up_to.push_back(total);
-  }
+  for (std::size_t part = 1; part < up_to.size(); ++part) up_to[part] += up_to[part - 1];
+  const double total = up_to.back();
+  if (total == 0) return;  // the row looks into all cells
   const CounterRandom random(index_.seed, Stream::index, 2);
   for (std::size_t i = 0; i < kDraws; ++i) {
     const CounterRandom::Block bits = random.at(chunk.first_row + r, i);
@@ -162,7 +145,7 @@ void IndexSearch::draw_blocks(Chunk& chunk, std::size_t r, const float* z, const
                                  static_cast<std::ptrdiff_t>(up_to.size()) - 1));
     at -= part > 0 ? up_to[part - 1] : 0.0;
     std::size_t chosen = cells;
-    for (std::size_t c = part * kPart; c < std::min(cells, (part + 1) * kPart); ++c) {
+    for (std::size_t c = part * kSharePart; c < std::min(cells, (part + 1) * kSharePart); ++c) {
       if (chunk.share[c] == 0) continue;
       chosen = c;
       at -= static_cast<double>(chunk.share[c]);

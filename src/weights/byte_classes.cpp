@@ -237,6 +237,99 @@ void add_spread_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT a, c
   for (; i < n; ++i) out[i] = z[i] + std::sqrt(square * a[i] + v[i]);
 }
 
+void best_places_here(const ByteClasses& classes, const ByteRows& x, std::uint32_t* HWY_RESTRICT out) {
+  const ByteFloats d;
+  const ByteInts i;
+  constexpr std::size_t kRows = 64;  // while a block is in the nearest cache
+  alignas(64) float z[kByteTile * kLanes];
+  std::vector<float> best(kRows * kLanes);
+  std::vector<std::int32_t> where(kRows * kLanes);
+  std::uint32_t rows[kRows];
+  for (std::size_t first = 0; first < x.rows(); first += kRows) {
+    const std::size_t count = std::min(kRows, x.rows() - first);
+    for (std::size_t r = 0; r < count; ++r) rows[r] = static_cast<std::uint32_t>(first + r);
+    std::fill(best.begin(), best.end(), -std::numeric_limits<float>::infinity());
+    for (std::size_t b = 0; b < classes.blocks(); ++b) {
+      const auto block = hn::Set(i, static_cast<std::int32_t>(b));
+      for (std::size_t r = 0; r < count; r += kByteTile) {
+        const std::size_t tile = std::min(kByteTile, count - r);
+        byte_scores_here(classes, b, x, rows + r, tile, z);
+        for (std::size_t at = 0; at < tile * kLanes; at += kByteWidth) {
+          float* const most = best.data() + r * kLanes + at;
+          std::int32_t* const place = where.data() + r * kLanes + at;
+          const auto here = hn::LoadU(d, z + at), old = hn::LoadU(d, most);
+          const auto higher = hn::Gt(here, old);
+          hn::StoreU(hn::IfThenElse(higher, here, old), d, most);
+          hn::StoreU(hn::IfThenElse(hn::RebindMask(i, higher), block, hn::LoadU(i, place)), i, place);
+        }
+      }
+    }
+    for (std::size_t r = 0; r < count; ++r) {
+      float most = -std::numeric_limits<float>::infinity();
+      std::uint32_t place = 0;
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const auto at = static_cast<std::uint32_t>(
+            static_cast<std::size_t>(where[r * kLanes + lane]) * kLanes + lane);
+        const float here = best[r * kLanes + lane];
+        if (here > most || (here == most && at < place)) most = here, place = at;
+      }
+      out[first + r] = place;
+    }
+  }
+}
+
+void places_at_least_here(const float* HWY_RESTRICT z, std::size_t n, float least,
+                          std::vector<std::uint32_t>& out) {
+  const ByteFloats d;
+  const auto bound = hn::Set(d, least);
+  std::size_t at = 0;
+  for (; at + kByteWidth <= n; at += kByteWidth) {
+    const auto hit = hn::Ge(hn::LoadU(d, z + at), bound);
+    if (HWY_LIKELY(hn::AllFalse(d, hit))) continue;
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, hit, bits);
+    std::uint32_t left = 0;
+    std::memcpy(&left, bits, sizeof left);
+    for (; left != 0; left &= left - 1)
+      out.push_back(static_cast<std::uint32_t>(at + static_cast<std::size_t>(std::countr_zero(left))));
+  }
+  for (; at < n; ++at)
+    if (z[at] >= least) out.push_back(static_cast<std::uint32_t>(at));
+}
+
+void cell_shares_here(const CellScores& s, float square, float least, float base, float* HWY_RESTRICT share,
+                      double* HWY_RESTRICT parts) {
+  const ByteFloats d;
+  const auto factor = hn::Set(d, square), half = hn::Set(d, 0.5F), two = hn::Set(d, 2.0F);
+  const auto from = hn::Set(d, base), bound = hn::Set(d, least), smallest = hn::Set(d, kLeastShare);
+  for (std::size_t first = 0; first < s.cells; first += kSharePart) {
+    const std::size_t end = std::min(s.cells, first + kSharePart);
+    auto total = hn::Zero(d);
+    double sum = 0;
+    std::size_t c = first;
+    for (; c + kByteWidth <= end; c += kByteWidth) {
+      const auto z = hn::LoadU(d, s.z + c), promise = hn::LoadU(d, s.promise + c);
+      const auto log_n = hn::LoadU(d, s.log_n + c);
+      const auto v = hn::Add(hn::Mul(factor, hn::LoadU(d, s.of_x + c)), hn::LoadU(d, s.of_b + c));
+      const auto normal = hn::Add(hn::Add(z, log_n), hn::Mul(v, half));
+      const auto log_share = hn::IfThenElse(hn::Lt(v, hn::Mul(two, log_n)), normal, promise);
+      const auto e = hn::Max(exp_of_falling(d, hn::Min(hn::Sub(log_share, from), hn::Zero(d))), smallest);
+      const auto left = hn::IfThenZeroElse(hn::Ge(promise, bound), e);
+      hn::StoreU(left, d, share + c);
+      total = hn::Add(total, left);
+    }
+    sum = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, total)));
+    for (; c < end; ++c) {
+      const float v = square * s.of_x[c] + s.of_b[c];
+      const float log_share = v < 2 * s.log_n[c] ? s.z[c] + s.log_n[c] + v / 2 : s.promise[c];
+      share[c] = s.promise[c] >= least ? 0.0F
+                                       : std::max(std::exp(std::min(log_share - base, 0.0F)), kLeastShare);
+      sum += static_cast<double>(share[c]);
+    }
+    parts[first / kSharePart] = sum;
+  }
+}
+
 std::size_t place_of_largest_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT less, std::size_t n) {
   const ByteFloats d;
   const ByteInts i;
@@ -277,6 +370,9 @@ HWY_EXPORT(sum_of_block_here);
 HWY_EXPORT(count_at_least);
 HWY_EXPORT(add_spread_here);
 HWY_EXPORT(place_of_largest_here);
+HWY_EXPORT(places_at_least_here);
+HWY_EXPORT(cell_shares_here);
+HWY_EXPORT(best_places_here);
 
 ByteClasses::ByteClasses(std::size_t blocks, std::size_t features)
     : blocks_(blocks), features_(features), groups_((features + kByteGroup - 1) / kByteGroup) {
@@ -379,10 +475,23 @@ std::size_t place_of_largest(const float* z, const float* less, std::size_t n) {
   return HWY_DYNAMIC_DISPATCH(place_of_largest_here)(z, less, n);
 }
 
+void best_places(const ByteClasses& classes, const ByteRows& x, std::uint32_t* out) {
+  HWY_DYNAMIC_DISPATCH(best_places_here)(classes, x, out);
+}
+
+void places_at_least(const float* z, std::size_t n, float least, std::vector<std::uint32_t>& out) {
+  HWY_DYNAMIC_DISPATCH(places_at_least_here)(z, n, least, out);
+}
+
+void cell_shares(const CellScores& scores, float square, float least, float base, float* share, double* parts) {
+  HWY_DYNAMIC_DISPATCH(cell_shares_here)(scores, square, least, base, share, parts);
+}
+
 // As integers in the order of the numbers, whose bits are found from the highest down.
 float kth_largest(const float* z, std::size_t n, std::size_t k) {
-  thread_local std::vector<std::int32_t> keys;
-  keys.resize(n);
+  thread_local std::vector<std::int32_t> memory;
+  memory.resize(n);
+  std::int32_t* const keys = memory.data();
   constexpr std::int32_t kFlip = 0x7fffffff;
   for (std::size_t i = 0; i < n; ++i) {
     const auto bits = std::bit_cast<std::int32_t>(z[i] + 0.0F);  // -0 as 0
@@ -391,10 +500,19 @@ float kth_largest(const float* z, std::size_t n, std::size_t k) {
   std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
   while (low < high) {  // the largest bound that k numbers reach
     const std::int64_t middle = low + (high - low + 1) / 2;
-    if (HWY_DYNAMIC_DISPATCH(count_at_least)(keys.data(), n, static_cast<std::int32_t>(middle)) >= k)
+    const std::size_t count =
+        HWY_DYNAMIC_DISPATCH(count_at_least)(keys, n, static_cast<std::int32_t>(middle));
+    if (count == k) {  // the smallest of these
+      constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+      const auto bound = static_cast<std::int32_t>(middle);
+      std::int32_t least = kMost;
+      for (std::size_t i = 0; i < n; ++i) least = std::min(least, keys[i] >= bound ? keys[i] : kMost);
+      low = high = least;
+    } else if (count > k) {
       low = middle;
-    else
+    } else {
       high = middle - 1;
+    }
   }
   const auto key = static_cast<std::int32_t>(low);
   return std::bit_cast<float>(key < 0 ? key ^ kFlip : key);

@@ -133,6 +133,25 @@ float kth_largest(const float* z, std::size_t n, std::size_t k);
 // out_i = z_i + sqrt(square * a_i + v_i), what the best of several classes may score that are z on average.
 void add_spread(const float* z, const float* a, const float* v, float square, std::size_t n, float* out);
 
+// The place with the highest score of each row, the first of equal ones.
+void best_places(const ByteClasses& classes, const ByteRows& x, std::uint32_t* out);
+
+// The places i with z_i >= least, appended to `out`.
+void places_at_least(const float* z, std::size_t n, float least, std::vector<std::uint32_t>& out);
+
+// What the exp of the scores of cells may sum to, for draws: of cell i with the mean score z_i, n_i classes and
+// the variance v = square a_i + b_i, it is n exp(z + v/2), or where v > 2 log n, exp of `promise_i`, which is
+// z + sqrt(2 v log n). Divided by exp(base), at least kLeastShare, and 0 where promise_i >= least. parts: the sum of
+// each kSharePart of them. base >= least + log n for all cells.
+inline constexpr std::size_t kSharePart = 64;
+inline constexpr float kLeastShare = 1e-36F;
+struct CellScores {
+  const float *z, *promise;
+  const float *of_x, *of_b, *log_n;
+  std::size_t cells;
+};
+void cell_shares(const CellScores& scores, float square, float least, float base, float* share, double* parts);
+
 // The place of the largest z_i - less_i, the first of equal ones; none of the numbers is NaN, n >= 1.
 std::size_t place_of_largest(const float* z, const float* less, std::size_t n);
 

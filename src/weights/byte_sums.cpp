@@ -20,16 +20,30 @@ constexpr std::size_t kLine = 64, kClasses = 16;
 template <std::size_t kRows>
 TRUEMAX_VNNI void dense_sums(const std::uint8_t* codes, const std::int32_t* const* packed, std::size_t groups,
                              std::int32_t* sums) {
-  __m512i sum[kRows];
-  for (auto& s : sum) s = _mm512_setzero_si512();
-  const std::int32_t* from[kRows];
-  for (std::size_t r = 0; r < kRows; ++r) from[r] = packed[r];
-  for (std::size_t g = 0; g < groups; ++g) {
-    const __m512i line = _mm512_loadu_si512(codes + g * kLine);
-    for (std::size_t r = 0; r < kRows; ++r)
-      sum[r] = _mm512_dpbusd_epi32(sum[r], line, _mm512_set1_epi32(from[r][g]));
+  // Unrolled by name: g++ 12 keeps neither an array of sums nor one of pointers in registers.
+  static_assert(kRows == 4 || kRows == 8);
+  const __m512i zero = _mm512_setzero_si512();
+  __m512i a = zero, b = zero, c = zero, d = zero, e = zero, f = zero, g = zero, h = zero;
+  const std::int32_t *xa = packed[0], *xb = packed[1], *xc = packed[2], *xd = packed[3];
+  const std::int32_t *xe = xa, *xf = xb, *xg = xc, *xh = xd;
+  if (kRows == 8) xe = packed[4], xf = packed[5], xg = packed[6], xh = packed[7];
+  for (std::size_t i = 0; i < groups; ++i) {
+    const __m512i line = _mm512_loadu_si512(codes + i * kLine);
+    a = _mm512_dpbusd_epi32(a, line, _mm512_set1_epi32(xa[i]));
+    b = _mm512_dpbusd_epi32(b, line, _mm512_set1_epi32(xb[i]));
+    c = _mm512_dpbusd_epi32(c, line, _mm512_set1_epi32(xc[i]));
+    d = _mm512_dpbusd_epi32(d, line, _mm512_set1_epi32(xd[i]));
+    if (kRows == 4) continue;
+    e = _mm512_dpbusd_epi32(e, line, _mm512_set1_epi32(xe[i]));
+    f = _mm512_dpbusd_epi32(f, line, _mm512_set1_epi32(xf[i]));
+    g = _mm512_dpbusd_epi32(g, line, _mm512_set1_epi32(xg[i]));
+    h = _mm512_dpbusd_epi32(h, line, _mm512_set1_epi32(xh[i]));
   }
-  for (std::size_t r = 0; r < kRows; ++r) _mm512_storeu_si512(sums + r * kClasses, sum[r]);
+  const auto store = [&](std::size_t r, __m512i sum) TRUEMAX_VNNI {
+    _mm512_storeu_si512(sums + r * kClasses, sum);
+  };
+  store(0, a), store(1, b), store(2, c), store(3, d);
+  if (kRows == 8) store(4, e), store(5, f), store(6, g), store(7, h);
 }
 
 // Independent sums, because one product waits for the one before it.
