@@ -17,6 +17,7 @@ constexpr double kSpareDeviations = 6;    // a difference of two scores from byt
 constexpr double kInterval = 1.96;        // 95%
 constexpr std::size_t kChunkRows = 8192;
 constexpr std::size_t kChunkProbes = std::size_t{1} << 22;
+constexpr double kMostError = 1e3;   // of a logarithm: nothing is known
 constexpr double kMostScore = 1e15;  // of rows and classes that meet in float32
 
 struct Draw {
@@ -60,8 +61,11 @@ IndexSearch::IndexSearch(const ClassIndex& index, const ClassVectors& vectors, c
     const double log_n = std::log(static_cast<double>(index.members[c]));
     log_members_[c] = static_cast<float>(log_n);
     largest_log_members_ = std::max(largest_log_members_, log_members_[c]);
-    promise_x_[c] = static_cast<float>(2 * log_n * static_cast<double>(index.of_x[c]));
-    promise_b_[c] = static_cast<float>(2 * log_n * static_cast<double>(index.of_b[c]));
+    const auto bounded = [](double v) {  // finite, so that it may be multiplied by 0
+      return static_cast<float>(std::min(v, static_cast<double>(std::numeric_limits<float>::max())));
+    };
+    promise_x_[c] = bounded(2 * log_n * static_cast<double>(index.of_x[c]));
+    promise_b_[c] = bounded(2 * log_n * static_cast<double>(index.of_b[c]));
   }
   for (const float b : index.classes.biases())
     if (b != kPaddingScore) largest_bias_ = std::max(largest_bias_, std::abs(static_cast<double>(b)));
@@ -217,12 +221,12 @@ void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const Searc
     const auto n = static_cast<double>(draws);
     variance = std::max(0.0, squares - rest * rest / n) * n / (n - 1);
   }
-  // exp of a score with an error is too large by half the error's variance.
-  const double bias = 0.5 * deviation * deviation * (seen + rest);
+  // Scores from bytes err by `deviation`, in the worst case all in the same direction because they share the
+  // roundings of x. exp of a score with an error is too large by half the error's variance.
+  const double by_bytes = deviation * (seen + rest), bias = 0.5 * deviation * by_bytes;
   pass.highest[row] = highest;
   pass.excess[row] = std::max(all, certain);
-  result.error[row] =
-      all > 0 ? (kInterval * std::sqrt(variance) + bias) / all : std::numeric_limits<double>::infinity();
+  result.error[row] = std::min((kInterval * std::sqrt(variance + by_bytes * by_bytes) + bias) / all, kMostError);
 }
 
 void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count, const SearchOptions& options,

@@ -13,6 +13,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "weights/byte_classes.hpp"
 #include "weights/byte_sums.hpp"
@@ -487,8 +488,10 @@ void cell_shares(const CellScores& scores, float square, float least, float base
   HWY_DYNAMIC_DISPATCH(cell_shares_here)(scores, square, least, base, share, parts);
 }
 
-// As integers in the order of the numbers, whose bits are found from the highest down.
-float kth_largest(const float* z, std::size_t n, std::size_t k) {
+namespace {
+
+// As integers in the order of the numbers, by bisection.
+float kth_by_bisection(const float* z, std::size_t n, std::size_t k) {
   thread_local std::vector<std::int32_t> memory;
   memory.resize(n);
   std::int32_t* const keys = memory.data();
@@ -516,6 +519,29 @@ float kth_largest(const float* z, std::size_t n, std::size_t k) {
   }
   const auto key = static_cast<std::int32_t>(low);
   return std::bit_cast<float>(key < 0 ? key ^ kFlip : key);
+}
+
+}  // namespace
+
+float kth_largest(const float* z, std::size_t n, std::size_t k) {
+  constexpr std::size_t kStrips = 16;
+  const std::size_t length = n / kStrips;
+  if (k > length / 4) return kth_by_bisection(z, n, k);
+  // k places have a number that is at least the k-th of these maxima; few others do.
+  thread_local std::vector<float> most;
+  thread_local std::vector<std::uint32_t> places;
+  most.assign(z, z + length);
+  float* const to = most.data();
+  for (std::size_t strip = 1; strip < kStrips; ++strip)
+    for (std::size_t i = 0; i < length; ++i) to[i] = to[i] < z[strip * length + i] ? z[strip * length + i] : to[i];
+  const float least = kth_by_bisection(to, length, k);
+  places.clear();
+  places_at_least(z, n, least, places);
+  most.clear();
+  for (const std::uint32_t at : places) most.push_back(z[at]);
+  const auto kth = most.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(most.begin(), kth, most.end(), std::greater<>());
+  return *kth;
 }
 
 double score_of(RowView x, std::span<const float> w, double intercept) {
