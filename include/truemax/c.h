@@ -32,7 +32,7 @@ extern "C" {
 
 /* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
  * with, or a later one. */
-#define TMX_API_VERSION 1
+#define TMX_API_VERSION 2
 TMX_API int tmx_api_version(void);
 TMX_API const char* tmx_version(void); /* of truemax: "0.1.0" */
 
@@ -166,6 +166,26 @@ TMX_API tmx_status tmx_predict(const tmx_model* model, const tmx_data* data, tmx
  * file, and probabilities. top is at most the number of classes. Memory does not depend on the number of classes. */
 TMX_API tmx_status tmx_predict_top(const tmx_model* model, const tmx_data* data, uint64_t top, size_t threads,
                                    int32_t* classes, double* probabilities, uint64_t count);
+/* An index of a model's classes: the best of a row are found without scoring all of them (docs/topk-index.md).
+ * `rows` (made for this model; like those to predict, may be NULL) tell how many cells a row must look into. Options:
+ * recall, top, cells, seed, threads. */
+typedef struct tmx_index tmx_index;
+TMX_API tmx_status tmx_index_build(const tmx_model* model, const tmx_data* rows, const tmx_option* options,
+                                   size_t count, tmx_index** out);
+/* A file of `truemax index` or tmx_index_save. An index of other weights is refused. */
+TMX_API tmx_status tmx_index_load(const tmx_model* model, const char* path, tmx_index** out);
+TMX_API tmx_status tmx_index_save(const tmx_index* index, const char* path);
+/* {"classes", "cells", "bytes", "probes": cells of a row, 0 if not known, "target", and if rows were given "top", "rows",
+ * "recall", "recall_error"}. */
+TMX_API tmx_status tmx_index_json(const tmx_index* index, const char** json);
+TMX_API void tmx_index_free(tmx_index* index);
+/* As tmx_predict_top. Options: recall, normaliser (sampled, exact), threads. `errors` [rows], may be NULL: half of the
+ * 95% interval of the logarithm of a row's probabilities. `json`, may be NULL: {"recall", "recall_error",
+ * "recall_rows": rows that were searched exactly too, "target", "too_low", "probes", ...}. */
+TMX_API tmx_status tmx_index_predict_top(const tmx_index* index, const tmx_data* data, uint64_t top,
+                                         const tmx_option* options, size_t option_count, int32_t* classes,
+                                         double* probabilities, double* errors, uint64_t count, const char** json);
+
 /* The figures of `truemax evaluate --json`. */
 TMX_API tmx_status tmx_evaluate(const tmx_model* model, const tmx_data* data, size_t threads, const char** json);
 /* Triples: the ranks of tail and head of each, [triples][2]. *count as for tmx_model_tensor. */

@@ -8,6 +8,7 @@ from typing import Any, Collection, Iterable
 import numpy as np
 
 from . import _data, _run
+from ._index import TopKIndex
 from ._model import Model
 from ._progress import make_progress
 
@@ -89,6 +90,45 @@ class Trained:
     def _require_attribute(self, name: str) -> None:
         if not hasattr(self, "model_"):
             raise AttributeError(f"{type(self).__name__} has no {name} before fit")
+
+    def _to_predict(self, X: Any) -> _data.Data:
+        raise NotImplementedError
+
+    def build_index(self, X: Any = None, *, recall: float = 0.99, top: int = 5, cells: int | None = None,
+                    random_state: int = 1) -> TopKIndex:
+        """An index of the classes, for `predict_topk(..., index=index)`: it finds the best classes of a row without
+        scoring all of them.
+
+        Parameters
+        ----------
+        X : rows like those to predict, as for predict_topk
+            Some of them are searched exactly too, and tell how many cells a row must look into. None: the first rows
+            of each predict_topk do.
+        recall : the share of the best classes of a row that must be found
+        top : which are the best: so many classes of each row
+        cells : cells of similar classes; None: 16 sqrt(K)
+        random_state : the same number gives the same index
+        """
+        self._require_fitted()
+        options = {"recall": _run.option_text("recall", recall), "top": _run.option_text("top", top),
+                   "seed": _run.option_text("random_state", random_state)}
+        if cells is not None:
+            options["cells"] = _run.option_text("cells", cells)
+        if self._threads():
+            options["threads"] = str(self._threads())
+        return TopKIndex.build(self.model_, None if X is None else self._to_predict(X), options)
+
+    def load_index(self, path: str | os.PathLike) -> TopKIndex:
+        """An index of this model from a file, of `truemax index` or of its own `save`."""
+        self._require_fitted()
+        return TopKIndex.load(self.model_, path)
+
+    def _best(self, data: _data.Data, k: int, index: TopKIndex | None) -> tuple[np.ndarray, np.ndarray]:
+        if index is None:
+            return self.model_.predict_top(data, k, self._threads())
+        if not isinstance(index, TopKIndex):
+            raise TypeError(f"index is {index!r}; give what build_index or load_index returns")
+        return index.predict_top(self.model_, data, k, self._threads())
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the model file, the same as `truemax train` writes. An existing file is replaced."""

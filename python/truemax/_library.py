@@ -15,7 +15,7 @@ from typing import Any, Iterable
 
 from ._names import python_words
 
-API_VERSION = 1  # of c.h that this file was written for
+API_VERSION = 2  # of c.h that this file was written for
 
 OK, BAD_INPUT, DIVERGED, NO_MEMORY, INTERNAL = 0, 2, 3, 4, 5
 INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3
@@ -82,6 +82,13 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "tmx_model_tensor": (c_int, [_handle, c_char_p, POINTER(c_float), POINTER(c_uint64)]),
     "tmx_predict": (c_int, [_handle, _handle, c_int, c_size_t, POINTER(c_double), c_uint64]),
     "tmx_predict_top": (c_int, [_handle, _handle, c_uint64, c_size_t, POINTER(c_int32), POINTER(c_double), c_uint64]),
+    "tmx_index_build": (c_int, [_handle, _handle, *_options, POINTER(_handle)]),
+    "tmx_index_load": (c_int, [_handle, c_char_p, POINTER(_handle)]),
+    "tmx_index_save": (c_int, [_handle, c_char_p]),
+    "tmx_index_json": (c_int, [_handle, _text]),
+    "tmx_index_free": (None, [_handle]),
+    "tmx_index_predict_top": (c_int, [_handle, _handle, c_uint64, *_options, POINTER(c_int32), POINTER(c_double),
+                                      POINTER(c_double), c_uint64, _text]),
     "tmx_evaluate": (c_int, [_handle, _handle, c_size_t, _text]),
     "tmx_ranks": (c_int, [_handle, _handle, c_size_t, POINTER(c_double), POINTER(c_uint64)]),
     "tmx_options_json": (c_int, [_text]),

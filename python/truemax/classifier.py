@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from . import _data, _library as lib
 from ._estimator import Trained
+from ._index import TopKIndex
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
 from ._run import option_text
@@ -225,17 +226,21 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
         """The most probable label of each row."""
         return self.predict_topk(X, 1)[0][:, 0]
 
-    def predict_topk(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _to_predict(self, X: Any) -> _data.Data:
+        return self._for_prediction(X)
+
+    def predict_topk(self, X: Any, k: int, *, index: TopKIndex | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most probable labels of each row, most probable first, and their probabilities: two arrays (n, k).
 
-        Takes no memory for the other classes.
+        Takes no memory for the other classes. With `index` (`build_index`), most of them are not even scored:
+        `index.measured_` has the recall, `index.errors_` how exact the probabilities are.
         """
         data = self._for_prediction(X)
         if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
             raise TypeError(f"k is {k!r}; give a whole number")
         if not 1 <= k <= len(self.classes_):
             raise ValueError(f"k is {k}; give a number from 1 to the {len(self.classes_)} classes")
-        numbers, probabilities = self.model_.predict_top(data, int(k), self._threads())
+        numbers, probabilities = self._best(data, int(k), index)
         return self.classes_[self._rank[numbers]], probabilities
 
     def _all_classes(self, X: Any, value: int) -> np.ndarray:

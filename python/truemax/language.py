@@ -12,6 +12,7 @@ import numpy as np
 from . import _data, _inputs, _library as lib
 from ._base import BaseEstimator
 from ._estimator import Trained, close_to, require_count
+from ._index import TopKIndex
 from ._model import Model, by_cosine
 from ._parameters import TEXTPARAMETERS_DOC, TextParameters
 from ._run import option_text
@@ -129,16 +130,20 @@ class LanguageModel(Trained, TextParameters, BaseEstimator):
         """The most probable next word after each line."""
         return self.predict_topk(contexts, 1)[0][:, 0]
 
-    def predict_topk(self, contexts: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _to_predict(self, X: Any) -> _data.Data:
+        return self._prompts(X)
+
+    def predict_topk(self, contexts: Any, k: int, *, index: TopKIndex | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most probable next words after each line, most probable first, and their probabilities: two arrays
         (n, k). The end of the line is the word `<eos>`.
 
         `contexts` is a list of str, or the path of a file. Each line is the beginning of a text; an empty one is a
-        beginning without words. With encoder 'skipgram', these are the words near the last word of each line.
+        beginning without words. With encoder 'skipgram', these are the words near the last word of each line. With
+        `index` (`build_index`), not all words are scored.
         """
         data = self._prompts(contexts)
         k = require_count("k", k, len(self._classes), "words")
-        numbers, probabilities = self.model_.predict_top(data, k, self._threads())
+        numbers, probabilities = self._best(data, k, index)
         return self._classes[numbers], probabilities
 
     def predict_proba(self, contexts: Any) -> np.ndarray:

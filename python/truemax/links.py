@@ -11,6 +11,7 @@ import numpy as np
 from . import _data, _inputs, _library as lib, _triples
 from ._base import BaseEstimator
 from ._estimator import Trained, close_to, require_count
+from ._index import TopKIndex
 from ._model import Model, by_cosine
 from ._parameters import TRIPLEPARAMETERS_DOC, TripleParameters
 from ._run import option_text
@@ -162,25 +163,28 @@ class LinkPredictor(Trained, TripleParameters, BaseEstimator):
         """The most probable tail of each (head, relation)."""
         return self.predict_topk(pairs, 1)[0][:, 0]
 
-    def predict_topk(self, pairs: Any, k: int, *, only_new: bool = False,
-                     known: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def _to_predict(self, X: Any) -> _data.Data:
+        return self._pairs(X)[0]
+
+    def predict_topk(self, pairs: Any, k: int, *, only_new: bool = False, known: Any = None,
+                     index: TopKIndex | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most probable tails of each (head, relation), most probable first, and their probabilities: two arrays
         (n, k).
 
         `pairs` is an array (n, 2), a list, a DataFrame or the path of a file; a third column is ignored. With
         only_new=True, tails of the triples of `fit` and of `known` (as for `evaluate`) are left out; probabilities stay
-        those among all entities.
+        those among all entities. With `index` (`build_index`), not all entities are scored.
         """
         data, pairs = self._pairs(pairs)
         k = require_count("k", k, len(self._classes), "entities")
         if not only_new:
             if known is not None:
                 raise ValueError("known: it names tails to leave out; add only_new=True")
-            numbers, probabilities = self.model_.predict_top(data, k, self._threads())
+            numbers, probabilities = self._best(data, k, index)
             return self._classes[numbers], probabilities
         left_out = self._tails_of(pairs, self._sources(known))
         most = min(k + max(map(len, left_out)), len(self._classes))
-        numbers, probabilities = self.model_.predict_top(data, most, self._threads())
+        numbers, probabilities = self._best(data, most, index)
         kept = np.empty((len(numbers), k), dtype=np.int64)
         for row, out in enumerate(left_out):
             places = np.flatnonzero(~np.isin(numbers[row], list(out)))

@@ -1,6 +1,8 @@
 // Implements the public interface (include/truemax/truemax.hpp).
 #include <atomic>
+#include <nlohmann/json.hpp>
 
+#include "api/index.hpp"
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
@@ -240,6 +242,44 @@ std::vector<std::vector<Prediction>> Model::predict(const Data& data, std::size_
                  [&](const Predictions& p, std::size_t rows) {
                    for (std::size_t r = 0; r < rows; ++r) all.push_back(named(m, p, r));
                  });
+    return all;
+  });
+}
+
+struct Index::Inside {
+  std::shared_ptr<const IndexInside> index;
+};
+
+Index::Index(std::shared_ptr<const Inside> inside) : inside_(std::move(inside)) {}
+
+Index Index::build(const Model& model, const Options& options) {
+  return translated([&] {
+    return Index(std::make_shared<Inside>(Inside{build_index_of(model.inside_, nullptr, list_of(options))}));
+  });
+}
+Index Index::build(const Model& model, const Data& rows, const Options& options) {
+  return translated([&] {
+    return Index(
+        std::make_shared<Inside>(Inside{build_index_of(model.inside_, &rows.inside(), list_of(options))}));
+  });
+}
+Index Index::load(const Model& model, const std::string& path) {
+  return translated([&] { return Index(std::make_shared<Inside>(Inside{load_index_of(model.inside_, path)})); });
+}
+void Index::save(const std::string& path) const {
+  translated([&] { save_index_of(*inside_->index, path); });
+}
+
+std::vector<std::vector<Prediction>> Index::predict(const Data& data, std::size_t top, const Options& options,
+                                                    double* recall) const {
+  return translated([&] {
+    const truemax::Model& m = inside_->index->model->model;
+    std::vector<std::vector<Prediction>> all;
+    const auto about = predict_by_index(*inside_->index, data.inside(), top, list_of(options),
+                                        [&](const Predictions& p, std::size_t rows) {
+                                          for (std::size_t r = 0; r < rows; ++r) all.push_back(named(m, p, r));
+                                        });
+    if (recall != nullptr) *recall = about["recall"].get<double>();
     return all;
   });
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/c_call.hpp"
+#include "api/c_handles.hpp"
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
@@ -23,17 +24,10 @@
 namespace {
 using namespace truemax;  // NOLINT(google-build-using-namespace)
 using api::call;
-using api::OptionList;
 using api::require;
 using api::require_room;
 }  // namespace
 
-struct tmx_data {
-  std::shared_ptr<const api::Data::Inside> inside;
-};
-struct tmx_model {
-  std::shared_ptr<const api::Model::Inside> inside;
-};
 struct tmx_run {
   std::unique_ptr<api::Training> training;
   std::shared_ptr<const api::Model::Inside> model;  // null until it has ended
@@ -41,9 +35,9 @@ struct tmx_run {
   bool begun = false;
 };
 
-namespace {
+namespace truemax::api {
 
-OptionList list_of(const tmx_option* options, std::size_t count) {
+OptionList option_list(const tmx_option* options, std::size_t count) {
   if (count > 0) require(options);
   OptionList list;
   for (std::size_t i = 0; i < count; ++i) {
@@ -52,6 +46,10 @@ OptionList list_of(const tmx_option* options, std::size_t count) {
   }
   return list;
 }
+
+}  // namespace truemax::api
+
+namespace {
 
 NumberType type_of(tmx_type type) {
   switch (type) {
@@ -214,13 +212,13 @@ const char* tmx_message(void) {
 tmx_status tmx_data_read(const char* path, const tmx_option* options, size_t count, tmx_data** out) {
   return call([&] {
     require(path, out);
-    *out = new tmx_data{api::read_training_data(path, list_of(options, count))};
+    *out = new tmx_data{api::read_training_data(path, api::option_list(options, count))};
   });
 }
 
 tmx_status tmx_data_from_rows(const tmx_rows* rows, const tmx_option* options, size_t count, tmx_data** out) {
   return from_rows(rows, out, [&](const ArrayRows& arrays) {
-    return api::training_data_of(arrays, list_of(options, count));
+    return api::training_data_of(arrays, api::option_list(options, count));
   });
 }
 
@@ -229,7 +227,7 @@ tmx_status tmx_data_read_for(const tmx_model* model, tmx_purpose purpose, const 
   return call([&] {
     require(model, path, out);
     *out = new tmx_data{
-        api::read_for_model(model->inside->model, purpose_of(purpose), path, list_of(options, count))};
+        api::read_for_model(model->inside->model, purpose_of(purpose), path, api::option_list(options, count))};
   });
 }
 
@@ -237,7 +235,7 @@ tmx_status tmx_data_from_rows_for(const tmx_model* model, tmx_purpose purpose, c
                                   const tmx_option* options, size_t count, tmx_data** out) {
   return from_rows(rows, out, [&](const ArrayRows& arrays) {
     require(model);
-    return api::rows_for_model(model->inside->model, purpose_of(purpose), arrays, list_of(options, count));
+    return api::rows_for_model(model->inside->model, purpose_of(purpose), arrays, api::option_list(options, count));
   });
 }
 
@@ -245,7 +243,7 @@ tmx_status tmx_data_read_beside(const tmx_data* train, const char* path, const t
                                 size_t count, tmx_data** out) {
   return call([&] {
     require(train, path, out);
-    *out = new tmx_data{api::read_beside(*train->inside, path, list_of(options, count))};
+    *out = new tmx_data{api::read_beside(*train->inside, path, api::option_list(options, count))};
   });
 }
 
@@ -253,7 +251,7 @@ tmx_status tmx_data_from_rows_beside(const tmx_data* train, const tmx_rows* rows
                                      size_t count, tmx_data** out) {
   return from_rows(rows, out, [&](const ArrayRows& arrays) {
     require(train);
-    return api::rows_beside(*train->inside, arrays, list_of(options, count));
+    return api::rows_beside(*train->inside, arrays, api::option_list(options, count));
   });
 }
 
@@ -281,7 +279,7 @@ tmx_status tmx_run_create(const tmx_data* data, const tmx_data* valid, const tmx
     auto run = std::make_unique<tmx_run>();
     run->training =
         std::make_unique<api::Training>(data->inside, valid != nullptr ? valid->inside : nullptr,
-                                        start != nullptr ? start->inside : nullptr, list_of(options, count));
+                                        start != nullptr ? start->inside : nullptr, api::option_list(options, count));
     *out = run.release();
   });
 }
@@ -342,7 +340,7 @@ tmx_status tmx_model_load(const char* path, const tmx_option* options, size_t co
     UseOptions use;
     OptionTable table;
     describe_memory_limit(table, &use.memory_limit);
-    api::set_options(table, list_of(options, count));
+    api::set_options(table, api::option_list(options, count));
     auto inside = std::make_shared<api::Model::Inside>();
     inside->model = load_model(path, use.memory_there(), use.thread_count());
     *out = new tmx_model{std::move(inside)};

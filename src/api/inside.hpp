@@ -76,6 +76,9 @@ class Training {
 // Throws UserError unless the data have the classes, features and preprocessing of the model.
 void require_data_of(const truemax::Model& model, const Data::Inside& data);
 
+// Calls work(rows) for slices of so many rows that `numbers` for each of them take little memory.
+void in_batches(const DataView& data, std::size_t numbers, const std::function<void(CsrView)>& work);
+
 // The `top` most probable classes of every row; `sink` gets them in batches of rows.
 void predict_data(const truemax::Model& model, const Data::Inside& data, std::size_t top, std::size_t threads,
                   const std::function<void(const Predictions&, std::size_t rows)>& sink);

@@ -224,11 +224,7 @@ void require_data_of(const truemax::Model& m, const Data::Inside& data) {
         "Data::read_for");
 }
 
-namespace {
-
-// Calls work(rows) for slices of so many rows that `numbers` for each of them take little memory.
-template <class Work>
-void in_batches(const DataView& data, std::size_t numbers, const Work& work) {
+void in_batches(const DataView& data, std::size_t numbers, const std::function<void(CsrView)>& work) {
   constexpr std::size_t kMostRows = 4096, kMostNumbers = std::size_t{1} << 21;
   const std::size_t most =
       std::clamp<std::size_t>(kMostNumbers / std::max<std::size_t>(numbers, 1), 1, kMostRows);
@@ -239,8 +235,6 @@ void in_batches(const DataView& data, std::size_t numbers, const Work& work) {
     first += slice.rows();
   }
 }
-
-}  // namespace
 
 void predict_data(const truemax::Model& model, const Data::Inside& data, std::size_t top, std::size_t threads,
                   const std::function<void(const Predictions&, std::size_t rows)>& sink) {

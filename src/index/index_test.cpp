@@ -87,7 +87,7 @@ TEST(Index, WithAllCellsItIsExactSearch) {
           rows.begin.push_back(rows.index.size());  // and one of zeros
           for (const std::size_t top : {1UL, 3UL, 50UL}) {
             const PassResult exact = search.exact(rows.view(), top, 1);
-            const SearchResult found =
+            const IndexResult found =
                 search.find(rows.view(), {.top = top, .probes = index.cells(), .threads = 1});
             EXPECT_TRUE(same(found.pass, exact)) << "kind " << static_cast<int>(kind) << ' ' << k << ' ' << d;
             for (std::size_t r = 0; r < rows.rows(); ++r) {
@@ -115,7 +115,7 @@ TEST(Index, AnyEffortGivesAsManyClassesAndFiniteNumbers) {
       rows.begin.push_back(rows.index.size());
     }
     for (const std::size_t probes : {1UL, 2UL, 10UL, 1000UL}) {
-      const SearchResult found = search.find(rows.view(), {.top = 60, .probes = probes, .threads = 2});
+      const IndexResult found = search.find(rows.view(), {.top = 60, .probes = probes, .threads = 2});
       ASSERT_EQ(found.pass.best.size(), rows.rows() * 60);
       for (std::size_t r = 0; r < rows.rows(); ++r) {
         std::vector<ClassId> best(found.pass.best.begin() + static_cast<std::ptrdiff_t>(r * 60),
@@ -140,11 +140,11 @@ TEST(Index, SameBitsForAnyThreadsAndBatches) {
   EXPECT_TRUE(one.classes.codes() == three.classes.codes());
   const IndexSearch search(one, *made.vectors, made.classes);
   const Csr rows = made.rows(300);
-  const SearchResult all = search.find(rows.view(), {.top = 5, .probes = 4, .threads = 1});
-  const SearchResult threads = search.find(rows.view(), {.top = 5, .probes = 4, .threads = 3});
+  const IndexResult all = search.find(rows.view(), {.top = 5, .probes = 4, .threads = 1});
+  const IndexResult threads = search.find(rows.view(), {.top = 5, .probes = 4, .threads = 3});
   EXPECT_TRUE(same(all.pass, threads.pass));
   EXPECT_EQ(all.pass.excess, threads.pass.excess);
-  const SearchResult end =
+  const IndexResult end =
       search.find(rows.view().slice(200, 100), {.top = 5, .probes = 4, .threads = 2, .first_row = 200});
   for (std::size_t r = 0; r < 100; ++r) {
     EXPECT_EQ(end.pass.excess[r], all.pass.excess[200 + r]);
@@ -163,7 +163,7 @@ TEST(Index, TheNormaliserIsUnbiasedAndItsErrorBarCoversIt) {
   double sum = 0, squares = 0;
   std::size_t covered = 0;
   for (std::size_t i = 0; i < kTimes; ++i) {
-    const SearchResult found = search.find(one.view(), {.top = 1, .probes = 3, .threads = 1, .first_row = i});
+    const IndexResult found = search.find(one.view(), {.top = 1, .probes = 3, .threads = 1, .first_row = i});
     const double log_norm = found.pass.highest[0] + std::log(found.pass.excess[0]);
     const double ratio = std::exp(log_norm - truth);
     sum += ratio, squares += ratio * ratio;
@@ -182,7 +182,7 @@ TEST(Index, ExactNormaliserIsThatOfAnExactPass) {
   const IndexSearch search(index, *made.vectors, made.classes);
   const Csr rows = made.rows(9);
   const PassResult exact = search.exact(rows.view(), 1, 1);
-  const SearchResult found = search.find(
+  const IndexResult found = search.find(
       rows.view(), {.top = 1, .probes = 1, .threads = 1, .normaliser = Normaliser::exact});
   EXPECT_EQ(found.pass.excess, exact.excess);
   EXPECT_EQ(found.pass.highest, exact.highest);

@@ -72,7 +72,7 @@ Predictions IndexPredictor::predict(CsrView given) {
       effort_ = find_effort(search_, some_rows(rows, kEffortRows).view(), top_, effort_.target, threads_);
       measuring += seconds_since(from);
     }
-    SearchResult found = search_.find(rows, {.top = top_,
+    IndexResult found = search_.find(rows, {.top = top_,
                                              .probes = effort_.probes,
                                              .threads = threads_,
                                              .normaliser = normaliser_,

@@ -106,7 +106,7 @@ void IndexSearch::meet_centres(const ByteRows& x, const Use& use) const {
   }
 }
 
-void IndexSearch::choose_cells(Chunk& chunk, const SearchOptions& options) const {
+void IndexSearch::choose_cells(Chunk& chunk, const IndexSearchOptions& options) const {
   const std::size_t cells = index_.cells(), top = std::min(options.top, vectors_.classes());
   meet_centres(chunk.x, [&](std::size_t r, const float* z, const float* promise) {
     for (std::size_t probes = std::min(options.probes, cells);; probes = std::min(2 * probes, cells)) {
@@ -164,8 +164,8 @@ void IndexSearch::draw_blocks(Chunk& chunk, std::size_t r, const float* z, const
   }
 }
 
-void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const SearchOptions& options,
-                             std::size_t row, SearchResult& result) const {
+void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const IndexSearchOptions& options,
+                             std::size_t row, IndexResult& result) const {
   struct Entry {
     double score;
     std::uint32_t rank;
@@ -229,8 +229,8 @@ void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const Searc
   result.error[row] = std::min((kInterval * std::sqrt(variance + by_bytes * by_bytes) + bias) / all, kMostError);
 }
 
-void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count, const SearchOptions& options,
-                             SearchResult& result) const {
+void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count, const IndexSearchOptions& options,
+                             IndexResult& result) const {
   const std::size_t top = result.pass.top, most = std::min(vectors_.classes(), top + kSpare + top / 2);
   const CsrView here = rows.slice(first, count);
   Chunk chunk(here, index_.classes.features(), most, index_.rank);
@@ -251,9 +251,9 @@ void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count,
   for (std::size_t r = 0; r < count; ++r) finish_row(chunk, r, here.row(r), options, first + r, result);
 }
 
-SearchResult IndexSearch::find(CsrView rows, const SearchOptions& options) const {
+IndexResult IndexSearch::find(CsrView rows, const IndexSearchOptions& options) const {
   const std::size_t count = rows.rows();
-  SearchResult out;
+  IndexResult out;
   PassResult& pass = out.pass;
   pass.top = std::min(options.top, vectors_.classes());
   pass.best.resize(count * pass.top), pass.best_score.resize(count * pass.top);

@@ -22,7 +22,7 @@ namespace truemax {
 
 enum class Normaliser { sampled, exact };
 
-struct SearchOptions {
+struct IndexSearchOptions {
   std::size_t top = 1;
   std::size_t probes = 1;  // cells of a row
   std::size_t threads = 1;
@@ -30,7 +30,7 @@ struct SearchOptions {
   std::uint64_t first_row = 0;  // the number of the first row, for the draws
 };
 
-struct SearchResult {
+struct IndexResult {
   PassResult pass;
   // Half of the 95% interval of each row's log normaliser; 0 where it is exact.
   std::vector<double> error;
@@ -43,7 +43,7 @@ class IndexSearch {
 
   // A row's result depends on its number and the options, not on other rows or threads. Rows that bytes
   // cannot represent, and those of zeros, are searched exactly.
-  SearchResult find(CsrView rows, const SearchOptions& options) const;
+  IndexResult find(CsrView rows, const IndexSearchOptions& options) const;
   PassResult exact(CsrView rows, std::size_t top, std::size_t threads) const;
   // For each of the best of `exact`: the number of cells before its own, [rows][top].
   std::vector<std::uint32_t> cells_before(CsrView rows, const PassResult& exact, std::size_t threads) const;
@@ -52,13 +52,13 @@ class IndexSearch {
 
  private:
   struct Chunk;
-  void find_chunk(CsrView rows, std::size_t first, std::size_t count, const SearchOptions& options,
-                  SearchResult& result) const;
+  void find_chunk(CsrView rows, std::size_t first, std::size_t count, const IndexSearchOptions& options,
+                  IndexResult& result) const;
   bool fits_bytes(RowView x) const;
-  void choose_cells(Chunk& chunk, const SearchOptions& options) const;
+  void choose_cells(Chunk& chunk, const IndexSearchOptions& options) const;
   void draw_blocks(Chunk& chunk, std::size_t r, const float* z, const float* promise, float least) const;
-  void finish_row(Chunk& chunk, std::size_t r, RowView x, const SearchOptions& options, std::size_t row,
-                  SearchResult& result) const;
+  void finish_row(Chunk& chunk, std::size_t r, RowView x, const IndexSearchOptions& options, std::size_t row,
+                  IndexResult& result) const;
   template <class Use>
   void meet_centres(const ByteRows& x, const Use& use) const;
 
