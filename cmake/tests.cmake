@@ -128,6 +128,7 @@ set_tests_properties(program.kill_ranks PROPERTIES ENVIRONMENT "TRUEMAX=$<TARGET
                      SKIP_RETURN_CODE 77 COST 50 TIMEOUT 900)
 truemax_python_test(machines)
 truemax_python_test(resume)
+truemax_python_test(index)
 truemax_python_test(init)
 truemax_python_test(ridge_rows)
 truemax_python_test(triples)
