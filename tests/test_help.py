@@ -11,8 +11,8 @@ import unittest
 import model_reader
 from support import ProgramTest, RefusalTest, events, last_evaluation, skip, truemax
 
-COMMANDS = ("train", "evaluate", "predict", "inspect", "vectors", "nearest", "generate", "convert", "compare", "tune",
-            "report", "methods")
+COMMANDS = ("train", "evaluate", "predict", "index", "inspect", "vectors", "nearest", "generate", "convert", "compare",
+            "tune", "report", "methods")
 
 
 def options_of(text):

@@ -164,15 +164,15 @@ class TRUEMAX_API Model {
 // An index of a model's classes: finds the best of a row without scoring all of them (docs/topk-index.md).
 class TRUEMAX_API Index {
  public:
-  // Options: recall, top, cells, seed, threads. `rows`: like those to predict; they tell how many cells a row must
-  // look into, which is otherwise chosen on the first rows that are predicted.
+  // Options: recall, top, cells, seed, threads. `rows`: like those to predict; they tell how many cells a row
+  // must look into, which is otherwise chosen on the first rows that are predicted.
   static Index build(const Model& model, const Options& options = {});
   static Index build(const Model& model, const Data& rows, const Options& options = {});
   static Index load(const Model& model, const std::string& path);
   void save(const std::string& path) const;
 
-  // As Model::predict. Options: recall, normaliser, threads. `recall`, if not null, receives the share of the best
-  // that was found, measured on some of the rows.
+  // As Model::predict. Options: recall, normaliser, threads. `recall`, if not null, receives the share of the
+  // best that was found, measured on some of the rows.
   std::vector<std::vector<Prediction>> predict(const Data& data, std::size_t top, const Options& options = {},
                                                double* recall = nullptr) const;
 

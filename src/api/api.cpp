@@ -264,7 +264,8 @@ Index Index::build(const Model& model, const Data& rows, const Options& options)
   });
 }
 Index Index::load(const Model& model, const std::string& path) {
-  return translated([&] { return Index(std::make_shared<Inside>(Inside{load_index_of(model.inside_, path)})); });
+  return translated(
+      [&] { return Index(std::make_shared<Inside>(Inside{load_index_of(model.inside_, path)})); });
 }
 void Index::save(const std::string& path) const {
   translated([&] { save_index_of(*inside_->index, path); });
@@ -277,7 +278,8 @@ std::vector<std::vector<Prediction>> Index::predict(const Data& data, std::size_
     std::vector<std::vector<Prediction>> all;
     const auto about = predict_by_index(*inside_->index, data.inside(), top, list_of(options),
                                         [&](const Predictions& p, std::size_t rows) {
-                                          for (std::size_t r = 0; r < rows; ++r) all.push_back(named(m, p, r));
+                                          for (std::size_t r = 0; r < rows; ++r)
+                                            all.push_back(named(m, p, r));
                                         });
     if (recall != nullptr) *recall = about["recall"].get<double>();
     return all;

@@ -226,8 +226,8 @@ tmx_status tmx_data_read_for(const tmx_model* model, tmx_purpose purpose, const 
                              const tmx_option* options, size_t count, tmx_data** out) {
   return call([&] {
     require(model, path, out);
-    *out = new tmx_data{
-        api::read_for_model(model->inside->model, purpose_of(purpose), path, api::option_list(options, count))};
+    *out = new tmx_data{api::read_for_model(model->inside->model, purpose_of(purpose), path,
+                                            api::option_list(options, count))};
   });
 }
 
@@ -235,7 +235,8 @@ tmx_status tmx_data_from_rows_for(const tmx_model* model, tmx_purpose purpose, c
                                   const tmx_option* options, size_t count, tmx_data** out) {
   return from_rows(rows, out, [&](const ArrayRows& arrays) {
     require(model);
-    return api::rows_for_model(model->inside->model, purpose_of(purpose), arrays, api::option_list(options, count));
+    return api::rows_for_model(model->inside->model, purpose_of(purpose), arrays,
+                               api::option_list(options, count));
   });
 }
 
@@ -277,9 +278,9 @@ tmx_status tmx_run_create(const tmx_data* data, const tmx_data* valid, const tmx
   return call([&] {
     require(data, out);
     auto run = std::make_unique<tmx_run>();
-    run->training =
-        std::make_unique<api::Training>(data->inside, valid != nullptr ? valid->inside : nullptr,
-                                        start != nullptr ? start->inside : nullptr, api::option_list(options, count));
+    run->training = std::make_unique<api::Training>(data->inside, valid != nullptr ? valid->inside : nullptr,
+                                                    start != nullptr ? start->inside : nullptr,
+                                                    api::option_list(options, count));
     *out = run.release();
   });
 }

@@ -25,8 +25,8 @@ const char* kept(const nlohmann::ordered_json& json) {
 
 extern "C" {
 
-tmx_status tmx_index_build(const tmx_model* model, const tmx_data* rows, const tmx_option* options, size_t count,
-                           tmx_index** out) {
+tmx_status tmx_index_build(const tmx_model* model, const tmx_data* rows, const tmx_option* options,
+                           size_t count, tmx_index** out) {
   return call([&] {
     require(model, out);
     *out = new tmx_index{api::build_index_of(model->inside, rows != nullptr ? rows->inside.get() : nullptr,
@@ -72,16 +72,17 @@ tmx_status tmx_index_predict_top(const tmx_index* index, const tmx_data* data, u
     if (data->inside->data.row_count() > 0) require(classes, probabilities);
     const std::vector<std::uint32_t> place = list.name_ranks();
     std::uint64_t at = 0, row = 0;
-    const auto about = api::predict_by_index(
-        *index->inside, *data->inside, top, api::option_list(options, option_count),
-        [&](const Predictions& p, std::size_t rows) {
-          for (std::size_t i = 0; i < rows * p.top; ++i, ++at) {
-            classes[at] = static_cast<std::int32_t>(place[p.classes[i]]);
-            probabilities[at] = p.probability[i];
-          }
-          for (std::size_t r = 0; r < rows && errors != nullptr; ++r) errors[row + r] = p.error[r];
-          row += rows;
-        });
+    const auto about =
+        api::predict_by_index(*index->inside, *data->inside, top, api::option_list(options, option_count),
+                              [&](const Predictions& p, std::size_t rows) {
+                                for (std::size_t i = 0; i < rows * p.top; ++i, ++at) {
+                                  classes[at] = static_cast<std::int32_t>(place[p.classes[i]]);
+                                  probabilities[at] = p.probability[i];
+                                }
+                                for (std::size_t r = 0; r < rows && errors != nullptr; ++r)
+                                  errors[row + r] = p.error[r];
+                                row += rows;
+                              });
     if (json != nullptr) *json = kept(about);
   });
 }

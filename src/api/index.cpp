@@ -24,8 +24,8 @@ struct BuildOptions {
 IndexInside::IndexInside(std::shared_ptr<const Model::Inside> of)
     : model(std::move(of)), vectors(vectors_in_memory(model->model.weights, *model->model.classes)) {}
 
-std::shared_ptr<IndexInside> build_index_of(std::shared_ptr<const Model::Inside> model, const Data::Inside* rows,
-                                            const OptionList& options) {
+std::shared_ptr<IndexInside> build_index_of(std::shared_ptr<const Model::Inside> model,
+                                            const Data::Inside* rows, const OptionList& options) {
   BuildOptions build;
   OptionTable table;
   build.index.describe(table);
@@ -51,13 +51,14 @@ std::shared_ptr<IndexInside> build_index_of(std::shared_ptr<const Model::Inside>
   const std::size_t threads = resolve_threads(build.threads);
   inside->index = build_index(*inside->vectors, *m.classes, sample.view(), build.index, {.threads = threads});
   if (sample.rows() > 0)
-    inside->index.effort = find_effort(IndexSearch(inside->index, *inside->vectors, *m.classes), sample.view(),
-                                       build.top, build.recall, threads);
+    inside->index.effort = find_effort(IndexSearch(inside->index, *inside->vectors, *m.classes),
+                                       sample.view(), build.top, build.recall, threads);
   inside->index.effort.target = build.recall;
   return inside;
 }
 
-std::shared_ptr<IndexInside> load_index_of(std::shared_ptr<const Model::Inside> model, const std::string& path) {
+std::shared_ptr<IndexInside> load_index_of(std::shared_ptr<const Model::Inside> model,
+                                           const std::string& path) {
   auto inside = std::make_shared<IndexInside>(std::move(model));
   inside->index = load_index(path, inside->vectors->mark(resolve_threads(0)), "MODEL");
   return inside;
@@ -79,9 +80,9 @@ nlohmann::ordered_json about_index(const IndexInside& inside) {
   return about;
 }
 
-nlohmann::ordered_json predict_by_index(const IndexInside& inside, const Data::Inside& data, std::size_t top,
-                                        const OptionList& options,
-                                        const std::function<void(const Predictions&, std::size_t rows)>& sink) {
+nlohmann::ordered_json predict_by_index(
+    const IndexInside& inside, const Data::Inside& data, std::size_t top, const OptionList& options,
+    const std::function<void(const Predictions&, std::size_t rows)>& sink) {
   IndexUse use;
   std::uint64_t threads = 0;
   OptionTable table;

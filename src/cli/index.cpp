@@ -65,10 +65,8 @@ void print_result(const IndexCommand& command, const std::string& out, const Cla
                   double seconds) {
   const IndexEffort& effort = index.effort;
   if (command.json) {
-    nlohmann::ordered_json json{{"path", out},
-                                {"cells", index.cells()},
-                                {"bytes", index.bytes()},
-                                {"seconds", seconds}};
+    nlohmann::ordered_json json{
+        {"path", out}, {"cells", index.cells()}, {"bytes", index.bytes()}, {"seconds", seconds}};
     if (effort.probes > 0) json.update(effort.to_json());
     return print_json(json);
   }
@@ -81,8 +79,9 @@ void print_result(const IndexCommand& command, const std::string& out, const Cla
     say(stdout, "recall  {:.4f} +- {:.4f} of the best {}, {} rows searched exactly\n", effort.recall,
         effort.error, effort.top, effort.rows);
     if (2 * effort.probes > index.cells())
-      say(stdout, "note    rows look into most cells: these classes are not alike in groups, so the index saves "
-                  "little; a lower --recall saves more\n");
+      say(stdout,
+          "note    rows look into most cells: these classes are not alike in groups, so the index saves "
+          "little; a lower --recall saves more\n");
   }
   say(stdout, "next    truemax predict {} DATA --index {} --top {}\n", shell_word(command.use.model_path),
       shell_word(out), command.top);
@@ -110,15 +109,15 @@ int run_index(const IndexCommand& command) {
     work.watch = [&](double share) {
       if (!line.due() || share <= 0) return;
       line.show(fmt::format("indexing {} classes/s  {:3.0f}%  {} left",
-                            rate_text(share * static_cast<double>(vectors->classes()) / seconds()), 100 * share,
-                            clock_text(seconds() / share * (1 - share))));
+                            rate_text(share * static_cast<double>(vectors->classes()) / seconds()),
+                            100 * share, clock_text(seconds() / share * (1 - share))));
     };
   ClassIndex index = build_index(*vectors, *opened.model.classes, sample.view(), command.index, work);
   line.clear();
   if (index.cells() > 0 && sample.rows() > 0 && !work.ended()) {
     if (ProgressLine::wanted()) line.show(fmt::format("searching {} rows exactly", sample.rows()));
-    index.effort = find_effort(IndexSearch(index, *vectors, *opened.model.classes), sample.view(), command.top,
-                               command.recall, work.threads);
+    index.effort = find_effort(IndexSearch(index, *vectors, *opened.model.classes), sample.view(),
+                               command.top, command.recall, work.threads);
     line.clear();
   }
   if (work.ended()) {
@@ -141,10 +140,11 @@ Command index_command() {
   self.arguments = {{"MODEL", "Model file", &command->use.model_path}};
   self.table.group("Index");
   self.table.text("out", "FILE", &command->out, "File for the index. Default: MODEL with the ending .index.");
-  self.table.text("rows", "FILE", &command->use.data_path,
-                  "Rows like those to predict, with or without labels. They tell which differences of classes "
-                  "matter, and some of them, searched exactly too, how many cells a row must look into. Without "
-                  "them 'predict --index' chooses that on its first rows.");
+  self.table.text(
+      "rows", "FILE", &command->use.data_path,
+      "Rows like those to predict, with or without labels. They tell which differences of classes "
+      "matter, and some of them, searched exactly too, how many cells a row must look into. Without "
+      "them 'predict --index' chooses that on its first rows.");
   self.table.number("recall", &command->recall, {0, 1, true},
                     "The share of the best classes of each of these rows that must be found.");
   self.table.count("top", &command->top, {1, 4e9}, "Which are the best: so many classes of each row.");

@@ -74,13 +74,14 @@ int predict_by_index(const PredictCommand& command) {
   if (!ranks().alone())
     throw UserError("--index is for one process; start it without mpirun: truemax predict");
   if (use.device_choice().kind == device::Kind::cuda)
-    throw UserError(
-        fmt::format("--device {}: an index is searched on the CPU; leave out --device or --index", use.device));
+    throw UserError(fmt::format("--device {}: an index is searched on the CPU; leave out --device or --index",
+                                use.device));
   const ModelOnDisk opened = open_model(use.model_path, use.memory_there(), use.thread_count());
   const auto vectors = vectors_on_disk(*opened.weights);
   const ClassIndex index =
       load_index(command.index, vectors->mark(use.thread_count()), shell_word(use.model_path));
-  IndexPredictor predictor(opened.model, *vectors, index, command.top, use.thread_count(), command.with_index);
+  IndexPredictor predictor(opened.model, *vectors, index, command.top, use.thread_count(),
+                           command.with_index);
   Printer printer(command, opened.model);
   constexpr std::uint64_t kBatchRows = 16384;  // a cell is fetched from memory once for all rows of a batch
   print_notes(each_batch(opened.model, use.data_path, use, kBatchRows,
@@ -94,7 +95,8 @@ int run_predict(const PredictCommand& command) {
   if (!command.index.empty()) return predict_by_index(command);
   for (const char* name : {"recall", "normaliser"})
     if (std::find(command.given.begin(), command.given.end(), name) != command.given.end())
-      throw UserError(fmt::format("--{}: this is for --index; search without one is exact, leave it out", name));
+      throw UserError(
+          fmt::format("--{}: this is for --index; search without one is exact, leave it out", name));
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   Printer printer(command, model);
   print_notes(predict_stream(model, use.data_path, use, command.top,

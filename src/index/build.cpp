@@ -13,14 +13,14 @@
 namespace truemax {
 namespace {
 
-constexpr std::size_t kRounds = 8;           // of k-means
+constexpr std::size_t kRounds = 8;            // of k-means
 constexpr std::size_t kSampleOfRegion = 256;  // classes in the sample, for each region
-constexpr std::size_t kSampleOfCell = 64;    // and for each cell of a region
+constexpr std::size_t kSampleOfCell = 64;     // and for each cell of a region
 constexpr std::size_t kMoves = 2;             // of all classes to their nearest cell
-constexpr std::size_t kAtOnce = 2048;        // classes that meet centres at once
-constexpr std::size_t kMostColumns = 512;    // vectors that are longer are sketched
+constexpr std::size_t kAtOnce = 2048;         // classes that meet centres at once
+constexpr std::size_t kMostColumns = 512;     // vectors that are longer are sketched
 constexpr std::size_t kSketch = 256;
-constexpr float kLargest = 1e15F;            // squares and their sums stay in float32
+constexpr float kLargest = 1e15F;  // squares and their sums stay in float32
 // The work of other stages, where that of finding the cells of all classes is 1.
 constexpr double kFindingShare = 1.5, kCodingShare = 0.3;
 
@@ -135,7 +135,8 @@ class Centres {
 
 // The members of each cell, in ascending order: those of cell c from begin[c] to begin[c + 1].
 struct Lists {
-  Lists(std::span<const std::uint32_t> cell_of, std::size_t cells) : begin(cells + 1), members(cell_of.size()) {
+  Lists(std::span<const std::uint32_t> cell_of, std::size_t cells)
+      : begin(cells + 1), members(cell_of.size()) {
     for (const std::uint32_t c : cell_of) ++begin[c + 1];
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
@@ -276,8 +277,7 @@ class Builder {
       const std::size_t cells = std::max<std::size_t>(1, (members.size() * wanted_ + k / 2) / k);
       const std::size_t n = std::min(members.size(), cells * kSampleOfCell);
       std::vector<float> v(n * columns()), w;
-      for (std::size_t i = 0; i < n; ++i)
-        project(members[i * members.size() / n], w, &v[i * columns()]);
+      for (std::size_t i = 0; i < n; ++i) project(members[i * members.size() / n], w, &v[i * columns()]);
       Team alone(1);
       std::vector<std::uint32_t> of;
       fine_[region] = Centres(std::min(cells, n), columns());
@@ -390,7 +390,8 @@ class Builder {
     out.begin.push_back(0);
     for (const auto& members : cells_members_) {
       out.members.push_back(static_cast<std::uint32_t>(members.size()));
-      out.begin.push_back(out.begin.back() + static_cast<std::uint32_t>((members.size() + kLanes - 1) / kLanes));
+      out.begin.push_back(out.begin.back() +
+                          static_cast<std::uint32_t>((members.size() + kLanes - 1) / kLanes));
     }
     const std::size_t cells = out.cells(), features = vectors_.features();
     out.classes = ByteClasses(out.begin.back(), features);
@@ -418,7 +419,8 @@ class Builder {
   }
 
   // Returns the largest |w_k|^2.
-  double code_cell(std::size_t c, const std::vector<std::uint32_t>& rank, double all_weights, ClassIndex& out) {
+  double code_cell(std::size_t c, const std::vector<std::uint32_t>& rank, double all_weights,
+                   ClassIndex& out) {
     const std::vector<ClassId>& members = cells_members_[c];
     const std::size_t features = vectors_.features();
     const double n = static_cast<double>(members.size());

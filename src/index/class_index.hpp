@@ -18,9 +18,9 @@ namespace truemax {
 
 // How many cells a row looks into, and what that found where it was measured.
 struct IndexEffort {
-  std::uint64_t probes = 0;  // cells of a row; 0: not known yet
-  std::uint64_t top = 0;     // of the measurement
-  std::uint64_t rows = 0;    // rows searched exactly; 0: none
+  std::uint64_t probes = 0;                  // cells of a row; 0: not known yet
+  std::uint64_t top = 0;                     // of the measurement
+  std::uint64_t rows = 0;                    // rows searched exactly; 0: none
   double target = 0, recall = 0, error = 0;  // error: half of the 95% interval
 
   nlohmann::ordered_json to_json() const;
@@ -31,7 +31,8 @@ struct ClassIndex {
 
   std::size_t cells() const { return begin.empty() ? 0 : begin.size() - 1; }
   std::uint64_t bytes() const {
-    return classes.bytes() + centres.bytes() + (rank.size() + begin.size() + 3 * members.size()) * sizeof(float);
+    return classes.bytes() + centres.bytes() +
+           (rank.size() + begin.size() + 3 * members.size()) * sizeof(float);
   }
 
   WeightsMark mark;

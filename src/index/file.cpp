@@ -136,7 +136,8 @@ bool is_sound(const ClassIndex& index) {
   std::size_t classes = 0;
   for (std::size_t c = 0; c < cells; ++c) {
     if (index.begin[c + 1] <= index.begin[c] || index.begin[c + 1] > index.classes.blocks()) return false;
-    const std::size_t first = std::size_t{index.begin[c]} * kLanes, end = std::size_t{index.begin[c + 1]} * kLanes;
+    const std::size_t first = std::size_t{index.begin[c]} * kLanes,
+                      end = std::size_t{index.begin[c + 1]} * kLanes;
     if (index.members[c] == 0 || index.members[c] > end - first || end - first - index.members[c] >= kLanes)
       return false;
     for (std::size_t place = first; place < end; ++place) {
@@ -155,7 +156,8 @@ bool is_sound(const ClassIndex& index) {
   const auto good = [](float v) { return v >= 0 && std::isfinite(v); };
   const auto all_good = [&](const std::vector<float>& v) { return std::all_of(v.begin(), v.end(), good); };
   for (std::size_t c = 0; c < index.centres.biases().size(); ++c)
-    if (c < cells ? !std::isfinite(index.centres.biases()[c]) : index.centres.biases()[c] != kPaddingScore) return false;
+    if (c < cells ? !std::isfinite(index.centres.biases()[c]) : index.centres.biases()[c] != kPaddingScore)
+      return false;
   return classes == k && all_good(index.of_x) && all_good(index.of_b) && all_good(index.classes.scales()) &&
          all_good(index.centres.scales()) && std::isfinite(index.largest_square);
 }
@@ -195,7 +197,8 @@ ClassIndex load_index(const std::string& path, const WeightsMark& mark, const st
   ClassIndex index;
   std::uint64_t cells = 0, blocks = 0, checksum = 0;
   try {
-    if (header.at("format_version") != kVersion1) throw reader.other_version(header.at("format_version").dump());
+    if (header.at("format_version") != kVersion1)
+      throw reader.other_version(header.at("format_version").dump());
     const auto& of = header.at("model");
     const auto sum = [&](const nlohmann::json& text) {
       const auto parsed = parse_checksum(text.get<std::string>());

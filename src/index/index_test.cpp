@@ -182,8 +182,8 @@ TEST(Index, ExactNormaliserIsThatOfAnExactPass) {
   const IndexSearch search(index, *made.vectors, made.classes);
   const Csr rows = made.rows(9);
   const PassResult exact = search.exact(rows.view(), 1, 1);
-  const IndexResult found = search.find(
-      rows.view(), {.top = 1, .probes = 1, .threads = 1, .normaliser = Normaliser::exact});
+  const IndexResult found =
+      search.find(rows.view(), {.top = 1, .probes = 1, .threads = 1, .normaliser = Normaliser::exact});
   EXPECT_EQ(found.pass.excess, exact.excess);
   EXPECT_EQ(found.pass.highest, exact.highest);
 }
@@ -193,7 +193,8 @@ TEST(Index, EffortReachesTheRecallThatIsAskedFor) {
   const ClassIndex index = made.index();
   const IndexSearch search(index, *made.vectors, made.classes);
   const Csr rows = made.rows(600);
-  const IndexEffort low = find_effort(search, rows.view(), 5, 0.5, 2), high = find_effort(search, rows.view(), 5, 0.99, 2);
+  const IndexEffort low = find_effort(search, rows.view(), 5, 0.5, 2),
+                    high = find_effort(search, rows.view(), 5, 0.99, 2);
   EXPECT_LE(low.probes, high.probes);
   EXPECT_LT(high.probes, index.cells() / 4);
   EXPECT_GT(high.recall + high.error, 0.99);
@@ -238,7 +239,8 @@ TEST_F(IndexFile, EveryTruncationAndEveryChangedByteIsRefused) {
   std::ifstream in(path, std::ios::binary);
   const std::string good((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto write = [&](const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   };
   for (std::size_t length = 0; length < good.size(); length += 1 + length / 8) {
     write(good.substr(0, length));

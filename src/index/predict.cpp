@@ -11,9 +11,9 @@
 namespace truemax {
 namespace {
 
-constexpr std::size_t kFewRows = 16;       // too few to choose an effort by
-constexpr std::size_t kLaterRows = 32;     // measured in a later batch
-constexpr std::size_t kEffortRows = 256;   // to choose an effort, and to measure it
+constexpr std::size_t kFewRows = 16;      // too few to choose an effort by
+constexpr std::size_t kLaterRows = 32;    // measured in a later batch
+constexpr std::size_t kEffortRows = 256;  // to choose an effort, and to measure it
 constexpr double kFirstBin = 1e-9, kBinsOfDecade = 40;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -23,17 +23,19 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 void describe_recall(OptionTable& table, double* recall, const std::string& word) {
-  table.number_or("recall", recall, {0, 1, true}, word, 0,
-                  "The share of each row's best classes that the index must find. Rows look into as many cells "
-                  "as that takes on rows that are searched exactly too.");
+  table.number_or(
+      "recall", recall, {0, 1, true}, word, 0,
+      "The share of each row's best classes that the index must find. Rows look into as many cells "
+      "as that takes on rows that are searched exactly too.");
 }
 
 void IndexUse::describe(OptionTable& table) {
   describe_recall(table, &recall, "auto");
-  table.choice("normaliser", &normaliser, {{"sampled", Normaliser::sampled}, {"exact", Normaliser::exact}},
-               "With --index, what probabilities are divided by: the sum over the classes that the row met and "
-               "an unbiased estimate of the rest, or the sum over all classes, which takes as long as exact "
-               "search.");
+  table.choice(
+      "normaliser", &normaliser, {{"sampled", Normaliser::sampled}, {"exact", Normaliser::exact}},
+      "With --index, what probabilities are divided by: the sum over the classes that the row met and "
+      "an unbiased estimate of the rest, or the sum over all classes, which takes as long as exact "
+      "search.");
 }
 
 IndexPredictor::IndexPredictor(const Model& model, const ClassVectors& vectors, const ClassIndex& index,
@@ -43,7 +45,7 @@ IndexPredictor::IndexPredictor(const Model& model, const ClassVectors& vectors, 
       top_(std::min<std::size_t>(top, model.classes->size())),
       threads_(threads),
       normaliser_(use.normaliser) {
-  const double target = use.recall > 0           ? use.recall
+  const double target = use.recall > 0            ? use.recall
                         : index.effort.target > 0 ? index.effort.target
                                                   : kUsualRecall;
   effort_.target = target;
@@ -73,20 +75,20 @@ Predictions IndexPredictor::predict(CsrView given) {
       measuring += seconds_since(from);
     }
     IndexResult found = search_.find(rows, {.top = top_,
-                                             .probes = effort_.probes,
-                                             .threads = threads_,
-                                             .normaliser = normaliser_,
-                                             .first_row = first});
+                                            .probes = effort_.probes,
+                                            .threads = threads_,
+                                            .normaliser = normaliser_,
+                                            .first_row = first});
     if ((batch & (batch + 1)) == 0) {  // batches 0, 1, 3, 7, ...: fewer and fewer, but to the end
       const auto from = std::chrono::steady_clock::now();
-      const std::size_t most =
-          std::min(rows.rows(), batch == 0 ? kRecallRowsOfBatch : kLaterRows);
+      const std::size_t most = std::min(rows.rows(), batch == 0 ? kRecallRowsOfBatch : kLaterRows);
       PassResult measured;
       measured.top = found.pass.top;
       for (std::size_t i = 0; i < most; ++i) {
         const std::size_t r = i * rows.rows() / most;
         const auto scores = found.pass.best_score.begin() + static_cast<std::ptrdiff_t>(r * top_);
-        measured.best_score.insert(measured.best_score.end(), scores, scores + static_cast<std::ptrdiff_t>(top_));
+        measured.best_score.insert(measured.best_score.end(), scores,
+                                   scores + static_cast<std::ptrdiff_t>(top_));
       }
       recall_.add(measured, search_.exact(some_rows(rows, most).view(), top_, threads_));
       measuring += seconds_since(from);
@@ -132,28 +134,33 @@ bool IndexPredictor::too_low() const {
 std::vector<std::string> IndexPredictor::notes(const std::string& index) const {
   std::vector<std::string> notes;
   if (exact_rows_ > 0)
-    notes.push_back(fmt::format("{} of {} rows were searched exactly: they came before there were enough to "
-                                "choose an effort by; 'truemax index' with --rows chooses it beforehand",
-                                exact_rows_, rows_));
+    notes.push_back(
+        fmt::format("{} of {} rows were searched exactly: they came before there were enough to "
+                    "choose an effort by; 'truemax index' with --rows chooses it beforehand",
+                    exact_rows_, rows_));
   if (recall_.rows() == 0) return notes;
   notes.push_back(fmt::format(
-      "index: recall {:.4f} +- {:.4f} of the best {}, from {} rows that were searched exactly too ({:.2g} s); "
+      "index: recall {:.4f} +- {:.4f} of the best {}, from {} rows that were searched exactly too ({:.2g} "
+      "s); "
       "{} of {} cells a row, {:.4g} rows/s",
       recall_.recall(), recall_.error(), top_, recall_.rows(), measuring_, effort_.probes,
       search_.index().cells(), static_cast<double>(rows_ - exact_rows_) / std::max(seconds_, 1e-9)));
   if (normaliser_ == Normaliser::sampled)
-    notes.push_back(fmt::format(
-        "index: log-probabilities are within {:.2g} for half of the rows, {:.2g} for 95% of them (95% intervals); "
-        "--normaliser exact makes them exact",
-        error_quantile(0.5), error_quantile(0.95)));
+    notes.push_back(
+        fmt::format("index: log-probabilities are within {:.2g} for half of the rows, {:.2g} for 95% of them "
+                    "(95% intervals); "
+                    "--normaliser exact makes them exact",
+                    error_quantile(0.5), error_quantile(0.95)));
   if (too_low())
-    notes.push_back(fmt::format("index: the recall is below the {:g} that was asked for; give --recall {:g} to "
-                                "choose the effort on these rows, or make {} with --rows of their kind",
-                                effort_.target, effort_.target, index));
+    notes.push_back(
+        fmt::format("index: the recall is below the {:g} that was asked for; give --recall {:g} to "
+                    "choose the effort on these rows, or make {} with --rows of their kind",
+                    effort_.target, effort_.target, index));
   if (2 * effort_.probes > search_.index().cells())
-    notes.push_back(fmt::format("index: rows look into {} of {} cells, so the index saves little; a lower "
-                                "--recall saves more",
-                                effort_.probes, search_.index().cells()));
+    notes.push_back(
+        fmt::format("index: rows look into {} of {} cells, so the index saves little; a lower "
+                    "--recall saves more",
+                    effort_.probes, search_.index().cells()));
   return notes;
 }
 

@@ -11,10 +11,10 @@
 namespace truemax {
 namespace {
 
-constexpr std::size_t kDraws = 32;        // of a row, for the normaliser
-constexpr std::size_t kSpare = 16;        // classes kept beyond the best: bytes may order them wrongly
-constexpr double kSpareDeviations = 6;    // a difference of two scores from bytes, in deviations of one
-constexpr double kInterval = 1.96;        // 95%
+constexpr std::size_t kDraws = 16;      // of a row, for the normaliser
+constexpr std::size_t kSpare = 16;      // classes kept beyond the best: bytes may order them wrongly
+constexpr double kSpareDeviations = 4;  // a difference of two scores from bytes, in deviations of one
+constexpr double kInterval = 1.96;      // 95%
 constexpr std::size_t kChunkRows = 8192;
 constexpr std::size_t kChunkProbes = std::size_t{1} << 22;
 constexpr double kMostError = 1e3;   // of a logarithm: nothing is known
@@ -204,7 +204,8 @@ void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const Index
     highest = std::max(highest, static_cast<double>(blocks[i].highest));
   }
   // Relative to the highest of all scores. The classes scored in double take the place of their bytes.
-  double certain = 0, seen = chunk.scan.sum(r) * std::exp(static_cast<double>(chunk.scan.highest(r)) - highest);
+  double certain = 0,
+         seen = chunk.scan.sum(r) * std::exp(static_cast<double>(chunk.scan.highest(r)) - highest);
   for (const Entry& e : entries) certain += std::exp(e.score - highest);
   for (std::size_t i = 0; i < scored; ++i) seen -= std::exp(static_cast<double>(found[i].score) - highest);
   seen = std::max(seen, 0.0);
@@ -226,11 +227,12 @@ void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const Index
   const double by_bytes = deviation * (seen + rest), bias = 0.5 * deviation * by_bytes;
   pass.highest[row] = highest;
   pass.excess[row] = std::max(all, certain);
-  result.error[row] = std::min((kInterval * std::sqrt(variance + by_bytes * by_bytes) + bias) / all, kMostError);
+  result.error[row] =
+      std::min((kInterval * std::sqrt(variance + by_bytes * by_bytes) + bias) / all, kMostError);
 }
 
-void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count, const IndexSearchOptions& options,
-                             IndexResult& result) const {
+void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count,
+                             const IndexSearchOptions& options, IndexResult& result) const {
   const std::size_t top = result.pass.top, most = std::min(vectors_.classes(), top + kSpare + top / 2);
   const CsrView here = rows.slice(first, count);
   Chunk chunk(here, index_.classes.features(), most, index_.rank);
@@ -273,9 +275,8 @@ IndexResult IndexSearch::find(CsrView rows, const IndexSearchOptions& options) c
   };
   for (const std::size_t r : others) add(r), at = r + 1;
   add(count);
-  parallel_for(pieces.size(), options.threads, [&](std::size_t p) {
-    find_chunk(rows, pieces[p].first, pieces[p].second, options, out);
-  });
+  parallel_for(pieces.size(), options.threads,
+               [&](std::size_t p) { find_chunk(rows, pieces[p].first, pieces[p].second, options, out); });
   if (options.normaliser == Normaliser::exact && others.size() < count) {
     const PassResult all = exact(rows, 1, options.threads);
     pass.highest = all.highest, pass.excess = all.excess;

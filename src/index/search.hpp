@@ -65,7 +65,7 @@ class IndexSearch {
   const ClassIndex& index_;
   const ClassVectors& vectors_;
   std::vector<ClassId> by_name_;
-  std::vector<std::uint32_t> rank_;       // of each class in the order of names
+  std::vector<std::uint32_t> rank_;           // of each class in the order of names
   std::vector<float> promise_x_, promise_b_;  // 2 log n times the variances of a cell
   std::vector<float> log_members_;
   float largest_log_members_ = 0;

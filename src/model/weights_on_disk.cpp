@@ -37,27 +37,22 @@ WeightsOnDisk::WeightsOnDisk(const CheckedHeader& h, const ClassList& classes, s
                              std::span<const std::uint32_t> rank, std::size_t threads)
     : features_(h.columns), order_(std::move(order)), row_of_(order_.size()) {
   for (std::uint32_t r = 0; r < order_.size(); ++r) row_of_[order_[r]] = r;
-  for (const ModelPart& part : h.parts) {
-    const int descriptor = ::open(part.path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-      for (const Part& open : parts_) ::close(open.descriptor);
-      throw file_error(part.path, 0, fmt::format("it cannot be read ({})", std::strerror(errno)),
-                       "check its permissions");
-    }
-    parts_.push_back(
-        {part.path, part.first, part.rows, part.file.tensors.at("weight" + part.ending).begin, descriptor});
-  }
-  try {
-    check(h, classes, rank, threads);
-    if (h.intercept) read_intercepts(h, rank);
-  } catch (...) {
-    for (const Part& open : parts_) ::close(open.descriptor);
-    throw;
-  }
+  for (const ModelPart& part : h.parts)
+    parts_.push_back({part.path, part.first, part.rows, part.file.tensors.at("weight" + part.ending).begin,
+                      Descriptor(part.path)});
+  check(h, classes, rank, threads);
+  if (h.intercept) read_intercepts(h, rank);
 }
 
-WeightsOnDisk::~WeightsOnDisk() {
-  for (const Part& part : parts_) ::close(part.descriptor);
+WeightsOnDisk::Descriptor::Descriptor(const std::string& path)
+    : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (number_ < 0)
+    throw file_error(path, 0, fmt::format("it cannot be read ({})", std::strerror(errno)),
+                     "check its permissions");
+}
+
+WeightsOnDisk::Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
 }
 
 void WeightsOnDisk::check(const CheckedHeader& h, const ClassList& classes,
@@ -71,7 +66,8 @@ void WeightsOnDisk::check(const CheckedHeader& h, const ClassList& classes,
       TensorRows::Reader reader(tensor);
       std::vector<float> row(features_);
       std::uint64_t here = 0;
-      for (std::uint64_t r = chunk * kRows; r < std::min<std::uint64_t>(part.rows, (chunk + 1) * kRows); ++r) {
+      for (std::uint64_t r = chunk * kRows; r < std::min<std::uint64_t>(part.rows, (chunk + 1) * kRows);
+           ++r) {
         reader.read(r, row);
         here += row_checksum(row, rank[order_[part.first + r]]);
       }
@@ -80,8 +76,8 @@ void WeightsOnDisk::check(const CheckedHeader& h, const ClassList& classes,
     tensor.require_rows([&](std::uint64_t r) {
       return "the weight of class " + in_quotes(classes.name(order_[part.first + r]));
     });
-    tensor.require_sum("weight",
-                       part.checksums ? std::optional(part.checksums->weight) : std::nullopt, tensor.sum());
+    tensor.require_sum("weight", part.checksums ? std::optional(part.checksums->weight) : std::nullopt,
+                       tensor.sum());
   }
   checksum_ = sum.load();
 }
@@ -95,8 +91,8 @@ void WeightsOnDisk::read_intercepts(const CheckedHeader& h, std::span<const std:
                       part.checksums.has_value());
     TensorRows::Reader(tensor).read(0, of_part);
     tensor.require_rows([](std::uint64_t) { return "the intercept"; });
-    tensor.require_sum("intercept",
-                       part.checksums ? std::optional(part.checksums->intercept) : std::nullopt, tensor.sum());
+    tensor.require_sum("intercept", part.checksums ? std::optional(part.checksums->intercept) : std::nullopt,
+                       tensor.sum());
     for (std::uint64_t r = 0; r < part.rows; ++r) {
       const ClassId k = order_[part.first + r];
       intercept_[k] = by_name[rank[k]] = of_part[r];
@@ -114,7 +110,7 @@ void WeightsOnDisk::read_rows(std::uint64_t first, std::size_t count, float* w) 
     if (first >= part.first + part.rows) continue;
     const std::size_t here = std::min<std::uint64_t>(count, part.first + part.rows - first);
     const std::uint64_t row_bytes = features_ * sizeof(float);
-    read_at(part.descriptor, part.path, part.begin + (first - part.first) * row_bytes,
+    read_at(part.descriptor.number(), part.path, part.begin + (first - part.first) * row_bytes,
             {reinterpret_cast<char*>(w), here * row_bytes});
     first += here, count -= here, w += here * features_;
     if (count == 0) return;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/model.hpp"
@@ -19,10 +20,6 @@ class WeightsOnDisk {
   // once, and checks it as load_model does. Throws UserError.
   WeightsOnDisk(const CheckedHeader& h, const ClassList& classes, std::vector<ClassId> order,
                 std::span<const std::uint32_t> rank, std::size_t threads);
-  ~WeightsOnDisk();
-  WeightsOnDisk(const WeightsOnDisk&) = delete;
-  WeightsOnDisk& operator=(const WeightsOnDisk&) = delete;
-
   std::size_t classes() const { return row_of_.size(); }
   std::size_t features() const { return features_; }
   bool has_intercept() const { return !intercept_.empty(); }
@@ -39,10 +36,21 @@ class WeightsOnDisk {
   std::uint64_t intercept_checksum() const { return intercept_checksum_; }
 
  private:
+  class Descriptor {
+   public:
+    explicit Descriptor(const std::string& path);  // throws UserError
+    ~Descriptor();
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&&) = delete;
+    int number() const { return number_; }
+
+   private:
+    int number_;
+  };
   struct Part {
     std::string path;
     std::uint64_t first, rows, begin;  // begin: bytes in the file
-    int descriptor;
+    Descriptor descriptor;
   };
   void check(const CheckedHeader& h, const ClassList& classes, std::span<const std::uint32_t> rank,
              std::size_t threads);

@@ -47,9 +47,9 @@ HWY_INLINE ByteIntV add_products(const std::uint8_t* HWY_RESTRICT codes, std::in
   return hn::ReorderWidenMulAccumulate(i, odd, hn::ShiftRight<8>(q), sum, none);
 #else
   const ByteInts i;
-  const auto line = hn::BitCast(
-      i, hn::LoadU(hn::RebindToUnsigned<ByteInts>(),
-                  reinterpret_cast<const std::uint32_t*>(static_cast<const void*>(codes))));
+  const auto line =
+      hn::BitCast(i, hn::LoadU(hn::RebindToUnsigned<ByteInts>(),
+                               reinterpret_cast<const std::uint32_t*>(static_cast<const void*>(codes))));
   const auto byte = hn::Set(i, 0xff);
   const auto at = [&](int b) { return hn::Set(i, static_cast<std::int8_t>(packed >> (8 * b))); };
   sum = hn::Add(sum, hn::Mul(hn::And(line, byte), at(0)));
@@ -232,9 +232,9 @@ void add_spread_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT a, c
   const auto s = hn::Set(d, square);
   std::size_t i = 0;
   for (; i + kByteWidth <= n; i += kByteWidth)
-    hn::StoreU(hn::Add(hn::LoadU(d, z + i),
-                       hn::Sqrt(hn::Add(hn::Mul(s, hn::LoadU(d, a + i)), hn::LoadU(d, v + i)))),
-               d, out + i);
+    hn::StoreU(
+        hn::Add(hn::LoadU(d, z + i), hn::Sqrt(hn::Add(hn::Mul(s, hn::LoadU(d, a + i)), hn::LoadU(d, v + i)))),
+        d, out + i);
   for (; i < n; ++i) out[i] = z[i] + std::sqrt(square * a[i] + v[i]);
 }
 
@@ -269,8 +269,8 @@ void best_places_here(const ByteClasses& classes, const ByteRows& x, std::uint32
       float most = -std::numeric_limits<float>::infinity();
       std::uint32_t place = 0;
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const auto at = static_cast<std::uint32_t>(
-            static_cast<std::size_t>(where[r * kLanes + lane]) * kLanes + lane);
+        const auto at =
+            static_cast<std::uint32_t>(static_cast<std::size_t>(where[r * kLanes + lane]) * kLanes + lane);
         const float here = best[r * kLanes + lane];
         if (here > most || (here == most && at < place)) most = here, place = at;
       }
@@ -323,15 +323,16 @@ void cell_shares_here(const CellScores& s, float square, float least, float base
     for (; c < end; ++c) {
       const float v = square * s.of_x[c] + s.of_b[c];
       const float log_share = v < 2 * s.log_n[c] ? s.z[c] + s.log_n[c] + v / 2 : s.promise[c];
-      share[c] = s.promise[c] >= least ? 0.0F
-                                       : std::max(std::exp(std::min(log_share - base, 0.0F)), kLeastShare);
+      share[c] =
+          s.promise[c] >= least ? 0.0F : std::max(std::exp(std::min(log_share - base, 0.0F)), kLeastShare);
       sum += static_cast<double>(share[c]);
     }
     parts[first / kSharePart] = sum;
   }
 }
 
-std::size_t place_of_largest_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT less, std::size_t n) {
+std::size_t place_of_largest_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT less,
+                                  std::size_t n) {
   const ByteFloats d;
   const ByteInts i;
   auto most = hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -397,8 +398,8 @@ std::int32_t byte_of(float value, float scale) {
 }
 
 std::int32_t with_byte(std::int32_t packed, std::size_t at, std::int32_t byte) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(packed) | (static_cast<std::uint32_t>(byte) & 0xffU)
-                                                                            << (8 * at));
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(packed) |
+                                   (static_cast<std::uint32_t>(byte) & 0xffU) << (8 * at));
 }
 
 }  // namespace
@@ -409,7 +410,8 @@ void ByteClasses::set(std::size_t at, std::span<const float> w, float bias) {
   bias_[at] = bias;
   if (largest == 0) return;
   const float scale = scale_[at] = byte_scale(largest);
-  std::uint8_t* const to = codes_.data() + at / kLanes * groups_ * kLanes * kByteGroup + at % kLanes * kByteGroup;
+  std::uint8_t* const to =
+      codes_.data() + at / kLanes * groups_ * kLanes * kByteGroup + at % kLanes * kByteGroup;
   for (std::size_t f = 0; f < w.size(); ++f)
     to[f / kByteGroup * kLanes * kByteGroup + f % kByteGroup] =
         static_cast<std::uint8_t>(byte_of(w[f], scale) + 128);
@@ -484,7 +486,8 @@ void places_at_least(const float* z, std::size_t n, float least, std::vector<std
   HWY_DYNAMIC_DISPATCH(places_at_least_here)(z, n, least, out);
 }
 
-void cell_shares(const CellScores& scores, float square, float least, float base, float* share, double* parts) {
+void cell_shares(const CellScores& scores, float square, float least, float base, float* share,
+                 double* parts) {
   HWY_DYNAMIC_DISPATCH(cell_shares_here)(scores, square, least, base, share, parts);
 }
 
@@ -500,7 +503,8 @@ float kth_by_bisection(const float* z, std::size_t n, std::size_t k) {
     const auto bits = std::bit_cast<std::int32_t>(z[i] + 0.0F);  // -0 as 0
     keys[i] = bits < 0 ? bits ^ kFlip : bits;
   }
-  std::int64_t low = std::numeric_limits<std::int32_t>::min(), high = std::numeric_limits<std::int32_t>::max();
+  std::int64_t low = std::numeric_limits<std::int32_t>::min(),
+               high = std::numeric_limits<std::int32_t>::max();
   while (low < high) {  // the largest bound that k numbers reach
     const std::int64_t middle = low + (high - low + 1) / 2;
     const std::size_t count =
@@ -533,7 +537,8 @@ float kth_largest(const float* z, std::size_t n, std::size_t k) {
   most.assign(z, z + length);
   float* const to = most.data();
   for (std::size_t strip = 1; strip < kStrips; ++strip)
-    for (std::size_t i = 0; i < length; ++i) to[i] = to[i] < z[strip * length + i] ? z[strip * length + i] : to[i];
+    for (std::size_t i = 0; i < length; ++i)
+      to[i] = to[i] < z[strip * length + i] ? z[strip * length + i] : to[i];
   const float least = kth_by_bisection(to, length, k);
   places.clear();
   places_at_least(z, n, least, places);

@@ -60,14 +60,14 @@ struct ByteRows {
 
   std::size_t rows() const { return scale.size(); }
 
-  bool dense = true;                   // every row has all groups in order; `group` is empty
-  std::size_t groups = 0;              // of a dense row
-  std::vector<std::uint64_t> begin;    // rows + 1
-  std::vector<std::uint32_t> group;    // which groups
-  std::vector<std::int32_t> packed;    // their four bytes
-  std::vector<float> scale;            // 0 for a row of zeros
-  std::vector<std::int32_t> sum;       // 128 times the sum of the bytes
-  std::vector<double> squared;         // |x|^2
+  bool dense = true;                 // every row has all groups in order; `group` is empty
+  std::size_t groups = 0;            // of a dense row
+  std::vector<std::uint64_t> begin;  // rows + 1
+  std::vector<std::uint32_t> group;  // which groups
+  std::vector<std::int32_t> packed;  // their four bytes
+  std::vector<float> scale;          // 0 for a row of zeros
+  std::vector<std::int32_t> sum;     // 128 times the sum of the bytes
+  std::vector<double> squared;       // |x|^2
 };
 // Rows whose sum could leave 32 bits are not for bytes.
 inline constexpr std::size_t kByteNonzeros = 60000;
@@ -139,10 +139,10 @@ void best_places(const ByteClasses& classes, const ByteRows& x, std::uint32_t* o
 // The places i with z_i >= least, appended to `out`.
 void places_at_least(const float* z, std::size_t n, float least, std::vector<std::uint32_t>& out);
 
-// What the exp of the scores of cells may sum to, for draws: of cell i with the mean score z_i, n_i classes and
-// the variance v = square a_i + b_i, it is n exp(z + v/2), or where v > 2 log n, exp of `promise_i`, which is
-// z + sqrt(2 v log n). Divided by exp(base), at least kLeastShare, and 0 where promise_i >= least. parts: the sum of
-// each kSharePart of them. base >= least + log n for all cells.
+// What the exp of the scores of cells may sum to, for draws: of cell i with the mean score z_i, n_i classes
+// and the variance v = square a_i + b_i, it is n exp(z + v/2), or where v > 2 log n, exp of `promise_i`,
+// which is z + sqrt(2 v log n). Divided by exp(base), at least kLeastShare, and 0 where promise_i >= least.
+// parts: the sum of each kSharePart of them. base >= least + log n for all cells.
 inline constexpr std::size_t kSharePart = 64;
 inline constexpr float kLeastShare = 1e-36F;
 struct CellScores {
@@ -150,7 +150,8 @@ struct CellScores {
   const float *of_x, *of_b, *log_n;
   std::size_t cells;
 };
-void cell_shares(const CellScores& scores, float square, float least, float base, float* share, double* parts);
+void cell_shares(const CellScores& scores, float square, float least, float base, float* share,
+                 double* parts);
 
 // The place of the largest z_i - less_i, the first of equal ones; none of the numbers is NaN, n >= 1.
 std::size_t place_of_largest(const float* z, const float* less, std::size_t n);

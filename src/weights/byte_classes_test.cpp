@@ -89,9 +89,8 @@ TEST(ByteClasses, ScoresAreWithinTheirErrorOnAllMachinesWithTheSameBits) {
                 const double exact = score_of(rows.row(r + i), made.w[k], static_cast<double>(made.b[k]));
                 double square = 0;
                 for (const float v : made.w[k]) square += static_cast<double>(v) * static_cast<double>(v);
-                const double error =
-                    error_of_bytes(x.squared[r + i], static_cast<double>(x.scale[r + i]), square,
-                                   static_cast<double>(made.classes.scales()[k]));
+                const double error = error_of_bytes(x.squared[r + i], static_cast<double>(x.scale[r + i]),
+                                                    square, static_cast<double>(made.classes.scales()[k]));
                 EXPECT_NEAR(static_cast<double>(score), exact, 6 * error + 1e-5);
               }
           }
@@ -141,7 +140,8 @@ TEST(ByteClasses, PassesOverCellsMatchTheSlowWay) {
   for (const std::size_t n : {1UL, 5UL, 16UL, 100UL, 1000UL, 5000UL}) {
     std::vector<float> z(n), less(n);
     for (std::size_t i = 0; i < n; ++i) {
-      z[i] = std::round(static_cast<float>(1000 * uniform_unit(random.at(i, n).first) - 500)) / 4;  // with ties
+      z[i] =
+          std::round(static_cast<float>(1000 * uniform_unit(random.at(i, n).first) - 500)) / 4;  // with ties
       less[i] = static_cast<float>(uniform_unit(random.at(i, n).second));
     }
     std::vector<float> sorted = z;
@@ -185,12 +185,68 @@ TEST(ByteClasses, BestPlacesAreThoseOfTheHighestScores) {
   });
 }
 
+TEST(ByteClasses, SumOfABlockIsThatOfItsScores) {
+  const Made made = make_classes(20, 12, 8);
+  const Csr rows = make_rows(4, 12, 1, 8);
+  const ByteRows x(rows.view(), 12);
+  on_all_machines([&] {
+    for (std::uint32_t r = 0; r < rows.rows(); ++r)
+      for (std::size_t b = 0; b < 2; ++b) {
+        std::array<float, kLanes> z{};
+        byte_scores(made.classes, b, x, &r, 1, z.data());
+        double sum = 0;
+        for (const float v : z) sum += std::exp(static_cast<double>(v));
+        const BlockSum found = sum_of_block(made.classes, b, x, r);
+        EXPECT_EQ(found.highest, *std::max_element(z.begin(), z.end()));
+        EXPECT_NEAR(static_cast<double>(found.highest) + std::log(found.sum), std::log(sum), 1e-5);
+      }
+  });
+}
+
+TEST(ByteClasses, PromisesAndSharesOfCellsMatchTheSlowWay) {
+  const CounterRandom random(2, Stream::index, 6);
+  const std::size_t n = 150;
+  std::vector<float> z(n), a(n), b(n), log_n(n), promise(n), spread(n), share(n);
+  std::vector<double> parts((n + kSharePart - 1) / kSharePart);
+  for (std::size_t i = 0; i < n; ++i) {
+    const CounterRandom::Block bits = random.at(i);
+    z[i] = static_cast<float>(10 * uniform_unit(bits.first));
+    a[i] = static_cast<float>(uniform_unit(bits.second));
+    b[i] = static_cast<float>(uniform_unit(bits.third));
+    log_n[i] = static_cast<float>(3 * uniform_unit(bits.fourth));
+  }
+  const float square = 2.5F;
+  on_all_machines([&] {
+    add_spread(z.data(), a.data(), b.data(), square, n, spread.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(spread[i], z[i] + std::sqrt(square * a[i] + b[i]), 1e-5);
+      promise[i] = z[i] + std::sqrt(2 * log_n[i] * (square * a[i] + b[i]));
+    }
+    const float least = 9, base = least + 3;
+    cell_shares({z.data(), promise.data(), a.data(), b.data(), log_n.data(), n}, square, least, base,
+                share.data(), parts.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      const float v = square * a[i] + b[i];
+      const float log_share = v < 2 * log_n[i] ? z[i] + log_n[i] + v / 2 : promise[i];
+      const float expected = promise[i] >= least ? 0 : std::exp(log_share - base);
+      EXPECT_NEAR(share[i], expected, 1e-5 * expected + 1e-30);
+    }
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      double sum = 0;
+      for (std::size_t i = p * kSharePart; i < std::min(n, (p + 1) * kSharePart); ++i)
+        sum += static_cast<double>(share[i]);
+      EXPECT_NEAR(parts[p], sum, 1e-5 * sum);
+    }
+  });
+}
+
 TEST(ByteClasses, ScoreOfOneClassHasTheBitsOfAPass) {
   Weights weights(20, 9, true);
   const Csr rows = make_rows(5, 9, 2, 3);
   std::vector<float> w(9);
   for (ClassId k = 0; k < 20; ++k) {
-    for (std::size_t f = 0; f < w.size(); ++f) w[f] = 0.1F * static_cast<float>(k) - 0.3F * static_cast<float>(f);
+    for (std::size_t f = 0; f < w.size(); ++f)
+      w[f] = 0.1F * static_cast<float>(k) - 0.3F * static_cast<float>(f);
     weights.set_class(k, w);
     weights.intercept()[k] = 0.7F * static_cast<float>(k);
     for (std::size_t r = 0; r < rows.rows(); ++r)

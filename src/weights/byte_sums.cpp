@@ -39,9 +39,8 @@ TRUEMAX_VNNI void dense_sums(const std::uint8_t* codes, const std::int32_t* cons
     g = _mm512_dpbusd_epi32(g, line, _mm512_set1_epi32(xg[i]));
     h = _mm512_dpbusd_epi32(h, line, _mm512_set1_epi32(xh[i]));
   }
-  const auto store = [&](std::size_t r, __m512i sum) TRUEMAX_VNNI {
-    _mm512_storeu_si512(sums + r * kClasses, sum);
-  };
+  const auto store = [&](std::size_t r, __m512i sum)
+                         TRUEMAX_VNNI { _mm512_storeu_si512(sums + r * kClasses, sum); };
   store(0, a), store(1, b), store(2, c), store(3, d);
   if (kRows == 8) store(4, e), store(5, f), store(6, g), store(7, h);
 }
@@ -60,8 +59,8 @@ TRUEMAX_VNNI void sparse_sums(const std::uint8_t* codes, const std::int32_t* pac
     for (std::size_t c = 0; c < kChains; ++c)
       sum[c] = _mm512_dpbusd_epi32(sum[c], line(g + c), _mm512_set1_epi32(packed[g + c]));
   for (; g < groups; ++g) sum[0] = _mm512_dpbusd_epi32(sum[0], line(g), _mm512_set1_epi32(packed[g]));
-  _mm512_storeu_si512(
-      sums, _mm512_add_epi32(_mm512_add_epi32(sum[0], sum[1]), _mm512_add_epi32(sum[2], sum[3])));
+  _mm512_storeu_si512(sums,
+                      _mm512_add_epi32(_mm512_add_epi32(sum[0], sum[1]), _mm512_add_epi32(sum[2], sum[3])));
 }
 #endif
 
@@ -74,7 +73,8 @@ void use_byte_products(bool allowed) {
 #if defined(__x86_64__)
 
 bool has_byte_products() {
-  static const bool here = __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512bw") != 0;
+  static const bool here =
+      __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512bw") != 0;
   return here && allowed_here.load(std::memory_order_relaxed);
 }
 
