@@ -38,7 +38,7 @@ BlockLane::InDouble::InDouble(const LaneSetup& of_run)
     : rule(make_rule(of_run.options.method, of_run.options.rule, of_run.problem)),
       setup{of_run.data, of_run.options, of_run.problem,    of_run.ridge, of_run.guard,
             *rule,       of_run.draw,    of_run.most_steps, of_run.ranks, of_run.share},
-      lane(setup) {
+      general(setup) {
   rule->reserve(step_shape(of_run.data, of_run.options, of_run.draw));
 }
 
@@ -255,7 +255,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
   Batch drawn = work.batch;
   if (member.in_double != nullptr && order != Order::turns) {
     drawn.first += pieces_[first_piece]->from, drawn.count = end;
-    member.in_double->lane.prepare(drawn);
+    member.in_double->general.prepare(drawn);
   }
   for (std::size_t i = start, n = 0; n < kRowsAhead && i < end; i += stride, ++n) ask_for_row(i);
   for (std::size_t i = start; i < end; i += stride) {
@@ -270,7 +270,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
     BlockStepper::Outcome outcome;
     if (member.in_double != nullptr && order == Order::turns) {
       const Batch one = work.batch.one(t);
-      member.in_double->lane.prepare(one);
+      member.in_double->general.prepare(one);
       member.turns.wait(t, *progress_);
       outcome = take_in_double(work, *member.in_double, one, 0);
     } else if (member.in_double != nullptr) {
@@ -292,10 +292,10 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
 // Step i of what was drawn.
 BlockStepper::Outcome BlockLane::take_in_double(const Work& work, InDouble& own, const Batch& drawn,
                                                 std::size_t i) const {
-  own.lane.score(work.state, drawn, i);
-  const Growth growth = own.lane.solve(work.state);
+  own.general.score(work.state, drawn, i);
+  const Growth growth = own.general.solve(work.state);
   if (!growth.finite || !(growth.memory <= work.terms.most_growth)) return {};
-  own.lane.apply(work.state);
+  own.general.apply(work.state);
   return {true, growth.memory};
 }
 

@@ -56,7 +56,7 @@ class BlockLane final : public Lane {
     explicit InDouble(const LaneSetup& setup);
     std::unique_ptr<AnyRule> rule;
     LaneSetup setup;
-    GeneralLane lane;
+    GeneralLane general;
   };
   // Written by one thread of the team; no other reads it during a batch.
   struct Member {
