@@ -100,7 +100,9 @@ class LastWords {
   void watch(const std::stop_token& over) {
     constexpr auto kOften = std::chrono::milliseconds(20), kSuspended = std::chrono::milliseconds(250);
     constexpr auto kForget = std::chrono::seconds(1);
-    constexpr int kPatience = 30;  // a run that can still stop by itself does so first
+    constexpr int kPatience =
+        30;  // looks without a message: a run that can still stop by itself does so first
+    std::uint64_t messages = 0;
     Clock::time_point last = Clock::now(), resumed = last - kForget;
     for (int told = 0; !over.stop_requested();) {
       std::this_thread::sleep_for(kOften);
@@ -108,8 +110,10 @@ class LastWords {
       if (now - last > kSuspended) resumed = now;  // suspended, or starved: SIGCONT says nothing then
       last = now;
       if (continued_.exchange(false) && now - resumed >= kForget) kill(getpid(), SIGTERM);
-      told += StopOnSignal::flag().load() && StopOnSignal::number() == SIGTERM ? 1 : 0;
-      if (told == kPatience && !ranks_.stopping()) say();
+      const bool waits = messages == ranks_.messages() && !ranks_.stopping();
+      messages = ranks_.messages();
+      told = waits && StopOnSignal::flag().load() && StopOnSignal::number() == SIGTERM ? told + 1 : 0;
+      if (told == kPatience) say();
     }
   }
 

@@ -105,6 +105,7 @@ class MpiRanks final : public Ranks {
   // For a thread that watches: the ranks have agreed to stop, so that none is gone.
   void agreed_to_stop() override { stopping_.store(true); }
   bool stopping() const { return stopping_.load(); }
+  std::uint64_t messages() const { return messages_.load(std::memory_order_relaxed); }  // that came so far
 
   // Whether all ranks have called this within so many seconds. Others may wait for a message of another kind.
   bool all_arrive(double seconds) {
@@ -180,9 +181,10 @@ class MpiRanks final : public Ranks {
   void wait_for_all(std::span<MPI_Request> requests) {
     for (int tries = 0, done = 0;; ++tries) {
       require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
-      if (done != 0) return;
+      if (done != 0) break;
       if (tries >= spins_) sched_yield();
     }
+    messages_.fetch_add(1, std::memory_order_relaxed);
   }
 
   template <class Call>
@@ -261,6 +263,7 @@ class MpiRanks final : public Ranks {
   Traffic traffic_;
   bool lost_ = false;
   std::atomic<bool> stopping_ = false;
+  std::atomic<std::uint64_t> messages_ = 0;
   std::array<Started, kMostStarted> started_;
 };
 
