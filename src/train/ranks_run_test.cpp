@@ -101,6 +101,23 @@ TEST_F(RanksRun, StoppedAtTheStartGoOnAsTheyBegan) {
   }
 }
 
+// A signal that one rank gets does not wait for the end of an evaluation.
+TEST_F(RanksRun, OneOfThemEndsAnEvaluationOfAll) {
+  for (const std::size_t signalled : {0, 1}) {
+    run_thread_ranks(2, [&](Ranks& ranks) {
+      RunOptions o = options("prox");
+      o.train.eval_every = 1;
+      PreparedRun run = prepare_run(std::move(o));
+      const std::atomic<bool> stop{ranks.rank() == signalled};
+      const FinishedRun finished = execute_run(run, {}, stop);
+      EXPECT_TRUE(finished.outcome.interrupted);
+      EXPECT_EQ(finished.outcome.epochs, 1U);
+      EXPECT_FALSE(finished.outcome.last);
+    });
+    forget();
+  }
+}
+
 TEST_F(RanksRun, RefuseToGoOnWithARunWithoutGroups) {
   for (const char* method : {"prox", kAutomatic}) {
     run(method, false, true);
