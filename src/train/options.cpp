@@ -71,7 +71,7 @@ void TrainOptions::describe(OptionTable& table) {
        .elsewhere = {"lr", "learning-rate", "eta", "eta0"}});
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
                "How the step decreases: by the factor --decay after each epoch, or linearly to 1% of its "
-               "start over the whole run, whether epochs, steps or seconds end it.",
+               "start over the whole fit, whether epochs, steps or seconds end it.",
                {.tunable = true, .common = true, .plain_default = "linear"});
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.",
                {.tunable = true, .common = true});
