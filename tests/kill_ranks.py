@@ -12,6 +12,7 @@ Each run has 2 to 4 ranks and writes checkpoints. One rank is killed. Then
 TRUEMAX is the program, with truemax-mpi beside it. Exit status 77: MPI is missing.
 """
 import argparse
+import json
 import os
 import random
 import shutil
@@ -21,9 +22,9 @@ import sys
 import tempfile
 import time
 
+from ranks_support import PROGRAM_OF_RANKS, mpirun
 from support import PROGRAM, events
 
-MPI = os.path.join(os.path.dirname(PROGRAM), "truemax-mpi")
 MOST_RANKS = 4
 LIMIT = 300  # seconds of a run that nobody kills
 
@@ -52,9 +53,9 @@ class Runs:
         return done
 
     def command(self, ranks, seed, name, *more):
-        return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), MPI, "train", "train.txt", "--method",
-                "prox", "--step", "0.1", "--group", "1024", "--seed", str(seed), "--epochs", str(self.epochs), "--eval-every", "0",
-                "--threads", "1", "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *more]
+        return [*mpirun(ranks), PROGRAM_OF_RANKS, "train", "train.txt", "--method", "prox", "--step", "0.1", "--group",
+                "1024", "--seed", str(seed), "--epochs", str(self.epochs), "--eval-every", "0", "--threads", "1", "--model",
+                f"{name}.safetensors", "--log", f"{name}.jsonl", *more]
 
     def loss(self, name):
         end = [e for e in events(os.path.join(self.folder, f"{name}.jsonl")) if e["event"] == "evaluate"][-1]
@@ -85,6 +86,15 @@ class Runs:
         return [p for p, starter in found if starter], [p for p, starter in found if not starter]
 
 
+def steps_saved(log):
+    """The steps of the newest checkpoint that the log has announced. Its last line may not be whole."""
+    if not os.path.exists(log):
+        return 0  # the run has just ended
+    with open(log, "rb") as file:
+        lines = file.read().split(b"\n")[:-1]
+    return max((event["steps"] for event in map(json.loads, lines) if event["event"] == "checkpoint"), default=0)
+
+
 def kill_one(runs, chance, number):
     """One run, killed and continued. Returns (what was killed and when, the log-loss)."""
     name, expected = f"run{number}", runs.expected
@@ -106,7 +116,7 @@ def kill_one(runs, chance, number):
         if run.poll() is not None or len(processes) < ranks:
             return None  # it was quicker
         victim = chance.choice(sorted(processes))
-        had = os.path.exists(checkpoint)
+        had, seen = os.path.exists(checkpoint), steps_saved(log)
         os.kill(victim, signal.SIGKILL)
         killed = time.monotonic()
         try:
@@ -133,6 +143,7 @@ def kill_one(runs, chance, number):
     require(len(resumed) == 1 or not had, "it began again instead of continuing")
     loss = runs.loss(name)
     steps = resumed[0]["steps"] if resumed else 0
+    require(steps >= seen, f"it continued from step {steps}, but step {seen} was saved before the kill")
     low, high = min(expected.values()), max(expected.values())
     require(low - (high - low) <= loss <= high + (high - low),
             f"log-loss {loss:.5f}, other runs {low:.5f} to {high:.5f}")
@@ -150,8 +161,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--keep", help="work in this folder, and leave the files there")
     options = parser.parse_args()
-    if shutil.which("mpirun") is None or not os.access(MPI, os.X_OK):
-        print(f"skipped: no mpirun, or no {MPI}")
+    if shutil.which("mpirun") is None or not os.access(PROGRAM_OF_RANKS, os.X_OK):
+        print(f"skipped: no mpirun, or no {PROGRAM_OF_RANKS}")
         return 77
     folder = options.keep or tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)

@@ -27,6 +27,20 @@ def on_ranks(ranks, *arguments, cwd=None, seconds=LIMIT_SECONDS):
                           text=True, timeout=seconds, check=False)
 
 
+def on_different_ranks(*of_ranks, cwd=None, seconds=LIMIT_SECONDS):
+    """One rank for each list of arguments."""
+    command = mpirun(1)[:-2]
+    for number, arguments in enumerate(of_ranks):
+        command += [*([":"] if number > 0 else []), "-n", "1", PROGRAM_OF_RANKS, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds, check=False)
+
+
+def ranks_of(run):
+    """The process ids of the ranks of a running mpirun, in order."""
+    listed = subprocess.run(["pgrep", "-P", str(run.pid)], capture_output=True, text=True, check=False).stdout
+    return sorted(int(word) for word in listed.split())
+
+
 def errors(result):
     """What truemax says on standard error, without what mpirun adds."""
     return [line for line in result.stderr.splitlines() if line.startswith("truemax: error:")]

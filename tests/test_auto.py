@@ -92,8 +92,8 @@ class Auto(ProgramTest):
         self.assertLess(loss, 1.02 * min(exact))
 
     def test_seconds_include_the_search(self):
-        """Judged by the log, so that it holds on a machine of any speed: no trial begins after 70% of the seconds, and
-        the step of the fit, which decreases in 200 segments of the seconds, has decreased by the search's share."""
+        """Judged by the log, so that it holds on a machine of any speed: no trial begins after 70% of the seconds. That
+        the step falls over the seconds that are left is tested with a clock of its own, in src/train/plan_test.cpp."""
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):
@@ -111,9 +111,7 @@ class Auto(ProgramTest):
                     if chosen["seconds"] >= seconds:
                         self.assertEqual(end["steps"], 0, "no time was left for a fit")
                     elif segments:
-                        pieces = int(200 * chosen["seconds"] / seconds)
-                        most = chosen["config"]["step"] * max(0.01, 1 - pieces / 200)
-                        self.assertLessEqual(segments[0]["step"], most * (1 + 1e-9))
+                        self.assertLessEqual(segments[0]["step"], chosen["config"]["step"])
 
     def test_patience_applies_to_the_search_and_replays(self):
         self.fine("train", self.train, "--patience", 2, "--model", "a.safetensors")

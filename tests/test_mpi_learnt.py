@@ -1,35 +1,24 @@
 #!/usr/bin/python3
 """truemax-mpi with learnt features: the losses of one process for every encoder, and equal choices of all ranks."""
 import json
-import os
 import random
-import shutil
-import subprocess
 import unittest
 
-from support import LIMIT_SECONDS, PROGRAM, ProgramTest, data_file, events, truemax
+from ranks_support import on_ranks, require_mpi
+from support import ProgramTest, data_file, events, truemax
 
-MPI = os.path.join(os.path.dirname(PROGRAM), "truemax-mpi")
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 STEPS = ("--method", "scent", "--visit", "shuffle", "--step", 0.005, "--epochs", 1, "--hidden", 16, "--draw", "frequency",
          "--rows-per-step", 64, "--classes-per-step", 48)
 
 
 def setUpModule():
-    if shutil.which("mpirun") is None or not os.access(MPI, os.X_OK):
-        print("skipped: no mpirun, or no truemax-mpi beside the program", flush=True)
-        raise unittest.SkipTest("no MPI")
-
-
-def mpi(ranks, *arguments, cwd):
-    return subprocess.run([*MPIRUN, "-n", str(ranks), MPI, *map(str, arguments)], cwd=cwd, capture_output=True,
-                          text=True, timeout=LIMIT_SECONDS, check=False)
+    require_mpi()
 
 
 class LearntRuns(ProgramTest):
     def result(self, *arguments, ranks=0):
         arguments = ("train", *arguments, "--model", "none", "--json")
-        said = mpi(ranks, *arguments, cwd=self.folder) if ranks > 0 else truemax(*arguments, cwd=self.folder)
+        said = on_ranks(ranks, *arguments, cwd=self.folder) if ranks > 0 else truemax(*arguments, cwd=self.folder)
         self.assertEqual(said.returncode, 0, said.stderr)
         return json.loads(said.stdout)
 
@@ -73,7 +62,7 @@ class LearntRuns(ProgramTest):
 
     def test_trials_of_all_ranks_choose_alike(self):
         data = self.generate("train.txt", rows=1500, classes=150, features=200)
-        said = mpi(3, "train", data, "--log", "log.jsonl", "--model", "none", cwd=self.folder)
+        said = on_ranks(3, "train", data, "--log", "log.jsonl", "--model", "none", cwd=self.folder)
         self.assertEqual(said.returncode, 0, said.stderr)
         log = events(self.path("log.jsonl"))
         self.assertGreater(sum(event["event"] == "trial" for event in log), 4)
@@ -83,8 +72,8 @@ class LearntRuns(ProgramTest):
     def test_what_does_not_apply_is_refused(self):
         data = self.generate("train.txt", rows=300, classes=100)
         for more, words in ((("--method", "prox", "--shard-embedding"), "linear model has no vectors"),
-                            ((*STEPS, "--lock-free"), "several ranks take every step together")):
-            said = mpi(2, "train", data, *more, "--model", "none", cwd=self.folder)
+                            ((*STEPS, "--lock-free"), "take every step together")):
+            said = on_ranks(2, "train", data, *more, "--model", "none", cwd=self.folder)
             self.assertEqual(said.returncode, 2, said.stderr)
             self.assertIn(words, said.stderr)
 
@@ -94,7 +83,7 @@ class RealData(ProgramTest):
         arguments = ("train", data_file("bibtex", "train.txt.gz"), *STEPS, "--model", "none", "--json")
         one = json.loads(self.fine(*arguments).stdout)["train"]["log_loss"]
         for more in ((), ("--shard-embedding",)):
-            other = json.loads(mpi(3, *arguments, *more, cwd=self.folder).stdout)["train"]["log_loss"]
+            other = json.loads(on_ranks(3, *arguments, *more, cwd=self.folder).stdout)["train"]["log_loss"]
             self.assertAlmostEqual(other / one, 1, delta=1e-6)
 
 

@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
+#include "ranks/ranks.hpp"
 
 namespace truemax {
 namespace {
@@ -166,6 +167,10 @@ std::vector<std::string>& typed_words() {
   return words;
 }
 
+std::string program_to_type() {
+  return ranks().in_groups() ? fmt::format("mpirun -n {} truemax-mpi", ranks().size()) : "truemax";
+}
+
 Claim claim_output(const std::string& path, const char* option) {
   if (path.empty() || path == "-" || is_stream(path)) return {};
   std::optional<Claim> claim = Claim::take(path);
@@ -211,8 +216,12 @@ const std::atomic<bool>& StopOnSignal::flag() {
   return stop_requested;
 }
 
+int StopOnSignal::number() {
+  return stop_signal.load();
+}
+
 int StopOnSignal::exit_code() {
-  return 128 + stop_signal.load();
+  return 128 + static_cast<int>(ranks().max_of(number()));
 }
 
 }  // namespace truemax

@@ -80,7 +80,10 @@ extern const char* const kExitCodes;
 // Throws UserError with what to type now if a word of the command line is an old spelling.
 void refuse_old_spellings(const Command& command, const std::vector<std::string>& words);
 
-// Runs a command that was parsed, on all ranks that there are. Returns the exit code.
+// Throws UserError unless all ranks have the same version and were given the same command.
+void require_same_command(const std::string& name);
+// Runs a command that was parsed, on all ranks that there are. Returns the exit code. Throws UserError if
+// their options differ.
 int run_over_ranks(const Command& command);
 
 // The whole program: parses, runs, turns errors into exit codes.
@@ -111,6 +114,8 @@ void write_file(const std::string& path, const std::string& text, const char* op
 std::string shell_word(const std::string& text);
 // The words of the command line as typed; run_program sets them.
 std::vector<std::string>& typed_words();
+// What to type to start this program again: "truemax", or with mpirun before it.
+std::string program_to_type();
 
 // Adds --json.
 void describe_json(OptionTable& table, bool* json, const std::string& what);
@@ -149,7 +154,8 @@ class StopOnSignal {
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   static const std::atomic<bool>& flag();
-  static int exit_code();  // 128 + signal: 130 for Ctrl-C
+  static int number();     // of the signal that this process got; 0: none
+  static int exit_code();  // 128 + signal: 130 for Ctrl-C. All ranks ask: one of them got it
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};

@@ -7,6 +7,8 @@
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
+#include "core/checksum.hpp"
+#include "data/content_hash.hpp"
 #include "data/load.hpp"
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
@@ -14,6 +16,7 @@
 #include "evaluate/sampled.hpp"
 #include "model/model.hpp"
 #include "model/use.hpp"
+#include "ranks/together.hpp"
 #include "weights/on_device.hpp"
 
 namespace truemax {
@@ -68,12 +71,20 @@ int run_evaluate(const EvaluateCommand& command) {
   const auto engine = possible ? device::open(choice) : nullptr;
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   const ReadOptions read = use.read_for(model);
-  std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
   std::vector<std::string> notes;
-  RawRows rows = read_rows(use.data_path, read, use.max_rows, use.thread_count(), notes);
-  const auto ranking = ranking_of(command, model, read, rows, notes);
-  const DataView data = model.rows_of(make_test_set(std::move(rows), model.preprocess, model.classes,
-                                                    model.space, use.drops(), std::move(class_weight)));
+  std::shared_ptr<const RankingTask> ranking;
+  DataView data;
+  std::string hash;
+  together(ranks(), [&] {
+    std::vector<double> class_weight = make_class_weights(command.class_weights, *model.classes, read.memory);
+    RawRows rows = read_rows(use.data_path, read, use.max_rows, use.thread_count(), notes);
+    ranking = ranking_of(command, model, read, rows, notes);
+    data = make_test_set(std::move(rows), model.preprocess, model.classes, model.space, use.drops(),
+                         std::move(class_weight));
+    if (!ranks().alone()) hash = checksum_text(content_hash(data, use.thread_count()));
+  });
+  ranks().require_same("data", {{"the checksum of the rows", hash, use.data_path}});
+  data = model.rows_of(std::move(data));
   if (const std::uint64_t unknown = data.statistics.unk_words; 2 * unknown > data.row_count())
     notes.push_back(fmt::format(
         "{} of {} words are unknown to the model and were scored as <unk>; is {} a text like the one it was "

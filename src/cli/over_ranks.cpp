@@ -6,7 +6,8 @@
 #include "cli/command.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
-#include "ranks/together.hpp"
+#include "ranks/ranks.hpp"
+#include "truemax/version.hpp"
 
 namespace truemax {
 namespace {
@@ -27,7 +28,7 @@ void require_files(const Command& command) {
       for (const std::string& path : *argument.several) require(path);
   }
   for (const Option& option : command.table.options()) {
-    if (option.value_name != "FILE") continue;
+    if (option.value_name != "FILE" || option.tags.output) continue;
     const nlohmann::json value = option.to_json();
     if (value.is_string()) require(value.get<std::string>());
     if (value.is_array())
@@ -35,16 +36,39 @@ void require_files(const Command& command) {
   }
 }
 
+std::string value_of(const Option& option) {
+  const nlohmann::json value = option.to_json();
+  std::string text = value.is_string() ? value.get<std::string>()
+                                       : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // Machines may have the same file under different names.
+  const bool file = option.value_name == "FILE" && !text.empty() && text != "[]" && text != "none";
+  return file ? "a file" : text;
+}
+
+// What decides which messages ranks send to each other. Threads and memory are those of a machine.
+void require_same_options(const OptionTable& table) {
+  std::vector<Named> own;
+  for (const Option& option : table.options())
+    if (!option.tags.of_machine) own.push_back({"--" + option.name, value_of(option)});
+  ranks().require_same("options", own);
+}
+
 }  // namespace
+
+void require_same_command(const std::string& name) {
+  ranks().require_same("program", {{"the version", kVersion}});
+  ranks().require_same("command", {{"it", name}});
+}
 
 int run_over_ranks(const Command& command) {
   Ranks& all = ranks();
-  if (all.alone()) return command.run();
+  if (!all.in_groups()) return command.run();
+  require_same_options(command.table);
   if (command.over_ranks == OverRanks::refused)
     throw UserError(
         fmt::format("'{0}' runs in one process; start it without mpirun: truemax {0}", command.name));
   if (command.over_ranks == OverRanks::all) {
-    require_files(command);
+    if (!all.alone()) require_files(command);
     return command.run();
   }
   int code = kSuccess;

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "ranks/ranks.hpp"
+#include "ranks/together.hpp"
 #include "truemax/version.hpp"
 
 namespace truemax {
@@ -60,14 +61,14 @@ const char* memory_advice(const CLI::App& program) {
   return "use a larger machine";
 }
 
-int report_parse_error(const CLI::App& program, const CLI::ParseError& error) {
+std::string parse_error_text(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App* where = &program;
   for (const CLI::App* sub : program.get_subcommands()) where = sub;
   const std::string name = where == &program ? "truemax" : "truemax " + where->get_name();
   std::string hint;
   for (const std::string& extra : where->remaining())
     if (hint.empty()) hint = nearest(*where, extra.substr(0, extra.find('=')));
-  return report(fmt::format("{}; see '{} --help'.{}", error.what(), name, hint), kBadInput);
+  return fmt::format("{}; see '{} --help'.{}", error.what(), name, hint);
 }
 
 void bind_options(CLI::App& app, const Command& command) {
@@ -105,20 +106,23 @@ void bind_options(CLI::App& app, const Command& command) {
   }
 }
 
-// truemax help [COMMAND], help --man, help --completion bash. False: `words` now holds the equivalent
+// truemax help [COMMAND], help --man, help --completion bash. Empty: `words` now holds the equivalent
 // command.
-bool help_command(const std::vector<Command>& commands, std::vector<std::string>& words) {
+std::function<int()> help_command(const std::vector<Command>& commands, std::vector<std::string>& words) {
   words.erase(words.begin());
-  if (!words.empty() && words.front() == "--man") {
-    say(stdout, "{}", man_page(commands));
-    return true;
-  }
+  if (!words.empty() && words.front() == "--man")
+    return [&] {
+      say(stdout, "{}", man_page(commands));
+      return kSuccess;
+    };
   if (!words.empty() && words.front() == "--completion") {
     if (words.size() != 2 || words[1] != "bash")
       throw UserError(fmt::format("--completion {}: only bash is supported; type --completion bash",
                                   words.size() < 2 ? "" : words[1]));
-    say(stdout, "{}", bash_completion(commands));
-    return true;
+    return [&] {
+      say(stdout, "{}", bash_completion(commands));
+      return kSuccess;
+    };
   }
   if (!words.empty() && words.front().front() == '-')
     throw UserError(fmt::format(
@@ -126,7 +130,7 @@ bool help_command(const std::vector<Command>& commands, std::vector<std::string>
         words.front()));
   words.resize(std::min<std::size_t>(words.size(), 1));  // "help train" is "train --help"
   words.emplace_back("--help");
-  return false;
+  return {};
 }
 
 void print_help(const CLI::App& program, const std::vector<Command>& commands, bool all) {
@@ -139,12 +143,65 @@ void print_help(const CLI::App& program, const std::vector<Command>& commands, b
   say(stdout, "{}", program_help(commands));
 }
 
+// Parses the command line. Returns what it prints instead of running a command, such as the help; empty if
+// there is a command to run.
+std::function<int()> parse(CLI::App& program, const std::vector<Command>& commands, int argc,
+                           const char* const* argv) {
+  if (argc <= 1)
+    return [&] {
+      say(stdout, "{}", program_help(commands));
+      return kBadInput;
+    };
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.front() == "help")
+    if (std::function<int()> printed = help_command(commands, arguments)) return printed;
+  require_command(program, arguments.front());
+  for (const Command& command : commands)
+    if (command.name == arguments.front()) refuse_old_spellings(command, arguments);
+  std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
+  const auto help = [&](bool all) {
+    return [&, all] {
+      print_help(program, commands, all);
+      return kSuccess;
+    };
+  };
+  try {
+    program.parse(arguments);
+    return {};
+  } catch (const CLI::CallForHelp&) {
+    return help(false);
+  } catch (const CLI::CallForAllHelp&) {
+    return help(true);
+  } catch (const CLI::CallForVersion&) {
+    return [] {
+      say(stdout, "truemax {}\n", kVersion);
+      return kSuccess;
+    };
+  } catch (const CLI::ParseError& error) {
+    throw UserError(parse_error_text(program, error));
+  }
+}
+
+// A word that one rank has typed wrong is an error of all, before any waits for the others.
+std::function<int()> parse_together(CLI::App& program, const std::vector<Command>& commands, int argc,
+                                    const char* const* argv) {
+  std::function<int()> printed;
+  together(ranks(), [&] {
+    try {
+      printed = parse(program, commands, argc, argv);
+    } catch (const UserError& error) {
+      if (ranks().first()) throw;
+      throw UserError(fmt::format("rank {}: {}", ranks().rank(), error.what()));
+    }
+  });
+  return printed;
+}
+
 int run_commands(int argc, const char* const* argv) {
   CLI::App program(kProgramSummary, "truemax");
   program.set_version_flag("--version", kVersion);
   program.set_help_all_flag("--help-all");
   program.require_subcommand(1);
-  int exit_code = kSuccess;
   std::vector<Command> commands = all_commands();
   commands.push_back(Command());
   commands.back().name = "options";
@@ -160,35 +217,16 @@ int run_commands(int argc, const char* const* argv) {
       say(stdout, "{}", options_page(all_commands()));
     return kSuccess;
   };
+  const Command* chosen = nullptr;
   for (const Command& command : commands) {
     CLI::App* app = program.add_subcommand(command.name, command.summary);
     bind_options(*app, command);
-    app->callback([&command, &exit_code] { exit_code = run_over_ranks(command); });
+    app->callback([&command, &chosen] { chosen = &command; });
   }
   try {
-    if (argc <= 1) {
-      say(stdout, "{}", program_help(commands));
-      return kBadInput;
-    }
-    std::vector<std::string> arguments(argv + 1, argv + argc);
-    if (arguments.front() == "help" && help_command(commands, arguments)) return kSuccess;
-    require_command(program, arguments.front());
-    for (const Command& command : commands)
-      if (command.name == arguments.front()) refuse_old_spellings(command, arguments);
-    std::reverse(arguments.begin(), arguments.end());  // the parser takes them from the back
-    program.parse(arguments);
-    return exit_code;
-  } catch (const CLI::CallForHelp&) {
-    print_help(program, commands, false);
-    return kSuccess;
-  } catch (const CLI::CallForAllHelp&) {
-    print_help(program, commands, true);
-    return kSuccess;
-  } catch (const CLI::CallForVersion&) {
-    say(stdout, "truemax {}\n", kVersion);
-    return kSuccess;
-  } catch (const CLI::ParseError& error) {
-    return report_parse_error(program, error);
+    const std::function<int()> printed = parse_together(program, commands, argc, argv);
+    require_same_command(printed ? "help" : chosen->name);
+    return printed ? printed() : run_over_ranks(*chosen);
   } catch (const UserError& error) {
     return report(error.what(), kBadInput);
   } catch (const std::bad_alloc&) {

@@ -16,6 +16,7 @@
 #include "report/table.hpp"
 #include "rule/methods.hpp"
 #include "train/replay.hpp"
+#include "train/resume.hpp"
 #include "train/run.hpp"
 #include "train/warm_start.hpp"
 
@@ -63,7 +64,7 @@ std::string method_text(const TrainOptions& o) {
 // The command as typed, plus what the search had found when it was stopped.
 std::string continued_command(const TrainOptions& best, const SearchResult& search,
                               const std::vector<std::string>& given) {
-  std::string line = "truemax";
+  std::string line = program_to_type();
   const std::vector<std::string>& words = typed_words();
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--ridge=auto") continue;
@@ -119,7 +120,7 @@ std::string resume_text(const PreparedRun& run) {
 // The command as typed, with --resume.
 void say_how_to_resume(const PreparedRun& run) {
   if (run.options.checkpoint.empty()) return;
-  std::string line = "truemax";
+  std::string line = program_to_type();
   for (std::size_t i = 1; i < typed_words().size(); ++i) line += " " + shell_word(typed_words()[i]);
   if (!run.options.resume) line += " --resume";
   say(stderr, "truemax: to go on, run:\n  {}\n", printable(line));
@@ -324,11 +325,13 @@ int run_train(TrainCommand& command) {
   if (command.run.replay.empty()) {
     command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
     const Model* start = command.run.start.get();
+    const std::uint64_t group = group_to_continue(command.run);
     command.run.train.complete(
         [&](const char* name) {
           return command.was_given(name) || (start != nullptr && is_of_shape(*start, name));
         },
-        encoder_of(command.run.read.format));
+        encoder_of(command.run.read.format), group > 0);
+    if (command.run.train.group == 0) command.run.train.group = group;
     if (start != nullptr) try {
         command.run.train.check();
       } catch (const UserError& error) {

@@ -44,10 +44,12 @@ enum class Replay {
 
 // Properties that other code asks for. Only the file that describes an option knows its name.
 struct OptionTags {
-  bool brief = false;     // shown by --help; --help-all shows every option
-  bool tunable = false;   // may differ between the runs of compare and tune
-  bool common = false;    // compare: given once for all methods
-  bool one_file = false;  // belongs to one data file
+  bool brief = false;       // shown by --help; --help-all shows every option
+  bool tunable = false;     // may differ between the runs of compare and tune
+  bool common = false;      // compare: given once for all methods
+  bool one_file = false;    // belongs to one data file
+  bool output = false;      // names a file that is written
+  bool of_machine = false;  // about the machine: ranks may have different ones
   Replay replay = Replay::logged;
   std::vector<std::string> methods = {}, draws = {};  // those that use it; empty: all
   std::string plain_default = {};  // of 'truemax train DATA', if named methods have another default

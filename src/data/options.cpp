@@ -148,14 +148,14 @@ void describe_class_weights(OptionTable& table, std::string* class_weights) {
 void describe_threads(OptionTable& table, std::uint64_t* threads) {
   table.group("Machine");
   table.count_alias("threads", threads, {1, 4096}, kAllCores, "Threads. Never changes a result.",
-                    {.brief = true, .replay = Replay::free});
+                    {.brief = true, .of_machine = true, .replay = Replay::free});
 }
 
 void describe_memory_limit(OptionTable& table, std::uint64_t* memory_limit) {
   table.group("Machine");
   table.size_alias("memory-limit", memory_limit, "free",
                    "Memory to take at most, such as 16G; free: what the machine has free.",
-                   {.replay = Replay::free});
+                   {.of_machine = true, .replay = Replay::free});
 }
 
 }  // namespace truemax

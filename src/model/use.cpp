@@ -3,18 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
+#include "core/checksum.hpp"
 #include "core/error.hpp"
 #include "data/formats.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
 #include "ranks/ranks.hpp"
+#include "ranks/together.hpp"
 #include "weights/on_device.hpp"
 
 namespace truemax {
 namespace {
 constexpr std::uint64_t kBatchRows = 4096, kBatchBytes = std::uint64_t{64} << 20;
+
+// Ranks that see other rows would work on rows of different lengths, or end at different places.
+void require_same_rows(const std::string& path, CsrView rows, std::uint64_t first) {
+  if (ranks().alone()) return;
+  const auto bytes = [](const auto* array, std::size_t count) {
+    return std::span(reinterpret_cast<const char*>(array), count * sizeof *array);
+  };
+  RunningSum sum;
+  sum.add(bytes(rows.begin.data(), rows.begin.size()));
+  sum.add(bytes(rows.index, rows.nonzeros()));
+  sum.add(bytes(rows.value, rows.nonzeros()));
+  ranks().require_same("data", {{fmt::format("the checksum of the rows after row {}", first),
+                                 checksum_text(sum.value()), path}});
 }
+
+}  // namespace
 
 ReadOptions UseOptions::read_for(const Model& model) const {
   ReadOptions options = read;
@@ -65,15 +84,22 @@ std::vector<std::string> each_batch(const Model& model, const std::string& path,
   options.labels_required = false;
   options.live = true;
   options.batch_bytes = kBatchBytes;
-  RowStream stream(path, use.read_for(model), options, notes);
+  std::optional<RowStream> stream;
+  together(ranks(), [&] { stream.emplace(path, use.read_for(model), options, notes); });
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
   for (;;) {
     const std::uint64_t batch = use.max_rows == 0 ? most_rows : std::min(most_rows, use.max_rows - done);
     if (batch == 0) break;
-    RawRows raw = stream.next(batch);
-    if (raw.size() == 0) break;
-    const Dataset rows = preparer.prediction_rows(std::move(raw));
+    Dataset rows;
+    bool over = false;
+    together(ranks(), [&] {
+      RawRows raw = stream->next(batch);
+      over = raw.size() == 0;
+      if (!over) rows = preparer.prediction_rows(std::move(raw));
+    });
+    require_same_rows(path, rows.rows.view(), done);
+    if (over) break;
     done += rows.rows.rows();
     unknown_words += rows.statistics.unknown_words;
     unknown_ngrams += rows.statistics.unknown_ngrams;

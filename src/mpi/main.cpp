@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
   MpiRanks ranks;
   const UseRanks use(ranks);
   OneVoice voice(ranks.first());
-  LastWords last(argc, argv, voice.out());
+  LastWords last(ranks, argc, argv, voice.out());
   share_instructions(ranks);
   return finish(ranks, voice, last, run_program(argc, argv));
 }
@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
   truemax::share_heap_if_limited();
   int provided = 0;
   if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) return truemax::kBug;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const int code = truemax::run(argc, argv);
   MPI_Finalize();
   return code;

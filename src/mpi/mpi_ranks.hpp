@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,7 @@ class MpiRanks final : public Ranks {
   explicit MpiRanks(MPI_Comm from = MPI_COMM_WORLD) {
     require(MPI_Comm_dup(from, &all_));
     require(MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN));
+    require(MPI_Comm_dup(all_, &end_));  // inherits the handler
     int number = 0;
     require(MPI_Comm_rank(all_, &number));
     rank_ = static_cast<std::size_t>(number);
@@ -42,7 +44,10 @@ class MpiRanks final : public Ranks {
     constexpr int kSpins = 1000;  // some tens of microseconds
     spins_ = here_ > std::thread::hardware_concurrency() ? 0 : kSpins;
   }
-  ~MpiRanks() override { MPI_Comm_free(&all_); }
+  ~MpiRanks() override {
+    MPI_Comm_free(&end_);
+    MPI_Comm_free(&all_);
+  }
 
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
@@ -97,11 +102,15 @@ class MpiRanks final : public Ranks {
 
   // MPI has failed: another rank is gone.
   bool lost() const { return lost_; }
+  // For a thread that watches: the ranks have agreed to stop, so that none is gone.
+  void agreed_to_stop() override { stopping_.store(true); }
+  bool stopping() const { return stopping_.load(); }
+  std::uint64_t messages() const { return messages_.load(std::memory_order_relaxed); }  // that came so far
 
-  // Whether all ranks have called this within so many seconds.
+  // Whether all ranks have called this within so many seconds. Others may wait for a message of another kind.
   bool all_arrive(double seconds) {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (MPI_Ibarrier(all_, &request) != MPI_SUCCESS) return false;
+    if (MPI_Ibarrier(end_, &request) != MPI_SUCCESS) return false;
     const double end = MPI_Wtime() + seconds;
     for (int done = 0; MPI_Wtime() < end;) {
       if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
@@ -172,9 +181,10 @@ class MpiRanks final : public Ranks {
   void wait_for_all(std::span<MPI_Request> requests) {
     for (int tries = 0, done = 0;; ++tries) {
       require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
-      if (done != 0) return;
+      if (done != 0) break;
       if (tries >= spins_) sched_yield();
     }
+    messages_.fetch_add(1, std::memory_order_relaxed);
   }
 
   template <class Call>
@@ -246,12 +256,14 @@ class MpiRanks final : public Ranks {
     traffic_.sent += 2 * (size_ - 1) * bytes;  // a part to each other rank, and the sum of the own part
   }
 
-  MPI_Comm all_ = MPI_COMM_NULL;
+  MPI_Comm all_ = MPI_COMM_NULL, end_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, size_ = 1, paired_ = 1, here_ = 1;
   int spins_ = 0;  // before a rank that waits gives way to other processes
   Ticket last_ = 0;
   Traffic traffic_;
   bool lost_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<std::uint64_t> messages_ = 0;
   std::array<Started, kMostStarted> started_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "ranks/together.hpp"
 
 namespace truemax {
 namespace {
@@ -37,17 +38,47 @@ void Ranks::only_first(const std::function<void()>& work) {
   throw UserError(broadcast_text(std::move(error)));
 }
 
-void Ranks::require_same(const std::string& what, const std::string& text) {
-  const std::byte differs{static_cast<unsigned char>(broadcast_text(text) == text ? 0 : 1)};
-  std::vector<std::byte> all(size());
-  gather_everywhere({&differs, 1}, all);
-  std::string others;
-  for (std::size_t r = 0; r < size(); ++r)
-    if (all[r] != std::byte{0}) others += (others.empty() ? "" : ", ") + std::to_string(r);
-  if (!others.empty())
-    throw UserError(
-        "all ranks must have the same " + what + ", but those of rank " + others +
-        " differ from those of rank 0; start every rank with the same program, options and files");
+namespace {
+
+// Name and value of each, with an end that neither contains.
+std::string one_text(const std::vector<Named>& all) {
+  std::string text;
+  for (const Named& n : all) text += n.name + '\0' + n.value + '\0';
+  return text;
+}
+
+std::string shown(const std::string& value) {
+  return value.empty() ? "missing" : value;
+}
+
+}  // namespace
+
+void Ranks::require_same(const std::string& what, const std::vector<Named>& own) {
+  if (alone()) return;
+  std::string first = broadcast_text(one_text(own));
+  together(*this, [&] {
+    const auto next = [&] {
+      const std::size_t end = first.find('\0');
+      std::string word = first.substr(0, end);
+      first.erase(0, end == std::string::npos ? end : end + 1);
+      return word;
+    };
+    std::string differ;
+    for (const Named& here : own) {
+      const std::string name = next(), value = next();
+      if (name == here.name && value == here.value) continue;
+      if (!differ.empty()) differ += ", ";
+      if (name != here.name) {
+        differ += here.name;
+        break;
+      }
+      differ += name + " is " + shown(value) + " on rank 0 and " + shown(here.value) + " on rank " +
+                std::to_string(rank()) + (here.where.empty() ? "" : " (" + here.where + ")");
+    }
+    if (differ.empty()) return;
+    throw UserError("all ranks must have the same " + what + ", but " + differ +
+                    "; start every rank with the same program, options and files");
+  });
 }
 
 void OneRank::gather_everywhere(std::span<const std::byte> own, std::span<std::byte> all) {

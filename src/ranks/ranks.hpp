@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace truemax {
 
@@ -22,6 +23,13 @@ class LostRanks : public std::runtime_error {
 };
 
 enum class Combine { sum, max };
+
+// Something that all ranks must have in common, in words: "--step", "7". `where`: shown with the value, but
+// not compared.
+struct Named {
+  std::string name, value;
+  std::string where = {};
+};
 
 // What it took to combine numbers: how often, their bytes, and the bytes that a rank sent for it.
 struct Traffic {
@@ -54,6 +62,9 @@ class Ranks {
   virtual std::size_t here() const { return size(); }  // on this machine
   bool first() const { return rank() == 0; }           // prints, and owns the files that are written
   bool alone() const { return size() == 1; }
+  // Whether this is the program of many ranks, however many it has: what it chooses by itself (groups of
+  // rows, and what goes with them) must not depend on their number.
+  virtual bool in_groups() const { return true; }
 
   // Replaces every number by its sum or maximum over all ranks. No number is NaN.
   void combine(Combine how, std::span<float> numbers) { wait(start(how, numbers)); }
@@ -100,8 +111,11 @@ class Ranks {
 
   // Work of rank 0 alone, such as files that are written. A UserError there is one everywhere.
   void only_first(const std::function<void()>& work);
-  // Throws UserError everywhere unless all ranks have the same text. `what`: in words, "options".
-  void require_same(const std::string& what, const std::string& text);
+  // Throws UserError everywhere unless all ranks have the same values under the same names. `what`: in words,
+  // "options".
+  void require_same(const std::string& what, const std::vector<Named>& own);
+  // All ranks have agreed to stop: the run ends by itself.
+  virtual void agreed_to_stop() {}
 };
 
 // A run in one process.
@@ -109,6 +123,7 @@ class OneRank final : public Ranks {
  public:
   std::size_t rank() const override { return 0; }
   std::size_t size() const override { return 1; }
+  bool in_groups() const override { return false; }
   Ticket start(Combine /*how*/, std::span<float> /*numbers*/) override { return 0; }
   Ticket start(Combine /*how*/, std::span<double> /*numbers*/) override { return 0; }
   void wait(Ticket /*ticket*/) override {}

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/error.hpp"
 #include "ranks/thread_ranks.hpp"
 
 namespace truemax {
@@ -93,6 +94,35 @@ TEST_P(OverRanks, MessagesArriveInOrder) {
         }
     ranks.barrier();
   });
+}
+
+TEST(Ranks, SayWhatTheyDoNotHaveInCommon) {
+  const auto said = [](std::size_t size, const std::vector<Named>& others) {
+    std::string error;
+    run_thread_ranks(size, [&](Ranks& ranks) {
+      std::vector<Named> own{{"--step", "7"}, {"--ridge", ""}};
+      if (ranks.rank() == size - 1) own = others;
+      try {
+        ranks.require_same("options", own);
+      } catch (const UserError& thrown) {
+        if (ranks.first()) error = thrown.what();
+        return;
+      }
+      EXPECT_EQ(ranks.sum_of(1), static_cast<double>(size));
+    });
+    return error;
+  };
+  const std::string todo = "; start every rank with the same program, options and files";
+  for (const std::size_t size : {1, 2, 3}) EXPECT_EQ(said(size, {{"--step", "7"}, {"--ridge", ""}}), "");
+  EXPECT_EQ(
+      said(2, {{"--step", "7"}, {"--ridge", "1", "file"}}),
+      "all ranks must have the same options, but --ridge is missing on rank 0 and 1 on rank 1 (file)" + todo);
+  EXPECT_EQ(
+      said(3, {{"--step", "8"}, {"--ridge", "1"}}),
+      "all ranks must have the same options, but --step is 7 on rank 0 and 8 on rank 2, --ridge is missing "
+      "on rank 0 and 1 on rank 2" +
+          todo);
+  EXPECT_EQ(said(2, {{"--other", "7"}}), "all ranks must have the same options, but --other" + todo);
 }
 
 TEST(ThreadRanks, AFailedRankLeavesNobodyWaiting) {

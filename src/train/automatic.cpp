@@ -170,7 +170,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   // Rows of a group remember none. Draws of few blocks find rivals soon enough (bibtex, delicious). For new
   // rows, rivals help on some data and mislead the short trials of others.
   constexpr std::uint64_t kRivals = 4, kFewestBlocks = 64;  // eight rivals gained nothing more
-  const bool groups = options.group > 0 || !ranks().alone();
+  const bool groups = options.group > 0 || ranks().in_groups();
   const bool wanted = options.target == Target::train && !groups && blocks >= kFewestBlocks;
   const std::uint64_t rivals = wanted ? kRivals : 0;
   const std::vector<double> of_class = label_mass(data);

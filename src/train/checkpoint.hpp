@@ -58,6 +58,10 @@ class CheckpointFile {
   std::unique_ptr<StateSource> from_;
 };
 
+// SavedRun::asked of a file that nothing else is checked of; empty if it is no checkpoint of this version. In
+// this process alone.
+nlohmann::ordered_json options_asked_in(const std::string& path);
+
 // --checkpoint-every: a number with "epochs", "s", "min" or "h".
 struct SaveEvery {
   std::uint64_t epochs = 0;  // 0: by time

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "core/checksum.hpp"
@@ -261,6 +262,21 @@ void CheckpointFile::read_state(RunState& state) {
       if (shape_of(state) != fresh) throw UserError("its state is not of these data and options");
     });
   });
+}
+
+nlohmann::ordered_json options_asked_in(const std::string& path) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;  // far more than all options take
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, sizeof checkpoint::kMagic> magic{};
+  std::uint64_t format = 0, size = 0;
+  file.read(magic.data(), magic.size());
+  file.read(reinterpret_cast<char*>(&format), sizeof format);
+  file.read(reinterpret_cast<char*>(&size), sizeof size);
+  if (!file || magic != checkpoint::kMagic || format != checkpoint::kFormat || size > kMost) return {};
+  std::string text(size, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(size)) || nested_too_deeply(text)) return {};
+  nlohmann::ordered_json asked = nlohmann::ordered_json::parse(text, nullptr, false);
+  return asked.is_object() ? asked : nlohmann::ordered_json();
 }
 
 }  // namespace truemax

@@ -9,11 +9,11 @@
 namespace truemax {
 
 Fit::Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch,
-         const Recording* recording)
+         const Recording* recording, double search_seconds)
     : data_(data),
       options_(options),
       loop_(data, options),
-      plan_(options, loop_.steps_per_epoch(), watch, recording),
+      plan_(options, loop_.steps_per_epoch(), watch, recording, search_seconds),
       state_(std::move(from)) {
   plan_.continue_from(state_.plan);
 }

@@ -32,9 +32,9 @@ Weights cleared_weights(const DataView& data, const TrainOptions& options);
 class Fit {
  public:
   // `watch`: the clock of --seconds and of the records; null: --seconds is ignored. `recording`: a run to
-  // repeat without a clock.
+  // repeat without a clock. `search_seconds`: what the clock showed when the fit began.
   Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch = nullptr,
-      const Recording* recording = nullptr);
+      const Recording* recording = nullptr, double search_seconds = 0);
 
   // How far to go at most; `seconds` are read from `clock`.
   struct Until {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
 #include "rule/methods.hpp"
 #include "train/norms.hpp"
 #include "train/problem.hpp"
@@ -56,20 +57,20 @@ std::string GroupLane::why_not(const DataView& data, const TrainOptions& options
 }
 
 void require_groups(const DataView& data, const TrainOptions& options) {
-  if ((options.group == 0 && ranks().alone()) || options.learnt()) return;
+  const bool always = ranks().in_groups();
+  if ((options.group == 0 && !always) || options.learnt()) return;
   const std::string why = GroupLane::why_not(data, options);
   if (why.empty()) return;
   throw UserError(fmt::format(
-      "{}: {}{}",
-      ranks().alone() ? fmt::format("--group {}", options.group) : fmt::format("{} ranks", ranks().size()),
-      why, ranks().alone() ? ", or --group" : ", or use truemax on one machine"));
+      "{}: {}{}", always ? counted(ranks().size(), "rank") : fmt::format("--group {}", options.group), why,
+      always ? ", or use truemax on one machine" : ", or leave --group out"));
 }
 
 std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw) {
-  // On one machine messages are quick, and few rows stay in its caches.
-  const std::size_t most = ranks().here() == ranks().size() ? 128 : 1024;
+  // More rows wait less for messages, fewer stay in caches: on one machine 128 to 512 are equally fast.
+  constexpr std::size_t kMost = 512;
   if (options.group > 0) return std::min<std::size_t>(options.group, std::max<std::size_t>(data.size(), 1));
-  const double beside = std::min(steps_beside(data, options.intercept, draw), static_cast<double>(most));
+  const double beside = std::min(steps_beside(data, options.intercept, draw), static_cast<double>(kMost));
   return std::bit_floor(static_cast<std::size_t>(beside));
 }
 

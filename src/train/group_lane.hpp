@@ -28,8 +28,8 @@ class GroupLane final : public Lane {
   static bool takes(const LaneSetup& setup) { return setup.options.group > 0 || setup.share != nullptr; }
   // Why such a run is not possible and what to do about it; empty if it is.
   static std::string why_not(const DataView& data, const TrainOptions& options);
-  // Rows of a group: those of the options, or a power of two up to 1,024 (128 if all ranks are on one
-  // machine) that does not overshoot.
+  // Rows of a group: those of the options, or a power of two up to 512 that does not overshoot. Neither the
+  // number of ranks nor where they are has a say, so that runs do not depend on it.
   static std::size_t rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw);
   static std::uint64_t bytes(const DataView& data, const TrainOptions& options, const Draw* draw);
 

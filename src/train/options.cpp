@@ -71,7 +71,7 @@ void TrainOptions::describe(OptionTable& table) {
        .elsewhere = {"lr", "learning-rate", "eta", "eta0"}});
   table.choice("schedule", &schedule, {{"decay", Schedule::decay}, {"linear", Schedule::linear}},
                "How the step decreases: by the factor --decay after each epoch, or linearly to 1% of its "
-               "start over the whole run, whether epochs, steps or seconds end it.",
+               "start over the whole fit, whether epochs, steps or seconds end it.",
                {.tunable = true, .common = true, .plain_default = "linear"});
   table.number("decay", &decay, {0, 1, true}, "Factor on the step after each epoch, for --schedule decay.",
                {.tunable = true, .common = true});
@@ -102,8 +102,7 @@ void TrainOptions::describe(OptionTable& table) {
       "group", &group, {1, 65536}, kAutomatic, 0,
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "
       "weights; then all are applied. For prox, scent, umax and exact, linear models. auto: none in truemax; "
-      "for the ranks of truemax-mpi, which send messages once for every group, a power of two up to 1024, up "
-      "to 128 if all are on one machine.",
+      "for the ranks of truemax-mpi, which send messages once for every group, a power of two up to 512.",
       {.tunable = true});
   table.choice("visit", &visit,
                {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
@@ -194,7 +193,11 @@ void TrainOptions::describe(OptionTable& table) {
       "threads", &threads, {1, 4096}, kAllCores,
       "Threads for reading, evaluation, prediction, learnt features and steps over drawn blocks. Results do "
       "not depend on it, except for lock-free steps.",
-      {.brief = true, .common = true, .replay = Replay::free, .elsewhere = {"thread", "jobs", "n-jobs"}});
+      {.brief = true,
+       .common = true,
+       .of_machine = true,
+       .replay = Replay::free,
+       .elsewhere = {"thread", "jobs", "n-jobs"}});
   device::describe(table, &device, device::kAuto);
   table.toggle(
       "lock-free", &lock_free,
@@ -212,11 +215,12 @@ void TrainOptions::describe(OptionTable& table) {
   rule.describe(table);
 }
 
-void TrainOptions::complete(const std::function<bool(const char* option)>& given, EncoderKind of_data) {
+void TrainOptions::complete(const std::function<bool(const char* option)>& given, EncoderKind of_data,
+                            bool groups) {
   constexpr std::uint64_t kTextFeatures = 256, kTripleFeatures = 200;
   const bool text = reads_words(of_data), triples = of_data == EncoderKind::complex;
   if (encoder == EncoderKind::automatic) encoder = of_data;
-  const bool groups = group > 0 || !ranks().alone();
+  groups |= group > 0 || ranks().in_groups();
   open.device = !given("device");
   if (open.device && automatic()) device = device::kAuto;
   const std::optional<device::Choice> where = device::Choice::read(device);
@@ -362,8 +366,8 @@ void TrainOptions::check() const {
         "--lock-free: of linear models only prox and implicit over whole blocks without ridge can run "
         "lock-free; give --method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, "
         "or leave it out");
-  if (lock_free && !ranks().alone())
-    throw UserError("--lock-free: several ranks take every step together; leave it out");
+  if (lock_free && ranks().in_groups())
+    throw UserError("--lock-free: the ranks of truemax-mpi take every step together; leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())
     throw UserError(fmt::format(
         "--patience {}: with --eval-every 0 there is no evaluation to wait for; give --eval-every 1",

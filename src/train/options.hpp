@@ -89,8 +89,9 @@ struct TrainOptions {
   void describe(OptionTable& table);
   // Sets defaults that depend on other options, for options that were not given. `of_data`: the encoder that
   // the data ask for (context or cbow for plain text, complex for triples), automatic if they ask for none.
+  // `groups`: the run has groups of rows, whatever --group says, as one that continues such a run.
   void complete(const std::function<bool(const char* option)>& given,
-                EncoderKind of_data = EncoderKind::automatic);
+                EncoderKind of_data = EncoderKind::automatic, bool groups = false);
   // Checks combinations, such as whether method and draw take this n and m. Throws UserError.
   void check() const;
   bool automatic() const { return method == kAutomatic; }

@@ -19,13 +19,14 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
 }  // namespace
 
 StepPlan::StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const Stopwatch* watch,
-                   const Recording* recording)
+                   const Recording* recording, double search_seconds)
     : options_(options),
       epoch_steps_(epoch_steps),
       limit_(options.steps > 0 ? options.steps : kNoLimit),
       total_(options.epochs < kUnlimitedEpochs ? std::min(limit_, product(options.epochs, epoch_steps))
                                                : limit_),
       watch_(options.seconds > 0 && recording == nullptr ? watch : nullptr),
+      begin_(search_seconds),
       repeats_(recording != nullptr && !recording->segments.empty()) {
   if (recording == nullptr) return;
   limit_ = std::min(limit_, recording->steps);
@@ -77,8 +78,9 @@ StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double se
     return {step_after(done), left, step_after(done + left)};
   }
   std::uint64_t piece = piece_at(done, left);
-  if (has_clock())
-    piece = std::max(piece, static_cast<std::uint64_t>(seconds / options_.seconds * double{kPieces}));
+  if (has_clock() && seconds > begin_)
+    piece = std::max(piece, static_cast<std::uint64_t>((seconds - begin_) / (options_.seconds - begin_) *
+                                                       double{kPieces}));
   const double share = 1 - static_cast<double>(piece) / double{kPieces};
   const double step =
       std::max(options_.step * std::max(share, kLeastLinearShare), std::numeric_limits<double>::min());

@@ -21,9 +21,10 @@ struct Recording {
 class StepPlan {
  public:
   // `epoch_steps`: steps per epoch. `watch`: the clock of --seconds; null: --seconds is ignored. `recording`:
-  // a run to repeat, used instead of the clock.
+  // a run to repeat, used instead of the clock. `search_seconds`: what the clock showed when the fit began; a
+  // linear schedule falls over what is left.
   StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const Stopwatch* watch = nullptr,
-           const Recording* recording = nullptr);
+           const Recording* recording = nullptr, double search_seconds = 0);
 
   // The step size of the next `steps` steps; 0 steps: the budget is used up.
   struct Leg {
@@ -66,6 +67,7 @@ class StepPlan {
   std::uint64_t
       total_;  // steps that a linear schedule falls over; the largest number: only time ends the run
   const Stopwatch* watch_;  // null: no clock
+  double begin_;            // of the fit, by the clock
   const Stopwatch* cut_watch_ = nullptr;
   double cut_ = 0;
   bool moved_ = false;  // steps were taken since cut_at()

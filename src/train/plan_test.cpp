@@ -70,6 +70,25 @@ TEST(StepPlan, DecaysLinearlyOverItsSteps) {
   EXPECT_NEAR(sizes.back(), options.step / 25, 1e-12);
 }
 
+// A search before the fit takes some of the seconds, but none of the step.
+TEST(StepPlan, DecaysLinearlyOverTheSecondsThatTheSearchLeaves) {
+  TrainOptions options;
+  options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.step = 2;
+  options.seconds = 10;
+  FakeClock clock;
+  Stopwatch watch(clock.source());
+  watch.resume();
+  clock.add(6);
+  StepPlan plan(options, 1000, &watch, nullptr, 6);
+  EXPECT_EQ(plan.next(0, 0).step, 2);
+  clock.add(2);
+  EXPECT_NEAR(plan.next(0, 500).step, 1, 1e-12);
+  clock.add(1);
+  EXPECT_NEAR(plan.next(0, 600).step, 0.5, 1e-12);
+  clock.add(1);
+  EXPECT_EQ(plan.next(0, 700).steps, 0U);
+}
+
 TEST(StepPlan, ReplaysARecordingWithoutAClock) {
   TrainOptions options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.seconds = 1e-9;

@@ -15,6 +15,7 @@
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
 #include "model/model_set.hpp"
+#include "ranks/together.hpp"
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
@@ -25,7 +26,6 @@
 #include "train/run.hpp"
 #include "train/shared_clock.hpp"
 #include "train/warm_start.hpp"
-#include "truemax/version.hpp"
 
 namespace truemax {
 namespace {
@@ -194,11 +194,28 @@ void fit_run_to_memory(const TrainSets& sets, RunOptions& options, PreparedRun& 
   if (!said.empty()) run.notes.push_back(std::move(said));
 }
 
+// Of the ranks of truemax-mpi, however many they are. The log and checkpoints have it from the start, so that
+// whoever continues or repeats the run has the same groups.
+void choose_group(RunOptions& options, PreparedRun& run) {
+  if (!ranks().in_groups() || options.train.group > 0 || options.train.learnt()) return;
+  if (!options.replay.empty())
+    throw UserError(
+        fmt::format("--replay {}: this run had no groups of rows, which the ranks of truemax-mpi take; "
+                    "repeat it with truemax",
+                    options.replay));
+  options.train.group =
+      GroupLane::rows_of_group(run.data, options.train, draw_for(run.data, options.train).get());
+  run.asked["group"] = options.train.group;
+}
+
 // Fills run.data, run.test and run.valid; what only the training data can be refused for comes first.
 void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   const std::uint64_t other_features = raw.other_features();
   if (raw.stream) {
     options.stream_window = stream_window(options.stream_window, *options.read.memory);
+    // The memory of a machine must not decide the order of its rank's rows.
+    options.stream_window =
+        static_cast<std::uint64_t>(-ranks().max_of(-static_cast<double>(options.stream_window)));
     run.data = make_streamed_set(raw.stream, options.preprocess, other_features, options.class_weights,
                                  options.stream_window, options.read.memory, options.train.thread_count());
   } else {
@@ -213,10 +230,7 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
     options.train = continued_options(run.resumed->about(), options.train, run.notes);
   else if (run.automatic)
     choose_shape(run.data, options.train);
-  // Known from here on, so that a checkpoint continues with the same groups on any number of ranks.
-  if (!ranks().alone() && options.train.group == 0 && !options.train.learnt())
-    options.train.group =
-        GroupLane::rows_of_group(run.data, options.train, draw_for(run.data, options.train).get());
+  choose_group(options, run);
   if (run.start) {
     require_start(*run.start, run.data);
     run.start_match = require_match(*run.start, run.data);
@@ -237,26 +251,10 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   require_step_shape(options.train, run.data);
 }
 
-// What all ranks must have in common before they work together.
-void require_same_run(RunOptions& options) {
-  if (ranks().alone()) return;
-  if (options.train_path == kStandardInput || options.test_path == kStandardInput ||
-      options.valid_path == kStandardInput)
-    throw UserError("several ranks cannot share standard input; name a file");
-  ranks().require_same("version of the program", kVersion);
-  OptionTable table;
-  options.describe(table);
-  nlohmann::ordered_json json = table.to_json();
-  for (const Option& option : table.options())
-    if (option.tags.replay == Replay::free) json.erase(option.name);
-  // Whether there are outputs at all, and who has the vectors, decides what ranks say to each other.
-  ranks().require_same(
-      "options",
-      fmt::format("{} {} {} {} {}", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                  options.saves(), options.logs(), options.checkpoint.empty(),
-                  options.train.shard_embedding));
+void require_cpu(RunOptions& options) {
+  if (!ranks().in_groups()) return;
   if (device::Choice::parse(options.train.device).kind == device::Kind::cuda)
-    throw UserError("--device: several ranks train on their CPUs; leave it out");
+    throw UserError("--device: the ranks of truemax-mpi train on their CPUs; leave it out");
   options.train.device = device::kCpu;
 }
 
@@ -286,7 +284,7 @@ void require_room_for_model(const PreparedRun& run) {
 
 PreparedRun prepare_run(RunOptions options) {
   Ranks& all = ranks();
-  require_same_run(options);
+  require_cpu(options);
   options.train.check();
   options.preprocess.check();
   require_checkpoint_options(options);
@@ -322,7 +320,9 @@ PreparedRun prepare_run(RunOptions options) {
   options.read.ngrams = options.preprocess.ngrams();
   options.preprocess.encoder =
       reads_words(options.train.encoder) ? options.train.encoder : EncoderKind::automatic;
-  make_sets(read_sets(options, run.notes), options, run);
+  RawSets raw;
+  together(all, [&] { raw = read_sets(options, run.notes); });
+  make_sets(std::move(raw), options, run);
   if (options.logs() || logged || !options.checkpoint.empty() || !all.alone()) {
     const std::size_t threads = options.train.thread_count();
     run.data_hash = checksum_text(content_hash(run.data, threads));
@@ -330,7 +330,9 @@ PreparedRun prepare_run(RunOptions options) {
     if (run.test && (!options.checkpoint.empty() || !all.alone()))
       run.test_hash = checksum_text(content_hash(*run.test, threads));
   }
-  all.require_same("data", run.data_hash + run.valid_hash + run.test_hash);
+  all.require_same("data", {{"the checksum of the training rows", run.data_hash, options.train_path},
+                            {"that of the validation rows", run.valid_hash, options.valid_path},
+                            {"that of the test rows", run.test_hash, options.test_path}});
   if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 

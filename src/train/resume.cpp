@@ -48,6 +48,24 @@ std::vector<std::string> differences(RunOptions& options, const nlohmann::ordere
   return found;
 }
 
+std::uint64_t group_of(const nlohmann::ordered_json& asked) {
+  const auto group = asked.find("group");
+  return group != asked.end() && group->is_number_unsigned() ? group->get<std::uint64_t>() : 0;
+}
+
+// Ranks cannot take the steps of a run without groups. Learnt features have none anyway.
+void require_groups_there(const std::string& path, const SavedRun& saved, const TrainOptions& here) {
+  if (!ranks().in_groups() || group_of(saved.asked) > 0) return;
+  const bool learnt =
+      saved.fitting ? saved.chosen.value("hidden", nlohmann::ordered_json()) != "none" : here.learnt();
+  if (learnt) return;
+  throw UserError(
+      fmt::format("--resume: {} is of a run of truemax without groups of rows, which the ranks of "
+                  "truemax-mpi take; go on with "
+                  "truemax, or start a new run with another --checkpoint",
+                  path));
+}
+
 // Whether there are outputs where a run that chose their names itself would write, and they are not its own.
 // Logs are compared by their first line; a model without one by its options, since the same options on the
 // same data would give the same model.
@@ -88,6 +106,13 @@ void require_checkpoint_options(const RunOptions& options) {
   ranks().only_first([&] { require_writable(options.checkpoint, 0, "checkpoint"); });
 }
 
+std::uint64_t group_to_continue(const RunOptions& options) {
+  if (!options.resume || options.checkpoint.empty()) return 0;
+  std::uint64_t group = 0;
+  if (ranks().first()) group = group_of(options_asked_in(options.checkpoint));
+  return ranks().broadcast_value(group);
+}
+
 void open_checkpoint(RunOptions& options, PreparedRun& run) {
   if (options.checkpoint.empty()) return;
   const std::string& path = options.checkpoint;
@@ -116,6 +141,7 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
   if (saved.init_hash.empty() != options.init.empty())
     throw other_run(path, options.init.empty() ? "it started from a model, and --init is missing here"
                                                : "it did not start from a model, and --init is given here");
+  require_groups_there(path, saved, options.train);
   const std::vector<std::string> differ = differences(options, saved.asked);
   if (!differ.empty()) throw other_run(path, fmt::format("{}", fmt::join(differ, ", ")));
   const auto given_or = [](const std::string& given, const std::string& there) {

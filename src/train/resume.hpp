@@ -13,6 +13,11 @@ namespace truemax {
 // Checks the options of checkpoints, before any file is read. Throws UserError.
 void require_checkpoint_options(const RunOptions& options);
 
+// The rows of a group in the checkpoint that is resumed, if it has groups; 0: it has none, there is no such
+// file, or --resume was not given. What is not given goes by it, such as the draw: whether this process is
+// truemax or truemax-mpi, the run goes on as it began. Damage is found later.
+std::uint64_t group_to_continue(const RunOptions& options);
+
 // Claims the name of --checkpoint and, with --resume, opens the file if there is one: run.resumed. The names
 // of outputs that were not given are those of the earlier process. Throws UserError if the checkpoint is
 // damaged or of other options, or if there is a file and no --resume.

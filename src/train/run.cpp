@@ -119,7 +119,7 @@ void RunOptions::describe(OptionTable& table) {
       "model", "FILE", &model,
       "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on if that "
       "exists or another run is about to write it.",
-      {.brief = true, .replay = Replay::free, .elsewhere = {"output", "out"}});
+      {.brief = true, .output = true, .replay = Replay::free, .elsewhere = {"output", "out"}});
   table.toggle("split-model", &split_model,
                "Save the model as a set of files beside each other, one written by each rank of truemax-mpi, "
                "and an index, MODEL.index.json: for models larger than a file should be. Whatever reads a "
@@ -128,14 +128,14 @@ void RunOptions::describe(OptionTable& table) {
   table.text("log", "FILE", &log,
              "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
              ".jsonl. While the run goes on it is FILE.part.",
-             {.replay = Replay::free});
+             {.output = true, .replay = Replay::free});
   describe_memory_limit(table, &memory_limit);
   table.group("Checkpoints");
   table.text(
       "checkpoint", "FILE", &checkpoint,
       "Save the whole run here along the way, so that --resume can go on from it after a crash, a kill "
       "or Ctrl-C. The file always holds the newest good checkpoint.",
-      {.brief = true, .replay = Replay::free});
+      {.brief = true, .output = true, .replay = Replay::free});
   table.text(
       "checkpoint-every", "TIME", &checkpoint_every,
       "How often: a number with its unit, such as 1epochs, 30s, 10min or 2h. Trials of a search are saved "
@@ -197,7 +197,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
                                {"data", data_json(run.data)},
                                {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
                                {"read_seconds", run.read_seconds}};
-  if (!ranks().alone()) start["ranks"] = ranks().size(), start["config"]["group"] = run.options.train.group;
+  if (!ranks().alone()) start["ranks"] = ranks().size();
   if (run.test) start["test_data"] = data_json(*run.test);
   if (run.valid) start["valid_data"] = data_json(*run.valid);
   start["data"]["hash"] = run.data_hash;
@@ -318,7 +318,8 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
     observers.insert(observers.begin() + 1, &*saver);
   }
   FinishedRun finished;
-  const TrainExtras extras = extras_of(run, saver, finished);
+  TrainExtras extras = extras_of(run, saver, finished);
+  extras.own_stop = &own_stop;
   RunState state =
       search_and_fit(run.sets(), options.train, run.watch, observers, stop, extras, finished, [&] {
         if (log && run.automatic && !extras.restore) log->write(search_json(finished, options));

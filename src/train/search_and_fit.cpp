@@ -42,8 +42,10 @@ RunState search_and_fit(const TrainSets& sets, TrainOptions& options, Stopwatch&
   } else if (extras.start != nullptr) {
     start_from(*extras.start, sets.data, options, state);
   }
+  TrainExtras of_fit = extras;
+  of_fit.search_seconds = result.trial_seconds;
   if (result.search.finished)
-    result.outcome = train(sets, options, state, watch, observers, stop, extras);
+    result.outcome = train(sets, options, state, watch, observers, stop, of_fit);
   else
     result.outcome.interrupted = true;
   return state;

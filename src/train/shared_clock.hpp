@@ -37,7 +37,9 @@ class SharedStop final : public TrainObserver {
 
  private:
   void agree() {
-    if (ranks().max_of(own_.load(std::memory_order_relaxed) ? 1 : 0) > 0) agreed_.store(true);
+    if (ranks().max_of(own_.load(std::memory_order_relaxed) ? 1 : 0) == 0) return;
+    agreed_.store(true);
+    ranks().agreed_to_stop();
   }
 
   const std::atomic<bool>& own_;

@@ -120,8 +120,8 @@ class WatchedFit {
         watch_(watch),
         observers_(observers),
         stop_(stop),
-        fit_(sets.data, options, std::move(state), &watch, extras.recording),
-        evaluator_(sets, options, observers, stop),
+        fit_(sets.data, options, std::move(state), &watch, extras.recording, extras.search_seconds),
+        evaluator_(sets, options, observers, extras.own_stop != nullptr ? *extras.own_stop : stop),
         saving_(extras.saving),
         patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {
     if (!saving_.at_start) saved_ = fit_.steps();
@@ -216,7 +216,9 @@ class WatchedFit {
     record.epoch = state.epoch, record.steps = fit_.steps(), record.train_seconds = watch_.seconds();
     outcome_.interrupted =
         !(patience_.on() ? evaluator_.only_valid(fit_, record) : evaluator_.all(fit_, record));
-    if (!outcome_.interrupted) {
+    if (outcome_.interrupted) {
+      ranks().agreed_to_stop();
+    } else {
       evaluator_.tell(record);
       if (patience_.improves(record)) fit_.publish();
       patience_.see(record, state);

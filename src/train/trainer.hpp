@@ -88,6 +88,9 @@ struct TrainExtras {
   std::span<const SearchTrial> known_trials = {};  // of a search that is resumed
   // Of a fit that is resumed: turns a fresh state into the saved one.
   std::function<void(RunState&)> restore{};
+  // What evaluations look at instead of `stop`: a signal of this rank. All ranks then agree to end them.
+  const std::atomic<bool>* own_stop = nullptr;
+  double search_seconds = 0;  // training time before the fit
 };
 
 // evaluate() with the model of a state.
