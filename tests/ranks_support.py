@@ -10,6 +10,8 @@ PROGRAM_OF_RANKS = os.path.abspath(os.environ.get("TRUEMAX_MPI", PROGRAM + "-mpi
 
 def require_mpi():
     """Skips the test, and says why, without MPI."""
+    if "thread" in os.environ.get("TRUEMAX_SANITIZE", ""):
+        skip("Open MPI is not built for the thread sanitizer")
     if shutil.which("mpirun") is None:
         skip("no mpirun: install openmpi-bin")
     if not os.access(PROGRAM_OF_RANKS, os.X_OK):

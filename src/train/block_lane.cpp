@@ -104,9 +104,8 @@ void BlockLane::attach(RunState& state) {
   // The system clears a page when it is first touched, and steps would wait for that one after the other.
   // Only if the first epoch touches nearly all of them anyway.
   constexpr std::uint64_t kStepsOfPage = 4;
-  const std::span<float> memory = state.weights.memory();
-  if (memory.size_bytes() / detail::kHugePage * kStepsOfPage <= setup_.data.size())
-    detail::touch_pages(memory.data(), memory.size_bytes(), members_.size());
+  if (state.weights.bytes() / detail::kHugePage * kStepsOfPage <= setup_.data.size())
+    state.weights.clear_pages(members_.size());
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {

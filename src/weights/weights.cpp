@@ -80,7 +80,8 @@ void Weights::scale_all(double factor) {
 }
 
 void Weights::clear() {
-  std::memset(buffer_.data(), 0, blocks() * features_ * kLanes * sizeof(float));
+  // A rank may have no block of W.
+  if (const std::size_t bytes = memory().size_bytes(); bytes > 0) std::memset(buffer_.data(), 0, bytes);
   std::fill(intercept_.begin(), intercept_.end(), 0.0F);
   scale_.clear();
   common_scale_ = 1;
