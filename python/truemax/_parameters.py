@@ -202,7 +202,7 @@ target : {'valid', 'train'}, default=None
     ridge or intercept unless set), to compare with other methods. None: valid.
 schedule : {'decay', 'linear'}, default=None
     How the step decreases: by the factor decay after each epoch, or linearly to 1% of its start over the whole
-    run, whether epochs, steps or seconds end it. None: linear.
+    fit, whether epochs, steps or seconds end it. None: linear.
 decay : float, default=None
     Factor on the step after each epoch, for schedule decay. Takes a number above 0 to 1. None: 0.9.
 rows_per_step : int, default=None
@@ -255,8 +255,8 @@ eval_rows : int, default=None
     a whole number from 100 to 1e9. None: 10000.
 lock_free : bool, default=None
     Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for bit. For
-    learnt features, and for prox with draw blocks or head-blocks and no ridge, also if target train chose them.
-    None: off.
+    learnt features, and for prox and implicit with draw blocks or head-blocks and no ridge, also if target
+    train chose them. None: off.
 delta : float, default=None
     umax: u jumps to its lower bound once it lies this far below; small values keep gradients small. Takes a
     number above 0 to 100. None: 1.

@@ -15,3 +15,7 @@ TRUEMAX_CUDA_LIBRARY=$HERE/libtruemax_cuda.so \
 truemax generate train.txt --rows 500 --features 200 --classes 100 --nonzeros 8 --seed 1 >/dev/null
 check memcheck "$HERE/truemax" train train.txt --method prox --draw blocks --classes-per-step 16 --epochs 1 \
   --device cuda --model none --log none --quiet
+for kind in memcheck racecheck; do  # rows that learn their rivals
+  check $kind "$HERE/truemax" train train.txt --method prox --draw blocks --classes-per-step 16 --rivals 2 --epochs 3 \
+    --device cuda --model none --log none --quiet
+done
