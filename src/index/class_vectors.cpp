@@ -47,6 +47,7 @@ class InMemory final : public ClassVectors {
     WeightsMark mark{classes(), features(), sum.load(), 0};
     if (weights_.has_intercept()) {
       std::vector<float> by_name;
+      by_name.reserve(order.size());
       for (const ClassId k : order) by_name.push_back(weights_.intercept()[k]);
       mark.intercept = row_checksum(by_name, 0);
     }

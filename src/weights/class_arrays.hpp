@@ -46,8 +46,8 @@ template <class T>
 void put_of_classes(StateSink& to, const BlockShare* share, std::span<const T> own, bool padded = false) {
   if (share == nullptr) return to.put_array(own);
   const std::uint64_t classes = own_of(*share, padded);
-  const auto each = static_cast<std::uint64_t>(
-      ranks().max_of(classes == 0 ? 0.0 : static_cast<double>(own.size() / classes)));
+  const std::uint64_t own_each = classes == 0 ? 0 : own.size() / classes;
+  const auto each = static_cast<std::uint64_t>(ranks().max_of(static_cast<double>(own_each)));
   const std::uint64_t numbers = all_of(share, classes, padded) * each;
   to.put(numbers);
   if (numbers == 0) return;
