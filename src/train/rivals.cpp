@@ -21,7 +21,8 @@ RivalPlan rival_plan(const DataView& data, const TrainOptions& options, const Dr
   const double card = on_gpu(options) ? 3 : 1;
   const StepCost cost = step_cost(data);
   const auto rows = static_cast<double>(std::max<std::size_t>(data.row_count(), 1));
-  const auto blocks = static_cast<double>((data.classes->size() + kBlockClasses - 1) / kBlockClasses);
+  const std::size_t of_classes = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
+  const auto blocks = static_cast<double>(of_classes);
   const double of_row = card * cost.evaluation(blocks) * kSecondsPerEvaluatedLine;
   const double reading = cost.weight_bytes / kReading;
   const double step = cost.step(static_cast<double>(draw.most_blocks())) * cost.seconds_per_line;
