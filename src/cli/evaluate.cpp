@@ -84,7 +84,7 @@ int run_evaluate(const EvaluateCommand& command) {
     if (!ranks().alone()) hash = checksum_text(content_hash(data, use.thread_count()));
   });
   ranks().require_same("data", {{"the checksum of the rows", hash, use.data_path}});
-  data = model.rows_of(std::move(data));
+  data = model.rows_of(data);
   if (const std::uint64_t unknown = data.statistics.unk_words; 2 * unknown > data.row_count())
     notes.push_back(fmt::format(
         "{} of {} words are unknown to the model and were scored as <unk>; is {} a text like the one it was "

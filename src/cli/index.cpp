@@ -54,7 +54,7 @@ Csr sample_of(const IndexCommand& command, const Model& model) {
   print_notes(each_batch(model, use.data_path, use, kRead, [&](CsrView rows) {
     for (std::size_t r = 0; r < rows.rows(); ++r) all.add(rows.row(r));
   }));
-  const Csr some = some_rows(all.view(), kRecallRows);
+  Csr some = some_rows(all.view(), kRecallRows);
   if (model.encoder.empty()) return some;
   encode_rows(*make_row_encoder(model.space->encoder, model.encoder), some.view(), sample,
               command.use.thread_count());
