@@ -58,11 +58,11 @@ void BlockDraw::attach(std::vector<ClassId>& memory) {
 void BlockDraw::remember(ExampleId example, ClassId label, std::span<const ClassId> best) {
   ClassId* const of_row = memory_->data() + number_of(example) * rivals_;
   const auto head = static_cast<std::uint32_t>(head_);
+  const auto block_of = [](ClassId k) { return static_cast<std::uint32_t>(k / kBlockClasses); };
   std::uint32_t count = 0;
   for (const ClassId k : best) {
     if (count == rivals_) break;
-    count =
-        add_rival(of_row, count, head, label / kBlockClasses, static_cast<std::uint32_t>(k / kBlockClasses));
+    count = add_rival(of_row, count, head, block_of(label), block_of(k));
   }
   std::fill(of_row + count, of_row + rivals_, kUnseenClass);
 }
