@@ -257,8 +257,7 @@ class EngineOver final : public device::Engine {
     Array<Runtime, Entry> entry;
     Array<Runtime, std::uint32_t> row, label;
     Array<Runtime, float> weight;
-    Array<Runtime, std::uint32_t>
-        order;  // of the rows, by falling number of features; to evaluate and to find rivals
+    Array<Runtime, std::uint32_t> order;  // of the rows, longest first; to evaluate and to find rivals
   };
 
   // Longest rows first.
@@ -523,10 +522,9 @@ class EngineOver final : public device::Engine {
   Array<Runtime, std::uint32_t> rival_;
   Array<Runtime, Bfloat16> narrow_;  // W, for passes that find rivals
   Array<Runtime, float> block_score_;
-  Array<Runtime, std::uint32_t> best_block_,
-      place_;                             // of rows: their best blocks; where they are in the order
-  std::vector<std::uint64_t> row_begin_;  // on the host
-  double scale_ = 1;                      // W is this times its memory
+  Array<Runtime, std::uint32_t> best_block_, place_;  // of rows; their places in the order
+  std::vector<std::uint64_t> row_begin_;              // on the host
+  double scale_ = 1;                                  // W is this times its memory
   bool shrinks_intercept_ = false;
   bool timed_ = false;  // the clock runs
 };
