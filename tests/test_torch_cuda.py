@@ -145,8 +145,10 @@ class LikeTheCpu(CardTest):
             self.compare(8, 4000, 30, drawn=2100, draw=draw, steps=2)
 
     def test_extreme_rows(self):
-        for scale in (1e-30, 1e-6, 1e4):
+        for scale in (1e-30, 1e-6):
             self.compare(16, 300, 40, drawn=20, scale=scale, tolerance=2e-5)
+        # A score of 3 10^4 is rounded by up to 10^-3 in float32, and where two classes are nearly equal so is p.
+        self.compare(16, 300, 40, drawn=20, scale=1e4, tolerance=2e-3)
         # Scores of 10^12 leave few digits of their differences, here and on the CPU.
         _, card = self.pair(16, 300, 200, drawn=20)
         with on_card():

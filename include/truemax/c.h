@@ -228,7 +228,7 @@ typedef struct {
   int64_t weight_stride; /* bytes from one class to the next */
   float* bias;           /* [classes], or NULL: none */
   float* moments;        /* [classes][6] and columns [2][features]: of the steps so far; NULL where nothing is trained */
-  float* columns;
+  float* columns;        /* forward reads them, for its backward */
   float* u;              /* [rows]: NaN where a row has not been trained on; NULL if rows is 0 */
   uint64_t rows;
   int32_t* recent; /* [recent_size] and [classes]; only for TMX_DRAW_RECENT. `classes` labels or more are good. */

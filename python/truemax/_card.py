@@ -31,8 +31,8 @@ _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 _NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type weight_type score_type "
             "dx_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index x_copy "
-             "label_w drawn_w offset drawn_class label place label_score sum_p share new_u base rows_of label_gradient label_bias "
-             "column_p row_sums p loss total_loss counted slot_of scalars draws scores gradient column_sums direction rank "
+             "label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base rows_of label_gradient label_bias "
+             "column_p p loss total_loss counted slot_of scalars draws scores gradient column_sums rank "
              "dx gradient_in fault").split()
 
 
@@ -48,8 +48,8 @@ class Report(ctypes.Structure):
     _fields_ = [("kind", c_int64), ("row", c_int64), ("number", c_int64), ("value", c_double)]
 
 
-_SCALARS, _FAULTY = 72, 64  # bytes of CallScalars, and where `faulty` is
-_STEPS = ("take", "estimate", "scale", "columns", "move", "keep")
+_SCALARS, _FAULTY = 56, 48  # bytes of CallScalars, and where `faulty` is
+_STEPS = ("take", "estimate", "scale", "move", "keep")
 _MOST_SHARED_DRAWS = 2048  # of Draws in src/cuda/layer_draw.hpp
 _loaded: ctypes.CDLL | None = None
 
@@ -147,7 +147,7 @@ class Pass:
         self.drawn_w_transposed, self.p_transposed = self.drawn_w.t(), self.p.t()
         self.label_gradient, self.by_row = zeros(rows, features), zeros(7, rows)
         self.by_row_whole = zeros(3, rows, dtype=torch.int32)
-        self.by_slot, self.row_sums = zeros(2, slots), zeros(2, features)
+        self.by_slot, self.direction = zeros(2, slots), zeros(2, features)
         self.drawn_class = zeros(slots, dtype=torch.int32)
         self.counted = zeros(1, dtype=torch.int32)
         self.held: Any = None  # tensors that kernels of this pass read
@@ -158,9 +158,9 @@ class Pass:
                                 slot_of=pointer(card.slot_of), scalars=pointer(card.scalars), step=pointer(card.step),
                                 cells=pointer(card.cells), probability=pointer(card.probability),
                                 draws=pointer(card.draws), column_sums=pointer(card.column_sums),
-                                direction=pointer(card.direction), fault=pointer(card.fault))
+                                fault=pointer(card.fault))
         self.reference = ctypes.byref(call)
-        for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted", "label_gradient", "row_sums"):
+        for name in ("x_copy", "label_w", "drawn_w", "p", "drawn_class", "counted", "label_gradient", "direction"):
             setattr(call, name, pointer(getattr(self, name)))
         for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "base", "label_bias", "loss")):
             setattr(call, name, self.by_row[number].data_ptr() if rows else None)
@@ -217,7 +217,6 @@ class Card:
         self.slot_of = torch.zeros(self.classes, dtype=torch.int64, device=device)
         self.scalars = torch.zeros(_SCALARS, dtype=torch.uint8, device=device)
         self.column_sums = torch.zeros(2, self.features, device=device)
-        self.direction = torch.zeros(2, self.features, device=device)
         self.step = torch.zeros(1, dtype=torch.float64, device=device)
         self.step_there = 0.0
         self.fault = torch.zeros(ctypes.sizeof(Report), dtype=torch.uint8, pin_memory=not self.emulated)
@@ -402,7 +401,6 @@ class Card:
                 product(part.p, part.drawn_w, dx)
         if self.open is not None:
             self.keep_open(part, stream)
-        self.launch("columns", part, stream)
         self.launch("move", part, stream)
         self.recycle(part)
         return dx

@@ -71,11 +71,11 @@ LayerArrays arrays_of(const tmx_layer_arrays* given, const LayerOptions& options
   out.seed = given->seed, out.counters = given->counters;
   if (given->rows > 0) require(given->u);
   out.u = given->u, out.rows = given->rows;
+  out.columns = given->columns;
   if (use == Use::backward) {
     static_assert(sizeof(ClassMoments) == 6 * sizeof(float));
     require(given->moments, given->columns);
     out.moments = reinterpret_cast<ClassMoments*>(given->moments);
-    out.columns = given->columns;
   }
   if (options.draw == LayerDraw::recent) {
     require(given->recent, given->recent_count);

@@ -40,13 +40,11 @@ struct FaultReport {
 // Numbers that live on the device. All start at 0.
 struct CallScalars {
   std::uint64_t stamp;                  // forwards so far
-  std::int64_t steps, seen;             // counters as the step began
   double loss;                          // sum
   double of_x, of_w;                    // factors of dx, and of the gradients of W (ScaleRows)
   std::int32_t counted, scored, moved;  // rows that count; blocks that are done
   std::int32_t active;                  // rows that are added to the ring
   std::int32_t faulty;
-  float weight;  // of the running means of squares so far
 };
 
 struct LayerCall {
@@ -77,6 +75,7 @@ struct LayerCall {
   void* x_copy;               // [B][D], 0 for rows that do not count
   void* label_w;              // [B][D]: w_y (keeps)
   void* drawn_w;              // [M][D], 0 in empty slots
+  float* direction;           // [2][D]: the direction of the mean of x; how far columns move
   float* offset;              // [M]: intercept + log of the draw weight
   std::int32_t* drawn_class;  // [M], -1: empty
   std::int32_t* label;        // [B], -1: the row does not count
@@ -90,8 +89,6 @@ struct LayerCall {
   float* label_gradient;      // [B][D]: sums over the rows besides i with slot M + i; 0 between passes
   float* label_bias;          // [B]; 0 between passes
   float* column_p;            // [M]: sums over rows
-  float* row_sums;            // [2][D]: means over rows of x and of the squared gradients of labels that were
-                              // not drawn, as if no two rows had the same (Estimate)
   void* p;                    // [B][M]; where the slot is that of the label, minus the sum of the others
   float* loss;                // [B]
   float* total_loss;          // 1
@@ -99,13 +96,12 @@ struct LayerCall {
   // Memory of one call at a time.
   std::uint64_t* slot_of;  // [K]: stamp and slot (slot_key)
   CallScalars* scalars;
-  std::uint32_t* draws;      // of more draws than shared memory holds (DrawClasses), or null
-  void* scores;              // [B][M], may be p
-  float* gradient;           // [splits][M][D]: sums are gradients of drawn classes, without the factor of_w
-  float* column_sums;        // [2][D]: what is added to row_sums, with the factor of_w; 0 between calls
-  float* direction;          // [2][D]: the direction of the mean of x; how far columns move
-  std::int32_t* rank;        // [B]: among rows that are added to the ring
-  void* dx;                  // [B][D], on entry sum_k p_k w_k; null: not wanted
+  std::uint32_t* draws;  // of more draws than shared memory holds (DrawClasses), or null
+  void* scores;          // [B][M], may be p
+  float* gradient;       // [splits][M][D]: sums are gradients of drawn classes, without the factor of_w
+  float* column_sums;  // [2][D]: mean over rows of x, sum over classes of squared gradients; 0 between calls
+  std::int32_t* rank;  // [B]: among rows that are added to the ring
+  void* dx;            // [B][D], on entry sum_k p_k w_k; null: not wanted
   const float* gradient_in;  // of the caller's objective: in each row's loss [B], or in the total
   FaultReport* fault;
 };

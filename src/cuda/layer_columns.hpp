@@ -64,7 +64,7 @@ struct ScaleRows {
       const std::int32_t place = call.place[i];
       const bool joins = has_own_slot(call, place) && static_cast<std::uint64_t>(place) != call.slots + i;
       const auto join = [&](float all) {
-        if (joins) join_label<P>(call, group, i, static_cast<std::uint64_t>(place) - call.slots, all);
+        if (joins) join_label<P, 1>(call, group, i, static_cast<std::uint64_t>(place) - call.slots, all);
       };
       if (factor == 1) {
         join(call.sum_p[i]);
@@ -175,10 +175,9 @@ struct Strips {
   }
 };
 
-// Sums over columns of the gradients of drawn classes and of x, as far as Estimate has not made them; and W,
-// moments and b of all touched classes into the cache, for Move. kRows: ScaleRows has changed p, so that rows
-// have to be added anew. C: type of the copies. With a ring of labels, the last block numbers rows instead.
-template <class C, int kWide, bool kRows>
+// Sums over columns of x and of the squared gradients of classes, where rows are too long for Move to add
+// them up; and W, moments and b of all touched classes into the cache, for Move. C: type of the copies.
+template <class C, int kWide>
 struct Columns {
   LayerCall call;
   std::uint32_t of_row;  // threads that take a row: a divisor of the threads of a block
@@ -188,24 +187,15 @@ struct Columns {
   static std::size_t shared_bytes(std::uint32_t threads) { return Strips<kWide>::shared_bytes(threads); }
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    if (t.block() == 0 && t.number() == 0) {
-      if (call.reduction != CallReduction::none && !finite(*call.gradient_in))
-        report(call, Fault::gradient, -1, 0, 0);
-      call.scalars->steps = call.counters[0];
-      call.scalars->seen = call.counters[1];
-      call.scalars->weight = static_cast<float>(-expm1(static_cast<double>(call.counters[0] + 1) * kLogKeep));
-    }
-    const std::uint32_t blocks = t.blocks() - (call.recent_size > 0 ? 1 : 0);
-    if (t.block() == blocks) return number_labels(t);
-    if constexpr (kWide > 1) prefetch_classes(t, blocks);
+    if constexpr (kWide > 1) prefetch_classes(t);
     const CallFactors factors = factors_of(call);
-    add_up(t, blocks, factors.moves ? static_cast<float>(factors.of_w) : 0);
+    if (factors.moves) add_up(t, static_cast<float>(factors.of_w));
   }
 
  private:
-  TRUEMAX_KERNEL void prefetch_classes(const Thread& t, std::uint32_t blocks) const {
-    for (std::uint64_t j = std::uint64_t{t.number()} * blocks + t.block(); j < call.slots + call.rows;
-         j += std::uint64_t{blocks} * t.threads()) {
+  TRUEMAX_KERNEL void prefetch_classes(const Thread& t) const {
+    for (std::uint64_t j = std::uint64_t{t.number()} * t.blocks() + t.block(); j < call.slots + call.rows;
+         j += std::uint64_t{t.blocks()} * t.threads()) {
       std::int32_t k = -1;
       if (j < call.slots)
         k = call.drawn_class[j];
@@ -218,59 +208,24 @@ struct Columns {
     }
   }
 
-  TRUEMAX_KERNEL void add_up(const Thread& t, std::uint32_t blocks, float of_w) const {
+  TRUEMAX_KERNEL void add_up(const Thread& t, float of_w) const {
     const std::uint64_t d = call.features;
-    const Strips<kWide> at(t, blocks, d, of_row);
+    const Strips<kWide> at(t, t.blocks(), d, of_row);
     float mean[kWide] = {}, square[kWide] = {};
     if (at.column < d) {
       for (std::uint32_t j = at.first; j < call.slots; j += at.stride) take_drawn(j, at.column, of_w, square);
-      if constexpr (kRows)
-        for (std::uint32_t i = at.first; i < call.rows; i += kAtOnce * at.stride)
-          take_rows(at, i, of_w, mean, square);
-      else
-        for (std::uint32_t i = at.first; i < call.rows; i += kLooked * at.stride)
-          take_joined(at, i, of_w, square);
+      for (std::uint32_t i = at.first; i < call.rows; i += kAtOnce * at.stride)
+        take_rows(at, i, of_w, mean, square);
     }
-    if constexpr (kRows) at.add_up(t, of_row, d, mean, call.column_sums);
+    at.add_up(t, of_row, d, mean, call.column_sums);
     at.add_up(t, of_row, d, square, call.column_sums + d);
   }
 
   TRUEMAX_KERNEL void take_drawn(std::uint32_t j, std::uint32_t column, float of_w, float* square) const {
-    float* const from = call.gradient + j * call.features + column;
-    auto g = load_pack<float, kWide>(from);
-    if (call.splits > 1) {
-      for (std::uint64_t s = 1; s < call.splits; ++s) {
-        const auto more = load_pack<float, kWide>(from + s * call.slots * call.features);
-        TRUEMAX_UNROLL
-        for (int e = 0; e < kWide; ++e) g.number[e] += more[e];
-      }
-      store_pack<float, kWide>(from, g);
-    }
     if (call.drawn_class[j] < 0) return;
+    const auto g = drawn_gradient<kWide>(call, j, column);
     TRUEMAX_UNROLL
     for (int e = 0; e < kWide; ++e) square[e] += (of_w * g[e]) * (of_w * g[e]);
-  }
-
-  // kLooked rows: what Estimate's sums lack where other rows have the same label.
-  static constexpr int kLooked = 8;
-  TRUEMAX_KERNEL void take_joined(const Strips<kWide>& at, std::uint32_t i, float of_w, float* square) const {
-    std::int32_t others[kLooked];
-    TRUEMAX_UNROLL
-    for (int r = 0; r < kLooked; ++r) {
-      const std::uint32_t row = i + static_cast<std::uint32_t>(r) * at.stride;
-      others[r] = row < call.rows ? call.rows_of[row] : 0;
-    }
-    TRUEMAX_UNROLL
-    for (int r = 0; r < kLooked; ++r) {
-      if (others[r] == 0) continue;
-      const std::uint32_t row = i + static_cast<std::uint32_t>(r) * at.stride;
-      const std::uint64_t from = row * call.features + at.column;
-      const auto x = load_pack<C, kWide>(static_cast<const C*>(call.x_copy) + from);
-      const auto g = load_pack<float, kWide>(call.label_gradient + from);
-      const float of_label = call.sum_p[row];
-      TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) square[e] += (of_w * g[e]) * (of_w * (g[e] - 2 * of_label * x[e]));
-    }
   }
 
   // kAtOnce rows: x, and the gradients of labels that were not drawn.
@@ -307,9 +262,15 @@ struct Columns {
       }
     }
   }
+};
 
-  // The place of each row among those whose labels the ring takes.
-  TRUEMAX_KERNEL void number_labels(const Thread& t) const {
+// The place of each row among those whose labels the ring takes, by one block of threads.
+struct NumberLabels {
+  LayerCall call;
+
+  static std::size_t shared_bytes(std::uint32_t threads) { return threads * sizeof(std::int32_t); }
+
+  TRUEMAX_KERNEL void operator()(const Thread& t) const {
     auto* const counts = reinterpret_cast<std::int32_t*>(t.shared);
     const std::uint64_t each = (call.rows + t.threads() - 1) / t.threads();
     const std::uint64_t first = smaller(t.number() * each, call.rows);
@@ -328,7 +289,6 @@ struct Columns {
     const std::int32_t all = counts[t.threads() - 1];
     for (std::uint64_t i = first; i < end; ++i) call.rank[i] = call.share[i] != 0 ? before++ : -1;
     if (t.number() == 0) call.scalars->active = all;
-    t.sync();
   }
 };
 

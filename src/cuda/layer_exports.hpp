@@ -29,10 +29,6 @@ TRUEMAX_EXPORT int truemax_cuda_layer_keep(const truemax::cuda::LayerCall* call,
                                            std::uint32_t processors) {
   return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.keep(); });
 }
-TRUEMAX_EXPORT int truemax_cuda_layer_columns(const truemax::cuda::LayerCall* call, void* stream,
-                                              std::uint32_t processors) {
-  return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.columns(); });
-}
 TRUEMAX_EXPORT int truemax_cuda_layer_move(const truemax::cuda::LayerCall* call, void* stream,
                                            std::uint32_t processors) {
   return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.move(); });

@@ -17,7 +17,8 @@ struct Move {
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
 
   static std::size_t shared_bytes(const LayerCall& call) {
-    return kMostThreads / 32 * 2 * sizeof(double) + (kHeld == 0 ? 0 : 2 * call.features * sizeof(float));
+    constexpr std::uint32_t kRows = 2 + 2 * (kMostThreads / 32);  // direction, and the sums of each warp
+    return kHead + (kHeld == 0 ? 0 : kRows * call.features * sizeof(float));
   }
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
@@ -26,20 +27,27 @@ struct Move {
     const std::uint32_t stride = t.blocks() * warps, end = static_cast<std::uint32_t>(call.slots + call.rows);
     std::uint32_t j = t.block() * warps + t.number() / 32;
     std::uint32_t item = item_at(group, j);
-    const Common common(factors_of(call));
+    const Common common(factors_of(call), call.counters[0]);
     if (common.moves) {
-      find_direction(t, common.of_w);
+      fetch_direction(t);
       finish_rows(t);
+    } else if (t.block() == 0 && t.number() == 0 && call.reduction != CallReduction::none &&
+               !finite(*call.gradient_in)) {
+      report(call, Fault::gradient, -1, 0, 0);
     }
     while (j < end) {
       const std::uint32_t next = item_at(group, j + stride);
       move(t, group, j, item_with(group, item), common);
       item = next, j += stride;
     }
-    if (common.moves) keep_columns(t, common.of_w);
+    if (!common.moves) return;
+    add_sums(t);
+    keep(t, common);
   }
 
  private:
+  static constexpr std::size_t kHead = 16;  // bytes before the arrays
+
   // Of a drawn class only its number, and the sum of p.
   struct Item {
     std::int32_t label, place, others;
@@ -49,15 +57,29 @@ struct Move {
   struct Common {
     float of_x, of_w;
     bool moves;
-    TRUEMAX_KERNEL explicit Common(const CallFactors& factors)
+    float weight;        // of the running means of squares
+    std::int64_t steps;  // before this one
+    TRUEMAX_KERNEL Common(const CallFactors& factors, std::int64_t steps_so_far)
         : of_x(static_cast<float>(factors.of_x)),
           of_w(static_cast<float>(factors.of_w)),
-          moves(factors.moves) {}
+          moves(factors.moves),
+          weight(-expm1f(static_cast<float>(steps_so_far + 1) * static_cast<float>(kLogKeep))),
+          steps(steps_so_far) {}
   };
   // [2][D]: the direction of the mean of x, and how far columns go.
   TRUEMAX_KERNEL float* direction(const Thread& t) const {
-    if constexpr (kHeld == 0) return call.direction;  // each block writes the same
-    return reinterpret_cast<float*>(t.shared + t.threads() / 32 * 2 * sizeof(double));
+    if constexpr (kHeld == 0) return call.direction;
+    return reinterpret_cast<float*>(t.shared + kHead);
+  }
+  // [2][D] of this warp: sums over its slots of x, and of squared gradients.
+  TRUEMAX_KERNEL float* sums(const Thread& t) const {
+    return direction(t) + (2 + t.number() / 32 * 2) * call.features;
+  }
+  TRUEMAX_KERNEL static void add_pack(float* to, const float* x) {
+    auto pack = load_pack<float, kWide>(to);
+    TRUEMAX_UNROLL
+    for (int e = 0; e < kWide; ++e) pack.number[e] += x[e];
+    store_pack<float, kWide>(to, pack);
   }
 
   // What is read of a slot before its turn: a thread has one of the numbers of Item, to save registers.
@@ -84,59 +106,40 @@ struct Move {
     return {number(0), number(1), number(2), float_of(group.from(mine, 3)), float_of(group.from(mine, 4))};
   }
 
-  // Running means of a column after this step.
-  struct Means {
-    float of_x, of_square;
-  };
-  TRUEMAX_KERNEL Means means_of(std::uint64_t c, float of_w) const {
+  // Into the memory of this block: what TakeRows has found; and sums start at 0.
+  TRUEMAX_KERNEL void fetch_direction(const Thread& t) const {
+    if constexpr (kHeld == 0) return;
+    constexpr std::uint32_t kAtOnce = 4;
+    const auto of_warp = static_cast<std::uint32_t>(2 * call.features);
+    const std::uint32_t end = of_warp * (1 + t.threads() / 32);
+    float* const to = reinterpret_cast<float*>(t.shared + kHead);
+    for (std::uint32_t c = t.number() * kAtOnce; c < end; c += t.threads() * kAtOnce)
+      store_pack<float, kAtOnce>(
+          to + c, c < of_warp ? load_pack<float, kAtOnce>(call.direction + c) : Pack<float, kAtOnce>{});
+    t.sync();
+  }
+
+  // What this block's warps have added up.
+  TRUEMAX_KERNEL void add_sums(const Thread& t) const {
+    if constexpr (kHeld == 0) return;  // Columns has
+    constexpr std::uint32_t kAtOnce = 4;
+    const auto of_warp = static_cast<std::uint32_t>(2 * call.features);
+    const float* const from = direction(t) + of_warp;
+    t.sync();
+    for (std::uint32_t c = t.number() * kAtOnce; c < of_warp; c += t.threads() * kAtOnce) {
+      float sum[kAtOnce] = {};
+      for (std::uint32_t w = 0; w < t.threads() / 32; ++w) {
+        const auto part = load_pack<float, kAtOnce>(from + w * of_warp + c);
+        TRUEMAX_UNROLL
+        for (std::uint32_t e = 0; e < kAtOnce; ++e) sum[e] += part.number[e];
+      }
+      add_numbers<kAtOnce>(call.column_sums + c, sum);
+    }
+  }
+
+  // By the last block to end: keep_columns of layer/pass.cpp, and the counters.
+  TRUEMAX_KERNEL void keep(const Thread& t, const Common& common) const {
     constexpr float kMostSquare = 1e30F;
-    const std::uint64_t d = call.features;
-    Means old{call.columns[c], call.columns[d + c]};
-    float of_x = fresh(call.column_sums + c), of_square = fresh(call.column_sums + d + c);
-    if (call.reduction != CallReduction::none) {
-      const float all = magnitude(of_w * static_cast<float>(call.rows));
-      of_x += all * call.row_sums[c], of_square += all * all * call.row_sums[d + c];
-    }
-    old.of_x += static_cast<float>(1 - kLayerKeepMean) * (of_x - old.of_x);
-    old.of_square +=
-        static_cast<float>(1 - kLayerKeep) * (clamped(of_square, 0.0F, kMostSquare) - old.of_square);
-    return old;
-  }
-
-  // By every block for itself, so that none waits for another: find_direction and weigh_columns of
-  // layer/pass.cpp. The last block to end keeps the means.
-  TRUEMAX_KERNEL void find_direction(const Thread& t, float of_w) const {
-    const std::uint64_t d = call.features;
-    const Group<32> group = t.template group<32>();
-    const std::uint32_t warps = t.threads() / 32;
-    auto* const sums = reinterpret_cast<double*>(t.shared);
-    float* const to = direction(t);
-    double of_mean = 0, of_square = 0;
-    for (std::uint64_t c = t.number(); c < d; c += t.threads()) {
-      const Means means = means_of(c, of_w);
-      of_mean += static_cast<double>(means.of_x) * static_cast<double>(means.of_x);
-      of_square += static_cast<double>(means.of_square);
-      if constexpr (kHeld > 0) to[c] = means.of_x, to[d + c] = means.of_square;
-    }
-    of_mean = group.sum(of_mean), of_square = group.sum(of_square);
-    if (group.lane() == 0) sums[t.number() / 32] = of_mean, sums[warps + t.number() / 32] = of_square;
-    t.sync();
-    of_mean = of_square = 0;
-    for (std::uint32_t w = 0; w < warps; ++w) of_mean += sums[w], of_square += sums[warps + w];
-    of_square /= static_cast<double>(d);
-    const double scale = of_mean > 0 && of_mean < 1e300 ? 1 / sqrt(of_mean) : 0;
-    for (std::uint64_t c = t.number(); c < d; c += t.threads()) {
-      const Means means = kHeld > 0 ? Means{to[c], to[d + c]} : means_of(c, of_w);
-      const auto of_column = static_cast<double>(means.of_square);
-      to[c] = static_cast<float>(scale * static_cast<double>(means.of_x));
-      to[d + c] = static_cast<float>(
-          of_column > 0 ? clamped(sqrt(of_square / of_column), 1 / kLayerMostOfColumn, kLayerMostOfColumn)
-                        : 1.0);
-    }
-    t.sync();
-  }
-
-  TRUEMAX_KERNEL void keep_columns(const Thread& t, float of_w) const {
     auto* const last = reinterpret_cast<std::int32_t*>(t.shared);
     fence();
     t.sync();
@@ -145,12 +148,17 @@ struct Move {
     t.sync();
     if (*last == 0) return;
     const std::uint64_t d = call.features;
-    for (std::uint64_t c = t.number(); c < d; c += t.threads()) {
-      const Means means = means_of(c, of_w);
-      call.columns[c] = means.of_x, call.columns[d + c] = means.of_square;
-      call.column_sums[c] = 0, call.column_sums[d + c] = 0;
+    for (std::uint64_t c = t.number(); c < 2 * d; c += t.threads()) {
+      const float sum = fresh(call.column_sums + c);
+      call.column_sums[c] = 0;
+      const bool of_x = c < d;
+      const auto new_part = static_cast<float>(1 - (of_x ? kLayerKeepMean : kLayerKeep));
+      call.columns[c] += new_part * ((of_x ? sum : clamped(sum, 0.0F, kMostSquare)) - call.columns[c]);
     }
-    if (t.number() == 0) call.scalars->moved = 0;
+    if (t.number() != 0) return;
+    call.scalars->moved = 0;
+    call.counters[0] = common.steps + 1;
+    if (call.recent_size > 0) call.counters[1] += call.scalars->active;
   }
 
   // Calls visit(c, pack) for this thread's packs of columns.
@@ -195,7 +203,6 @@ struct Move {
     const bool joined = !drawn && owns && item.others > 0;
     const std::uint64_t i = drawn ? 0 : j - call.slots;
     const C* const x = static_cast<const C*>(call.x_copy) + i * d;
-    float* const of_drawn = call.gradient + j * d;
     float* const of_others = call.label_gradient + i * d;
     W* const w = class_row<W>(call, owns ? item.label : 0);
     const float state = owns ? state_at(group, item.label) : 0;
@@ -203,11 +210,17 @@ struct Move {
     Pack<float, kWide> g[kRegisters];  // without the factor of_w
     if constexpr (kHeld > 0)
       if (owns) each(group, [&](std::uint32_t c, std::uint32_t h) { old[h] = load_pack<W, kWide>(w + c); });
+    const float of_mean = item.place >= 0 && common.moves ? magnitude(common.of_w * item.share) : 0;
     const auto of_row = [&](const Pack<C, kWide>& of_x, std::uint32_t c, std::uint32_t h) {
       float out[kWide];
       widen(of_x, out);
       TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) g[h].number[e] = -item.sum_p * out[e];
+      for (int e = 0; e < kWide; ++e) {
+        g[h].number[e] = -item.sum_p * out[e];
+        out[e] *= of_mean;
+      }
+      if constexpr (kHeld > 0)
+        if (of_mean != 0) add_pack(sums(t) + c, out);
       if (joined) {
         const auto more = load_pack<float, kWide>(of_others + c);
         TRUEMAX_UNROLL
@@ -216,7 +229,7 @@ struct Move {
     };
     if constexpr (kHeld > 0) {
       if (drawn) {
-        each(group, [&](std::uint32_t c, std::uint32_t h) { g[h] = load_pack<float, kWide>(of_drawn + c); });
+        each(group, [&](std::uint32_t c, std::uint32_t h) { g[h] = drawn_gradient<kWide>(call, j, c); });
       } else {
         Pack<C, kWide> of_x[kRegisters];
         each(group, [&](std::uint32_t c, std::uint32_t h) { of_x[h] = read_pack<C, kWide>(x + c); });
@@ -228,11 +241,11 @@ struct Move {
     }
     if (owns && common.moves) {
       const float of_class = drawn ? item.sum_p : (joined ? call.label_bias[i] : 0) - item.sum_p;
-      follow_class(t, group, item.label, old, state, common.of_w * of_class,
+      follow_class(t, group, item.label, old, state, common, common.of_w * of_class,
                    [&](std::uint32_t c, std::uint32_t h, float* out) {
                      if constexpr (kHeld == 0) {
                        if (drawn)
-                         g[h] = load_pack<float, kWide>(of_drawn + c);
+                         g[h] = drawn_gradient<kWide>(call, j, c);
                        else
                          of_row(read_pack<C, kWide>(x + c), c, h);
                      }
@@ -286,8 +299,8 @@ struct Move {
   // The step of class k; gradient(c, h, out) gives its numbers from column c on. `old`: its weights, if held.
   template <class Gradient>
   TRUEMAX_KERNEL void follow_class(const Thread& t, const Group<32>& group, std::int32_t k,
-                                   const Pack<W, kWide>* old, float of_state, float of_bias,
-                                   const Gradient& gradient) const {
+                                   const Pack<W, kWide>* old, float of_state, const Common& common,
+                                   float of_bias, const Gradient& gradient) const {
     const std::uint64_t d = call.features;
     const float *const along_mean = direction(t), *const of_columns = along_mean + d;
     W* const w = class_row<W>(call, k);
@@ -297,16 +310,21 @@ struct Move {
       const auto direction = load_pack<float, kWide>(along_mean + c);
       gradient(c, h, g);
       TRUEMAX_UNROLL
-      for (int e = 0; e < kWide; ++e) square += g[e] * g[e], along += g[e] * direction[e];
+      for (int e = 0; e < kWide; ++e) {
+        along += g[e] * direction[e];
+        g[e] *= g[e];
+        square += g[e];
+      }
+      if constexpr (kHeld > 0) add_pack(sums(t) + d + c, g);
     });
     square = group.sum(square);
     along = group.sum(along);
     ClassState state = item_with(group, of_state);
-    const Step step = follow(state, square, along, of_bias);
+    const Step step = follow(state, square, along, of_bias, common);
     each(group, [&](std::uint32_t c, std::uint32_t h) {
       const auto direction = load_pack<float, kWide>(along_mean + c);
       const auto of_column = load_pack<float, kWide>(of_columns + c);
-      const Bits bits = random_bits(k, c);
+      const Bits bits = random_bits(k, c, common.steps);
       float g[kWide], now[kWide];
       gradient(c, h, g);
       Pack<W, kWide> pack;
@@ -331,15 +349,16 @@ struct Move {
   };
 
   // Moments and intercept of one class, and how its weights move.
-  TRUEMAX_KERNEL Step follow(ClassState& state, float square, float along, float of_bias) const {
+  TRUEMAX_KERNEL Step follow(ClassState& state, float square, float along, float of_bias,
+                             const Common& common) const {
     constexpr std::int32_t kTurn = 1 << 24;
     constexpr auto kNew = static_cast<float>(1 - kLayerKeep), kNewMean = static_cast<float>(1 - kLayerSmooth);
     constexpr float kTiny = 1e-8F;
     constexpr float kLogSmooth = -0.10536051565782628F;
     ClassMoments& m = state.moments;
-    const auto now = static_cast<std::int32_t>((call.scalars->steps + 1) % kTurn);
+    const auto now = static_cast<std::int32_t>((common.steps + 1) % kTurn);
     const auto rate = static_cast<float>(*call.step);
-    const float weight = call.scalars->weight;
+    const float weight = common.weight;
     const std::int32_t last =
         m.last >= 0 && m.last < static_cast<float>(kTurn) ? static_cast<std::int32_t>(m.last) : 0;
     const auto gap = static_cast<float>((now - last + kTurn) % kTurn);
@@ -364,15 +383,14 @@ struct Move {
       return static_cast<std::uint32_t>((e < 4 ? low : high) >> (e % 4 * 16)) & 0xFFFFU;
     }
   };
-  TRUEMAX_KERNEL Bits random_bits(std::int32_t k, std::uint32_t c) const {
+  TRUEMAX_KERNEL Bits random_bits(std::int32_t k, std::uint32_t c, std::int64_t steps) const {
     if constexpr (sizeof(W) == 4) {
       return {0, 0};
     } else {
-      const auto r = r123::Philox4x32()(
-          {{static_cast<std::uint32_t>(k), c, static_cast<std::uint32_t>(call.scalars->steps),
-            static_cast<std::uint32_t>(call.scalars->steps >> 32)}},
-          {{static_cast<std::uint32_t>(call.counters[2]),
-            static_cast<std::uint32_t>(call.counters[2] >> 32)}});
+      const auto r = r123::Philox4x32()({{static_cast<std::uint32_t>(k), c, static_cast<std::uint32_t>(steps),
+                                          static_cast<std::uint32_t>(steps >> 32)}},
+                                        {{static_cast<std::uint32_t>(call.counters[2]),
+                                          static_cast<std::uint32_t>(call.counters[2] >> 32)}});
       return {r[0] | (std::uint64_t{r[1]} << 32), r[2] | (std::uint64_t{r[3]} << 32)};
     }
   }
@@ -381,7 +399,7 @@ struct Move {
   TRUEMAX_KERNEL void finish_rows(const Thread& t) const {
     const std::uint64_t stride = std::uint64_t{t.blocks()} * t.threads();
     const std::uint64_t first = std::uint64_t{t.blocks() - 1 - t.block()} * t.threads() + t.number();
-    const auto seen = static_cast<std::uint64_t>(call.scalars->seen);
+    const auto seen = static_cast<std::uint64_t>(call.counters[1]);
     const bool rings = call.recent_size > 0;
     const std::uint64_t held = smaller(seen, call.recent_size);
     for (std::uint64_t i = first; i < call.rows; i += stride) {
@@ -398,9 +416,6 @@ struct Move {
       call.recent[at] = call.label[i];
       fetch_add(call.recent_count + call.label[i], 1);
     }
-    if (first != 0) return;
-    call.counters[0] = call.scalars->steps + 1;
-    if (rings) call.counters[1] = static_cast<std::int64_t>(seen) + call.scalars->active;
   }
 };
 

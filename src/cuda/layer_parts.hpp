@@ -53,20 +53,42 @@ TRUEMAX_KERNEL inline bool has_own_slot(const LayerCall& call, std::int32_t plac
   return place >= 0 && static_cast<std::uint64_t>(place) >= call.slots;
 }
 
-// put(c, get(c)) for all c below `count`, with several gets under way.
-template <class Get, class Put>
-TRUEMAX_KERNEL inline void in_strides(const Group<32>& group, std::uint64_t count, const Get& get,
-                                      const Put& put) {
-  constexpr int kAtOnce = 8;
-  for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()); first < count; first += 32 * kAtOnce) {
-    float got[kAtOnce];
+// use(c, numbers) for the kWide numbers from column c on of a row of D, widened, with several loads under
+// way.
+template <int kWide, class T, class Use>
+TRUEMAX_KERNEL inline void each_pack(const Group<32>& group, const T* row, std::uint64_t d, const Use& use) {
+  constexpr int kAtOnce = kWide == 1 ? 8 : 2;
+  constexpr std::uint64_t kApart = std::uint64_t{32} * kWide;
+  TRUEMAX_NO_UNROLL
+  for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()) * kWide; first < d;
+       first += kApart * kAtOnce) {
+    Pack<T, kWide> got[kAtOnce];
     TRUEMAX_UNROLL
     for (int r = 0; r < kAtOnce; ++r)
-      if (const std::uint64_t c = first + static_cast<std::uint64_t>(32 * r); c < count) got[r] = get(c);
+      if (const std::uint64_t c = first + static_cast<std::uint64_t>(r) * kApart; c < d)
+        got[r] = load_pack<T, kWide>(row + c);
     TRUEMAX_UNROLL
     for (int r = 0; r < kAtOnce; ++r)
-      if (const std::uint64_t c = first + static_cast<std::uint64_t>(32 * r); c < count) put(c, got[r]);
+      if (const std::uint64_t c = first + static_cast<std::uint64_t>(r) * kApart; c < d) {
+        float numbers[kWide];
+        widen(got[r], numbers);
+        use(c, numbers);
+      }
   }
+}
+
+// The gradient of drawn class j from column c on, without the factor of_w: the sum of its parts.
+template <int kWide>
+TRUEMAX_KERNEL inline Pack<float, kWide> drawn_gradient(const LayerCall& call, std::uint32_t j,
+                                                        std::uint32_t c) {
+  const float* const from = call.gradient + j * call.features + c;
+  auto g = load_pack<float, kWide>(from);
+  for (std::uint64_t s = 1; s < call.splits; ++s) {
+    const auto more = load_pack<float, kWide>(from + s * call.slots * call.features);
+    TRUEMAX_UNROLL
+    for (int e = 0; e < kWide; ++e) g.number[e] += more[e];
+  }
+  return g;
 }
 
 // Its weights, of which all begin at multiples of 16 bytes.
@@ -81,26 +103,11 @@ TRUEMAX_KERNEL inline void prefetch_class(const LayerCall& call, std::int32_t k)
 template <class C, int kWide>
 TRUEMAX_KERNEL inline void keep_label(const LayerCall& call, const Group<32>& group, std::uint64_t i,
                                       std::int32_t k) {
-  constexpr int kAtOnce = kWide == 1 ? 8 : 2;
-  constexpr std::uint64_t kApart = std::uint64_t{32} * kWide;
-  const std::uint64_t d = call.features;
-  C* const to = static_cast<C*>(call.label_w) + i * d;
+  C* const to = static_cast<C*>(call.label_w) + i * call.features;
   const auto copy = [&]<class W>(const W* from) {
-    for (std::uint64_t first = static_cast<std::uint64_t>(group.lane()) * kWide; first < d;
-         first += kApart * kAtOnce) {
-      Pack<W, kWide> got[kAtOnce];
-      TRUEMAX_UNROLL
-      for (int r = 0; r < kAtOnce; ++r)
-        if (first + static_cast<std::uint64_t>(r) * kApart < d)
-          got[r] = load_pack<W, kWide>(from + first + static_cast<std::uint64_t>(r) * kApart);
-      TRUEMAX_UNROLL
-      for (int r = 0; r < kAtOnce; ++r)
-        if (first + static_cast<std::uint64_t>(r) * kApart < d) {
-          float w[kWide];
-          widen(got[r], w);
-          store_pack<C, kWide>(to + first + static_cast<std::uint64_t>(r) * kApart, narrowed<C, kWide>(w));
-        }
-    }
+    each_pack<kWide>(group, from, call.features, [&](std::uint64_t c, const float* w) {
+      store_pack<C, kWide>(to + c, narrowed<C, kWide>(w));
+    });
   };
   if (call.weight_type == NumberType::bfloat16)
     copy(class_row<const Bfloat16>(call, k));
@@ -109,15 +116,17 @@ TRUEMAX_KERNEL inline void keep_label(const LayerCall& call, const Group<32>& gr
 }
 
 // Adds the gradient of a label to that of the row which has its slot.
-template <class C>
+template <class C, int kWide>
 TRUEMAX_KERNEL inline void join_label(const LayerCall& call, const Group<32>& group, std::uint64_t i,
                                       std::uint64_t owner, float sum_p) {
   if (sum_p == 0) return;
   const C* const x = static_cast<const C*>(call.x_copy) + i * call.features;
   float* const to = call.label_gradient + owner * call.features;
-  in_strides(
-      group, call.features, [&](std::uint64_t c) { return wide(x[c]); },
-      [&](std::uint64_t c, float of_x) { add(to + c, -sum_p * of_x); });
+  each_pack<kWide>(group, x, call.features, [&](std::uint64_t c, float* of_x) {
+    TRUEMAX_UNROLL
+    for (int e = 0; e < kWide; ++e) of_x[e] *= -sum_p;
+    add_numbers<kWide>(to + c, of_x);
+  });
   if (group.lane() == 0) add(call.label_bias + owner, -sum_p);
 }
 

@@ -6,14 +6,14 @@
 //   TakeRows   draws classes and copies their weights; for each row: checks, copies, the score of its label,
 //              and what u keeps
 //   a product  scores = x_copy drawn_w^T
-//   Estimate   the slot of each label; u, losses and p of each row; sums over columns of rows
+//   Estimate   the slot of each label; u, losses and p of each row
 //
 //   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest
 //   products   gradient = p^T x_copy;  dx = p drawn_w
-//   Columns    sums over columns of drawn classes
-//   Move       the direction of the mean of x; moments, W, b; the label's part of dx; u, the ring of labels
-//   and
-//              the counters
+//   NumberLabels  only if there is a ring of labels
+//   Columns    only of long rows: sums over columns
+//   Move       moments, W, b; the label's part of dx; u, the ring of labels, the sums over columns and the
+//              counters
 //   KeepLabels only if another step comes between forward and backward
 #pragma once
 
@@ -57,17 +57,6 @@ class LayerRun {
     });
     sum_columns();
   }
-  // After both products.
-  void columns() {
-    by_type(call_.copy_type, [&](auto c) {
-      by_width([&](auto wide) {
-        if (call_.reduction == CallReduction::none)
-          columns_as<decltype(c), wide.value, true>();
-        else
-          columns_as<decltype(c), wide.value, false>();
-      });
-    });
-  }
   // Before another call changes the weights.
   void keep() {
     by_type(call_.copy_type, [&](auto c) {
@@ -77,7 +66,10 @@ class LayerRun {
       });
     });
   }
+  // After both products.
   void move() {
+    if (call_.recent_size > 0)
+      launcher_.launch(NumberLabels{call_}, 1, kMany, NumberLabels::shared_bytes(kMany));
     by_type(call_.weight_type, [&](auto w) {
       by_type(call_.copy_type, [&](auto c) {
         by_width([&](auto wide) {
@@ -127,6 +119,12 @@ class LayerRun {
     return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, (wanted + turns - 1) / turns));
   }
 
+  // Of that many warps, each of which takes at most 32 rows.
+  std::uint32_t blocks_of_rows(std::uint64_t warps, std::uint64_t each) const {
+    const auto least = static_cast<std::uint32_t>((call_.rows + 32 * warps - 1) / (32 * warps));
+    return std::max(least, even_blocks(call_.rows, warps, each));
+  }
+
   // Threads of Columns that take a row of the matrix together.
   std::uint32_t threads_of_row(int wide) const {
     std::uint32_t threads = 32;
@@ -141,14 +139,12 @@ class LayerRun {
     return static_cast<std::uint32_t>(strips * std::min(parts, most));
   }
 
-  template <class C, int kWide, bool kRows>
-  void columns_as() {
-    using Kernel = Columns<C, kWide, kRows>;
+  template <class C, int kWide>
+  void add_columns_up() {
+    using Kernel = Columns<C, kWide>;
     const std::uint32_t of_row = threads_of_row(kWide);
-    const std::uint64_t rows = kRows ? std::max(call_.rows, call_.slots) : call_.slots;
-    launcher_.launch(Kernel{call_, of_row},
-                     strip_blocks(kWide, of_row, rows, 2) + (call_.recent_size > 0 ? 1 : 0), kMany,
-                     Kernel::shared_bytes(kMany));
+    launcher_.launch(Kernel{call_, of_row}, strip_blocks(kWide, of_row, std::max(call_.rows, call_.slots), 2),
+                     kMany, Kernel::shared_bytes(kMany));
   }
 
   // With packs of 16 bytes of the weights, threads that are neighbours read neighbours.
@@ -164,7 +160,7 @@ class LayerRun {
       launcher_.launch(DrawClasses{call_}, 1, kMany, 0);
     const std::uint32_t drawn = some_blocks(call_.slots, kWarps), of_u = some_blocks(call_.rows, kThreads);
     launcher_.launch(Kernel{call_, drawn, of_u},
-                     drawn + of_u + even_blocks(call_.rows, kWarps, Kernel::kLeastBlocks - 1), kThreads,
+                     drawn + of_u + even_blocks(call_.rows, kWarps, Kernel::kLeastBlocks - 1) + 1, kThreads,
                      Kernel::shared_bytes(call_));
   }
 
@@ -181,7 +177,7 @@ class LayerRun {
     using Kernel = Estimate<S, P, kHeld>;
     const auto shift =
         static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
-    const std::uint32_t blocks = even_blocks(call_.rows, Kernel::kMostThreads / 32, Kernel::kLeastBlocks);
+    const std::uint32_t blocks = blocks_of_rows(Kernel::kMostThreads / 32, Kernel::kLeastBlocks);
     by_width([&](auto wide) {
       launcher_.launch(Kernel{call_, shift, wide.value > 1 ? 1U : 0U}, blocks, Kernel::kMostThreads,
                        Kernel::shared_bytes(Kernel::kMostThreads));
@@ -206,7 +202,10 @@ class LayerRun {
   void move_as() {
     constexpr int kWide = kOfWeights<W, kPacked>;
     const std::uint64_t packs = (call_.features + 32 * kWide - 1) / (32 * kWide);
-    if (kWide == 1 || packs > 4) return move_held<W, C, X, kWide, 0, false>();
+    if (kWide == 1 || packs > 4) {
+      add_columns_up<C, kPacked>();
+      return move_held<W, C, X, kWide, 0, false>();
+    }
     if (packs == 1) return move_held<W, C, X, kWide, 1, false>();
     if (packs == 2) return move_held<W, C, X, kWide, 2, false>();
     if (call_.features == 4 * 32 * kWide) return move_held<W, C, X, kWide, 4, true>();

@@ -1,5 +1,5 @@
 // TakeRows: draws classes and copies their weights; for each row: checks, copies, the score of its label, and
-// what u keeps. What layer/pass.cpp does in take_rows.
+// what u keeps; the direction of the mean of x. What layer/pass.cpp does in take_rows.
 //
 // Rows that cannot be used are left out, and the first of them is reported: a kernel cannot throw, and
 // nothing may wait for it.
@@ -11,7 +11,7 @@
 namespace truemax::cuda {
 
 // X: type of x; W: of the weights; C: of the copies; kWide numbers at a time. Blocks: those of drawn classes,
-// of u, and of rows.
+// of u, of rows, and one of columns.
 template <class X, class W, class C, int kWide>
 struct TakeRows {
   LayerCall call;
@@ -20,7 +20,8 @@ struct TakeRows {
   static constexpr int kAtOnce = kWide == 1 ? 4 : 16 / kWide;           // packs of a thread
 
   static std::size_t shared_bytes(const LayerCall& call) {
-    return draws_here(call) ? Draws::words(call.drawn) * sizeof(std::uint32_t) : 0;
+    return larger(draws_here(call) ? Draws::words(call.drawn) * sizeof(std::uint32_t) : 0,
+                  2 * (kMostThreads / 32) * sizeof(double));
   }
   TRUEMAX_HOST_DEVICE static bool draws_here(const LayerCall& call) {
     return call.draw != CallDraw::all && call.drawn <= Draws::kMostAtOnce;
@@ -42,7 +43,9 @@ struct TakeRows {
     if (block < u_blocks)
       return keep(block * t.threads() + t.number(), u_blocks * std::uint64_t{t.threads()});
     block -= u_blocks;
-    const std::uint64_t stride = (t.blocks() - drawn_blocks - u_blocks) * warps;
+    const std::uint64_t row_blocks = t.blocks() - drawn_blocks - u_blocks - 1;
+    if (block == row_blocks) return find_direction(t);
+    const std::uint64_t stride = row_blocks * warps;
     std::uint64_t i = block * warps + warp;
     Item item = item_at(i);
     while (i < call.rows) {
@@ -104,7 +107,7 @@ struct TakeRows {
       TRUEMAX_UNROLL
       for (int r = 0; r < kAtOnce; ++r)
         if (const std::uint32_t c = first + static_cast<std::uint32_t>(r * 32 * kWide); c < d)
-          of_w[r] = read_pack<W, kWide>(w + c);
+          of_w[r] = read_kept_pack<W, kWide>(w + c);
       if constexpr (kWide > 1)
         if (lane == 0 && first == 0 && next.y >= 0 && static_cast<std::uint64_t>(next.y) < call.classes) {
           prefetch_class(call, static_cast<std::int32_t>(next.y));
@@ -166,7 +169,6 @@ struct TakeRows {
 
   // A thread has a row: the part of the mirror step that needs no scores.
   TRUEMAX_KERNEL void keep(std::uint64_t first, std::uint64_t stride) const {
-    for (std::uint64_t c = first; c < 2 * call.features; c += stride) call.row_sums[c] = 0;
     const bool forgets =
         call.draw == CallDraw::all || !(call.rho < 1e300) || call.index == nullptr || call.u_rows == 0;
     for (std::uint64_t i = first; i < call.rows; i += stride) {
@@ -177,6 +179,34 @@ struct TakeRows {
             base = static_cast<float>(
                 larger(Mirror(larger(static_cast<double>(old), 0.0), call.rho).from_pull(0), 0.0));
       call.base[i] = base;
+    }
+  }
+
+  // Of layer/pass.cpp, by one block.
+  TRUEMAX_KERNEL void find_direction(const Thread& t) const {
+    const std::uint64_t d = call.features;
+    const Group<32> group = t.template group<32>();
+    const std::uint32_t warps = t.threads() / 32;
+    auto* const parts = reinterpret_cast<double*>(t.shared);
+    double of_mean = 0, of_square = 0;
+    for (std::uint64_t c = t.number(); c < d; c += t.threads()) {
+      const auto mean = static_cast<double>(call.columns[c]);
+      of_mean += mean * mean;
+      of_square += static_cast<double>(call.columns[d + c]);
+    }
+    of_mean = group.sum(of_mean), of_square = group.sum(of_square);
+    if (group.lane() == 0) parts[t.number() / 32] = of_mean, parts[warps + t.number() / 32] = of_square;
+    t.sync();
+    of_mean = of_square = 0;
+    for (std::uint32_t w = 0; w < warps; ++w) of_mean += parts[w], of_square += parts[warps + w];
+    of_square /= static_cast<double>(d);
+    const double scale = of_mean > 0 && of_mean < 1e300 ? 1 / sqrt(of_mean) : 0;
+    for (std::uint64_t c = t.number(); c < d; c += t.threads()) {
+      const auto of_column = static_cast<double>(call.columns[d + c]);
+      call.direction[c] = static_cast<float>(scale * static_cast<double>(call.columns[c]));
+      call.direction[d + c] = static_cast<float>(
+          of_column > 0 ? clamped(sqrt(of_square / of_column), 1 / kLayerMostOfColumn, kLayerMostOfColumn)
+                        : 1.0);
     }
   }
 
@@ -203,7 +233,7 @@ struct TakeRows {
         TRUEMAX_UNROLL
         for (int r = 0; r < kAtOnce; ++r)
           if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d)
-            of_w[r] = read_pack<W, kWide>(w + c);
+            of_w[r] = read_kept_pack<W, kWide>(w + c);
         TRUEMAX_UNROLL
         for (int r = 0; r < kAtOnce; ++r)
           if (const std::uint64_t c = first + static_cast<std::uint64_t>(r * 32 * kWide); c < d) {

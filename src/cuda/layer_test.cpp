@@ -57,7 +57,6 @@ class CardLayer {
          {&call.label_score, &call.sum_p, &call.share, &call.new_u, &call.base, &call.label_bias, &call.loss})
       *array = floats(rows_);
     call.label_gradient = floats(rows_ * d_), call.column_p = floats(slots_);
-    call.row_sums = floats(2 * d_);
     call.p = call.scores = floats(rows_ * slots_);
     call.total_loss = floats(1), call.counted = wholes(1), call.rank = wholes(rows_);
     call.gradient = floats(slots_ * d_), call.column_sums = floats(2 * d_), call.direction = floats(2 * d_);
@@ -99,7 +98,6 @@ class CardLayer {
         for (std::size_t j = 0; j < slots_; ++j) sum += double{p[i * slots_ + j]} * double{w[j * d_ + c]};
         dx[i * d_ + c] = static_cast<float>(sum);
       }
-    run.columns();
     run.move();
     return loss;
   }

@@ -1,6 +1,7 @@
 // Numbers of 32 and 16 bits in memory, read and written several at a time.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -42,7 +43,7 @@ TRUEMAX_HOST_DEVICE inline bool finite(float x) {
   return (bits_of(x) & 0x7F800000U) != 0x7F800000U;
 }
 
-// Rounded to the nearest, to even if two are as near. x is finite.
+// Rounded to the nearest, to even if two are as near. NaN stays NaN.
 template <class T>
 TRUEMAX_HOST_DEVICE inline T narrow(float x);
 template <>
@@ -57,6 +58,7 @@ TRUEMAX_HOST_DEVICE inline Bfloat16 narrow<Bfloat16>(float x) {
   return {out};
 #else
   const std::uint32_t bits = bits_of(x);
+  if (!(x == x)) return {0x7FFFU};
   return {static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U)};
 #endif
 }
@@ -185,6 +187,25 @@ TRUEMAX_HOST_DEVICE inline void store_pack(T* to, const Pack<T, kCount>& pack) {
   }
 }
 
+// As read_pack: what the cache of all processors should keep longer than the rest.
+template <class T, int kCount>
+TRUEMAX_HOST_DEVICE inline Pack<T, kCount> read_kept_pack(const T* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) * kCount == 16) {
+    std::uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    uint4 raw;
+    asm("ld.global.nc.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+        : "=r"(raw.x), "=r"(raw.y), "=r"(raw.z), "=r"(raw.w)
+        : "l"(__cvta_generic_to_global(from)), "l"(policy));
+    Pack<T, kCount> out;
+    memcpy(&out, &raw, sizeof out);
+    return out;
+  }
+#endif
+  return read_pack<T, kCount>(from);
+}
+
 // What threads of different blocks do to one number.
 #ifdef __CUDACC__
 __device__ inline std::int32_t fetch_add(std::int32_t* to, std::int32_t x) {
@@ -222,6 +243,10 @@ __device__ inline bool claim(std::int32_t* flag) {
 __device__ inline void fence() {
   __threadfence();
 }
+// x is not 0.
+__device__ inline int lowest_bit(std::uint32_t x) {
+  return __ffs(static_cast<int>(x)) - 1;
+}
 __device__ inline void fence_for_host() {
   __threadfence_system();
 }
@@ -257,6 +282,9 @@ inline bool claim(std::int32_t* flag) {
   return mine;
 }
 inline void fence() {}
+inline int lowest_bit(std::uint32_t x) {
+  return std::countr_zero(x);
+}
 inline void fence_for_host() {}
 template <class T>
 T fresh(const T* from) {

@@ -141,14 +141,12 @@ inline OracleStep oracle_step(const TestLayer& layer, const TestBatch& batch, st
       add(y, -p);
     }
   }
-  const std::vector<double> of_column = oracle_columns(oracle_column_squares(out.of_w, d));
   for (std::size_t k = 0; k < layer.classes; ++k) {
     double square = 0;
     for (std::size_t c = 0; c < d; ++c) square += out.of_w[k * d + c] * out.of_w[k * d + c];
     const double size = std::sqrt(square / static_cast<double>(d)) + 1e-8;
     for (std::size_t c = 0; c < d; ++c)
-      out.weight[k * d + c] =
-          layer.w(k, c) - (out.touched[k] ? step * of_column[c] * out.of_w[k * d + c] / size : 0);
+      out.weight[k * d + c] = layer.w(k, c) - (out.touched[k] ? step * out.of_w[k * d + c] / size : 0);
   }
   return out;
 }
@@ -170,22 +168,10 @@ struct OraclePath {
   void take(const OracleStep& gradient, const TestBatch& batch, double step) {
     constexpr double kKeep = 0.999, kSmooth = 0.9, kKeepMean = 0.99, kTiny = 1e-8;
     ++steps;
-    double total = 0;
-    for (const float g : batch.gradient) total += std::abs(static_cast<double>(g));
-    for (std::size_t c = 0; c < features; ++c) {
-      double of_batch = 0;
-      for (std::size_t i = 0; i < batch.target.size(); ++i)
-        of_batch += std::abs(static_cast<double>(batch.gradient[i])) / total *
-                    static_cast<double>(batch.x[i * features + c]);
-      mean[c] = kKeepMean * mean[c] + (1 - kKeepMean) * of_batch;
-    }
     double length = 0;
     for (const double v : mean) length += v * v;
-    length = std::sqrt(length);
+    length = steps == 1 ? 1 : std::sqrt(length);  // the mean is 0 before the first step
     const double weight = 1 - std::pow(kKeep, steps);
-    const Numbers now = oracle_column_squares(gradient.of_w, features);
-    for (std::size_t c = 0; c < features; ++c)
-      column_square[c] = kKeep * column_square[c] + (1 - kKeep) * now[c];
     const Numbers of_column = oracle_columns(column_square);
     for (std::size_t k = 0; k < classes; ++k) {
       for (Numbers* all : {&square, &bias_square}) (*all)[k] *= kKeep;
@@ -206,6 +192,17 @@ struct OraclePath {
                                (g[c] + (along[k] / along_weight[k] - of_mean) * mean[c] / length) /
                                (std::sqrt(square[k] / weight) + kTiny);
       b[k] -= step * bias_along[k] / along_weight[k] / (std::sqrt(bias_square[k] / weight) + kTiny);
+    }
+    double total = 0;
+    for (const float g : batch.gradient) total += std::abs(static_cast<double>(g));
+    const Numbers now = oracle_column_squares(gradient.of_w, features);
+    for (std::size_t c = 0; c < features; ++c) {
+      double of_batch = 0;
+      for (std::size_t i = 0; i < batch.target.size(); ++i)
+        of_batch += std::abs(static_cast<double>(batch.gradient[i])) / total *
+                    static_cast<double>(batch.x[i * features + c]);
+      mean[c] = kKeepMean * mean[c] + (1 - kKeepMean) * of_batch;
+      column_square[c] = kKeep * column_square[c] + (1 - kKeep) * now[c];
     }
   }
 

@@ -39,6 +39,8 @@ void LayerPass::take_rows(const PassSetup& setup, const LayerArrays& arrays, con
   for (std::size_t i = 0; i < rows_.index.size(); ++i)
     if (const auto kept = static_cast<double>(arrays.u[rows_.index[i]]); std::isfinite(kept))
       u_[i] = std::max(kept, 0.0);
+  direction_.clear();
+  if (arrays.columns != nullptr) find_direction(arrays);
 }
 
 // touched_, and the place of each label in it.
@@ -195,8 +197,6 @@ bool LayerPass::differentiate(const LayerArrays& arrays, const float* gradient, 
         to[c] = static_cast<float>(sum * static_cast<double>(from[c]));
     });
   }
-  work.direction.resize(features);
-  work.of_column.resize(features);
   work.gradient.resize(touched * features);
   if (drawn_ > 0)
     work.to_classes.multiply({p.of, true}, {{rows_.x.data(), rows, features, features}, false},
@@ -217,46 +217,44 @@ bool LayerPass::differentiate(const LayerArrays& arrays, const float* gradient, 
   return true;
 }
 
-// Moves the running mean of x, and takes its direction.
-void LayerPass::find_direction(const LayerArrays& arrays, LayerWork& work) const {
+// The direction of the mean of x, and how far columns move, by the running means of earlier steps: no class
+// waits for the others. As in Adafactor, the mean square of a number's gradient is taken as that of its class
+// times that of its column, relative to all columns.
+void LayerPass::find_direction(const LayerArrays& arrays) {
   const std::size_t features = setup_.features;
-  std::vector<float>& of_batch = work.direction;
-  std::fill(of_batch.begin(), of_batch.end(), 0.0F);
-  for (std::size_t i = 0; i < rows_.size(); ++i)
-    add_scaled(of_batch.data(), x_row(i), static_cast<float>(std::abs(share_[i])), features);
-  double square = 0;
+  direction_.resize(features), of_column_.resize(features);
+  const float *const mean = arrays.columns, *const square = arrays.columns + features;
+  double of_mean = 0, of_square = 0;
   for (std::size_t c = 0; c < features; ++c) {
-    float& mean = arrays.columns[c];
-    mean += static_cast<float>(1 - kLayerKeepMean) * (of_batch[c] - mean);
-    square += static_cast<double>(mean) * static_cast<double>(mean);
+    of_mean += static_cast<double>(mean[c]) * static_cast<double>(mean[c]);
+    of_square += static_cast<double>(square[c]) / static_cast<double>(features);
   }
-  const double scale = square > 0 && std::isfinite(square) ? 1 / std::sqrt(square) : 0;
-  for (std::size_t c = 0; c < features; ++c)
-    work.direction[c] = static_cast<float>(scale * static_cast<double>(arrays.columns[c]));
+  const double scale = of_mean > 0 && std::isfinite(of_mean) ? 1 / std::sqrt(of_mean) : 0;
+  for (std::size_t c = 0; c < features; ++c) {
+    const auto of_column = static_cast<double>(square[c]);
+    direction_[c] = static_cast<float>(scale * static_cast<double>(mean[c]));
+    of_column_[c] = static_cast<float>(of_column > 0 ? std::clamp(std::sqrt(of_square / of_column),
+                                                                  1 / kLayerMostOfColumn, kLayerMostOfColumn)
+                                                     : 1);
+  }
 }
 
-// As in Adafactor: the mean square of a number's gradient is taken as that of its class times that of its
-// column, relative to all columns.
-void LayerPass::weigh_columns(const LayerArrays& arrays, LayerWork& work) const {
+// For the next step.
+void LayerPass::keep_columns(const LayerArrays& arrays, LayerWork& work) const {
   constexpr float kMostSquare = 1e30F;
   const std::size_t features = setup_.features;
-  float* const sum = work.of_column.data();
-  std::fill_n(sum, features, 0.0F);
+  std::vector<float>&of_batch = work.mean, &sum = work.square;
+  of_batch.assign(features, 0.0F), sum.assign(features, 0.0F);
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    add_scaled(of_batch.data(), x_row(i), static_cast<float>(std::abs(share_[i])), features);
   for (std::size_t j = 0; j < touched_.size(); ++j) {
     const float* const g = work.gradient.data() + j * features;
     for (std::size_t c = 0; c < features; ++c) sum[c] += g[c] * g[c];
   }
-  float* const square = arrays.columns + features;
-  double mean = 0;
+  float *const mean = arrays.columns, *const square = arrays.columns + features;
   for (std::size_t c = 0; c < features; ++c) {
+    mean[c] += static_cast<float>(1 - kLayerKeepMean) * (of_batch[c] - mean[c]);
     square[c] += static_cast<float>(1 - kLayerKeep) * (std::min(sum[c], kMostSquare) - square[c]);
-    mean += static_cast<double>(square[c]) / static_cast<double>(features);
-  }
-  for (std::size_t c = 0; c < features; ++c) {
-    const auto of_column = static_cast<double>(square[c]);
-    work.of_column[c] = static_cast<float>(
-        of_column > 0 ? std::clamp(std::sqrt(mean / of_column), 1 / kLayerMostOfColumn, kLayerMostOfColumn)
-                      : 1);
   }
 }
 
@@ -265,11 +263,10 @@ void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Te
   constexpr auto kNew = static_cast<float>(1 - kLayerKeep), kNewMean = static_cast<float>(1 - kLayerSmooth);
   const std::size_t features = setup_.features;
   const auto rate = static_cast<float>(step);
-  find_direction(arrays, work);
-  weigh_columns(arrays, work);
+  if (direction_.empty()) find_direction(arrays);  // forward was not given the columns
   const std::int64_t steps = arrays.counters[0] + 1, now = steps % kTurn;
   const auto weight = static_cast<float>(-std::expm1(static_cast<double>(steps) * std::log(kLayerKeep)));
-  const float *const direction = work.direction.data(), *const of_column = work.of_column.data();
+  const float *const direction = direction_.data(), *const of_column = of_column_.data();
   team.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t /*member*/, std::size_t j) {
     const ClassId k = touched_[j];
     if (j + kGatherAhead < touched_.size())
@@ -298,6 +295,7 @@ void LayerPass::move(const LayerArrays& arrays, double step, LayerWork& work, Te
     m.bias_mean = smooth * m.bias_mean + kNewMean * of_bias;
     arrays.bias[k] -= rate * (m.bias_mean / m.mean_weight) / (std::sqrt(m.bias_square / weight) + kTiny);
   });
+  keep_columns(arrays, work);
   for (std::size_t i = 0; i < rows_.index.size(); ++i)
     if (share_[i] != 0) arrays.u[rows_.index[i]] = static_cast<float>(u_[i]);
 }

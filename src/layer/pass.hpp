@@ -21,8 +21,7 @@ struct LayerWork {
   std::vector<float> gradient;        // [touched][D]
   std::vector<float> bias_gradient;   // [touched]
   std::vector<float> largest;         // by touched class
-  std::vector<float> direction;       // [D]: the mean of x with length 1, or 0
-  std::vector<float> of_column;       // [D]: how much further than others the numbers of a column move
+  std::vector<float> mean, square;    // [D]: means over rows of x, sums over classes of squared gradients
   std::vector<std::uint32_t> places;  // a hash table from class to column, while a pass is prepared
 };
 
@@ -63,8 +62,8 @@ class LayerPass {
   const float* w_row(std::size_t j) const { return w_.data() + j * setup_.features; }
   void find_touched(std::span<const ClassId> drawn, LayerWork& work);
   void gather(const LayerArrays& arrays, LayerWork& work, Team& team);
-  void find_direction(const LayerArrays& arrays, LayerWork& work) const;
-  void weigh_columns(const LayerArrays& arrays, LayerWork& work) const;
+  void find_direction(const LayerArrays& arrays);
+  void keep_columns(const LayerArrays& arrays, LayerWork& work) const;
   void require_room_to_move(const LayerArrays& arrays, double step, LayerWork& work, Team& team) const;
 
   PassSetup setup_{};
@@ -72,6 +71,8 @@ class LayerPass {
   std::size_t all_rows_ = 0;
   bool used_ = false;
   LayerRows rows_;
+  std::vector<float> direction_;  // [D]: the mean of x so far with length 1, or 0
+  std::vector<float> of_column_;  // [D]: how much further than others the numbers of a column move
   // By row that counts:
   std::vector<std::uint32_t> label_;  // place of its label in touched_
   std::vector<double> u_, factor_;    // u: of earlier visits, then the new one; factor: p = factor * p_
