@@ -31,8 +31,8 @@ _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 _NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type weight_type score_type "
             "dx_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index x_copy "
-             "label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base rows_of label_gradient label_bias "
-             "column_p p loss total_loss counted slot_of scalars draws scores gradient column_sums rank "
+             "label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base rows_of rank label_gradient label_bias "
+             "column_p p loss total_loss counted slot_of scalars draws scores gradient column_sums "
              "dx gradient_in fault").split()
 
 
@@ -48,7 +48,7 @@ class Report(ctypes.Structure):
     _fields_ = [("kind", c_int64), ("row", c_int64), ("number", c_int64), ("value", c_double)]
 
 
-_SCALARS, _FAULTY = 56, 48  # bytes of CallScalars, and where `faulty` is
+_SCALARS, _FAULTY = 48, 44  # bytes of CallScalars, and where `faulty` is
 _STEPS = ("take", "estimate", "scale", "move", "keep")
 _MOST_SHARED_DRAWS = 2048  # of Draws in src/cuda/layer_draw.hpp
 _loaded: ctypes.CDLL | None = None
@@ -146,7 +146,7 @@ class Pass:
         self.drawn_w, self.p = zeros(slots, features, dtype=copies), zeros(rows, slots, dtype=copies)
         self.drawn_w_transposed, self.p_transposed = self.drawn_w.t(), self.p.t()
         self.label_gradient, self.by_row = zeros(rows, features), zeros(7, rows)
-        self.by_row_whole = zeros(3, rows, dtype=torch.int32)
+        self.by_row_whole = zeros(4, rows, dtype=torch.int32)
         self.by_slot, self.direction = zeros(2, slots), zeros(2, features)
         self.drawn_class = zeros(slots, dtype=torch.int32)
         self.counted = zeros(1, dtype=torch.int32)
@@ -165,7 +165,7 @@ class Pass:
         for number, name in enumerate(("label_score", "sum_p", "share", "new_u", "base", "label_bias", "loss")):
             setattr(call, name, self.by_row[number].data_ptr() if rows else None)
         self.loss = call.loss
-        for number, name in enumerate(("label", "place", "rows_of")):
+        for number, name in enumerate(("label", "place", "rows_of", "rank")):
             setattr(call, name, self.by_row_whole[number].data_ptr() if rows else None)
         call.offset, call.column_p = self.by_slot[0].data_ptr(), self.by_slot[1].data_ptr()
 
@@ -178,7 +178,7 @@ class Pass:
         if not self.key[2]:
             self.scores = work.scores_for(card)[:rows]
         call.scores, call.score_type = pointer(self.scores), _TYPES[self.scores.dtype]
-        call.gradient, call.rank = pointer(work.gradient), pointer(work.rank)
+        call.gradient = pointer(work.gradient)
 
 
 class Work:
@@ -188,7 +188,6 @@ class Work:
         self.rows = rows
         self.scores: Tensor | None = None
         self.gradient = torch.zeros(card.splits, card.slots, card.features, device=card.device)
-        self.rank = torch.zeros(rows, dtype=torch.int32, device=card.device)
 
     def scores_for(self, card: Card) -> Tensor:
         if self.scores is None:

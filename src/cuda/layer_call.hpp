@@ -43,7 +43,6 @@ struct CallScalars {
   double loss;                          // sum
   double of_x, of_w;                    // factors of dx, and of the gradients of W (ScaleRows)
   std::int32_t counted, scored, moved;  // rows that count; blocks that are done
-  std::int32_t active;                  // rows that are added to the ring
   std::int32_t faulty;
 };
 
@@ -86,13 +85,14 @@ struct LayerCall {
   float* new_u;               // [B]
   float* base;                // [B]: what u keeps of earlier visits, or negative (Estimate)
   std::int32_t* rows_of;      // [B]: rows besides i with slot M + i
+  std::int32_t* rank;         // [B]: among rows that are added to the ring
   float* label_gradient;      // [B][D]: sums over the rows besides i with slot M + i; 0 between passes
   float* label_bias;          // [B]; 0 between passes
   float* column_p;            // [M]: sums over rows
   void* p;                    // [B][M]; where the slot is that of the label, minus the sum of the others
   float* loss;                // [B]
   float* total_loss;          // 1
-  std::int32_t* counted;      // 1
+  std::int32_t* counted;      // 1: rows that count; with a ring, that are added to it
   // Memory of one call at a time.
   std::uint64_t* slot_of;  // [K]: stamp and slot (slot_key)
   CallScalars* scalars;
@@ -100,7 +100,6 @@ struct LayerCall {
   void* scores;          // [B][M], may be p
   float* gradient;       // [splits][M][D]: sums are gradients of drawn classes, without the factor of_w
   float* column_sums;  // [2][D]: mean over rows of x, sum over classes of squared gradients; 0 between calls
-  std::int32_t* rank;  // [B]: among rows that are added to the ring
   void* dx;            // [B][D], on entry sum_k p_k w_k; null: not wanted
   const float* gradient_in;  // of the caller's objective: in each row's loss [B], or in the total
   FaultReport* fault;

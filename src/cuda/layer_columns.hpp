@@ -264,31 +264,14 @@ struct Columns {
   }
 };
 
-// The place of each row among those whose labels the ring takes, by one block of threads.
+// After ScaleRows, which may leave rows without a share.
 struct NumberLabels {
   LayerCall call;
 
-  static std::size_t shared_bytes(std::uint32_t threads) { return threads * sizeof(std::int32_t); }
-
+  static std::size_t shared_bytes(std::uint32_t threads) { return kOfNumbering * threads; }
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    auto* const counts = reinterpret_cast<std::int32_t*>(t.shared);
-    const std::uint64_t each = (call.rows + t.threads() - 1) / t.threads();
-    const std::uint64_t first = smaller(t.number() * each, call.rows);
-    const std::uint64_t end = smaller(first + each, call.rows);
-    std::int32_t mine = 0;
-    for (std::uint64_t i = first; i < end; ++i) mine += call.share[i] != 0 ? 1 : 0;
-    counts[t.number()] = mine;
-    t.sync();
-    for (std::uint32_t far = 1; far < t.threads(); far *= 2) {
-      const std::int32_t other = t.number() >= far ? counts[t.number() - far] : 0;
-      t.sync();
-      counts[t.number()] += other;
-      t.sync();
-    }
-    std::int32_t before = counts[t.number()] - mine;
-    const std::int32_t all = counts[t.threads() - 1];
-    for (std::uint64_t i = first; i < end; ++i) call.rank[i] = call.share[i] != 0 ? before++ : -1;
-    if (t.number() == 0) call.scalars->active = all;
+    const std::int32_t all = number_labels(call, t, [this](std::uint64_t i) { return call.share[i] != 0; });
+    if (t.number() == 0) *call.counted = all;
   }
 };
 

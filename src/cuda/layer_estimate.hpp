@@ -22,18 +22,29 @@ struct Estimate {
   static constexpr bool kQuick = sizeof(P) == 2;
   static constexpr float kUnit = kQuick ? 1.4426950408889634F : 1.0F;
 
+  // By one more block. With factors that may be 0, NumberLabels does.
+  TRUEMAX_HOST_DEVICE static bool numbers_labels(const LayerCall& call) {
+    return call.recent_size > 0 && call.reduction != CallReduction::none;
+  }
+
   static std::size_t shared_bytes(std::uint32_t threads) {
-    return threads / 32 * 2 * sizeof(double) + (kMostHeld + std::size_t{threads} * kSums) * sizeof(float);
+    return larger(kOfNumbering * threads, threads / 32 * 2 * sizeof(double) +
+                                              (kMostHeld + std::size_t{threads} * kSums) * sizeof(float));
   }
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
+    const std::uint32_t blocks = t.blocks() - (numbers_labels(call) ? 1 : 0);
+    if (t.block() == blocks) {
+      number_labels(call, t, [this](std::uint64_t i) { return call.label[i] >= 0; });
+      return;
+    }
     const Group<32> group = t.template group<32>();
     const std::uint32_t warps = t.threads() / 32, warp = t.number() / 32;
     auto* const loss = reinterpret_cast<double*>(t.shared);
     auto* const counts = reinterpret_cast<std::int32_t*>(loss + warps);
     auto* const offset = reinterpret_cast<float*>(loss + 2 * warps);
     float* const parts = offset + kMostHeld;
-    const std::uint32_t stride = t.blocks() * warps, begin = t.block() * warps + warp;
+    const std::uint32_t stride = blocks * warps, begin = t.block() * warps + warp;
     if constexpr (kHeld > 0)
       for (std::uint32_t j = t.number(); j < slots(); j += t.threads())
         offset[offset_place(j)] = in_units(call.offset[j]);
@@ -63,7 +74,7 @@ struct Estimate {
     if (total != 0) add(&call.scalars->loss, total);
     if (count != 0) fetch_add(&call.scalars->counted, count);
     fence();
-    if (fetch_add(&call.scalars->scored, 1) + 1 == static_cast<std::int32_t>(t.blocks())) finish();
+    if (fetch_add(&call.scalars->scored, 1) + 1 == static_cast<std::int32_t>(blocks)) finish();
   }
 
  private:

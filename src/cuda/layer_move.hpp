@@ -158,7 +158,7 @@ struct Move {
     if (t.number() != 0) return;
     call.scalars->moved = 0;
     call.counters[0] = common.steps + 1;
-    if (call.recent_size > 0) call.counters[1] += call.scalars->active;
+    if (call.recent_size > 0) call.counters[1] += *call.counted;
   }
 
   // Calls visit(c, pack) for this thread's packs of columns.
@@ -408,7 +408,7 @@ struct Move {
       if (!rings) continue;
       // Only the last of more labels than the ring has room for.
       const auto rank = static_cast<std::uint64_t>(call.rank[i]);
-      if (static_cast<std::uint64_t>(call.scalars->active) - rank > call.recent_size) continue;
+      if (static_cast<std::uint64_t>(*call.counted) - rank > call.recent_size) continue;
       const std::uint64_t at = (seen + rank) % call.recent_size;
       const std::int32_t old = call.recent[at];
       if (at < held && old >= 0 && static_cast<std::uint64_t>(old) < call.classes)

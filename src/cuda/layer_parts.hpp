@@ -130,4 +130,28 @@ TRUEMAX_KERNEL inline void join_label(const LayerCall& call, const Group<32>& gr
   if (group.lane() == 0) add(call.label_bias + owner, -sum_p);
 }
 
+// rank: the place of each row among those whose labels the ring takes, by one block of threads; returns how
+// many they are.
+inline constexpr std::size_t kOfNumbering = sizeof(std::int32_t);  // bytes of shared memory for a thread
+template <class Takes>
+TRUEMAX_KERNEL inline std::int32_t number_labels(const LayerCall& call, const Thread& t, const Takes& takes) {
+  auto* const counts = reinterpret_cast<std::int32_t*>(t.shared);
+  const std::uint64_t each = (call.rows + t.threads() - 1) / t.threads();
+  const std::uint64_t first = smaller(t.number() * each, call.rows);
+  const std::uint64_t end = smaller(first + each, call.rows);
+  std::int32_t mine = 0;
+  for (std::uint64_t i = first; i < end; ++i) mine += takes(i) ? 1 : 0;
+  counts[t.number()] = mine;
+  t.sync();
+  for (std::uint32_t far = 1; far < t.threads(); far *= 2) {
+    const std::int32_t other = t.number() >= far ? counts[t.number() - far] : 0;
+    t.sync();
+    counts[t.number()] += other;
+    t.sync();
+  }
+  std::int32_t before = counts[t.number()] - mine;
+  for (std::uint64_t i = first; i < end; ++i) call.rank[i] = takes(i) ? before++ : -1;
+  return counts[t.threads() - 1];
+}
+
 }  // namespace truemax::cuda

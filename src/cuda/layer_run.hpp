@@ -8,9 +8,9 @@
 //   a product  scores = x_copy drawn_w^T
 //   Estimate   the slot of each label; u, losses and p of each row
 //
-//   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest
+//   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest;
+//              then NumberLabels, if there is a ring of labels
 //   products   gradient = p^T x_copy;  dx = p drawn_w
-//   NumberLabels  only if there is a ring of labels
 //   Columns    only of long rows: sums over columns
 //   Move       moments, W, b; the label's part of dx; u, the ring of labels, the sums over columns and the
 //              counters
@@ -56,6 +56,8 @@ class LayerRun {
                        ScaleRows<P>::shared_bytes(kThreads));
     });
     sum_columns();
+    if (call_.recent_size > 0)
+      launcher_.launch(NumberLabels{call_}, 1, kMany, NumberLabels::shared_bytes(kMany));
   }
   // Before another call changes the weights.
   void keep() {
@@ -68,8 +70,6 @@ class LayerRun {
   }
   // After both products.
   void move() {
-    if (call_.recent_size > 0)
-      launcher_.launch(NumberLabels{call_}, 1, kMany, NumberLabels::shared_bytes(kMany));
     by_type(call_.weight_type, [&](auto w) {
       by_type(call_.copy_type, [&](auto c) {
         by_width([&](auto wide) {
@@ -177,7 +177,8 @@ class LayerRun {
     using Kernel = Estimate<S, P, kHeld>;
     const auto shift =
         static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
-    const std::uint32_t blocks = blocks_of_rows(Kernel::kMostThreads / 32, Kernel::kLeastBlocks);
+    const std::uint32_t blocks = blocks_of_rows(Kernel::kMostThreads / 32, Kernel::kLeastBlocks) +
+                                 (Kernel::numbers_labels(call_) ? 1 : 0);
     by_width([&](auto wide) {
       launcher_.launch(Kernel{call_, shift, wide.value > 1 ? 1U : 0U}, blocks, Kernel::kMostThreads,
                        Kernel::shared_bytes(Kernel::kMostThreads));
