@@ -3,12 +3,23 @@
 
 #include <atomic>
 #include <cstdint>
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#endif
 
 namespace hwy {
 namespace {
 
 std::atomic<std::int64_t> for_test{0};  // 0: what the processor has
 std::atomic<std::int64_t> disabled{0};
+
+#if HWY_ARCH_X86
+// A bit of ecx, for what __builtin_cpu_supports of some compilers has no name.
+bool has_bit(unsigned leaf, unsigned bit) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(leaf, 0, &a, &b, &c, &d) != 0 && (c >> bit & 1U) != 0;
+}
+#endif
 
 std::int64_t of_processor() {
   std::int64_t targets = HWY_STATIC_TARGET;
@@ -25,8 +36,8 @@ std::int64_t of_processor() {
                                  __builtin_cpu_supports("aes"));
   const bool avx2 =
       sse4 && add(HWY_AVX2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                                __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("bmi") &&
-                                __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c"));
+                                has_bit(0x80000001U, 5) && __builtin_cpu_supports("bmi") &&
+                                __builtin_cpu_supports("bmi2") && has_bit(1, 29));  // lzcnt, f16c
   const bool avx3 =
       avx2 && add(HWY_AVX3, __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
@@ -34,7 +45,7 @@ std::int64_t of_processor() {
   if (avx3)
     add(HWY_AVX3_DL, __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("vpclmulqdq") &&
                          __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-                         __builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx512vpopcntdq") &&
+                         has_bit(7, 9) /* vaes */ && __builtin_cpu_supports("avx512vpopcntdq") &&
                          __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("gfni"));
 #endif
   return targets;
