@@ -93,6 +93,7 @@ nlohmann::ordered_json predict_by_index(
   require_data_of(m, data);
   IndexPredictor predictor(m, *inside.vectors, inside.index, top, resolve_threads(threads), use);
   in_batches(data.data, top, [&](CsrView rows) { sink(predictor.predict(rows), rows.rows()); });
+  predictor.measure();
   nlohmann::ordered_json about = predictor.to_json();
   about["too_low"] = predictor.too_low();
   return about;

@@ -1,5 +1,6 @@
 // truemax predict
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -46,6 +47,18 @@ class Printer {
  public:
   Printer(const PredictCommand& command, const Model& model) : command_(command), model_(model) {}
 
+  // Text is made and written while the caller goes on with the next rows; an error is thrown by the next call
+  // or by `finish`.
+  void print_behind(Predictions predictions, std::size_t rows) {
+    finish();
+    behind_ =
+        std::async(std::launch::async, [this, rows, all = std::move(predictions)] { print(all, rows); });
+  }
+  void finish() {
+    if (behind_.valid()) behind_.get();
+  }
+
+ private:
   void print(const Predictions& predictions, std::size_t rows) {
     // Text is made by all threads, a chunk of rows each.
     constexpr std::size_t kRows = 512;
@@ -63,10 +76,10 @@ class Printer {
     std::fflush(stdout);
   }
 
- private:
   const PredictCommand& command_;
   const Model& model_;
   std::uint64_t done_ = 0;
+  std::future<void> behind_;  // the last member: it waits before the others go
 };
 
 int predict_by_index(const PredictCommand& command) {
@@ -85,7 +98,9 @@ int predict_by_index(const PredictCommand& command) {
   Printer printer(command, opened.model);
   constexpr std::uint64_t kBatchRows = 16384;  // a cell is fetched from memory once for all rows of a batch
   print_notes(each_batch(opened.model, use.data_path, use, kBatchRows,
-                         [&](CsrView rows) { printer.print(predictor.predict(rows), rows.rows()); }));
+                         [&](CsrView rows) { printer.print_behind(predictor.predict(rows), rows.rows()); }));
+  printer.finish();
+  predictor.measure();
   print_notes(predictor.notes(command.index));
   return kSuccess;
 }
@@ -100,7 +115,8 @@ int run_predict(const PredictCommand& command) {
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   Printer printer(command, model);
   print_notes(predict_stream(model, use.data_path, use, command.top,
-                             [&](const Predictions& p, std::size_t rows) { printer.print(p, rows); }));
+                             [&](const Predictions& p, std::size_t rows) { printer.print_behind(p, rows); }));
+  printer.finish();
   return kSuccess;
 }
 

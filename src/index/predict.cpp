@@ -12,7 +12,7 @@ namespace truemax {
 namespace {
 
 constexpr std::size_t kFewRows = 16;      // too few to choose an effort by
-constexpr std::size_t kLaterRows = 32;    // measured in a later batch
+constexpr std::size_t kLaterRows = 24;    // measured in a later batch
 constexpr std::size_t kEffortRows = 256;  // to choose an effort, and to measure it
 constexpr double kFirstBin = 1e-9, kBinsOfDecade = 40;
 
@@ -80,18 +80,14 @@ Predictions IndexPredictor::predict(CsrView given) {
                                             .normaliser = normaliser_,
                                             .first_row = first});
     if ((batch & (batch + 1)) == 0) {  // batches 0, 1, 3, 7, ...: fewer and fewer, but to the end
-      const auto from = std::chrono::steady_clock::now();
       const std::size_t most = std::min(rows.rows(), batch == 0 ? kRecallRowsOfBatch : kLaterRows);
-      PassResult measured;
-      measured.top = found.pass.top;
+      found_.top = found.pass.top;
       for (std::size_t i = 0; i < most; ++i) {
         const std::size_t r = i * rows.rows() / most;
         const auto scores = found.pass.best_score.begin() + static_cast<std::ptrdiff_t>(r * top_);
-        measured.best_score.insert(measured.best_score.end(), scores,
-                                   scores + static_cast<std::ptrdiff_t>(top_));
+        found_.best_score.insert(found_.best_score.end(), scores, scores + static_cast<std::ptrdiff_t>(top_));
+        kept_.add(rows.row(r));
       }
-      recall_.add(measured, search_.exact(some_rows(rows, most).view(), top_, threads_));
-      measuring += seconds_since(from);
     }
     pass = std::move(found.pass);
     out.error = std::move(found.error);
@@ -107,6 +103,13 @@ Predictions IndexPredictor::predict(CsrView given) {
   measuring_ += measuring;
   seconds_ += seconds_since(start) - measuring;
   return out;
+}
+
+void IndexPredictor::measure() {
+  const auto start = std::chrono::steady_clock::now();
+  if (kept_.rows() > 0) recall_.add(found_, search_.exact(kept_.view(), top_, threads_));
+  kept_ = {}, found_ = {};
+  measuring_ += seconds_since(start);
 }
 
 void IndexPredictor::count_errors(const std::vector<double>& errors) {

@@ -31,8 +31,12 @@ class IndexPredictor {
                  std::size_t threads, const IndexUse& use);
 
   // The next rows of the stream. The first ones choose the effort, unless the index knows it for as many
-  // classes and the same recall; now and then a few are searched exactly too.
+  // classes and the same recall; now and then a few are kept for `measure`.
   Predictions predict(CsrView rows);
+
+  // Recall on the rows that were kept, which are searched exactly: after the last rows, before what follows.
+  // All at once, because a pass over the weights costs as much as the rows.
+  void measure();
 
   // What to tell the user at the end; a recall below what is wanted comes with advice. `index`: its file.
   std::vector<std::string> notes(const std::string& index) const;
@@ -49,6 +53,8 @@ class IndexPredictor {
   Normaliser normaliser_;
   IndexEffort effort_;
   std::uint64_t rows_ = 0, batches_ = 0, exact_rows_ = 0;
+  Csr kept_;          // encoded
+  PassResult found_;  // of these rows: the scores
   RecallSum recall_;
   double seconds_ = 0, measuring_ = 0;
   // Rows by the logarithm of their error.

@@ -7,6 +7,7 @@
 
 #include "core/parallel.hpp"
 #include "core/random.hpp"
+#include "weights/largest.hpp"
 
 namespace truemax {
 namespace {
@@ -15,7 +16,7 @@ constexpr std::size_t kDraws = 16;      // of a row, for the normaliser
 constexpr std::size_t kSpare = 16;      // classes kept beyond the best: bytes may order them wrongly
 constexpr double kSpareDeviations = 4;  // a difference of two scores from bytes, in deviations of one
 constexpr double kInterval = 1.96;      // 95%
-constexpr std::size_t kChunkRows = 8192;
+constexpr std::size_t kChunkRows = 2048;
 constexpr std::size_t kChunkProbes = std::size_t{1} << 22;
 constexpr double kMostError = 1e3;   // of a logarithm: nothing is known
 constexpr double kMostScore = 1e15;  // of rows and classes that meet in float32
@@ -23,6 +24,10 @@ constexpr double kMostScore = 1e15;  // of rows and classes that meet in float32
 struct Draw {
   std::uint32_t block;
   double weight;
+};
+struct Entry {
+  double score;
+  std::uint32_t rank;
 };
 
 void copy_row(const PassResult& from, std::size_t i, PassResult& to, std::size_t row) {
@@ -50,6 +55,7 @@ struct IndexSearch::Chunk {
   std::uint64_t first_row = 0;
   std::vector<float> scratch, share;
   std::vector<double> up_to;
+  std::vector<Entry> entries;  // of a row: classes scored in double
 };
 
 IndexSearch::IndexSearch(const ClassIndex& index, const ClassVectors& vectors, const ClassList& classes)
@@ -110,9 +116,8 @@ void IndexSearch::choose_cells(Chunk& chunk, const IndexSearchOptions& options) 
   const std::size_t cells = index_.cells(), top = std::min(options.top, vectors_.classes());
   meet_centres(chunk.x, [&](std::size_t r, const float* z, const float* promise) {
     for (std::size_t probes = std::min(options.probes, cells);; probes = std::min(2 * probes, cells)) {
-      const float least = kth_largest(promise, cells, probes);
+      const float least = places_of_largest(promise, cells, probes, chunk.probes);
       std::uint64_t classes = 0;
-      places_at_least(promise, cells, least, chunk.probes);
       for (std::size_t j = chunk.probes_begin.back(); j < chunk.probes.size() && classes < top; ++j)
         classes += index_.members[chunk.probes[j]];
       if (classes >= top || probes == cells) {  // always enough classes to choose from
@@ -166,10 +171,6 @@ void IndexSearch::draw_blocks(Chunk& chunk, std::size_t r, const float* z, const
 
 void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const IndexSearchOptions& options,
                              std::size_t row, IndexResult& result) const {
-  struct Entry {
-    double score;
-    std::uint32_t rank;
-  };
   PassResult& pass = result.pass;
   const auto found = chunk.scan.best(r);
   const std::size_t top = std::min(pass.top, found.size());
@@ -179,7 +180,8 @@ void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const Index
   const double deviation = error_of_bytes(chunk.x.squared[r], static_cast<double>(chunk.x.scale[r]),
                                           index_.largest_square, largest_scale);
   const double least = static_cast<double>(found[top - 1].score) - kSpareDeviations * deviation;
-  std::vector<Entry> entries;
+  std::vector<Entry>& entries = chunk.entries;
+  entries.clear();
   for (const auto& f : found) {
     if (static_cast<double>(f.score) < least) break;
     const std::uint32_t rank = index_.rank[f.at];

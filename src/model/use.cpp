@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <span>
 
@@ -88,23 +89,29 @@ std::vector<std::string> each_batch(const Model& model, const std::string& path,
   together(ranks(), [&] { stream.emplace(path, use.read_for(model), options, notes); });
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
-  for (;;) {
-    const std::uint64_t batch = use.max_rows == 0 ? most_rows : std::min(most_rows, use.max_rows - done);
-    if (batch == 0) break;
-    Dataset rows;
-    bool over = false;
+  const auto rows_after = [&](std::uint64_t before) {
+    std::optional<Dataset> rows;
+    const std::uint64_t batch = use.max_rows == 0 ? most_rows : std::min(most_rows, use.max_rows - before);
+    if (batch == 0) return rows;
     together(ranks(), [&] {
       RawRows raw = stream->next(batch);
-      over = raw.size() == 0;
-      if (!over) rows = preparer.prediction_rows(std::move(raw));
+      if (raw.size() > 0) rows = preparer.prediction_rows(std::move(raw));
     });
-    require_same_rows(path, rows.rows.view(), done);
-    if (over) break;
+    require_same_rows(path, rows ? rows->rows.view() : CsrView{}, before);
+    return rows;
+  };
+  // Rows of a file are read while those before them are used. Standard input may pause for long; ranks agree
+  // about each batch.
+  const auto when = ranks().alone() && path != "-" ? std::launch::async : std::launch::deferred;
+  std::future<std::optional<Dataset>> next = std::async(when, rows_after, done);
+  while (const std::optional<Dataset> got = next.get()) {
+    const Dataset& rows = *got;
     done += rows.rows.rows();
     unknown_words += rows.statistics.unknown_words;
     unknown_ngrams += rows.statistics.unknown_ngrams;
     unk_words += rows.statistics.unk_words;
     unknown_features += rows.statistics.unknown_features;
+    next = std::async(when, rows_after, done);
     use_rows(rows.rows.view());
   }
   if (unknown_words > 0)

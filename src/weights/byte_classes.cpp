@@ -214,18 +214,6 @@ BlockSum sum_of_block_here(const ByteClasses& classes, std::size_t block, const 
   return {highest, sum_of_exps(z, highest)};
 }
 
-std::size_t count_at_least(const std::int32_t* keys, std::size_t n, std::int32_t least) {
-  const ByteInts i;
-  const auto bound = hn::Set(i, least);
-  auto below = hn::Zero(i);
-  std::size_t at = 0;
-  for (; at + kByteWidth <= n; at += kByteWidth)
-    below = hn::Sub(below, hn::VecFromMask(i, hn::Lt(hn::LoadU(i, keys + at), bound)));
-  auto count = static_cast<std::size_t>(hn::GetLane(hn::SumOfLanes(i, below)));
-  for (; at < n; ++at) count += keys[at] < least ? 1 : 0;
-  return n - count;
-}
-
 void add_spread_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT a, const float* HWY_RESTRICT v,
                      float square, std::size_t n, float* HWY_RESTRICT out) {
   const ByteFloats d;
@@ -279,29 +267,12 @@ void best_places_here(const ByteClasses& classes, const ByteRows& x, std::uint32
   }
 }
 
-void places_at_least_here(const float* HWY_RESTRICT z, std::size_t n, float least,
-                          std::vector<std::uint32_t>& out) {
-  const ByteFloats d;
-  const auto bound = hn::Set(d, least);
-  std::size_t at = 0;
-  for (; at + kByteWidth <= n; at += kByteWidth) {
-    const auto hit = hn::Ge(hn::LoadU(d, z + at), bound);
-    if (HWY_LIKELY(hn::AllFalse(d, hit))) continue;
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(d, hit, bits);
-    std::uint32_t left = 0;
-    std::memcpy(&left, bits, sizeof left);
-    for (; left != 0; left &= left - 1)
-      out.push_back(static_cast<std::uint32_t>(at + static_cast<std::size_t>(std::countr_zero(left))));
-  }
-  for (; at < n; ++at)
-    if (z[at] >= least) out.push_back(static_cast<std::uint32_t>(at));
-}
-
 void cell_shares_here(const CellScores& s, float square, float least, float base, float* HWY_RESTRICT share,
                       double* HWY_RESTRICT parts) {
   const ByteFloats d;
   const auto factor = hn::Set(d, square), half = hn::Set(d, 0.5F), two = hn::Set(d, 2.0F);
+  const auto per_unit = hn::Set(d, 12102203.0F),
+             of_one = hn::Set(d, 1064986816.0F);  // 2^23/log 2, 2^23 126.96
   const auto from = hn::Set(d, base), bound = hn::Set(d, least), smallest = hn::Set(d, kLeastShare);
   for (std::size_t first = 0; first < s.cells; first += kSharePart) {
     const std::size_t end = std::min(s.cells, first + kSharePart);
@@ -314,7 +285,10 @@ void cell_shares_here(const CellScores& s, float square, float least, float base
       const auto v = hn::Add(hn::Mul(factor, hn::LoadU(d, s.of_x + c)), hn::LoadU(d, s.of_b + c));
       const auto normal = hn::Add(hn::Add(z, log_n), hn::Mul(v, half));
       const auto log_share = hn::IfThenElse(hn::Lt(v, hn::Mul(two, log_n)), normal, promise);
-      const auto e = hn::Max(exp_of_falling(d, hn::Min(hn::Sub(log_share, from), hn::Zero(d))), smallest);
+      // exp to 6%, from the bits of a number in base 2: draws are divided by their own probabilities.
+      const auto t = hn::Max(hn::Min(hn::Sub(log_share, from), hn::Zero(d)), hn::Set(d, -80.0F));
+      const auto bits = hn::ConvertTo(ByteInts(), hn::MulAdd(t, per_unit, of_one));
+      const auto e = hn::Max(hn::BitCast(d, bits), smallest);
       const auto left = hn::IfThenZeroElse(hn::Ge(promise, bound), e);
       hn::StoreU(left, d, share + c);
       total = hn::Add(total, left);
@@ -369,10 +343,8 @@ namespace truemax {
 HWY_EXPORT(byte_scores_here);
 HWY_EXPORT(scan_blocks_here);
 HWY_EXPORT(sum_of_block_here);
-HWY_EXPORT(count_at_least);
 HWY_EXPORT(add_spread_here);
 HWY_EXPORT(place_of_largest_here);
-HWY_EXPORT(places_at_least_here);
 HWY_EXPORT(cell_shares_here);
 HWY_EXPORT(best_places_here);
 
@@ -482,71 +454,9 @@ void best_places(const ByteClasses& classes, const ByteRows& x, std::uint32_t* o
   HWY_DYNAMIC_DISPATCH(best_places_here)(classes, x, out);
 }
 
-void places_at_least(const float* z, std::size_t n, float least, std::vector<std::uint32_t>& out) {
-  HWY_DYNAMIC_DISPATCH(places_at_least_here)(z, n, least, out);
-}
-
 void cell_shares(const CellScores& scores, float square, float least, float base, float* share,
                  double* parts) {
   HWY_DYNAMIC_DISPATCH(cell_shares_here)(scores, square, least, base, share, parts);
-}
-
-namespace {
-
-// As integers in the order of the numbers, by bisection.
-float kth_by_bisection(const float* z, std::size_t n, std::size_t k) {
-  thread_local std::vector<std::int32_t> memory;
-  memory.resize(n);
-  std::int32_t* const keys = memory.data();
-  constexpr std::int32_t kFlip = 0x7fffffff;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<std::int32_t>(z[i] + 0.0F);  // -0 as 0
-    keys[i] = bits < 0 ? bits ^ kFlip : bits;
-  }
-  std::int64_t low = std::numeric_limits<std::int32_t>::min(),
-               high = std::numeric_limits<std::int32_t>::max();
-  while (low < high) {  // the largest bound that k numbers reach
-    const std::int64_t middle = low + (high - low + 1) / 2;
-    const std::size_t count =
-        HWY_DYNAMIC_DISPATCH(count_at_least)(keys, n, static_cast<std::int32_t>(middle));
-    if (count == k) {  // the smallest of these
-      constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
-      const auto bound = static_cast<std::int32_t>(middle);
-      std::int32_t least = kMost;
-      for (std::size_t i = 0; i < n; ++i) least = std::min(least, keys[i] >= bound ? keys[i] : kMost);
-      low = high = least;
-    } else if (count > k) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  const auto key = static_cast<std::int32_t>(low);
-  return std::bit_cast<float>(key < 0 ? key ^ kFlip : key);
-}
-
-}  // namespace
-
-float kth_largest(const float* z, std::size_t n, std::size_t k) {
-  constexpr std::size_t kStrips = 16;
-  const std::size_t length = n / kStrips;
-  if (k > length / 4) return kth_by_bisection(z, n, k);
-  // k places have a number that is at least the k-th of these maxima; few others do.
-  thread_local std::vector<float> most;
-  thread_local std::vector<std::uint32_t> places;
-  most.assign(z, z + length);
-  float* const to = most.data();
-  for (std::size_t strip = 1; strip < kStrips; ++strip)
-    for (std::size_t i = 0; i < length; ++i)
-      to[i] = to[i] < z[strip * length + i] ? z[strip * length + i] : to[i];
-  const float least = kth_by_bisection(to, length, k);
-  places.clear();
-  places_at_least(z, n, least, places);
-  most.clear();
-  for (const std::uint32_t at : places) most.push_back(z[at]);
-  const auto kth = most.begin() + static_cast<std::ptrdiff_t>(k - 1);
-  std::nth_element(most.begin(), kth, most.end(), std::greater<>());
-  return *kth;
 }
 
 double score_of(RowView x, std::span<const float> w, double intercept) {

@@ -127,22 +127,16 @@ struct BlockSum {
 };
 BlockSum sum_of_block(const ByteClasses& classes, std::size_t block, const ByteRows& x, std::uint32_t row);
 
-// The k-th largest of n numbers, none of them NaN; 1 <= k <= n.
-float kth_largest(const float* z, std::size_t n, std::size_t k);
-
 // out_i = z_i + sqrt(square * a_i + v_i), what the best of several classes may score that are z on average.
 void add_spread(const float* z, const float* a, const float* v, float square, std::size_t n, float* out);
 
 // The place with the highest score of each row, the first of equal ones.
 void best_places(const ByteClasses& classes, const ByteRows& x, std::uint32_t* out);
 
-// The places i with z_i >= least, appended to `out`.
-void places_at_least(const float* z, std::size_t n, float least, std::vector<std::uint32_t>& out);
-
 // What the exp of the scores of cells may sum to, for draws: of cell i with the mean score z_i, n_i classes
 // and the variance v = square a_i + b_i, it is n exp(z + v/2), or where v > 2 log n, exp of `promise_i`,
-// which is z + sqrt(2 v log n). Divided by exp(base), at least kLeastShare, and 0 where promise_i >= least.
-// parts: the sum of each kSharePart of them. base >= least + log n for all cells.
+// which is z + sqrt(2 v log n). Divided by exp(base), to 6%, at least kLeastShare, and 0 where promise_i >=
+// least. parts: the sum of each kSharePart of them. base >= least + log n for all cells.
 inline constexpr std::size_t kSharePart = 64;
 inline constexpr float kLeastShare = 1e-36F;
 struct CellScores {
