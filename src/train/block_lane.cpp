@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/huge_pages.hpp"
 #include "core/parallel.hpp"
 #include "train/problem.hpp"
 
@@ -12,17 +11,8 @@ namespace truemax {
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
   const std::size_t threads = options.thread_count();
   if (threads == 1 || draw.complete()) return 1;
-  // The mean number of blocks that two steps have in common.
-  const std::vector<double> mass = label_mass(data);
-  double total = 0, common = 0;
-  for (const double m : mass) total += m;
-  for (std::size_t k = 0; k < mass.size(); k += kLanes) {
-    double label = 0;
-    for (std::size_t i = k; i < std::min(mass.size(), k + kLanes); ++i) label += mass[i] / total;
-    const double drawn = draw.inclusion(static_cast<ClassId>(k));
-    const double there = label + (1 - label) * drawn;
-    common += there * there;
-  }
+  double common = 0;  // the mean number of blocks that two steps have in common
+  for (const double load : block_loads(data, &draw)) common += load * load;
   constexpr double kMost = 0.3;  // largest share of steps that may wait for another
   return std::clamp<std::size_t>(1 + static_cast<std::size_t>(kMost / common), 1, threads);
 }
@@ -67,8 +57,7 @@ BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_
 BlockLane::BlockLane(const LaneSetup& setup)
     : setup_(setup),
       general_(setup),
-      // An epoch in the order of the file or shuffled has every example once.
-      rows_recur_(setup.options.visit == Visit::random || setup.data.shares_inputs()),
+      rows_recur_(examples_recur(setup)),
       piece_steps_(setup.most_steps) {
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.data.classes->size();
@@ -100,12 +89,7 @@ BlockLane::BlockLane(const LaneSetup& setup)
 
 void BlockLane::attach(RunState& state) {
   general_.attach(state);
-  if (members_.size() == 1 || !state.zero_weights || state.epoch > 0 || state.step > 0) return;
-  // The system clears a page when it is first touched, and steps would wait for that one after the other.
-  // Only if the first epoch touches nearly all of them anyway.
-  constexpr std::uint64_t kStepsOfPage = 4;
-  if (state.weights.bytes() / detail::kHugePage * kStepsOfPage <= setup_.data.size())
-    state.weights.clear_pages(members_.size());
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data.size(), members_.size());
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/error.hpp"
 #include "ranks/thread_ranks.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/general_lane.hpp"
@@ -365,6 +366,98 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
     second.run({}, stop);
     EXPECT_EQ(bits_of(second.state()), bits_of(unbroken.state()));
   });
+}
+
+// The state after the epochs of the options on so many threads, however many cores there are. Ends early if
+// the run diverges, with what it says.
+struct Ended {
+  RunState state;
+  std::string divergence;
+};
+Ended run_on(const DataView& data, TrainOptions options, std::size_t threads) {
+  options.threads = threads;
+  const auto draw = draw_for(data, options);
+  const ProblemInfo problem = problem_of(data, options);
+  Ridge ridge(data, options, problem, draw.get());
+  const GrowthGuard guard(options.method, options.step);
+  const auto rule = make_rule(options.method, options.rule, problem);
+  const LaneSetup setup{data,  options,    problem, ridge, guard,
+                        *rule, draw.get(), steps_ahead(data, options, draw.get())};
+  GroupLane lane(setup, threads);
+  const bool projects = options.method == "umax" && options.ridge > 0;
+  EXPECT_EQ(lane.threads(), projects ? 1U : std::clamp<std::size_t>(options.group / 4, 1, threads));
+  Ended ended{make_state(data, options), {}};
+  RunState& state = ended.state;
+  const std::atomic<bool> stop{false};
+  VisitOrder order(options.visit, options.seed, data.size());
+  try {
+    for (; state.epoch < options.epochs; ++state.epoch, state.step = 0) {
+      order.start_epoch(state.epoch);
+      const CounterRandom random(options.seed, Stream::draw, state.epoch);
+      lane.attach(state);
+      lane.start_epoch(state, stop, StepPlan(options, data.size()));
+      while (state.step < data.size()) {
+        const std::size_t count = std::min<std::size_t>(setup.most_steps, data.size() - state.step);
+        lane.take({order, random, state.step, count, options.step_at(state.epoch), 1}, state);
+      }
+    }
+  } catch (const DivergenceError& error) {
+    ended.divergence = error.what();
+  }
+  return ended;
+}
+
+void expect_same_bits(const DataView& data, const TrainOptions& options, const std::string& what) {
+  const Ended one = run_on(data, options, 1);
+  for (const std::size_t threads : {2, 3, 5}) {
+    const Ended several = run_on(data, options, threads);
+    EXPECT_EQ(bits_of(one.state), bits_of(several.state)) << what << ' ' << threads;
+    EXPECT_EQ(one.state.largest_weight, several.state.largest_weight) << what << ' ' << threads;
+    EXPECT_EQ(one.divergence, several.divergence) << what << ' ' << threads;
+  }
+}
+
+// With a head and without, for the visits in which an example comes once or often, with row weights.
+TEST(GroupThreads, HaveTheBitsOfOne) {
+  const Dataset made = some_data(300, 300);
+  const DataView data(made);
+  for (const char* method : {"prox", "scent", "umax", "exact"})
+    for (const char* draw : {"head-blocks", "blocks"})
+      for (const Extra extra : kExtras)
+        for (const Visit visit : {Visit::shuffle, Visit::random}) {
+          TrainOptions options = group_options(method, 32);
+          options.draw = draw, options.visit = visit, options.step = step_of(method);
+          add(extra, options);
+          expect_same_bits(data, options,
+                           fmt::format("{} {} {} {}", method, draw, static_cast<int>(extra),
+                                       static_cast<int>(visit)));
+        }
+}
+
+// Groups that do not divide the rows, also fewer rows than threads.
+TEST(GroupThreads, TakeGroupsOfAnySize) {
+  const Dataset made = some_data(253, 300);
+  const DataView data(made);
+  for (const std::uint64_t group : {1U, 3U, 4U, 9U, 21U, 64U, 252U, 253U})
+    for (const double ridge : {0.0, 3.0}) {
+      TrainOptions options = group_options("prox", group);
+      options.ridge = ridge;
+      expect_same_bits(data, options, fmt::format("{} {}", group, ridge));
+    }
+}
+
+// A ridge so strong that scales are multiplied into memory in every group, and steps from tiny to huge, which
+// float32 declines or which end the run.
+TEST(GroupThreads, HaveTheBitsOfOneAtExtremes) {
+  const Dataset made = some_data(120, 100);
+  const DataView data(made);
+  for (const char* method : {"prox", "scent", "exact"})
+    for (const double ridge : {0.0, 3.0, 1e9})
+      for (const double step : {1e-8, 1e6, 1e12, 1e30}) {
+        TrainOptions options = group_options(method, 20);
+        options.step = step, options.ridge = ridge, options.intercept = true;
+        expect_same_bits(data, options, fmt::format("{} {} {}", method, ridge, step));
+      }
 }
 
 TEST(GroupLane, RowsWithoutFeaturesAreSteps) {

@@ -41,6 +41,11 @@ struct LaneSetup {
   bool has_rivals() const { return draw != nullptr && draw->most_rivals() > 0; }
 };
 
+// Whether an example may come twice in a batch. An epoch in the order of the file or shuffled has each once.
+inline bool examples_recur(const LaneSetup& setup) {
+  return setup.options.visit == Visit::random || setup.data.shares_inputs();
+}
+
 // Consecutive steps of one epoch with one step size.
 struct Batch {
   const VisitOrder& order;
