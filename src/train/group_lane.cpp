@@ -255,18 +255,23 @@ void GroupLane::write_u(RunState& state, std::size_t number, std::size_t buffer)
 }
 
 void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffer) {
-  constexpr std::size_t kLinesAhead = 4;
+  constexpr std::size_t kAhead = 4;
   Weights& w = state.weights;
-  for (const auto& member : members_) {
-    GroupRows& rows = member->solver.buffers[buffer];
-    const std::span<const GroupUpdate> updates = member->updates[buffer].of(number);
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
+  // The update i of the rows of member m, or one of those after them.
+  const auto ask_for = [&](std::size_t m, std::size_t i) {
+    for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
+    if (m == members_.size()) return;
+    const GroupUpdate& later = of(m)[i];
+    __builtin_prefetch(members_[m]->solver.buffers[buffer].coefficient + std::size_t{later.place} * kLanes);
+    if (far_) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
+  };
+  for (std::size_t i = 0; i < kAhead; ++i) ask_for(0, i);
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    const std::span<const GroupUpdate> updates = of(m);
     for (std::size_t i = 0; i < updates.size(); ++i) {
-      if (i + kLinesAhead < updates.size()) {
-        const GroupUpdate& later = updates[i + kLinesAhead];
-        __builtin_prefetch(rows.coefficient + std::size_t{later.place} * kLanes);
-        if (far_) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
-      }
-      apply_update(w, updates[i], rows);
+      ask_for(m, i + kAhead);
+      apply_update(w, updates[i], members_[m]->solver.buffers[buffer]);
     }
   }
 }

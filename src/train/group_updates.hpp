@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/group_rows.hpp"
+#include "train/lane.hpp"
 #include "train/line_owners.hpp"
 
 namespace truemax {
@@ -44,11 +45,14 @@ class GroupUpdates {
  private:
   template <class Take>
   void each(const GroupRows& rows, Take&& take) const {
-    for (std::uint32_t i = 0; i < rows.count; ++i)
+    constexpr std::uint32_t kAhead = 8;
+    for (std::uint32_t i = 0; i < rows.count; ++i) {
+      if (i + kAhead < rows.count) prefetch_row(rows.row[i + kAhead].x);
       for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
         owners_.visit(rows.block[p], rows.row[i].x, [&](std::size_t owner, const RowView& x, bool first) {
           take(owner, GroupUpdate{x, rows.block[p], p, i, first});
         });
+    }
   }
 
   const LineOwners& owners_;
