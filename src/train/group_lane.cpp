@@ -282,7 +282,7 @@ void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& r
   if (setup_.ridge.on()) rows.growth[update.place] = make_room(w, update.block, rows.row[update.row].growth());
   add_to_blocks(w, update.x, block, c);
   if (update.first) add_to_block_intercepts(w, block, c);
-  if (setup_.ridge.on()) shrink(w, update.block, rows.ridge[update.place]);
+  if (setup_.ridge.on()) setup_.ridge.shrink(w, update.block, 1 / rows.ridge[update.place]);
 }
 
 // All ranks take the same decision, before the group changes W.
@@ -329,14 +329,10 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
     add_to_blocks(w, row.x, blocks, c);
     add_to_block_intercepts(w, blocks, c);
     if (!setup_.ridge.on()) continue;
-    for (std::uint32_t b = row.begin; b < row.end; ++b) shrink(w, rows.block[b], rows.ridge[b]);
+    for (std::uint32_t b = row.begin; b < row.end; ++b)
+      setup_.ridge.shrink(w, rows.block[b], 1 / rows.ridge[b]);
   }
   if (tracks_norms_) project(state);
-}
-
-void GroupLane::shrink(Weights& w, std::uint32_t block, double r) const {
-  w.scale_block(block, 1 / r);
-  if (setup_.ridge.includes_intercept()) w.scale_block_intercept(block, 1 / r);
 }
 
 // |w_k|^2 after the update that follows; scores are those of now, after the earlier rows of the group.

@@ -79,7 +79,6 @@ class GroupLane final : public Lane {
   double make_room(Weights& w, std::uint32_t block, double growth) const;
   void add_growth(RunState& state);
   void apply(RunState& state, GroupRows& rows);
-  void shrink(Weights& w, std::uint32_t block, double r) const;
   void update_norms(RunState& state, const GroupRows& rows, const GroupRow& row);
   void project(RunState& state);
 

@@ -8,10 +8,10 @@
 #include <limits>
 #include <numeric>
 
-#include "core/error.hpp"
 #include "ranks/thread_ranks.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/general_lane.hpp"
+#include "train/lane_test_support.hpp"
 #include "train/problem.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
@@ -368,49 +368,12 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
   });
 }
 
-// The state after the epochs of the options on so many threads, however many cores there are. Ends early if
-// the run diverges, with what it says.
-struct Ended {
-  RunState state;
-  std::string divergence;
-};
-Ended run_on(const DataView& data, TrainOptions options, std::size_t threads) {
-  options.threads = threads;
-  const auto draw = draw_for(data, options);
-  const ProblemInfo problem = problem_of(data, options);
-  Ridge ridge(data, options, problem, draw.get());
-  const GrowthGuard guard(options.method, options.step);
-  const auto rule = make_rule(options.method, options.rule, problem);
-  const LaneSetup setup{data,  options,    problem, ridge, guard,
-                        *rule, draw.get(), steps_ahead(data, options, draw.get())};
-  GroupLane lane(setup, threads);
-  const bool projects = options.method == "umax" && options.ridge > 0;
-  EXPECT_EQ(lane.threads(), projects ? 1U : std::clamp<std::size_t>(options.group / 4, 1, threads));
-  Ended ended{make_state(data, options), {}};
-  RunState& state = ended.state;
-  const std::atomic<bool> stop{false};
-  VisitOrder order(options.visit, options.seed, data.size());
-  try {
-    for (; state.epoch < options.epochs; ++state.epoch, state.step = 0) {
-      order.start_epoch(state.epoch);
-      const CounterRandom random(options.seed, Stream::draw, state.epoch);
-      lane.attach(state);
-      lane.start_epoch(state, stop, StepPlan(options, data.size()));
-      while (state.step < data.size()) {
-        const std::size_t count = std::min<std::size_t>(setup.most_steps, data.size() - state.step);
-        lane.take({order, random, state.step, count, options.step_at(state.epoch), 1}, state);
-      }
-    }
-  } catch (const DivergenceError& error) {
-    ended.divergence = error.what();
-  }
-  return ended;
-}
-
 void expect_same_bits(const DataView& data, const TrainOptions& options, const std::string& what) {
-  const Ended one = run_on(data, options, 1);
+  const Ended one = run_on<GroupLane>(data, options, 1);
   for (const std::size_t threads : {2, 3, 5}) {
-    const Ended several = run_on(data, options, threads);
+    const Ended several = run_on<GroupLane>(data, options, threads);
+    const bool projects = options.method == "umax" && options.ridge > 0;
+    EXPECT_EQ(several.threads, projects ? 1U : std::clamp<std::size_t>(options.group / 4, 1, threads));
     EXPECT_EQ(bits_of(one.state), bits_of(several.state)) << what << ' ' << threads;
     EXPECT_EQ(one.state.largest_weight, several.state.largest_weight) << what << ' ' << threads;
     EXPECT_EQ(one.divergence, several.divergence) << what << ' ' << threads;

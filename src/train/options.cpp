@@ -202,8 +202,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
-      "bit. For learnt features, and for prox and implicit with --draw blocks or head-blocks and no ridge, "
-      "also if --target train chose them.",
+      "bit. For learnt features, and for prox, or implicit without ridge, with --draw blocks or head-blocks, "
+      "also if they were chosen for you.",
       {.tunable = true});
   table.toggle(
       "shard-embedding", &shard_embedding,
@@ -360,12 +360,11 @@ void TrainOptions::check() const {
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
   if (lock_free && hidden == 0 &&
-      (ridge != 0 || rows_per_step > 1 || (info.name != "prox" && info.name != "implicit") ||
+      (rows_per_step > 1 || (info.name != "prox" && (info.name != "implicit" || ridge != 0)) ||
        !(open.shape || find_draw(draw).whole_blocks)))
     throw UserError(
-        "--lock-free: of linear models only prox and implicit over whole blocks without ridge can run "
-        "lock-free; give --method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, "
-        "or leave it out");
+        "--lock-free: of linear models only prox, and implicit without ridge, can run lock-free, over whole "
+        "blocks; give --method prox with --draw blocks or --draw head-blocks, add --hidden, or leave it out");
   if (lock_free && ranks().in_groups())
     throw UserError("--lock-free: the ranks of truemax-mpi take every step together; leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())
