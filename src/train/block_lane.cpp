@@ -1,6 +1,7 @@
 #include "train/block_lane.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "train/problem.hpp"
@@ -206,9 +207,14 @@ void BlockLane::run_lock_free(const Work& work) {
 std::size_t BlockLane::steps_without_ridge(const Work& work) const {
   constexpr double kMostDelayed = 0.02;
   if (!setup_.ridge.on()) return work.batch.count;
-  const double mean_weight = setup_.problem.total_weight / static_cast<double>(setup_.data.size());
-  const double steps = kMostDelayed / setup_.ridge.strength(work.batch.step, mean_weight);
+  const double steps = kMostDelayed / mean_ridge(work);
   return steps < static_cast<double>(work.batch.count) ? static_cast<std::size_t>(steps) : work.batch.count;
+}
+
+// Of a step on any class, on average over the steps that have it and those that do not.
+double BlockLane::mean_ridge(const Work& work) const {
+  const double mean_weight = setup_.problem.total_weight / static_cast<double>(setup_.data.size());
+  return setup_.ridge.strength(work.batch.step, mean_weight);
 }
 
 void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t count) {
@@ -217,6 +223,11 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
   free.terms.ridge_later = setup_.ridge.on();
   const std::size_t share = (count + members_.size() - 1) / members_.size();
   if (meeting_) meeting_->start();
+  // Meanwhile all weights are as they would be halfway, on average: what steps add must not be shrunk by the
+  // ridge of those before them.
+  const double common = state.weights.common_scale();
+  if (setup_.ridge.on())
+    state.weights.set_common_scale(common * std::exp(-mean_ridge(work) * static_cast<double>(count) / 2));
   const auto of_member = [&](std::size_t number) {
     Member& member = *members_[number];
     member.free_growth = 0;
@@ -233,9 +244,16 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
       if (meeting_) meeting_->give_up();
       throw;
     }
-    if (meeting_ && meeting_->wait(number)) shrink_own(state.weights, number);
+    if (!meeting_ || !meeting_->wait(number)) return;
+    if (number == 0) state.weights.set_common_scale(common);
+    if (meeting_->wait(number)) shrink_own(state.weights, number);
   };
-  team_->run(std::ref(of_member));
+  try {
+    team_->run(std::ref(of_member));
+  } catch (...) {
+    state.weights.set_common_scale(common);
+    throw;
+  }
   for (const auto& member : members_) state.largest_weight += member->free_growth;
   for (const auto& member : members_)
     for (const std::size_t t : member->declined)

@@ -88,6 +88,7 @@ class BlockLane final : public Lane {
   void take_freely(const Work& work, std::size_t first, std::size_t count);
   void shrink_own(Weights& w, std::size_t number) const;
   std::size_t steps_without_ridge(const Work& work) const;
+  double mean_ridge(const Work& work) const;
   void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;
   bool prepare_together(const Work& work, std::size_t number);
   void take_steps(const Work& work, Member& member, std::size_t first_piece, std::size_t start,
