@@ -12,7 +12,8 @@ class Threads(ProgramTest):
         self.generate("a.txt", "--skew", 0.3, rows=6000, features=400, classes=900)
 
     def run_with(self, name, *options, draw=("--draw", "blocks")):
-        self.fine("train", "a.txt", "--method", "prox", *draw, "--classes-per-step", 16, "--epochs", 3, "--step", 10, "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *options)
+        self.fine("train", "a.txt", "--method", "prox", *draw, "--classes-per-step", 16, "--epochs", 3, "--step", 10,
+                  "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *options)
         return self.read(f"{name}.safetensors")
 
     def loss(self, name):

@@ -101,8 +101,10 @@ void TrainOptions::describe(OptionTable& table) {
   table.count_or(
       "group", &group, {1, 65536}, kAutomatic, 0,
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "
-      "weights; then all are applied. For prox, scent, umax and exact, linear models. auto: none in truemax; "
-      "for the ranks of truemax-mpi, which send messages once for every group, a power of two up to 512.",
+      "weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: "
+      "with a head, whose steps one thread takes otherwise, this lets several work, for the same result. "
+      "auto: none in truemax; for the ranks of truemax-mpi, which send messages once for every group, a power "
+      "of two up to 512.",
       {.tunable = true});
   table.choice("visit", &visit,
                {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
@@ -191,8 +193,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.group("Machine");
   table.count_alias(
       "threads", &threads, {1, 4096}, kAllCores,
-      "Threads for reading, evaluation, prediction, learnt features and steps over drawn blocks. Results do "
-      "not depend on it, except for lock-free steps.",
+      "Threads for reading, evaluation, prediction, learnt features, steps over drawn blocks and groups of "
+      "rows. Results do not depend on it, except for lock-free steps.",
       {.brief = true,
        .common = true,
        .of_machine = true,
