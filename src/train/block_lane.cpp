@@ -58,10 +58,7 @@ BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_
 }
 
 BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
-    : setup_(setup),
-      general_(setup),
-      rows_recur_(examples_recur(setup)),
-      piece_steps_(setup.most_steps) {
+    : setup_(setup), general_(setup), rows_recur_(examples_recur(setup)), piece_steps_(setup.most_steps) {
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
@@ -76,7 +73,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
   const bool lock_free = setup.options.lock_free;
   const std::size_t threads =
       std::min(most_threads, lock_free ? setup.options.thread_count()
-                                              : useful_threads(setup.data, setup.options, *setup.draw));
+                                       : useful_threads(setup.data, setup.options, *setup.draw));
   if (threads > 1) team_ = std::make_unique<Team>(threads);
   const std::size_t members = team_ ? team_->size() : 1, blocks = (classes + kLanes - 1) / kLanes;
   progress_ = std::make_unique<Progress>(members);
@@ -262,7 +259,8 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
 
 // The ridge of all members' steps on some of the blocks. It makes numbers in memory smaller or leaves them.
 void BlockLane::shrink_own(Weights& w, std::size_t number) const {
-  constexpr double kSmallScale = 1e-6;  // much smaller, and the numbers in memory are too large for float32 sums
+  constexpr double kSmallScale =
+      1e-6;  // much smaller, and the numbers in memory are too large for float32 sums
   for (const auto& member : members_)
     for (const BlockStepper::Delayed& delayed : member->stepper.delayed())
       if (delayed.block % members_.size() == number) {
@@ -344,7 +342,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
       if (!outcome.taken) member.declined.push_back(t);
       continue;
     }
-    member.growth[t] = outcome.taken              ? outcome.growth
+    member.growth[t] = outcome.taken           ? outcome.growth
                        : order == Order::turns ? take_declined(work, t)
                                                : take_generally(work, t, bound_before(work, t, 1));
     if (order == Order::turns) progress_->done(t);

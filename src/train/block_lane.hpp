@@ -67,8 +67,8 @@ class BlockLane final : public Lane {
   struct Member {
     Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
            std::size_t blocks);
-    std::vector<double> growth;  // by step of the batch
-    double free_growth = 0;      // lock-free: of all its steps
+    std::vector<double> growth;         // by step of the batch
+    double free_growth = 0;             // lock-free: of all its steps
     std::vector<std::size_t> declined;  // lock-free: steps of the batch that are taken at its end
     BlockStepper stepper;
     std::unique_ptr<InDouble> in_double;  // null: the stepper takes its steps
@@ -116,7 +116,7 @@ class BlockLane final : public Lane {
   std::uint64_t batch_ = 0;
   std::atomic<bool> failed_{false};
   std::unique_ptr<Meeting> meeting_;  // lock-free, with ridge
-  std::mutex declined_;  // guards general_
+  std::mutex declined_;               // guards general_
   struct Refused {
     std::uint64_t step;
     double update;

@@ -285,7 +285,8 @@ TEST(LockFree, ReachesTheLossOfOrderedRuns) {
       }
       RecordProperty("ordered", std::to_string(ordered));
       RecordProperty("lock_free", std::to_string(free));
-      EXPECT_LT(std::abs(free - ordered), std::max(0.02 * ordered, 3 * (most - least))) << draw << ' ' << ridge;
+      EXPECT_LT(std::abs(free - ordered), std::max(0.02 * ordered, 3 * (most - least)))
+          << draw << ' ' << ridge;
     }
 }
 

@@ -67,9 +67,9 @@ class BlockStepper {
   const LaneSetup& setup_;
   BlockStepView view_;
   double squared_norm_ = 0;
-  std::size_t label_ = 0;      // lane of the label in the step
-  std::vector<double> norm_;   // by block: |x|^2 after the ridge
-  std::vector<double> ridge_;  // by block: r
+  std::size_t label_ = 0;                  // lane of the label in the step
+  std::vector<double> norm_;               // by block: |x|^2 after the ridge
+  std::vector<double> ridge_;              // by block: r
   std::vector<Delayed> delayed_;           // blocks once each
   std::vector<std::uint32_t> delayed_at_;  // by block: its place there; kNone
   std::vector<float> memory_;

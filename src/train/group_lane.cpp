@@ -279,7 +279,8 @@ void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffe
 void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const {
   const std::span<const std::uint32_t> block(&update.block, 1);
   const float* const c = rows.coefficient + std::size_t{update.place} * kLanes;
-  if (setup_.ridge.on()) rows.growth[update.place] = make_room(w, update.block, rows.row[update.row].growth());
+  if (setup_.ridge.on())
+    rows.growth[update.place] = make_room(w, update.block, rows.row[update.row].growth());
   add_to_blocks(w, update.x, block, c);
   if (update.first) add_to_block_intercepts(w, block, c);
   if (setup_.ridge.on()) setup_.ridge.shrink(w, update.block, 1 / rows.ridge[update.place]);

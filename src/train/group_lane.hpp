@@ -86,8 +86,8 @@ class GroupLane final : public Lane {
   std::size_t most_;  // rows of a group
   bool far_;          // W does not fit in the cache: prefetch its lines some rows ahead
   bool tracks_norms_;
-  double most_growth_;  // of a number in memory, by one row: a batch stays within the sums of float32
-  double growth_ = 0;   // of this rank's memory in the batch
+  double most_growth_;      // of a number in memory, by one row: a batch stays within the sums of float32
+  double growth_ = 0;       // of this rank's memory in the batch
   std::vector<float> now_;  // [blocks][16] of a row
   OneRank no_others_;
   std::vector<std::unique_ptr<Member>> members_;

@@ -8,8 +8,7 @@
 namespace truemax {
 
 std::size_t GroupMember::most_blocks(const DataView& data, const BlockShare* share, const Draw* draw) {
-  const std::size_t own =
-      share != nullptr ? share->blocks() : (data.classes->size() + kLanes - 1) / kLanes;
+  const std::size_t own = share != nullptr ? share->blocks() : (data.classes->size() + kLanes - 1) / kLanes;
   return draw == nullptr ? own : std::min(own, draw->most_blocks());
 }
 

@@ -29,10 +29,10 @@ Ended run_on(const DataView& data, TrainOptions options, std::size_t threads) {
   const GrowthGuard guard(options.method, options.step);
   const auto rule = make_rule(options.method, options.rule, problem);
   rule->reserve(step_shape(data, options, draw.get()));
-  const LaneSetup setup{data,  options,    problem, ridge, guard,
-                        *rule, draw.get(), steps_ahead(data, options, draw.get())};
-  OneLane lane(setup, threads);
-  Ended ended{make_state(data, options), lane.threads()};
+  const LaneSetup setup{data,  options, problem,    ridge,
+                        guard, *rule,   draw.get(), steps_ahead(data, options, draw.get())};
+  OneLane tested(setup, threads);
+  Ended ended{make_state(data, options), tested.threads()};
   RunState& state = ended.state;
   const std::atomic<bool> stop{false};
   VisitOrder order(options.visit, options.seed, data.size());
@@ -40,14 +40,14 @@ Ended run_on(const DataView& data, TrainOptions options, std::size_t threads) {
     for (; state.epoch < options.epochs; ++state.epoch, state.step = 0) {
       order.start_epoch(state.epoch);
       const CounterRandom random(options.seed, Stream::draw, state.epoch);
-      lane.attach(state);
-      lane.start_epoch(state, stop, StepPlan(options, data.size()));
+      tested.attach(state);
+      tested.start_epoch(state, stop, StepPlan(options, data.size()));
       while (state.step < data.size()) {
-        const std::size_t most = std::max(setup.most_steps, lane.most_steps());
+        const std::size_t most = std::max(setup.most_steps, tested.most_steps());
         const double step = options.step_at(state.epoch);
-        lane.take({order, random, state.step, std::min<std::size_t>(most, data.size() - state.step), step,
-                   step / options.step_at(0)},
-                  state);
+        tested.take({order, random, state.step, std::min<std::size_t>(most, data.size() - state.step), step,
+                     step / options.step_at(0)},
+                    state);
       }
     }
   } catch (const DivergenceError& error) {

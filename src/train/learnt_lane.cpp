@@ -12,10 +12,7 @@
 namespace truemax {
 
 LearntLane::LearntLane(const LaneSetup& setup)
-    : setup_(setup),
-      visited_(setup),
-      rho_(setup.options.rule),
-      free_team_(teams(setup.data, setup.options)) {
+    : setup_(setup), visited_(setup), rho_(setup.options.rule), free_team_(teams(setup.data, setup.options)) {
   const std::size_t threads = setup.options.thread_count() / free_team_.size();
   for (std::size_t m = 0; m < free_team_.size(); ++m)
     steps_.push_back(std::make_unique<LearntStep>(setup, threads));
@@ -26,7 +23,7 @@ std::size_t LearntLane::teams(const DataView& data, const TrainOptions& options)
   constexpr std::uint64_t kStepsOfTeam = 256;  // of the run
   if (!options.lock_free) return 1;
   const std::uint64_t of_epoch = steps_per_epoch(data.size(), options);
-  const std::uint64_t steps = options.steps > 0                     ? options.steps
+  const std::uint64_t steps = options.steps > 0                   ? options.steps
                               : options.epochs < kUnlimitedEpochs ? options.epochs * of_epoch
                                                                   : of_epoch;
   return std::clamp<std::size_t>(steps / kStepsOfTeam, 1, options.thread_count());

@@ -30,10 +30,10 @@ class LineOwners {
     const Cut& cut = cuts_[owner_[block] - members_];
     std::size_t from = 0;
     for (std::size_t part = 0; part < cut.owner.size(); ++part) {
-      const auto end = static_cast<std::size_t>(
-          std::lower_bound(x.index.begin() + static_cast<std::ptrdiff_t>(from), x.index.end(),
-                           cut.end[part]) -
-          x.index.begin());
+      const auto end =
+          static_cast<std::size_t>(std::lower_bound(x.index.begin() + static_cast<std::ptrdiff_t>(from),
+                                                    x.index.end(), cut.end[part]) -
+                                   x.index.begin());
       if (part == 0 || end > from)
         take(cut.owner[part], RowView{x.index.subspan(from, end - from), x.value.subspan(from, end - from)},
              part == 0);

@@ -103,7 +103,8 @@ void TrainOptions::describe(OptionTable& table) {
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "
       "weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: "
       "with a head, whose steps one thread takes otherwise, this lets several work, for the same result. "
-      "auto: none in truemax; for the ranks of truemax-mpi, which send messages once for every group, a power "
+      "auto: none in truemax; for the ranks of truemax-mpi, which send messages once for every group, a "
+      "power "
       "of two up to 512.",
       {.tunable = true});
   table.choice("visit", &visit,
