@@ -38,6 +38,7 @@ HANDLERS = {
     "src/data/text_source.cpp": "an error of reading ahead is thrown after those of earlier rows",
     "src/ranks/thread_ranks.cpp": "the first exception of a rank is thrown again; the others are told to give up",
     "src/train/block_lane.cpp": "the other threads are told to give up, then it is thrown again",
+    "src/train/group_lane.cpp": "the same",
 }
 
 

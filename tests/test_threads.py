@@ -11,9 +11,9 @@ class Threads(ProgramTest):
         super().setUp()
         self.generate("a.txt", "--skew", 0.3, rows=6000, features=400, classes=900)
 
-    def run_with(self, name, *options):
-        self.fine("train", "a.txt", "--method", "prox", "--draw", "blocks", "--classes-per-step", 16, "--epochs", 3,
-                  "--step", 10, "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *options)
+    def run_with(self, name, *options, draw=("--draw", "blocks")):
+        self.fine("train", "a.txt", "--method", "prox", *draw, "--classes-per-step", 16, "--epochs", 3, "--step", 10,
+                  "--model", f"{name}.safetensors", "--log", f"{name}.jsonl", *options)
         return self.read(f"{name}.safetensors")
 
     def loss(self, name):
@@ -26,12 +26,20 @@ class Threads(ProgramTest):
                 for threads in (2, 5):
                     self.assertEqual(one, self.run_with(f"{threads}{number}", "--threads", threads, *options), threads)
 
+    def test_groups_with_a_head_do_not_depend_on_threads(self):
+        head = "--draw", "head-blocks", "--head", 16, "--group", 64
+        for number, options in enumerate(((), ("--ridge", 1, "--intercept"))):
+            with self.subTest(options=options):
+                one = self.run_with(f"one{number}", "--threads", 1, *options, draw=head)
+                self.assertEqual(one, self.run_with(f"two{number}", "--threads", 2, *options, draw=head))
+
     def test_lock_free_comes_close_and_cannot_be_replayed(self):
         if "thread" in os.environ.get("TRUEMAX_SANITIZE", ""):
             skip("lock-free steps race on purpose, and the thread sanitizer says so")
-        self.run_with("ordered", "--threads", 2)
-        self.run_with("free", "--threads", 2, "--lock-free")
-        self.assertAlmostEqual(self.loss("free") / self.loss("ordered"), 1, delta=0.03)
+        for ridge in ((), ("--ridge", 1)):
+            self.run_with("ordered", "--threads", 2, *ridge)
+            self.run_with("free", "--threads", 2, "--lock-free", *ridge)
+            self.assertAlmostEqual(self.loss("free") / self.loss("ordered"), 1, delta=0.03)
         result = truemax("train", "a.txt", "--replay", "free.jsonl", "--model", "none", cwd=self.folder)
         self.assertEqual(result.returncode, 2)
         self.assertIn("lock-free", result.stderr)
@@ -48,7 +56,7 @@ class Threads(ProgramTest):
         self.assertAlmostEqual(losses[1] / losses[0], 1, delta=0.03)
 
     def test_unsupported_lock_free_runs_are_refused(self):
-        for options in ((), ("--method", "implicit"), ("--method", "prox", "--draw", "blocks", "--ridge", 1),
+        for options in (("--method", "implicit"), ("--method", "implicit", "--draw", "blocks", "--ridge", 1),
                         ("--method", "prox", "--draw", "uniform"),
                         ("--method", "umax", "--draw", "blocks", "--rows-per-step", 4)):
             with self.subTest(options=options):

@@ -255,8 +255,8 @@ eval_rows : int, default=None
     a whole number from 100 to 1e9. None: 10000.
 lock_free : bool, default=None
     Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for bit. For
-    learnt features, and for prox and implicit with draw blocks or head-blocks and no ridge, also if target
-    train chose them. None: off.
+    learnt features, and for prox, or implicit without ridge, with draw blocks or head-blocks, also if they were
+    chosen for you. None: off.
 delta : float, default=None
     umax: u jumps to its lower bound once it lies this far below; small values keep gradients small. Takes a
     number above 0 to 100. None: 1.

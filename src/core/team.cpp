@@ -1,5 +1,6 @@
 #include "core/team.hpp"
 
+#include <bit>
 #include <system_error>
 #include <utility>
 
@@ -95,6 +96,32 @@ void Team::run(const std::function<void(std::size_t)>& work, bool all) {
     door = door_.load(std::memory_order_acquire);
   }
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+Meeting::Meeting(std::size_t members)
+    : members_(members),
+      hops_(static_cast<std::size_t>(std::bit_width(members - 1))),
+      heard_(members * hops_),
+      own_(members) {}
+
+void Meeting::start() {
+  for (Heard& heard : heard_) heard.round.store(0, std::memory_order_relaxed);
+  for (Own& own : own_) own.round = 0;
+  given_up_.store(false, std::memory_order_relaxed);
+}
+
+bool Meeting::wait(std::size_t member) {
+  const std::uint32_t round = ++own_[member].round;
+  for (std::size_t hop = 0; hop < hops_; ++hop) {
+    const std::size_t to = (member + (std::size_t{1} << hop)) % members_;
+    heard_[to * hops_ + hop].round.store(round, std::memory_order_release);
+    const std::atomic<std::uint32_t>& heard = heard_[member * hops_ + hop].round;
+    for (std::size_t looks = 0; heard.load(std::memory_order_acquire) < round; ++looks) {
+      if (given_up_.load(std::memory_order_relaxed)) return false;
+      pause_a_little(looks);
+    }
+  }
+  return true;
 }
 
 }  // namespace truemax

@@ -61,5 +61,41 @@ TEST(Team, HasAtLeastTheCaller) {
   EXPECT_EQ(team.size(), 1U);
 }
 
+// What a member wrote before a meeting is what all others read after it. The numbers are not atomic.
+TEST(Meeting, AllSeeWhatAllWroteBefore) {
+  for (const std::size_t members : {1U, 2U, 3U, 5U, 8U}) {
+    Team team(members);
+    Meeting meeting(team.size());
+    std::vector<int> written(team.size(), 0);
+    std::atomic<int> wrong{0};
+    for (int run = 0; run < 5; ++run) {
+      meeting.start();
+      team.run([&](std::size_t member) {
+        for (int round = 1; round <= 100; ++round) {
+          written[member] = run * 1000 + round;
+          if (!meeting.wait(member)) ++wrong;
+          for (const int w : written) wrong += w == run * 1000 + round ? 0 : 1;
+          if (!meeting.wait(member)) ++wrong;
+        }
+      });
+    }
+    EXPECT_EQ(wrong.load(), 0) << members;
+  }
+}
+
+TEST(Meeting, EndsIfOneGivesUp) {
+  Team team(3);
+  Meeting meeting(3);
+  meeting.start();
+  EXPECT_THROW(team.run([&](std::size_t member) {
+    if (member == 1) {
+      meeting.give_up();
+      throw std::runtime_error("no");
+    }
+    EXPECT_FALSE(meeting.wait(member));
+  }),
+               std::runtime_error);
+}
+
 }  // namespace
 }  // namespace truemax

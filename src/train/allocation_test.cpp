@@ -102,25 +102,27 @@ TEST(LearntRanks, AllocateNothingAfterTheFirstEpoch) {
 TEST(GroupLane, AllocatesNothingAfterTheFirstEpoch) {
   const Dataset data = random_data({.rows = 240, .classes = 100, .features = 40, .weights = true});
   for (const char* method : {"prox", "scent", "umax", "exact"})
-    for (const double ridge : {0.0, 3.0}) {
-      TrainOptions options = options_of(method, 32, Visit::shuffle);
-      options.draw = "blocks", options.group = 32, options.step = 0.1;
-      options.ridge = ridge, options.intercept = ridge > 0;
-      EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << method << ' ' << ridge;
-    }
+    for (const double ridge : {0.0, 3.0})
+      for (const std::uint64_t threads : {1U, 2U}) {
+        TrainOptions options = options_of(method, 32, Visit::shuffle);
+        options.draw = "head-blocks", options.draws.head = 16, options.group = 32, options.step = 0.1;
+        options.ridge = ridge, options.intercept = ridge > 0, options.threads = threads;
+        EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << method << ' ' << ridge << ' ' << threads;
+      }
 }
 
 TEST(BlockLane, AllocatesNothingAfterTheFirstEpoch) {
   Dataset data = random_data({.rows = 1500, .classes = 700, .features = 900});
   for (std::size_t i = 0; i < data.rows.value.size(); i += 97) data.rows.value[i] = 3e7F;
-  for (const bool lock_free : {false, true}) {
+  for (const bool lock_free : {false, true})
+    for (const double ridge : {0.0, 3.0}) {
 #if defined(__SANITIZE_THREAD__)
-    if (lock_free) continue;  // races by nature
+      if (lock_free) continue;  // races by nature
 #endif
-    TrainOptions options = options_of("prox", 32);
-    options.draw = "blocks", options.threads = 2, options.lock_free = lock_free;
-    EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << lock_free;
-  }
+      TrainOptions options = options_of("prox", 32);
+      options.draw = "blocks", options.threads = 2, options.lock_free = lock_free, options.ridge = ridge;
+      EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << lock_free << ' ' << ridge;
+    }
 }
 
 }  // namespace

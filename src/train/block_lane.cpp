@@ -1,28 +1,21 @@
 #include "train/block_lane.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
-#include "core/huge_pages.hpp"
-#include "core/parallel.hpp"
 #include "train/problem.hpp"
 
 namespace truemax {
+namespace {
+constexpr std::size_t kFewestFreeSteps = 16;  // of a thread: with fewer, threads would only wait
+}  // namespace
 
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
   const std::size_t threads = options.thread_count();
   if (threads == 1 || draw.complete()) return 1;
-  // The mean number of blocks that two steps have in common.
-  const std::vector<double> mass = label_mass(data);
-  double total = 0, common = 0;
-  for (const double m : mass) total += m;
-  for (std::size_t k = 0; k < mass.size(); k += kLanes) {
-    double label = 0;
-    for (std::size_t i = k; i < std::min(mass.size(), k + kLanes); ++i) label += mass[i] / total;
-    const double drawn = draw.inclusion(static_cast<ClassId>(k));
-    const double there = label + (1 - label) * drawn;
-    common += there * there;
-  }
+  double common = 0;  // the mean number of blocks that two steps have in common
+  for (const double load : block_loads(data, &draw)) common += load * load;
   constexpr double kMost = 0.3;  // largest share of steps that may wait for another
   return std::clamp<std::size_t>(1 + static_cast<std::size_t>(kMost / common), 1, threads);
 }
@@ -64,12 +57,8 @@ BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_
   if (!setup.rule.takes_blocks()) in_double = std::make_unique<InDouble>(setup);
 }
 
-BlockLane::BlockLane(const LaneSetup& setup)
-    : setup_(setup),
-      general_(setup),
-      // An epoch in the order of the file or shuffled has every example once.
-      rows_recur_(setup.options.visit == Visit::random || setup.data.shares_inputs()),
-      piece_steps_(setup.most_steps) {
+BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
+    : setup_(setup), general_(setup), rows_recur_(examples_recur(setup)), piece_steps_(setup.most_steps) {
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
@@ -81,11 +70,10 @@ BlockLane::BlockLane(const LaneSetup& setup)
       std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
   const double pieces = kLines / (lines * static_cast<double>(piece_steps_));
   most_steps_ = piece_steps_ * static_cast<std::size_t>(std::clamp(pieces, 1.0, double{kMostPieces}));
-  // Members wait for each other: with more members than cores they would wait for the scheduler.
   const bool lock_free = setup.options.lock_free;
   const std::size_t threads =
-      std::min(available_threads(), lock_free ? setup.options.thread_count()
-                                              : useful_threads(setup.data, setup.options, *setup.draw));
+      std::min(most_threads, lock_free ? setup.options.thread_count()
+                                       : useful_threads(setup.data, setup.options, *setup.draw));
   if (threads > 1) team_ = std::make_unique<Team>(threads);
   const std::size_t members = team_ ? team_->size() : 1, blocks = (classes + kLanes - 1) / kLanes;
   progress_ = std::make_unique<Progress>(members);
@@ -93,6 +81,17 @@ BlockLane::BlockLane(const LaneSetup& setup)
   for (std::size_t m = 0; m < members; ++m)
     members_.push_back(
         std::make_unique<Member>(setup, m, members, in_turns ? most_steps_ : 0, in_turns ? blocks : 0));
+  if (!in_turns) {
+    const std::size_t share = (most_steps_ + members - 1) / members;
+    for (const auto& member : members_) {
+      member->declined.reserve(share);
+      if (setup.ridge.on()) member->stepper.allow_delays(share, blocks);
+    }
+    if (setup.ridge.on()) {
+      meeting_ = std::make_unique<Meeting>(members);
+      members_[0]->growth.resize(most_steps_);  // if it takes a batch alone
+    }
+  }
   const std::size_t held = members == 1 ? 1 : lock_free ? members : most_steps_ / piece_steps_;
   for (std::size_t p = 0; p < held; ++p) pieces_.push_back(std::make_unique<Piece>(setup));
   ready_ = std::vector<Ready>(held);
@@ -100,12 +99,7 @@ BlockLane::BlockLane(const LaneSetup& setup)
 
 void BlockLane::attach(RunState& state) {
   general_.attach(state);
-  if (members_.size() == 1 || !state.zero_weights || state.epoch > 0 || state.step > 0) return;
-  // The system clears a page when it is first touched, and steps would wait for that one after the other.
-  // Only if the first epoch touches nearly all of them anyway.
-  constexpr std::uint64_t kStepsOfPage = 4;
-  if (state.weights.bytes() / detail::kHugePage * kStepsOfPage <= setup_.data.size())
-    state.weights.clear_pages(members_.size());
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data.size(), members_.size());
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {
@@ -196,19 +190,83 @@ bool BlockLane::prepare_together(const Work& work, std::size_t number) {
 }
 
 void BlockLane::run_lock_free(const Work& work) {
-  const std::size_t count = work.batch.count, share = (count + members_.size() - 1) / members_.size();
-  free_bound_ = work.terms.largest_weight + kMostBatchGrowth;  // the most that float32 steps can add
+  const std::size_t count = work.batch.count, most = steps_without_ridge(work);
+  if (most < count && most < kFewestFreeSteps * members_.size()) {
+    run_alone(work);
+    return;
+  }
+  for (std::size_t first = 0; first < count; first += most)
+    take_freely(work, first, std::min(most, count - first));
+}
+
+// How many steps may be taken before their ridge: so few that it would shrink no weight by more than this
+// share on average.
+std::size_t BlockLane::steps_without_ridge(const Work& work) const {
+  constexpr double kMostDelayed = 0.02;
+  if (!setup_.ridge.on()) return work.batch.count;
+  const double steps = kMostDelayed / mean_ridge(work);
+  return steps < static_cast<double>(work.batch.count) ? static_cast<std::size_t>(steps) : work.batch.count;
+}
+
+// Of a step on any class, on average over the steps that have it and those that do not.
+double BlockLane::mean_ridge(const Work& work) const {
+  const double mean_weight = setup_.problem.total_weight / static_cast<double>(setup_.data.size());
+  return setup_.ridge.strength(work.batch.step, mean_weight);
+}
+
+void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t count) {
+  RunState& state = work.state;
+  Work free = work;
+  free.terms.ridge_later = setup_.ridge.on();
+  const std::size_t share = (count + members_.size() - 1) / members_.size();
+  if (meeting_) meeting_->start();
+  // Meanwhile all weights are as they would be halfway, on average: what steps add must not be shrunk by the
+  // ridge of those before them.
+  const double common = state.weights.common_scale();
+  if (setup_.ridge.on())
+    state.weights.set_common_scale(common * std::exp(-mean_ridge(work) * static_cast<double>(count) / 2));
   const auto of_member = [&](std::size_t number) {
-    members_[number]->free_growth = 0;
-    const std::size_t end = std::min(count, (number + 1) * share);
-    for (std::size_t from = number * share; from < end; from += piece_steps_) {
-      const std::size_t size = std::min(piece_steps_, end - from);
-      prepare(work, *pieces_[number], from, size);
-      take_steps(work, *members_[number], number, 0, size, 1, Order::none);
+    Member& member = *members_[number];
+    member.free_growth = 0;
+    member.declined.clear();
+    member.stepper.forget_delayed();
+    const std::size_t end = first + std::min(count, (number + 1) * share);
+    try {
+      for (std::size_t from = first + number * share; from < end; from += piece_steps_) {
+        const std::size_t size = std::min(piece_steps_, end - from);
+        prepare(free, *pieces_[number], from, size);
+        take_steps(free, member, number, 0, size, 1, Order::none);
+      }
+    } catch (...) {
+      if (meeting_) meeting_->give_up();
+      throw;
     }
+    if (!meeting_ || !meeting_->wait(number)) return;
+    if (number == 0) state.weights.set_common_scale(common);
+    if (meeting_->wait(number)) shrink_own(state.weights, number);
   };
-  team_->run(std::ref(of_member));
-  for (const auto& member : members_) work.state.largest_weight += member->free_growth;
+  try {
+    team_->run(std::ref(of_member));
+  } catch (...) {
+    state.weights.set_common_scale(common);
+    throw;
+  }
+  for (const auto& member : members_) state.largest_weight += member->free_growth;
+  for (const auto& member : members_)
+    for (const std::size_t t : member->declined)
+      state.largest_weight += take_generally(work, t, state.largest_weight);
+}
+
+// The ridge of all members' steps on some of the blocks. It makes numbers in memory smaller or leaves them.
+void BlockLane::shrink_own(Weights& w, std::size_t number) const {
+  constexpr double kSmallScale =
+      1e-6;  // much smaller, and the numbers in memory are too large for float32 sums
+  for (const auto& member : members_)
+    for (const BlockStepper::Delayed& delayed : member->stepper.delayed())
+      if (delayed.block % members_.size() == number) {
+        setup_.ridge.shrink(w, delayed.block, delayed.factor);
+        if (w.least_scale(delayed.block) < kSmallScale) w.fold_block(delayed.block);
+      }
 }
 
 // The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier
@@ -279,11 +337,14 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
       if (order == Order::turns) member.turns.wait(t, *progress_);
       outcome = member.stepper.run(step, work.terms, state, ahead);
     }
-    const double growth = outcome.taken ? outcome.growth : take_declined(work, t, order);
-    if (order == Order::none)
-      member.free_growth += growth;
-    else
-      member.growth[t] = growth;
+    if (order == Order::none) {
+      member.free_growth += outcome.growth;
+      if (!outcome.taken) member.declined.push_back(t);
+      continue;
+    }
+    member.growth[t] = outcome.taken           ? outcome.growth
+                       : order == Order::turns ? take_declined(work, t)
+                                               : take_generally(work, t, bound_before(work, t, 1));
     if (order == Order::turns) progress_->done(t);
   }
 }
@@ -302,15 +363,11 @@ BlockStepper::Outcome BlockLane::take_in_double(const Work& work, InDouble& own,
 // the batch, whose growth is part of that bound; otherwise the result would depend on which thread was
 // faster. Later steps may be running, so the bound cannot be recomputed from all of W here. Returns the
 // growth.
-double BlockLane::take_declined(const Work& work, std::size_t t, Order order) {
-  const std::size_t members = order == Order::turns ? members_.size() : 1;
-  if (order == Order::turns)
-    for (std::size_t i = t > members ? t - members : 0; i < t; ++i) progress_->wait_for(i);
+double BlockLane::take_declined(const Work& work, std::size_t t) {
+  const std::size_t members = members_.size();
+  for (std::size_t i = t > members ? t - members : 0; i < t; ++i) progress_->wait_for(i);
   const std::lock_guard lock(declined_);
-  const double bound = order == Order::none ? free_bound_ : bound_before(work, t, members);
-  const double growth = take_generally(work, t, bound);
-  if (order == Order::none) free_bound_ += growth;
-  return growth;
+  return take_generally(work, t, bound_before(work, t, members));
 }
 
 // Step t of the batch in double; not taken if it could overflow the weights.

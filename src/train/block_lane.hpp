@@ -1,6 +1,8 @@
 // The block lane: steps of one row and whole blocks of classes, in batches, on one or several threads. The
 // number of threads does not change the result (train/turns.hpp), except with --lock-free: then steps do not
-// wait for each other, and one may read weights while another writes them.
+// wait for each other, and one may read weights while another writes them. The ridge of lock-free steps waits
+// until all threads have taken some of them, so that none of it is lost, and no scale is multiplied into
+// memory while others write.
 #pragma once
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "core/parallel.hpp"
 #include "core/team.hpp"
 #include "train/block_step.hpp"
 #include "train/general_lane.hpp"
@@ -25,7 +28,8 @@ std::size_t useful_threads(const DataView& data, const TrainOptions& options, co
 
 class BlockLane final : public Lane {
  public:
-  explicit BlockLane(const LaneSetup& setup);
+  // On at most so many threads: they wait for each other, with more than cores for the scheduler.
+  explicit BlockLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
   static bool takes(const LaneSetup& setup);
 
@@ -35,6 +39,7 @@ class BlockLane final : public Lane {
   }
   void take(const Batch& batch, RunState& state) override;
   std::size_t most_steps() const override { return most_steps_; }
+  std::size_t threads() const { return members_.size(); }
 
  private:
   // Steps that are drawn together, few enough to stay in the cache.
@@ -62,8 +67,9 @@ class BlockLane final : public Lane {
   struct Member {
     Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
            std::size_t blocks);
-    std::vector<double> growth;  // by step of the batch
-    double free_growth = 0;      // lock-free: of all its steps
+    std::vector<double> growth;         // by step of the batch
+    double free_growth = 0;             // lock-free: of all its steps
+    std::vector<std::size_t> declined;  // lock-free: steps of the batch that are taken at its end
     BlockStepper stepper;
     std::unique_ptr<InDouble> in_double;  // null: the stepper takes its steps
     Turns turns;
@@ -79,13 +85,17 @@ class BlockLane final : public Lane {
   void run_alone(const Work& work);
   void run_in_order(const Work& work);
   void run_lock_free(const Work& work);
+  void take_freely(const Work& work, std::size_t first, std::size_t count);
+  void shrink_own(Weights& w, std::size_t number) const;
+  std::size_t steps_without_ridge(const Work& work) const;
+  double mean_ridge(const Work& work) const;
   void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;
   bool prepare_together(const Work& work, std::size_t number);
   void take_steps(const Work& work, Member& member, std::size_t first_piece, std::size_t start,
                   std::size_t end, std::size_t stride, Order order);
   BlockStepper::Outcome take_in_double(const Work& work, InDouble& own, const Batch& drawn,
                                        std::size_t i) const;
-  double take_declined(const Work& work, std::size_t t, Order order);
+  double take_declined(const Work& work, std::size_t t);
   double take_generally(const Work& work, std::size_t t, double bound);
   double bound_before(const Work& work, std::size_t t, std::size_t members) const;
 
@@ -105,8 +115,8 @@ class BlockLane final : public Lane {
   std::vector<Ready> ready_;
   std::uint64_t batch_ = 0;
   std::atomic<bool> failed_{false};
-  std::mutex declined_;    // guards general_
-  double free_bound_ = 0;  // lock-free: bound on the weights, including declined steps so far
+  std::unique_ptr<Meeting> meeting_;  // lock-free, with ridge
+  std::mutex declined_;               // guards general_
   struct Refused {
     std::uint64_t step;
     double update;

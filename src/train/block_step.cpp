@@ -22,7 +22,7 @@ BlockStepper::Outcome BlockStepper::run(const BlockStep& in, const BlockTerms& t
   score(in, state.weights, ahead);
   double growth = 0;
   if (!solve(in, terms, state.weights, ahead, &growth)) return {};
-  apply(in, state);
+  apply(in, terms, state);
   return {true, growth};
 }
 
@@ -100,14 +100,34 @@ bool BlockStepper::solve(const BlockStep& in, const BlockTerms& terms, const Wei
   return true;
 }
 
-void BlockStepper::apply(const BlockStep& in, RunState& state) {
+void BlockStepper::allow_delays(std::size_t steps, std::size_t blocks) {
+  delayed_.reserve(std::min(steps * norm_.size(), blocks));
+  delayed_at_.assign(blocks, kNone);
+}
+
+void BlockStepper::delay(std::uint32_t block, double factor) {
+  if (delayed_at_[block] == kNone) {
+    delayed_at_[block] = static_cast<std::uint32_t>(delayed_.size());
+    delayed_.push_back({block, 1.0});
+  }
+  delayed_[delayed_at_[block]].factor *= factor;
+}
+
+void BlockStepper::forget_delayed() {
+  for (const Delayed& d : delayed_) delayed_at_[d.block] = kNone;
+  delayed_.clear();
+}
+
+void BlockStepper::apply(const BlockStep& in, const BlockTerms& terms, RunState& state) {
   Weights& w = state.weights;
   add_to_blocks(w, in.x, in.blocks, coefficient_);
   add_to_block_intercepts(w, in.blocks, coefficient_);
   if (setup_.ridge.on())
     for (std::size_t i = 0; i < in.blocks.size(); ++i) {
-      w.scale_block(in.blocks[i], 1 / ridge_[i]);
-      if (setup_.ridge.includes_intercept()) w.scale_block_intercept(in.blocks[i], 1 / ridge_[i]);
+      if (terms.ridge_later)
+        delay(in.blocks[i], 1 / ridge_[i]);
+      else
+        setup_.ridge.shrink(w, in.blocks[i], 1 / ridge_[i]);
     }
   state.row(in.example).u = view_.u;
 }

@@ -27,6 +27,7 @@ struct BlockTerms {
   double step = 0, decayed = 1;
   double largest_weight = 0;  // RunState::largest_weight at the start of the batch
   double most_growth = 0;     // of one step
+  bool ridge_later = false;   // steps leave their ridge to BlockStepper::delayed
 };
 
 // Takes steps for one thread.
@@ -42,20 +43,35 @@ class BlockStepper {
   // `ahead`: cache lines of a later step, prefetched in parts between the phases.
   Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
 
+  // Of steps that left their ridge for later: a block and the product of its factors.
+  struct Delayed {
+    std::uint32_t block;
+    double factor;
+  };
+  // Allocates for up to so many such steps over so many blocks.
+  void allow_delays(std::size_t steps, std::size_t blocks);
+  std::span<const Delayed> delayed() const { return delayed_; }
+  void forget_delayed();
+
  private:
+  void delay(std::uint32_t block, double factor);
   bool prepare(const BlockStep& in, const BlockTerms& terms, const RunState& state);
   void score(const BlockStep& in, const Weights& w, LinesAhead& ahead);
   bool solve(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead,
              double* growth);
-  void apply(const BlockStep& in, RunState& state);
+  void apply(const BlockStep& in, const BlockTerms& terms, RunState& state);
   void shrink(std::size_t blocks);
+
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 
   const LaneSetup& setup_;
   BlockStepView view_;
   double squared_norm_ = 0;
-  std::size_t label_ = 0;      // lane of the label in the step
-  std::vector<double> norm_;   // by block: |x|^2 after the ridge
-  std::vector<double> ridge_;  // by block: r
+  std::size_t label_ = 0;                  // lane of the label in the step
+  std::vector<double> norm_;               // by block: |x|^2 after the ridge
+  std::vector<double> ridge_;              // by block: r
+  std::vector<Delayed> delayed_;           // blocks once each
+  std::vector<std::uint32_t> delayed_at_;  // by block: its place there; kNone
   std::vector<float> memory_;
   float *score_ = nullptr, *coefficient_ = nullptr, *intercept_ = nullptr;  // [blocks][16], 64-byte aligned
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -21,12 +22,6 @@ namespace {
 
 std::size_t blocks_for(std::size_t classes) {
   return (classes + kLanes - 1) / kLanes;
-}
-
-// Blocks of a row that a rank may have.
-std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw) {
-  const std::size_t own = share != nullptr ? share->blocks() : blocks_for(data.classes->size());
-  return draw == nullptr ? own : std::min(own, draw->most_blocks());
 }
 
 }  // namespace
@@ -77,28 +72,44 @@ std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& o
 std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options, const Draw* draw) {
   const std::size_t own = blocks_for(BlockShare::most_classes(data.classes->size(), ranks().size()));
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
-  return 2 * GroupRows::bytes(rows_of_group(data, options, draw), blocks, options.ridge > 0);
+  const std::size_t rows = rows_of_group(data, options, draw), threads = options.thread_count();
+  const std::uint64_t updates =
+      threads > 1 && !ranks().in_groups() ? GroupUpdates::most(threads, rows, blocks) : 0;
+  return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) + updates * sizeof(GroupUpdate));
 }
 
-GroupLane::GroupLane(const LaneSetup& setup)
+// With a few rows each, threads would only wait for each other. Projections, and ranks, take the rows of a
+// group one after the other.
+std::size_t GroupLane::useful_members(const LaneSetup& setup, std::size_t rows, std::size_t most_threads) {
+  constexpr std::size_t kFewestRows = 4;
+  if (tracks_norms(setup) || setup.share != nullptr || setup.ranks.in_groups()) return 1;
+  return std::clamp<std::size_t>(rows / kFewestRows, 1, std::min(setup.options.thread_count(), most_threads));
+}
+
+GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     : setup_(setup),
       most_(rows_of_group(setup.data, setup.options, setup.draw)),
-      blocks_(most_blocks(setup.data, setup.share.get(), setup.draw)),
       tracks_norms_(tracks_norms(setup)),
-      most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)),
-      rule_(make_group_rule(setup, most_)),
-      rows_{GroupRows(most_, blocks_, setup.ridge.on()), GroupRows(most_, blocks_, setup.ridge.on())},
-      examples_(most_),
-      labels_(most_),
-      intercept_(blocks_ * kLanes),
-      now_(blocks_ * kLanes) {
+      most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)) {
   require_groups(setup.data, setup.options);
   constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
   far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
-  for (std::size_t p = 0; p < kParts; ++p)
-    parts_.emplace_back(std::max(kFewestRows, (most_ + kParts - 1) / kParts));
-  if (setup.draw != nullptr) drawn_.shape(most_, setup.draw->most_blocks());
+  const std::size_t blocks = GroupMember::most_blocks(setup.data, setup.share.get(), setup.draw);
+  if (tracks_norms_) now_.resize(blocks * kLanes);
+  if (const std::size_t threads = useful_members(setup, most_, most_threads); threads > 1)
+    team_ = std::make_unique<Team>(threads);
+  const std::size_t members = team_ ? team_->size() : 1, share = (most_ + members - 1) / members;
+  for (std::size_t m = 0; m < members; ++m)
+    members_.push_back(std::make_unique<Member>(setup, team_ ? no_others_ : setup.ranks, share));
+  if (members == 1) return;
+  meeting_ = std::make_unique<Meeting>(members);
+  growth_of_.resize(setup.most_steps);
+  // With a ridge, the scale of a block goes with its lines.
+  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, !setup.ridge.on());
+  for (const auto& member : members_)
+    for (std::size_t buffer = 0; buffer < 2; ++buffer)
+      member->updates.emplace_back(*owners_, members, share, blocks);
 }
 
 bool GroupLane::start_epoch(RunState& state, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
@@ -113,6 +124,7 @@ void GroupLane::tighten(RunState& state) {
 
 void GroupLane::attach(RunState& state) {
   if (!setup_.ridge.on()) state.weights.fold_all();
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data.size(), members_.size());
 }
 
 void GroupLane::take(const Batch& batch, RunState& state) {
@@ -121,196 +133,173 @@ void GroupLane::take(const Batch& batch, RunState& state) {
     if (!float_batch_holds(state.largest_weight))
       setup_.guard.diverged(state, state.step, state.largest_weight);
   }
+  if (members_.size() == 1)
+    take_alone(batch, state);
+  else
+    take_together(batch, state);
+}
+
+void GroupLane::take_alone(const Batch& batch, RunState& state) {
+  GroupMember& solver = members_[0]->solver;
   std::size_t now = 0;
-  prepare(batch, 0, std::min(most_, batch.count), rows_[now]);
+  solver.prepare(batch, 0, std::min(most_, batch.count), solver.buffers[now]);
   for (std::size_t first = 0; first < batch.count; first += most_) {
-    GroupRows& rows = rows_[now];
+    GroupRows& rows = solver.buffers[now];
     const std::size_t next = first + most_;
-    solve(batch, state, rows, [&] {
-      if (next < batch.count) prepare(batch, next, std::min(most_, batch.count - next), rows_[1 - now]);
-    });
+    now = 1 - now;
+    solver.begin(batch, state, rows);
+    if (next < batch.count)
+      solver.prepare(batch, next, std::min(most_, batch.count - next), solver.buffers[now]);
+    solver.finish(state, rows);
     admit(state, rows);
     apply(state, rows);
     state.step += rows.count;
-    now = 1 - now;
   }
   add_growth(state);
 }
 
-// Rows and classes, which do not depend on W and u.
-void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows) {
-  const DataView& data = setup_.data;
-  rows.count = count, rows.lines = 0;
-  batch.order.fill(batch.first + first, {examples_.data(), count});
-  for (std::size_t i = 0; i < count; ++i) {
-    labels_[i] = data.label(examples_[i]);
-    data.prefetch(examples_[i]);
-  }
-  if (setup_.draw != nullptr)
-    setup_.draw->fill_blocks(batch.random, batch.first + first, count, {labels_.data(), count}, {}, drawn_);
-  std::uint32_t at = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    GroupRow& row = rows.row[i];
-    row.example = examples_[i], row.label = labels_[i];
-    row.x = data.x(row.example);
-    row.begin = at;
-    add_blocks(i, rows, row, at);
-    row.end = at;
-    rows.lines += row.x.index.size() * (row.end - row.begin);
+void GroupLane::take_together(const Batch& batch, RunState& state) {
+  const std::uint64_t before = state.step;
+  meeting_->start();
+  refused_.store(false, std::memory_order_relaxed);
+  const auto of_member = [&](std::size_t number) {
+    try {
+      run_member(batch, state, number);
+    } catch (...) {
+      meeting_->give_up();
+      throw;
+    }
+  };
+  team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
+  // In the order of the rows, because rounding depends on it.
+  for (std::size_t i = 0; i < state.step - before; ++i) growth_ += growth_of_[i];
+  add_growth(state);
+  if (!refused_.load(std::memory_order_relaxed)) return;
+  for (const auto& member : members_)
+    if (member->refused)
+      setup_.guard.diverged(state, state.step + member->refused->row, member->refused->growth);
+}
+
+void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t number) {
+  Member& member = *members_[number];
+  GroupMember& solver = member.solver;
+  std::size_t now = 0;
+  prepare(batch, 0, number, now);
+  for (std::size_t first = 0; first < batch.count; first += most_, now = 1 - now) {
+    GroupRows& rows = solver.buffers[now];
+    const std::size_t count = std::min(most_, batch.count - first);
+    const Share share = share_of(count, number);
+    solver.begin(batch, state, rows);
+    if (first + most_ < batch.count) prepare(batch, first + most_, number, 1 - now);
+    solver.finish(state, rows);
+    look_over(member, rows, share, first + share.first);
+    if (!meeting_->wait(number)) return;
+    if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
+    write_u(state, number, now);
+    apply_own(state, number, now);
+    if (number == 0) state.step += count;
+    if (!meeting_->wait(number)) return;
+    if (!setup_.ridge.on()) continue;
+    for (std::size_t i = 0; i < rows.count; ++i) {
+      double& growth = growth_of_[first + share.first + i];
+      for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
+        growth = std::max(growth, rows.growth[p]);
+    }
   }
 }
 
-void GroupLane::add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at) {
-  const BlockShare* const share = setup_.share.get();
-  const auto own = static_cast<std::uint32_t>(row.label / kLanes);
-  row.label_at = GroupRow::kElsewhere;
-  row.least_weight = 1;
-  const auto add = [&](std::uint32_t block, double weight) {
-    row.least_weight = std::min(row.least_weight, weight);
-    if (share != nullptr && !share->owns(block)) return;
-    if (block == own) row.label_at = static_cast<std::uint32_t>(at * kLanes + row.label % kLanes);
-    rows.block[at] = share == nullptr ? block : static_cast<std::uint32_t>(share->local(block));
-    rows.weight[at++] = weight;
-  };
-  if (setup_.draw == nullptr) {
-    for (std::uint32_t b = 0; b < blocks_; ++b)
-      add(share == nullptr ? b : static_cast<std::uint32_t>(share->global(b)), 1);
+// The rows of a group that a member solves: as many in a row as of any other, but for the last.
+GroupLane::Share GroupLane::share_of(std::size_t rows, std::size_t number) const {
+  const std::size_t each = (rows + members_.size() - 1) / members_.size();
+  const std::size_t first = std::min(rows, number * each);
+  return {first, std::min(each, rows - first)};
+}
+
+void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer) {
+  Member& member = *members_[number];
+  const Share share = share_of(std::min(most_, batch.count - first), number);
+  member.solver.prepare(batch, first + share.first, share.count, member.solver.buffers[buffer]);
+  member.updates[buffer].deal(member.solver.buffers[buffer]);
+}
+
+bool GroupLane::admits(const GroupRow& row) const {
+  return row.growth() <= most_growth_ && std::isfinite(row.u);
+}
+
+// What a member's rows add, before any of it is added. `first`: of its rows in the batch.
+void GroupLane::look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first) {
+  member.refused.reset();
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const GroupRow& row = rows.row[i];
+    growth_of_[first + i] = row.growth();
+    rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
+    if (admits(row) || member.refused) continue;
+    member.refused = Member::Refused{share.first + i, row.growth()};
+    refused_.store(true, std::memory_order_relaxed);
+  }
+}
+
+// An example that comes twice keeps the u of the later row.
+void GroupLane::write_u(RunState& state, std::size_t number, std::size_t buffer) const {
+  const auto write = [&](const GroupRow& row) { state.row(row.example).u = row.u; };
+  if (!examples_recur(setup_)) {
+    const GroupRows& rows = members_[number]->solver.buffers[buffer];
+    for (std::size_t i = 0; i < rows.count; ++i) write(rows.row[i]);
     return;
   }
-  const std::size_t from = i * drawn_.capacity;
-  for (std::size_t b = 0; b < drawn_.count[i]; ++b) add(drawn_.blocks[from + b], drawn_.weights[from + b]);
-}
-
-// What depends on the state before the group.
-void GroupLane::start(const Batch& batch, RunState& state, GroupRows& rows) const {
-  constexpr std::size_t kAhead = 8;
-  for (std::size_t i = 0; i < std::min(kAhead, rows.count); ++i)
-    __builtin_prefetch(&state.row(rows.row[i].example));
-  for (std::size_t i = 0; i < rows.count; ++i) {
-    if (i + kAhead < rows.count) __builtin_prefetch(&state.row(rows.row[i + kAhead].example), 1);
-    GroupRow& row = rows.row[i];
-    const RowState& of_row = state.row(row.example);
-    row.e = batch.step * setup_.data.weight(row.example);
-    row.u = of_row.u, row.squared_norm = of_row.squared_norm;
-    row.label_score = row.label_coefficient = 0;
-    row.label_norm = row.squared_norm;
-    if (setup_.ridge.on())
-      set_ridge(batch, rows, row);
-    else
-      std::fill(rows.norm.begin() + row.begin, rows.norm.begin() + row.end, row.squared_norm);
+  for (const auto& member : members_) {
+    const GroupRows& rows = member->solver.buffers[buffer];
+    for (std::size_t i = 0; i < rows.count; ++i)
+      if (number_of(rows.row[i].example) % members_.size() == number) write(rows.row[i]);
   }
 }
 
-void GroupLane::set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const {
-  const double strength = setup_.ridge.strength(batch.step, setup_.data.weight(row.example));
-  const std::vector<double>& beta = setup_.ridge.beta(1);  // equal within a block
-  const bool free = setup_.ridge.leaves_intercept();
-  const BlockShare* const share = setup_.share.get();
-  for (std::uint32_t b = row.begin; b < row.end; ++b) {
-    const std::size_t block = share == nullptr ? rows.block[b] : share->global(rows.block[b]);
-    rows.ridge[b] = ridge_factor(strength, beta[block * kLanes]);
-    rows.norm[b] = shrunk_norm(row.squared_norm, rows.ridge[b], free);
-  }
-  row.label_norm =
-      shrunk_norm(row.squared_norm, ridge_factor(strength, beta[row.label / kLanes * kLanes]), free);
-}
-
-void GroupLane::score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last) {
-  constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
-  for (std::size_t i = first; i < last; ++i) {
-    if (const std::size_t p = i + kRowsAhead; p < rows.count) prefetch_row(rows.row[p].x);
-    if (const std::size_t p = i + kLinesAhead; far_ && p < rows.count)
-      LinesAhead(state.weights, rows.row[p].x, rows.blocks_of(rows.row[p])).ask(1);
-    score_row(state, rows, rows.row[i]);
-  }
-}
-
-// The label and the padding of the last block get kNoScore.
-void GroupLane::score_row(RunState& state, GroupRows& rows, GroupRow& row) {
+void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffer) {
+  constexpr std::size_t kAhead = 4;
   Weights& w = state.weights;
-  const std::span<const std::uint32_t> blocks = rows.blocks_of(row);
-  float* const z = rows.score + std::size_t{row.begin} * kLanes;
-  if (tracks_norms_)
-    for (const std::uint32_t b : blocks)
-      for (std::size_t k = b * kLanes; k < std::min(w.classes(), (b + 1) * kLanes); ++k)
-        w.settle(static_cast<ClassId>(k));
-  score_blocks(w, row.x, blocks, z);
-  if (w.has_intercept()) {
-    copy_block_intercepts(w, blocks, intercept_.data());
-    for (std::size_t k = 0; k < blocks.size() * kLanes; ++k) z[k] += intercept_[k];
-  }
-  if (setup_.ridge.on() && rule_->wants_shrunken()) {
-    const bool free = setup_.ridge.leaves_intercept();
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const auto inverse = static_cast<float>(1 / rows.ridge[row.begin + i]);
-      for (std::size_t k = i * kLanes; k < (i + 1) * kLanes; ++k)
-        z[k] = free ? shrunk_score(z[k], inverse, intercept_[k]) : shrunk_score(z[k], inverse);
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
+  // The update i of the rows of member m, or one of those after them.
+  const auto ask_for = [&](std::size_t m, std::size_t i) {
+    for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
+    if (m == members_.size()) return;
+    const GroupUpdate& later = of(m)[i];
+    __builtin_prefetch(members_[m]->solver.buffers[buffer].coefficient + std::size_t{later.place} * kLanes);
+    if (far_) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
+  };
+  for (std::size_t i = 0; i < kAhead; ++i) ask_for(0, i);
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    const std::span<const GroupUpdate> updates = of(m);
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      ask_for(m, i + kAhead);
+      apply_update(w, updates[i], members_[m]->solver.buffers[buffer]);
     }
   }
-  if (row.has_label()) {
-    row.label_score = static_cast<double>(rows.score[row.label_at]);
-    rows.score[row.label_at] = kNoScore;
-  }
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    for (std::size_t k = (blocks[i] + 1) * kLanes; k > w.classes(); --k)
-      z[i * kLanes + k - 1 - blocks[i] * kLanes] = kNoScore;
 }
 
-template <class Meanwhile>
-void GroupLane::solve(const Batch& batch, RunState& state, GroupRows& rows, Meanwhile&& meanwhile) {
-  Ranks& ranks = setup_.ranks;
-  start(batch, state, rows);
-  rule_->start(batch.decayed);
-  std::array<bool, kParts> open{};
-  const std::size_t each = std::max(kFewestRows, (rows.count + kParts - 1) / kParts);
-  const auto go_on = [&](std::size_t p) {
-    GroupPart& part = parts_[p];
-    open[p] = rule_->next(rows, part);
-    if (open[p]) part.ticket = ranks.start(part.how, part.numbers());
-  };
-  for (std::size_t p = 0; p < kParts; ++p) {
-    GroupPart& part = parts_[p];
-    part.first = std::min(rows.count, p * each), part.last = std::min(rows.count, part.first + each);
-    part.phase = 0;
-    if (part.first == part.last) continue;
-    score(state, rows, part.first, part.last);
-    go_on(p);
-  }
-  meanwhile();
-  while (std::find(open.begin(), open.end(), true) != open.end())
-    for (std::size_t p = 0; p < kParts; ++p) {
-      if (!open[p]) continue;
-      ranks.wait(parts_[p].ticket);
-      go_on(p);
-    }
-  for (const std::uint32_t i : rule_->declined()) {
-    GroupRow& row = rows.row[i];
-    const double label_score = row.label_score;
-    score_row(state, rows, row);
-    row.label_score = label_score;
-    rule_->solve_alone(rows, row, ranks);
-  }
+void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const {
+  const std::span<const std::uint32_t> block(&update.block, 1);
+  const float* const c = rows.coefficient + std::size_t{update.place} * kLanes;
+  if (setup_.ridge.on())
+    rows.growth[update.place] = make_room(w, update.block, rows.row[update.row].growth());
+  add_to_blocks(w, update.x, block, c);
+  if (update.first) add_to_block_intercepts(w, block, c);
+  if (setup_.ridge.on()) setup_.ridge.shrink(w, update.block, 1 / rows.ridge[update.place]);
 }
 
 // All ranks take the same decision, before the group changes W.
 void GroupLane::admit(RunState& state, const GroupRows& rows) {
   for (std::size_t i = 0; i < rows.count; ++i) {
-    const GroupRow& row = rows.row[i];
-    if (row.growth() <= most_growth_ && std::isfinite(row.u)) continue;
+    if (admits(rows.row[i])) continue;
     add_growth(state);
-    setup_.guard.diverged(state, state.step + i, row.growth());
+    setup_.guard.diverged(state, state.step + i, rows.row[i].growth());
   }
 }
 
 // Where the ridge has made a scale so small that the step would be a large number in memory, it is multiplied
-// into memory first.
-double GroupLane::make_room(Weights& w, const GroupRows& rows, const GroupRow& row) const {
-  double least_scale = 1;
-  for (const std::uint32_t b : rows.blocks_of(row)) {
-    if (row.growth() > most_growth_ * w.least_scale(b)) w.fold_block(b);
-    least_scale = std::min(least_scale, w.least_scale(b));
-  }
-  return row.growth() / least_scale;
+// into memory first. Returns the growth in memory.
+double GroupLane::make_room(Weights& w, std::uint32_t block, double growth) const {
+  if (growth > most_growth_ * w.least_scale(block)) w.fold_block(block);
+  return growth / w.least_scale(block);
 }
 
 // Without scales all ranks have the same growth.
@@ -333,15 +322,16 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
     if (blocks.empty() && setup_.ridge.on()) continue;
     float* const c = rows.coefficient + std::size_t{row.begin} * kLanes;
     if (row.has_label()) rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
-    growth_ += setup_.ridge.on() ? make_room(w, rows, row) : row.growth();
+    double growth = row.growth();
+    if (setup_.ridge.on())
+      for (const std::uint32_t b : blocks) growth = std::max(growth, make_room(w, b, row.growth()));
+    growth_ += growth;
     if (tracks_norms_) update_norms(state, rows, row);
     add_to_blocks(w, row.x, blocks, c);
     add_to_block_intercepts(w, blocks, c);
     if (!setup_.ridge.on()) continue;
-    for (std::uint32_t b = row.begin; b < row.end; ++b) {
-      w.scale_block(rows.block[b], 1 / rows.ridge[b]);
-      if (setup_.ridge.includes_intercept()) w.scale_block_intercept(rows.block[b], 1 / rows.ridge[b]);
-    }
+    for (std::uint32_t b = row.begin; b < row.end; ++b)
+      setup_.ridge.shrink(w, rows.block[b], 1 / rows.ridge[b]);
   }
   if (tracks_norms_) project(state);
 }

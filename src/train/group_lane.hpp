@@ -4,25 +4,32 @@
 // owns; what the rows need to know of the other ranks' blocks comes in a few messages that all rows share
 // (train/group_rule.hpp). The number of ranks changes the result only by the order of sums.
 //
-// A group is cut into parts that take turns: while the message of one is under way, another one works, and
-// the classes of the next group are drawn.
+// Several threads share a group. Each solves some of its rows (train/group_member.hpp) and applies the
+// updates of the lines of W that it owns (train/line_owners.hpp), those of all rows in their order. They wait
+// for each other twice a group, and the result has the bits of one thread.
 #pragma once
 
-#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/parallel.hpp"
+#include "core/team.hpp"
 #include "draw/draw.hpp"
-#include "train/group_rule.hpp"
+#include "train/group_member.hpp"
+#include "train/group_updates.hpp"
 #include "train/lane.hpp"
+#include "train/line_owners.hpp"
 
 namespace truemax {
 
 class GroupLane final : public Lane {
  public:
-  explicit GroupLane(const LaneSetup& setup);
+  // On at most so many threads: they wait for each other, with more than cores for the scheduler.
+  explicit GroupLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
   // Whether the run has groups: it asks for them, or has several ranks.
   static bool takes(const LaneSetup& setup) { return setup.options.group > 0 || setup.share != nullptr; }
@@ -38,41 +45,58 @@ class GroupLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
   void tighten(RunState& state) override;
   bool takes_whole_batches() const override { return true; }
+  std::size_t threads() const { return members_.size(); }
 
  private:
-  static constexpr std::size_t kParts = Ranks::kMostStarted;
-  static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
+  // A thread's part of the group.
+  struct Member {
+    Member(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows) : solver(setup, ranks, most_rows) {}
+    GroupMember solver;
+    std::vector<GroupUpdates> updates;  // of both buffers; none with one thread
+    // The first of its rows, counted in the group, that would overflow float32.
+    struct Refused {
+      std::size_t row;
+      double growth;
+    };
+    std::optional<Refused> refused;
+  };
+  struct Share {
+    std::size_t first, count;  // rows of a group
+  };
+  static std::size_t useful_members(const LaneSetup& setup, std::size_t rows, std::size_t most_threads);
 
-  void prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows);
-  void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
-  void start(const Batch& batch, RunState& state, GroupRows& rows) const;
-  void set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const;
-  void score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
-  void score_row(RunState& state, GroupRows& rows, GroupRow& row);
-  // `meanwhile` is called while messages are under way.
-  template <class Meanwhile>
-  void solve(const Batch& batch, RunState& state, GroupRows& rows, Meanwhile&& meanwhile);
+  void take_alone(const Batch& batch, RunState& state);
+  void take_together(const Batch& batch, RunState& state);
+  void run_member(const Batch& batch, RunState& state, std::size_t number);
+  void prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
+  Share share_of(std::size_t rows, std::size_t number) const;
+  void look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first);
+  void apply_own(RunState& state, std::size_t number, std::size_t buffer);
+  void apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const;
+  void write_u(RunState& state, std::size_t number, std::size_t buffer) const;
+  bool admits(const GroupRow& row) const;
   void admit(RunState& state, const GroupRows& rows);
-  double make_room(Weights& w, const GroupRows& rows, const GroupRow& row) const;
+  double make_room(Weights& w, std::uint32_t block, double growth) const;
   void add_growth(RunState& state);
   void apply(RunState& state, GroupRows& rows);
   void update_norms(RunState& state, const GroupRows& rows, const GroupRow& row);
   void project(RunState& state);
 
   const LaneSetup& setup_;
-  std::size_t most_;    // rows of a group
-  std::size_t blocks_;  // of a row, here
-  bool far_;            // W does not fit in the cache: prefetch its lines some rows ahead
+  std::size_t most_;  // rows of a group
+  bool far_;          // W does not fit in the cache: prefetch its lines some rows ahead
   bool tracks_norms_;
-  double most_growth_;  // of a number in memory, by one row: a batch stays within the sums of float32
-  double growth_ = 0;   // of this rank's memory in the batch
-  std::unique_ptr<GroupRule> rule_;
-  std::array<GroupRows, 2> rows_;  // this group and the next
-  std::vector<GroupPart> parts_;
-  BlockBuffer drawn_;
-  std::vector<ExampleId> examples_;
-  std::vector<ClassId> labels_;
-  std::vector<float> intercept_, now_;  // [blocks][16] of a row
+  double most_growth_;      // of a number in memory, by one row: a batch stays within the sums of float32
+  double growth_ = 0;       // of this rank's memory in the batch
+  std::vector<float> now_;  // [blocks][16] of a row
+  OneRank no_others_;
+  std::vector<std::unique_ptr<Member>> members_;
+  // With several threads:
+  std::unique_ptr<Team> team_;
+  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<LineOwners> owners_;
+  std::vector<double> growth_of_;  // by row of the batch
+  std::atomic<bool> refused_{false};
 };
 
 // Throws UserError if a run that has groups, or will have them, is not possible.

@@ -11,6 +11,7 @@
 #include "ranks/thread_ranks.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/general_lane.hpp"
+#include "train/lane_test_support.hpp"
 #include "train/problem.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
@@ -365,6 +366,65 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
     second.run({}, stop);
     EXPECT_EQ(bits_of(second.state()), bits_of(unbroken.state()));
   });
+}
+
+// Returns whether the run diverged.
+bool expect_same_bits(const DataView& data, const TrainOptions& options, const std::string& what) {
+  const Ended one = run_on<GroupLane>(data, options, 1);
+  for (const std::size_t threads : {2, 3, 5}) {
+    const Ended several = run_on<GroupLane>(data, options, threads);
+    const bool projects = options.method == "umax" && options.ridge > 0;
+    EXPECT_EQ(several.threads, projects ? 1U : std::clamp<std::size_t>(options.group / 4, 1, threads));
+    EXPECT_EQ(bits_of(one.state), bits_of(several.state)) << what << ' ' << threads;
+    EXPECT_EQ(one.state.largest_weight, several.state.largest_weight) << what << ' ' << threads;
+    EXPECT_EQ(one.divergence, several.divergence) << what << ' ' << threads;
+  }
+  return !one.divergence.empty();
+}
+
+// With a head and without, for the visits in which an example comes once or often, with row weights.
+TEST(GroupThreads, HaveTheBitsOfOne) {
+  const Dataset made = some_data(300, 300);
+  const DataView data(made);
+  for (const char* method : {"prox", "scent", "umax", "exact"})
+    for (const char* draw : {"head-blocks", "blocks"})
+      for (const Extra extra : kExtras)
+        for (const Visit visit : {Visit::shuffle, Visit::random}) {
+          TrainOptions options = group_options(method, 32);
+          options.draw = draw, options.visit = visit, options.step = step_of(method);
+          add(extra, options);
+          expect_same_bits(
+              data, options,
+              fmt::format("{} {} {} {}", method, draw, static_cast<int>(extra), static_cast<int>(visit)));
+        }
+}
+
+// Groups that do not divide the rows, also fewer rows than threads.
+TEST(GroupThreads, TakeGroupsOfAnySize) {
+  const Dataset made = some_data(253, 300);
+  const DataView data(made);
+  for (const std::uint64_t group : {1U, 3U, 4U, 9U, 21U, 64U, 252U, 253U})
+    for (const double ridge : {0.0, 3.0}) {
+      TrainOptions options = group_options("prox", group);
+      options.ridge = ridge;
+      expect_same_bits(data, options, fmt::format("{} {}", group, ridge));
+    }
+}
+
+// A ridge so strong that scales are multiplied into memory in every group, and steps from tiny to huge, which
+// float32 declines or which end the run.
+TEST(GroupThreads, HaveTheBitsOfOneAtExtremes) {
+  const Dataset made = some_data(120, 100);
+  const DataView data(made);
+  std::size_t diverged = 0;
+  for (const char* method : {"prox", "scent", "exact"})
+    for (const double ridge : {0.0, 3.0, 1e9})
+      for (const double step : {1e-8, 1e6, 1e12, 1e30}) {
+        TrainOptions options = group_options(method, 20);
+        options.step = step, options.ridge = ridge, options.intercept = true;
+        diverged += expect_same_bits(data, options, fmt::format("{} {} {}", method, ridge, step)) ? 1 : 0;
+      }
+  EXPECT_GT(diverged, 0U);
 }
 
 TEST(GroupLane, RowsWithoutFeaturesAreSteps) {

@@ -42,6 +42,7 @@ class GroupRows {
         weight(rows * blocks),
         norm(rows * blocks),
         ridge(with_ridge ? rows * blocks : 0),
+        growth(with_ridge ? rows * blocks : 0),
         memory_((2 * rows * blocks + 1) * kLanes) {
     const std::size_t off = reinterpret_cast<std::uintptr_t>(memory_.data()) / sizeof(float) % kLanes;
     score = memory_.data() + (kLanes - off) % kLanes;
@@ -58,7 +59,7 @@ class GroupRows {
   static std::uint64_t bytes(std::uint64_t rows, std::uint64_t blocks, bool with_ridge) {
     return rows * sizeof(GroupRow) +
            rows * blocks *
-               (sizeof(std::uint32_t) + (with_ridge ? 3 : 2) * sizeof(double) + 2 * kLanes * sizeof(float));
+               (sizeof(std::uint32_t) + (with_ridge ? 4 : 2) * sizeof(double) + 2 * kLanes * sizeof(float));
   }
 
   std::size_t count = 0;
@@ -66,6 +67,7 @@ class GroupRows {
   std::vector<GroupRow> row;
   std::vector<std::uint32_t> block;                // [blocks]: numbers here
   std::vector<double> weight, norm, ridge;         // [blocks]: o; |x|^2 after the ridge; r
+  std::vector<double> growth;                      // [blocks], with ridge: of the numbers in memory
   float *score = nullptr, *coefficient = nullptr;  // [blocks][16], 64-byte aligned
 
  private:

@@ -41,6 +41,11 @@ struct LaneSetup {
   bool has_rivals() const { return draw != nullptr && draw->most_rivals() > 0; }
 };
 
+// Whether an example may come twice in a batch. An epoch in the order of the file or shuffled has each once.
+inline bool examples_recur(const LaneSetup& setup) {
+  return setup.options.visit == Visit::random || setup.data.shares_inputs();
+}
+
 // Consecutive steps of one epoch with one step size.
 struct Batch {
   const VisitOrder& order;
@@ -51,6 +56,11 @@ struct Batch {
   double decayed = 1;    // step / first step
   double last_step = 0;  // if the step falls within the batch (StepPlan::let_steps_fall); 0: it stays
 
+  // The share of `step` that step t has.
+  double share_of_step(std::size_t t) const {
+    if (last_step == 0) return 1;
+    return 1 + (last_step / step - 1) * static_cast<double>(t) / static_cast<double>(count);
+  }
   Batch one(std::size_t t) const { return {order, random, first + t, 1, step, decayed}; }
 };
 
@@ -76,8 +86,10 @@ class Lane {
   virtual void settle(RunState& /*state*/) {}
   // Steps only increase the bound on the weights; computing the true maximum once an epoch is cheap.
   virtual void tighten(RunState& state) { tighten_bound(state); }
-  // Chooses the rows of its steps itself, and lets the step fall within a batch.
+  // Chooses the rows of its steps itself.
   virtual bool visits_itself() const { return false; }
+  // Lets the step fall within a batch (Batch::last_step). Otherwise a batch ends where the step changes.
+  virtual bool lets_step_fall() const { return visits_itself(); }
   // Of a batch; 0: those of the setup.
   virtual std::size_t most_steps() const { return 0; }
   // Its groups must not be cut, except by the plan.

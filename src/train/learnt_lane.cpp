@@ -6,27 +6,38 @@
 #include "core/error.hpp"
 #include "train/device_choice.hpp"
 #include "train/fit.hpp"
+#include "train/step_shape.hpp"
 #include "weights/fast_tile.hpp"
 
 namespace truemax {
 
 LearntLane::LearntLane(const LaneSetup& setup)
-    : setup_(setup),
-      visited_(setup),
-      rho_(setup.options.rule),
-      free_team_(setup.options.lock_free ? setup.options.thread_count() : 1) {
-  const std::size_t threads = setup.options.lock_free ? 1 : setup.options.thread_count();
+    : setup_(setup), visited_(setup), rho_(setup.options.rule), free_team_(teams(setup.data, setup.options)) {
+  const std::size_t threads = setup.options.thread_count() / free_team_.size();
   for (std::size_t m = 0; m < free_team_.size(); ++m)
     steps_.push_back(std::make_unique<LearntStep>(setup, threads));
 }
 
+// How many steps are taken at once. None of them sees what the others learn, so a short run has few.
+std::size_t LearntLane::teams(const DataView& data, const TrainOptions& options) {
+  constexpr std::uint64_t kStepsOfTeam = 256;  // of the run
+  if (!options.lock_free) return 1;
+  const std::uint64_t of_epoch = steps_per_epoch(data.size(), options);
+  const std::uint64_t steps = options.steps > 0                   ? options.steps
+                              : options.epochs < kUnlimitedEpochs ? options.epochs * of_epoch
+                                                                  : of_epoch;
+  return std::clamp<std::size_t>(steps / kStepsOfTeam, 1, options.thread_count());
+}
+
 void LearntLane::take(const Batch& batch, RunState& state) {
   visited_.fill(batch);
-  const double rho = rho_.at(batch.decayed, setup_.draw->complete());
+  const auto rho_at = [&](double share) { return rho_.at(share * batch.decayed, setup_.draw->complete()); };
+  const double rho = rho_at(1);
   if (steps_.size() > 1) {
-    admit(state, batch.step, rho, batch.count);
+    admit(state, batch.step, rho_at(batch.share_of_step(batch.count)), batch.count);
     free_team_.share(batch.count, [&](std::size_t member, std::size_t t) {
-      steps_[member]->take(visited_, t, batch.step, rho, state);
+      const double share = batch.share_of_step(t);
+      steps_[member]->take(visited_, t, share * batch.step, rho_at(share), state);
     });
     state.step += batch.count;
     return;
@@ -62,7 +73,7 @@ void LearntLane::admit(RunState& state, double rate, double rho, std::size_t ste
 }
 
 void LearntLane::publish(RunState& state) {
-  copy_weights(state, setup_.options.lock_free ? free_team_ : steps_[0]->team());
+  copy_weights(state, steps_.size() > 1 ? free_team_ : steps_[0]->team());
 }
 
 void LearntLane::copy_weights(RunState& state, Team& team) {
@@ -108,7 +119,7 @@ std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& 
 }
 
 std::uint64_t LearntLane::step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
-  return LearntStep::bytes(data, options, draw) * (options.lock_free ? options.thread_count() : 1);
+  return LearntStep::bytes(data, options, draw) * teams(data, options);
 }
 
 }  // namespace truemax

@@ -1,5 +1,6 @@
 // The lane of learnt features. Its threads share the work of a step, which gives the same bits for any number
-// of them; or, lock-free, each takes steps of its own. Several ranks take each step together.
+// of them; or, lock-free, they form teams, each of which takes steps of its own. Several ranks take each step
+// together.
 #pragma once
 
 #include <memory>
@@ -19,6 +20,8 @@ class LearntLane final : public Lane {
 
   void take(const Batch& batch, RunState& state) override;
   void publish(RunState& state) override;
+  // In a short run the step changes after every few steps: threads that take whole ones would have none.
+  bool lets_step_fall() const override { return steps_.size() > 1; }
 
   // W and the intercepts of state.learnt, as state.weights has them.
   static void copy_weights(RunState& state, Team& team);
@@ -30,13 +33,14 @@ class LearntLane final : public Lane {
   static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
 
  private:
+  static std::size_t teams(const DataView& data, const TrainOptions& options);
   void admit(RunState& state, double rate, double rho, std::size_t steps) const;
 
   const LaneSetup& setup_;
   DrawnBatch visited_;
   MirrorRate rho_;
-  Team free_team_;                                  // lock-free: its members take steps; else one
-  std::vector<std::unique_ptr<LearntStep>> steps_;  // one, or lock-free one by member
+  Team free_team_;                                  // lock-free: its members lead teams; else one
+  std::vector<std::unique_ptr<LearntStep>> steps_;  // of each team
 };
 
 }  // namespace truemax

@@ -101,8 +101,11 @@ void TrainOptions::describe(OptionTable& table) {
   table.count_or(
       "group", &group, {1, 65536}, kAutomatic, 0,
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "
-      "weights; then all are applied. For prox, scent, umax and exact, linear models. auto: none in truemax; "
-      "for the ranks of truemax-mpi, which send messages once for every group, a power of two up to 512.",
+      "weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: "
+      "with a head, whose steps one thread takes otherwise, this lets several work, for the same result. "
+      "auto: none in truemax; for the ranks of truemax-mpi, which send messages once for every group, a "
+      "power "
+      "of two up to 512.",
       {.tunable = true});
   table.choice("visit", &visit,
                {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
@@ -191,8 +194,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.group("Machine");
   table.count_alias(
       "threads", &threads, {1, 4096}, kAllCores,
-      "Threads for reading, evaluation, prediction, learnt features and steps over drawn blocks. Results do "
-      "not depend on it, except for lock-free steps.",
+      "Threads for reading, evaluation, prediction, learnt features, steps over drawn blocks and groups of "
+      "rows. Results do not depend on it, except for lock-free steps.",
       {.brief = true,
        .common = true,
        .of_machine = true,
@@ -202,8 +205,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.toggle(
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
-      "bit. For learnt features, and for prox and implicit with --draw blocks or head-blocks and no ridge, "
-      "also if --target train chose them.",
+      "bit. For learnt features, and for prox, or implicit without ridge, with --draw blocks or head-blocks, "
+      "also if they were chosen for you.",
       {.tunable = true});
   table.toggle(
       "shard-embedding", &shard_embedding,
@@ -360,12 +363,11 @@ void TrainOptions::check() const {
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
   if (lock_free && hidden == 0 &&
-      (ridge != 0 || rows_per_step > 1 || (info.name != "prox" && info.name != "implicit") ||
+      (rows_per_step > 1 || (info.name != "prox" && (info.name != "implicit" || ridge != 0)) ||
        !(open.shape || find_draw(draw).whole_blocks)))
     throw UserError(
-        "--lock-free: of linear models only prox and implicit over whole blocks without ridge can run "
-        "lock-free; give --method prox with --draw blocks or --draw head-blocks and --ridge 0, add --hidden, "
-        "or leave it out");
+        "--lock-free: of linear models only prox, and implicit without ridge, can run lock-free, over whole "
+        "blocks; give --method prox with --draw blocks or --draw head-blocks, add --hidden, or leave it out");
   if (lock_free && ranks().in_groups())
     throw UserError("--lock-free: the ranks of truemax-mpi take every step together; leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())

@@ -27,6 +27,20 @@ std::vector<double> label_mass(const DataView& data) {
   return mass;
 }
 
+std::vector<double> block_loads(const DataView& data, const Draw* draw) {
+  std::vector<double> load((data.classes->size() + kBlockClasses - 1) / kBlockClasses, 1.0);
+  if (draw == nullptr) return load;
+  const std::vector<double> mass = label_mass(data);
+  const double total = std::accumulate(mass.begin(), mass.end(), 0.0);
+  for (std::size_t b = 0; b < load.size(); ++b) {
+    double label = 0;
+    for (std::size_t k = b * kBlockClasses; k < std::min(mass.size(), (b + 1) * kBlockClasses); ++k)
+      label += mass[k] / total;
+    load[b] = label + (1 - label) * draw->inclusion(static_cast<ClassId>(b * kBlockClasses));
+  }
+  return load;
+}
+
 std::unique_ptr<Draw> draw_for(const DataView& data, const TrainOptions& options) {
   if (find_method(options.method).whole_set) return nullptr;
   const std::vector<double> mass = label_mass(data);

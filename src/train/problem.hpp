@@ -14,6 +14,10 @@ namespace truemax {
 // Total weight of the training rows, by label.
 std::vector<double> label_mass(const DataView& data);
 
+// How often a step of one row has each block of 16 classes. `draw`: of whole blocks; null if every step has
+// all classes.
+std::vector<double> block_loads(const DataView& data, const Draw* draw);
+
 ProblemInfo problem_of(const DataView& data, const TrainOptions& options);
 
 // The draw of the options for these data; null for a method that takes all classes.

@@ -12,6 +12,7 @@
 #include "rule/rule.hpp"
 #include "solve/ridge.hpp"
 #include "train/options.hpp"
+#include "weights/weights.hpp"
 
 namespace truemax {
 
@@ -32,6 +33,12 @@ class Ridge {
   // beta by class for a step of `rows` rows; empty for a draw that learns: its weights are used instead.
   const std::vector<double>& beta(std::size_t rows) const {
     return static_cast<double>(rows) < rows_per_step_ && !last_beta_.empty() ? last_beta_ : beta_;
+  }
+
+  // Multiplies the weights of a block, with their intercepts if the ridge includes them.
+  void shrink(Weights& w, std::size_t block, double factor) const {
+    w.scale_block(block, factor);
+    if (with_intercept_) w.scale_block_intercept(block, factor);
   }
 
   // The blocks that rows remember have changed. For steps of one row.

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/damaged_state.hpp"
+#include "core/huge_pages.hpp"
 #include "ranks/together.hpp"
 #include "weights/class_arrays.hpp"
 
@@ -244,6 +245,12 @@ class Reader {
 };
 
 }  // namespace
+
+void clear_fresh_pages(RunState& state, std::uint64_t steps, std::size_t threads) {
+  constexpr std::uint64_t kStepsOfPage = 4;
+  if (!state.zero_weights || state.epoch > 0 || state.step > 0) return;
+  if (state.weights.bytes() / detail::kHugePage * kStepsOfPage <= steps) state.weights.clear_pages(threads);
+}
 
 void write(const RunState& state, StateSink& to) {
   Writer writer(to, state.weights.share());

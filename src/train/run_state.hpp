@@ -92,6 +92,11 @@ struct RunState {
   PatienceState patience;
 };
 
+// The system clears a page of new weights when it is first touched, and steps on several threads would wait
+// for that one after the other: all threads clear them before the first of so many steps. Only if the steps
+// of the epoch touch nearly all of them anyway.
+void clear_fresh_pages(RunState& state, std::uint64_t steps, std::size_t threads);
+
 // Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing,
 // or if no run could have written them. Over several ranks all call it; the bytes are those of one rank with
 // all classes, written by the first and read by all, and `state` must know its share before it is read.

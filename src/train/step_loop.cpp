@@ -77,10 +77,8 @@ bool StepLoop::run(RunState& state, const std::atomic<bool>& stop, const StepWat
   StepPlan own_plan(options_, steps_);
   StepPlan& plan = given_plan != nullptr ? *given_plan : own_plan;
   const CounterRandom random(options_.seed, Stream::draw, state.epoch);
-  if (lane_->visits_itself())
-    plan.let_steps_fall();
-  else
-    order_.start_epoch(state.epoch);
+  if (lane_->lets_step_fall()) plan.let_steps_fall();
+  if (!lane_->visits_itself()) order_.start_epoch(state.epoch);
   window_held_ = false;
   lane_->attach(state);
   if (state.step == 0) {

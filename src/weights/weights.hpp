@@ -73,6 +73,9 @@ class Weights {
     if (has_intercept()) intercept_[k] = static_cast<float>(static_cast<double>(intercept_[k]) * factor);
   }
   void scale_all(double factor);  // W *= factor, 0 < factor <= 1
+  // A factor of all scales, which may be changed for a while.
+  double common_scale() const { return common_scale_; }
+  void set_common_scale(double scale) { common_scale_ = scale; }
   // Multiplies all scales into memory: the numbers are those that copy_class gives, and scaling ends.
   void fold_all();
   // W = 0, as after construction, reusing the memory: fresh memory costs more than clearing it.

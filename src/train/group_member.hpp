@@ -1,0 +1,57 @@
+// The rows of a group that one thread solves, from the W before the group: it draws their classes, scores
+// them, and lets the rule find coefficients and u. The rows are cut into parts that take turns: while the
+// message of one is under way, another one works.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "draw/draw.hpp"
+#include "train/group_rule.hpp"
+#include "train/lane.hpp"
+
+namespace truemax {
+
+class GroupMember {
+ public:
+  // For up to so many rows. `ranks`: those that share the blocks of a row.
+  GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows);
+
+  // Blocks of a row that a rank may have.
+  static std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw);
+
+  // Rows and classes, which do not depend on W and u.
+  void prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows);
+  // Scores the rows and sends the first messages; between the two the caller may prepare other rows.
+  void begin(const Batch& batch, RunState& state, GroupRows& rows);
+  void finish(RunState& state, GroupRows& rows);
+
+  std::array<GroupRows, 2> buffers;  // of this group and the next
+
+ private:
+  static constexpr std::size_t kParts = Ranks::kMostStarted;
+  static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
+
+  void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
+  void read_state(const Batch& batch, RunState& state, GroupRows& rows) const;
+  void set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const;
+  void score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
+  void score_row(RunState& state, GroupRows& rows, GroupRow& row);
+  void go_on(std::size_t part, GroupRows& rows);
+
+  const LaneSetup& setup_;
+  Ranks& ranks_;
+  std::size_t blocks_;  // of a row, here
+  bool far_;            // W does not fit in the cache: prefetch its lines some rows ahead
+  bool tracks_norms_;
+  std::unique_ptr<GroupRule> rule_;
+  std::vector<GroupPart> parts_;
+  std::array<bool, kParts> open_{};
+  BlockBuffer drawn_;
+  std::vector<ExampleId> examples_;
+  std::vector<ClassId> labels_;
+  std::vector<float> intercept_;  // [blocks][16] of a row
+};
+
+}  // namespace truemax

@@ -1,0 +1,57 @@
+// Which thread applies the updates of which cache lines of W. A block belongs to one thread. One that so many
+// rows touch that a thread would have more than its share, such as the head, may be cut by features, and
+// each part belongs to a thread. So every line has one owner, who takes its updates in the order of the rows.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/csr.hpp"
+#include "data/data_view.hpp"
+#include "draw/draw.hpp"
+
+namespace truemax {
+
+class LineOwners {
+ public:
+  // `draw`: null if every row takes all classes. `cuts`: whether blocks may be cut.
+  LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool cuts);
+
+  // Calls take(owner, x of its features, whether it is the first) for the parts of a block: always for the
+  // first, which has the intercept, and for those others in which x has features.
+  template <class Take>
+  void visit(std::uint32_t block, const RowView& x, Take&& take) const {
+    if (owner_[block] < members_) {
+      take(owner_[block], x, true);
+      return;
+    }
+    const Cut& cut = cuts_[owner_[block] - members_];
+    std::size_t from = 0;
+    for (std::size_t part = 0; part < cut.owner.size(); ++part) {
+      const auto end =
+          static_cast<std::size_t>(std::lower_bound(x.index.begin() + static_cast<std::ptrdiff_t>(from),
+                                                    x.index.end(), cut.end[part]) -
+                                   x.index.begin());
+      if (part == 0 || end > from)
+        take(cut.owner[part], RowView{x.index.subspan(from, end - from), x.value.subspan(from, end - from)},
+             part == 0);
+      from = end;
+    }
+  }
+
+  // How many more parts than blocks a row may have.
+  std::size_t most_cuts() const;
+
+ private:
+  struct Cut {
+    std::vector<FeatureId> end;  // of each part
+    std::vector<std::uint32_t> owner;
+  };
+  std::size_t members_;
+  std::vector<std::uint32_t> owner_;  // by block; members_ + i: it is cut, cuts_[i]
+  std::vector<Cut> cuts_;
+};
+
+}  // namespace truemax
