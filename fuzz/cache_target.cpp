@@ -12,10 +12,10 @@ namespace truemax::fuzz {
 namespace {
 
 // Checksums that fit the bytes, as a forger writes them.
-std::string with_checksums(std::string bytes) {
+void fit_checksums(std::string& bytes) {
   constexpr std::size_t kBlocksAt = 72, kTablesAt = 80, kTablesSumAt = 136,
                         kHeadSumAt = kCacheHeaderBytes - 8;
-  if (bytes.size() < kCacheHeaderBytes) return bytes;
+  if (bytes.size() < kCacheHeaderBytes) return;
   const auto put = [&](std::size_t at, std::uint64_t sum) { std::memcpy(&bytes[at], &sum, sizeof sum); };
   const auto sum_of = [&](std::uint64_t at, std::uint64_t size) {
     return xxh64(std::span<const char>(bytes).subspan(at, size));
@@ -30,7 +30,6 @@ std::string with_checksums(std::string bytes) {
     put(kTablesSumAt, sum_of(tables, bytes.size() - tables));
   }
   put(kHeadSumAt, sum_of(0, kHeadSumAt));
-  return bytes;
 }
 
 }  // namespace
@@ -42,7 +41,9 @@ bool read_cache(std::string_view bytes) {
   bytes.remove_prefix(1);
   RowRules rules;
   rules.labels_required = rules.as_text = false;
-  return read_rows_of(forged ? with_checksums(std::string(bytes)) : std::string(bytes), rules);
+  std::string text(bytes);
+  if (forged) fit_checksums(text);
+  return read_rows_of(text, rules);
 }
 
 std::vector<std::string> good_caches() {

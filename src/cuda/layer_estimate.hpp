@@ -48,7 +48,7 @@ struct Estimate {
     if constexpr (kHeld > 0)
       for (std::uint32_t j = t.number(); j < slots(); j += t.threads())
         offset[offset_place(j)] = in_units(call.offset[j]);
-    Row mine = row_at(begin + static_cast<std::uint32_t>(group.lane()) * stride);
+    Row mine = state_of(begin + static_cast<std::uint32_t>(group.lane()) * stride);
     t.sync();
     float sums[kRegisters * kWide] = {};
     Scores scores = scores_of(group, begin);
@@ -101,7 +101,7 @@ struct Estimate {
     Pack<S, kWide> packs[kRegisters];
   };
 
-  TRUEMAX_KERNEL Row row_at(std::uint32_t i) const {
+  TRUEMAX_KERNEL Row state_of(std::uint32_t i) const {
     Row row{-1, 0, 0, -1, 0, 0};
     if (i >= rows()) return row;
     row.label = call.label[i];

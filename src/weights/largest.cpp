@@ -13,8 +13,8 @@
 #include <functional>
 #include <limits>
 
-#include "weights/weights.hpp"
 #include "weights/largest.hpp"
+#include "weights/weights.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace truemax {
@@ -38,7 +38,7 @@ std::size_t count_at_least(const std::int32_t* keys, std::size_t n, std::int32_t
 }
 
 // Of each `part` numbers, a multiple of the width.
-void maxima_here(const float* HWY_RESTRICT z, std::size_t n, std::size_t part, float* HWY_RESTRICT out) {
+void part_maxima(const float* HWY_RESTRICT z, std::size_t n, std::size_t part, float* HWY_RESTRICT out) {
   const LargestFloats d;
   for (std::size_t first = 0; first < n; first += part) {
     float most = -std::numeric_limits<float>::infinity();
@@ -54,8 +54,8 @@ void maxima_here(const float* HWY_RESTRICT z, std::size_t n, std::size_t part, f
   }
 }
 
-void places_at_least_here(const float* HWY_RESTRICT z, std::size_t first, std::size_t end, float least,
-                          std::vector<std::uint32_t>& out) {
+void places_at_least(const float* HWY_RESTRICT z, std::size_t first, std::size_t end, float least,
+                     std::vector<std::uint32_t>& out) {
   const LargestFloats d;
   const auto bound = hn::Set(d, least);
   std::size_t at = first;
@@ -81,8 +81,8 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(count_at_least);
-HWY_EXPORT(maxima_here);
-HWY_EXPORT(places_at_least_here);
+HWY_EXPORT(part_maxima);
+HWY_EXPORT(places_at_least);
 
 namespace {
 
@@ -125,17 +125,17 @@ float places_of_largest(const float* z, std::size_t n, std::size_t k, std::vecto
   const std::size_t parts = (n + kPart - 1) / kPart;
   if (k > parts / 4) {
     const float kth = kth_by_bisection(z, n, k);
-    HWY_DYNAMIC_DISPATCH(places_at_least_here)(z, 0, n, kth, out);
+    HWY_DYNAMIC_DISPATCH(places_at_least)(z, 0, n, kth, out);
     return kth;
   }
   // k places have a number that is at least the k-th of these maxima; few others do.
   thread_local std::vector<float> maxima, found;
   thread_local std::vector<std::uint32_t> places;
   maxima.resize(parts), found.clear(), places.clear();
-  HWY_DYNAMIC_DISPATCH(maxima_here)(z, n, kPart, maxima.data());
+  HWY_DYNAMIC_DISPATCH(part_maxima)(z, n, kPart, maxima.data());
   const float least = kth_by_bisection(maxima.data(), parts, k);
   for (std::size_t part = 0; part < parts; ++part)
-    if (maxima[part] >= least) HWY_DYNAMIC_DISPATCH(places_at_least_here)
+    if (maxima[part] >= least) HWY_DYNAMIC_DISPATCH(places_at_least)
   (z, part * kPart, std::min(n, (part + 1) * kPart), least, places);
   for (const std::uint32_t at : places) found.push_back(z[at]);
   const auto nth = found.begin() + static_cast<std::ptrdiff_t>(k - 1);
