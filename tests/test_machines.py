@@ -21,7 +21,7 @@ class Model(unittest.TestCase):
 
     def test_parts_are_those_of_the_group_lane(self):
         self.assertEqual([machines.parts_of(n) for n in (1, 64, 128, 129, 256, 512, 1024, 4096)], [1, 1, 1, 2, 2, 4, 4, 4])
-        with open(os.path.join(ROOT, "src", "train", "group_lane.hpp"), encoding="utf-8") as file:
+        with open(os.path.join(ROOT, "src", "train", "group_member.hpp"), encoding="utf-8") as file:
             lane = file.read()
         self.assertIn(f"kFewestRows = {machines.FEWEST_ROWS};", lane)
         with open(os.path.join(ROOT, "src", "ranks", "ranks.hpp"), encoding="utf-8") as file:
