@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -454,6 +455,38 @@ class Terminal(ProgramTest):
                                             timeout=60, preexec_fn=(lambda: os.close(1)) if closed else None)
                     self.assertEqual((result.returncode, result.stderr.decode()),
                                      (2, "truemax: error: standard output could not be written; is the disk full?\n"))
+
+    def test_a_failed_write_ends_the_prediction_of_endless_rows(self):
+        train = self.generate("train.txt")
+        self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
+        with open(os.path.join(self.folder, train), "rb") as file:
+            row = file.read().splitlines()[-1]
+        for threads in (1, 2):
+            with self.subTest(threads=threads), open("/dev/full", "wb") as full, \
+                    subprocess.Popen(["yes", row], stdout=subprocess.PIPE) as rows:
+                result = subprocess.run([PROGRAM, "predict", "m.safetensors", "-", "--threads", str(threads)], cwd=self.folder,
+                                        stdin=rows.stdout, stdout=full, stderr=subprocess.PIPE, timeout=60)
+                rows.kill()
+            self.assertEqual((result.returncode, result.stderr.decode()),
+                             (2, "truemax: error: standard output could not be written; is the disk full?\n"))
+
+    def test_one_thread_answers_rows_of_a_pipe_that_pauses(self):
+        train = self.generate("train.txt")
+        self.fine("train", train, "--method", "implicit", "--epochs", 1, "--model", "m.safetensors", "--log", "none")
+        with open(os.path.join(self.folder, train), "rb") as file:
+            row = file.read().splitlines()[-1]
+        for threads in (1, 2):
+            with self.subTest(threads=threads), \
+                    subprocess.Popen([PROGRAM, "predict", "m.safetensors", "-", "--threads", str(threads)], cwd=self.folder,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as program:
+                for _ in range(3):
+                    program.stdin.write(3 * (row + b"\n"))
+                    program.stdin.flush()
+                    for _ in range(3):
+                        self.assertTrue(select.select([program.stdout], [], [], 30)[0], "no answer while the pipe pauses")
+                        self.assertIn(b"\t", program.stdout.readline())
+                program.stdin.close()
+                self.assertEqual(program.wait(30), 0)
 
     def test_closed_standard_error_changes_nothing(self):
         train = self.generate("train.txt")

@@ -8,6 +8,7 @@
 #include "data/row_stream.hpp"
 #include "data/triples.hpp"
 #include "data/weight_files.hpp"
+#include "model/use.hpp"
 #include "train/options.hpp"
 #include "weights/all_scores.hpp"
 
@@ -225,9 +226,8 @@ void require_data_of(const truemax::Model& m, const Data::Inside& data) {
 }
 
 void in_batches(const DataView& data, std::size_t numbers, const std::function<void(CsrView)>& work) {
-  constexpr std::size_t kMostRows = 4096, kMostNumbers = std::size_t{1} << 21;
-  const std::size_t most =
-      std::clamp<std::size_t>(kMostNumbers / std::max<std::size_t>(numbers, 1), 1, kMostRows);
+  constexpr std::size_t kMostRows = 4096;
+  const std::size_t most = rows_of_batch(kMostRows, numbers);
   Csr scratch;
   for (std::size_t first = 0; first < data.row_count();) {
     const RowSlice slice = data.slice(first, most, scratch);

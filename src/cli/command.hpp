@@ -17,6 +17,8 @@
 namespace truemax {
 
 // Exit codes that scripts can use.
+inline constexpr const char* kOutputFailed = "standard output could not be written; is the disk full?";
+
 enum ExitCode { kSuccess = 0, kBug = 1, kBadInput = 2, kDiverged = 3 };
 
 // A positional argument: a file, or several.

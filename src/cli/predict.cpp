@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "core/behind.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
@@ -48,11 +49,14 @@ class Printer {
   Printer(const PredictCommand& command, const Model& model) : command_(command), model_(model) {}
 
   // Text is made and written while the caller goes on with the next rows; an error is thrown by the next call
-  // or by `finish`.
+  // or by `finish`. One thread does both.
   void print_behind(Predictions predictions, std::size_t rows) {
     finish();
-    behind_ =
-        std::async(std::launch::async, [this, rows, all = std::move(predictions)] { print(all, rows); });
+    const auto work = [this, rows, all = std::make_shared<const Predictions>(std::move(predictions))] {
+      print(*all, rows);
+    };
+    if (command_.use.thread_count() > 1) behind_ = start_behind(work);
+    if (!behind_.valid()) work();
   }
   void finish() {
     if (behind_.valid()) behind_.get();
@@ -72,8 +76,10 @@ class Printer {
       }
     });
     done_ += rows;
-    for (const fmt::memory_buffer& text : out) std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    bool whole = true;
+    for (const fmt::memory_buffer& text : out)
+      whole = whole && std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    if (!whole || std::fflush(stdout) != 0) throw UserError(kOutputFailed);
   }
 
   const PredictCommand& command_;
@@ -96,8 +102,8 @@ int predict_by_index(const PredictCommand& command) {
   IndexPredictor predictor(opened.model, *vectors, index, command.top, use.thread_count(),
                            command.with_index);
   Printer printer(command, opened.model);
-  constexpr std::uint64_t kBatchRows = 16384;  // a cell is fetched from memory once for all rows of a batch
-  print_notes(each_batch(opened.model, use.data_path, use, kBatchRows,
+  constexpr std::size_t kMostRows = 16384;
+  print_notes(each_batch(opened.model, use.data_path, use, rows_of_batch(kMostRows, command.top),
                          [&](CsrView rows) { printer.print_behind(predictor.predict(rows), rows.rows()); }));
   printer.finish();
   predictor.measure();
@@ -114,8 +120,9 @@ int run_predict(const PredictCommand& command) {
           fmt::format("--{}: this is for --index; search without one is exact, leave it out", name));
   const Model model = load_model(use.model_path, use.memory_there(), use.thread_count());
   Printer printer(command, model);
-  print_notes(predict_stream(model, use.data_path, use, command.top,
-                             [&](const Predictions& p, std::size_t rows) { printer.print_behind(p, rows); }));
+  print_notes(predict_stream(model, use.data_path, use, command.top, [&](Predictions p, std::size_t rows) {
+    printer.print_behind(std::move(p), rows);
+  }));
   printer.finish();
   return kSuccess;
 }

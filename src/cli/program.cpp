@@ -49,7 +49,7 @@ int report(std::string_view message, int code) {
 int after_output(int exit_code) {
   const bool whole = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (whole || exit_code != kSuccess) return exit_code;
-  return report("standard output could not be written; is the disk full?", kBadInput);
+  return report(kOutputFailed, kBadInput);
 }
 
 const char* memory_advice(const CLI::App& program) {

@@ -24,7 +24,8 @@ double RecallSum::error() const {
   if (rows_ == 0) return 1;
   const auto n = static_cast<double>(rows_);
   const double variance = std::max(0.0, squares_ / n - recall() * recall());
-  return std::max(kInterval * std::sqrt(variance / n), kNoneSeen / (n * static_cast<double>(top_)));
+  return std::min(1.0,
+                  std::max(kInterval * std::sqrt(variance / n), kNoneSeen / (n * static_cast<double>(top_))));
 }
 
 Csr some_rows(CsrView rows, std::size_t most) {

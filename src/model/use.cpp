@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <optional>
 #include <span>
 
+#include "core/behind.hpp"
 #include "core/checksum.hpp"
 #include "core/error.hpp"
 #include "data/formats.hpp"
@@ -60,9 +62,9 @@ device::Choice UseOptions::device_choice() const {
   return device::Choice::parse(device::kCpu);
 }
 
-std::vector<std::string> predict_stream(
-    const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
-    const std::function<void(const Predictions&, std::size_t rows)>& sink) {
+std::vector<std::string> predict_stream(const Model& model, const std::string& path, const UseOptions& use,
+                                        std::size_t top,
+                                        const std::function<void(Predictions, std::size_t rows)>& sink) {
   const device::Choice choice = use.device_choice();
   const std::size_t most = std::min<std::size_t>(top, model.classes->size());
   if (choice.kind == device::Kind::cuda && most > device::kMostTop)
@@ -73,8 +75,13 @@ std::vector<std::string> predict_stream(
   const auto engine = most > device::kMostTop ? nullptr : device::open(choice);
   if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
   const Predictor predictor(model, engine != nullptr ? most : top, use.thread_count(), engine.get());
-  return each_batch(model, path, use, kBatchRows,
+  return each_batch(model, path, use, rows_of_batch(kBatchRows, most),
                     [&](CsrView rows) { sink(predictor.predict(rows), rows.rows()); });
+}
+
+std::size_t rows_of_batch(std::size_t most, std::size_t results) {
+  constexpr std::size_t kMostResults = std::size_t{1} << 21;
+  return std::clamp<std::size_t>(kMostResults / std::max<std::size_t>(results, 1), 1, most);
 }
 
 std::vector<std::string> each_batch(const Model& model, const std::string& path, const UseOptions& use,
@@ -89,21 +96,28 @@ std::vector<std::string> each_batch(const Model& model, const std::string& path,
   together(ranks(), [&] { stream.emplace(path, use.read_for(model), options, notes); });
   const RowPreparer preparer(model.preprocess, model.classes, model.space, use.drops());
   std::uint64_t done = 0, unknown_words = 0, unknown_ngrams = 0, unk_words = 0, unknown_features = 0;
+  Ranks& all = ranks();
   const auto rows_after = [&](std::uint64_t before) {
     std::optional<Dataset> rows;
     const std::uint64_t batch = use.max_rows == 0 ? most_rows : std::min(most_rows, use.max_rows - before);
     if (batch == 0) return rows;
-    together(ranks(), [&] {
+    together(all, [&] {
       RawRows raw = stream->next(batch);
       if (raw.size() > 0) rows = preparer.prediction_rows(std::move(raw));
     });
     require_same_rows(path, rows ? rows->rows.view() : CsrView{}, before);
     return rows;
   };
-  // Rows of a file are read while those before them are used. Standard input may pause for long; ranks agree
-  // about each batch.
-  const auto when = ranks().alone() && path != "-" ? std::launch::async : std::launch::deferred;
-  std::future<std::optional<Dataset>> next = std::async(when, rows_after, done);
+  // Rows of a file are read while those before them are used. A pipe may pause for long, and an error would
+  // wait for it; ranks agree about each batch.
+  const bool ahead = all.alone() && use.thread_count() > 1 && std::filesystem::is_regular_file(path);
+  const auto start_next = [&] {
+    const auto work = [&rows_after, done] { return rows_after(done); };
+    std::future<std::optional<Dataset>> reading;
+    if (ahead) reading = start_behind(work);
+    return reading.valid() ? std::move(reading) : std::async(std::launch::deferred, work);
+  };
+  std::future<std::optional<Dataset>> next = start_next();
   while (const std::optional<Dataset> got = next.get()) {
     const Dataset& rows = *got;
     done += rows.rows.rows();
@@ -111,7 +125,7 @@ std::vector<std::string> each_batch(const Model& model, const std::string& path,
     unknown_ngrams += rows.statistics.unknown_ngrams;
     unk_words += rows.statistics.unk_words;
     unknown_features += rows.statistics.unknown_features;
-    next = std::async(when, rows_after, done);
+    next = start_next();
     use_rows(rows.rows.view());
   }
   if (unknown_words > 0)

@@ -66,8 +66,11 @@ std::vector<std::string> each_batch(const Model& model, const std::string& path,
 
 // Predicts the rows of `path` batch by batch, in memory that depends neither on N nor on K; `sink` gets each
 // batch and its number of rows. Returns notes for the user: how the file was read and what was left out.
-std::vector<std::string> predict_stream(
-    const Model& model, const std::string& path, const UseOptions& use, std::size_t top,
-    const std::function<void(const Predictions&, std::size_t rows)>& sink);
+std::vector<std::string> predict_stream(const Model& model, const std::string& path, const UseOptions& use,
+                                        std::size_t top,
+                                        const std::function<void(Predictions, std::size_t rows)>& sink);
+
+// Rows of a batch with so many results each: `most` at most, and fewer where these would fill the memory.
+std::size_t rows_of_batch(std::size_t most, std::size_t results);
 
 }  // namespace truemax

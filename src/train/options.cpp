@@ -104,8 +104,7 @@ void TrainOptions::describe(OptionTable& table) {
       "weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: "
       "with a head, whose steps one thread takes otherwise, this lets several work, for the same result. "
       "auto: none in truemax; for the ranks of truemax-mpi, which send messages once for every group, a "
-      "power "
-      "of two up to 512.",
+      "power of two up to 512.",
       {.tunable = true});
   table.choice("visit", &visit,
                {{"random", Visit::random}, {"shuffle", Visit::shuffle}, {"file", Visit::file}},
@@ -362,12 +361,27 @@ void TrainOptions::check() const {
     throw UserError(
         fmt::format("--rows-per-step {}: the draw {} is for --rows-per-step 1; give that or another --draw",
                     rows_per_step, draw));
-  if (lock_free && hidden == 0 &&
-      (rows_per_step > 1 || (info.name != "prox" && (info.name != "implicit" || ridge != 0)) ||
-       !(open.shape || find_draw(draw).whole_blocks)))
-    throw UserError(
-        "--lock-free: of linear models only prox, and implicit without ridge, can run lock-free, over whole "
-        "blocks; give --method prox with --draw blocks or --draw head-blocks, add --hidden, or leave it out");
+  if (lock_free && hidden == 0) {
+    if (info.name != "prox" && info.name != "implicit")
+      throw UserError(fmt::format(
+          "--lock-free: of linear models, prox and implicit can run lock-free, not {}; give --method prox "
+          "with --draw blocks or --draw head-blocks, add --hidden, or leave it out",
+          info.name));
+    if (info.name == "implicit" && ridge != 0)
+      throw UserError(
+          "--lock-free: implicit with a ridge cannot run lock-free; give --ridge 0 or --method prox, or "
+          "leave "
+          "it out");
+    if (rows_per_step > 1)
+      throw UserError(
+          "--lock-free: steps of one row can run lock-free; give --rows-per-step 1, or leave it out");
+    if (!open.shape && !find_draw(draw).whole_blocks)
+      throw UserError(
+          fmt::format("--lock-free: steps over whole blocks can run lock-free, not those of --draw {}; give "
+                      "--draw blocks "
+                      "or --draw head-blocks, or leave it out",
+                      draw));
+  }
   if (lock_free && ranks().in_groups())
     throw UserError("--lock-free: the ranks of truemax-mpi take every step together; leave it out");
   if (patience > 0 && eval_every == 0 && !open.searches())

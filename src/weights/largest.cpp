@@ -118,6 +118,11 @@ float kth_by_bisection(const float* z, std::size_t n, std::size_t k) {
   return std::bit_cast<float>(key < 0 ? key ^ kFlip : key);
 }
 
+void places_between(const float* z, std::size_t first, std::size_t end, float least,
+                    std::vector<std::uint32_t>& out) {
+  HWY_DYNAMIC_DISPATCH(places_at_least)(z, first, end, least, out);
+}
+
 }  // namespace
 
 float places_of_largest(const float* z, std::size_t n, std::size_t k, std::vector<std::uint32_t>& out) {
@@ -125,7 +130,7 @@ float places_of_largest(const float* z, std::size_t n, std::size_t k, std::vecto
   const std::size_t parts = (n + kPart - 1) / kPart;
   if (k > parts / 4) {
     const float kth = kth_by_bisection(z, n, k);
-    HWY_DYNAMIC_DISPATCH(places_at_least)(z, 0, n, kth, out);
+    places_between(z, 0, n, kth, out);
     return kth;
   }
   // k places have a number that is at least the k-th of these maxima; few others do.
@@ -135,8 +140,8 @@ float places_of_largest(const float* z, std::size_t n, std::size_t k, std::vecto
   HWY_DYNAMIC_DISPATCH(part_maxima)(z, n, kPart, maxima.data());
   const float least = kth_by_bisection(maxima.data(), parts, k);
   for (std::size_t part = 0; part < parts; ++part)
-    if (maxima[part] >= least) HWY_DYNAMIC_DISPATCH(places_at_least)
-  (z, part * kPart, std::min(n, (part + 1) * kPart), least, places);
+    if (maxima[part] >= least)
+      places_between(z, part * kPart, std::min(n, (part + 1) * kPart), least, places);
   for (const std::uint32_t at : places) found.push_back(z[at]);
   const auto nth = found.begin() + static_cast<std::ptrdiff_t>(k - 1);
   std::nth_element(found.begin(), nth, found.end(), std::greater<>());
