@@ -56,14 +56,17 @@ class Threads(ProgramTest):
         self.assertAlmostEqual(losses[1] / losses[0], 1, delta=0.03)
 
     def test_unsupported_lock_free_runs_are_refused(self):
-        for options in (("--method", "implicit"), ("--method", "implicit", "--draw", "blocks", "--ridge", 1),
-                        ("--method", "prox", "--draw", "uniform"),
-                        ("--method", "umax", "--draw", "blocks", "--rows-per-step", 4)):
+        for advice, options in (
+                ("--draw blocks", ("--method", "implicit")),
+                ("--ridge 0", ("--method", "implicit", "--draw", "blocks", "--ridge", 1)),
+                ("--draw blocks", ("--method", "prox", "--draw", "uniform")),
+                ("--method prox", ("--method", "umax", "--draw", "blocks", "--rows-per-step", 4)),
+                ("--rows-per-step 1", ("--method", "implicit", "--rows-per-step", 4))):
             with self.subTest(options=options):
                 result = truemax("train", "a.txt", "--lock-free", "--model", "none", "--log", "none", *options,
                                  cwd=self.folder)
                 self.assertEqual(result.returncode, 2)
-                self.assertIn("--draw blocks", result.stderr)
+                self.assertIn(advice, result.stderr)
 
 
 if __name__ == "__main__":
