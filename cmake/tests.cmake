@@ -124,7 +124,8 @@ truemax_python_test(reading)
 truemax_python_test(report)
 # Some of the kills of tests/kill_ranks.py.
 add_test(NAME program.kill_ranks COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/kill_ranks.py --kills 3)
-set_tests_properties(program.kill_ranks PROPERTIES ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>"
+set_tests_properties(program.kill_ranks PROPERTIES
+                     ENVIRONMENT "TRUEMAX=$<TARGET_FILE:truemax_program>;TRUEMAX_SANITIZE=${TRUEMAX_SANITIZE}"
                      SKIP_RETURN_CODE 77 COST 50 TIMEOUT 900)
 truemax_python_test(machines)
 set_tests_properties(program.kill_ranks program.machines PROPERTIES

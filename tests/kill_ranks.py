@@ -161,6 +161,9 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--keep", help="work in this folder, and leave the files there")
     options = parser.parse_args()
+    if "thread" in os.environ.get("TRUEMAX_SANITIZE", ""):
+        print("skipped: Open MPI is not built for the thread sanitizer")
+        return 77
     if shutil.which("mpirun") is None or not os.access(PROGRAM_OF_RANKS, os.X_OK):
         print(f"skipped: no mpirun, or no {PROGRAM_OF_RANKS}")
         return 77

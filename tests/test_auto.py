@@ -97,8 +97,11 @@ class Auto(ProgramTest):
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):
-                    self.fine("train", self.train, "--seconds", seconds, "--target", target, "--model", "s.safetensors")
-                    log = self.log("s")
+                    # Names of its own: a run without a step leaves an older model and its log alone.
+                    name = f"s{seconds}-{target}"
+                    self.fine("train", self.train, "--seconds", seconds, "--target", target, "--model",
+                              f"{name}.safetensors")
+                    log = self.log(name)
                     chosen, end = next(e for e in log if e["event"] == "chosen"), log[-1]
                     trials = [e["seconds"] for e in log if e["event"] == "trial"]
                     self.assertLessEqual(sum(trials[:-1]), 0.7 * seconds)
