@@ -28,12 +28,12 @@ _ALL = 3
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 
-_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type weight_type score_type "
-            "dx_type reduction ignore_index x_stride weight_stride").split()
-_POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index x_copy "
-             "label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base rows_of rank label_gradient label_bias "
-             "column_p p loss total_loss counted slot_of scalars draws scores gradient column_sums "
-             "dx gradient_in fault").split()
+_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type "
+            "weight_type score_type dx_type reduction ignore_index x_stride weight_stride").split()
+_POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index "
+             "x_copy label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base "
+             "rows_of rank label_gradient label_bias column_p p loss total_loss counted slot_of scalars draws "
+             "scores gradient column_sums dx gradient_in fault").split()
 
 
 class Call(ctypes.Structure):

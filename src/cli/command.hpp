@@ -16,9 +16,9 @@
 
 namespace truemax {
 
-// Exit codes that scripts can use.
 inline constexpr const char* kOutputFailed = "standard output could not be written; is the disk full?";
 
+// Exit codes that scripts can use.
 enum ExitCode { kSuccess = 0, kBug = 1, kBadInput = 2, kDiverged = 3 };
 
 // A positional argument: a file, or several.

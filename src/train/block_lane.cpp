@@ -59,9 +59,8 @@ BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_
 
 BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
     : setup_(setup), general_(setup), rows_recur_(examples_recur(setup)), piece_steps_(setup.most_steps) {
-  constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
   const std::size_t classes = setup.data.classes->size();
-  far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
+  far_ = setup.weights_are_far();
   // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
   // but no longer than a few milliseconds of one thread, for clocks and Ctrl-C.
   constexpr double kLines = 1 << 17;

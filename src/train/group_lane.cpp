@@ -92,16 +92,14 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
       tracks_norms_(tracks_norms(setup)),
       most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)) {
   require_groups(setup.data, setup.options);
-  constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
-  const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
-  far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
+  far_ = setup.weights_are_far();
   const std::size_t blocks = GroupMember::most_blocks(setup.data, setup.share.get(), setup.draw);
   if (tracks_norms_) now_.resize(blocks * kLanes);
   if (const std::size_t threads = useful_members(setup, most_, most_threads); threads > 1)
     team_ = std::make_unique<Team>(threads);
   const std::size_t members = team_ ? team_->size() : 1, share = (most_ + members - 1) / members;
   for (std::size_t m = 0; m < members; ++m)
-    members_.push_back(std::make_unique<Member>(setup, team_ ? no_others_ : setup.ranks, share));
+    members_.push_back(std::make_unique<Member>(setup, team_ ? no_others_ : setup.ranks, share, blocks));
   if (members == 1) return;
   meeting_ = std::make_unique<Meeting>(members);
   growth_of_.resize(setup.most_steps);

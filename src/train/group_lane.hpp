@@ -50,7 +50,8 @@ class GroupLane final : public Lane {
  private:
   // A thread's part of the group.
   struct Member {
-    Member(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows) : solver(setup, ranks, most_rows) {}
+    Member(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows, std::size_t most_blocks)
+        : solver(setup, ranks, most_rows, most_blocks) {}
     GroupMember solver;
     std::vector<GroupUpdates> updates;  // of both buffers; none with one thread
     // The first of its rows, counted in the group, that would overflow float32.

@@ -12,20 +12,17 @@ std::size_t GroupMember::most_blocks(const DataView& data, const BlockShare* sha
   return draw == nullptr ? own : std::min(own, draw->most_blocks());
 }
 
-GroupMember::GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows)
-    : buffers{GroupRows(most_rows, most_blocks(setup.data, setup.share.get(), setup.draw), setup.ridge.on()),
-              GroupRows(most_rows, most_blocks(setup.data, setup.share.get(), setup.draw), setup.ridge.on())},
+GroupMember::GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows, std::size_t blocks)
+    : buffers{GroupRows(most_rows, blocks, setup.ridge.on()), GroupRows(most_rows, blocks, setup.ridge.on())},
       setup_(setup),
       ranks_(ranks),
-      blocks_(most_blocks(setup.data, setup.share.get(), setup.draw)),
+      blocks_(blocks),
+      far_(setup.weights_are_far()),
       tracks_norms_(tracks_norms(setup)),
       rule_(make_group_rule(setup, most_rows)),
       examples_(most_rows),
       labels_(most_rows),
       intercept_(blocks_ * kLanes) {
-  constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
-  const std::size_t classes = setup.share ? setup.share->classes() : setup.data.classes->size();
-  far_ = Weights::bytes_needed(classes, setup.data.space->features) > kNear;
   for (std::size_t p = 0; p < kParts; ++p)
     parts_.emplace_back(std::max(kFewestRows, (most_rows + kParts - 1) / kParts));
   if (setup.draw != nullptr) drawn_.shape(most_rows, setup.draw->most_blocks());

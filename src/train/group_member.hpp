@@ -15,8 +15,8 @@ namespace truemax {
 
 class GroupMember {
  public:
-  // For up to so many rows. `ranks`: those that share the blocks of a row.
-  GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows);
+  // For up to so many rows and blocks of a row. `ranks`: those that share the blocks of a row.
+  GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows, std::size_t blocks);
 
   // Blocks of a row that a rank may have.
   static std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw);

@@ -37,6 +37,12 @@ struct LaneSetup {
   Ranks& ranks = truemax::ranks();
   std::shared_ptr<const BlockShare> share{};  // the rank's part of W; null: all of it
 
+  // W does not fit in the cache: its lines are prefetched some rows ahead.
+  bool weights_are_far() const {
+    constexpr std::uint64_t kNear = std::uint64_t{2} << 20;
+    return Weights::bytes_needed(share ? share->classes() : data.classes->size(), data.space->features) >
+           kNear;
+  }
   bool draw_learns() const { return draw != nullptr && draw->learns(); }
   bool has_rivals() const { return draw != nullptr && draw->most_rivals() > 0; }
 };

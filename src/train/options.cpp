@@ -370,16 +370,14 @@ void TrainOptions::check() const {
     if (info.name == "implicit" && ridge != 0)
       throw UserError(
           "--lock-free: implicit with a ridge cannot run lock-free; give --ridge 0 or --method prox, or "
-          "leave "
-          "it out");
+          "leave it out");
     if (rows_per_step > 1)
       throw UserError(
           "--lock-free: steps of one row can run lock-free; give --rows-per-step 1, or leave it out");
     if (!open.shape && !find_draw(draw).whole_blocks)
       throw UserError(
           fmt::format("--lock-free: steps over whole blocks can run lock-free, not those of --draw {}; give "
-                      "--draw blocks "
-                      "or --draw head-blocks, or leave it out",
+                      "--draw blocks or --draw head-blocks, or leave it out",
                       draw));
   }
   if (lock_free && ranks().in_groups())

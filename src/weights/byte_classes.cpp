@@ -285,8 +285,9 @@ void cell_shares_here(const CellScores& s, float square, float least, float base
       const auto v = hn::Add(hn::Mul(factor, hn::LoadU(d, s.of_x + c)), hn::LoadU(d, s.of_b + c));
       const auto normal = hn::Add(hn::Add(z, log_n), hn::Mul(v, half));
       const auto log_share = hn::IfThenElse(hn::Lt(v, hn::Mul(two, log_n)), normal, promise);
-      // exp to 6%, from the bits of a number in base 2: draws are divided by their own probabilities.
-      const auto t = hn::Max(hn::Min(hn::Sub(log_share, from), hn::Zero(d)), hn::Set(d, -80.0F));
+      // exp to 6%, from the bits of a number in base 2: draws are divided by their own probabilities. Below
+      // -83 it is less than kLeastShare.
+      const auto t = hn::Max(hn::Min(hn::Sub(log_share, from), hn::Zero(d)), hn::Set(d, -83.0F));
       const auto bits = hn::ConvertTo(ByteInts(), hn::MulAdd(t, per_unit, of_one));
       const auto e = hn::Max(hn::BitCast(d, bits), smallest);
       const auto left = hn::IfThenZeroElse(hn::Ge(promise, bound), e);
