@@ -130,7 +130,8 @@ def kernels(work, title):
         if spent <= 0:
             continue
         total += spent / BATCHES
-        name = re.search(r"(DrawClasses|TakeRows|Estimate|ScaleRows|ClearColumns|SumColumns|Columns|Move|KeepLabels)<?", event.key)
+        name = re.search(r"(score_and_estimate|multiply_both|DrawClasses|TakeRows|Estimate|ScaleRows|ClearColumns|SumColumns|"
+                         r"Columns|Move|KeepLabels)<?", event.key)
         rows.append((spent / BATCHES, event.count / BATCHES, name.group(1) if name else event.key[:90]))
     say(f"kernels of a step, {title}: {total:.1f} microseconds in all")
     for spent, count, name in sorted(rows, reverse=True):

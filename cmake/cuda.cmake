@@ -14,10 +14,11 @@ if(NOT TRUEMAX_CUDART)
   return()
 endif()
 
-set(nvcc_flags -std=c++20 -O3 --expt-relaxed-constexpr --threads 2 -I${PROJECT_SOURCE_DIR}/src
+set(nvcc_common -std=c++20 -O3 --expt-relaxed-constexpr --threads 2 -I${PROJECT_SOURCE_DIR}/src
     -I${RANDOM123_INCLUDE} -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off
     # What the headers of fmt 9 are for nvcc does not compile as C++20.
     -DFMT_USE_CONSTEXPR=1)
+set(nvcc_flags ${nvcc_common})
 foreach(architecture ${TRUEMAX_CUDA_ARCHITECTURES})
   list(APPEND nvcc_flags -gencode arch=compute_${architecture},code=sm_${architecture})
 endforeach()
@@ -29,9 +30,13 @@ set(cuda_objects "")
 foreach(source ${kernels})
   get_filename_component(name ${source} NAME_WE)
   set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
+  set(flags ${nvcc_flags})
+  if(name MATCHES "^layer_(scores|products)$")  # only run there; elsewhere other kernels do their work
+    set(flags ${nvcc_common} -gencode arch=compute_90a,code=sm_90a)
+  endif()
   add_custom_command(OUTPUT ${object}
                      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/cuda
-                     COMMAND ${TRUEMAX_NVCC} ${nvcc_flags} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+                     COMMAND ${TRUEMAX_NVCC} ${flags} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
                      DEPENDS ${source} DEPFILE ${object}.d COMMENT "Compiling kernels of ${name}.cu" VERBATIM)
   list(APPEND cuda_objects ${object})
 endforeach()

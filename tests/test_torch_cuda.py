@@ -41,6 +41,8 @@ if not CARD and not os.path.isfile(EMULATED):
     print(f"skipped: no CUDA card, and no {EMULATED}", file=sys.stderr)
     sys.exit(77)
 needs_card = unittest.skipUnless(CARD, "there is no CUDA card")
+needs_sm90 = unittest.skipUnless(CARD and torch.cuda.get_device_capability() == (9, 0),
+                                 "there is no CUDA card of compute capability 9.0")
 torch.set_num_threads(1)
 
 
@@ -187,6 +189,106 @@ class LikeTheCpu(CardTest):
                 self.close(a[0], b[0], tolerance)
                 self.assertEqual(b[1].dtype, dtype)
                 self.assertLess((a[1].double() - b[1].double()).norm() / a[1].double().norm(), tolerance)
+
+
+@needs_sm90
+class OwnProducts(CardTest):
+    """Kernels that multiply, for products in bfloat16: beside PyTorch's products, with scores in float32."""
+
+    SHAPES = ((8192, 512, 20_000, 1024), (256, 64, 3000, 1024), (200, 72, 3000, 1000), (77, 128, 3000, 513),
+              (300, 512, 800, 512), (300, 512, 300, 300), (1000, 264, 2000, 100), (129, 768, 900, 16), (64, 8, 50, 33))
+
+    def layers(self, shape, own, **keywords):
+        """Of which `own` multiplies in its own kernels, whatever the number of rows."""
+        rows, features, classes, drawn = shape
+        torch.manual_seed(3)
+        layer = LinearSoftmax(features, classes, rows, drawn=drawn, products="bfloat16", seed=3, step=0.01,
+                              device="cuda", **keywords)
+        card = layer._card()
+        if own:
+            card.processors = max(2, min(card.processors, rows // 64 * 5))
+        else:
+            layer._score_type = torch.float32
+            card.functions = {**card.functions, "multiply": lambda *_: -1}
+        return layer
+
+    def batch(self, shape, scale=1.0):
+        rows, features, classes, _ = shape
+        x, target = rows_of(rows, features, classes)
+        target[::17] = -100
+        target[5::40] = target[4]
+        return (scale * x).bfloat16().cuda(), target.cuda(), torch.randperm(rows).cuda()
+
+    def step_of(self, layer, x, target, index, weights=None):
+        x = x.clone().requires_grad_()
+        loss = layer(x, target, index)
+        (loss if weights is None else loss * weights).sum().backward()
+        layer.check()
+        return loss.detach(), x.grad.float(), layer._card().spare[-1]
+
+    def is_finite(self, tensors):
+        """Or NaN: of u, rows that were not seen."""
+        for tensor in tensors:
+            self.assertTrue(bool(tensor.double().nan_to_num(0, math.inf, math.inf).isfinite().all()))
+
+    def compare_steps(self, shape, scale=1.0, **keywords):
+        wanted, found = (self.layers(shape, own, **keywords) for own in (False, True))
+        weights = torch.linspace(-0.5, 1, shape[0], device="cuda") if keywords.get("reduction") == "none" else None
+        for number in range(3):
+            batch = self.batch(shape, scale)
+            (a, dx, old), (b, own_dx, new) = (self.step_of(layer, *batch, weights) for layer in (wanted, found))
+            what = f"{shape}, {scale}, {keywords}, step {number}"
+            self.close(a, b, 2e-6 if number == 0 else 2e-3, what)
+            # Of p, 8 bits; exps of half as many classes each have been rounded before.
+            spread = (old.p.float() - new.p.float()).abs() - 2.0 ** -6 * old.p.float().abs()
+            self.assertLess(spread.max().item(), 1e-30 if number == 0 else 0.05, what)
+            self.assertLess(((dx - own_dx).norm() / dx.norm().clamp(min=1e-30)).item(), 0.02, what)
+            if number == 0:
+                self.assertTrue(torch.equal(old.by_row_whole[:3], new.by_row_whole[:3]), what)  # label, place, rows
+                self.close(old.by_slot[1], new.by_slot[1], 5e-3, what)  # sums over rows
+            self.is_finite(state_of(found).values())
+
+    def test_scores_and_estimate_are_those_of_two_steps(self):
+        for shape in self.SHAPES:
+            for draw in ("uniform", "counted"):
+                self.compare_steps(shape, draw=draw)
+
+    def test_every_reduction_and_no_bias(self):
+        shape = self.SHAPES[4]
+        for reduction in ("sum", "none"):
+            self.compare_steps(shape, reduction=reduction, draw="uniform")
+        self.compare_steps(shape, bias=False, draw="uniform")
+        self.compare_steps(shape, rho=math.inf, draw="uniform")
+
+    def test_extreme_rows(self):
+        for scale in (1e-30, 1e-3, 30.0):
+            self.compare_steps(self.SHAPES[4], scale, draw="counted")
+        for scale in (1e4, 1e12):
+            layer = self.layers(self.SHAPES[4], True, draw="counted")
+            for _ in range(3):
+                loss, dx, part = self.step_of(layer, *self.batch(self.SHAPES[4], scale))
+                self.is_finite((loss, dx, part.p, *state_of(layer).values()))
+
+    def test_gradients_are_the_products(self):
+        for shape in self.SHAPES:
+            if shape[1] % 256 % 192 > 0 and shape[1] < 768:  # their tiles would be too empty
+                continue
+            layer = self.layers(shape, True, draw="uniform")
+            _, _, part = self.step_of(layer, *self.batch(shape))
+            card, call = layer._card(), part.call
+            self.assertEqual(call.gradient_type, 1, "its own kernel has multiplied")
+            parts = card.work.gradient.view(torch.bfloat16).flatten()[:call.splits * card.slots * card.features]
+            found = parts.view(call.splits, card.slots, card.features).double().sum(0)
+            wanted = part.p.double().t() @ part.x_copy.double()
+            # Each part is rounded to 8 bits.
+            sizes = part.p.double().abs().t() @ part.x_copy.double().abs()
+            self.assertLess(((found - wanted).abs() - 2.0 ** -8 * sizes).max().item(), 1e-12, shape)
+
+    def test_few_rows_use_other_kernels(self):
+        layer = LinearSoftmax(64, 3000, 100, drawn=256, products="bfloat16", device="cuda")
+        x, target = rows_of(100, 64, 3000)
+        _, _, part = self.step_of(layer, x.bfloat16().cuda(), target.cuda(), torch.arange(100).cuda())
+        self.assertEqual(part.call.gradient_type, 0)
 
 
 class Manners(CardTest):

@@ -1,5 +1,7 @@
 """LinearSoftmax on a CUDA card: kernels of libtruemax_cuda.so around three matrix products of PyTorch.
 
+On cards of compute capability 9.0, and for products in bfloat16, kernels of the library multiply too.
+
 Everything runs on the caller's stream, over memory that is kept from step to step; nothing waits for the card. What
 kernels find wrong with a batch they write to memory of the host, and the next call raises it.
 """
@@ -29,7 +31,7 @@ _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 
 _NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type "
-            "weight_type score_type dx_type reduction ignore_index x_stride weight_stride").split()
+            "weight_type score_type dx_type gradient_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index "
              "x_copy label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base "
              "rows_of rank label_gradient label_bias column_p p loss total_loss counted slot_of scalars draws "
@@ -49,7 +51,8 @@ class Report(ctypes.Structure):
 
 
 _SCALARS, _FAULTY = 48, 44  # bytes of CallScalars, and where `faulty` is
-_STEPS = ("take", "estimate", "scale", "move", "keep")
+_STEPS = ("take", "score", "estimate", "scale", "multiply", "move", "keep")
+_NOT_HERE = -1  # of src/cuda/layer_products.hpp
 _MOST_SHARED_DRAWS = 2048  # of Draws in src/cuda/layer_draw.hpp
 _loaded: ctypes.CDLL | None = None
 
@@ -187,7 +190,7 @@ class Work:
     def __init__(self, card: Card, rows: int) -> None:
         self.rows = rows
         self.scores: Tensor | None = None
-        self.gradient = torch.zeros(card.splits, card.slots, card.features, device=card.device)
+        self.gradient = torch.zeros(max(card.splits, card.MOST_SPLITS), card.slots, card.features, device=card.device)
 
     def scores_for(self, card: Card) -> Tensor:
         if self.scores is None:
@@ -200,6 +203,7 @@ class Card:
 
     MOST_SPARE = 4
     SPLITS, LEAST_OF_SPLIT = 2, 2048  # parts of the sum over rows in the product of gradients, and their least size
+    MOST_SPLITS = 4  # for which there is memory: twice as many in bfloat16 (src/cuda/layer_products.hpp)
 
     def __init__(self, layer: Any) -> None:
         device = self.device = layer.weight.device
@@ -271,11 +275,15 @@ class Card:
     def stream(self) -> Any:
         return None if self.emulated else torch._C._cuda_getCurrentRawStream(self.device.index)
 
-    def launch(self, name: str, part: Pass, stream: Any) -> None:
+    def launch(self, name: str, part: Pass, stream: Any) -> bool:
+        """Whether this card has the step."""
         status = self.functions[name](part.reference, stream, self.processors)
+        if status == _NOT_HERE:
+            return False
         if status != 0:
             raise RuntimeError(f"CUDA: {self.library.truemax_cuda_layer_message(status).decode()}; "
                                "CUDA_LAUNCH_BLOCKING=1 shows where")
+        return True
 
     def keep_open(self, done: Pass | None, stream: Any) -> None:
         """Before the weights change or another forward: copies weights of labels of a pass that waits for its backward.
@@ -349,9 +357,10 @@ class Card:
         if self.open is not None:
             self.keep_open(None, stream)
         self.launch("take", part, stream)
-        with self.precise(products):
-            product(part.x_copy, part.drawn_w_transposed, part.scores)
-        self.launch("estimate", part, stream)
+        if not self.launch("score", part, stream):
+            with self.precise(products):
+                product(part.x_copy, part.drawn_w_transposed, part.scores)
+            self.launch("estimate", part, stream)
         self.open = weakref.ref(part)
         return loss, part
 
@@ -393,11 +402,14 @@ class Card:
         stream = self.stream()
         if reduction == "none":
             self.launch("scale", part, stream)
-        splits = call.splits = self.splits if rows % self.splits == 0 and rows >= self.LEAST_OF_SPLIT * self.splits else 1
-        with self.precise(products):
-            gradient_product(part, work.gradient, splits)
-            if dx is not None:
-                product(part.p, part.drawn_w, dx)
+        if not self.launch("multiply", part, stream):
+            even = rows % self.splits == 0 and rows >= self.LEAST_OF_SPLIT * self.splits
+            splits, call.gradient_type = self.splits if even else 1, 0
+            call.splits = splits
+            with self.precise(products):
+                gradient_product(part, work.gradient[:splits], splits)
+                if dx is not None:
+                    product(part.p, part.drawn_w, dx)
         if self.open is not None:
             self.keep_open(part, stream)
         self.launch("move", part, stream)

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda/layer_run.hpp"
+#include "cuda/layer_scores.hpp"
 
 namespace truemax::cuda {
 namespace {
@@ -43,9 +44,16 @@ class StreamLauncher {
     run_layer<<<blocks, threads, shared_bytes, stream_>>>(kernel);
     note(cudaGetLastError());
   }
+  bool score(const ScoredRows& rows) { return done(score_rows(rows, stream_, processors_)); }
+  bool multiply(LayerCall& call) { return done(multiply_back(call, stream_, processors_)); }
   int error() const { return static_cast<int>(error_); }
 
  private:
+  bool done(int status) {
+    if (status == kNotHere) return false;
+    note(static_cast<cudaError_t>(status));
+    return true;
+  }
   void note(cudaError_t error) {
     if (error_ == cudaSuccess) error_ = error;
   }

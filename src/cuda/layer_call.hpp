@@ -50,7 +50,7 @@ struct LayerCall {
   std::uint64_t size, classes, features, slots, drawn, rows, u_rows, recent_size, splits;
   std::uint64_t keeps;  // label_w has the weights of all labels, not only of those of several rows
   CallDraw draw;
-  NumberType x_type, copy_type, weight_type, score_type, dx_type;
+  NumberType x_type, copy_type, weight_type, score_type, dx_type, gradient_type;
   CallReduction reduction;
   std::int64_t ignore_index, x_stride, weight_stride;  // strides in numbers
   double rho;
@@ -98,7 +98,7 @@ struct LayerCall {
   CallScalars* scalars;
   std::uint32_t* draws;  // of more draws than shared memory holds (DrawClasses), or null
   void* scores;          // [B][M], may be p
-  float* gradient;       // [splits][M][D]: sums are gradients of drawn classes, without the factor of_w
+  void* gradient;        // [splits][M][D]: sums are gradients of drawn classes, without the factor of_w
   float* column_sums;  // [2][D]: mean over rows of x, sum over classes of squared gradients; 0 between calls
   void* dx;            // [B][D], on entry sum_k p_k w_k; null: not wanted
   const float* gradient_in;  // of the caller's objective: in each row's loss [B], or in the total

@@ -2,17 +2,16 @@
 // score.
 #pragma once
 
-#include "cuda/layer_parts.hpp"
+#include "cuda/layer_rows.hpp"
 
 namespace truemax::cuda {
 
 // S: type of the scores; P: of p and of the copies. kHeld: a thread keeps that many packs of its row in
 // registers, or 0: it reads them again.
 template <class S, class P, int kHeld>
-struct Estimate {
-  LayerCall call;
-  float shift;           // log(rho / (1 + rho))
-  std::uint32_t packed;  // rows of the copies and of W begin at multiples of eight numbers
+struct Estimate : EstimatedRows<P> {
+  using Base = EstimatedRows<P>;
+  using Base::call;
   static constexpr int kWide = 8;
   static constexpr std::uint64_t kMostHeld = std::uint64_t{32} * kWide * kHeld;  // slots
   static constexpr int kRegisters = kHeld == 0 ? 1 : kHeld;
@@ -22,20 +21,15 @@ struct Estimate {
   static constexpr bool kQuick = sizeof(P) == 2;
   static constexpr float kUnit = kQuick ? 1.4426950408889634F : 1.0F;
 
-  // By one more block. With factors that may be 0, NumberLabels does.
-  TRUEMAX_HOST_DEVICE static bool numbers_labels(const LayerCall& call) {
-    return call.recent_size > 0 && call.reduction != CallReduction::none;
-  }
-
   static std::size_t shared_bytes(std::uint32_t threads) {
     return larger(kOfNumbering * threads, threads / 32 * 2 * sizeof(double) +
                                               (kMostHeld + std::size_t{threads} * kSums) * sizeof(float));
   }
 
   TRUEMAX_KERNEL void operator()(const Thread& t) const {
-    const std::uint32_t blocks = t.blocks() - (numbers_labels(call) ? 1 : 0);
+    const std::uint32_t blocks = t.blocks() - (Base::numbers_labels(call) ? 1 : 0);
     if (t.block() == blocks) {
-      number_labels(call, t, [this](std::uint64_t i) { return call.label[i] >= 0; });
+      this->number(t);
       return;
     }
     const Group<32> group = t.template group<32>();
@@ -48,7 +42,7 @@ struct Estimate {
     if constexpr (kHeld > 0)
       for (std::uint32_t j = t.number(); j < slots(); j += t.threads())
         offset[offset_place(j)] = in_units(call.offset[j]);
-    Row mine = state_of(begin + static_cast<std::uint32_t>(group.lane()) * stride);
+    Row mine = this->state_of(begin + static_cast<std::uint32_t>(group.lane()) * stride);
     t.sync();
     float sums[kRegisters * kWide] = {};
     Scores scores = scores_of(group, begin);
@@ -62,54 +56,37 @@ struct Estimate {
       if (group.lane() == static_cast<int>(turn)) mine.u = found.u, mine.sum_p = found.sum_p;
     }
     put_down(t, parts, sums);
-    double total = put_rows(group, begin, stride, mine);
-    std::int32_t count = mine.label >= 0 ? 1 : 0;
-    total = group.sum(total), count = group.sum(count);
+    const std::uint32_t row = begin + static_cast<std::uint32_t>(group.lane()) * stride;
+    this->put_row(row, mine);
+    give(group, row, mine);
+    double total = group.sum(mine.label >= 0 ? static_cast<double>(mine.u) : 0.0);
+    std::int32_t count = group.sum(mine.label >= 0 ? 1 : 0);
     if (group.lane() == 0) loss[warp] = total, counts[warp] = count;
     t.sync();
     if constexpr (kHeld > 0) add_slots(t, parts);
     if (t.number() != t.threads() - 32) return;  // its warp has no slots to add
     total = 0, count = 0;
     for (std::uint32_t w = 0; w < warps; ++w) total += loss[w], count += counts[w];
-    if (total != 0) add(&call.scalars->loss, total);
-    if (count != 0) fetch_add(&call.scalars->counted, count);
-    fence();
-    if (fetch_add(&call.scalars->scored, 1) + 1 == static_cast<std::int32_t>(blocks)) finish();
+    this->add_losses(total, count, blocks);
   }
 
  private:
-  TRUEMAX_KERNEL std::uint32_t slots() const { return static_cast<std::uint32_t>(call.slots); }
-  TRUEMAX_KERNEL std::uint32_t rows() const { return static_cast<std::uint32_t>(call.rows); }
-
-  // A thread has those of one row; a warp takes its 32 rows in turn.
-  struct Row {
-    std::int32_t label;  // -1: the row does not count
-    std::uint32_t slot;
-    float score, base;  // of the label; what u keeps
-    float u, sum_p;
-
-    TRUEMAX_KERNEL Row of(const Group<32>& group, int lane) const {
-      return {group.from(label, lane),
-              group.from(slot, lane),
-              group.from(score, lane),
-              group.from(base, lane),
-              0,
-              0};
-    }
-  };
+  using Base::rows, Base::slots;
+  using Row = EstimatedRow;  // a thread has those of one row; a warp takes its 32 rows in turn
   struct Scores {
     Pack<S, kWide> packs[kRegisters];
   };
 
-  TRUEMAX_KERNEL Row state_of(std::uint32_t i) const {
-    Row row{-1, 0, 0, -1, 0, 0};
-    if (i >= rows()) return row;
-    row.label = call.label[i];
-    if (row.label < 0) return row;
-    row.slot = slot_in(call.slot_of[row.label]);
-    row.score = call.label_score[i];
-    row.base = call.base[i];
-    return row;
+  // What rows give to an earlier one with the same label. Each thread has a row, or one beyond all.
+  TRUEMAX_KERNEL void give(const Group<32>& group, std::uint32_t i, const Row& mine) const {
+    std::uint32_t giving = group.ballot(this->gives(i, mine));
+    while (giving != 0) {
+      const int lane = lowest_bit(giving);
+      giving &= giving - 1;
+      const std::uint32_t row = group.from(i, lane);
+      this->keep(group, row, group.from(mine.label, lane));
+      this->join(group, row, group.from(mine.slot, lane), group.from(mine.sum_p, lane));
+    }
   }
 
   TRUEMAX_KERNEL Scores scores_of(const Group<32>& group, std::uint32_t i) const {
@@ -122,46 +99,6 @@ struct Estimate {
         if (place(group, h) < slots()) out.packs[h] = load_pack<S, kWide>(z + place(group, h));
     }
     return out;
-  }
-
-  // What a thread has found of its row; returns its loss. Then what rows give to an earlier one with the same
-  // label.
-  TRUEMAX_KERNEL double put_rows(const Group<32>& group, std::uint32_t first, std::uint32_t stride,
-                                 const Row& mine) const {
-    const std::uint32_t i = first + static_cast<std::uint32_t>(group.lane()) * stride;
-    const bool counts = mine.label >= 0;
-    const bool gives = counts && mine.slot >= slots() && mine.slot - slots() != i;
-    if (i < rows()) {
-      call.loss[i] = mine.u, call.new_u[i] = mine.u, call.sum_p[i] = mine.sum_p;
-      call.place[i] = counts ? static_cast<std::int32_t>(mine.slot) : -1;
-      if (gives) {
-        fetch_add(call.rows_of + (mine.slot - slots()), 1);
-      } else if (counts) {  // for Move
-        prefetch_one(call.moments + mine.label);
-        if (call.bias != nullptr) prefetch_one(call.bias + mine.label);
-      }
-    }
-    std::uint32_t giving = group.ballot(gives);
-    while (giving != 0) {
-      const int lane = lowest_bit(giving);
-      giving &= giving - 1;
-      const std::uint32_t row = first + static_cast<std::uint32_t>(lane) * stride;
-      const std::int32_t label = group.from(mine.label, lane);
-      const std::uint64_t owner = group.from(mine.slot, lane) - slots();
-      const float sum_p = group.from(mine.sum_p, lane);
-      if (packed != 0)
-        give<kWide>(group, row, label, owner, sum_p);
-      else
-        give<1>(group, row, label, owner, sum_p);
-    }
-    return counts ? static_cast<double>(mine.u) : 0;
-  }
-  template <int kPack>
-  TRUEMAX_KERNEL void give(const Group<32>& group, std::uint32_t row, std::int32_t label, std::uint64_t owner,
-                           float sum_p) const {
-    keep_label<P, kPack>(call, group, row, label);
-    if (call.reduction != CallReduction::none)  // ScaleRows does it, with factors
-      join_label<P, kPack>(call, group, row, owner, sum_p);
   }
 
   TRUEMAX_KERNEL static std::uint32_t place(const Group<32>& group, int pack) {
@@ -194,17 +131,6 @@ struct Estimate {
       const std::uint32_t j = (e / kWide * 32 + l) * kWide + e % kWide;
       if (j < slots()) add_numbers<kAtOnce>(call.column_p + j, sum);
     }
-  }
-
-  // By the last block.
-  TRUEMAX_KERNEL void finish() const {
-    fence();
-    const std::int32_t n = fresh(&call.scalars->counted);
-    const double sum = fresh(&call.scalars->loss);
-    *call.counted = n;
-    *call.total_loss = static_cast<float>(call.reduction == CallReduction::mean ? sum / larger(n, 1) : sum);
-    call.scalars->counted = 0, call.scalars->scored = 0, call.scalars->loss = 0;
-    ++call.scalars->stamp;
   }
 
   // A row that does not count.
@@ -293,8 +219,8 @@ struct Estimate {
       }
     });
     sum = group.sum(sum);
-    const Scale scale =
-        scale_of(highest > kEmptySlot / 2 ? highest * (1 / kUnit) - row.score : kEmptySlot, sum, row.base);
+    const RowScale scale = this->scale_of(
+        highest > kEmptySlot / 2 ? highest * (1 / kUnit) - row.score : kEmptySlot, sum, row.base);
     float all = 0;
     each([&](std::uint32_t j, const float* t, int h) {
       float value[kWide];
@@ -328,22 +254,6 @@ struct Estimate {
           if (place(group, h) + static_cast<std::uint32_t>(e) == own) sums[h * kWide + e] += wide(value);
       }
     }
-  }
-
-  struct Scale {
-    float u, factor;
-  };
-
-  // u after the mirror step (solve/mirror.hpp), softplus(log_sum) if nothing is kept; and exp(highest - u),
-  // without the difference of two large numbers.
-  TRUEMAX_KERNEL Scale scale_of(float highest, float sum, float base) const {
-    const bool forgets = base < 0;
-    const float kept = forgets ? 0 : base;
-    if (!(highest > kEmptySlot / 2)) return {kept, 0};
-    const float part = (forgets ? 0 : shift) + logf(sum), t = highest + part;
-    const float rest = log1pf(expf(t < 0 ? t : -t));
-    const float u = kept + (larger(t, 0.0F) + rest);
-    return {u, t > 0 ? expf(-(kept + part + rest)) : expf(highest - u)};
   }
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/layer_run.hpp"
+#include "cuda/layer_scores.hpp"
 
 #define TRUEMAX_EXPORT __attribute__((visibility("default")))
 
@@ -20,6 +21,22 @@ TRUEMAX_EXPORT int truemax_cuda_layer_take(const truemax::cuda::LayerCall* call,
 TRUEMAX_EXPORT int truemax_cuda_layer_estimate(const truemax::cuda::LayerCall* call, void* stream,
                                                std::uint32_t processors) {
   return truemax::cuda::with_run(call, stream, processors, [](auto& run) { run.estimate(); });
+}
+// The product of scores and estimate, or kNotHere: the caller must do them one after the other.
+TRUEMAX_EXPORT int truemax_cuda_layer_score(const truemax::cuda::LayerCall* call, void* stream,
+                                            std::uint32_t processors) {
+  bool done = false;
+  const int error =
+      truemax::cuda::with_run(call, stream, processors, [&done](auto& run) { done = run.score(); });
+  return error != 0 || done ? error : truemax::cuda::kNotHere;
+}
+// Both products of backward, or kNotHere. Says in the call how the gradient lies.
+TRUEMAX_EXPORT int truemax_cuda_layer_multiply(truemax::cuda::LayerCall* call, void* stream,
+                                               std::uint32_t processors) {
+  bool done = false;
+  const int error =
+      truemax::cuda::with_run(call, stream, processors, [&](auto& run) { done = run.multiply(*call); });
+  return error != 0 || done ? error : truemax::cuda::kNotHere;
 }
 TRUEMAX_EXPORT int truemax_cuda_layer_scale(const truemax::cuda::LayerCall* call, void* stream,
                                             std::uint32_t processors) {

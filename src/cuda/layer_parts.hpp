@@ -81,13 +81,22 @@ TRUEMAX_KERNEL inline void each_pack(const Group<32>& group, const T* row, std::
 template <int kWide>
 TRUEMAX_KERNEL inline Pack<float, kWide> drawn_gradient(const LayerCall& call, std::uint32_t j,
                                                         std::uint32_t c) {
-  const float* const from = call.gradient + j * call.features + c;
-  auto g = load_pack<float, kWide>(from);
-  for (std::uint64_t s = 1; s < call.splits; ++s) {
-    const auto more = load_pack<float, kWide>(from + s * call.slots * call.features);
+  Pack<float, kWide> g;
+  const auto add_up = [&]<class T>(const T* from) {
+    const auto first = load_pack<T, kWide>(from);
     TRUEMAX_UNROLL
-    for (int e = 0; e < kWide; ++e) g.number[e] += more[e];
-  }
+    for (int e = 0; e < kWide; ++e) g.number[e] = first[e];
+    for (std::uint64_t s = 1; s < call.splits; ++s) {
+      const auto more = load_pack<T, kWide>(from + s * call.slots * call.features);
+      TRUEMAX_UNROLL
+      for (int e = 0; e < kWide; ++e) g.number[e] += more[e];
+    }
+  };
+  const std::uint64_t at = j * call.features + c;
+  if (call.gradient_type == NumberType::bfloat16)
+    add_up(static_cast<const Bfloat16*>(call.gradient) + at);
+  else
+    add_up(static_cast<const float*>(call.gradient) + at);
   return g;
 }
 

@@ -7,10 +7,11 @@
 //              and what u keeps
 //   a product  scores = x_copy drawn_w^T
 //   Estimate   the slot of each label; u, losses and p of each row
+//              (both in one kernel where cuda/layer_scores.cu can)
 //
 //   ScaleRows  only if rows differ in the gradient of their loss: p times that, relative to the largest;
 //              then NumberLabels, if there is a ring of labels
-//   products   gradient = p^T x_copy;  dx = p drawn_w
+//   products   gradient = p^T x_copy;  dx = p drawn_w (in one kernel where cuda/layer_products.cu can)
 //   Columns    only of long rows: sums over columns
 //   Move       moments, W, b; the label's part of dx; u, the ring of labels, the sums over columns and the
 //              counters
@@ -23,6 +24,7 @@
 #include "cuda/layer_columns.hpp"
 #include "cuda/layer_estimate.hpp"
 #include "cuda/layer_move.hpp"
+#include "cuda/layer_scores.hpp"
 #include "cuda/layer_take.hpp"
 
 namespace truemax::cuda {
@@ -42,6 +44,8 @@ class LayerRun {
       });
     });
   }
+  // The product of scores and estimate(), if one kernel does both on this machine: false if not.
+  bool score() { return packed() != 0 && launcher_.score(ScoredRows{call_, shift(), 1}); }
   void estimate() {
     if (call_.score_type == NumberType::bfloat16)
       estimate_as<Bfloat16, Bfloat16>();
@@ -59,6 +63,8 @@ class LayerRun {
     if (call_.recent_size > 0)
       launcher_.launch(NumberLabels{call_}, 1, kMany, NumberLabels::shared_bytes(kMany));
   }
+  // Both products of backward, if a kernel does them on this machine: false if not.
+  bool multiply(LayerCall& call) { return launcher_.multiply(call); }
   // Before another call changes the weights.
   void keep() {
     by_type(call_.copy_type, [&](auto c) {
@@ -97,12 +103,21 @@ class LayerRun {
     else
       take(float{});
   }
-  // Eight numbers at a time if all rows begin at multiples of eight.
+  float shift() const {  // unused if rho is infinite
+    return static_cast<float>(std::log(call_.rho / (1 + call_.rho)));
+  }
+  // All rows begin at multiples of eight numbers.
+  std::uint32_t packed() const {
+    const auto fits = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
+    return call_.features % kPack == 0 && call_.x_stride % kPack == 0 && call_.weight_stride % kPack == 0 &&
+                   fits(call_.x) && fits(call_.weight) && fits(call_.dx)
+               ? 1
+               : 0;
+  }
+  // Eight numbers at a time if they do.
   template <class Take>
   void by_width(const Take& take) {
-    const auto fits = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-    if (call_.features % kPack == 0 && call_.x_stride % kPack == 0 && call_.weight_stride % kPack == 0 &&
-        fits(call_.x) && fits(call_.weight) && fits(call_.dx))
+    if (packed() != 0)
       take(Width<kPack>{});
     else
       take(Width<1>{});
@@ -175,14 +190,10 @@ class LayerRun {
   template <class S, class P, int kHeld>
   void estimate_held() {
     using Kernel = Estimate<S, P, kHeld>;
-    const auto shift =
-        static_cast<float>(std::log(call_.rho / (1 + call_.rho)));  // unused if rho is infinite
     const std::uint32_t blocks = blocks_of_rows(Kernel::kMostThreads / 32, Kernel::kLeastBlocks) +
                                  (Kernel::numbers_labels(call_) ? 1 : 0);
-    by_width([&](auto wide) {
-      launcher_.launch(Kernel{call_, shift, wide.value > 1 ? 1U : 0U}, blocks, Kernel::kMostThreads,
-                       Kernel::shared_bytes(Kernel::kMostThreads));
-    });
+    launcher_.launch(Kernel{{call_, shift(), packed()}}, blocks, Kernel::kMostThreads,
+                     Kernel::shared_bytes(Kernel::kMostThreads));
   }
 
   void sum_columns() {

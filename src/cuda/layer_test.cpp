@@ -90,7 +90,7 @@ class CardLayer {
       for (std::size_t c = 0; c < d_; ++c) {
         double sum = 0;
         for (std::size_t i = 0; i < batch.rows; ++i) sum += double{p[i * slots_ + j]} * double{x[i * d_ + c]};
-        call.gradient[j * d_ + c] = static_cast<float>(sum);
+        static_cast<float*>(call.gradient)[j * d_ + c] = static_cast<float>(sum);
       }
     for (std::size_t i = 0; i < batch.rows; ++i)
       for (std::size_t c = 0; c < d_; ++c) {
