@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """truemax.torch.LinearSoftmax on a CUDA card: correctness, time of a step, and log-loss against time.
 
-    bench/torch_gpu.py [--parts check,time,plot] [--out FOLDER]
+    bench/torch_gpu.py [--parts check,time,shapes,plot] [--out FOLDER]
 
 First the layer is compared with the one on the CPU. Then steps (forward, backward and update) are timed, eagerly and as
 CUDA graphs, beside the three products alone, the memory that a step must touch, and sampled softmax by PyTorch's own
@@ -96,12 +96,10 @@ def graph_of(work):
 
 class Steps:
     def __init__(self, classes, features, rows, drawn, draw="uniform", products="bfloat16", x_type=torch.float32,
-                 w_type=torch.float32, scores=torch.bfloat16, data_rows=1_000_000, splits=None):
+                 w_type=torch.float32, scores=torch.bfloat16, data_rows=1_000_000):
         self.layer = LinearSoftmax(features, classes, data_rows, drawn=drawn, draw=draw, products=products, seed=1,
                                    step=1e-4, device="cuda", dtype=w_type)
         self.layer._score_type = scores
-        if splits is not None:
-            self.layer._card().splits = splits
         self.x = [torch.randn(rows, features, device="cuda", dtype=x_type).requires_grad_() for _ in range(BATCHES)]
         self.target = [torch.randint(classes, (rows,), device="cuda") for _ in range(BATCHES)]
         self.index = [torch.randint(data_rows, (rows,), device="cuda") for _ in range(BATCHES)]
@@ -243,11 +241,10 @@ def time_steps(options):
                 ("uniform", "tf32", torch.float32, torch.float32, torch.float32),
                 ("uniform", "bfloat16", torch.bfloat16, torch.bfloat16, torch.bfloat16)]
     say("| draw | products | x | W | scores | eager | graph |")
-    for splits in (1, 2, 4):
-        steps = Steps(classes, features, rows, drawn, "uniform", "bfloat16", torch.bfloat16, torch.float32,
-                      torch.bfloat16, splits=splits)
+    for turn in range(3):  # where W lies in memory matters
+        steps = Steps(classes, features, rows, drawn, "uniform", "bfloat16", torch.bfloat16)
         eager, graph = steps.times()
-        say(f"dW in {splits} parts: eager {eager:.1f}, graph {graph:.1f}")
+        say(f"layer {turn + 1}, x in bfloat16: eager {eager:.1f}, graph {graph:.1f}")
         best = min(best, graph)
         del steps
         torch.cuda.empty_cache()
@@ -275,6 +272,26 @@ def time_steps(options):
     say(f"ratio from K = 10^5 to 10^7: {ratio:.2f}")
     if ratio > MOST_RATIO:
         missed.append(f"steps differ by {ratio:.2f} times between K = 10^5 and 10^7, more than {MOST_RATIO}")
+
+
+SHAPES = ((8192, 512, 1024), (8192, 512, 512), (8192, 512, 256), (8192, 512, 64), (2048, 256, 512), (1024, 512, 1024),
+          (256, 256, 1024), (8192, 128, 1024), (8192, 768, 1024), (4096, 1024, 512), (32_768, 256, 1024))
+
+
+def time_shapes(options):
+    """With PyTorch's products, and with those of the layer's own kernels where it has them."""
+    say("\n| rows | D | drawn | PyTorch's products | scores ours | gradients ours | both ours |")
+    for rows, features, drawn in SHAPES:
+        found = []
+        for ours in ((), ("score",), ("multiply",), ("score", "multiply")):
+            steps = Steps(options.classes, features, rows, drawn, "uniform", "bfloat16", torch.bfloat16)
+            card = steps.layer._card()
+            card.functions = {name: function if name in ours or name not in ("score", "multiply") else
+                              lambda *_: _card._NOT_HERE for name, function in card.functions.items()}
+            found.append(steps.times()[1])
+            del steps, card
+            torch.cuda.empty_cache()
+        say(f"| {rows} | {features} | {drawn} | " + " | ".join(f"{t:.1f}" for t in found) + " |")
 
 
 def few_steps(options):
@@ -533,7 +550,8 @@ def main():
         sys.exit("there is no CUDA card; run this on a machine with one")
     say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     for part in options.parts.split(","):
-        {"check": lambda _: check(), "time": time_steps, "few": few_steps, "plot": plot}[part](options)
+        {"check": lambda _: check(), "time": time_steps, "shapes": time_shapes, "few": few_steps,
+         "plot": plot}[part](options)
     if missed:
         sys.exit("; ".join(missed))
 
