@@ -66,6 +66,8 @@ class Counted(ProgramTest):
 
     def setUp(self):
         super().setUp()
+        if "thread" in os.environ.get("TRUEMAX_SANITIZE", ""):
+            self.skipTest("Open MPI is not built for the thread sanitizer")
         if shutil.which("mpirun") is None or not os.access(MPI, os.X_OK):
             from support import skip
             skip("no mpirun, or no truemax-mpi beside the program")

@@ -507,7 +507,7 @@ class Terminal(ProgramTest):
         os.close(line)
         self.assertTrue(os.read(screen, 10))
         os.close(screen)
-        self.assertEqual(process.wait(timeout=120), 0)
+        self.assertEqual(process.wait(timeout=LIMIT_SECONDS), 0)
         self.fine("inspect", "m.safetensors")
 
     def test_quiet_prints_nothing(self):

@@ -30,7 +30,7 @@ _ALL = 3
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
 _KEEP, _MOST_OF_COLUMN, _LARGEST = 0.999, 10, 1e15  # of layer/arrays.hpp
 
-_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits keeps draw x_type copy_type "
+_NUMBERS = ("size classes features slots drawn rows u_rows recent_size splits room keeps draw x_type copy_type "
             "weight_type score_type dx_type gradient_type reduction ignore_index x_stride weight_stride").split()
 _POINTERS = ("weight bias moments columns u recent recent_count counters step cells probability x target index "
              "x_copy label_w drawn_w direction offset drawn_class label place label_score sum_p share new_u base "
@@ -181,7 +181,7 @@ class Pass:
         if not self.key[2]:
             self.scores = work.scores_for(card)[:rows]
         call.scores, call.score_type = pointer(self.scores), _TYPES[self.scores.dtype]
-        call.gradient = pointer(work.gradient)
+        call.gradient, call.room = pointer(work.gradient), 2 * work.gradient.shape[0]
 
 
 class Work:
@@ -190,7 +190,8 @@ class Work:
     def __init__(self, card: Card, rows: int) -> None:
         self.rows = rows
         self.scores: Tensor | None = None
-        self.gradient = torch.zeros(max(card.splits, card.MOST_SPLITS), card.slots, card.features, device=card.device)
+        parts = card.MOST_SPLITS if card.slots <= card.MOST_SLOTS_OF_SPLITS else card.splits
+        self.gradient = torch.zeros(parts, card.slots, card.features, device=card.device)
 
     def scores_for(self, card: Card) -> Tensor:
         if self.scores is None:
@@ -203,7 +204,8 @@ class Card:
 
     MOST_SPARE = 4
     SPLITS, LEAST_OF_SPLIT = 2, 2048  # parts of the sum over rows in the product of gradients, and their least size
-    MOST_SPLITS = 4  # for which there is memory: twice as many in bfloat16 (src/cuda/layer_products.hpp)
+    # For few slots there is memory for more: twice as many in bfloat16 (src/cuda/layer_products.hpp).
+    MOST_SPLITS, MOST_SLOTS_OF_SPLITS = 4, 4096
 
     def __init__(self, layer: Any) -> None:
         device = self.device = layer.weight.device
@@ -238,7 +240,7 @@ class Card:
             words, dtype=torch.int32, device=device)
         self.functions = {name: getattr(self.library, f"truemax_cuda_layer_{name}") for name in _STEPS}
         self.open: Any = None  # a weak reference to the Pass whose labels' weights were not copied
-        self.captured: list[Pass] = []  # that kernels of CUDA graphs write
+        self.captured: list[Any] = []  # that kernels of CUDA graphs write
         self.work: Work | None = None
         self.spare: list[Pass] = []
 
@@ -277,13 +279,22 @@ class Card:
 
     def launch(self, name: str, part: Pass, stream: Any) -> bool:
         """Whether this card has the step."""
-        status = self.functions[name](part.reference, stream, self.processors)
+        if self.emulated or torch.cuda.current_device() == self.device.index:
+            status = self.functions[name](part.reference, stream, self.processors)
+        else:
+            with torch.cuda.device(self.device):
+                status = self.functions[name](part.reference, stream, self.processors)
         if status == _NOT_HERE:
             return False
         if status != 0:
             raise RuntimeError(f"CUDA: {self.library.truemax_cuda_layer_message(status).decode()}; "
                                "CUDA_LAUNCH_BLOCKING=1 shows where")
         return True
+
+    def keep_captured(self, *memory: Any) -> None:
+        """As long as there is this card, if a CUDA graph is being captured: its kernels will write there."""
+        if not self.emulated and torch.cuda.is_current_stream_capturing():
+            self.captured.extend(m for m in memory if not any(m is other for other in self.captured))
 
     def keep_open(self, done: Pass | None, stream: Any) -> None:
         """Before the weights change or another forward: copies weights of labels of a pass that waits for its backward.
@@ -295,8 +306,7 @@ class Card:
             return
         self.launch("keep", part, stream)
         part.call.keeps = 1
-        if not self.emulated and torch.cuda.is_current_stream_capturing():
-            self.captured.append(part)
+        self.keep_captured(part)
 
     def raise_fault(self, layer: Any) -> None:
         """What a kernel has found wrong since the last time."""
@@ -353,6 +363,7 @@ class Card:
             call.loss, call.total_loss = part.loss, loss.data_ptr()
         if rows == 0:
             return loss.zero_(), part
+        self.keep_captured(part, work)
         stream = self.stream()
         if self.open is not None:
             self.keep_open(None, stream)
@@ -396,6 +407,7 @@ class Card:
         if rows == 0:
             return dx
         part.use(self, work)
+        self.keep_captured(part, work)
         self.point_to(layer, part)
         call.gradient_in, call.dx_type = gradient.data_ptr(), 1 if narrow else 0
         call.dx = None if dx is None else dx.data_ptr()

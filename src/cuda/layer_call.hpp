@@ -48,6 +48,7 @@ struct CallScalars {
 
 struct LayerCall {
   std::uint64_t size, classes, features, slots, drawn, rows, u_rows, recent_size, splits;
+  std::uint64_t room;   // parts of `gradient` in bfloat16 that there is memory for
   std::uint64_t keeps;  // label_w has the weights of all labels, not only of those of several rows
   CallDraw draw;
   NumberType x_type, copy_type, weight_type, score_type, dx_type, gradient_type;

@@ -198,12 +198,13 @@ int multiply_back(LayerCall& call, void* stream, std::uint32_t processors) {
       !sm90::here(call.rows, processors))
     return kNotHere;
   std::uint32_t best = ~0U, parts = 0;
-  for (std::uint32_t n = 1; n <= kMostParts; n *= 2)
-    if (n <= plan.steps_of_rows())
-      if (const std::uint32_t steps = steps_with(plan, n, processors); steps < best) best = steps, parts = n;
+  for (std::uint32_t n = 1; n <= std::min<std::uint64_t>(kMostParts, call.room); n *= 2) {
+    const std::uint32_t steps = steps_with(plan, n, processors);
+    const bool all_have_rows = plan.steps_of_part * (n - 1) < plan.steps_of_rows();
+    if (all_have_rows && steps < best) best = steps, parts = n;
+  }
   if (parts == 0) return kNotHere;
   steps_with(plan, parts, processors);
-  if (plan.steps_of_part * (parts - 1) >= plan.steps_of_rows()) return kNotHere;  // a part without rows
   Maps maps;
   if (!sm90::describe(&maps.x, call.x_copy, call.rows, call.features, kDepth) ||
       !sm90::describe(&maps.w, call.drawn_w, call.slots, call.features, kDepth) ||

@@ -155,12 +155,13 @@ __device__ void store_tiles(const Shared<kPasses>& shared, const Maps& maps, std
   __syncwarp();
   for (std::uint32_t group = 0; group < kPasses * kStoresOfPass; ++group) {
     sm90::sync_some(kStoreBarrier + static_cast<int>(group), kMultipliers + 32);
-    if (!stores) continue;
-    for (std::uint32_t tile = group * kAtOnce; tile < (group + 1) * kAtOnce; ++tile)
-      sm90::store_tile(&maps.p, first_slot + tile * kDepth, first_row, shared.p[tile]);
-    sm90::commit_stores();
+    if (stores) {
+      for (std::uint32_t tile = group * kAtOnce; tile < (group + 1) * kAtOnce; ++tile)
+        sm90::store_tile(&maps.p, first_slot + tile * kDepth, first_row, shared.p[tile]);
+      sm90::commit_stores();
+    }
+    __syncwarp();
   }
-  __syncwarp();
   if (!sm90::any_of_some(kOwnBarrier, kMultipliers + 32, false)) {
     if (stores) sm90::wait_until_read();
     return;
@@ -217,7 +218,7 @@ __device__ void multiply_and_estimate(Shared<kPasses>& shared, const ScoredRows&
     const float2 mine = h == 0 ? make_float2(highest[0], sum[0]) : make_float2(highest[1], sum[1]);
     const float2 a = block == 0 ? mine : shared.others[r], b = block == 0 ? shared.others[r] : mine;
     const float top = fmaxf(a.x, b.x), all = a.y * quick_exp2(a.x - top) + b.y * quick_exp2(b.x - top);
-    const EstimatedRow of = shared.row[r];
+    const EstimatedRow& of = shared.row[r];
     RowScale scale{0, 0};
     if (of.label >= 0)
       scale = rows.scale_of(top > kEmptySlot / 2 ? top * (1 / kUnit) - of.score : kEmptySlot, all, of.base);
@@ -328,6 +329,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
     shared.offset[c] = first_slot + c < rows.slots()
                            ? larger(kUnit * rows.call.offset[first_slot + c], kEmptySlot)
                            : kEmptySlot;
+  __syncwarp();
   sm90::arrive_some(kStateBarrier, kMultipliers + kHelpers);
   sm90::sync_some(kHelperBarrier, kHelpers);
   const std::uint32_t mine = block * kOfBlock + helper;

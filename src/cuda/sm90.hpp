@@ -1,6 +1,6 @@
 // What processors of compute capability 9.0 add (sm_90a): copies of tiles between memory and shared memory
 // by hardware, barriers that wait for them, products of tiles in shared memory, and pairs of blocks of
-// threads that see each other's shared memory. Each function is one instruction of PTX, or two.
+// threads that see each other's shared memory. Each function is one instruction of PTX, or a few.
 #pragma once
 
 #include <cuda.h>

@@ -57,6 +57,7 @@ __device__ void multiply(const Ring<kStages>& ring, RingBarriers<kStages>& barri
     if (threadIdx.x % 32 == 0) arrive(&barriers.empty[(n - 1) % kStages]);
   }
   wait_products<0>();
+  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");  // nothing reads it before
   if (threadIdx.x % 32 == 0) arrive(&barriers.empty[(n - 1) % kStages]);
 }
 
@@ -94,10 +95,14 @@ inline PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   static const auto found = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult result{};
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
-                                         &result) != cudaSuccess ||
-        result != cudaDriverEntryPointSuccess)
-      function = nullptr;
+#if CUDART_VERSION >= 12050
+    const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                                               cudaEnableDefault, &result);
+#else
+    const cudaError_t error =
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &result);
+#endif
+    if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) function = nullptr;
     return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
   }();
   return found;
