@@ -99,6 +99,47 @@ TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
   EXPECT_EQ(told.classes_per_step, 7U);
 }
 
+TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
+  const Dataset small = random_data({.rows = 4000, .classes = 30, .features = 60});
+  const auto method = [](const Dataset& data, TrainOptions options) {
+    choose_shape(data, options);
+    return options.method;
+  };
+  const TrainOptions train = asked({}, Target::train);
+  EXPECT_EQ(method(small, train), "adam");
+  EXPECT_EQ(method(small, asked()), "prox");
+  for (const char* of_prox : {"step", "draw", "head", "classes-per-step", "rows-per-step", "rho", "rho-falls"})
+    EXPECT_EQ(method(small, asked({of_prox}, Target::train)), "prox") << of_prox;
+  EXPECT_EQ(method(random_data({.rows = 400, .classes = 2000, .features = 3000}), train), "prox");
+  TrainOptions few = asked({"epochs"}, Target::train);
+  few.epochs = 2;
+  EXPECT_EQ(method(small, few), "prox");
+  TrainOptions timed = train;
+  timed.seconds = 1e-5;
+  EXPECT_EQ(method(small, timed), "prox") << "not a pass over the rows";
+  timed.seconds = 1;
+  EXPECT_EQ(method(small, timed), "adam");
+
+  TrainOptions options = train;
+  options.epochs = 20;
+  Seen none;
+  const TrainOptions chosen = choose(small, options, none);
+  EXPECT_TRUE(none.trials.empty());
+  EXPECT_FALSE(chosen.open.any());
+  EXPECT_EQ(chosen.ridge, 0);
+  EXPECT_EQ(chosen.rows_per_step, 125U);
+  chosen.check();
+  // As good as any step nearby.
+  const auto loss = [&](double factor) {
+    TrainOptions with = chosen;
+    with.step *= factor;
+    const RunState state = run_epochs(small, with);
+    return evaluate(state.weights, small, 1)->log_loss;
+  };
+  const double best = loss(1);
+  for (const double factor : {0.25, 0.5, 2.0, 4.0}) EXPECT_LT(best, 1.01 * loss(factor)) << factor;
+}
+
 TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
   const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
   Seen one, three;

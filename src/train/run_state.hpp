@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/huge_pages.hpp"
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
 #include "evaluate/evaluate.hpp"
@@ -38,6 +39,15 @@ struct CompanionState {
 struct NormState {
   std::vector<double> of_class;
   double total = 0, common = 1;
+};
+
+// Running means of gradients and of their squares, for a method that moves every weight by a step of its own
+// (solve/adam.hpp): one for each number of W, in its order, and of the intercepts.
+struct MomentState {
+  bool empty() const { return mean.empty(); }
+  HugeVector<float> mean, square;
+  std::vector<float> intercept_mean, intercept_square;  // empty without intercept
+  std::uint64_t updates = 0;                            // steps so far
 };
 
 // The step size is `step` from `first_step` (counted from 0 over the whole run) until the next segment.
@@ -87,6 +97,7 @@ struct RunState {
   CompanionState companion;          // empty unless has_companion
   std::vector<ClassId> draw_memory;  // for a draw that learns
   NormState norms;                   // empty unless the method projects
+  MomentState moments;               // empty unless by_weight
   PlanState plan;
   std::optional<EvaluationRecord> last;  // the last finished evaluation
   PatienceState patience;

@@ -92,6 +92,18 @@ void require_companion(const CompanionState& companion, const RunState& state) {
   }
 }
 
+// Of all numbers of W, or of none. Over ranks there are none.
+void require_moments(const MomentState& moments, const Weights& weights) {
+  require(moments.empty() || (moments.mean.size() == weights.memory().size() && weights.share() == nullptr));
+  require(moments.square.size() == moments.mean.size());
+  require(moments.intercept_mean.size() == (moments.empty() ? 0 : weights.intercept().size()));
+  require(moments.intercept_square.size() == moments.intercept_mean.size());
+  require_finite(moments.mean);
+  require_finite(moments.intercept_mean);
+  require_at_least_zero(moments.square);
+  require_at_least_zero(moments.intercept_square);
+}
+
 void require_metrics(const std::optional<Metrics>& metrics) {
   if (!metrics) return;
   require_finite(std::array{metrics->log_loss, metrics->error, metrics->calibration_error});
@@ -140,6 +152,7 @@ void require_consistent(const RunState& state) {
   require(state.norms.of_class.empty() || state.norms.of_class.size() == classes);
   require_at_least_zero(state.norms.of_class);
   require_at_least_zero(std::array{state.norms.total, state.norms.common});
+  require_moments(state.moments, state.weights);
   require_plan(state.plan);
   require_record(state.last);
   require_patience(state.patience, state.weights);
