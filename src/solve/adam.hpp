@@ -19,15 +19,15 @@ inline constexpr double kAdamTiny = 1e-6;  // g is in units of the features, so 
 // The numbers of a step that all weights share.
 class AdamMeans {
  public:
-  // After so many steps.
-  explicit AdamMeans(std::uint64_t steps = 0) {
+  // After so many steps. The bound forgets all but the last hundreds of them.
+  explicit AdamMeans(std::uint64_t steps = 0) : steps_(steps > kRemembered ? steps - kRemembered : 0) {
     while (steps_ < steps) advance();
   }
 
   void advance() {
     square_share_ = kAdamWindow / (static_cast<double>(steps_) + kAdamWindow);
     const double fresh = (1 - kAdamKeep) * (1 - kAdamKeep) / square_share_;
-    reach_ = steps_ == 0 ? fresh : reach_ * kAdamKeep * kAdamKeep / (1 - square_share_) + fresh;
+    reach_ = reach_ == 0 ? fresh : reach_ * kAdamKeep * kAdamKeep / (1 - square_share_) + fresh;
     ++steps_;
   }
 
@@ -40,6 +40,7 @@ class AdamMeans {
   double most() const { return correction() * std::sqrt(reach_); }
 
  private:
+  static constexpr std::uint64_t kRemembered = 4096;
   std::uint64_t steps_ = 0;
   double square_share_ = 1, reach_ = 0;
 };

@@ -116,11 +116,10 @@ AdamLane::AdamLane(const LaneSetup& setup)
 
 MomentState AdamLane::start(const DataView& data, const TrainOptions& options) {
   MomentState state;
-  const std::size_t columns = (data.classes->size() + kLanes - 1) / kLanes * kLanes;
-  const std::size_t numbers = columns * data.space->features, threads = options.thread_count();
-  resize_with(state.mean, numbers, threads);
-  resize_with(state.square, numbers, threads);
-  if (options.intercept) state.intercept_mean.resize(columns), state.intercept_square.resize(columns);
+  for (Weights* const of : {&state.mean, &state.square}) {
+    *of = Weights(data.classes->size(), data.space->features, options.intercept);
+    of->clear_pages(options.thread_count());
+  }
   return state;
 }
 
@@ -224,14 +223,7 @@ void AdamLane::move(RunState& state, double step) {
   AdamStep of_intercept = terms;
   if (!ridge.includes_intercept()) of_intercept.ridge = 0;
   const std::size_t features = state.weights.features(), size = features * kLanes;
-  MomentState& moments = state.moments;
-  const float* const inverse = units_.inverse.data();
-  const auto lines = [&](std::size_t b, const float* sum, std::size_t parts, std::size_t from,
-                         std::size_t count) {
-    const std::size_t at = b * size + from * kLanes;
-    adam_lines(state.weights.block(b) + from * kLanes, &moments.mean[at], &moments.square[at],
-               sum + from * kLanes, parts, size, inverse + from, count, terms);
-  };
+  const AdamPlace to{state.weights, state.moments.mean, state.moments.square};
   if (parts_ == 1) {
     team_.share((blocks_ + width_ - 1) / width_, [&](std::size_t member, std::size_t task) {
       const std::size_t first = task * width_, count = std::min(width_, blocks_ - first);
@@ -239,8 +231,8 @@ void AdamLane::move(RunState& state, double step) {
       std::fill_n(sum, count * size, 0.0F);
       add_rows(x_, &coefficient_[first * kLanes], columns_, features, count, sum);
       for (std::size_t b = first; b < first + count; ++b) {
-        lines(b, sum + (b - first) * size, 1, 0, features);
-        move_intercept(state, b, of_intercept);
+        adam_block(to, b, 0, features, sum + (b - first) * size, 1, units_.inverse, terms);
+        move_intercepts(to, b, of_intercept);
       }
     });
     return;
@@ -256,22 +248,20 @@ void AdamLane::move(RunState& state, double step) {
   const std::size_t pieces = (features + kFeaturesOfTask - 1) / kFeaturesOfTask;
   team_.share(blocks_ * pieces, [&](std::size_t /*member*/, std::size_t task) {
     const std::size_t b = task / pieces, from = task % pieces * kFeaturesOfTask;
-    lines(b, &sums_[b * parts_ * size], parts_, from, std::min(kFeaturesOfTask, features - from));
-    if (from == 0) move_intercept(state, b, of_intercept);
+    adam_block(to, b, from, std::min(kFeaturesOfTask, features - from), &sums_[b * parts_ * size], parts_,
+               units_.inverse, terms);
+    if (from == 0) move_intercepts(to, b, of_intercept);
   });
 }
 
 // The intercept is a feature that every row has with value 1.
-void AdamLane::move_intercept(RunState& state, std::size_t block, const AdamStep& step) const {
-  if (!state.weights.has_intercept()) return;
-  constexpr float kOne = 1;
+void AdamLane::move_intercepts(const AdamPlace& to, std::size_t block, const AdamStep& step) const {
+  if (!to.w.has_intercept()) return;
   alignas(64) float sum[kLanes] = {};
   for (std::size_t i = 0; i < x_.size(); ++i)
     for (std::size_t lane = 0; lane < kLanes; ++lane)
       sum[lane] += coefficient_[i * columns_ + block * kLanes + lane];
-  const std::size_t at = block * kLanes;
-  adam_lines(state.weights.intercept().data() + at, &state.moments.intercept_mean[at],
-             &state.moments.intercept_square[at], sum, 1, 0, &kOne, 1, step);
+  adam_intercepts(to, block, sum, step);
 }
 
 }  // namespace truemax

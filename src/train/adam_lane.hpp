@@ -51,7 +51,7 @@ class AdamLane final : public Lane {
   void find_coefficients(const Weights& weights, std::size_t first, std::size_t count);
   void finish_row(const Weights& weights, std::size_t i);
   void move(RunState& state, double step);
-  void move_intercept(RunState& state, std::size_t block, const AdamStep& step) const;
+  void move_intercepts(const AdamPlace& to, std::size_t block, const AdamStep& step) const;
 
   const LaneSetup& setup_;
   DrawnBatch visited_;  // draws nothing

@@ -49,30 +49,32 @@ TEST(AdamLane, FollowsTheGradientOfTheLogLoss) {
       const std::atomic<bool> stop{false};
       ASSERT_EQ(fit.run({}, stop), Fit::End::used_up);
       const AdamUnits units(data, 1);
-      const MomentState& moments = fit.state().moments;
+      const Weights& mean = fit.state().moments.mean;
       const std::size_t features = data.space->features;
-      for (ClassId k = 0; k < classes; k += 7)
+      Weights& w = before.weights;
+      std::vector<float> of_class(features), moved(features), m(features);
+      for (ClassId k = 0; k < classes; k += 7) {
+        w.copy_class(k, of_class);
+        mean.copy_class(k, m);
         for (std::size_t f = 0; f <= features; ++f) {
-          constexpr double kMove = 1.0 / 64;
-          Weights& w = before.weights;
-          float& weight = f < features ? w.lane(k)[f * kLanes] : w.intercept()[k];
-          const float old = weight;
-          const auto value = [&](double by) {
-            weight = static_cast<float>(static_cast<double>(old) + by);
-            const double there = mean_loss(data, w), moved = static_cast<double>(weight);
-            weight = old;
-            return std::pair(there, moved);
+          constexpr float kMove = 1.0F / 64;
+          const auto loss_at = [&](float by) {
+            moved = of_class;
+            if (f < features) moved[f] += by;
+            w.set_class(k, moved);
+            if (f == features) w.intercept()[k] += by;
+            const double loss = mean_loss(data, w);
+            if (f == features) w.intercept()[k] -= by;
+            w.set_class(k, of_class);
+            return loss;
           };
-          const auto [up, at_up] = value(kMove);
-          const auto [down, at_down] = value(-kMove);
-          const double slope = (up - down) / (at_up - at_down);
+          const double slope = (loss_at(kMove) - loss_at(-kMove)) / (2 * static_cast<double>(kMove));
           const double inverse = f < features ? static_cast<double>(units.inverse[f]) : 1;
-          const float m = f < features
-                              ? moments.mean[(k / kLanes * features + f) * kLanes + k % kLanes]
-                              : moments.intercept_mean[k];
-          EXPECT_NEAR(static_cast<double>(m) / (1 - kAdamKeep), -slope * inverse, 2e-5 + 2e-4 * std::abs(slope))
+          const auto found = static_cast<double>(f < features ? m[f] : mean.intercept()[k]);
+          EXPECT_NEAR(found / (1 - kAdamKeep), -slope * inverse, 2e-5 + 2e-4 * std::abs(slope))
               << classes << " classes, class " << k << ", feature " << f;
         }
+      }
     }
 }
 
@@ -100,11 +102,13 @@ TEST(AdamLane, DoesNotDependOnTheUnitsOfTheFeatures) {
   TrainOptions options = adam_options(16);
   options.epochs = 4;
   const RunState plain = run_epochs(data, options), other = run_epochs(scaled, options);
-  for (ClassId k = 0; k < 20; ++k)
+  std::vector<float> one(15), two(15);
+  for (ClassId k = 0; k < 20; ++k) {
+    plain.weights.copy_class(k, one);
+    other.weights.copy_class(k, two);
     for (std::size_t f = 0; f < 15; ++f)
-      ASSERT_EQ(std::ldexp(other.weights.lane(k)[f * kLanes], static_cast<int>(f % 5) * 8 - 16),
-                plain.weights.lane(k)[f * kLanes])
-          << k << ' ' << f;
+      ASSERT_EQ(std::ldexp(two[f], static_cast<int>(f % 5) * 8 - 16), one[f]) << k << ' ' << f;
+  }
 }
 
 TEST(AdamLane, DoesNotDependOnTheUnitOfTheRowWeights) {

@@ -167,7 +167,7 @@ std::uint64_t adam_rows(const DataView& data) {
 
 bool adam_is_faster(const DataView& data, const TrainOptions& options) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;  // of W: it and its means stay in the cache
-  constexpr double kFewestEpochs = 4;
+  constexpr double kFewestEpochs = 8;  // fewer leave it further from the optimum than prox
   if (!options.open.by_weight || on_gpu(options) || data.streamed() != nullptr) return false;
   if (Weights::bytes_needed(data.classes->size(), data.space->features) > kMostBytes) return false;
   const double blocks = std::ceil(static_cast<double>(data.classes->size()) / kLanes);

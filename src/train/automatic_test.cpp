@@ -207,15 +207,19 @@ TEST(Automatic, UsesTheGivenValidationRows) {
 
 TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
   const Dataset plain = random_data({.rows = 800, .classes = 12, .features = 40});
-  Seen seen;
-  const TrainOptions chosen = choose(plain, asked({}, Target::train), seen);
-  Dataset weighted = plain;
+  Dataset weighted = plain, longer = plain;
   weighted.row_weight.assign(plain.rows.rows(), 8.0);
   weighted.weight.assign(plain.size(), 8.0);
-  EXPECT_NEAR(choose(weighted, asked({}, Target::train), seen).step * 8 / chosen.step, 1, 1e-3);
-  Dataset longer = plain;
   for (float& v : longer.rows.value) v *= 16;
-  EXPECT_NEAR(choose(longer, asked({}, Target::train), seen).step * 256 / chosen.step, 1, 1e-3);
+  Seen seen;
+  const TrainOptions prox = asked({"rho"}, Target::train), adam = asked({}, Target::train);
+  const double step = choose(plain, prox, seen).step;
+  EXPECT_NEAR(choose(weighted, prox, seen).step * 8 / step, 1, 1e-3);
+  EXPECT_NEAR(choose(longer, prox, seen).step * 256 / step, 1, 1e-3);
+  // adam takes its units from the data.
+  const double of_score = choose(plain, adam, seen).step;
+  EXPECT_EQ(choose(weighted, adam, seen).step, of_score);
+  EXPECT_EQ(choose(longer, adam, seen).step, of_score);
 }
 
 TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
@@ -224,20 +228,24 @@ TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
   EXPECT_FALSE(options.intercept);
   EXPECT_EQ(options.valid_share, 0);
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
-  Seen seen;
-  const TrainOptions chosen = choose(data, options, seen);
-  EXPECT_GE(seen.trials.size(), 2U);
-  for (const SearchTrial& t : seen.trials) EXPECT_EQ(t.rows, 800U);
-  // Near the best fixed step of the same run: within 10% of its log-loss.
-  const auto loss_at = [&](double step) {
-    TrainOptions o = chosen;
-    o.step = step, o.epochs = 20;
-    return evaluate(run_epochs(data, o).weights, data, 1)->log_loss;
-  };
-  double best = 1e300;
-  for (const double factor : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0})
-    best = std::min(best, loss_at(chosen.step * factor));
-  EXPECT_LE(loss_at(chosen.step), 1.1 * best);
+  for (const char* method : {"prox", "adam"}) {
+    Seen seen;
+    const bool trials = method == std::string("prox");
+    const TrainOptions chosen = choose(data, trials ? asked({"rho"}, Target::train) : options, seen);
+    EXPECT_EQ(chosen.method, method);
+    EXPECT_EQ(seen.trials.size() >= 2, trials);
+    for (const SearchTrial& t : seen.trials) EXPECT_EQ(t.rows, 800U);
+    // Near the best fixed step of the same run: within 10% of its log-loss.
+    const auto loss_at = [&](double step) {
+      TrainOptions o = chosen;
+      o.step = step, o.epochs = 20;
+      return evaluate(run_epochs(data, o).weights, data, 1)->log_loss;
+    };
+    double best = 1e300;
+    for (const double factor : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0})
+      best = std::min(best, loss_at(chosen.step * factor));
+    EXPECT_LE(loss_at(chosen.step), 1.1 * best) << method;
+  }
 }
 
 TEST(Automatic, WorksWithFewRows) {

@@ -87,8 +87,6 @@ void each_field(State& s, Archive& archive) {
   archive(s.norms.common);
   archive(s.moments.mean);
   archive(s.moments.square);
-  archive(s.moments.intercept_mean);
-  archive(s.moments.intercept_square);
   archive(s.moments.updates);
   archive(s.plan.seconds);
   archive(s.plan.segments);

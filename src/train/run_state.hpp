@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "core/huge_pages.hpp"
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
 #include "evaluate/evaluate.hpp"
@@ -42,12 +41,11 @@ struct NormState {
 };
 
 // Running means of gradients and of their squares, for a method that moves every weight by a step of its own
-// (solve/adam.hpp): one for each number of W, in its order, and of the intercepts.
+// (solve/adam.hpp): one for each weight and intercept.
 struct MomentState {
-  bool empty() const { return mean.empty(); }
-  HugeVector<float> mean, square;
-  std::vector<float> intercept_mean, intercept_square;  // empty without intercept
-  std::uint64_t updates = 0;                            // steps so far
+  bool empty() const { return mean.classes() == 0; }
+  Weights mean, square;
+  std::uint64_t updates = 0;  // steps so far
 };
 
 // The step size is `step` from `first_step` (counted from 0 over the whole run) until the next segment.

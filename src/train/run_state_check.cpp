@@ -6,6 +6,7 @@
 
 #include "core/damaged_state.hpp"
 #include "train/run_state.hpp"
+#include "weights/adam.hpp"
 
 namespace truemax {
 namespace {
@@ -92,16 +93,17 @@ void require_companion(const CompanionState& companion, const RunState& state) {
   }
 }
 
-// Of all numbers of W, or of none. Over ranks there are none.
+// Of all weights, or of none. Over ranks there are none.
 void require_moments(const MomentState& moments, const Weights& weights) {
-  require(moments.empty() || (moments.mean.size() == weights.memory().size() && weights.share() == nullptr));
-  require(moments.square.size() == moments.mean.size());
-  require(moments.intercept_mean.size() == (moments.empty() ? 0 : weights.intercept().size()));
-  require(moments.intercept_square.size() == moments.intercept_mean.size());
-  require_finite(moments.mean);
-  require_finite(moments.intercept_mean);
-  require_at_least_zero(moments.square);
-  require_at_least_zero(moments.intercept_square);
+  require_weights(moments.mean);
+  require_weights(moments.square);
+  require(at_least_zero(moments.square));
+  const auto fits = [&](const Weights& one) {
+    return one.classes() == weights.classes() && one.features() == weights.features() &&
+           one.has_intercept() == weights.has_intercept() && !one.scaled();
+  };
+  const bool none = moments.empty() && moments.square.classes() == 0;
+  require(none || (fits(moments.mean) && fits(moments.square) && weights.share() == nullptr && !weights.scaled()));
 }
 
 void require_metrics(const std::optional<Metrics>& metrics) {

@@ -209,11 +209,11 @@ TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
   options = options_of("adam", 1);
   options.epochs = 1, options.intercept = true;
   EXPECT_FALSE(refused([](RunState&) {}));
-  EXPECT_TRUE(refused([](RunState& s) { s.moments.mean.pop_back(); }));
-  EXPECT_TRUE(refused([](RunState& s) { s.moments.mean[0] = static_cast<float>(kInfinite); }));
-  EXPECT_TRUE(refused([](RunState& s) { s.moments.square[0] = -1; }));
-  EXPECT_TRUE(refused([](RunState& s) { s.moments.intercept_mean.clear(); }));
-  EXPECT_TRUE(refused([](RunState& s) { s.moments.intercept_square.push_back(1); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.mean = Weights(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.square = Weights(5, 4, false); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.mean.intercept()[0] = static_cast<float>(kInfinite); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.square.intercept()[0] = -1; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.square.set_class(1, std::vector<float>(4, -1.0F)); }));
 }
 
 }  // namespace

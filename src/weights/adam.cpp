@@ -1,5 +1,7 @@
 #include "weights/adam.hpp"
 
+#include <algorithm>
+
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
@@ -110,6 +112,26 @@ void add_rows(std::span<const RowView> x, const float* c, std::size_t stride, st
 void adam_lines(float* w, float* mean, float* square, const float* sum, std::size_t parts, std::size_t stride,
                 const float* inverse, std::size_t count, const AdamStep& step) {
   HWY_DYNAMIC_DISPATCH(adam_lines_here)(w, mean, square, sum, parts, stride, inverse, count, step);
+}
+
+void adam_block(const AdamPlace& to, std::size_t block, std::size_t from, std::size_t count, const float* sum,
+                std::size_t parts, std::span<const float> inverse, const AdamStep& step) {
+  const std::size_t at = from * kLanes;
+  adam_lines(to.w.block(block) + at, to.mean.block(block) + at, to.square.block(block) + at, sum + at, parts,
+             to.w.features() * kLanes, inverse.data() + from, count, step);
+}
+
+void adam_intercepts(const AdamPlace& to, std::size_t block, const float* sum, const AdamStep& step) {
+  constexpr float kOne = 1;
+  const std::size_t at = block * kLanes;
+  adam_lines(to.w.intercept().data() + at, to.mean.intercept().data() + at, to.square.intercept().data() + at,
+             sum, 1, 0, &kOne, 1, step);
+}
+
+bool at_least_zero(const Weights& weights) {
+  const auto holds = [](float v) { return v >= 0; };
+  return std::all_of(weights.memory().begin(), weights.memory().end(), holds) &&
+         std::all_of(weights.intercept().begin(), weights.intercept().end(), holds);
 }
 
 }  // namespace truemax

@@ -30,4 +30,17 @@ struct AdamStep {
 void adam_lines(float* w, float* mean, float* square, const float* sum, std::size_t parts, std::size_t stride,
                 const float* inverse, std::size_t count, const AdamStep& step);
 
+// The weights that a step moves, and the running means of their gradients and squares, of the same shape.
+struct AdamPlace {
+  Weights &w, &mean, &square;
+};
+// adam_lines for features from ... from + count - 1 of a block. A part of `sum` has lines for all features.
+void adam_block(const AdamPlace& to, std::size_t block, std::size_t from, std::size_t count, const float* sum,
+                std::size_t parts, std::span<const float> inverse, const AdamStep& step);
+// The same for its intercepts, as features of size 1: sum has one number for each class.
+void adam_intercepts(const AdamPlace& to, std::size_t block, const float* sum, const AdamStep& step);
+
+// Whether all numbers are at least 0, as means of squares are.
+bool at_least_zero(const Weights& weights);
+
 }  // namespace truemax
