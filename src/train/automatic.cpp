@@ -150,6 +150,11 @@ namespace {
 // a step.
 constexpr double kSecondsPerAdamLine = 4e-9;
 
+// So many drawn blocks of the tail cost about as much as the rest of a step.
+double tail_draws(const StepCost& cost) {
+  return std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
+}
+
 }  // namespace
 
 // A row's |x|^2 is the number of its non-zeros in units in which values have size 1. So a row's score changes
@@ -173,7 +178,13 @@ bool adam_is_faster(const DataView& data, const TrainOptions& options) {
   const double blocks = std::ceil(static_cast<double>(data.classes->size()) / kLanes);
   const auto rows = static_cast<double>(data.size());
   const double of_step = static_cast<double>(data.space->features) / static_cast<double>(adam_rows(data));
-  const double epoch = rows * blocks * (data.nonzeros_per_row() + of_step) * kSecondsPerAdamLine;
+  const double lines = blocks * (data.nonzeros_per_row() + of_step);  // of a row
+  // Where classes are easily told apart, steps over drawn ones lead as far, so all of them must not cost much
+  // more: delicious has 4.6 times the lines and gains, generated rows with 5.7 and more lose.
+  constexpr double kMostTimesDrawn = 5;
+  const StepCost cost = step_cost(data);
+  if (lines > kMostTimesDrawn * cost.step(2 + tail_draws(cost))) return false;
+  const double epoch = rows * lines * kSecondsPerAdamLine;
   return options.seconds > 0 ? options.seconds >= kFewestEpochs * epoch
                              : static_cast<double>(options.epochs) >= kFewestEpochs;
 }
@@ -228,7 +239,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const bool card = on_gpu(options);
   if (card) head = std::clamp<std::size_t>(head, 1, card_blocks / 2 - 2);  // leaves room for the tail
   const double draws = card ? static_cast<double>(card_blocks - 1 - head - rivals)
-                            : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
+                            : tail_draws(cost);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
   bool all = drawn > kWorthDrawing * complete;
