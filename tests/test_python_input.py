@@ -18,7 +18,7 @@ import truemax
 from truemax import DivergenceError, SoftmaxClassifier
 
 METHODS = ("auto", "implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce",
-           "importance", "softplus", "exact", "bsgd")
+           "importance", "softplus", "exact", "adam", "bsgd")
 
 
 class BadInput(unittest.TestCase):

@@ -118,6 +118,7 @@ class Optimum:
 # What a method minimises if every step has all classes; other methods do not take several rows.
 LOSS = {"implicit": softmax, "scent": softmax, "umax": softmax, "vanilla": softmax, "raman": softmax,
         "composition": softmax, "sox": softmax, "importance": softmax, "exact": softmax,
+        "adam": softmax,
         "ove": one_vs_each, "nce": noise_contrast, "softplus": softplus_bound}
 
 
@@ -155,6 +156,8 @@ class RidgeAndRows(ProgramTest):
             return 3000, min(0.01 * n, 2), max(fall, 0.01)
         if method == "composition":  # the ridge on its smoothed weights is small compared with their rate
             return 3000, min(0.01 * n, 0.3), 0.05
+        if method == "adam":  # its step is that of a score
+            return 600, 0.1, 0.001
         if method in ("umax", "softplus"):
             return 4000, min(0.3 * n, 6), fall
         return (1000, 4, fall) if many else (400, 1, fall)

@@ -15,6 +15,7 @@
 #include "data/hold_out.hpp"
 #include "evaluate/evaluate.hpp"
 #include "report/table.hpp"
+#include "rule/methods.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -178,7 +179,9 @@ int run_tune(TuneCommand& command) {
     trial.options.encoder = EncoderKind::linear;
     trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
     choose_shape(run.data, trial.options);
-    if (trial.options.open.step) trial.options.step = first_step(run.data, trial.options.intercept);
+    const bool by_weight = find_method(trial.options.method).by_weight, intercept = trial.options.intercept;
+    if (trial.options.open.step)
+      trial.options.step = by_weight ? adam_step(run.data, intercept) : first_step(run.data, intercept);
     if (trial.options.open.ridge && tried(tries, "ridge"))
       throw UserError(
           "--try ridge=auto: a trial has one ridge; give numbers, or leave it to 'truemax train'");

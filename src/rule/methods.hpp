@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "rule/adam.hpp"
 #include "rule/composition.hpp"
 #include "rule/exact.hpp"
 #include "rule/implicit.hpp"
@@ -26,7 +27,7 @@ namespace truemax {
 
 using Methods =
     std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, SoxRule,
-               OneVsEachRule, NoiseContrastRule, ImportanceRule, SoftplusRule, ExactRule>;
+               OneVsEachRule, NoiseContrastRule, ImportanceRule, SoftplusRule, ExactRule, AdamRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 

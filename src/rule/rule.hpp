@@ -114,6 +114,7 @@ struct MethodInfo {
   bool can_diverge = false;    // if it does, the run stops with a message
   bool u_rate = false;         // u has its own rate (--rho, --sox-rate) instead of the step
   bool signed_u = false;       // u may be negative
+  bool by_weight = false;      // weights move by steps of their own (train/adam_lane.hpp), not by C x
 };
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 

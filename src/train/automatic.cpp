@@ -144,6 +144,51 @@ TrainOptions as_learnt(const DataView& data, TrainOptions options, std::uint64_t
   return options;
 }
 
+namespace {
+
+// Of an ordinary processor: a line of W that a row's scores and gradient take, or that all weights take once
+// a step.
+constexpr double kSecondsPerAdamLine = 4e-9;
+
+// So many drawn blocks of the tail cost about as much as the rest of a step.
+double tail_draws(const StepCost& cost) {
+  return std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
+}
+
+}  // namespace
+
+// A row's |x|^2 is the number of its non-zeros in units in which values have size 1. So a row's score changes
+// by at most about kAdamStep |x| in a step: large enough for short runs, and steps fall to a hundredth.
+double adam_step(const DataView& data, bool intercept) {
+  constexpr double kAdamStep = 0.6;
+  return clamped_step(kAdamStep / std::sqrt(std::max(1.0, data.nonzeros_per_row()) + (intercept ? 1 : 0)));
+}
+
+// Each step costs one pass over W. Fewer than 32 an epoch learn too little from it.
+std::uint64_t adam_rows(const DataView& data) {
+  constexpr std::size_t kRowsAtMost = 256, kRowsAtLeast = 16, kStepsOfEpoch = 32;
+  return std::min(std::clamp(data.size() / kStepsOfEpoch, kRowsAtLeast, kRowsAtMost), data.size());
+}
+
+bool adam_is_faster(const DataView& data, const TrainOptions& options) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;  // of W: it and its means stay in the cache
+  constexpr double kFewestEpochs = 8;  // fewer leave it further from the optimum than prox
+  if (!options.open.by_weight || on_gpu(options) || data.streamed() != nullptr) return false;
+  if (Weights::bytes_needed(data.classes->size(), data.space->features) > kMostBytes) return false;
+  const double blocks = std::ceil(static_cast<double>(data.classes->size()) / kLanes);
+  const auto rows = static_cast<double>(data.size());
+  const double of_step = static_cast<double>(data.space->features) / static_cast<double>(adam_rows(data));
+  const double lines = blocks * (data.nonzeros_per_row() + of_step);  // of a row
+  // Where classes are easily told apart, steps over drawn ones lead as far, so all of them must not cost much
+  // more: delicious has 4.6 times the lines and gains, generated rows with 5.7 and more lose.
+  constexpr double kMostTimesDrawn = 5;
+  const StepCost cost = step_cost(data);
+  if (lines > kMostTimesDrawn * cost.step(2 + tail_draws(cost))) return false;
+  const double epoch = rows * lines * kSecondsPerAdamLine;
+  return options.seconds > 0 ? options.seconds >= kFewestEpochs * epoch
+                             : static_cast<double>(options.epochs) >= kFewestEpochs;
+}
+
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_shape(const DataView& data, TrainOptions& options) {
@@ -163,6 +208,13 @@ void choose_shape(const DataView& data, TrainOptions& options) {
     if (!options.open.searches()) options.valid_share = 0;
   }
   options.open.newton = false;
+  if (chooses && adam_is_faster(data, options)) {
+    options.method = "adam";
+    options.rows_per_step = adam_rows(data);
+    options.open.by_weight = false;
+    return;
+  }
+  options.open.by_weight = false;
   if (!options.open.any()) options.target = Target::valid;  // the default of named methods
   if (!chooses) return;
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
@@ -187,7 +239,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const bool card = on_gpu(options);
   if (card) head = std::clamp<std::size_t>(head, 1, card_blocks / 2 - 2);  // leaves room for the tail
   const double draws = card ? static_cast<double>(card_blocks - 1 - head - rivals)
-                            : std::clamp(std::round(24 / std::max(1.0, cost.nonzeros)), 1.0, 12.0);
+                            : tail_draws(cost);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
   bool all = drawn > kWorthDrawing * complete;

@@ -52,6 +52,12 @@ double first_ridge(const DataView& data);
 // Replaces the method "auto" and, if they are open, chooses the draw, the head and the classes per step. With
 // too few classes or features, closes the choice between linear and learnt features.
 void choose_shape(const DataView& data, TrainOptions& options);
+// Whether W is so small, and the run so long, that exact steps of many rows, with a step of its own for each
+// weight, come nearer to the optimum of the training rows than steps of one row over drawn classes.
+bool adam_is_faster(const DataView& data, const TrainOptions& options);
+// Its step (train/adam_lane.hpp) and its rows.
+double adam_step(const DataView& data, bool intercept);
+std::uint64_t adam_rows(const DataView& data);
 // The rank that a linear model can have: as many learnt features are no restriction.
 inline std::uint64_t full_rank(const DataView& data) {
   return std::min<std::uint64_t>(data.classes->size(), data.space->features);

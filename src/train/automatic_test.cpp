@@ -99,6 +99,49 @@ TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
   EXPECT_EQ(told.classes_per_step, 7U);
 }
 
+TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
+  const Dataset small = random_data({.rows = 4000, .classes = 30, .features = 60});
+  const auto method = [](const Dataset& data, TrainOptions options) {
+    choose_shape(data, options);
+    return options.method;
+  };
+  const TrainOptions train = asked({}, Target::train);
+  EXPECT_EQ(method(small, train), "adam");
+  EXPECT_EQ(method(small, asked()), "prox");
+  for (const char* of_prox : {"step", "draw", "head", "classes-per-step", "rows-per-step", "rho", "rho-falls"})
+    EXPECT_EQ(method(small, asked({of_prox}, Target::train)), "prox") << of_prox;
+  EXPECT_EQ(method(random_data({.rows = 400, .classes = 2000, .features = 3000}), train), "prox");
+  const Dataset many = random_data({.rows = 4000, .classes = 800, .features = 500, .most_nonzeros = 40});
+  EXPECT_EQ(method(many, train), "prox") << "drawing is far cheaper";
+  TrainOptions few = asked({"epochs"}, Target::train);
+  few.epochs = 2;
+  EXPECT_EQ(method(small, few), "prox");
+  TrainOptions timed = train;
+  timed.seconds = 1e-5;
+  EXPECT_EQ(method(small, timed), "prox") << "not a pass over the rows";
+  timed.seconds = 1;
+  EXPECT_EQ(method(small, timed), "adam");
+
+  TrainOptions options = train;
+  options.epochs = 20;
+  Seen none;
+  const TrainOptions chosen = choose(small, options, none);
+  EXPECT_TRUE(none.trials.empty());
+  EXPECT_FALSE(chosen.open.any());
+  EXPECT_EQ(chosen.ridge, 0);
+  EXPECT_EQ(chosen.rows_per_step, 125U);
+  chosen.check();
+  // As good as any step nearby.
+  const auto loss = [&](double factor) {
+    TrainOptions with = chosen;
+    with.step *= factor;
+    const RunState state = run_epochs(small, with);
+    return evaluate(state.weights, small, 1)->log_loss;
+  };
+  const double best = loss(1);
+  for (const double factor : {0.25, 0.5, 2.0, 4.0}) EXPECT_LT(best, 1.01 * loss(factor)) << factor;
+}
+
 TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
   const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
   Seen one, three;
@@ -166,15 +209,19 @@ TEST(Automatic, UsesTheGivenValidationRows) {
 
 TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
   const Dataset plain = random_data({.rows = 800, .classes = 12, .features = 40});
-  Seen seen;
-  const TrainOptions chosen = choose(plain, asked({}, Target::train), seen);
-  Dataset weighted = plain;
+  Dataset weighted = plain, longer = plain;
   weighted.row_weight.assign(plain.rows.rows(), 8.0);
   weighted.weight.assign(plain.size(), 8.0);
-  EXPECT_NEAR(choose(weighted, asked({}, Target::train), seen).step * 8 / chosen.step, 1, 1e-3);
-  Dataset longer = plain;
   for (float& v : longer.rows.value) v *= 16;
-  EXPECT_NEAR(choose(longer, asked({}, Target::train), seen).step * 256 / chosen.step, 1, 1e-3);
+  Seen seen;
+  const TrainOptions prox = asked({"rho"}, Target::train), adam = asked({}, Target::train);
+  const double step = choose(plain, prox, seen).step;
+  EXPECT_NEAR(choose(weighted, prox, seen).step * 8 / step, 1, 1e-3);
+  EXPECT_NEAR(choose(longer, prox, seen).step * 256 / step, 1, 1e-3);
+  // adam takes its units from the data.
+  const double of_score = choose(plain, adam, seen).step;
+  EXPECT_EQ(choose(weighted, adam, seen).step, of_score);
+  EXPECT_EQ(choose(longer, adam, seen).step, of_score);
 }
 
 TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
@@ -183,20 +230,24 @@ TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
   EXPECT_FALSE(options.intercept);
   EXPECT_EQ(options.valid_share, 0);
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
-  Seen seen;
-  const TrainOptions chosen = choose(data, options, seen);
-  EXPECT_GE(seen.trials.size(), 2U);
-  for (const SearchTrial& t : seen.trials) EXPECT_EQ(t.rows, 800U);
-  // Near the best fixed step of the same run: within 10% of its log-loss.
-  const auto loss_at = [&](double step) {
-    TrainOptions o = chosen;
-    o.step = step, o.epochs = 20;
-    return evaluate(run_epochs(data, o).weights, data, 1)->log_loss;
-  };
-  double best = 1e300;
-  for (const double factor : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0})
-    best = std::min(best, loss_at(chosen.step * factor));
-  EXPECT_LE(loss_at(chosen.step), 1.1 * best);
+  for (const char* method : {"prox", "adam"}) {
+    Seen seen;
+    const bool trials = method == std::string("prox");
+    const TrainOptions chosen = choose(data, trials ? asked({"rho"}, Target::train) : options, seen);
+    EXPECT_EQ(chosen.method, method);
+    EXPECT_EQ(seen.trials.size() >= 2, trials);
+    for (const SearchTrial& t : seen.trials) EXPECT_EQ(t.rows, 800U);
+    // Near the best fixed step of the same run: within 10% of its log-loss.
+    const auto loss_at = [&](double step) {
+      TrainOptions o = chosen;
+      o.step = step, o.epochs = 20;
+      return evaluate(run_epochs(data, o).weights, data, 1)->log_loss;
+    };
+    double best = 1e300;
+    for (const double factor : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0})
+      best = std::min(best, loss_at(chosen.step * factor));
+    EXPECT_LE(loss_at(chosen.step), 1.1 * best) << method;
+  }
 }
 
 TEST(Automatic, WorksWithFewRows) {

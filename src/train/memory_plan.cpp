@@ -137,8 +137,9 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   if (options.open.any() && options.valid_share > 0)
     plan.data +=
         (3 * sizeof(ExampleId) + (data.has_example_weights() ? sizeof(double) : 0)) * data.size() * 5 / 4;
-  if (find_method(options.method).has_companion) {
-    plan.copies = 2;
+  const MethodInfo& method = find_method(options.method);
+  if (method.has_companion || method.by_weight) {
+    plan.copies = method.by_weight ? 3 : 2;
     if (__builtin_mul_overflow(plan.weights, plan.copies, &plan.weights))
       plan.weights = std::numeric_limits<std::uint64_t>::max();
   }
@@ -230,7 +231,7 @@ void MemoryPlan::require() const {
       "classes, are {} weights of 4 bytes{}; {}{}hash them into fewer "
       "buckets ({}), train on fewer {}, or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
-      copies > 1 ? ", twice" : "", more_ranks, fewer, fits, less));
+      copies > 2 ? ", three times" : copies > 1 ? ", twice" : "", more_ranks, fewer, fits, less));
 }
 
 }  // namespace truemax

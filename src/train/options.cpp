@@ -48,7 +48,7 @@ void TrainOptions::describe(OptionTable& table) {
   table.named_choice(
       "method", &method, method_names,
       fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
-                  "learnt features; the draw "
+                  "learnt features, or with --target train adam if classes and features are few; the draw "
                   "is chosen from the data, and linear or learnt features, step, ridge and epochs are tuned "
                   "on held-out rows before a "
                   "final fit on all rows. Options you set are kept. A named method trains on "
@@ -63,7 +63,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.number(
       "step", &step, {0, kLargestStep, true},
       "Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N "
-      "for the paper's learning rate eta, which applies to the sum over N rows. With --schedule decay, "
+      "for the paper's learning rate eta, which applies to the sum over N rows. Of adam: about the most by "
+      "which one feature changes a row's score in a step. With --schedule decay, "
       "epoch e (from 0) uses step * decay^e.",
       {.brief = true,
        .tunable = true,
@@ -96,7 +97,7 @@ void TrainOptions::describe(OptionTable& table) {
       "log records the steps taken, for --replay.",
       {.brief = true});
   table.count("rows-per-step", &rows_per_step, {1, 1e9},
-              "Rows per step (n); the step size is divided among them.",
+              "Rows per step (n); the step size is divided among them, except that of adam.",
               {.tunable = true, .elsewhere = {"batch-size", "batch", "minibatch"}});
   table.count_or(
       "group", &group, {1, 65536}, kAutomatic, 0,
@@ -261,6 +262,10 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
                                  "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
       open.newton = open.newton && !given(of_steps);
+    open.by_weight = open.shape && open.step && aims_at_train && !learnt() && !lock_free && !groups &&
+                     steps == 0 && newton == 0 && !(where && where->kind == device::Kind::cuda);
+    for (const char* of_prox : {"rows-per-step", "rho", "rho-falls"})
+      open.by_weight = open.by_weight && !given(of_prox);
     if (newton > 0 && given("newton") && !given("epochs")) epochs = 0, open.step = open.epochs = false;
     if (epochs == 0 && given("epochs"))
       open.step = open.ridge = open.hidden = false, ridge = ridge == kAutomaticRidge ? 0 : ridge;

@@ -34,6 +34,7 @@ inline constexpr std::uint64_t kMostHidden = 1024;
 struct OpenChoices {
   bool shape = false, step = false, ridge = false, epochs = false;
   bool newton = false;                                 // Newton's method instead of steps, if it is cheap
+  bool by_weight = false;                              // adam, where it is faster
   bool layers = false, tied = false, dropout = false;  // of plain text
   bool row_state = false;                              // chosen by the memory, not by trials
   bool device = false;                                 // --device was not given

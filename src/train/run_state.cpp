@@ -85,6 +85,9 @@ void each_field(State& s, Archive& archive) {
   archive.of_classes(s.norms.of_class);
   archive.total_of(s.norms);
   archive(s.norms.common);
+  archive(s.moments.mean);
+  archive(s.moments.square);
+  archive(s.moments.updates);
   archive(s.plan.seconds);
   archive(s.plan.segments);
   archive(s.last);

@@ -40,6 +40,14 @@ struct NormState {
   double total = 0, common = 1;
 };
 
+// Running means of gradients and of their squares, for a method that moves every weight by a step of its own
+// (solve/adam.hpp): one for each weight and intercept.
+struct MomentState {
+  bool empty() const { return mean.classes() == 0; }
+  Weights mean, square;
+  std::uint64_t updates = 0;  // steps so far
+};
+
 // The step size is `step` from `first_step` (counted from 0 over the whole run) until the next segment.
 struct Segment {
   std::uint64_t first_step = 0;
@@ -87,6 +95,7 @@ struct RunState {
   CompanionState companion;          // empty unless has_companion
   std::vector<ClassId> draw_memory;  // for a draw that learns
   NormState norms;                   // empty unless the method projects
+  MomentState moments;               // empty unless by_weight
   PlanState plan;
   std::optional<EvaluationRecord> last;  // the last finished evaluation
   PatienceState patience;

@@ -6,6 +6,7 @@
 
 #include "core/damaged_state.hpp"
 #include "train/run_state.hpp"
+#include "weights/adam.hpp"
 
 namespace truemax {
 namespace {
@@ -92,6 +93,19 @@ void require_companion(const CompanionState& companion, const RunState& state) {
   }
 }
 
+// Of all weights, or of none. Over ranks there are none.
+void require_moments(const MomentState& moments, const Weights& weights) {
+  require_weights(moments.mean);
+  require_weights(moments.square);
+  require(at_least_zero(moments.square));
+  const auto fits = [&](const Weights& one) {
+    return one.classes() == weights.classes() && one.features() == weights.features() &&
+           one.has_intercept() == weights.has_intercept() && !one.scaled();
+  };
+  const bool none = moments.empty() && moments.square.classes() == 0;
+  require(none || (fits(moments.mean) && fits(moments.square) && weights.share() == nullptr && !weights.scaled()));
+}
+
 void require_metrics(const std::optional<Metrics>& metrics) {
   if (!metrics) return;
   require_finite(std::array{metrics->log_loss, metrics->error, metrics->calibration_error});
@@ -140,6 +154,7 @@ void require_consistent(const RunState& state) {
   require(state.norms.of_class.empty() || state.norms.of_class.size() == classes);
   require_at_least_zero(state.norms.of_class);
   require_at_least_zero(std::array{state.norms.total, state.norms.common});
+  require_moments(state.moments, state.weights);
   require_plan(state.plan);
   require_record(state.last);
   require_patience(state.patience, state.weights);

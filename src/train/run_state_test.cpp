@@ -206,6 +206,14 @@ TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
   EXPECT_TRUE(refused([](RunState& s) { s.learnt.features_square.pop_back(); }));
   EXPECT_TRUE(refused([](RunState& s) { s.learnt.classes_square[0] = -1; }));
   EXPECT_TRUE(refused([](RunState& s) { s.learnt.tables.layers = 1; }));
+  options = options_of("adam", 1);
+  options.epochs = 1, options.intercept = true;
+  EXPECT_FALSE(refused([](RunState&) {}));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.mean = Weights(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.square = Weights(5, 4, false); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.mean.intercept()[0] = static_cast<float>(kInfinite); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.square.intercept()[0] = -1; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.moments.square.set_class(1, std::vector<float>(4, -1.0F)); }));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "data/hold_out.hpp"
+#include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/trial_runner.hpp"
 
@@ -128,6 +129,10 @@ class Search {
   void for_training() {
     if (options_.open.ridge) options_.ridge = 0;
     if (!options_.open.step) return;
+    if (find_method(options_.method).by_weight) {
+      options_.step = adam_step(sets_.data, options_.intercept);
+      return;
+    }
     const double unit = unit_of_step(sets_.data, options_.intercept);
     const auto rows = static_cast<double>(sets_.data.size());
     const std::uint64_t steps = trial_steps(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));

@@ -19,7 +19,8 @@ struct SlowState {
   std::vector<std::vector<double>> w;  // [K][D + 1], the intercept last
   std::vector<std::vector<double>> s;  // the same, smoothed
   std::vector<double> u;
-  std::size_t projections = 0;
+  std::vector<std::vector<double>> mean, square;  // of gradients, as w
+  std::size_t projections = 0, updates = 0;
 };
 
 class SlowTrainer {
@@ -31,7 +32,7 @@ class SlowTrainer {
   SlowState run() {
     SlowState state;
     state.w = std::vector(classes_, std::vector(features_ + 1, 0.0));
-    state.s = state.w;
+    state.s = state.mean = state.square = state.w;
     state.u.assign(data_.size(), R::kInfo.exact_start ? std::log(static_cast<double>(classes_)) : 0.0);
     R rule(options_.rule, problem());
     const std::size_t n = options_.rows_per_step;
@@ -192,12 +193,18 @@ class SlowTrainer {
     view.ridge = options_.ridge > 0 ? ridge.data() : nullptr;
     if (options_.ridge > 0 && options_.intercept && !options_.ridge_intercept)
       view.free_intercept = intercept.data();
-    view.step = step_size / static_cast<double>(options_.rows_per_step);
+    const double mean_weight = of_all / static_cast<double>(data_.size());
+    view.step = (R::kInfo.by_weight ? 1 / mean_weight : step_size) / static_cast<double>(options_.rows_per_step);
     view.complete = draw.complete();
     view.decayed = step_size / options_.step;
     StepResult result{c.data(), u.data()};
     reserve_memory(rule, {view.rows, view.columns, view.columns});
     rule.step(view, result);
+    if (R::kInfo.by_weight) {
+      const double ridge_share =
+          options_.ridge / of_all * of_step / mean_weight / static_cast<double>(options_.rows_per_step);
+      return move_by_weight(state, rows, c, step_size, step_size * ridge_share);
+    }
     for (std::size_t i = 0; i < n; ++i) {
       state.u[rows[i]] = u[i];
       for (std::size_t j = 0; j < k.size(); ++j)
@@ -222,6 +229,38 @@ class SlowTrainer {
       for (ClassId one = 0; one < classes_; ++one)
         for (std::size_t f = 0; f <= features_; ++f)
           state.s[one][f] = (1 - b) * state.s[one][f] + b * state.w[one][f];
+    }
+  }
+
+  // The root mean square of the values of a feature that are not 0; 1 for the intercept.
+  double size_of(std::size_t feature) const {
+    if (feature == features_) return 1;
+    double square = 0, seen = 0;
+    for (std::uint32_t i = 0; i < data_.size(); ++i)
+      for (const auto& [f, value] : row(i))
+        if (f == feature) square += value * value, seen += 1;
+    return seen > 0 ? std::sqrt(square / seen) : 1;
+  }
+
+  // Adam in units of the features, with c of all classes and a ridge that is solved for.
+  void move_by_weight(SlowState& state, const std::vector<std::uint32_t>& rows, const std::vector<double>& c,
+                      double rate, double ridge) const {
+    const auto t = static_cast<double>(state.updates++);
+    const double of_square = 3 / (t + 3), of_mean = 1 - std::pow(0.9, t + 1);
+    for (std::size_t f = 0; f <= features_; ++f) {
+      const double size = size_of(f);
+      const bool shrinks = f < features_ || options_.ridge_intercept;
+      for (ClassId k = 0; k < classes_; ++k) {
+        double g = 0;
+        for (std::size_t i = 0; i < rows.size(); ++i)
+          for (const auto& [feature, value] : row(rows[i]))
+            if (feature == f) g += c[i * classes_ + k] * value / size;
+        double &m = state.mean[k][f], &v = state.square[k][f], &w = state.w[k][f];
+        m = 0.9 * m + 0.1 * g;
+        v = (1 - of_square) * v + of_square * g * g;
+        const double h = std::sqrt(v) + 1e-6;
+        w = (w + rate * m / of_mean / h / size) / (1 + (shrinks ? ridge : 0) / (size * size * h));
+      }
     }
   }
 

@@ -6,6 +6,7 @@
 #include "core/parallel.hpp"
 #include "ranks/ranks.hpp"
 #include "rule/methods.hpp"
+#include "train/adam_lane.hpp"
 #include "train/companion.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
@@ -65,7 +66,8 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
   }
   state.weights.set_share(share);
   state.zero_weights = true;
-  if (options.ridge > 0 && options.hidden == 0) state.weights.allow_scaling();
+  if (options.ridge > 0 && options.hidden == 0 && !info.by_weight) state.weights.allow_scaling();
+  if (info.by_weight) state.moments = AdamLane::start(data, options);
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(data.classes->size()));  // log of the sum of exp(intercept)
   if (options.start_at_frequencies) {

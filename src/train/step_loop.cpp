@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/huge_pages.hpp"
+#include "train/adam_lane.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
 #include "train/device_choice.hpp"
@@ -40,6 +41,7 @@ std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (there) return std::make_unique<DeviceLane>(setup, device::open(device));
   if (GroupLane::takes(setup)) return std::make_unique<GroupLane>(setup);
+  if (setup.rule.info().by_weight) return std::make_unique<AdamLane>(setup);
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
   if (PairLane::takes(setup)) return std::make_unique<PairLane>(setup);

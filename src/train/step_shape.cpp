@@ -4,6 +4,7 @@
 
 #include "rule/any_rule.hpp"
 #include "rule/methods.hpp"
+#include "train/adam_lane.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
 #include "train/device_choice.hpp"
@@ -59,6 +60,7 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
            DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
   if (options.group > 0 || !ranks().alone())
     return GroupLane::bytes(data, options, draw.get()) + Ridge::bytes(data, options);
+  if (info.by_weight) return AdamLane::bytes(data, options) + Ridge::bytes(data, options);
   StepShape shape = step_shape(data, options, draw.get());
   shape.rows = options.rows_per_step;
   std::uint64_t bytes =
