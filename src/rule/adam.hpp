@@ -10,8 +10,9 @@ class AdamRule {
  public:
   static constexpr MethodInfo kInfo{
       .name = "adam",
-      .description = "Adam over all classes, for few classes and features: a step of its own for each weight; "
-                     "m is not used.",
+      .description =
+          "Adam over all classes, for few classes and features: a step of its own for each weight; "
+          "m is not used.",
       .biased = false,
       .most_rows = kAnyNumber,
       .most_classes = kAnyNumber,

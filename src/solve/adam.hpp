@@ -1,10 +1,10 @@
-// Adam (Kingma & Ba, 2015) with a longer and longer memory of squares: every weight has a running mean m of its
-// gradient g and one, v, of g^2, and moves by  rate m / (sqrt(v) + kAdamTiny)  (m divided by what it would be
-// of a gradient of 1 so far).
+// Adam (Kingma & Ba, 2015) with a longer and longer memory of squares: every weight has a running mean m of
+// its gradient g and one, v, of g^2, and moves by  rate m / (sqrt(v) + kAdamTiny)  (m divided by what it
+// would be of a gradient of 1 so far).
 //
 // Adam's own v forgets at a fixed rate. The gradients of a rare feature or class then look small between
-// two of its rows and large in them, and small steps do not lead to the optimum (Reddi et al., 2018). Here v is
-// the mean over about the last third of the run, so that it changes less and less and the optimum is kept.
+// two of its rows and large in them, and small steps do not lead to the optimum (Reddi et al., 2018). Here v
+// is the mean over about the last third of the run, so that it changes less and less and the optimum is kept.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,9 @@
 
 namespace truemax {
 
-inline constexpr double kAdamKeep = 0.9;   // of m in a step
-inline constexpr double kAdamWindow = 3;   // step t = 0, 1, ... has the share kAdamWindow/(t + kAdamWindow) of v
+inline constexpr double kAdamKeep = 0.9;  // of m in a step
+inline constexpr double kAdamWindow =
+    3;  // step t = 0, 1, ... has the share kAdamWindow/(t + kAdamWindow) of v
 inline constexpr double kAdamTiny = 1e-6;  // g is in units of the features, so it is at most about 1
 
 // The numbers of a step that all weights share.

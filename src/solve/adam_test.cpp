@@ -51,7 +51,8 @@ TEST(AdamMeans, NoGradientsMoveAWeightFurtherThanTheBound) {
       for (int t = 0; t < 2000; ++t) {
         means.advance();
         const bool seen = std::uniform_real_distribution<double>(0, 1)(random) < rare;
-        of.add(seen ? std::exp(3 * normal(random)) * (normal(random) > -1 ? 1 : -1) : 0, means.square_share());
+        of.add(seen ? std::exp(3 * normal(random)) * (normal(random) > -1 ? 1 : -1) : 0,
+               means.square_share());
         if (of.v > 0) {
           ASSERT_LE(std::abs(of.m) * means.correction() / std::sqrt(of.v), means.most() * (1 + 1e-12));
         }

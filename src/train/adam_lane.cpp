@@ -111,7 +111,8 @@ AdamLane::AdamLane(const LaneSetup& setup)
   std::iota(all_blocks_.begin(), all_blocks_.end(), 0U);
   x_.reserve(rows), label_.reserve(rows), e_.reserve(rows);
   coefficient_.resize(rows * columns_);
-  sums_.resize((parts_ == 1 ? team_.size() * width_ : blocks_ * parts_) * setup.data.space->features * kLanes);
+  sums_.resize((parts_ == 1 ? team_.size() * width_ : blocks_ * parts_) * setup.data.space->features *
+               kLanes);
 }
 
 MomentState AdamLane::start(const DataView& data, const TrainOptions& options) {
@@ -196,8 +197,7 @@ void AdamLane::find_coefficients(const Weights& weights, std::size_t first, std:
 // From scores to C: -e p_k, and of the label e (1 - p_y), the sum of the others.
 void AdamLane::finish_row(const Weights& weights, std::size_t i) {
   float* const z = &coefficient_[i * columns_];
-  const float* const intercept =
-      weights.has_intercept() ? weights.intercept().data() : no_intercept_.data();
+  const float* const intercept = weights.has_intercept() ? weights.intercept().data() : no_intercept_.data();
   const std::size_t label = label_[i];
   float highest = 0;
   const double others = exp_scores(z, intercept, classes_, z[label] + intercept[label], label, &highest);
@@ -242,8 +242,8 @@ void AdamLane::move(RunState& state, double step) {
     const std::size_t first = x_.size() * p / parts_, end = x_.size() * (p + 1) / parts_;
     float* const sum = &sums_[task * size];
     std::fill_n(sum, size, 0.0F);
-    add_rows(std::span(x_).subspan(first, end - first), &coefficient_[first * columns_ + b * kLanes], columns_,
-             features, 1, sum);
+    add_rows(std::span(x_).subspan(first, end - first), &coefficient_[first * columns_ + b * kLanes],
+             columns_, features, 1, sum);
   });
   const std::size_t pieces = (features + kFeaturesOfTask - 1) / kFeaturesOfTask;
   team_.share(blocks_ * pieces, [&](std::size_t /*member*/, std::size_t task) {

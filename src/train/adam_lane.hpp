@@ -25,9 +25,9 @@ namespace truemax {
 struct AdamUnits {
   AdamUnits(const DataView& data, std::size_t threads);
 
-  std::vector<float> inverse;      // 1/size, by feature; 1 if it is never seen
-  double most_inverse = 0;         // of those that are seen
-  double largest = 0, longest = 0;  // |x_f|, sum of |x_f| of a row
+  std::vector<float> inverse;                  // 1/size, by feature; 1 if it is never seen
+  double most_inverse = 0;                     // of those that are seen
+  double largest = 0, longest = 0;             // |x_f|, sum of |x_f| of a row
   double mean_weight = 1, largest_weight = 1;  // of the rows
 };
 

@@ -80,8 +80,8 @@ TEST(AdamLane, FollowsTheGradientOfTheLogLoss) {
 
 TEST(AdamLane, SameBitsForAnyNumberOfThreads) {
   for (const std::size_t classes : {10U, 40U, 130U}) {
-    const Dataset data =
-        random_data({.rows = 1100, .classes = classes, .features = 600, .most_nonzeros = 60, .weights = true});
+    const Dataset data = random_data(
+        {.rows = 1100, .classes = classes, .features = 600, .most_nonzeros = 60, .weights = true});
     TrainOptions options = adam_options(512);
     options.intercept = true, options.ridge = 0.5, options.epochs = 2;
     options.threads = 1;
@@ -98,7 +98,8 @@ TEST(AdamLane, DoesNotDependOnTheUnitsOfTheFeatures) {
   const Dataset data = random_data({.rows = 200, .classes = 20, .features = 15});
   Dataset scaled = data;
   for (std::size_t j = 0; j < scaled.rows.value.size(); ++j)
-    scaled.rows.value[j] = std::ldexp(scaled.rows.value[j], static_cast<int>(scaled.rows.index[j] % 5) * 8 - 16);
+    scaled.rows.value[j] =
+        std::ldexp(scaled.rows.value[j], static_cast<int>(scaled.rows.index[j] % 5) * 8 - 16);
   TrainOptions options = adam_options(16);
   options.epochs = 4;
   const RunState plain = run_epochs(data, options), other = run_epochs(scaled, options);

@@ -238,8 +238,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const std::size_t card_blocks = options.target == Target::train ? kCardBlocks / 2 : kCardBlocks;
   const bool card = on_gpu(options);
   if (card) head = std::clamp<std::size_t>(head, 1, card_blocks / 2 - 2);  // leaves room for the tail
-  const double draws = card ? static_cast<double>(card_blocks - 1 - head - rivals)
-                            : tail_draws(cost);
+  const double draws = card ? static_cast<double>(card_blocks - 1 - head - rivals) : tail_draws(cost);
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
   bool all = drawn > kWorthDrawing * complete;

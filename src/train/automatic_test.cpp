@@ -108,7 +108,8 @@ TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
   const TrainOptions train = asked({}, Target::train);
   EXPECT_EQ(method(small, train), "adam");
   EXPECT_EQ(method(small, asked()), "prox");
-  for (const char* of_prox : {"step", "draw", "head", "classes-per-step", "rows-per-step", "rho", "rho-falls"})
+  for (const char* of_prox :
+       {"step", "draw", "head", "classes-per-step", "rows-per-step", "rho", "rho-falls"})
     EXPECT_EQ(method(small, asked({of_prox}, Target::train)), "prox") << of_prox;
   EXPECT_EQ(method(random_data({.rows = 400, .classes = 2000, .features = 3000}), train), "prox");
   const Dataset many = random_data({.rows = 4000, .classes = 800, .features = 500, .most_nonzeros = 40});

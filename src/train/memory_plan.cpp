@@ -231,7 +231,10 @@ void MemoryPlan::require() const {
       "classes, are {} weights of 4 bytes{}; {}{}hash them into fewer "
       "buckets ({}), train on fewer {}, or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
-      copies > 2 ? ", three times" : copies > 1 ? ", twice" : "", more_ranks, fewer, fits, less));
+      copies > 2   ? ", three times"
+      : copies > 1 ? ", twice"
+                   : "",
+      more_ranks, fewer, fits, less));
 }
 
 }  // namespace truemax

@@ -103,7 +103,8 @@ void require_moments(const MomentState& moments, const Weights& weights) {
            one.has_intercept() == weights.has_intercept() && !one.scaled();
   };
   const bool none = moments.empty() && moments.square.classes() == 0;
-  require(none || (fits(moments.mean) && fits(moments.square) && weights.share() == nullptr && !weights.scaled()));
+  require(none ||
+          (fits(moments.mean) && fits(moments.square) && weights.share() == nullptr && !weights.scaled()));
 }
 
 void require_metrics(const std::optional<Metrics>& metrics) {

@@ -194,7 +194,8 @@ class SlowTrainer {
     if (options_.ridge > 0 && options_.intercept && !options_.ridge_intercept)
       view.free_intercept = intercept.data();
     const double mean_weight = of_all / static_cast<double>(data_.size());
-    view.step = (R::kInfo.by_weight ? 1 / mean_weight : step_size) / static_cast<double>(options_.rows_per_step);
+    view.step =
+        (R::kInfo.by_weight ? 1 / mean_weight : step_size) / static_cast<double>(options_.rows_per_step);
     view.complete = draw.complete();
     view.decayed = step_size / options_.step;
     StepResult result{c.data(), u.data()};

@@ -144,7 +144,8 @@ TEST(AdamKernels, StayFiniteAtTheExtremes) {
 TEST(AdamKernels, WeightsWithoutGradientsStay) {
   std::vector<float> zero(kLanes, 0.0F), w(kLanes, 3.0F), mean = zero, square = zero;
   const float one = 1;
-  adam_lines(w.data(), mean.data(), square.data(), zero.data(), 1, 0, &one, 1, {0.1F, 1.0F, 5.0F, 0.0F, 1e-6F});
+  adam_lines(w.data(), mean.data(), square.data(), zero.data(), 1, 0, &one, 1,
+             {0.1F, 1.0F, 5.0F, 0.0F, 1e-6F});
   EXPECT_EQ(w, std::vector<float>(kLanes, 3.0F));
 }
 
