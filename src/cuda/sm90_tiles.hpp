@@ -64,9 +64,6 @@ __device__ void multiply(const Ring<kStages>& ring, RingBarriers<kStages>& barri
 __device__ inline float wide_low(std::uint32_t pair) {
   return __uint_as_float(pair << 16U);
 }
-__device__ inline float wide_high(std::uint32_t pair) {
-  return __uint_as_float(pair & 0xFFFF0000U);
-}
 __device__ inline std::uint32_t narrow_pair(float low, float high) {
   std::uint32_t out;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));

@@ -13,8 +13,8 @@
 namespace truemax {
 
 inline constexpr double kAdamKeep = 0.9;  // of m in a step
-inline constexpr double kAdamWindow =
-    3;  // step t = 0, 1, ... has the share kAdamWindow/(t + kAdamWindow) of v
+// Step t = 0, 1, ... has the share kAdamWindow/(t + kAdamWindow) of v.
+inline constexpr double kAdamWindow = 3;
 inline constexpr double kAdamTiny = 1e-6;  // g is in units of the features, so it is at most about 1
 
 // The numbers of a step that all weights share.

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
+#include "solve/log_sum.hpp"
 #include "weights/blocks.hpp"
 #include "weights/dense.hpp"
 
@@ -201,8 +202,7 @@ void AdamLane::finish_row(const Weights& weights, std::size_t i) {
   const std::size_t label = label_[i];
   float highest = 0;
   const double others = exp_scores(z, intercept, classes_, z[label] + intercept[label], label, &highest);
-  const double all = others > 0 ? others + std::log1p(std::exp(-others)) : std::log1p(std::exp(others));
-  const double factor = -e_[i] * std::exp(static_cast<double>(highest) - all);
+  const double factor = -e_[i] * std::exp(static_cast<double>(highest) - softplus(others));
   z[label] = static_cast<float>(-scale_row(z, classes_, static_cast<float>(factor)));
   std::fill(z + classes_, z + columns_, 0.0F);
 }
