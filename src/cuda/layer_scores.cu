@@ -39,6 +39,7 @@ struct alignas(1024) Shared {
   sm90::RingBarriers<kStages> barriers;
   std::uint64_t came[2];
   std::uint32_t givers, giver[kOfBlock];  // rows whose label has the slot of an earlier row
+  std::uint32_t any_own;                  // 1: the label of a row is one of the block's drawn classes
 };
 
 struct Maps {
@@ -162,7 +163,8 @@ __device__ void store_tiles(const Shared<kPasses>& shared, const Maps& maps, std
     }
     __syncwarp();
   }
-  if (!sm90::any_of_some(kOwnBarrier, kMultipliers + 32, false)) {
+  sm90::sync_some(kOwnBarrier, kMultipliers + 32);
+  if (shared.any_own == 0) {
     if (stores) sm90::wait_until_read();
     return;
   }
@@ -268,10 +270,11 @@ __device__ void multiply_and_estimate(Shared<kPasses>& shared, const ScoredRows&
     if (lane % 4 == 0) shared.row[row + 8 * h].sum_p = sum_p[h];
   }
   sm90::arrive_some(kSumBarrier, kMultipliers + kHelpers);
-  const bool has_own = own[0] < kColumns || own[1] < kColumns;
-  const bool any_own = sm90::any_of_some(kOwnBarrier, kMultipliers + 32, has_own);  // and all of p is there
+  if (own[0] < kColumns || own[1] < kColumns) shared.any_own = 1;
+  __syncwarp();
+  sm90::sync_some(kOwnBarrier, kMultipliers + 32);  // and all of p is there
   add_columns(shared, rows, first_slot);
-  if (!any_own) return;
+  if (shared.any_own == 0) return;
   // The label is one of the drawn classes: the products have its part too.
   sm90::sync_some(kStoredBarrier, kMultipliers + 32);
 #pragma unroll
@@ -301,7 +304,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads, 1)
   if (thread == kMultipliers) {
     shared.barriers.init();
     sm90::init_barrier(&shared.came[0], 1), sm90::init_barrier(&shared.came[1], 1);
-    shared.givers = 0;
+    shared.givers = shared.any_own = 0;
     sm90::publish_barriers();
     load_tiles(shared, maps, first_row, first_slot, steps, 0, at_once);
     sm90::arrive_and_expect(&shared.came[0], kRows * sizeof(float2));

@@ -47,18 +47,6 @@ __device__ inline void wait(std::uint64_t* barrier, std::uint32_t parity) {
 __device__ inline void sync_some(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-// Whether it holds for one of them.
-__device__ inline bool any_of_some(int id, int threads, bool holds) {
-  std::uint32_t any = 0;
-  asm volatile(
-      "{\n.reg .pred p, q;\nsetp.ne.u32 p, %3, 0;\n"
-      "bar.red.or.pred q, %1, %2, p;\n"
-      "selp.u32 %0, 1, 0, q;\n}"
-      : "=r"(any)
-      : "r"(id), "r"(threads), "r"(holds ? 1U : 0U)
-      : "memory");
-  return any != 0;
-}
 __device__ inline void arrive_some(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
