@@ -272,7 +272,8 @@ __device__ void multiply_and_estimate(Shared<kPasses>& shared, const ScoredRows&
   sm90::arrive_some(kSumBarrier, kMultipliers + kHelpers);
   if (own[0] < kColumns || own[1] < kColumns) shared.any_own = 1;
   __syncwarp();
-  sm90::sync_some(kOwnBarrier, kMultipliers + 32);  // and all of p is there
+  sm90::arrive_some(kOwnBarrier, kMultipliers + 32);
+  sm90::sync_some(kRowBarrier, kMultipliers);  // and all of p is there
   add_columns(shared, rows, first_slot);
   if (shared.any_own == 0) return;
   // The label is one of the drawn classes: the products have its part too.
