@@ -48,6 +48,7 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
   const double fair =
       std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(std::max<std::size_t>(members, 1));
   owner_.resize(load.size());
+  heavy_.resize(load.size());
   std::vector<std::uint32_t> order(load.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),
@@ -65,9 +66,9 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
   std::vector<double> counts;
   for (const std::uint32_t b : order) {
     const auto parts =
-        !cuts ? std::size_t{1}
-              : std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(load[b] / fair)), 1, members);
-    if (parts == 1) {
+        std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(load[b] / fair)), 1, members);
+    heavy_[b] = parts > 1;
+    if (parts == 1 || !cuts) {
       owner_[b] = give(load[b]);
       continue;
     }

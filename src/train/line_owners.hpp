@@ -41,6 +41,10 @@ class LineOwners {
     }
   }
 
+  // Whether the owner of a block has no more than its share of the rows there, so that it can score them,
+  // too.
+  bool scores(std::uint32_t block) const { return !heavy_[block]; }
+
   // How many more parts than blocks a row may have.
   std::size_t most_cuts() const;
 
@@ -51,6 +55,7 @@ class LineOwners {
   };
   std::size_t members_;
   std::vector<std::uint32_t> owner_;  // by block; members_ + i: it is cut, cuts_[i]
+  std::vector<bool> heavy_;           // by block
   std::vector<Cut> cuts_;
 };
 

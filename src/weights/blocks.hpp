@@ -19,6 +19,8 @@ namespace truemax {
 
 // z[i][lane] = x . (w of that lane of block i), times its scale, without the intercept.
 void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z);
+// The same; the bits of a block's scores do not depend on which other blocks it is scored with.
+void score_each_block(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z);
 
 // w of every lane of block i += c[i][lane] x, without the intercept; blocks are distinct. A padding lane must
 // have c = 0.
