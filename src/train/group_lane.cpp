@@ -301,7 +301,7 @@ void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffe
     const GroupUpdate& later = of(m)[i];
     __builtin_prefetch(members_[m]->solver.buffers[buffer].coefficient + std::size_t{later.place} * kLanes);
     // Lines that it scored are at hand.
-    if (far_ && !owners_->scores(later.block)) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
+    if (!owners_->scores(later.block)) LinesAhead(w, later.x, {&later.block, 1}).ask_to_write(1);
   };
   for (std::size_t i = 0; i < kAhead; ++i) ask_for(0, i);
   for (std::size_t m = 0; m < members_.size(); ++m) {

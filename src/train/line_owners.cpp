@@ -14,6 +14,10 @@ namespace {
 
 constexpr FeatureId kLast = std::numeric_limits<FeatureId>::max();
 
+// Others read the lines of a heavy block, so that they are fetched anew for each update. Measured, the update
+// of such a line takes so many times as long as that of a line that nobody else reads.
+constexpr double kCostOfHeavy = 4;
+
 // How many of some rows have each feature. Of a stream, all alike: its rows are not at hand.
 std::vector<double> feature_counts(const DataView& data) {
   std::vector<double> counts(data.space->features, data.streamed() != nullptr ? 1.0 : 0.0);
@@ -44,11 +48,17 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& counts, std::size_
 
 LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool cuts)
     : members_(members) {
-  const std::vector<double> load = block_loads(data, draw);
-  const double fair =
-      std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(std::max<std::size_t>(members, 1));
+  std::vector<double> load = block_loads(data, draw);
+  const auto fair = [&] {
+    return std::accumulate(load.begin(), load.end(), 0.0) /
+           static_cast<double>(std::max<std::size_t>(members, 1));
+  };
   owner_.resize(load.size());
   heavy_.resize(load.size());
+  const double most = fair();
+  for (std::size_t b = 0; b < load.size(); ++b)
+    if (load[b] > most && members > 1) heavy_[b] = true, load[b] *= kCostOfHeavy;
+  const double share = fair();
   std::vector<std::uint32_t> order(load.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),
@@ -66,9 +76,9 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
   std::vector<double> counts;
   for (const std::uint32_t b : order) {
     const auto parts =
-        std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(load[b] / fair)), 1, members);
-    heavy_[b] = parts > 1;
-    if (parts == 1 || !cuts) {
+        !cuts ? std::size_t{1}
+              : std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(load[b] / share)), 1, members);
+    if (parts == 1) {
       owner_[b] = give(load[b]);
       continue;
     }
