@@ -82,6 +82,7 @@ class BlockLane final : public Lane {
   };
   enum class Order { one_thread, turns, none };
 
+  void keep_heads_apart();
   void run_alone(const Work& work);
   void run_in_order(const Work& work);
   void run_lock_free(const Work& work);
@@ -109,6 +110,7 @@ class BlockLane final : public Lane {
   // In order: those of a batch, which all members read; lock-free: one of each member.
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::size_t piece_steps_, most_steps_;
+  std::size_t free_steps_;  // lock-free: of a thread, before it adds up what it kept apart
   struct alignas(64) Ready {
     std::atomic<std::uint64_t> batch{0};  // the last one for which the piece is prepared
   };
