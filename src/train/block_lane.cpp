@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "train/feature_counts.hpp"
 #include "train/problem.hpp"
 #include "train/steps_beside.hpp"
 
@@ -113,17 +114,25 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
 // Lock-free threads would take the lines of the head from each other in every step. If steps beside each
 // other do not overshoot, each keeps what it adds to them apart for a while.
 void BlockLane::keep_heads_apart() {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;  // of a thread, in the cache of its core
-  constexpr double kFewestSteps = 8;
+  constexpr std::size_t kMostLines = 1024;                // of a thread, in the cache of its core
+  constexpr double kFewestSteps = 8, kOften = 1.0 / 256;  // of the rows: threads would often meet there
   const DataView& data = setup_.data;
   if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
   const std::size_t head = blocks_of_all(data, *setup_.draw);
-  if (head == 0 || BlocksApart::bytes(data.space->features, head) > kMostBytes) return;
+  if (head == 0 || head > kMostLines) return;
   const double steps =
       steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
   if (steps < kFewestSteps) return;
   if (steps < static_cast<double>(piece_steps_)) free_steps_ = static_cast<std::size_t>(steps);
-  for (const auto& member : members_) member->stepper.keep_apart(head);
+  const std::vector<double> share = feature_shares(data);
+  std::vector<FeatureId> common;
+  for (std::size_t f = 0; f < share.size(); ++f)
+    if (share[f] >= kOften) common.push_back(static_cast<FeatureId>(f));
+  std::stable_sort(common.begin(), common.end(),
+                   [&](FeatureId a, FeatureId b) { return share[a] > share[b]; });
+  common.resize(std::min(common.size(), kMostLines / head));
+  if (common.empty() && !setup_.options.intercept) return;
+  for (const auto& member : members_) member->stepper.keep_apart(head, common);
 }
 
 void BlockLane::attach(RunState& state) {

@@ -122,7 +122,7 @@ void BlockStepper::forget_delayed() {
 void BlockStepper::apply(const BlockStep& in, const BlockTerms& terms, RunState& state) {
   Weights& w = state.weights;
   const std::size_t apart = blocks_apart();
-  if (apart_) apart_->add(w, in.x, coefficient_);
+  if (apart_) apart_->add(w, coefficient_);
   add_to_blocks(w, in.x, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   add_to_block_intercepts(w, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   if (setup_.ridge.on())

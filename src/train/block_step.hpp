@@ -46,11 +46,12 @@ class BlockStepper {
   // `ahead`: cache lines of a later step, prefetched in parts between the phases.
   Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
 
-  // From now on its steps keep what they add to the first blocks apart, which all of them have, until
-  // add_up().
-  void keep_apart(std::size_t blocks) {
+  // From now on its steps keep what they add to these features of the first blocks, which all of them have,
+  // and to their intercepts apart until add_up().
+  void keep_apart(std::size_t blocks, std::span<const FeatureId> features) {
     const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
-    apart_ = std::make_unique<BlocksApart>(classes, setup_.data.space->features, setup_.options.intercept);
+    apart_ = std::make_unique<BlocksApart>(classes, features, setup_.data.space->features,
+                                           setup_.options.intercept);
   }
   void add_up(Weights& w) {
     if (apart_) apart_->add_up(w);

@@ -104,7 +104,8 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   meeting_ = std::make_unique<Meeting>(members);
   growth_of_.resize(setup.most_steps);
   // With a ridge, the scale of a block goes with its lines.
-  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, !setup.ridge.on());
+  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, !setup.ridge.on(),
+                                         setup.options.intercept);
   for (const auto& member : members_) {
     member->solver.leave_to(*owners_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer)

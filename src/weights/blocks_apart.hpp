@@ -1,6 +1,6 @@
-// What one thread adds to the first blocks of W, kept apart from it until it is added up. Lines that all
-// threads write in every step would go from core to core each time; this way they do so only when sums are
-// added.
+// What one thread adds to some features of the first blocks of W, kept apart from it until it is added up.
+// Lines that all threads write every few steps would go from core to core each time; this way they do so only
+// when sums are added.
 #pragma once
 
 #include <cstddef>
@@ -15,26 +15,36 @@ namespace truemax {
 
 class BlocksApart {
  public:
-  // Of the first `classes` classes; the last block of W may have fewer.
-  BlocksApart(std::size_t classes, std::size_t features, bool intercept);
-  static std::uint64_t bytes(std::uint64_t features, std::uint64_t blocks);
+  // Of the first `classes` classes (whole blocks, or all), and these features of `all_features`.
+  BlocksApart(std::size_t classes, std::span<const FeatureId> features, std::size_t all_features,
+              bool intercept);
 
   std::size_t blocks() const { return numbers_.size(); }
 
   // z[b][lane] += x . (what was added to that lane of block b), times its scale in w, and the intercept,
   // which is also added to `intercept`.
   void add_scores(const Weights& w, const RowView& x, float* z, float* intercept);
-  // Every lane of block b += c[b][lane] x, and the intercept.
-  void add(const Weights& w, const RowView& x, const float* c);
+  // Every lane of block b of w += c[b][lane] x, and the intercept: here what is kept apart, there the rest. x
+  // is that of the last add_scores.
+  void add(Weights& w, const float* c);
   // Moves all of it to w.
   void add_up(Weights& w);
 
  private:
-  Weights sums_;                        // in memory as in w, divided by its scales
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+  // Features and values of a part of a row.
+  struct Part {
+    std::vector<FeatureId> index;
+    std::vector<float> value;
+    RowView view() const { return {index, value}; }
+  };
+
+  Weights sums_;                        // [blocks][features here], in memory as in w: divided by its scales
+  std::vector<FeatureId> features_;     // their numbers in w
+  std::vector<std::uint32_t> place_;    // by feature of w: its number here; kNone
   std::vector<std::uint32_t> numbers_;  // of the blocks
   std::vector<float> more_;             // [blocks][16]: scores
-  std::vector<bool> touched_;           // by feature
-  std::vector<FeatureId> features_;     // that are touched
+  Part here_, there_;                   // of the last row
 };
 
 }  // namespace truemax
