@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "train/feature_counts.hpp"
 #include "train/problem.hpp"
@@ -10,7 +11,8 @@
 
 namespace truemax {
 namespace {
-constexpr std::size_t kFewestFreeSteps = 16;  // of a thread: with fewer, threads would only wait
+constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
+constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
 
 // The first blocks, those that every step has.
 std::size_t blocks_of_all(const DataView& data, const Draw& draw) {
@@ -114,12 +116,11 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
 // Lock-free threads would take the lines of the head from each other in every step. If steps beside each
 // other do not overshoot, each keeps what it adds to them apart for a while.
 void BlockLane::keep_heads_apart() {
-  constexpr std::size_t kMostLines = 1024;                // of a thread, in the cache of its core
   constexpr double kFewestSteps = 8, kOften = 1.0 / 256;  // of the rows: threads would often meet there
   const DataView& data = setup_.data;
   if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
   const std::size_t head = blocks_of_all(data, *setup_.draw);
-  if (head == 0 || head > kMostLines) return;
+  if (head == 0 || head > kMostLinesApart) return;
   const double steps =
       steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
   if (steps < kFewestSteps) return;
@@ -130,9 +131,15 @@ void BlockLane::keep_heads_apart() {
     if (share[f] >= kOften) common.push_back(static_cast<FeatureId>(f));
   std::stable_sort(common.begin(), common.end(),
                    [&](FeatureId a, FeatureId b) { return share[a] > share[b]; });
-  common.resize(std::min(common.size(), kMostLines / head));
+  common.resize(std::min(common.size(), kMostLinesApart / head));
   if (common.empty() && !setup_.options.intercept) return;
-  for (const auto& member : members_) member->stepper.keep_apart(head, common);
+  const auto shared = std::make_shared<SomeFeatures>(std::move(common), share.size());
+  for (const auto& member : members_) member->stepper.keep_apart(head, shared);
+}
+
+std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
+  return options.thread_count() * kMostLinesApart * kLanes * sizeof(float) +
+         data.space->features * (sizeof(double) + sizeof(std::uint32_t));
 }
 
 void BlockLane::attach(RunState& state) {

@@ -32,6 +32,8 @@ class BlockLane final : public Lane {
   explicit BlockLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
   static bool takes(const LaneSetup& setup);
+  // At most, for what lock-free threads keep apart.
+  static std::uint64_t bytes_apart(const DataView& data, const TrainOptions& options);
 
   void attach(RunState& state) override;
   bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/csr.hpp"
@@ -48,10 +49,9 @@ class BlockStepper {
 
   // From now on its steps keep what they add to these features of the first blocks, which all of them have,
   // and to their intercepts apart until add_up().
-  void keep_apart(std::size_t blocks, std::span<const FeatureId> features) {
+  void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features) {
     const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
-    apart_ = std::make_unique<BlocksApart>(classes, features, setup_.data.space->features,
-                                           setup_.options.intercept);
+    apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.options.intercept);
   }
   void add_up(Weights& w) {
     if (apart_) apart_->add_up(w);

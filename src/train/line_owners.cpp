@@ -18,9 +18,6 @@ constexpr FeatureId kLast = std::numeric_limits<FeatureId>::max();
 // What a thread does for a row that has features in its part of a block, beside what it does for each of
 // them, in units of the latter.
 constexpr double kCostOfRow = 3;
-// Others read the lines of a heavy block, so that they are fetched anew for each update. Its updates take
-// about so many times as long as scores and updates of a block that nobody else reads.
-constexpr double kCostOfHeavy = 2;
 
 // Ends of so many ranges of features with about equal work.
 std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_t parts) {
@@ -79,13 +76,11 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
       continue;
     }
     if (shares.empty()) shares = feature_shares(data);
-    const std::size_t parts =
-        std::min(static_cast<std::size_t>(std::ceil(kCostOfHeavy * load[b] / fair)), members);
+    const std::size_t parts = std::min(static_cast<std::size_t>(std::ceil(load[b] / fair)), members);
     owner_[b] = static_cast<std::uint32_t>(members + cuts_.size());
     Cut& cut = cuts_.emplace_back();
     cut.end = equal_parts(shares, parts);
-    for (std::size_t p = 0; p < parts; ++p)
-      cut.owner.push_back(give(kCostOfHeavy * load[b] / static_cast<double>(parts)));
+    for (std::size_t p = 0; p < parts; ++p) cut.owner.push_back(give(load[b] / static_cast<double>(parts)));
   }
 }
 

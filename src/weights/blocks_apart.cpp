@@ -1,28 +1,32 @@
 #include "weights/blocks_apart.hpp"
 
 #include <numeric>
+#include <utility>
 
 #include "weights/blocks.hpp"
 
 namespace truemax {
 
-BlocksApart::BlocksApart(std::size_t classes, std::span<const FeatureId> features, std::size_t all_features,
-                         bool intercept)
-    : sums_(classes, features.size(), intercept),
-      features_(features.begin(), features.end()),
-      place_(all_features, kNone),
+SomeFeatures::SomeFeatures(std::vector<FeatureId> some, std::size_t all)
+    : some_(std::move(some)), place_(all, kNone) {
+  for (std::size_t i = 0; i < some_.size(); ++i) place_[some_[i]] = static_cast<std::uint32_t>(i);
+}
+
+BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept)
+    : sums_(classes, features->numbers().size(), intercept),
+      features_(std::move(features)),
       numbers_(sums_.blocks()),
       more_(sums_.blocks() * kLanes) {
   std::iota(numbers_.begin(), numbers_.end(), 0U);
-  for (std::size_t i = 0; i < features.size(); ++i) place_[features[i]] = static_cast<std::uint32_t>(i);
 }
 
 void BlocksApart::add_scores(const Weights& w, const RowView& x, float* z, float* intercept) {
   for (Part* const part : {&here_, &there_}) part->index.clear(), part->value.clear();
   for (std::size_t j = 0; j < x.index.size(); ++j) {
-    const std::uint32_t place = place_[x.index[j]];
-    Part& part = place == kNone ? there_ : here_;
-    part.index.push_back(place == kNone ? x.index[j] : place);
+    const std::uint32_t place = features_->place(x.index[j]);
+    const bool here = place != SomeFeatures::kNone;
+    Part& part = here ? here_ : there_;
+    part.index.push_back(here ? place : x.index[j]);
     part.value.push_back(x.value[j]);
   }
   score_blocks(sums_, here_.view(), numbers_, more_.data());
@@ -49,11 +53,12 @@ void BlocksApart::add(Weights& w, const float* c) {
 
 void BlocksApart::add_up(Weights& w) {
   constexpr std::size_t kAhead = 8;
+  const std::span<const FeatureId> features = features_->numbers();
   for (const std::uint32_t b : numbers_) {
     float *const to = w.block(b), *const from = sums_.block(b);
-    for (std::size_t i = 0; i < features_.size(); ++i) {
-      if (i + kAhead < features_.size()) prefetch_to_write(to + std::size_t{features_[i + kAhead]} * kLanes);
-      const std::size_t line = std::size_t{features_[i]} * kLanes;
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      if (i + kAhead < features.size()) prefetch_to_write(to + std::size_t{features[i + kAhead]} * kLanes);
+      const std::size_t line = std::size_t{features[i]} * kLanes;
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         to[line + lane] += from[i * kLanes + lane];
         from[i * kLanes + lane] = 0;

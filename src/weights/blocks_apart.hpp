@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,11 +14,27 @@
 
 namespace truemax {
 
+// Some of the features, numbered anew.
+class SomeFeatures {
+ public:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+
+  SomeFeatures(std::vector<FeatureId> some, std::size_t all);
+
+  std::span<const FeatureId> numbers() const { return some_; }  // in all
+  std::uint32_t place(FeatureId feature) const {
+    return place_[feature];
+  }  // among them; kNone: not one of them
+
+ private:
+  std::vector<FeatureId> some_;
+  std::vector<std::uint32_t> place_;  // by feature
+};
+
 class BlocksApart {
  public:
-  // Of the first `classes` classes (whole blocks, or all), and these features of `all_features`.
-  BlocksApart(std::size_t classes, std::span<const FeatureId> features, std::size_t all_features,
-              bool intercept);
+  // Of the first `classes` classes (whole blocks, or all), and these features.
+  BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept);
 
   std::size_t blocks() const { return numbers_.size(); }
 
@@ -31,7 +48,6 @@ class BlocksApart {
   void add_up(Weights& w);
 
  private:
-  static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
   // Features and values of a part of a row.
   struct Part {
     std::vector<FeatureId> index;
@@ -39,9 +55,8 @@ class BlocksApart {
     RowView view() const { return {index, value}; }
   };
 
-  Weights sums_;                        // [blocks][features here], in memory as in w: divided by its scales
-  std::vector<FeatureId> features_;     // their numbers in w
-  std::vector<std::uint32_t> place_;    // by feature of w: its number here; kNone
+  Weights sums_;  // [blocks][features here], in memory as in w: divided by its scales
+  std::shared_ptr<const SomeFeatures> features_;
   std::vector<std::uint32_t> numbers_;  // of the blocks
   std::vector<float> more_;             // [blocks][16]: scores
   Part here_, there_;                   // of the last row
