@@ -12,7 +12,7 @@ namespace truemax {
 namespace {
 
 constexpr std::size_t kFewRows = 16;      // too few to choose an effort by
-constexpr std::size_t kLaterRows = 24;    // measured in a later batch
+constexpr std::size_t kLaterRows = 16;    // measured in a later batch
 constexpr std::size_t kEffortRows = 256;  // to choose an effort, and to measure it
 constexpr double kFirstBin = 1e-9, kBinsOfDecade = 40;
 

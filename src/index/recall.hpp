@@ -10,7 +10,7 @@ namespace truemax {
 
 // Rows that are searched exactly where recall is measured: at most, when an index is built, and in a batch of
 // rows to predict.
-inline constexpr std::size_t kRecallRows = 1024, kRecallRowsOfBatch = 96;
+inline constexpr std::size_t kRecallRows = 1024, kRecallRowsOfBatch = 64;
 
 // The share of each row's best that was found, and its mean over rows.
 class RecallSum {

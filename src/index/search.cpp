@@ -12,11 +12,11 @@
 namespace truemax {
 namespace {
 
-constexpr std::size_t kDraws = 16;      // of a row, for the normaliser
-constexpr std::size_t kSpare = 16;      // classes kept beyond the best: bytes may order them wrongly
-constexpr double kSpareDeviations = 4;  // a difference of two scores from bytes, in deviations of one
-constexpr double kInterval = 1.96;      // 95%
-constexpr std::size_t kChunkRows = 2048;
+constexpr std::size_t kDraws = 16;        // of a row, for the normaliser
+constexpr std::size_t kSpare = 16;        // classes kept beyond the best: bytes may order them wrongly
+constexpr double kSpareDeviations = 4;    // a difference of two scores from bytes, in deviations of one
+constexpr double kInterval = 1.96;        // 95%
+constexpr std::size_t kChunkRows = 8192;  // rows that look into the same cell read it together
 constexpr std::size_t kChunkProbes = std::size_t{1} << 22;
 constexpr double kMostError = 1e3;   // of a logarithm: nothing is known
 constexpr double kMostScore = 1e15;  // of rows and classes that meet in float32
@@ -91,24 +91,16 @@ bool IndexSearch::fits_bytes(RowView x) const {
 // Calls use(row, scores of all centres, promises of all cells).
 template <class Use>
 void IndexSearch::meet_centres(const ByteRows& x, const Use& use) const {
-  const std::size_t blocks = index_.centres.blocks(), cells = index_.cells();
-  std::vector<float> z(kByteTile * blocks * kLanes), promise(blocks * kLanes);
+  const std::size_t blocks = index_.centres.blocks();
+  std::vector<float> z(kByteTile * blocks * kLanes), promise(z.size());
   std::array<std::uint32_t, kByteTile> rows{};
-  alignas(64) std::array<float, kByteTile * kLanes> tile;
   for (std::size_t r = 0; r < x.rows(); r += kByteTile) {
     const std::size_t count = std::min(kByteTile, x.rows() - r);
     for (std::size_t i = 0; i < count; ++i) rows[i] = static_cast<std::uint32_t>(r + i);
-    for (std::size_t b = 0; b < blocks; ++b) {
-      byte_scores(index_.centres, b, x, rows.data(), count, tile.data());
-      for (std::size_t i = 0; i < count; ++i)
-        std::copy_n(&tile[i * kLanes], kLanes, &z[(i * blocks + b) * kLanes]);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      const float* const of_row = &z[i * blocks * kLanes];
-      add_spread(of_row, promise_x_.data(), promise_b_.data(), static_cast<float>(x.squared[r + i]), cells,
-                 promise.data());
-      use(r + i, of_row, promise.data());
-    }
+    byte_promises(index_.centres, x, rows.data(), count, {promise_x_.data(), promise_b_.data()}, z.data(),
+                  promise.data());
+    for (std::size_t i = 0; i < count; ++i)
+      use(r + i, &z[i * blocks * kLanes], &promise[i * blocks * kLanes]);
   }
 }
 
@@ -166,6 +158,16 @@ void IndexSearch::draw_blocks(Chunk& chunk, std::size_t r, const float* z, const
         {index_.begin[chosen] + static_cast<std::uint32_t>(uniform_below(bits.second, blocks)),
          static_cast<double>(blocks) * total /
              (static_cast<double>(kDraws) * static_cast<double>(chunk.share[chosen]))});
+  }
+}
+
+// The blocks that were drawn for a row lie anywhere in memory.
+void IndexSearch::ask_for_draws(const Chunk& chunk, std::size_t r) const {
+  constexpr std::size_t kLine = 64, kMostLines = 32;
+  const std::size_t lines = std::min(kMostLines, index_.classes.bytes_of_block() / kLine);
+  for (std::size_t i = chunk.draws_begin[r]; i < chunk.draws_begin[r + 1]; ++i) {
+    const std::uint8_t* const codes = index_.classes.block(chunk.draws[i].block);
+    for (std::size_t line = 0; line < lines; ++line) __builtin_prefetch(codes + line * kLine, 0, 2);
   }
 }
 
@@ -252,7 +254,10 @@ void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count,
     if (begin[c] < begin[c + 1])
       scan_blocks(index_.classes, index_.begin[c], index_.begin[c + 1] - index_.begin[c], chunk.x,
                   std::span(of_cell).subspan(begin[c], begin[c + 1] - begin[c]), chunk.scan);
-  for (std::size_t r = 0; r < count; ++r) finish_row(chunk, r, here.row(r), options, first + r, result);
+  for (std::size_t r = 0; r < count; ++r) {
+    if (r + 1 < count) ask_for_draws(chunk, r + 1);
+    finish_row(chunk, r, here.row(r), options, first + r, result);
+  }
 }
 
 IndexResult IndexSearch::find(CsrView rows, const IndexSearchOptions& options) const {

@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
+#include "train/feature_counts.hpp"
 #include "train/problem.hpp"
+#include "train/steps_beside.hpp"
 
 namespace truemax {
 namespace {
-constexpr std::size_t kFewestFreeSteps = 16;  // of a thread: with fewer, threads would only wait
+constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
+constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
+
+// The first blocks, those that every step has.
+std::size_t blocks_of_all(const DataView& data, const Draw& draw) {
+  constexpr double kAll = 0.999;
+  const std::vector<double> load = block_loads(data, &draw);
+  return static_cast<std::size_t>(
+      std::find_if(load.begin(), load.end(), [&](double share) { return share < kAll; }) - load.begin());
+}
 }  // namespace
 
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
@@ -58,7 +70,11 @@ BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_
 }
 
 BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
-    : setup_(setup), general_(setup), rows_recur_(examples_recur(setup)), piece_steps_(setup.most_steps) {
+    : setup_(setup),
+      general_(setup),
+      rows_recur_(examples_recur(setup)),
+      piece_steps_(setup.most_steps),
+      free_steps_(setup.most_steps) {
   const std::size_t classes = setup.data.classes->size();
   far_ = setup.weights_are_far();
   // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
@@ -86,6 +102,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
       member->declined.reserve(share);
       if (setup.ridge.on()) member->stepper.allow_delays(share, blocks);
     }
+    keep_heads_apart();
     if (setup.ridge.on()) {
       meeting_ = std::make_unique<Meeting>(members);
       members_[0]->growth.resize(most_steps_);  // if it takes a batch alone
@@ -94,6 +111,35 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
   const std::size_t held = members == 1 ? 1 : lock_free ? members : most_steps_ / piece_steps_;
   for (std::size_t p = 0; p < held; ++p) pieces_.push_back(std::make_unique<Piece>(setup));
   ready_ = std::vector<Ready>(held);
+}
+
+// Lock-free threads would take the lines of the head from each other in every step. If steps beside each
+// other do not overshoot, each keeps what it adds to them apart for a while.
+void BlockLane::keep_heads_apart() {
+  constexpr double kFewestSteps = 8, kOften = 1.0 / 256;  // of the rows: threads would often meet there
+  const DataView& data = setup_.data;
+  if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
+  const std::size_t head = blocks_of_all(data, *setup_.draw);
+  if (head == 0 || head > kMostLinesApart) return;
+  const double steps =
+      steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
+  if (steps < kFewestSteps) return;
+  if (steps < static_cast<double>(piece_steps_)) free_steps_ = static_cast<std::size_t>(steps);
+  const std::vector<double> share = feature_shares(data);
+  std::vector<FeatureId> common;
+  for (std::size_t f = 0; f < share.size(); ++f)
+    if (share[f] >= kOften) common.push_back(static_cast<FeatureId>(f));
+  std::stable_sort(common.begin(), common.end(),
+                   [&](FeatureId a, FeatureId b) { return share[a] > share[b]; });
+  common.resize(std::min(common.size(), kMostLinesApart / head));
+  if (common.empty() && !setup_.options.intercept) return;
+  const auto shared = std::make_shared<SomeFeatures>(std::move(common), share.size());
+  for (const auto& member : members_) member->stepper.keep_apart(head, shared);
+}
+
+std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
+  return options.thread_count() * kMostLinesApart * kLanes * sizeof(float) +
+         data.space->features * (sizeof(double) + sizeof(std::uint32_t));
 }
 
 void BlockLane::attach(RunState& state) {
@@ -231,10 +277,11 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
     member.stepper.forget_delayed();
     const std::size_t end = first + std::min(count, (number + 1) * share);
     try {
-      for (std::size_t from = first + number * share; from < end; from += piece_steps_) {
-        const std::size_t size = std::min(piece_steps_, end - from);
+      for (std::size_t from = first + number * share; from < end; from += free_steps_) {
+        const std::size_t size = std::min(free_steps_, end - from);
         prepare(free, *pieces_[number], from, size);
         take_steps(free, member, number, 0, size, 1, Order::none);
+        member.stepper.add_up(state.weights);
       }
     } catch (...) {
       if (meeting_) meeting_->give_up();

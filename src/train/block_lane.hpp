@@ -32,6 +32,8 @@ class BlockLane final : public Lane {
   explicit BlockLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
   static bool takes(const LaneSetup& setup);
+  // At most, for what lock-free threads keep apart.
+  static std::uint64_t bytes_apart(const DataView& data, const TrainOptions& options);
 
   void attach(RunState& state) override;
   bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
@@ -82,6 +84,7 @@ class BlockLane final : public Lane {
   };
   enum class Order { one_thread, turns, none };
 
+  void keep_heads_apart();
   void run_alone(const Work& work);
   void run_in_order(const Work& work);
   void run_lock_free(const Work& work);
@@ -109,6 +112,7 @@ class BlockLane final : public Lane {
   // In order: those of a batch, which all members read; lock-free: one of each member.
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::size_t piece_steps_, most_steps_;
+  std::size_t free_steps_;  // lock-free: of a thread, before it adds up what it kept apart
   struct alignas(64) Ready {
     std::atomic<std::uint64_t> batch{0};  // the last one for which the piece is prepared
   };

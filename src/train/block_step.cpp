@@ -65,6 +65,7 @@ void BlockStepper::score(const BlockStep& in, const Weights& w, LinesAhead& ahea
     copy_block_intercepts(w, in.blocks, intercept_);
     for (std::size_t k = 0; k < in.blocks.size() * kLanes; ++k) score_[k] += intercept_[k];
   }
+  if (apart_) apart_->add_scores(w, in.x, score_, intercept_);
   if (setup_.ridge.on()) shrink(in.blocks.size());
   view_.label_score = static_cast<double>(score_[label_]);
   score_[label_] = kNoScore;
@@ -120,8 +121,10 @@ void BlockStepper::forget_delayed() {
 
 void BlockStepper::apply(const BlockStep& in, const BlockTerms& terms, RunState& state) {
   Weights& w = state.weights;
-  add_to_blocks(w, in.x, in.blocks, coefficient_);
-  add_to_block_intercepts(w, in.blocks, coefficient_);
+  const std::size_t apart = blocks_apart();
+  if (apart_) apart_->add(w, coefficient_);
+  add_to_blocks(w, in.x, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
+  add_to_block_intercepts(w, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   if (setup_.ridge.on())
     for (std::size_t i = 0; i < in.blocks.size(); ++i) {
       if (terms.ridge_later)

@@ -2,13 +2,17 @@
 // vectors of 16 float32; nothing is copied class by class.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/csr.hpp"
 #include "train/lane.hpp"
 #include "weights/blocks.hpp"
+#include "weights/blocks_apart.hpp"
 
 namespace truemax {
 
@@ -43,6 +47,16 @@ class BlockStepper {
   // `ahead`: cache lines of a later step, prefetched in parts between the phases.
   Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
 
+  // From now on its steps keep what they add to these features of the first blocks, which all of them have,
+  // and to their intercepts apart until add_up().
+  void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features) {
+    const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
+    apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.options.intercept);
+  }
+  void add_up(Weights& w) {
+    if (apart_) apart_->add_up(w);
+  }
+
   // Of steps that left their ridge for later: a block and the product of its factors.
   struct Delayed {
     std::uint32_t block;
@@ -61,6 +75,7 @@ class BlockStepper {
              double* growth);
   void apply(const BlockStep& in, const BlockTerms& terms, RunState& state);
   void shrink(std::size_t blocks);
+  std::size_t blocks_apart() const { return apart_ ? apart_->blocks() : 0; }
 
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 
@@ -72,6 +87,7 @@ class BlockStepper {
   std::vector<double> ridge_;              // by block: r
   std::vector<Delayed> delayed_;           // blocks once each
   std::vector<std::uint32_t> delayed_at_;  // by block: its place there; kNone
+  std::unique_ptr<BlocksApart> apart_;
   std::vector<float> memory_;
   float *score_ = nullptr, *coefficient_ = nullptr, *intercept_ = nullptr;  // [blocks][16], 64-byte aligned
 };

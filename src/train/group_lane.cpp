@@ -104,10 +104,13 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   meeting_ = std::make_unique<Meeting>(members);
   growth_of_.resize(setup.most_steps);
   // With a ridge, the scale of a block goes with its lines.
-  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, !setup.ridge.on());
-  for (const auto& member : members_)
+  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, !setup.ridge.on(),
+                                         setup.options.intercept);
+  for (const auto& member : members_) {
+    member->solver.leave_to(*owners_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer)
       member->updates.emplace_back(*owners_, members, share, blocks);
+  }
 }
 
 bool GroupLane::start_epoch(RunState& state, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
@@ -183,12 +186,17 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
   GroupMember& solver = member.solver;
   std::size_t now = 0;
   prepare(batch, 0, number, now);
+  if (!meeting_->wait(number)) return;
+  score_own(state.weights, number, now);
   for (std::size_t first = 0; first < batch.count; first += most_, now = 1 - now) {
     GroupRows& rows = solver.buffers[now];
-    const std::size_t count = std::min(most_, batch.count - first);
+    const std::size_t count = std::min(most_, batch.count - first), next = first + most_;
     const Share share = share_of(count, number);
+    // All scores are there, and all updates of the group before.
+    if (!meeting_->wait(number)) return;
+    if (first > 0) note_growth(first - most_ + share_of(most_, number).first, number, 1 - now);
     solver.begin(batch, state, rows);
-    if (first + most_ < batch.count) prepare(batch, first + most_, number, 1 - now);
+    if (next < batch.count) prepare(batch, next, number, 1 - now);
     solver.finish(state, rows);
     look_over(member, rows, share, first + share.first);
     if (!meeting_->wait(number)) return;
@@ -196,13 +204,21 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
     write_u(state, number, now);
     apply_own(state, number, now);
     if (number == 0) state.step += count;
-    if (!meeting_->wait(number)) return;
-    if (!setup_.ridge.on()) continue;
-    for (std::size_t i = 0; i < rows.count; ++i) {
-      double& growth = growth_of_[first + share.first + i];
-      for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
-        growth = std::max(growth, rows.growth[p]);
-    }
+    if (next < batch.count) score_own(state.weights, number, 1 - now);
+  }
+  if (!setup_.ridge.on() || !meeting_->wait(number)) return;
+  const std::size_t last = (batch.count - 1) / most_ * most_;
+  note_growth(last + share_of(batch.count - last, number).first, number, 1 - now);
+}
+
+// Of the member's rows of a group, once all updates are applied. `first`: of its rows in the batch.
+void GroupLane::note_growth(std::size_t first, std::size_t number, std::size_t buffer) {
+  if (!setup_.ridge.on()) return;
+  const GroupRows& rows = members_[number]->solver.buffers[buffer];
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    double& growth = growth_of_[first + i];
+    for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
+      growth = std::max(growth, rows.growth[p]);
   }
 }
 
@@ -252,6 +268,29 @@ void GroupLane::write_u(RunState& state, std::size_t number, std::size_t buffer)
   }
 }
 
+// The blocks that the member owns, for all rows that have them.
+void GroupLane::score_own(const Weights& w, std::size_t number, std::size_t buffer) {
+  constexpr std::size_t kAhead = 8;
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
+  const auto ask_for = [&](std::size_t m, std::size_t i) {
+    for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
+    if (m == members_.size()) return;
+    const GroupUpdate& later = of(m)[i];
+    if (owners_->scores(later.block)) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
+  };
+  for (std::size_t i = 0; far_ && i < kAhead; ++i) ask_for(0, i);
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    const std::span<const GroupUpdate> updates = of(m);
+    float* const score = members_[m]->solver.buffers[buffer].score;
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      if (far_) ask_for(m, i + kAhead);
+      const GroupUpdate& update = updates[i];
+      if (owners_->scores(update.block))
+        score_each_block(w, update.x, {&update.block, 1}, score + std::size_t{update.place} * kLanes);
+    }
+  }
+}
+
 void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffer) {
   constexpr std::size_t kAhead = 4;
   Weights& w = state.weights;
@@ -262,7 +301,8 @@ void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffe
     if (m == members_.size()) return;
     const GroupUpdate& later = of(m)[i];
     __builtin_prefetch(members_[m]->solver.buffers[buffer].coefficient + std::size_t{later.place} * kLanes);
-    if (far_) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
+    // Lines that it scored are at hand.
+    if (!owners_->scores(later.block)) LinesAhead(w, later.x, {&later.block, 1}).ask_to_write(1);
   };
   for (std::size_t i = 0; i < kAhead; ++i) ask_for(0, i);
   for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -340,7 +380,7 @@ void GroupLane::update_norms(RunState& state, const GroupRows& rows, const Group
   const Weights& w = state.weights;
   const double square = row.squared_norm - (w.has_intercept() ? 1 : 0);
   const std::span<const std::uint32_t> blocks = rows.blocks_of(row);
-  score_blocks(w, row.x, blocks, now_.data());
+  score_each_block(w, row.x, blocks, now_.data());
   for (std::size_t i = 0; i < blocks.size(); ++i)
     for (std::size_t k = blocks[i] * kLanes; k < std::min(w.classes(), (blocks[i] + 1) * kLanes); ++k) {
       const std::size_t lane = k % kLanes;

@@ -4,9 +4,11 @@
 // owns; what the rows need to know of the other ranks' blocks comes in a few messages that all rows share
 // (train/group_rule.hpp). The number of ranks changes the result only by the order of sums.
 //
-// Several threads share a group. Each solves some of its rows (train/group_member.hpp) and applies the
-// updates of the lines of W that it owns (train/line_owners.hpp), those of all rows in their order. They wait
-// for each other twice a group, and the result has the bits of one thread.
+// Several threads share a group. Each owns lines of W (train/line_owners.hpp): it scores them for the rows
+// that need them, but those of heavy blocks, and applies the updates, those of all rows in their order. So
+// lines stay in the cache of one core, and only scores and coefficients go from core to core. In between,
+// each solves some of the rows (train/group_member.hpp). They wait for each other twice a group, and the
+// result has the bits of one thread.
 #pragma once
 
 #include <atomic>
@@ -72,7 +74,9 @@ class GroupLane final : public Lane {
   void prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
   Share share_of(std::size_t rows, std::size_t number) const;
   void look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first);
+  void score_own(const Weights& w, std::size_t number, std::size_t buffer);
   void apply_own(RunState& state, std::size_t number, std::size_t buffer);
+  void note_growth(std::size_t first, std::size_t number, std::size_t buffer);
   void apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const;
   void write_u(RunState& state, std::size_t number, std::size_t buffer) const;
   bool admits(const GroupRow& row) const;

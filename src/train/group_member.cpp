@@ -105,18 +105,34 @@ void GroupMember::set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) 
       shrunk_norm(row.squared_norm, ridge_factor(strength, beta[row.label / kLanes * kLanes]), free);
 }
 
+// Calls take(first, count) for the blocks of a row that this thread scores, those side by side together.
+template <class Take>
+void GroupMember::each_own(const GroupRows& rows, const GroupRow& row, Take&& take) const {
+  if (owners_ == nullptr) {
+    take(row.begin, row.end - row.begin);
+    return;
+  }
+  for (std::uint32_t b = row.begin, end = b; b < row.end; b = end) {
+    while (end < row.end && !owners_->scores(rows.block[end])) ++end;
+    if (end > b) take(b, end - b);
+    while (end < row.end && owners_->scores(rows.block[end])) ++end;
+  }
+}
+
 void GroupMember::score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last) {
   constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
   for (std::size_t i = first; i < last; ++i) {
     if (const std::size_t p = i + kRowsAhead; p < rows.count) prefetch_row(rows.row[p].x);
     if (const std::size_t p = i + kLinesAhead; far_ && p < rows.count)
-      LinesAhead(state.weights, rows.row[p].x, rows.blocks_of(rows.row[p])).ask(1);
-    score_row(state, rows, rows.row[i]);
+      each_own(rows, rows.row[p], [&](std::uint32_t first_block, std::uint32_t count) {
+        LinesAhead(state.weights, rows.row[p].x, {rows.block.data() + first_block, count}).ask(1);
+      });
+    score_row(state, rows, rows.row[i], false);
   }
 }
 
-// The label and the padding of the last block get kNoScore.
-void GroupMember::score_row(RunState& state, GroupRows& rows, GroupRow& row) {
+// The label and the padding of the last block get kNoScore. `all`: also of the blocks that owners score.
+void GroupMember::score_row(RunState& state, GroupRows& rows, GroupRow& row, bool all) {
   Weights& w = state.weights;
   const std::span<const std::uint32_t> blocks = rows.blocks_of(row);
   float* const z = rows.score + std::size_t{row.begin} * kLanes;
@@ -124,7 +140,13 @@ void GroupMember::score_row(RunState& state, GroupRows& rows, GroupRow& row) {
     for (const std::uint32_t b : blocks)
       for (std::size_t k = b * kLanes; k < std::min(w.classes(), (b + 1) * kLanes); ++k)
         w.settle(static_cast<ClassId>(k));
-  score_blocks(w, row.x, blocks, z);
+  if (all)
+    score_each_block(w, row.x, blocks, z);
+  else
+    each_own(rows, row, [&](std::uint32_t first, std::uint32_t count) {
+      score_each_block(w, row.x, {rows.block.data() + first, count},
+                       rows.score + std::size_t{first} * kLanes);
+    });
   if (w.has_intercept()) {
     copy_block_intercepts(w, blocks, intercept_.data());
     for (std::size_t k = 0; k < blocks.size() * kLanes; ++k) z[k] += intercept_[k];
@@ -176,7 +198,7 @@ void GroupMember::finish(RunState& state, GroupRows& rows) {
   for (const std::uint32_t i : rule_->declined()) {
     GroupRow& row = rows.row[i];
     const double label_score = row.label_score;
-    score_row(state, rows, row);
+    score_row(state, rows, row, true);
     row.label_score = label_score;
     rule_->solve_alone(rows, row, ranks_);
   }

@@ -10,6 +10,7 @@
 #include "draw/draw.hpp"
 #include "train/group_rule.hpp"
 #include "train/lane.hpp"
+#include "train/line_owners.hpp"
 
 namespace truemax {
 
@@ -20,6 +21,9 @@ class GroupMember {
 
   // Blocks of a row that a rank may have.
   static std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw);
+
+  // From now on the owners of lines score what they can (LineOwners::scores).
+  void leave_to(const LineOwners& owners) { owners_ = &owners; }
 
   // Rows and classes, which do not depend on W and u.
   void prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows);
@@ -37,7 +41,9 @@ class GroupMember {
   void read_state(const Batch& batch, RunState& state, GroupRows& rows) const;
   void set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const;
   void score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
-  void score_row(RunState& state, GroupRows& rows, GroupRow& row);
+  template <class Take>
+  void each_own(const GroupRows& rows, const GroupRow& row, Take&& take) const;
+  void score_row(RunState& state, GroupRows& rows, GroupRow& row, bool all);
   void go_on(std::size_t part, GroupRows& rows);
 
   const LaneSetup& setup_;
@@ -45,6 +51,7 @@ class GroupMember {
   std::size_t blocks_;  // of a row, here
   bool far_;            // W does not fit in the cache: prefetch its lines some rows ahead
   bool tracks_norms_;
+  const LineOwners* owners_ = nullptr;
   std::unique_ptr<GroupRule> rule_;
   std::vector<GroupPart> parts_;
   std::array<bool, kParts> open_{};

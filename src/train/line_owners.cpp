@@ -7,6 +7,7 @@
 #include <queue>
 #include <utility>
 
+#include "train/feature_counts.hpp"
 #include "train/problem.hpp"
 
 namespace truemax {
@@ -14,27 +15,29 @@ namespace {
 
 constexpr FeatureId kLast = std::numeric_limits<FeatureId>::max();
 
-// How many of some rows have each feature. Of a stream, all alike: its rows are not at hand.
-std::vector<double> feature_counts(const DataView& data) {
-  std::vector<double> counts(data.space->features, data.streamed() != nullptr ? 1.0 : 0.0);
-  if (data.streamed() != nullptr) return counts;
-  constexpr std::size_t kEnough = 1 << 16;
-  const std::size_t stride = data.size() / kEnough + 1;
-  for (std::size_t i = 0; i < data.size(); i += stride)
-    for (const FeatureId f : data.x(static_cast<ExampleId>(i)).index) ++counts[f];
-  return counts;
-}
+// What a thread does for a row that has features in its part of a block, beside what it does for each of
+// them, in units of the latter.
+constexpr double kCostOfRow = 3;
 
-// Ends of so many ranges of features with about equal counts.
-std::vector<FeatureId> equal_parts(const std::vector<double>& counts, std::size_t parts) {
-  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
-  std::vector<FeatureId> end;
-  double before = 0;
-  for (std::size_t f = 0; f < counts.size() && end.size() + 1 < parts; ++f) {
-    before += counts[f];
-    if (before >= total * static_cast<double>(end.size() + 1) / static_cast<double>(parts))
-      end.push_back(static_cast<FeatureId>(f + 1));
+// Ends of so many ranges of features with about equal work.
+std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_t parts) {
+  const auto cut = [&](double most) {
+    std::vector<FeatureId> end;
+    double seen = 0;
+    for (std::size_t f = 0; f < shares.size(); ++f) {
+      seen += shares[f];
+      if (seen + kCostOfRow * (1 - std::exp(-seen)) >= most)
+        end.push_back(static_cast<FeatureId>(f + 1)), seen = 0;
+    }
+    return end;
+  };
+  double low = 0, high = kCostOfRow + std::accumulate(shares.begin(), shares.end(), 0.0);
+  constexpr int kHalvings = 40;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (cut(middle).size() < parts ? high : low) = middle;
   }
+  std::vector<FeatureId> end = cut(high);
   end.resize(parts, kLast);
   end.back() = kLast;
   return end;
@@ -42,12 +45,16 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& counts, std::size_
 
 }  // namespace
 
-LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool cuts)
-    : members_(members) {
+LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool cuts, bool intercept)
+    : members_(members), intercept_(intercept) {
   const std::vector<double> load = block_loads(data, draw);
   const double fair =
       std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(std::max<std::size_t>(members, 1));
   owner_.resize(load.size());
+  heavy_.resize(load.size());
+  // Rounding: with as many blocks as threads none is heavy.
+  constexpr double kMore = 1 + 1e-9;
+  for (std::size_t b = 0; b < load.size(); ++b) heavy_[b] = members > 1 && load[b] > kMore * fair;
   std::vector<std::uint32_t> order(load.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),
@@ -62,19 +69,17 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
     least.emplace(loaded + more, member);
     return member;
   };
-  std::vector<double> counts;
+  std::vector<double> shares;
   for (const std::uint32_t b : order) {
-    const auto parts =
-        !cuts ? std::size_t{1}
-              : std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(load[b] / fair)), 1, members);
-    if (parts == 1) {
+    if (!heavy_[b] || !cuts) {
       owner_[b] = give(load[b]);
       continue;
     }
-    if (counts.empty()) counts = feature_counts(data);
+    if (shares.empty()) shares = feature_shares(data);
+    const std::size_t parts = std::min(static_cast<std::size_t>(std::ceil(load[b] / fair)), members);
     owner_[b] = static_cast<std::uint32_t>(members + cuts_.size());
     Cut& cut = cuts_.emplace_back();
-    cut.end = equal_parts(counts, parts);
+    cut.end = equal_parts(shares, parts);
     for (std::size_t p = 0; p < parts; ++p) cut.owner.push_back(give(load[b] / static_cast<double>(parts)));
   }
 }

@@ -20,7 +20,7 @@ TEST(LineOwners, EveryLineHasOne) {
   for (const Draw* of_run : {draw.get(), static_cast<Draw*>(nullptr)})
     for (const bool cuts : {false, true})
       for (const std::size_t members : {1U, 2U, 3U, 16U, 90U}) {
-        const LineOwners owners(data, of_run, members, cuts);
+        const LineOwners owners(data, of_run, members, cuts, true);
         std::map<std::pair<std::uint32_t, FeatureId>, std::size_t> owner_of;
         for (const ExampleId i : data.examples())
           for (std::uint32_t b = 0; b < 19; ++b) {
@@ -51,7 +51,7 @@ TEST(LineOwners, ShareTheHead) {
   options.draw = "head-blocks", options.draws.head = 16;
   const auto draw = draw_for(data, options);
   constexpr std::size_t kMembers = 8;
-  const LineOwners owners(data, draw.get(), kMembers, true);
+  const LineOwners owners(data, draw.get(), kMembers, true, true);
   std::vector<double> lines(kMembers, 0.0);
   const std::vector<double> load = block_loads(data, draw.get());
   for (const ExampleId i : data.examples())

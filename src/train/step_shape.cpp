@@ -5,6 +5,7 @@
 #include "rule/any_rule.hpp"
 #include "rule/methods.hpp"
 #include "train/adam_lane.hpp"
+#include "train/block_lane.hpp"
 #include "train/commuting.hpp"
 #include "train/companion.hpp"
 #include "train/device_choice.hpp"
@@ -67,6 +68,7 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
       StepArrays::bytes(shape.rows, shape.columns) + rule_bytes(info, shape) + Ridge::bytes(data, options);
   if (draw) bytes += DrawnBatch::bytes(steps_ahead(data, options, draw.get()), shape.rows, *draw);
   if (info.has_companion) bytes += Companion::bytes(data);
+  if (options.lock_free && draw && draw->whole_blocks()) bytes += BlockLane::bytes_apart(data, options);
   return bytes;
 }
 

@@ -8,6 +8,8 @@
 // after foreach_target
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "weights/blocks.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,10 +31,9 @@ constexpr std::size_t kSums = kBlockVectors* kBlocks >= 8   ? 1
                               : kBlockVectors* kBlocks >= 3 ? 2
                                                             : 4;
 
-template <std::size_t kBlocks>
+template <std::size_t kBlocks, std::size_t kChains>
 void score_some(const float* const* block, RowView x, float* HWY_RESTRICT z) {
   const BlockTag d;
-  constexpr std::size_t kChains = kSums<kBlocks>;
   BlockV sum[kChains][kBlocks][kBlockVectors];
   for (auto& chain : sum)
     for (auto& of_block : chain)
@@ -80,27 +81,35 @@ void add_some(float* const* block, RowView x, const float* HWY_RESTRICT c) {
   }
 }
 
-void score_blocks_here(const Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
-                       float* HWY_RESTRICT z) {
+// Up to kMost blocks side by side, with kChains partial sums each; 0: as many as suit their number.
+template <std::size_t kMost, std::size_t kChains>
+void score_in_turn(const Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
+                   float* HWY_RESTRICT z) {
+  const float* block[kMost];
+  const auto score = [&]<std::size_t kNow>(std::integral_constant<std::size_t, kNow> /*now*/)
+                         HWY_ATTR { score_some<kNow, kChains == 0 ? kSums<kNow> : kChains>(block, x, z); };
   while (count > 0) {
-    const float* block[kSideBySide];
-    const std::size_t now = count < kSideBySide ? count : kSideBySide;
+    const std::size_t now = count < kMost ? count : kMost;
     for (std::size_t i = 0; i < now; ++i) block[i] = w.block(blocks[i]);
-    switch (now) {
-      case 1:
-        score_some<1>(block, x, z);
-        break;
-      case 2:
-        score_some<2>(block, x, z);
-        break;
-      case 3:
-        score_some<3>(block, x, z);
-        break;
-      default:
-        score_some<4>(block, x, z);
+    if (now == 1) score(std::integral_constant<std::size_t, 1>());
+    if (now == 2) score(std::integral_constant<std::size_t, 2>());
+    if constexpr (kMost > 2) {
+      if (now == 3) score(std::integral_constant<std::size_t, 3>());
+      if (now == 4) score(std::integral_constant<std::size_t, 4>());
     }
     blocks += now, z += now * kLanes, count -= now;
   }
+}
+
+void score_blocks_here(const Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
+                       float* HWY_RESTRICT z) {
+  score_in_turn<kSideBySide, 0>(w, x, blocks, count, z);
+}
+
+void score_each_block_here(const Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
+                           float* HWY_RESTRICT z) {
+  constexpr std::size_t kMost = kBlockVectors == 1 ? kSideBySide : 2;  // sums in registers
+  score_in_turn<kMost, 2>(w, x, blocks, count, z);
 }
 
 void add_to_blocks_here(Weights& w, RowView x, const std::uint32_t* blocks, std::size_t count,
@@ -137,6 +146,7 @@ namespace truemax {
 namespace {
 
 HWY_EXPORT(score_blocks_here);
+HWY_EXPORT(score_each_block_here);
 HWY_EXPORT(add_to_blocks_here);
 
 // Number of classes in block b, without the padding of the last one.
@@ -144,15 +154,24 @@ std::size_t lanes_of(const Weights& w, std::uint32_t b) {
   return std::min(kLanes, w.classes() - std::size_t{b} * kLanes);
 }
 
-}  // namespace
-
-void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z) {
-  HWY_DYNAMIC_DISPATCH(score_blocks_here)(w, x, blocks.data(), blocks.size(), z);
+void multiply_by_scales(const Weights& w, std::span<const std::uint32_t> blocks, float* z) {
   if (!w.scaled()) return;
   for (std::size_t i = 0; i < blocks.size(); ++i)
     for (std::size_t lane = 0; lane < lanes_of(w, blocks[i]); ++lane)
       z[i * kLanes + lane] = static_cast<float>(w.scale(static_cast<ClassId>(blocks[i] * kLanes + lane)) *
                                                 static_cast<double>(z[i * kLanes + lane]));
+}
+
+}  // namespace
+
+void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z) {
+  HWY_DYNAMIC_DISPATCH(score_blocks_here)(w, x, blocks.data(), blocks.size(), z);
+  multiply_by_scales(w, blocks, z);
+}
+
+void score_each_block(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z) {
+  HWY_DYNAMIC_DISPATCH(score_each_block_here)(w, x, blocks.data(), blocks.size(), z);
+  multiply_by_scales(w, blocks, z);
 }
 
 void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c) {

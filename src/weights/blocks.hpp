@@ -19,6 +19,8 @@ namespace truemax {
 
 // z[i][lane] = x . (w of that lane of block i), times its scale, without the intercept.
 void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z);
+// The same; the bits of a block's scores do not depend on which other blocks it is scored with.
+void score_each_block(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z);
 
 // w of every lane of block i += c[i][lane] x, without the intercept; blocks are distinct. A padding lane must
 // have c = 0.
@@ -30,6 +32,16 @@ void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> bloc
 // The intercept of every lane of block i += c[i][lane]; does nothing without intercept.
 void add_to_block_intercepts(Weights& w, std::span<const std::uint32_t> blocks, const float* c);
 
+// Takes a cache line away from the other cores. Without a flag for newer processors the compiler would only
+// read it.
+inline void prefetch_to_write(const void* line) {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 // Prefetches the cache lines of a later step over some blocks, a share at a time: memory serves only a
 // limited number of requests at once, and prefetching all of them would stall.
 class LinesAhead {
@@ -40,20 +52,28 @@ class LinesAhead {
 
   // One of `parts` equal parts of the remaining lines.
   void ask(std::size_t parts) {
+    ask_as(parts, [](const float* line) { __builtin_prefetch(line, 0, 2); });
+  }
+  // The same for lines that other threads read and this one is about to write.
+  void ask_to_write(std::size_t parts) {
+    ask_as(parts, [](const float* line) { prefetch_to_write(line); });
+  }
+
+ private:
+  template <class Ask>
+  void ask_as(std::size_t parts, const Ask& ask) {
     std::size_t count = (left_ + parts - 1) / parts;
     left_ -= count;
     while (count > 0) {
       const std::size_t here = std::min(count, x_.index.size() - feature_);
       const float* from = w_->block(blocks_[block_]);
-      for (std::size_t j = feature_; j < feature_ + here; ++j)
-        __builtin_prefetch(from + std::size_t{x_.index[j]} * kLanes, 0, 2);
+      for (std::size_t j = feature_; j < feature_ + here; ++j) ask(from + std::size_t{x_.index[j]} * kLanes);
       count -= here;
       feature_ += here;
       if (feature_ == x_.index.size()) feature_ = 0, ++block_;
     }
   }
 
- private:
   const Weights* w_ = nullptr;
   RowView x_;
   std::span<const std::uint32_t> blocks_;

@@ -31,6 +31,29 @@ struct Scene {
   }
 };
 
+TEST(BlockKernels, ScoresOfEachBlockDoNotDependOnTheOthers) {
+  for (const bool scaled : {false, true})
+    for (const std::int64_t target : instruction_sets()) {
+      const OnInstructionSet here(target);
+      const Scene scene(5, scaled);
+      const std::vector<std::uint32_t> blocks{0, 3, 2, 1, 3, 0, 1, 2, 2};
+      for (std::size_t t = 0; t < scene.rows.rows(); ++t) {
+        const RowView x = scene.rows.row(t);
+        std::vector<float> all(blocks.size() * kLanes, NAN), one(kLanes), others(4 * kLanes);
+        score_each_block(scene.w, x, blocks, all.data());
+        const std::vector<std::uint32_t> four{0, 1, 2, 3};
+        score_blocks(scene.w, x, four, others.data());
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+          score_each_block(scene.w, x, {&blocks[i], 1}, one.data());
+          EXPECT_EQ(std::memcmp(one.data(), &all[i * kLanes], kLanes * sizeof(float)), 0) << i;
+          for (std::size_t lane = 0; lane < kLanes; ++lane)
+            EXPECT_NEAR(static_cast<double>(one[lane]),
+                        static_cast<double>(others[blocks[i] * kLanes + lane]), 1e-4);
+        }
+      }
+    }
+}
+
 TEST(BlockKernels, ScoresMatchDoubleWithinFloatRounding) {
   for (const bool scaled : {false, true})
     for (const std::int64_t target : instruction_sets()) {

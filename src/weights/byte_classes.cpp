@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "weights/byte_classes.hpp"
 #include "weights/byte_sums.hpp"
@@ -149,6 +150,61 @@ void byte_scores_here(const ByteClasses& classes, std::size_t block, const ByteR
   }
 }
 
+// Dense rows with VNNI: pointers to the rows are found once for all blocks, and what belongs to a block is
+// read once for all rows.
+void vnni_promises(const ByteClasses& classes, const ByteRows& x, const std::uint32_t* rows,
+                   std::size_t count, const CellSpread& spread, float* HWY_RESTRICT z,
+                   float* HWY_RESTRICT promise) {
+  const ByteFloats d;
+  const ByteInts i;
+  const std::size_t stride = classes.blocks() * kLanes;
+  alignas(64) std::int32_t sums[kByteTile * kLanes];
+  const std::int32_t* packed[kByteTile] = {};
+  float square[kByteTile] = {};
+  for (std::size_t r = 0; r < count; ++r) {
+    packed[r] = x.packed.data() + x.begin[rows[r]];
+    square[r] = static_cast<float>(x.squared[rows[r]]);
+  }
+  for (std::size_t b = 0; b < classes.blocks(); ++b) {
+    vnni_sums(classes.block(b), packed, count, nullptr, x.groups, sums);
+    for (std::size_t v = 0; v < kLanes; v += kByteWidth) {
+      const std::size_t at = b * kLanes + v;
+      const auto scales = hn::LoadU(d, classes.scale(b) + v), biases = hn::LoadU(d, classes.bias(b) + v);
+      const auto of_x = hn::LoadU(d, spread.of_x + at), of_b = hn::LoadU(d, spread.of_b + at);
+      for (std::size_t r = 0; r < count; ++r) {
+        const auto exact =
+            hn::ConvertTo(d, hn::Sub(hn::Load(i, sums + r * kLanes + v), hn::Set(i, x.sum[rows[r]])));
+        const auto score = hn::Add(hn::Mul(exact, hn::Mul(hn::Set(d, x.scale[rows[r]]), scales)), biases);
+        hn::StoreU(score, d, z + r * stride + at);
+        const auto variance = hn::Add(hn::Mul(hn::Set(d, square[r]), of_x), of_b);
+        hn::StoreU(hn::Add(score, hn::Sqrt(variance)), d, promise + r * stride + at);
+      }
+    }
+  }
+}
+
+void byte_promises_here(const ByteClasses& classes, const ByteRows& x, const std::uint32_t* rows,
+                        std::size_t count, const CellSpread& spread, float* z, float* promise) {
+  if (has_byte_products() && x.dense) return vnni_promises(classes, x, rows, count, spread, z, promise);
+  const ByteFloats d;
+  const std::size_t stride = classes.blocks() * kLanes;
+  alignas(64) float tile[kByteTile * kLanes];
+  for (std::size_t b = 0; b < classes.blocks(); ++b) {
+    byte_scores_here(classes, b, x, rows, count, tile);
+    for (std::size_t r = 0; r < count; ++r) {
+      const auto square = hn::Set(d, static_cast<float>(x.squared[rows[r]]));
+      for (std::size_t v = 0; v < kLanes; v += kByteWidth) {
+        const std::size_t at = b * kLanes + v;
+        const auto score = hn::LoadU(d, tile + r * kLanes + v);
+        const auto variance =
+            hn::Add(hn::Mul(square, hn::LoadU(d, spread.of_x + at)), hn::LoadU(d, spread.of_b + at));
+        hn::StoreU(score, d, z + r * stride + at);
+        hn::StoreU(hn::Add(score, hn::Sqrt(variance)), d, promise + r * stride + at);
+      }
+    }
+  }
+}
+
 HWY_INLINE ByteFloatV highest_of(const float* z) {
   const ByteFloats d;
   ByteFloatV most = hn::LoadU(d, z);
@@ -212,18 +268,6 @@ BlockSum sum_of_block_here(const ByteClasses& classes, std::size_t block, const 
   byte_scores_here(classes, block, x, &row, 1, z);
   const float highest = hn::GetLane(hn::MaxOfLanes(ByteFloats(), highest_of(z)));
   return {highest, sum_of_exps(z, highest)};
-}
-
-void add_spread_here(const float* HWY_RESTRICT z, const float* HWY_RESTRICT a, const float* HWY_RESTRICT v,
-                     float square, std::size_t n, float* HWY_RESTRICT out) {
-  const ByteFloats d;
-  const auto s = hn::Set(d, square);
-  std::size_t i = 0;
-  for (; i + kByteWidth <= n; i += kByteWidth)
-    hn::StoreU(
-        hn::Add(hn::LoadU(d, z + i), hn::Sqrt(hn::Add(hn::Mul(s, hn::LoadU(d, a + i)), hn::LoadU(d, v + i)))),
-        d, out + i);
-  for (; i < n; ++i) out[i] = z[i] + std::sqrt(square * a[i] + v[i]);
 }
 
 void best_places_here(const ByteClasses& classes, const ByteRows& x, std::uint32_t* HWY_RESTRICT out) {
@@ -342,9 +386,9 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(byte_scores_here);
+HWY_EXPORT(byte_promises_here);
 HWY_EXPORT(scan_blocks_here);
 HWY_EXPORT(sum_of_block_here);
-HWY_EXPORT(add_spread_here);
 HWY_EXPORT(place_of_largest_here);
 HWY_EXPORT(cell_shares_here);
 HWY_EXPORT(best_places_here);
@@ -434,6 +478,11 @@ void byte_scores(const ByteClasses& classes, std::size_t block, const ByteRows& 
   HWY_DYNAMIC_DISPATCH(byte_scores_here)(classes, block, x, rows, count, z);
 }
 
+void byte_promises(const ByteClasses& classes, const ByteRows& x, const std::uint32_t* rows,
+                   std::size_t count, const CellSpread& spread, float* z, float* promise) {
+  HWY_DYNAMIC_DISPATCH(byte_promises_here)(classes, x, rows, count, spread, z, promise);
+}
+
 void scan_blocks(const ByteClasses& classes, std::size_t first, std::size_t blocks, const ByteRows& x,
                  std::span<const std::uint32_t> rows, ByteScan& scan) {
   HWY_DYNAMIC_DISPATCH(scan_blocks_here)(classes, first, blocks, x, rows, scan);
@@ -441,10 +490,6 @@ void scan_blocks(const ByteClasses& classes, std::size_t first, std::size_t bloc
 
 BlockSum sum_of_block(const ByteClasses& classes, std::size_t block, const ByteRows& x, std::uint32_t row) {
   return HWY_DYNAMIC_DISPATCH(sum_of_block_here)(classes, block, x, row);
-}
-
-void add_spread(const float* z, const float* a, const float* v, float square, std::size_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(add_spread_here)(z, a, v, square, n, out);
 }
 
 std::size_t place_of_largest(const float* z, const float* less, std::size_t n) {

@@ -32,6 +32,7 @@ class ByteClasses {
   std::size_t blocks() const { return blocks_; }
   std::size_t features() const { return features_; }
   std::size_t groups() const { return groups_; }
+  std::size_t bytes_of_block() const { return groups_ * kLanes * kByteGroup; }
   const std::uint8_t* block(std::size_t b) const { return codes_.data() + b * groups_ * kLanes * kByteGroup; }
   const float* scale(std::size_t b) const { return scale_.data() + b * kLanes; }
   const float* bias(std::size_t b) const { return bias_.data() + b * kLanes; }
@@ -79,6 +80,15 @@ double error_of_bytes(double squared_x, double scale_x, double squared_w, double
 inline constexpr std::size_t kByteTile = 8;
 void byte_scores(const ByteClasses& classes, std::size_t block, const ByteRows& x, const std::uint32_t* rows,
                  std::size_t count, float* z);
+// Of the classes of cells, given that of their centre: the variance of a score is |x|^2 of_x + of_b, both
+// times how far the best of them is expected above it, squared. [blocks][kLanes].
+struct CellSpread {
+  const float *of_x, *of_b;
+};
+// Scores of rows against the centres of all cells, and with what the best class of a cell may add to them:
+// z and promise [count][blocks][kLanes], promise = z + sqrt(|x|^2 of_x + of_b).
+void byte_promises(const ByteClasses& centres, const ByteRows& x, const std::uint32_t* rows,
+                   std::size_t count, const CellSpread& spread, float* z, float* promise);
 
 // What a scan finds, by row.
 class ByteScan {
@@ -126,9 +136,6 @@ struct BlockSum {
   double sum;
 };
 BlockSum sum_of_block(const ByteClasses& classes, std::size_t block, const ByteRows& x, std::uint32_t row);
-
-// out_i = z_i + sqrt(square * a_i + v_i), what the best of several classes may score that are z on average.
-void add_spread(const float* z, const float* a, const float* v, float square, std::size_t n, float* out);
 
 // The place with the highest score of each row, the first of equal ones.
 void best_places(const ByteClasses& classes, const ByteRows& x, std::uint32_t* out);

@@ -78,6 +78,19 @@ TEST(ByteClasses, ScoresAreWithinTheirErrorOnAllMachinesWithTheSameBits) {
             const std::size_t count = std::min<std::size_t>(kByteTile, rows.rows() - r);
             std::array<float, kByteTile * kLanes> z{};
             byte_scores(made.classes, b, x, some.data(), count, z.data());
+            const std::size_t places = made.classes.blocks() * kLanes;
+            std::vector<float> of_all(count * places, NAN), promise(count * places, NAN), of_x(places),
+                of_b(places);
+            for (std::size_t k = 0; k < places; ++k)
+              of_x[k] = 0.3F * static_cast<float>(k % 5), of_b[k] = static_cast<float>(k % 3);
+            byte_promises(made.classes, x, some.data(), count, {of_x.data(), of_b.data()}, of_all.data(),
+                          promise.data());
+            for (std::size_t i = 0; i < count * kLanes; ++i) {
+              const std::size_t k = b * kLanes + i % kLanes, at = i / kLanes * places + k;
+              EXPECT_EQ(of_all[at], z[i]);
+              const auto square = static_cast<float>(x.squared[r + i / kLanes]);
+              EXPECT_EQ(promise[at], z[i] + std::sqrt(square * of_x[k] + of_b[k]));
+            }
             for (std::size_t i = 0; i < count; ++i)
               for (std::size_t lane = 0; lane < kLanes; ++lane) {
                 const std::size_t k = b * kLanes + lane;
@@ -203,10 +216,10 @@ TEST(ByteClasses, SumOfABlockIsThatOfItsScores) {
   });
 }
 
-TEST(ByteClasses, PromisesAndSharesOfCellsMatchTheSlowWay) {
+TEST(ByteClasses, SharesOfCellsMatchTheSlowWay) {
   const CounterRandom random(2, Stream::index, 6);
   const std::size_t n = 150;
-  std::vector<float> z(n), a(n), b(n), log_n(n), promise(n), spread(n), share(n);
+  std::vector<float> z(n), a(n), b(n), log_n(n), promise(n), share(n);
   std::vector<double> parts((n + kSharePart - 1) / kSharePart);
   for (std::size_t i = 0; i < n; ++i) {
     const CounterRandom::Block bits = random.at(i);
@@ -217,11 +230,7 @@ TEST(ByteClasses, PromisesAndSharesOfCellsMatchTheSlowWay) {
   }
   const float square = 2.5F;
   on_all_machines([&] {
-    add_spread(z.data(), a.data(), b.data(), square, n, spread.data());
-    for (std::size_t i = 0; i < n; ++i) {
-      EXPECT_NEAR(spread[i], z[i] + std::sqrt(square * a[i] + b[i]), 1e-5);
-      promise[i] = z[i] + std::sqrt(2 * log_n[i] * (square * a[i] + b[i]));
-    }
+    for (std::size_t i = 0; i < n; ++i) promise[i] = z[i] + std::sqrt(2 * log_n[i] * (square * a[i] + b[i]));
     const float least = 9, base = least + 3;
     cell_shares({z.data(), promise.data(), a.data(), b.data(), log_n.data(), n}, square, least, base,
                 share.data(), parts.data());
