@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "train/device_choice.hpp"
 #include "train/fit.hpp"
 #include "train/test_support.hpp"
 
@@ -97,6 +98,19 @@ TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
   choose_shape(random_data({.rows = 400, .classes = 30}), told);
   EXPECT_EQ(told.draw, "uniform");
   EXPECT_EQ(told.classes_per_step, 7U);
+}
+
+// The device is decided before the method: with a draw that the user gave, too.
+TEST(Automatic, DecidesTheDeviceOfARunWithAllChoicesGiven) {
+  const Dataset made = random_data({.rows = 400, .classes = 300});
+  const DataView data(made);
+  TrainOptions options;
+  options.draw = "head-blocks", options.draws.head = 64, options.classes_per_step = 16;
+  options.encoder = EncoderKind::linear, options.device = device::kAuto;
+  options.open = {};
+  ASSERT_TRUE(options.automatic());
+  EXPECT_NO_THROW(decide_device(data, options));
+  EXPECT_NE(options.device, device::kAuto);
 }
 
 TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {

@@ -42,7 +42,7 @@ std::vector<double> block_loads(const DataView& data, const Draw* draw) {
 }
 
 std::unique_ptr<Draw> draw_for(const DataView& data, const TrainOptions& options) {
-  if (find_method(options.method).whole_set) return nullptr;
+  if (find_method(options.method_used()).whole_set) return nullptr;
   const std::vector<double> mass = label_mass(data);
   return make_draw({.name = options.draw,
                     .classes = mass.size(),
