@@ -80,12 +80,14 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
   // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
   // but no longer than a few milliseconds of one thread, for clocks and Ctrl-C.
   constexpr double kLines = 1 << 17;
-  constexpr std::size_t kMostPieces = 16;
+  const bool lock_free = setup.options.lock_free;
+  // Lock-free threads need not meet so often, except for the sums of a head: they cost less all at once.
+  const bool meets = !lock_free || (!setup.ridge.on() && blocks_of_all(setup.data, *setup.draw) > 0);
+  const double most_pieces = meets ? 16 : 64;
   const double lines =
       std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
   const double pieces = kLines / (lines * static_cast<double>(piece_steps_));
-  most_steps_ = piece_steps_ * static_cast<std::size_t>(std::clamp(pieces, 1.0, double{kMostPieces}));
-  const bool lock_free = setup.options.lock_free;
+  most_steps_ = piece_steps_ * static_cast<std::size_t>(std::clamp(pieces, 1.0, most_pieces));
   const std::size_t threads =
       std::min(most_threads, lock_free ? setup.options.thread_count()
                                        : useful_threads(setup.data, setup.options, *setup.draw));
