@@ -17,6 +17,8 @@ constexpr double kLargest = 1e15;          // of parameters and of x: their prod
 constexpr double kLargestGradient = 1e18;  // its square stays inside float32
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
+constexpr std::size_t kSumsOfRows =
+    64;  // sums over some rows, of which a sum over all rows consists, at most
 
 double sum_without(const float* p, std::size_t count, std::size_t own) {
   double sum = 0;
@@ -56,6 +58,7 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
   p_.reserve(rows * columns);
   gradient_.reserve(columns * hidden_);
   column_sum_.reserve(columns);
+  row_sums_.reserve(setup.options.intercept ? kSumsOfRows * columns : 0);
   labelled_.reserve(rows);
   touched_.reserve(columns + rows);
   scores_.reserve(hidden_, columns, team_);
@@ -307,15 +310,7 @@ void LearntStep::apply(RunState& state, double step) {
   gradient_.resize(columns * hidden_);
   to_classes_.multiply({{p_.data(), rows, columns, columns}, true},
                        {{x_.data(), rows, hidden_, hidden_}, false}, gradient_.data(), hidden_, team_);
-  if (!learnt.intercept.empty()) {
-    column_sum_.assign(columns, 0);
-    const std::size_t chunks = (columns + kChunkColumns - 1) / kChunkColumns;
-    team_.share(chunks, [&](std::size_t /*member*/, std::size_t chunk) {
-      const std::size_t first = chunk * kChunkColumns, end = std::min(columns, first + kChunkColumns);
-      for (std::size_t i = 0; i < rows; ++i)
-        for (std::size_t j = first; j < end; ++j) column_sum_[j] += static_cast<double>(p_[i * columns + j]);
-    });
-  }
+  if (!learnt.intercept.empty()) sum_columns();
   // As in Adam: the running means start at 0, and this makes up for it.
   const double started = std::sqrt(1 - std::pow(kLearntKeep, static_cast<double>(learnt.updates + 1)));
   const LearntRate rate{
@@ -326,6 +321,26 @@ void LearntStep::apply(RunState& state, double step) {
   setup_.ranks.wait(of_x);
   encoder_->backward(learnt, rows_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
   std::atomic_ref(learnt.updates).fetch_add(1, std::memory_order_relaxed);
+}
+
+// First of some rows each, in the order of memory: columns lie far apart. The threads have no say in which
+// rows.
+void LearntStep::sum_columns() {
+  const std::size_t rows = inputs_.size(), columns = classes_.size();
+  const std::size_t each = std::max(kChunkRows, (rows + kSumsOfRows - 1) / kSumsOfRows);
+  const std::size_t sums = (rows + each - 1) / each;
+  row_sums_.assign(sums * columns, 0.0);
+  team_.share(sums, [&](std::size_t /*member*/, std::size_t s) {
+    double* const sum = row_sums_.data() + s * columns;
+    for (std::size_t i = s * each; i < std::min(rows, (s + 1) * each); ++i) {
+      const float* const p = p_.data() + i * columns;
+      for (std::size_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(p[j]);
+    }
+  });
+  column_sum_.assign(columns, 0);
+  team_.share_chunks(columns, kChunkColumns, [&](std::size_t /*member*/, std::size_t j) {
+    for (std::size_t s = 0; s < sums; ++s) column_sum_[j] += row_sums_[s * columns + j];
+  });
 }
 
 // The gradient of class touched_[n] in g; returns that of its intercept.
@@ -376,6 +391,7 @@ std::uint64_t LearntStep::bytes(const DataView& data, const TrainOptions& option
   // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
   return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
          sizeof(std::uint32_t) * (classes + most_vectors(data, options)) +
+         (options.intercept ? sizeof(double) * kSumsOfRows * columns : 0) +
          (has_tied_vectors(data, options) ? sizeof(float) * (rows + columns) * h : 0) +
          encoder_step_bytes(data, options, rows);
 }

@@ -85,6 +85,7 @@ class LearntStep {
   void apply(RunState& state, double step);
   double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
   void update_classes(LearntState& learnt, const LearntRate& rate);
+  void sum_columns();
   void find_touched();
 
   static constexpr ClassId kNotOwn = 0xFFFFFFFF;
@@ -112,9 +113,9 @@ class LearntStep {
   // By example: the logarithm of the sum of the exponentials of all other classes' scores; for those that
   // share a row, the sum itself, relative to the highest score.
   std::vector<double> others_;
-  std::vector<float> gradient_;     // [columns][h]
-  std::vector<double> column_sum_;  // of p_
-  std::vector<Labelled> labelled_;  // by label
+  std::vector<float> gradient_;                // [columns][h]
+  std::vector<double> column_sum_, row_sums_;  // of p_: over all rows; [sums][columns] over some rows
+  std::vector<Labelled> labelled_;             // by label
   std::vector<Touched> touched_;
   std::vector<std::vector<float>> scratch_;  // by member: [h]
   std::vector<ClassId> moved_;               // of tied vectors: the classes of touched_,

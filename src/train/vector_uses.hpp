@@ -79,7 +79,22 @@ class VectorUses {
       add(others.of[i], kOther + static_cast<std::uint32_t>(i), 0);
     sort_by_vector();
     const std::size_t h = table.columns;
-    team.share_chunks(vectors_.size(), kVectorsAtOnce, [&](std::size_t member, std::size_t p) {
+    // Vectors with about equally many uses: those that come first are common, and have most of them. A vector
+    // counts as one more use.
+    const std::size_t work = uses_.size() + vectors_.size();
+    const std::size_t each = std::max<std::size_t>(kWorkAtOnce, work / (kTasksOfMember * team.size()) + 1);
+    const auto from = [&](std::size_t task) {
+      std::size_t low = 0, high = vectors_.size();
+      while (low < high) {
+        const std::size_t middle = (low + high) / 2;
+        if (begin_[middle] + middle < task * each)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      return low;
+    };
+    const auto move = [&](std::size_t member, std::size_t p) {
       float* const g = gradient_[member].data();
       float* const e = table.row(vectors_[p]);
       std::fill(g, g + h, 0.0F);
@@ -92,12 +107,15 @@ class VectorUses {
       }
       if (rate.ridge > 0) add_scaled(g, e, rate.ridge, h);
       move_row(table, square, vectors_[p], g, rate);
+    };
+    team.share((work + each - 1) / each, [&](std::size_t member, std::size_t task) {
+      for (std::size_t p = from(task), end = from(task + 1); p < end; ++p) move(member, p);
     });
   }
 
  private:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kOther = 0x80000000;
-  static constexpr std::size_t kVectorsAtOnce = 32;
+  static constexpr std::size_t kWorkAtOnce = 64, kTasksOfMember = 8;
   struct Added {
     std::uint32_t place;
     Use use;

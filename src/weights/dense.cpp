@@ -21,7 +21,7 @@
 #ifndef TRUEMAX_DENSE_PANELS
 #define TRUEMAX_DENSE_PANELS
 namespace truemax {
-inline constexpr std::size_t kTall = 8, kWide = 32, kDeep = 256, kGroup = 8 * kTall;
+inline constexpr std::size_t kTall = 8, kWide = 32, kDeep = 256, kGroup = 8 * kTall, kSlice = 64;
 }
 #endif
 
@@ -285,16 +285,19 @@ void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::s
     for (std::size_t r = 0; r < rows; ++r) std::fill_n(out + r * stride, columns, 0.0F);
   reserve(depth, columns, team);
   right_.resize(panels * kWide * depth);
-  // Panel p of depth part k: at p kWide depth + k kDeep kWide.
-  team.share(panels, [&](std::size_t /*member*/, std::size_t p) {
-    for (std::size_t k = 0; k < depth; k += kDeep)
-      pack(b, false, p * kWide, std::min(kWide, columns - p * kWide), kWide, k, std::min(depth, k + kDeep),
-           right_.data() + (p * depth + k) * kWide);
+  // Panel p, from k on: at (p depth + k) kWide.
+  const std::size_t slices = parts_of(depth, kSlice);
+  team.share(panels * slices, [&](std::size_t /*member*/, std::size_t task) {
+    const std::size_t p = task / slices, k = task % slices * kSlice;
+    pack(b, false, p * kWide, std::min(kWide, columns - p * kWide), kWide, k, std::min(depth, k + kSlice),
+         right_.data() + (p * depth + k) * kWide);
   });
-  team.share(parts_of(rows, kGroup), [&](std::size_t member, std::size_t g) {
+  // So many rows at once that all members have about the same; the result does not depend on it.
+  const std::size_t each = std::clamp(parts_of(parts_of(rows, team.size()), kTall) * kTall, kTall, kGroup);
+  team.share(parts_of(rows, each), [&](std::size_t member, std::size_t g) {
     float* const left = left_[member].data();
     alignas(64) float edge[kTall * kWide];
-    const std::size_t first = g * kGroup, count = std::min(kGroup, rows - first);
+    const std::size_t first = g * each, count = std::min(each, rows - first);
     for (std::size_t k = 0; k < depth; k += kDeep) {
       const std::size_t deep = std::min(kDeep, depth - k);
       for (std::size_t i = 0; i < count; i += kTall)
