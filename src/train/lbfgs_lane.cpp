@@ -79,7 +79,8 @@ LbfgsLane::LbfgsLane(const LaneSetup& setup)
   products_.resize(lines_.size() * (4 * pairs + 1));
   total_.resize(4 * pairs + 1);
   vectors_.reserve(2 * pairs), factors_.reserve(2 * pairs);
-  for (auto* const of : {&moves_by_[0], &moves_by_[1], &changes_by_[0], &changes_by_[1], &of_move_, &of_change_})
+  for (auto* const of :
+       {&moves_by_[0], &moves_by_[1], &changes_by_[0], &changes_by_[1], &of_move_, &of_change_})
     of->resize(pairs);
 }
 
@@ -129,7 +130,8 @@ LbfgsLane::Point LbfgsLane::evaluate(const Weights& weights, const Weights& dire
       });
     }
   }
-  for (std::size_t k = 0; k < intercepts_.size(); ++k) intercept_sums_[k] = static_cast<float>(intercepts_[k]);
+  for (std::size_t k = 0; k < intercepts_.size(); ++k)
+    intercept_sums_[k] = static_cast<float>(intercepts_[k]);
   team_.share(lines_.size(), [&](std::size_t /*member*/, std::size_t t) {
     const Lines& lines = lines_[t];
     const bool of_features = lines.block < gradient_.blocks();
@@ -229,7 +231,10 @@ void LbfgsLane::choose_direction(RunState& state) {
   if (at.pairs.count() == 0) return descend(state);
   CurvaturePairs::Factors factors{of_move_, of_change_};
   at.pairs.direction(moves_by_[0], changes_by_[0], factors);
-  if (!search_along(state, factors)) descend(state);
+  if (!search_along(state, factors)) return descend(state);
+  // With the right curvature a whole step gains half of that. Less than this is rounding.
+  constexpr double kLeastGain = 1e-10;
+  if (-at.search.slope <= kLeastGain * at.search.loss) at.ended = true;
 }
 
 // Along the gradient, by a length of 1.

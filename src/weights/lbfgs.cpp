@@ -100,20 +100,35 @@ double pair_lines(float* HWY_RESTRICT s, float* HWY_RESTRICT y, const float* HWY
   return total_of(squares);
 }
 
-// Both products of one vector with lines that are in the first cache.
+// Both products of one vector with lines that are in the first cache: in float32 over a few lines, whose sums
+// are added in double.
 void product_lines(const float* HWY_RESTRICT v, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                    std::size_t lines, double* HWY_RESTRICT out) {
-  constexpr std::size_t kSums = 2;
-  SumV of_a[kSums], of_b[kSums];
-  for (std::size_t i = 0; i < kSums; ++i) of_a[i] = of_b[i] = hn::Zero(SumTag());
-  for (std::size_t at = 0; at < lines * kLanes; at += kSums * kSumWidth)
-    for (std::size_t i = 0; i < kSums; ++i) {
-      const SumV of_v = load_double(v + at + i * kSumWidth);
-      of_a[i] = hn::MulAdd(of_v, load_double(a + at + i * kSumWidth), of_a[i]);
-      of_b[i] = hn::MulAdd(of_v, load_double(b + at + i * kSumWidth), of_b[i]);
+  constexpr std::size_t kFew = 16 * kLanes;
+  const LineTag tag;
+  SumV of_a = hn::Zero(SumTag()), of_b = of_a;
+  alignas(64) float few[2][kLanes];
+  for (std::size_t from = 0; from < lines * kLanes; from += kFew) {
+    const std::size_t to = std::min(from + kFew, lines * kLanes);
+    LineV sum_a[kLanes / kLineWidth], sum_b[kLanes / kLineWidth];
+    for (std::size_t i = 0; i < kLanes / kLineWidth; ++i) sum_a[i] = sum_b[i] = hn::Zero(tag);
+    for (std::size_t at = from; at < to; at += kLanes)
+      for (std::size_t i = 0; i < kLanes / kLineWidth; ++i) {
+        const LineV of_v = hn::LoadU(tag, v + at + i * kLineWidth);
+        sum_a[i] = hn::MulAdd(of_v, hn::LoadU(tag, a + at + i * kLineWidth), sum_a[i]);
+        sum_b[i] = hn::MulAdd(of_v, hn::LoadU(tag, b + at + i * kLineWidth), sum_b[i]);
+      }
+    for (std::size_t i = 0; i < kLanes / kLineWidth; ++i) {
+      hn::StoreU(sum_a[i], tag, few[0] + i * kLineWidth);
+      hn::StoreU(sum_b[i], tag, few[1] + i * kLineWidth);
     }
-  out[0] += total_of(hn::Add(of_a[0], of_a[1]));
-  out[1] += total_of(hn::Add(of_b[0], of_b[1]));
+    for (std::size_t at = 0; at < kLanes; at += kSumWidth) {
+      of_a = hn::Add(of_a, load_double(few[0] + at));
+      of_b = hn::Add(of_b, load_double(few[1] + at));
+    }
+  }
+  out[0] += total_of(of_a);
+  out[1] += total_of(of_b);
 }
 
 // d += the sum of up to four vectors times their factors.
@@ -231,19 +246,17 @@ GradientSums finish_gradient(Weights& g, const float* sum, std::size_t parts, st
 }
 
 double find_pair(Weights& s, Weights& y, const TwoPoints& of, const LineUnits& units, const Lines& lines) {
-  return HWY_DYNAMIC_DISPATCH(pair_lines)(start_of(s, lines), start_of(y, lines), start_of(of.w, lines),
-                                          start_of(of.old_w, lines), start_of(of.g, lines),
-                                          start_of(of.old_g, lines), start_of(units, of.w, lines),
-                                          lines.count);
+  return HWY_DYNAMIC_DISPATCH(pair_lines)(
+      start_of(s, lines), start_of(y, lines), start_of(of.w, lines), start_of(of.old_w, lines),
+      start_of(of.g, lines), start_of(of.old_g, lines), start_of(units, of.w, lines), lines.count);
 }
 
 void add_products(std::span<const Weights* const> v, const Weights& a, const Weights& b, const Lines& lines,
                   double* out) {
   for (std::size_t at = 0; at < lines.count; at += kNearLines) {
     const Lines some{lines.block, lines.from + at, std::min(kNearLines, lines.count - at)};
-    for (std::size_t i = 0; i < v.size(); ++i)
-      HWY_DYNAMIC_DISPATCH(product_lines)
-      (start_of(*v[i], some), start_of(a, some), start_of(b, some), some.count, out + 2 * i);
+    for (std::size_t i = 0; i < v.size(); ++i) HWY_DYNAMIC_DISPATCH(product_lines)
+    (start_of(*v[i], some), start_of(a, some), start_of(b, some), some.count, out + 2 * i);
   }
 }
 
@@ -261,8 +274,8 @@ DirectionSums combine(Weights& d, const Weights& g, float factor, std::span<cons
       for (std::size_t j = 0; j < count; ++j) from[j] = start_of(*v[i + j], some);
       HWY_DYNAMIC_DISPATCH(add_lines)(to, from, &factors[i], count, some.count);
     }
-    const DirectionSums of_some = HWY_DYNAMIC_DISPATCH(direction_lines)(
-        to, start_of(g, some), start_of(units, g, some), some.count);
+    const DirectionSums of_some =
+        HWY_DYNAMIC_DISPATCH(direction_lines)(to, start_of(g, some), start_of(units, g, some), some.count);
     sums.slope += of_some.slope;
     // Not std::max: NaN must stay.
     if (!(of_some.largest <= sums.largest)) sums.largest = of_some.largest;
