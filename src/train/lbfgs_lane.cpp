@@ -66,11 +66,13 @@ LbfgsLane::LbfgsLane(const LaneSetup& setup)
       intercept_sums_(gradient_.blocks() * kLanes) {
   trial_.clear_pages(setup.options.thread_count());
   trial_gradient_.clear_pages(setup.options.thread_count());
-  // A weight that hardly moves scores is held by the ridge alone.
+  // Curvature is in proportion to the rows of a feature. Its square root is the better guess, as in Adam:
+  // rare features settle late. A weight that hardly moves scores is held by the ridge alone.
   const double most_unit = ridge_ > 0 ? 1 / std::sqrt(ridge_) : std::numeric_limits<double>::infinity();
-  line_units_.features = units_.inverse;
-  for (float& unit : line_units_.features)
-    unit = static_cast<float>(std::min(static_cast<double>(unit), most_unit));
+  for (std::size_t f = 0; f < units_.inverse.size(); ++f) {
+    const double unit = static_cast<double>(units_.inverse[f]) / std::pow(units_.share[f], 0.25);
+    line_units_.features.push_back(static_cast<float>(std::min(unit, most_unit)));
+  }
   const double of_intercept = setup.ridge.includes_intercept() ? std::min(1.0, most_unit) : 1.0;
   line_units_.intercepts.assign(gradient_.blocks(), static_cast<float>(of_intercept));
   lines_ = lines_of(trial_);

@@ -4,7 +4,8 @@
 // accepted; the next one to try is made within a step, so a run may end after any of them. Threads share the
 // rows, and the lines of W; every sum has one order, so the bits do not depend on their number.
 //
-// Weights are in units of their features (FeatureUnits), or of the ridge where that is larger.
+// Weights are in units of their features (FeatureUnits) and larger ones of rare features, or in that of the
+// ridge where it is less.
 #pragma once
 
 #include <cstddef>

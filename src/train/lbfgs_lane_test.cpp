@@ -78,7 +78,7 @@ TEST(LbfgsLane, TheLossOfTheModelNeverRises) {
     while (state.epoch < options.epochs) {
       loop.run(state, stop, {});
       const double now = objective(data, options, state.weights);
-      ASSERT_LE(now, before * (1 + 1e-6)) << state.epoch;
+      ASSERT_LE(now, before * (1 + 1e-5)) << state.epoch;  // scores are in float32
       ASSERT_NEAR(state.lbfgs.search.loss, now, 1e-5 * now);
       shorter += state.lbfgs.search.tries;
       before = now;

@@ -246,6 +246,15 @@ class SlowTrainer {
     return seen > 0 ? std::sqrt(square / seen) : 1;
   }
 
+  // Of the rows that have a feature; 1 if none has.
+  double share_of(std::size_t feature) const {
+    double seen = 0;
+    for (std::uint32_t i = 0; i < data_.size(); ++i)
+      for (const auto& [f, value] : row(i))
+        if (f == feature && value != 0) seen += 1;
+    return seen > 0 ? seen / static_cast<double>(data_.size()) : 1;
+  }
+
   // Adam in units of the features, with c of all classes and a ridge that is solved for.
   void move_by_weight(SlowState& state, const std::vector<std::uint32_t>& rows, const std::vector<double>& c,
                       double rate, double ridge) const {
@@ -282,7 +291,7 @@ class SlowTrainer {
     for (std::uint32_t i = 0; i < data_.size(); ++i) of_all += weight_of(i);
     Vector unit(width);
     for (std::size_t f = 0; f < width; ++f) {
-      unit[f] = 1 / size_of(f);
+      unit[f] = 1 / size_of(f) / std::pow(share_of(f), 0.25);
       if (options_.ridge > 0 && (f < features_ || options_.ridge_intercept))
         unit[f] = std::min(unit[f], 1 / std::sqrt(options_.ridge / of_all));
     }

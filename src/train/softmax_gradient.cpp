@@ -27,7 +27,8 @@ constexpr double kMostSum = 1e37;
 
 }  // namespace
 
-FeatureUnits::FeatureUnits(const DataView& data, std::size_t threads) : inverse(data.space->features, 1.0F) {
+FeatureUnits::FeatureUnits(const DataView& data, std::size_t threads)
+    : inverse(data.space->features, 1.0F), share(data.space->features, 1.0F) {
   const std::size_t features = data.space->features;
   struct Part {
     std::vector<double> square, seen;
@@ -73,6 +74,7 @@ FeatureUnits::FeatureUnits(const DataView& data, std::size_t threads) : inverse(
     if (seen == 0) continue;
     const double of_feature = 1 / std::clamp(std::sqrt(square / seen), kLeastSize, kMostSize);
     inverse[f] = static_cast<float>(of_feature);
+    share[f] = static_cast<float>(seen / static_cast<double>(data.size()));
     most_inverse = std::max(most_inverse, of_feature);
   }
   const auto rows = static_cast<double>(std::max<std::size_t>(data.size(), 1));

@@ -1,6 +1,6 @@
-// The gradient of the log-loss of some rows over all classes, in float32: what the lanes of adam and lbfgs have
-// in common. Threads share the rows for the scores and the blocks of W for the sums; every sum has one order,
-// so the bits do not depend on their number.
+// The gradient of the log-loss of some rows over all classes, in float32: what the lanes of adam and lbfgs
+// have in common. Threads share the rows for the scores and the blocks of W for the sums; every sum has one
+// order, so the bits do not depend on their number.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ struct FeatureUnits {
   double most_weight(bool intercept) const;
 
   std::vector<float> inverse;                  // 1/size, by feature; 1 if it is never seen
+  std::vector<float> share;                    // of the rows that have the feature; 1 if none has
   double most_inverse = 0;                     // of those that are seen
   double largest = 0, longest = 0;             // |x_f|, sum of |x_f| of a row
   double mean_weight = 1, largest_weight = 1;  // of the rows
