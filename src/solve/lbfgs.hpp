@@ -1,9 +1,9 @@
-// L-BFGS (Nocedal, 1980): the direction of Newton's method, with the curvature known only from the last moves s
-// of the weights and the changes y of the gradient that they made.
+// L-BFGS (Nocedal, 1980): the direction of Newton's method, with the curvature known only from the last moves
+// s of the weights and the changes y of the gradient that they made.
 //
 // The two-loop recursion needs only inner products of these vectors with each other and with the gradient
-// (Byrd, Nocedal & Schnabel, 1994). CurvaturePairs keeps them: a new pair costs one pass over all vectors, the
-// direction, a sum of them, another; the recursion between the two is of a few hundred numbers.
+// (Byrd, Nocedal & Schnabel, 1994). CurvaturePairs keeps them: a new pair costs one pass over all vectors,
+// the direction, a sum of them, another; the recursion between the two is of a few hundred numbers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace truemax {
 // The inner products of up to `room` pairs, in slots 0 ... room - 1. The newest pair replaces the oldest.
 class CurvaturePairs {
  public:
-  explicit CurvaturePairs(std::size_t room = 0)
+  CurvaturePairs() = default;
+  explicit CurvaturePairs(std::size_t room)
       : move_change(room * room), change_change(room * room), rooms(room) {}
 
   std::size_t room() const { return rooms; }

@@ -53,6 +53,7 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
       if (!state_.newton_done) continue;
       state_.largest_weight = state_.weights.largest();
       state_.last.reset();  // of other weights
+      state_.lbfgs.known = state_.lbfgs.ended = false;
     }
     loop_.settle(state_);
   } catch (const DivergenceError& error) {
