@@ -26,10 +26,9 @@
 
 namespace truemax {
 
-using Methods =
-    std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, SoxRule,
-               OneVsEachRule, NoiseContrastRule, ImportanceRule, SoftplusRule, ExactRule, AdamRule,
-               LbfgsRule>;
+using Methods = std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule,
+                           CompositionRule, SoxRule, OneVsEachRule, NoiseContrastRule, ImportanceRule,
+                           SoftplusRule, ExactRule, AdamRule, LbfgsRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 
