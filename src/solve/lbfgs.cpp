@@ -58,9 +58,9 @@ void LineSearch::start(double loss_here, double slope_here, double most) {
 }
 
 LineSearch::Verdict LineSearch::judge(double loss_there, double slope_there) {
-  constexpr double kDecrease = 1e-4;      // of what the slope promises
-  constexpr double kRounding = 1e-7;      // of a loss
-  constexpr double kMostSlope = 0.8;      // of the first one, upwards
+  constexpr double kDecrease = 1e-4;  // of what the slope promises
+  constexpr double kRounding = 1e-7;  // of a loss
+  constexpr double kMostSlope = 0.8;  // of the first one, upwards
   constexpr double kLeastShare = 0.1, kMostShare = 0.5;
   constexpr std::uint64_t kMostTries = 20;
   const bool finite = std::isfinite(loss_there) && std::isfinite(slope_there);

@@ -49,7 +49,8 @@ struct MomentState {
   std::uint64_t updates = 0;  // steps so far
 };
 
-// Of a method that moves all weights along one direction (train/lbfgs_lane.hpp); vectors are of the shape of W.
+// Of a method that moves all weights along one direction (train/lbfgs_lane.hpp); vectors are of the shape of
+// W.
 struct LbfgsState {
   bool empty() const { return gradient.classes() == 0; }
   bool known = false;                   // the gradient, and all below

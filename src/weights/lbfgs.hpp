@@ -33,7 +33,8 @@ float step_along(Weights& to, const Weights& w, const Weights& d, const LineUnit
 struct GradientSums {
   double slope = 0, gradient = 0, weights = 0;  // d g, |g|^2, |w|^2 (w not in units)
 };
-// g = unit (ridge w - sum of `parts`); a part of `sum` begins every `stride` numbers, with those of the lines.
+// g = unit (ridge w - sum of `parts`); a part of `sum` begins every `stride` numbers, with those of the
+// lines.
 GradientSums finish_gradient(Weights& g, const float* sum, std::size_t parts, std::size_t stride,
                              const Weights& w, const Weights& d, const LineUnits& units, const Lines& lines,
                              float ridge);
@@ -50,7 +51,7 @@ void add_products(std::span<const Weights* const> v, const Weights& a, const Wei
                   double* out);
 
 struct DirectionSums {
-  double slope = 0;  // d g
+  double slope = 0;   // d g
   float largest = 0;  // unit |d|; infinite or NaN if one is
 };
 // d = factor g + sum of factors[i] v_i.
