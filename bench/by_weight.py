@@ -1,14 +1,16 @@
 #!/usr/bin/python3
-"""Steps that differ by weight: CPU seconds of one core to the train log-loss of PyTorch's Adam on dense rows.
+"""Steps that differ by weight: CPU seconds of one core to the train log-loss of another program.
 
     python3 bench/by_weight.py [--data delicious,bibtex,mnist] [--seconds 6] [--program build/release/truemax]
+    python3 bench/by_weight.py --peer scipy_lbfgs --data bibtex --seconds 12
 
 `./dev bench` measures wall-clock time on all cores of a quiet machine. This measures the CPU time of one thread, which
-other programs change little: PyTorch's Adam with a rate that falls over its CPU seconds, and the least number of
-epochs from a ladder with which `truemax train --target train` gets to its log-loss, as it is (adam) and with --rho 1,
-which keeps prox. Reading and evaluation, measured by a run of no epochs, are subtracted. Best of three runs.
+other programs change little: PyTorch's Adam on dense rows with a rate that falls over its CPU seconds, or SciPy's
+L-BFGS, and the least number of epochs from a ladder with which `truemax train --target train` gets to its log-loss, as
+it is (adam, and lbfgs from 80 epochs on if rows are few) and with --rho 1, which keeps prox. Reading and evaluation, measured by a run of no epochs, are subtracted. Best of three runs.
 """
 import argparse
+import importlib
 import json
 import os
 import resource
@@ -22,7 +24,8 @@ from harness import ROOT
 from losses import log_loss
 from tables import show
 
-LADDER = (8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 100, 130, 160, 200)
+LADDER = (8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 90, 100, 115, 130, 160, 200)
+NAMES = {"torch_dense_adam": "PyTorch's Adam", "scipy_lbfgs": "SciPy's L-BFGS"}
 ROUNDS, MOST = 3, 2.0  # runs of a time; prox is given up at so many times the seconds of PyTorch
 
 
@@ -30,27 +33,28 @@ class CpuMarks:
     """The clock of a peer (peers/worker.py), in CPU seconds of this process."""
 
     def __init__(self, problem):
-        self.problem, self.started = problem, 0.0
+        self.problem, self.started, self.seconds = problem, None, 0.0
 
     def begin(self):
         self.started = time.process_time()
 
     def running(self):
-        return time.process_time() - self.started
+        return self.seconds + (time.process_time() - self.started if self.started is not None else 0.0)
 
     def point(self, scores, note=None):
-        took = self.running()
+        self.seconds, self.started = self.running(), None
+        took = self.seconds
         loss, _ = log_loss(self.problem.train_x, self.problem.train_y, scores, self.problem.K)
         print(json.dumps({"seconds": took, "loss": loss, "note": note}), flush=True)
 
 
-def peer(folder, name, seconds):
+def run_peer(module, folder, name, seconds):
     import blas
-    from peers import torch_dense_adam
+    program = importlib.import_module(f"peers.{module}")
     blas.faster_threads = lambda work, use=None, most=None: (use(1), 1)[1]
-    settings = {**torch_dense_adam.runs(name)[0], "seconds": seconds}
+    settings = {**program.runs(name)[0], "seconds": seconds}
     problem = sets.Problem(folder)
-    torch_dense_adam.fit(problem, settings, CpuMarks(problem))
+    program.fit(problem, settings, CpuMarks(problem))
 
 
 def truemax(program, problem, *words):
@@ -79,9 +83,10 @@ def time_to(program, problem, loss, most, *words):
 
 
 def main():
-    if len(sys.argv) > 1 and sys.argv[1] == "--peer":
-        return peer(sys.argv[2], sys.argv[3], float(sys.argv[4]))
+    if len(sys.argv) > 1 and sys.argv[1] == "run-peer":
+        return run_peer(*sys.argv[2:5], float(sys.argv[5]))
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--peer", choices=list(NAMES), default="torch_dense_adam")
     parser.add_argument("--data", default="delicious,bibtex,mnist")
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--program", default=os.path.join(ROOT, "build/release/truemax"))
@@ -90,19 +95,20 @@ def main():
     with tempfile.TemporaryDirectory(prefix="truemax-by-weight-") as folder:
         for name in options.data.split(","):
             problem = sets.make(name, options.program, os.path.join(folder, name))
-            said = subprocess.run([sys.executable, __file__, "--peer", problem.folder, name, str(options.seconds)],
+            said = subprocess.run([sys.executable, __file__, "run-peer", options.peer, problem.folder, name,
+                                   str(options.seconds)],
                                   check=True, capture_output=True, text=True,
                                   env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}).stdout
             theirs = json.loads(said.splitlines()[-1])
-            row = [problem.name, f"{theirs['loss']:.4f}", f"{theirs['seconds']:.2f}"]
+            row = [problem.name, f"{theirs['loss']:.7g}", f"{theirs['seconds']:.2f}"]
             for words in ((), ("--rho", 1)):
                 ours = time_to(options.program, problem, theirs["loss"], MOST * theirs["seconds"], *words)
                 row += ["-", "-"] if ours is None else [f"{ours['seconds']:.2f} ({ours['method']}, {ours['epochs']})",
                                                         f"{theirs['seconds'] / ours['seconds']:.1f}"]
             rows.append(row)
             print(" ".join(row), file=sys.stderr, flush=True)
-    show("CPU seconds of one core to the train log-loss of PyTorch's Adam, and how many times fewer they are",
-         ("", "log-loss", "PyTorch", "truemax (epochs)", "times", "with --rho 1", "times"), rows, text=(0,))
+    show(f"CPU seconds of one core to the train log-loss of {NAMES[options.peer]}, and how many times fewer they are",
+         ("", "log-loss", NAMES[options.peer], "truemax (epochs)", "times", "with --rho 1", "times"), rows, text=(0,))
     return 0
 
 

@@ -46,7 +46,7 @@ def run(program, data, options, folder):
 
 
 METHODS = ["implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce", "importance",
-           "bsgd", "softplus", "exact", "adam"]
+           "bsgd", "softplus", "exact", "adam", "lbfgs"]
 DRAWS = ["uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active"]
 
 

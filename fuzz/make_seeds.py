@@ -329,9 +329,9 @@ def forged_models(models):
 
 def checkpoint_seeds():
     """An odd first byte: the file as it is. An even one: the target adds a length and a checksum."""
-    start = b"TMXCHKPT" + struct.pack("<Q", 2)
+    start = b"TMXCHKPT" + struct.pack("<Q", 3)
     return {"magic": b"\x01hello, world", "short": b"\x01" + start, "empty": b"\x01", "damaged": b"\x01" + start + bytes(40),
-            "version": b"\x00TMXCHKPT" + struct.pack("<Q", 3), "truncated": b"\x00" + start, "length": b"\x00" + start + b"\xff" * 8,
+            "version": b"\x00TMXCHKPT" + struct.pack("<Q", 4), "truncated": b"\x00" + start, "length": b"\x00" + start + b"\xff" * 8,
             "no-json": b"\x00" + start + struct.pack("<Q", 2) + b"[]", "deep": b"\x00" + start + struct.pack("<Q", 70) + b"[" * 70}
 
 

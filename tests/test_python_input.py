@@ -18,7 +18,7 @@ import truemax
 from truemax import DivergenceError, SoftmaxClassifier
 
 METHODS = ("auto", "implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce",
-           "importance", "softplus", "exact", "adam", "bsgd")
+           "importance", "softplus", "exact", "adam", "lbfgs", "bsgd")
 
 
 class BadInput(unittest.TestCase):

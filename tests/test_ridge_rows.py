@@ -119,6 +119,7 @@ class Optimum:
 LOSS = {"implicit": softmax, "scent": softmax, "umax": softmax, "vanilla": softmax, "raman": softmax,
         "composition": softmax, "sox": softmax, "importance": softmax, "exact": softmax,
         "adam": softmax,
+        "lbfgs": softmax,
         "ove": one_vs_each, "nce": noise_contrast, "softplus": softplus_bound}
 
 

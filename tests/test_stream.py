@@ -54,7 +54,7 @@ class StreamTest(ProgramTest):
         self.made(rows=20000)
         methods = [m["name"] for m in json.loads(self.fine("methods", "--json").stdout)["methods"]]
         runs = [("--method", method, "--step", 1e-5 if method in ("vanilla", "raman") else 0.01)
-                for method in methods if method != "composition"]
+                for method in methods if method not in ("composition", "lbfgs")]  # they need all rows
         runs += [("--method", "implicit", "--step", 1, "--rows-per-step", 9, "--ridge", 0.1, "--intercept"),
                  ("--method", "prox", "--step", 1, "--draw", "head-blocks", "--classes-per-step", 16),
                  ("--method", "umax", "--step", 0.1, "--draw", "active", "--valid-share", 0.1),

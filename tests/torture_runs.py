@@ -11,7 +11,7 @@ import time
 import support
 
 METHODS = ("implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce", "importance",
-           "softplus", "exact", "adam", "bsgd")
+           "softplus", "exact", "adam", "lbfgs", "bsgd")
 ONE_ROW = ("prox",)
 NOT_STREAMED = ("composition", "exact")
 DRAWS = ("uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active")

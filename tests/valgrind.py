@@ -29,7 +29,7 @@ def commands(folder):
         file.write("__label__a red green\n__label__b blue green red\n" * 10)
     short = ("--epochs", "2", "--step", "0.01")
     for number, method in enumerate(("implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove",
-                                     "nce", "importance", "softplus", "exact", "adam")):
+                                     "nce", "importance", "softplus", "exact", "adam", "lbfgs")):
         draw = ("uniform", "blocks", "frequency", "active", "head-blocks", "uniform-skip", "all")[number % 7]
         yield train("train.txt", "--method", method, "--draw", draw, *short,
                     *(("--ridge", "0.1", "--intercept") if number % 2 else ()))

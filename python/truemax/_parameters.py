@@ -65,10 +65,10 @@ class ClassifierParameters:
     }
 
     def __init__(self, *, method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman',
-                 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'bsgd'] | None =
-                 'auto', step: float | None = None, ridge: float | Literal['auto'] | None = None, epochs: int |
-                 Literal['unlimited'] | None = None, seconds: float | Literal['unlimited'] | None = None, steps: int
-                 | Literal['unlimited'] | None = None, hidden: int | Literal['none'] | None = None, encoder:
+                 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'lbfgs', 'bsgd'] |
+                 None = 'auto', step: float | None = None, ridge: float | Literal['auto'] | None = None, epochs: int
+                 | Literal['unlimited'] | None = None, seconds: float | Literal['unlimited'] | None = None, steps:
+                 int | Literal['unlimited'] | None = None, hidden: int | Literal['none'] | None = None, encoder:
                  Literal['auto', 'linear', 'bag'] | None = None, fit_intercept: bool = True, class_weight:
                  Mapping[Any, float] | Literal['balanced'] | None = None, early_stopping: bool = False,
                  validation_fraction: float = 0.1, n_iter_no_change: int = 5, warm_start: bool = False, target:
@@ -149,17 +149,17 @@ class ClassifierParameters:
 CLASSIFIERPARAMETERS_DOC = """\
 Parameters
 ----------
-method : {'auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'bsgd'}, default='auto'
+method : {'auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'lbfgs', 'bsgd'}, default='auto'
     Training method ('truemax methods' lists them). auto: prox, or scent for learnt features, or with target
-    train adam if classes and features are few; the draw is chosen from the data, and linear or learnt features,
-    step, ridge and epochs are tuned on held-out rows before a final fit on all rows. Options you set are kept.
-    A named method trains on all rows for exactly epochs and tunes nothing. Biased methods, whose optimum is not
-    that of softmax: sox, ove, nce, importance, softplus, bsgd.
+    train adam if classes and features are few, and lbfgs if rows are few too; the draw is chosen from the data,
+    and linear or learnt features, step, ridge and epochs are tuned on held-out rows before a final fit on all
+    rows. Options you set are kept. A named method trains on all rows for exactly epochs and tunes nothing.
+    Biased methods, whose optimum is not that of softmax: sox, ove, nce, importance, softplus, bsgd.
 step : float, default=None
     Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N for the
     paper's learning rate eta, which applies to the sum over N rows. Of adam: about the most by which one
-    feature changes a row's score in a step. With schedule decay, epoch e (from 0) uses step * decay^e. Takes a
-    number above 0 to 1e15. None: found by trials.
+    feature changes a row's score in a step. lbfgs has none. With schedule decay, epoch e (from 0) uses step *
+    decay^e. Takes a number above 0 to 1e15. None: found by trials.
 ridge : float | {'auto'}, default=None
     Ridge (L2) penalty mu: adds mu/2 |W|^2 to the sum of the row losses. In scikit-learn's terms mu = 1/C of
     LogisticRegression (2/C of two classes) = alpha*N of SGDClassifier. Of triples: the weight of the N3 penalty
@@ -207,8 +207,8 @@ schedule : {'decay', 'linear'}, default=None
 decay : float, default=None
     Factor on the step after each epoch, for schedule decay. Takes a number above 0 to 1. None: 0.9.
 rows_per_step : int, default=None
-    Rows per step (n); the step size is divided among them, except that of adam. Takes a whole number from 1 to
-    1e9. None: 1.
+    Rows per step (n); the step size is divided among them, except that of adam. lbfgs always takes all. Takes a
+    whole number from 1 to 1e9. None: 1.
 visit : {'random', 'shuffle', 'file'}, default=None
     Order of the rows: random with replacement, a new shuffle each epoch, or as in the file. None: shuffle.
 classes_per_step : int, default=None

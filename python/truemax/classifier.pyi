@@ -22,10 +22,10 @@ from ._targets import Target, classes_of_names, kind_of, merged, names_of, targe
 
 class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEstimator):
     def __init__(self, *, method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman',
-                 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'bsgd'] | None =
-                 'auto', step: float | None = None, ridge: float | Literal['auto'] | None = None, epochs: int |
-                 Literal['unlimited'] | None = None, seconds: float | Literal['unlimited'] | None = None, steps: int
-                 | Literal['unlimited'] | None = None, hidden: int | Literal['none'] | None = None, encoder:
+                 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'lbfgs', 'bsgd'] |
+                 None = 'auto', step: float | None = None, ridge: float | Literal['auto'] | None = None, epochs: int
+                 | Literal['unlimited'] | None = None, seconds: float | Literal['unlimited'] | None = None, steps:
+                 int | Literal['unlimited'] | None = None, hidden: int | Literal['none'] | None = None, encoder:
                  Literal['auto', 'linear', 'bag'] | None = None, fit_intercept: bool = True, class_weight:
                  Mapping[Any, float] | Literal['balanced'] | None = None, early_stopping: bool = False,
                  validation_fraction: float = 0.1, n_iter_no_change: int = 5, warm_start: bool = False, target:
@@ -46,7 +46,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
                  | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
                  device: str | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool |
                  int | None = None) -> None: ...
-    method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'bsgd'] | None
+    method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'lbfgs', 'bsgd'] | None
     step: float | None
     ridge: float | Literal['auto'] | None
     epochs: int | Literal['unlimited'] | None

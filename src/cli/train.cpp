@@ -40,18 +40,19 @@ std::string method_text(const TrainOptions& o) {
   const std::string classes = find_method(o.method_used()).whole_set
                                   ? "all classes"
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
-  const bool newton = o.newton > 0 && o.epochs == 0;
+  const bool newton = o.newton > 0 && o.epochs == 0, all = find_method(o.method_used()).all_rows;
   std::string text =
       newton ? fmt::format("method  Newton's, all rows and classes, seed {}", o.seed)
+      : all  ? fmt::format("method  {}, all rows x {}, seed {}", o.method, classes, o.seed)
              : fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
-  if (!o.open.step && !newton)
+  if (!o.open.step && !newton && !all)
     text += fmt::format(", step {:.4g}, {}", o.step, linear ? "falling" : fmt::format("decay {:g}", o.decay));
   if (!o.open.ridge) text += ridge_text(o);
   if (!o.open.epochs && !newton) text += ", " + budget_text(o);
   std::vector<std::string> found;
   if (o.compares_encoders()) found.emplace_back("linear or learnt features");
   if (o.learnt() && o.open.hidden) found.emplace_back("hidden");
-  if (o.open.step) found.emplace_back("step");
+  if (o.open.step && !all) found.emplace_back("step");
   if (o.open.ridge) found.emplace_back("ridge");
   if (o.open.epochs) found.emplace_back("epochs");
   if (o.open.layers) found.emplace_back("layers");

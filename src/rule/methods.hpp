@@ -13,6 +13,7 @@
 #include "rule/exact.hpp"
 #include "rule/implicit.hpp"
 #include "rule/importance.hpp"
+#include "rule/lbfgs.hpp"
 #include "rule/noise_contrast.hpp"
 #include "rule/one_vs_each.hpp"
 #include "rule/prox.hpp"
@@ -25,9 +26,9 @@
 
 namespace truemax {
 
-using Methods =
-    std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule, CompositionRule, SoxRule,
-               OneVsEachRule, NoiseContrastRule, ImportanceRule, SoftplusRule, ExactRule, AdamRule>;
+using Methods = std::tuple<ImplicitRule, ProxRule, ScentRule, UmaxRule, VanillaRule, RamanRule,
+                           CompositionRule, SoxRule, OneVsEachRule, NoiseContrastRule, ImportanceRule,
+                           SoftplusRule, ExactRule, AdamRule, LbfgsRule>;
 
 inline constexpr std::size_t kMethodCount = std::tuple_size_v<Methods>;
 

@@ -115,6 +115,7 @@ struct MethodInfo {
   bool u_rate = false;         // u has its own rate (--rho, --sox-rate) instead of the step
   bool signed_u = false;       // u may be negative
   bool by_weight = false;      // weights move by steps of their own (train/adam_lane.hpp), not by C x
+  bool all_rows = false;       // every step has all rows: one step an epoch (train/lbfgs_lane.hpp)
 };
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 

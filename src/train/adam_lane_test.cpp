@@ -48,7 +48,7 @@ TEST(AdamLane, FollowsTheGradientOfTheLogLoss) {
       Fit fit(data, options, std::move(state));
       const std::atomic<bool> stop{false};
       ASSERT_EQ(fit.run({}, stop), Fit::End::used_up);
-      const AdamUnits units(data, 1);
+      const FeatureUnits units(data, 1);
       const Weights& mean = fit.state().moments.mean;
       const std::size_t features = data.space->features;
       Weights& w = before.weights;

@@ -55,7 +55,10 @@ void choose_shape(const DataView& data, TrainOptions& options);
 // Whether W is so small, and the run so long, that exact steps of many rows, with a step of its own for each
 // weight, come nearer to the optimum of the training rows than steps of one row over drawn classes.
 bool adam_is_faster(const DataView& data, const TrainOptions& options);
-// Its step (train/adam_lane.hpp) and its rows.
+// Whether rows are so few, beside features too, and the run so long, that L-BFGS over all of them comes
+// nearer.
+bool lbfgs_is_faster(const DataView& data, const TrainOptions& options);
+// The step of adam (train/adam_lane.hpp) and its rows.
 double adam_step(const DataView& data, bool intercept);
 std::uint64_t adam_rows(const DataView& data);
 // The rank that a linear model can have: as many learnt features are no restriction.

@@ -113,6 +113,43 @@ TEST(Automatic, DecidesTheDeviceOfARunWithAllChoicesGiven) {
   EXPECT_NE(options.device, device::kAuto);
 }
 
+TEST(Automatic, AllRowsAtOnceForTheTrainingRowsIfTheyAreFew) {
+  const Dataset few = random_data({.rows = 2000, .classes = 30, .features = 400});
+  const auto method = [](const Dataset& data, TrainOptions options) {
+    choose_shape(data, options);
+    return options.method;
+  };
+  TrainOptions train = asked({"epochs"}, Target::train);
+  train.epochs = 80;
+  EXPECT_EQ(method(few, train), "lbfgs");
+  for (const char* of_steps :
+       {"step", "draw", "head", "classes-per-step", "rows-per-step", "rho", "rho-falls"})
+    EXPECT_EQ(method(few, asked({"epochs", of_steps}, Target::train)), "prox") << of_steps;
+  EXPECT_EQ(method(random_data({.rows = 2000, .classes = 30, .features = 300}), train), "adam")
+      << "too few features for its rows";
+  EXPECT_EQ(method(random_data({.rows = 9000, .classes = 30, .features = 1600}), train), "adam");
+  EXPECT_EQ(method(random_data({.rows = 2000, .classes = 2000, .features = 3000}), train), "prox");
+  TrainOptions shorter = train;
+  shorter.epochs = 79;
+  EXPECT_EQ(method(few, shorter), "adam");
+  TrainOptions timed = asked({}, Target::train);
+  timed.seconds = 10;
+  EXPECT_EQ(method(few, timed), "lbfgs");
+  timed.seconds = 0.02;
+  EXPECT_EQ(method(few, timed), "adam");
+  Seen none;
+  const TrainOptions chosen = choose(few, train, none);
+  EXPECT_TRUE(none.trials.empty());
+  EXPECT_EQ(chosen.method, "lbfgs");
+  EXPECT_FALSE(chosen.open.any());
+  EXPECT_EQ(chosen.ridge, 0);
+  chosen.check();
+  TrainOptions other = train;
+  other.epochs = 79;
+  EXPECT_LT(evaluate(run_epochs(few, chosen).weights, few, 1)->log_loss,
+            evaluate(run_epochs(few, choose(few, other, none)).weights, few, 1)->log_loss);
+}
+
 TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
   const Dataset small = random_data({.rows = 4000, .classes = 30, .features = 60});
   const auto method = [](const Dataset& data, TrainOptions options) {

@@ -16,7 +16,7 @@ namespace truemax::checkpoint {
 // it. Numbers lie as in memory (little-endian).
 inline constexpr std::array<char, 8> kMagic{'T', 'M', 'X', 'C', 'H', 'K', 'P', 'T'};
 // Changes with every change of SavedRun or RunState.
-inline constexpr std::uint64_t kFormat = 2;
+inline constexpr std::uint64_t kFormat = 3;
 inline constexpr std::size_t kStart = sizeof kMagic + sizeof kFormat, kEnd = 2 * sizeof(std::uint64_t);
 inline constexpr std::size_t kPiece = RunningSum::kPiece;
 

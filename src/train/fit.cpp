@@ -18,8 +18,10 @@ Fit::Fit(const DataView& data, const TrainOptions& options, RunState&& from, con
   plan_.continue_from(state_.plan);
 }
 
+// A clock does not wait for steps that change nothing.
 bool Fit::steps_used_up() const {
-  return state_.epoch >= options_.epochs || plan_.used_up(state_.epoch, state_.step);
+  return state_.epoch >= options_.epochs || plan_.used_up(state_.epoch, state_.step) ||
+         (state_.lbfgs.ended && plan_.has_clock());
 }
 
 bool Fit::used_up() const {
@@ -51,6 +53,7 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
       if (!state_.newton_done) continue;
       state_.largest_weight = state_.weights.largest();
       state_.last.reset();  // of other weights
+      state_.lbfgs.known = state_.lbfgs.ended = false;
     }
     loop_.settle(state_);
   } catch (const DivergenceError& error) {

@@ -12,6 +12,7 @@
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/fit.hpp"
+#include "train/lbfgs_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/newton.hpp"
 #include "train/step_shape.hpp"
@@ -33,6 +34,9 @@ void require_streamable(const TrainOptions& options) {
     throw UserError(fmt::format(
         "--stream: {} keeps the rows of each class at hand; give another method, or leave --stream out",
         options.method));
+  if (find_method(options.method).all_rows)
+    throw UserError(fmt::format(
+        "--stream: {} needs all rows in memory; give another method, or leave --stream out", options.method));
   if (options.newton > 0)
     throw UserError("--stream: Newton's method needs all rows in memory; leave --newton or --stream out");
 }
@@ -139,7 +143,7 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
         (3 * sizeof(ExampleId) + (data.has_example_weights() ? sizeof(double) : 0)) * data.size() * 5 / 4;
   const MethodInfo& method = find_method(options.method);
   if (method.has_companion || method.by_weight) {
-    plan.copies = method.by_weight ? 3 : 2;
+    plan.copies = method.all_rows ? LbfgsLane::copies(data) : method.by_weight ? 3 : 2;
     if (__builtin_mul_overflow(plan.weights, plan.copies, &plan.weights))
       plan.weights = std::numeric_limits<std::uint64_t>::max();
   }
@@ -231,7 +235,8 @@ void MemoryPlan::require() const {
       "classes, are {} weights of 4 bytes{}; {}{}hash them into fewer "
       "buckets ({}), train on fewer {}, or raise --memory-limit to try anyway",
       to_text(), classes, features, (classes + kLanes - 1) / kLanes * kLanes * features,
-      copies > 2   ? ", three times"
+      copies > 3   ? fmt::format(", {} times", copies)
+      : copies > 2 ? ", three times"
       : copies > 1 ? ", twice"
                    : "",
       more_ranks, fewer, fits, less));

@@ -48,7 +48,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.named_choice(
       "method", &method, method_names,
       fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
-                  "learnt features, or with --target train adam if classes and features are few; the draw "
+                  "learnt features, or with --target train adam if classes and features are few, and lbfgs "
+                  "if rows are few too; the draw "
                   "is chosen from the data, and linear or learnt features, step, ridge and epochs are tuned "
                   "on held-out rows before a "
                   "final fit on all rows. Options you set are kept. A named method trains on "
@@ -64,7 +65,7 @@ void TrainOptions::describe(OptionTable& table) {
       "step", &step, {0, kLargestStep, true},
       "Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N "
       "for the paper's learning rate eta, which applies to the sum over N rows. Of adam: about the most by "
-      "which one feature changes a row's score in a step. With --schedule decay, "
+      "which one feature changes a row's score in a step. lbfgs has none. With --schedule decay, "
       "epoch e (from 0) uses step * decay^e.",
       {.brief = true,
        .tunable = true,
@@ -96,9 +97,10 @@ void TrainOptions::describe(OptionTable& table) {
       "Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The "
       "log records the steps taken, for --replay.",
       {.brief = true});
-  table.count("rows-per-step", &rows_per_step, {1, 1e9},
-              "Rows per step (n); the step size is divided among them, except that of adam.",
-              {.tunable = true, .elsewhere = {"batch-size", "batch", "minibatch"}});
+  table.count(
+      "rows-per-step", &rows_per_step, {1, 1e9},
+      "Rows per step (n); the step size is divided among them, except that of adam. lbfgs always takes all.",
+      {.tunable = true, .elsewhere = {"batch-size", "batch", "minibatch"}});
   table.count_or(
       "group", &group, {1, 65536}, kAutomatic, 0,
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "

@@ -30,6 +30,8 @@ class Ridge {
   double strength(double step, double row_weight) const {
     return step * mu_ / total_weight_ * (row_weight / rows_per_step_);
   }
+  // mu of the mean loss: the loss of all rows divided by their weight has the ridge of_mean_loss()/2 |W|^2.
+  double of_mean_loss() const { return mu_ / total_weight_; }
   // beta by class for a step of `rows` rows; empty for a draw that learns: its weights are used instead.
   const std::vector<double>& beta(std::size_t rows) const {
     return static_cast<double>(rows) < rows_per_step_ && !last_beta_.empty() ? last_beta_ : beta_;

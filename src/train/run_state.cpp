@@ -88,6 +88,23 @@ void each_field(State& s, Archive& archive) {
   archive(s.moments.mean);
   archive(s.moments.square);
   archive(s.moments.updates);
+  archive(s.lbfgs.known);
+  archive(s.lbfgs.ended);
+  archive(s.lbfgs.gradient);
+  archive(s.lbfgs.direction);
+  archive(s.lbfgs.moves);
+  archive(s.lbfgs.changes);
+  archive(s.lbfgs.pairs.move_change);
+  archive(s.lbfgs.pairs.change_change);
+  archive(s.lbfgs.pairs.rooms);
+  archive(s.lbfgs.pairs.oldest);
+  archive(s.lbfgs.pairs.used);
+  archive(s.lbfgs.search.loss);
+  archive(s.lbfgs.search.slope);
+  archive(s.lbfgs.search.length);
+  archive(s.lbfgs.search.least);
+  archive(s.lbfgs.search.tries);
+  archive(s.lbfgs.squared_gradient);
   archive(s.plan.seconds);
   archive(s.plan.segments);
   archive(s.last);
@@ -152,6 +169,10 @@ class Writer {
     for (const std::vector<T>& list : lists) (*this)(list);
   }
   void operator()(const Weights& weights) { weights.write(to_); }
+  void operator()(const std::vector<Weights>& vectors) {
+    to_.put(std::uint64_t{vectors.size()});
+    for (const Weights& one : vectors) one.write(to_);
+  }
   void operator()(const std::shared_ptr<KeptWeights>& kept) {
     const bool there = kept != nullptr && !kept->empty();
     (*this)(there);
@@ -223,6 +244,10 @@ class Reader {
     for (std::vector<T>& list : lists) (*this)(list);
   }
   void operator()(Weights& weights) { weights.read(from_); }
+  void operator()(std::vector<Weights>& vectors) {
+    vectors.resize(from_.length_of<std::uint64_t>());
+    for (Weights& one : vectors) one.read(from_);
+  }
   void operator()(std::shared_ptr<KeptWeights>& kept) {
     bool there = false;
     (*this)(there);

@@ -9,6 +9,7 @@
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
 #include "evaluate/evaluate.hpp"
+#include "solve/lbfgs.hpp"
 #include "train/learnt_state.hpp"
 #include "weights/kept.hpp"
 #include "weights/weights.hpp"
@@ -46,6 +47,19 @@ struct MomentState {
   bool empty() const { return mean.classes() == 0; }
   Weights mean, square;
   std::uint64_t updates = 0;  // steps so far
+};
+
+// Of a method that moves all weights along one direction (train/lbfgs_lane.hpp); vectors are of the shape of
+// W.
+struct LbfgsState {
+  bool empty() const { return gradient.classes() == 0; }
+  bool known = false;                   // the gradient, and all below
+  bool ended = false;                   // float32 has no better point
+  Weights gradient, direction;          // of the loss at the weights; from there
+  std::vector<Weights> moves, changes;  // the last ones, of the weights and of the gradient, by slot
+  CurvaturePairs pairs;
+  LineSearch search;
+  double squared_gradient = 0;  // its length
 };
 
 // The step size is `step` from `first_step` (counted from 0 over the whole run) until the next segment.
@@ -95,7 +109,8 @@ struct RunState {
   CompanionState companion;          // empty unless has_companion
   std::vector<ClassId> draw_memory;  // for a draw that learns
   NormState norms;                   // empty unless the method projects
-  MomentState moments;               // empty unless by_weight
+  MomentState moments;               // empty unless by_weight, and not all_rows
+  LbfgsState lbfgs;                  // empty unless all_rows
   PlanState plan;
   std::optional<EvaluationRecord> last;  // the last finished evaluation
   PatienceState patience;

@@ -1,4 +1,5 @@
 // A state may come from a file that a stranger wrote. A checksum proves only that its bytes are the writer's.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -107,6 +108,34 @@ void require_moments(const MomentState& moments, const Weights& weights) {
           (fits(moments.mean) && fits(moments.square) && weights.share() == nullptr && !weights.scaled()));
 }
 
+// Of all weights, or of none; a pair in use has its inner products, by which the recursion divides.
+void require_lbfgs(const LbfgsState& lbfgs, const Weights& weights) {
+  const CurvaturePairs& pairs = lbfgs.pairs;
+  require(lbfgs.moves.size() == lbfgs.changes.size() && lbfgs.moves.size() == pairs.rooms);
+  require(lbfgs.empty() == (pairs.rooms == 0) && lbfgs.empty() == (lbfgs.direction.classes() == 0));
+  require(pairs.move_change.size() == pairs.rooms * pairs.rooms);
+  require(pairs.change_change.size() == pairs.move_change.size());
+  require(pairs.used <= pairs.rooms && pairs.oldest < std::max<std::uint64_t>(1, pairs.rooms));
+  require_finite(pairs.move_change);
+  require_finite(pairs.change_change);
+  for (std::size_t i = 0; i < pairs.used; ++i) {
+    const std::size_t diagonal = pairs.slot(i) * (pairs.rooms + 1);
+    require(pairs.move_change[diagonal] > 0 && pairs.change_change[diagonal] > 0);
+  }
+  const LineSearch& search = lbfgs.search;
+  require_finite(std::array{search.loss, search.slope, search.length, search.least, lbfgs.squared_gradient});
+  const auto fits = [&](const Weights& one) {
+    require_weights(one);
+    return one.classes() == weights.classes() && one.features() == weights.features() &&
+           one.has_intercept() == weights.has_intercept() && !one.scaled();
+  };
+  if (lbfgs.empty()) return;
+  require(weights.share() == nullptr && !weights.scaled());
+  for (const Weights* const one : {&lbfgs.gradient, &lbfgs.direction}) require(fits(*one));
+  for (const auto* const all : {&lbfgs.moves, &lbfgs.changes})
+    for (const Weights& one : *all) require(fits(one));
+}
+
 void require_metrics(const std::optional<Metrics>& metrics) {
   if (!metrics) return;
   require_finite(std::array{metrics->log_loss, metrics->error, metrics->calibration_error});
@@ -156,6 +185,7 @@ void require_consistent(const RunState& state) {
   require_at_least_zero(state.norms.of_class);
   require_at_least_zero(std::array{state.norms.total, state.norms.common});
   require_moments(state.moments, state.weights);
+  require_lbfgs(state.lbfgs, state.weights);
   require_plan(state.plan);
   require_record(state.last);
   require_patience(state.patience, state.weights);

@@ -214,6 +214,22 @@ TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
   EXPECT_TRUE(refused([](RunState& s) { s.moments.mean.intercept()[0] = static_cast<float>(kInfinite); }));
   EXPECT_TRUE(refused([](RunState& s) { s.moments.square.intercept()[0] = -1; }));
   EXPECT_TRUE(refused([](RunState& s) { s.moments.square.set_class(1, std::vector<float>(4, -1.0F)); }));
+  options = options_of("lbfgs", 1);
+  options.epochs = 3, options.intercept = true;
+  ASSERT_GT(run_epochs(made, options).lbfgs.pairs.count(), 0U);
+  EXPECT_FALSE(refused([](RunState&) {}));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.gradient = Weights(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.direction = Weights(5, 4, false); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.moves.pop_back(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.moves.pop_back(), s.lbfgs.changes.pop_back(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.changes[1] = Weights(5, 3, true); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.moves[0].intercept()[0] = static_cast<float>(kInfinite); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.pairs.used = s.lbfgs.pairs.rooms + 1; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.pairs.oldest = s.lbfgs.pairs.rooms; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.pairs.rooms = std::uint64_t{1} << 32; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.pairs.move_change[0] = 0; }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.pairs.change_change.pop_back(); }));
+  EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.search.length = kInfinite; }));
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ class Search {
   void for_training() {
     if (options_.open.ridge) options_.ridge = 0;
     if (!options_.open.step) return;
+    if (find_method(options_.method).all_rows) return;  // it has no step
     if (find_method(options_.method).by_weight) {
       options_.step = adam_step(sets_.data, options_.intercept);
       return;

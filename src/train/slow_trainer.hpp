@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "data/data_view.hpp"
 #include "data/test_access.hpp"
 #include "draw/draw.hpp"
 #include "rule/methods.hpp"
+#include "solve/lbfgs.hpp"
 #include "train/fit.hpp"
 #include "train/visit_order.hpp"
 
@@ -34,6 +36,7 @@ class SlowTrainer {
     state.w = std::vector(classes_, std::vector(features_ + 1, 0.0));
     state.s = state.mean = state.square = state.w;
     state.u.assign(data_.size(), R::kInfo.exact_start ? std::log(static_cast<double>(classes_)) : 0.0);
+    if constexpr (R::kInfo.all_rows) return run_lbfgs(std::move(state));
     R rule(options_.rule, problem());
     const std::size_t n = options_.rows_per_step;
     const auto draw = make_draw({.name = options_.draw,
@@ -243,6 +246,15 @@ class SlowTrainer {
     return seen > 0 ? std::sqrt(square / seen) : 1;
   }
 
+  // Of the rows that have a feature; 1 if none has.
+  double share_of(std::size_t feature) const {
+    double seen = 0;
+    for (std::uint32_t i = 0; i < data_.size(); ++i)
+      for (const auto& [f, value] : row(i))
+        if (f == feature && value != 0) seen += 1;
+    return seen > 0 ? seen / static_cast<double>(data_.size()) : 1;
+  }
+
   // Adam in units of the features, with c of all classes and a ridge that is solved for.
   void move_by_weight(SlowState& state, const std::vector<std::uint32_t>& rows, const std::vector<double>& c,
                       double rate, double ridge) const {
@@ -263,6 +275,89 @@ class SlowTrainer {
         w = (w + rate * m / of_mean / h / size) / (1 + (shrinks ? ridge : 0) / (size * size * h));
       }
     }
+  }
+
+  // L-BFGS with the two loops over the vectors themselves, as in Nocedal & Wright, Algorithm 7.4, in units of
+  // the features.
+  SlowState run_lbfgs(SlowState state) const {
+    using Vector = std::vector<double>;
+    const std::size_t width = features_ + 1;
+    const auto times = [](const Vector& a, const Vector& b) {
+      double sum = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+      return sum;
+    };
+    double of_all = 0;
+    for (std::uint32_t i = 0; i < data_.size(); ++i) of_all += weight_of(i);
+    Vector unit(width);
+    for (std::size_t f = 0; f < width; ++f) {
+      unit[f] = 1 / size_of(f) / std::pow(share_of(f), 0.25);
+      if (options_.ridge > 0 && (f < features_ || options_.ridge_intercept))
+        unit[f] = std::min(unit[f], 1 / std::sqrt(options_.ridge / of_all));
+    }
+    // Loss at w, and the gradient.
+    const auto evaluate = [&](const Vector& at, Vector& gradient) {
+      double loss = 0;
+      gradient.assign(at.size(), 0.0);
+      const auto add_ridge = [&](std::size_t i) {
+        const double w = at[i] * unit[i % width], mu = options_.ridge / of_all;
+        if (i % width == features_ && !options_.ridge_intercept) return;
+        loss += mu / 2 * w * w, gradient[i] += mu * w * unit[i % width];
+      };
+      for (std::size_t i = 0; i < at.size(); ++i) add_ridge(i);
+      for (std::uint32_t i = 0; i < data_.size(); ++i) {
+        Vector z(classes_, 0.0);
+        double sum = 0;
+        for (ClassId k = 0; k < classes_; ++k)
+          for (const auto& [f, value] : row(i)) z[k] += at[k * width + f] * unit[f] * value;
+        for (const double one : z) sum += std::exp(one - z[data_.label[i]]);
+        loss += weight_of(i) / of_all * std::log(sum);
+        for (ClassId k = 0; k < classes_; ++k)
+          for (const auto& [f, value] : row(i))
+            gradient[k * width + f] +=
+                weight_of(i) / of_all * unit[f] * value *
+                (std::exp(z[k] - z[data_.label[i]]) / sum - (k == data_.label[i] ? 1.0 : 0.0));
+      }
+      return loss;
+    };
+    Vector at(classes_ * width, 0.0), gradient, direction(at.size()), next(at.size()), there;
+    std::vector<std::pair<Vector, Vector>> pairs;
+    LineSearch search;
+    const auto choose = [&](double loss) {
+      direction = gradient;
+      std::vector<double> a(pairs.size());
+      for (std::size_t i = pairs.size(); i-- > 0;) {
+        const auto& [s, y] = pairs[i];
+        a[i] = times(s, direction) / times(s, y);
+        for (std::size_t j = 0; j < y.size(); ++j) direction[j] -= a[i] * y[j];
+      }
+      const double scale = pairs.empty() ? 1 / std::sqrt(times(gradient, gradient))
+                                         : times(pairs.back().first, pairs.back().second) /
+                                               times(pairs.back().second, pairs.back().second);
+      for (double& v : direction) v *= scale;
+      for (std::size_t i = 0; i < pairs.size(); ++i) {
+        const auto& [s, y] = pairs[i];
+        const double b = times(y, direction) / times(s, y);
+        for (std::size_t j = 0; j < s.size(); ++j) direction[j] += (a[i] - b) * s[j];
+      }
+      for (double& v : direction) v = -v;
+      search.start(loss, times(direction, gradient), 1);
+    };
+    search.least = evaluate(at, gradient);
+    choose(search.least);
+    for (std::uint64_t epoch = 0; epoch < options_.epochs; ++epoch) {
+      for (std::size_t i = 0; i < at.size(); ++i) next[i] = at[i] + search.length * direction[i];
+      const double loss = evaluate(next, there);
+      if (search.judge(loss, times(direction, there)) != LineSearch::Verdict::accepted) continue;
+      Vector s = next, y = there;
+      for (std::size_t i = 0; i < at.size(); ++i) s[i] -= at[i], y[i] -= gradient[i];
+      pairs.emplace_back(s, y);
+      at = next, gradient = there;
+      choose(loss);
+    }
+    for (ClassId k = 0; k < classes_; ++k)
+      for (std::size_t f = 0; f < width; ++f) state.w[k][f] = at[k * width + f] * unit[f];
+    return state;
   }
 
   void project(SlowState& state) const {

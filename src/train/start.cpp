@@ -9,6 +9,7 @@
 #include "train/adam_lane.hpp"
 #include "train/companion.hpp"
 #include "train/fit.hpp"
+#include "train/lbfgs_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "weights/fast_tile.hpp"
 #include "weights/kernels.hpp"
@@ -67,7 +68,10 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
   state.weights.set_share(share);
   state.zero_weights = true;
   if (options.ridge > 0 && options.hidden == 0 && !info.by_weight) state.weights.allow_scaling();
-  if (info.by_weight) state.moments = AdamLane::start(data, options);
+  if (info.all_rows)
+    state.lbfgs = LbfgsLane::start(data, options);
+  else if (info.by_weight)
+    state.moments = AdamLane::start(data, options);
   if (info.has_companion) Companion::start(state.companion, data, options.intercept);
   double log_total = std::log(static_cast<double>(data.classes->size()));  // log of the sum of exp(intercept)
   if (options.start_at_frequencies) {

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "core/huge_pages.hpp"
+#include "rule/methods.hpp"
 #include "train/adam_lane.hpp"
 #include "train/all_classes_lane.hpp"
 #include "train/block_lane.hpp"
@@ -13,6 +14,7 @@
 #include "train/fit.hpp"
 #include "train/general_lane.hpp"
 #include "train/group_lane.hpp"
+#include "train/lbfgs_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/pair_lane.hpp"
 #include "train/problem.hpp"
@@ -28,8 +30,10 @@ VisitOrder order_of(const DataView& data, const TrainOptions& options) {
                                 data.streamed()->window_blocks(), options.rows_per_step));
 }
 
-const TrainOptions& checked(const TrainOptions& options) {
+// A step of all rows has so many, whatever the options say.
+TrainOptions checked(const DataView& data, TrainOptions options) {
   options.check();
+  if (find_method(options.method).all_rows) options.rows_per_step = std::max<std::uint64_t>(1, data.size());
   return options;
 }
 
@@ -41,6 +45,7 @@ std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
   if (setup.options.hidden > 0) return std::make_unique<LearntLane>(setup);
   if (there) return std::make_unique<DeviceLane>(setup, device::open(device));
   if (GroupLane::takes(setup)) return std::make_unique<GroupLane>(setup);
+  if (setup.rule.info().all_rows) return std::make_unique<LbfgsLane>(setup);
   if (setup.rule.info().by_weight) return std::make_unique<AdamLane>(setup);
   if (setup.draw == nullptr) return std::make_unique<AllClassesLane>(setup);
   if (BlockLane::takes(setup)) return std::make_unique<BlockLane>(setup);
@@ -52,7 +57,7 @@ std::unique_ptr<Lane> make_lane(const LaneSetup& setup) {
 
 StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
     : data_(data),
-      options_(checked(options)),
+      options_(checked(data, options)),
       steps_(truemax::steps_per_epoch(data.size(), options)),
       problem_(problem_of(data, options)),
       rule_(make_rule(options.method, options.rule, problem_)),

@@ -12,6 +12,7 @@
 #include "train/device_lane.hpp"
 #include "train/drawn_batch.hpp"
 #include "train/group_lane.hpp"
+#include "train/lbfgs_lane.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/problem.hpp"
 #include "train/ridge.hpp"
@@ -27,6 +28,7 @@ StepShape step_shape(const DataView& data, const TrainOptions& options, const Dr
 }
 
 std::uint64_t steps_per_epoch(std::uint64_t rows, const TrainOptions& options) {
+  if (find_method(options.method_used()).all_rows) return rows > 0 ? 1 : 0;
   return (rows + options.rows_per_step - 1) / options.rows_per_step;
 }
 
@@ -61,6 +63,7 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
            DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
   if (options.group > 0 || !ranks().alone())
     return GroupLane::bytes(data, options, draw.get()) + Ridge::bytes(data, options);
+  if (info.all_rows) return LbfgsLane::bytes(data, options) + Ridge::bytes(data, options);
   if (info.by_weight) return AdamLane::bytes(data, options) + Ridge::bytes(data, options);
   StepShape shape = step_shape(data, options, draw.get());
   shape.rows = options.rows_per_step;

@@ -35,7 +35,7 @@ std::vector<TrainOptions> streamed_runs(Visit visit) {
   std::vector<TrainOptions> all;
   for (const MethodInfo* info : methods())
     for (const std::uint64_t rows : {1U, 7U}) {
-      if (info->has_companion || rows > info->most_rows) continue;
+      if (info->has_companion || info->all_rows || rows > info->most_rows) continue;
       TrainOptions options = options_of(std::string(info->name), 3, visit);
       options.rows_per_step = rows;
       options.step = info->can_diverge ? 0.005 : 0.5;
