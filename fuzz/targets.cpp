@@ -28,6 +28,7 @@ std::span<const Target> targets() {
       {"place", read_place},
       {"memory", read_much},
       {"model", read_model_file, good_models},
+      {"index", read_index, good_indexes},
       {"option_words", read_option_words},
       {"option_json", read_option_json},
       {"run_log", read_run_log},

@@ -38,6 +38,10 @@ bool read_much(std::string_view bytes);
 bool read_model_file(std::string_view bytes);
 std::vector<std::string> good_models();
 
+// index_target.cpp
+bool read_index(std::string_view bytes);
+std::vector<std::string> good_indexes();
+
 // option_targets.cpp
 bool read_option_words(std::string_view bytes);
 bool read_option_json(std::string_view bytes);

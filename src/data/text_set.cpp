@@ -32,6 +32,15 @@ void require_text_options(const PreprocessOptions& options, const RawRows& raw) 
   if (!raw.weight.empty()) refuse("--row-weights", "words of plain text have no weights");
 }
 
+// Every text has it. A cache or a model that was changed by hand may not.
+FeatureId line_end_of(const ClassList& classes, const std::string& path) {
+  const FeatureId end = classes.find(kLineEnd);
+  if (end == kUnseenClass)
+    throw file_error(path, 0, fmt::format("among the words is no {}, the end of a line", kLineEnd),
+                     "make the cache again from the text: truemax convert --help");
+  return end;
+}
+
 // By word of the batch: how often it occurs.
 std::vector<double> count_words(const RawRows& raw) {
   std::vector<double> counts(raw.words.size(), 0.0);
@@ -123,7 +132,7 @@ void fill_windows(RawRows& raw, const std::vector<ClassId>& of, Dataset& data) {
   const std::size_t after = space.encoder == EncoderKind::cbow ? space.context : 0, before = space.context;
   MemoryCharge charge(raw.memory.budget());
   charge_words(charge, raw, (2 * count + width) * sizeof(FeatureId));
-  const FeatureId end = data.classes->find(kLineEnd);
+  const FeatureId end = line_end_of(*data.classes, raw.path);
   data.words.reserve(before + count + after);
   data.words.assign(before, end);
   for (const FeatureId w : raw.rows.index) data.words.push_back(of[w]);
@@ -197,9 +206,12 @@ Dataset prompts_of_model(RawRows&& raw, std::shared_ptr<const ClassList> classes
   data.statistics.rows_in_file = raw.size();
   const std::vector<ClassId> of = classes_of_words(raw, *data.classes, &data.statistics.unk_words);
   const std::size_t width = data.space->width();
-  const FeatureId end = data.classes->find(kLineEnd);
+  const FeatureId end = line_end_of(*data.classes, raw.path);
   for (std::size_t r = 0; r < raw.size(); ++r) {
     const std::span<const FeatureId> line = raw.rows.row(r).index;
+    if (line.empty())
+      throw file_error(raw.path, 0, "a line lacks its end",
+                       "make the cache again from the text: truemax convert --help");
     const std::size_t known = std::min(width, line.size() - 1);  // the last word is the line end
     data.rows.index.insert(data.rows.index.end(), width - known, end);
     for (const FeatureId w : line.subspan(line.size() - 1 - known, known)) data.rows.index.push_back(of[w]);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/checksum.hpp"
@@ -153,13 +154,24 @@ bool is_sound(const ClassIndex& index) {
       if (!std::isfinite(index.classes.biases()[place])) return false;
     }
   }
-  const auto good = [](float v) { return v >= 0 && std::isfinite(v); };
-  const auto all_good = [&](const std::vector<float>& v) { return std::all_of(v.begin(), v.end(), good); };
+  // No byte is more than 127 steps, no class longer than the longest, and no difference of two more than
+  // twice the larger one: scores from bytes are then as finite as true ones.
+  constexpr double kRounded = 1.001, kSmall = 127 * static_cast<double>(std::numeric_limits<float>::min());
+  double bias = 0;
+  for (const float b : index.classes.biases())
+    if (b != kPaddingScore) bias = std::max(bias, std::abs(static_cast<double>(b)));
+  const auto within = [](const std::vector<float>& values, double most) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](float v) { return v >= 0 && static_cast<double>(v) <= kRounded * most; });
+  };
+  if (!(index.largest_square >= 0 && std::isfinite(index.largest_square))) return false;
+  const double step = (std::sqrt(index.largest_square) + kSmall) / 127;
   for (std::size_t c = 0; c < index.centres.biases().size(); ++c)
     if (c < cells ? !std::isfinite(index.centres.biases()[c]) : index.centres.biases()[c] != kPaddingScore)
       return false;
-  return classes == k && all_good(index.of_x) && all_good(index.of_b) && all_good(index.classes.scales()) &&
-         all_good(index.centres.scales()) && std::isfinite(index.largest_square);
+  return classes == k && within(index.of_x, 4 * index.largest_square + kSmall) &&
+         within(index.of_b, 4 * bias * bias + kSmall) && within(index.classes.scales(), step) &&
+         within(index.centres.scales(), step);
 }
 
 }  // namespace

@@ -161,16 +161,6 @@ void IndexSearch::draw_blocks(Chunk& chunk, std::size_t r, const float* z, const
   }
 }
 
-// The blocks that were drawn for a row lie anywhere in memory.
-void IndexSearch::ask_for_draws(const Chunk& chunk, std::size_t r) const {
-  constexpr std::size_t kLine = 64, kMostLines = 32;
-  const std::size_t lines = std::min(kMostLines, index_.classes.bytes_of_block() / kLine);
-  for (std::size_t i = chunk.draws_begin[r]; i < chunk.draws_begin[r + 1]; ++i) {
-    const std::uint8_t* const codes = index_.classes.block(chunk.draws[i].block);
-    for (std::size_t line = 0; line < lines; ++line) __builtin_prefetch(codes + line * kLine, 0, 2);
-  }
-}
-
 void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const IndexSearchOptions& options,
                              std::size_t row, IndexResult& result) const {
   PassResult& pass = result.pass;
@@ -220,7 +210,15 @@ void IndexSearch::finish_row(Chunk& chunk, std::size_t r, RowView x, const Index
     rest += term;
     squares += term * term;
   }
-  const double all = certain + seen + rest;
+  double all = certain + seen + rest;
+  if (!(all > 0 && std::isfinite(all))) {  // bytes that contradict the weights: only what was scored is known
+    highest = entries[0].score;
+    certain = 0;
+    for (const Entry& e : entries) certain += std::exp(e.score - highest);
+    pass.highest[row] = highest, pass.excess[row] = certain;
+    result.error[row] = kMostError;
+    return;
+  }
   double variance = 0;  // of `rest`, a sum of `draws` independent terms
   if (draws > 1) {
     const auto n = static_cast<double>(draws);
@@ -254,10 +252,7 @@ void IndexSearch::find_chunk(CsrView rows, std::size_t first, std::size_t count,
     if (begin[c] < begin[c + 1])
       scan_blocks(index_.classes, index_.begin[c], index_.begin[c + 1] - index_.begin[c], chunk.x,
                   std::span(of_cell).subspan(begin[c], begin[c + 1] - begin[c]), chunk.scan);
-  for (std::size_t r = 0; r < count; ++r) {
-    if (r + 1 < count) ask_for_draws(chunk, r + 1);
-    finish_row(chunk, r, here.row(r), options, first + r, result);
-  }
+  for (std::size_t r = 0; r < count; ++r) finish_row(chunk, r, here.row(r), options, first + r, result);
 }
 
 IndexResult IndexSearch::find(CsrView rows, const IndexSearchOptions& options) const {

@@ -57,7 +57,6 @@ class IndexSearch {
   bool fits_bytes(RowView x) const;
   void choose_cells(Chunk& chunk, const IndexSearchOptions& options) const;
   void draw_blocks(Chunk& chunk, std::size_t r, const float* z, const float* promise, float least) const;
-  void ask_for_draws(const Chunk& chunk, std::size_t r) const;
   void finish_row(Chunk& chunk, std::size_t r, RowView x, const IndexSearchOptions& options, std::size_t row,
                   IndexResult& result) const;
   template <class Use>

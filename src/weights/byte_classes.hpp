@@ -32,7 +32,6 @@ class ByteClasses {
   std::size_t blocks() const { return blocks_; }
   std::size_t features() const { return features_; }
   std::size_t groups() const { return groups_; }
-  std::size_t bytes_of_block() const { return groups_ * kLanes * kByteGroup; }
   const std::uint8_t* block(std::size_t b) const { return codes_.data() + b * groups_ * kLanes * kByteGroup; }
   const float* scale(std::size_t b) const { return scale_.data() + b * kLanes; }
   const float* bias(std::size_t b) const { return bias_.data() + b * kLanes; }
