@@ -13,7 +13,7 @@ import support
 METHODS = ("implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce", "importance",
            "softplus", "exact", "adam", "lbfgs", "bsgd")
 ONE_ROW = ("prox",)
-NOT_STREAMED = ("composition", "exact")
+NOT_STREAMED = ("composition", "exact", "lbfgs")
 DRAWS = ("uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active")
 SMALL_STEP = ("vanilla", "raman", "composition", "sox", "exact", "importance", "bsgd", "nce")  # may diverge
 INIT = "INIT"  # stands for a model to start from

@@ -35,7 +35,7 @@ class BlockDraw final : public Draw {
   void remember(ExampleId example, ClassId label, std::span<const ClassId> best) override;
   std::span<const ClassId> rivals_of(ExampleId example) const override;
   void attach(std::vector<ClassId>& memory) override;
-  std::size_t head_blocks() const { return head_; }
+  std::size_t head_blocks() const override { return head_; }
   // Of a step, if no block came twice.
   std::size_t places() const { return head_ + 1 + rivals_ + tail_.draws(); }
   const WeightedDraws& tail() const { return tail_; }

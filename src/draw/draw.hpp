@@ -91,6 +91,8 @@ class Draw {
   // block, with weight 1.
   virtual bool whole_blocks() const { return false; }
   virtual std::size_t most_blocks() const { return 0; }
+  // Blocks 0, 1, ... that every step has, in this order before its other blocks.
+  virtual std::size_t head_blocks() const { return 0; }
   virtual void fill_blocks(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
                            std::span<const ClassId> labels, std::span<const ExampleId> examples,
                            BlockBuffer& out) const;

@@ -17,7 +17,7 @@ constexpr std::size_t kSpare = 16;        // classes kept beyond the best: bytes
 constexpr double kSpareDeviations = 4;    // a difference of two scores from bytes, in deviations of one
 constexpr double kInterval = 1.96;        // 95%
 constexpr std::size_t kChunkRows = 8192;  // rows that look into the same cell read it together
-constexpr std::size_t kChunkProbes = std::size_t{1} << 22;
+constexpr std::size_t kChunkProbes = std::size_t{1} << 22, kChunkFound = std::size_t{1} << 18;
 constexpr double kMostError = 1e3;   // of a logarithm: nothing is known
 constexpr double kMostScore = 1e15;  // of rows and classes that meet in float32
 
@@ -269,8 +269,10 @@ IndexResult IndexSearch::find(CsrView rows, const IndexSearchOptions& options) c
   // Rows are numbered as they are given, so runs of rows between those searched exactly are searched at once.
   std::vector<std::pair<std::size_t, std::size_t>> pieces;  // first, count
   const std::size_t share = (count + options.threads - 1) / std::max<std::size_t>(1, options.threads);
+  const std::size_t probes = std::max<std::size_t>(1, options.probes);
   const std::size_t most = std::clamp<std::size_t>(
-      std::min(share, kChunkProbes / std::max<std::size_t>(1, options.probes)), 64, kChunkRows);
+      std::min({share, kChunkProbes / probes, kChunkFound / std::max<std::size_t>(1, pass.top)}), 64,
+      kChunkRows);
   std::size_t at = 0;
   const auto add = [&](std::size_t end) {
     for (; at < end; at += std::min(most, end - at)) pieces.emplace_back(at, std::min(most, end - at));

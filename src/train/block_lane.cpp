@@ -13,14 +13,6 @@ namespace truemax {
 namespace {
 constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
 constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
-
-// The first blocks, those that every step has.
-std::size_t blocks_of_all(const DataView& data, const Draw& draw) {
-  constexpr double kAll = 0.999;
-  const std::vector<double> load = block_loads(data, &draw);
-  return static_cast<std::size_t>(
-      std::find_if(load.begin(), load.end(), [&](double share) { return share < kAll; }) - load.begin());
-}
 }  // namespace
 
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
@@ -82,7 +74,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
   constexpr double kLines = 1 << 17;
   const bool lock_free = setup.options.lock_free;
   // Lock-free threads need not meet so often, except for the sums of a head: they cost less all at once.
-  const bool meets = !lock_free || (!setup.ridge.on() && blocks_of_all(setup.data, *setup.draw) > 0);
+  const bool meets = !lock_free || (!setup.ridge.on() && setup.draw->head_blocks() > 0);
   const double most_pieces = meets ? 16 : 64;
   const double lines =
       std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
@@ -121,7 +113,7 @@ void BlockLane::keep_heads_apart() {
   constexpr double kFewestSteps = 8, kOften = 1.0 / 256;  // of the rows: threads would often meet there
   const DataView& data = setup_.data;
   if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
-  const std::size_t head = blocks_of_all(data, *setup_.draw);
+  const std::size_t head = setup_.draw->head_blocks();
   if (head == 0 || head > kMostLinesApart) return;
   const double steps =
       steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
@@ -264,7 +256,7 @@ double BlockLane::mean_ridge(const Work& work) const {
 void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t count) {
   RunState& state = work.state;
   Work free = work;
-  free.terms.ridge_later = setup_.ridge.on();
+  free.terms.ridge_later = setup_.ridge.on(), free.terms.apart = true;
   const std::size_t share = (count + members_.size() - 1) / members_.size();
   if (meeting_) meeting_->start();
   // Meanwhile all weights are as they would be halfway, on average: what steps add must not be shrunk by the

@@ -19,7 +19,7 @@ BlockStepper::BlockStepper(const LaneSetup& setup, std::size_t most_blocks)
 BlockStepper::Outcome BlockStepper::run(const BlockStep& in, const BlockTerms& terms, RunState& state,
                                         LinesAhead& ahead) {
   if (!prepare(in, terms, state)) return {};
-  score(in, state.weights, ahead);
+  score(in, terms, state.weights, ahead);
   double growth = 0;
   if (!solve(in, terms, state.weights, ahead, &growth)) return {};
   apply(in, terms, state);
@@ -57,7 +57,7 @@ bool BlockStepper::prepare(const BlockStep& in, const BlockTerms& terms, const R
 }
 
 // With ridge, scores of the shrunken weights. The label and the padding of the last block get kNoScore.
-void BlockStepper::score(const BlockStep& in, const Weights& w, LinesAhead& ahead) {
+void BlockStepper::score(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead) {
   ahead.ask(3);
   score_blocks(w, in.x, in.blocks, score_);
   ahead.ask(2);
@@ -65,7 +65,7 @@ void BlockStepper::score(const BlockStep& in, const Weights& w, LinesAhead& ahea
     copy_block_intercepts(w, in.blocks, intercept_);
     for (std::size_t k = 0; k < in.blocks.size() * kLanes; ++k) score_[k] += intercept_[k];
   }
-  if (apart_) apart_->add_scores(w, in.x, score_, intercept_);
+  if (apart_ && terms.apart) apart_->add_scores(w, in.x, score_, intercept_);
   if (setup_.ridge.on()) shrink(in.blocks.size());
   view_.label_score = static_cast<double>(score_[label_]);
   score_[label_] = kNoScore;
@@ -121,8 +121,8 @@ void BlockStepper::forget_delayed() {
 
 void BlockStepper::apply(const BlockStep& in, const BlockTerms& terms, RunState& state) {
   Weights& w = state.weights;
-  const std::size_t apart = blocks_apart();
-  if (apart_) apart_->add(w, coefficient_);
+  const std::size_t apart = apart_ && terms.apart ? apart_->blocks() : 0;
+  if (apart > 0) apart_->add(w, coefficient_);
   add_to_blocks(w, in.x, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   add_to_block_intercepts(w, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   if (setup_.ridge.on())

@@ -32,6 +32,7 @@ struct BlockTerms {
   double largest_weight = 0;  // RunState::largest_weight at the start of the batch
   double most_growth = 0;     // of one step
   bool ridge_later = false;   // steps leave their ridge to BlockStepper::delayed
+  bool apart = false;         // steps keep apart what BlockStepper::keep_apart says
 };
 
 // Takes steps for one thread.
@@ -47,8 +48,8 @@ class BlockStepper {
   // `ahead`: cache lines of a later step, prefetched in parts between the phases.
   Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
 
-  // From now on its steps keep what they add to these features of the first blocks, which all of them have,
-  // and to their intercepts apart until add_up().
+  // Steps with BlockTerms::apart keep what they add to these features of the first blocks, which all of them
+  // have before any other, and to their intercepts apart until add_up().
   void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features) {
     const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
     apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.options.intercept);
@@ -70,12 +71,11 @@ class BlockStepper {
  private:
   void delay(std::uint32_t block, double factor);
   bool prepare(const BlockStep& in, const BlockTerms& terms, const RunState& state);
-  void score(const BlockStep& in, const Weights& w, LinesAhead& ahead);
+  void score(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead);
   bool solve(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead,
              double* growth);
   void apply(const BlockStep& in, const BlockTerms& terms, RunState& state);
   void shrink(std::size_t blocks);
-  std::size_t blocks_apart() const { return apart_ ? apart_->blocks() : 0; }
 
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 

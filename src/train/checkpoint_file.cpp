@@ -225,7 +225,10 @@ std::vector<std::uint64_t> shape_of(const RunState& s) {
                                    s.companion.difference.classes(),
                                    s.companion.difference.features(),
                                    s.companion.touched.size(),
-                                   s.companion.journal.size()};
+                                   s.companion.journal.size(),
+                                   s.moments.mean.classes(),
+                                   s.lbfgs.gradient.classes(),
+                                   s.lbfgs.pairs.rooms};
   for (const Embedding* table : {&s.learnt.tables.features, &s.learnt.tables.mixing, &s.learnt.classes})
     shape.insert(shape.end(), {table->rows, table->columns, table->numbers.size()});
   return shape;

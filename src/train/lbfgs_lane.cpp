@@ -245,7 +245,9 @@ void LbfgsLane::descend(RunState& state) {
   at.pairs.clear();
   CurvaturePairs::Factors factors{of_move_, of_change_};
   factors.of_gradient = -1 / std::sqrt(at.squared_gradient);
-  if (!search_along(state, factors)) at.ended = true;
+  if (at.squared_gradient > 0 && search_along(state, factors)) return;
+  at.ended = true;  // at the optimum, or nothing that float32 holds leads down
+  at.direction.clear();
 }
 
 // False if the direction does not lead down.

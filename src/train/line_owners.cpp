@@ -24,7 +24,8 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_
   const auto cut = [&](double most) {
     std::vector<FeatureId> end;
     double seen = 0;
-    for (std::size_t f = 0; f < shares.size(); ++f) {
+    for (std::size_t f = 0; f < shares.size() && end.size() < parts; ++f) {
+      if (shares[f] == 0) continue;
       seen += shares[f];
       if (seen + kCostOfRow * (1 - std::exp(-seen)) >= most)
         end.push_back(static_cast<FeatureId>(f + 1)), seen = 0;

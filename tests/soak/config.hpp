@@ -35,6 +35,7 @@ struct Config {
   std::string data;                                          // the data file's path
   std::uint64_t rows = 0;                                    // of the data file, about
   bool moderate = true;                                      // no value is huge or tiny
+  bool alike = true;  // nor beside others in a row: dividing rows by their lengths does not change that
   std::uint64_t threads = 1, other_threads = 1;  // of the run, and of the same run that is interrupted
   double interrupted_at = 0.5;                   // share of the steps
 

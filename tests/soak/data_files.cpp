@@ -44,7 +44,7 @@ Shape random_shape(Random& random) {
 class Values {
  public:
   Values(Random& random, Config& config) : random_(random), kind_(random.below(10)) {
-    config.moderate = kind_ > 3;
+    config.moderate = config.alike = kind_ > 3;
     scale_ = kind_ == 0 ? 1e30 : kind_ == 1 ? 1e-30 : kind_ == 2 ? random.log_between(1e-30, 1e30) : 1;
   }
   double next() {
