@@ -311,6 +311,45 @@ TEST(LockFree, LosesNothingOfTheRidge) {
   }
 }
 
+// With a ridge so strong that one thread takes all steps, nothing is kept apart from W.
+TEST(LockFree, OneThreadForAStrongRidgeKeepsNothingApart) {
+  const Dataset made = data_of(3000, 300);
+  const DataView data(made);
+  TrainOptions options = block_options("head-blocks", 1);
+  options.visit = Visit::shuffle, options.epochs = 2, options.ridge = 1e5, options.intercept = true;
+  const Ended ordered = run_on<BlockLane>(data, options, 1);
+  options.lock_free = true;
+  const Ended free = run_on<BlockLane>(data, options, 3);
+  EXPECT_EQ(free.threads, 3U);
+  for (ClassId k = 0; k < 300; ++k) {
+    // Longer batches leave fewer steps to float32: the others are rounded differently.
+    EXPECT_NEAR(free.state.weights.intercept_of(k) / ordered.state.weights.intercept_of(k), 1, 1e-4) << k;
+    EXPECT_NEAR(free.state.weights.squared_norm(k) / ordered.state.weights.squared_norm(k), 1, 1e-4) << k;
+  }
+}
+
+// A block that nearly all steps have is not one that all have, and may come anywhere among their blocks.
+TEST(LockFree, ABlockThatNearlyAllStepsHaveIsNoHead) {
+  Dataset made = data_of(4000, 600);
+  for (std::size_t i = 0; i < made.label.size(); ++i)
+    if (i % 1000 != 0) made.label[i] = static_cast<ClassId>(i % 16);
+  made.label_set.assign(made.label.begin(), made.label.end());
+  const DataView data(made);
+  double ordered = 0, free = 0, least = 1e300, most = 0;
+  constexpr int kSeeds = 3;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    TrainOptions options = block_options("blocks", 1);
+    options.epochs = 6, options.decay = 0.8, options.seed = static_cast<std::uint64_t>(seed);
+    const double in_order = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
+    least = std::min(least, in_order), most = std::max(most, in_order);
+    ordered += in_order / kSeeds;
+    options.lock_free = true;
+    const Ended ended = run_on<BlockLane>(data, options, 3);
+    free += evaluate(ended.state.weights, data, 1)->log_loss / kSeeds;
+  }
+  EXPECT_LT(std::abs(free - ordered), std::max(0.02 * ordered, 3 * (most - least)));
+}
+
 // Scales that get too small are multiplied into memory, and steps that float32 declines are taken at the end
 // of a batch: the numbers stay finite and the weights those of ordered runs, about.
 TEST(LockFree, StaysFiniteAtExtremes) {

@@ -215,6 +215,10 @@ TEST(LbfgsLane, TakesOneRowOneClassAndEqualRows) {
         EXPECT_TRUE(std::isfinite(state.weights.largest()));
         const double first = rows == 1 ? 0 : classes == 1 ? 0 : -0.6 * std::log(0.6) - 0.4 * std::log(0.4);
         EXPECT_NEAR(objective(data, options, state.weights), first, 1e-4) << rows << ' ' << classes;
+        StateBuffer bytes;  // one class: the gradient is 0, and a checkpoint must not have what 1/0 leads to
+        write(state, bytes);
+        RunState again;
+        EXPECT_NO_THROW(read(again, bytes)) << rows << ' ' << classes;
       }
     }
 }
