@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "train/feature_counts.hpp"
+#include "train/feature_shares.hpp"
 #include "train/problem.hpp"
 #include "train/steps_beside.hpp"
 

@@ -24,17 +24,13 @@ std::size_t LbfgsLane::rows_at_once(const DataView& data) {
   return std::min(data.size(), std::max(kFewest, kNumbers / std::max<std::size_t>(1, data.classes->size())));
 }
 
-std::size_t LbfgsLane::pairs_for(const DataView& /*data*/) {
-  return kPairs;
-}
-
 std::uint64_t LbfgsLane::copies(const DataView& data) {
   constexpr std::uint64_t kOthers = 5;  // two points with gradients, a direction
   const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
-  return 2 * pairs_for(data) + kOthers + SoftmaxGradient::parts_of(blocks);
+  return 2 * kPairs + kOthers + SoftmaxGradient::parts_of(blocks);
 }
 
-std::uint64_t LbfgsLane::bytes(const DataView& data, const TrainOptions& /*options*/) {
+std::uint64_t LbfgsLane::bytes(const DataView& data) {
   return SoftmaxGradient::bytes(data, rows_at_once(data)) + data.space->features * sizeof(float);
 }
 
@@ -45,10 +41,9 @@ LbfgsState LbfgsLane::start(const DataView& data, const TrainOptions& options) {
     made.clear_pages(options.thread_count());
     return made;
   };
-  const std::size_t pairs = pairs_for(data);
   state.gradient = vector(), state.direction = vector();
-  for (std::size_t i = 0; i < pairs; ++i) state.moves.push_back(vector()), state.changes.push_back(vector());
-  state.pairs = CurvaturePairs(pairs);
+  for (std::size_t i = 0; i < kPairs; ++i) state.moves.push_back(vector()), state.changes.push_back(vector());
+  state.pairs = CurvaturePairs(kPairs);
   return state;
 }
 
@@ -76,14 +71,13 @@ LbfgsLane::LbfgsLane(const LaneSetup& setup)
   const double of_intercept = setup.ridge.includes_intercept() ? std::min(1.0, most_unit) : 1.0;
   line_units_.intercepts.assign(gradient_.blocks(), static_cast<float>(of_intercept));
   lines_ = lines_of(trial_);
-  const std::size_t pairs = pairs_for(setup.data);
   gradient_sums_.resize(lines_.size()), direction_sums_.resize(lines_.size()), largest_.resize(lines_.size());
-  products_.resize(lines_.size() * (4 * pairs + 1));
-  total_.resize(4 * pairs + 1);
-  vectors_.reserve(2 * pairs), factors_.reserve(2 * pairs);
+  products_.resize(lines_.size() * (4 * kPairs + 1));
+  total_.resize(4 * kPairs + 1);
+  vectors_.reserve(2 * kPairs), factors_.reserve(2 * kPairs);
   for (auto* const of :
        {&moves_by_[0], &moves_by_[1], &changes_by_[0], &changes_by_[1], &of_move_, &of_change_})
-    of->resize(pairs);
+    of->resize(kPairs);
 }
 
 void LbfgsLane::take(const Batch& batch, RunState& state) {

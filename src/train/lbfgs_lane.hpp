@@ -30,12 +30,10 @@ class LbfgsLane final : public Lane {
 
   // No gradient is known yet.
   static LbfgsState start(const DataView& data, const TrainOptions& options);
-  // Pairs that are remembered.
-  static std::size_t pairs_for(const DataView& data);
   // Vectors of the shape of W, with W itself.
   static std::uint64_t copies(const DataView& data);
   // The other arrays of the steps.
-  static std::uint64_t bytes(const DataView& data, const TrainOptions& options);
+  static std::uint64_t bytes(const DataView& data);
 
  private:
   struct Point {
@@ -43,8 +41,6 @@ class LbfgsLane final : public Lane {
     double gradient = 0;         // its squared length
   };
   static std::size_t rows_at_once(const DataView& data);
-  template <class Sum>
-  void each_lines(Sum&& of_task);
   Point evaluate(const Weights& weights, const Weights& direction, Weights& gradient);
   void begin(RunState& state);
   void try_next(RunState& state);

@@ -7,7 +7,7 @@
 #include <queue>
 #include <utility>
 
-#include "train/feature_counts.hpp"
+#include "train/feature_shares.hpp"
 #include "train/problem.hpp"
 
 namespace truemax {

@@ -63,7 +63,7 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
            DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
   if (options.group > 0 || !ranks().alone())
     return GroupLane::bytes(data, options, draw.get()) + Ridge::bytes(data, options);
-  if (info.all_rows) return LbfgsLane::bytes(data, options) + Ridge::bytes(data, options);
+  if (info.all_rows) return LbfgsLane::bytes(data) + Ridge::bytes(data, options);
   if (info.by_weight) return AdamLane::bytes(data, options) + Ridge::bytes(data, options);
   StepShape shape = step_shape(data, options, draw.get());
   shape.rows = options.rows_per_step;

@@ -1,4 +1,4 @@
-// How many rows have each feature.
+// How many of the rows have each feature.
 #pragma once
 
 #include <vector>
