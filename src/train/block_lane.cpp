@@ -45,13 +45,14 @@ BlockLane::Piece::Piece(const LaneSetup& setup)
   drawn.words.reserve(setup.most_steps * setup.draw->words());
 }
 
-BlockStep BlockLane::Piece::step(std::size_t i, const DataView& data) const {
+BlockStep BlockLane::Piece::step(std::size_t i, const DataView& data, bool apart) const {
   return {.example = examples[i],
           .x = x[i],
           .label = labels[i],
           .row_weight = data.weight(examples[i]),
           .blocks = blocks(i),
-          .weights = &drawn.weights[i * drawn.capacity]};
+          .weights = &drawn.weights[i * drawn.capacity],
+          .split = apart ? split.row(i) : SplitRow{}};
 }
 
 BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
@@ -94,7 +95,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
     const std::size_t share = (most_steps_ + members - 1) / members;
     for (const auto& member : members_) {
       member->declined.reserve(share);
-      if (setup.ridge.on()) member->stepper.allow_delays(share, blocks);
+      if (setup.ridge.on()) member->stepper.allow_delays(share, blocks, members);
     }
     keep_heads_apart();
     if (setup.ridge.on()) {
@@ -132,7 +133,7 @@ void BlockLane::keep_heads_apart() {
 }
 
 std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
-  return options.thread_count() * kMostLinesApart * kLanes * sizeof(float) +
+  return options.thread_count() * 2 * kMostLinesApart * kLanes * sizeof(float) +
          data.space->features * (sizeof(double) + sizeof(std::uint32_t));
 }
 
@@ -274,6 +275,7 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
       for (std::size_t from = first + number * share; from < end; from += free_steps_) {
         const std::size_t size = std::min(free_steps_, end - from);
         prepare(free, *pieces_[number], from, size);
+        member.stepper.look(state.weights);
         take_steps(free, member, number, 0, size, 1, Order::none);
         member.stepper.add_up(state.weights);
       }
@@ -302,18 +304,17 @@ void BlockLane::shrink_own(Weights& w, std::size_t number) const {
   constexpr double kSmallScale =
       1e-6;  // much smaller, and the numbers in memory are too large for float32 sums
   for (const auto& member : members_)
-    for (const BlockStepper::Delayed& delayed : member->stepper.delayed())
-      if (delayed.block % members_.size() == number) {
-        setup_.ridge.shrink(w, delayed.block, delayed.factor);
-        if (w.least_scale(delayed.block) < kSmallScale) w.fold_block(delayed.block);
-      }
+    for (const BlockStepper::Delayed& delayed : member->stepper.delayed(number)) {
+      setup_.ridge.shrink(w, delayed.block, delayed.factor);
+      if (w.least_scale(delayed.block) < kSmallScale) w.fold_block(delayed.block);
+    }
 }
 
 // The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier
 // steps are done. Summed in the order of the steps, because rounding depends on it.
 double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t members) const {
   double bound = work.terms.largest_weight;
-  for (std::size_t i = 0; i < t; ++i) bound += members_[i % members]->growth[i];
+  for (std::size_t i = 0; i < t; ++i) bound += members_[i % members]->growth[i / members];
   return bound;
 }
 
@@ -328,6 +329,14 @@ void BlockLane::prepare(const Work& work, Piece& piece, std::size_t from, std::s
   setup_.draw->fill_blocks(batch.random, batch.first + from, size, {piece.labels.data(), size},
                            {piece.examples.data(), size}, piece.drawn);
   for (std::size_t i = 0; i < size; ++i) piece.x[i] = setup_.data.x(piece.examples[i]);
+  const BlocksApart* const apart = work.terms.apart ? members_[0]->stepper.apart() : nullptr;
+  if (apart == nullptr) return;
+  piece.split.clear();
+  constexpr std::size_t kRowsAhead = 8;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i + kRowsAhead < size) prefetch_row(piece.x[i + kRowsAhead]);
+    piece.split.add(piece.x[i], apart->features());
+  }
 }
 
 // Takes a member's steps start, start + stride, ... below `end`. In turns they are those of the batch,
@@ -349,6 +358,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
     const Place place = at(i);
     prefetch_example(place.piece.x[place.i], state, place.piece.examples[place.i]);
   };
+  const BlocksApart* const apart = work.terms.apart ? member.stepper.apart() : nullptr;
   Batch drawn = work.batch;
   if (member.in_double != nullptr && order != Order::turns) {
     drawn.first += pieces_[first_piece]->from, drawn.count = end;
@@ -361,6 +371,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
     if (const std::size_t p = i + kLinesAhead * stride; far_ && p < end) {
       const Place place = at(p);
       ahead = LinesAhead(state.weights, place.piece.x[place.i], place.piece.blocks(place.i));
+      if (apart != nullptr) ahead.with_first(apart->blocks(), place.piece.split.row(place.i).there);
     }
     const Place place = at(i);
     const std::size_t t = place.piece.from + place.i;
@@ -373,7 +384,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
     } else if (member.in_double != nullptr) {
       outcome = take_in_double(work, *member.in_double, drawn, i);
     } else {
-      const BlockStep step = place.piece.step(place.i, setup_.data);
+      const BlockStep step = place.piece.step(place.i, setup_.data, apart != nullptr);
       if (order == Order::turns) member.turns.wait(t, *progress_);
       outcome = member.stepper.run(step, work.terms, state, ahead);
     }
@@ -382,9 +393,11 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
       if (!outcome.taken) member.declined.push_back(t);
       continue;
     }
-    member.growth[t] = outcome.taken           ? outcome.growth
-                       : order == Order::turns ? take_declined(work, t)
-                                               : take_generally(work, t, bound_before(work, t, 1));
+    // Side by side: the caller reads those of all members after every batch.
+    member.growth[order == Order::turns ? t / stride : t] =
+        outcome.taken           ? outcome.growth
+        : order == Order::turns ? take_declined(work, t)
+                                : take_generally(work, t, bound_before(work, t, 1));
     if (order == Order::turns) progress_->done(t);
   }
 }

@@ -47,7 +47,7 @@ class BlockLane final : public Lane {
   // Steps that are drawn together, few enough to stay in the cache.
   struct Piece {
     explicit Piece(const LaneSetup& setup);
-    BlockStep step(std::size_t i, const DataView& data) const;
+    BlockStep step(std::size_t i, const DataView& data, bool apart) const;
     std::span<const std::uint32_t> blocks(std::size_t i) const {
       return {&drawn.blocks[i * drawn.capacity], drawn.count[i]};
     }
@@ -56,6 +56,7 @@ class BlockLane final : public Lane {
     std::vector<ExampleId> examples;
     std::vector<ClassId> labels;
     std::vector<RowView> x;
+    SplitRows split;  // where BlockTerms::apart
     BlockBuffer drawn;
   };
   // Steps in double, for rules that do not take blocks. A rule has memory, so each member has its own.
@@ -69,7 +70,7 @@ class BlockLane final : public Lane {
   struct Member {
     Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
            std::size_t blocks);
-    std::vector<double> growth;         // by step of the batch
+    std::vector<double> growth;         // by its steps of the batch
     double free_growth = 0;             // lock-free: of all its steps
     std::vector<std::size_t> declined;  // lock-free: steps of the batch that are taken at its end
     BlockStepper stepper;

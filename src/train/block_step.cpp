@@ -58,14 +58,16 @@ bool BlockStepper::prepare(const BlockStep& in, const BlockTerms& terms, const R
 
 // With ridge, scores of the shrunken weights. The label and the padding of the last block get kNoScore.
 void BlockStepper::score(const BlockStep& in, const BlockTerms& terms, const Weights& w, LinesAhead& ahead) {
+  const std::size_t apart = blocks_apart(terms);
+  const std::span<const std::uint32_t> others = in.blocks.subspan(apart);
   ahead.ask(3);
-  score_blocks(w, in.x, in.blocks, score_);
+  if (apart > 0) apart_->score(w, in.split, score_, intercept_);
+  score_blocks(w, in.x, others, score_ + apart * kLanes);
   ahead.ask(2);
   if (w.has_intercept()) {
-    copy_block_intercepts(w, in.blocks, intercept_);
-    for (std::size_t k = 0; k < in.blocks.size() * kLanes; ++k) score_[k] += intercept_[k];
+    copy_block_intercepts(w, others, intercept_ + apart * kLanes);
+    for (std::size_t k = apart * kLanes; k < in.blocks.size() * kLanes; ++k) score_[k] += intercept_[k];
   }
-  if (apart_ && terms.apart) apart_->add_scores(w, in.x, score_, intercept_);
   if (setup_.ridge.on()) shrink(in.blocks.size());
   view_.label_score = static_cast<double>(score_[label_]);
   score_[label_] = kNoScore;
@@ -101,28 +103,33 @@ bool BlockStepper::solve(const BlockStep& in, const BlockTerms& terms, const Wei
   return true;
 }
 
-void BlockStepper::allow_delays(std::size_t steps, std::size_t blocks) {
-  delayed_.reserve(std::min(steps * norm_.size(), blocks));
+void BlockStepper::allow_delays(std::size_t steps, std::size_t blocks, std::size_t owners) {
+  delayed_.resize(owners);
+  for (auto& of_owner : delayed_)
+    of_owner.reserve(std::min(steps * norm_.size(), (blocks + owners - 1) / owners));
   delayed_at_.assign(blocks, kNone);
 }
 
 void BlockStepper::delay(std::uint32_t block, double factor) {
+  std::vector<Delayed>& of_owner = delayed_[block % delayed_.size()];
   if (delayed_at_[block] == kNone) {
-    delayed_at_[block] = static_cast<std::uint32_t>(delayed_.size());
-    delayed_.push_back({block, 1.0});
+    delayed_at_[block] = static_cast<std::uint32_t>(of_owner.size());
+    of_owner.push_back({block, 1.0});
   }
-  delayed_[delayed_at_[block]].factor *= factor;
+  of_owner[delayed_at_[block]].factor *= factor;
 }
 
 void BlockStepper::forget_delayed() {
-  for (const Delayed& d : delayed_) delayed_at_[d.block] = kNone;
-  delayed_.clear();
+  for (auto& of_owner : delayed_) {
+    for (const Delayed& d : of_owner) delayed_at_[d.block] = kNone;
+    of_owner.clear();
+  }
 }
 
 void BlockStepper::apply(const BlockStep& in, const BlockTerms& terms, RunState& state) {
   Weights& w = state.weights;
-  const std::size_t apart = apart_ && terms.apart ? apart_->blocks() : 0;
-  if (apart > 0) apart_->add(w, coefficient_);
+  const std::size_t apart = blocks_apart(terms);
+  if (apart > 0) apart_->add(w, in.split, coefficient_);
   add_to_blocks(w, in.x, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   add_to_block_intercepts(w, in.blocks.subspan(apart), coefficient_ + apart * kLanes);
   if (setup_.ridge.on())

@@ -24,6 +24,7 @@ struct BlockStep {
   double row_weight = 1;
   std::span<const std::uint32_t> blocks;
   const double* weights = nullptr;  // [blocks]
+  SplitRow split;                   // x, where BlockTerms::apart
 };
 
 // What the steps of a batch have in common.
@@ -48,11 +49,15 @@ class BlockStepper {
   // `ahead`: cache lines of a later step, prefetched in parts between the phases.
   Outcome run(const BlockStep& in, const BlockTerms& terms, RunState& state, LinesAhead& ahead);
 
-  // Steps with BlockTerms::apart keep what they add to these features of the first blocks, which all of them
-  // have before any other, and to their intercepts apart until add_up().
+  // Steps with BlockTerms::apart see these features of the first blocks, which all of them have before any
+  // other, and their intercepts as they are at look(), and keep what they add to them apart until add_up().
   void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features) {
     const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
     apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.options.intercept);
+  }
+  const BlocksApart* apart() const { return apart_.get(); }
+  void look(const Weights& w) {
+    if (apart_) apart_->start(w);
   }
   void add_up(Weights& w) {
     if (apart_) apart_->add_up(w);
@@ -63,9 +68,10 @@ class BlockStepper {
     std::uint32_t block;
     double factor;
   };
-  // Allocates for up to so many such steps over so many blocks.
-  void allow_delays(std::size_t steps, std::size_t blocks);
-  std::span<const Delayed> delayed() const { return delayed_; }
+  // Allocates for up to so many such steps over so many blocks, and so many threads that share the blocks.
+  void allow_delays(std::size_t steps, std::size_t blocks, std::size_t owners);
+  // Blocks b with b % owners == owner.
+  std::span<const Delayed> delayed(std::size_t owner) const { return delayed_[owner]; }
   void forget_delayed();
 
  private:
@@ -76,17 +82,20 @@ class BlockStepper {
              double* growth);
   void apply(const BlockStep& in, const BlockTerms& terms, RunState& state);
   void shrink(std::size_t blocks);
+  std::size_t blocks_apart(const BlockTerms& terms) const {
+    return apart_ && terms.apart ? apart_->blocks() : 0;
+  }
 
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 
   const LaneSetup& setup_;
   BlockStepView view_;
   double squared_norm_ = 0;
-  std::size_t label_ = 0;                  // lane of the label in the step
-  std::vector<double> norm_;               // by block: |x|^2 after the ridge
-  std::vector<double> ridge_;              // by block: r
-  std::vector<Delayed> delayed_;           // blocks once each
-  std::vector<std::uint32_t> delayed_at_;  // by block: its place there; kNone
+  std::size_t label_ = 0;                      // lane of the label in the step
+  std::vector<double> norm_;                   // by block: |x|^2 after the ridge
+  std::vector<double> ridge_;                  // by block: r
+  std::vector<std::vector<Delayed>> delayed_;  // by owner: blocks once each
+  std::vector<std::uint32_t> delayed_at_;      // by block: its place there; kNone
   std::unique_ptr<BlocksApart> apart_;
   std::vector<float> memory_;
   float *score_ = nullptr, *coefficient_ = nullptr, *intercept_ = nullptr;  // [blocks][16], 64-byte aligned

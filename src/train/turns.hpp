@@ -66,12 +66,13 @@ class Turns {
     }
     ++batch_;
     step_ = 0;
+    next_own_ = static_cast<std::uint32_t>(member_);
     waits_.clear();
     begin_.assign(1, 0);
   }
   // `row`: null if no two steps of a batch have the same.
   void add(const ExampleId* row, std::span<const std::uint32_t> blocks) {
-    const bool own = step_ % members_ == member_;
+    const bool own = step_ == next_own_;
     const auto meet = [&](std::uint32_t& last) {
       const std::uint32_t t = last % kSteps;
       if (own && last / kSteps == batch_ && t % members_ != member_) waits_.push_back(t);
@@ -79,7 +80,10 @@ class Turns {
     };
     for (const std::uint32_t b : blocks) meet(last_[b]);
     if (row != nullptr) meet(rows_[place(number_of(*row))]);  // a hash collision only adds a wait
-    if (own) begin_.push_back(static_cast<std::uint32_t>(waits_.size()));
+    if (own) {
+      begin_.push_back(static_cast<std::uint32_t>(waits_.size()));
+      next_own_ += static_cast<std::uint32_t>(members_);
+    }
     ++step_;
   }
 
@@ -98,7 +102,7 @@ class Turns {
   std::size_t member_, members_;
   std::vector<std::uint32_t> last_;  // by block: batch and number of the last step that has it
   std::array<std::uint32_t, std::size_t{1} << kPlaceBits> rows_{};
-  std::uint32_t batch_ = 0, step_ = 0;
+  std::uint32_t batch_ = 0, step_ = 0, next_own_ = 0;
   std::vector<std::uint32_t> waits_, begin_{0};
 };
 

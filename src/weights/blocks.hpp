@@ -50,6 +50,13 @@ class LinesAhead {
   LinesAhead(const Weights& w, RowView x, std::span<const std::uint32_t> blocks)
       : w_(&w), x_(x), blocks_(blocks), left_(blocks.size() * x.index.size()) {}
 
+  // Of the first `count` blocks, only the features of `x`.
+  LinesAhead& with_first(std::size_t count, const RowView& x) {
+    first_ = count, of_first_ = x;
+    left_ = count * x.index.size() + (blocks_.size() - count) * x_.index.size();
+    return *this;
+  }
+
   // One of `parts` equal parts of the remaining lines.
   void ask(std::size_t parts) {
     ask_as(parts, [](const float* line) { __builtin_prefetch(line, 0, 2); });
@@ -65,19 +72,20 @@ class LinesAhead {
     std::size_t count = (left_ + parts - 1) / parts;
     left_ -= count;
     while (count > 0) {
-      const std::size_t here = std::min(count, x_.index.size() - feature_);
+      const std::span<const FeatureId> features = (block_ < first_ ? of_first_ : x_).index;
+      const std::size_t here = std::min(count, features.size() - feature_);
       const float* from = w_->block(blocks_[block_]);
-      for (std::size_t j = feature_; j < feature_ + here; ++j) ask(from + std::size_t{x_.index[j]} * kLanes);
+      for (std::size_t j = feature_; j < feature_ + here; ++j) ask(from + std::size_t{features[j]} * kLanes);
       count -= here;
       feature_ += here;
-      if (feature_ == x_.index.size()) feature_ = 0, ++block_;
+      if (feature_ == features.size()) feature_ = 0, ++block_;
     }
   }
 
   const Weights* w_ = nullptr;
-  RowView x_;
+  RowView x_, of_first_;
   std::span<const std::uint32_t> blocks_;
-  std::size_t left_ = 0, block_ = 0, feature_ = 0;
+  std::size_t first_ = 0, left_ = 0, block_ = 0, feature_ = 0;
 };
 
 }  // namespace truemax

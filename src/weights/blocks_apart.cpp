@@ -1,5 +1,6 @@
 #include "weights/blocks_apart.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -12,50 +13,91 @@ SomeFeatures::SomeFeatures(std::vector<FeatureId> some, std::size_t all)
   for (std::size_t i = 0; i < some_.size(); ++i) place_[some_[i]] = static_cast<std::uint32_t>(i);
 }
 
+void SplitRows::clear() {
+  index_.clear();
+  value_.clear();
+  end_.clear();
+}
+
+void SplitRows::add(const RowView& x, const SomeFeatures& some) {
+  const std::size_t begin = index_.size(), count = x.index.size();
+  index_.resize(begin + count);
+  value_.resize(begin + count);
+  FeatureId* const index = index_.data() + begin;
+  float* const value = value_.data() + begin;
+  std::size_t here = 0, there = count;  // those elsewhere from the end on
+  for (std::size_t j = 0; j < count; ++j) {
+    const std::uint32_t place = some.place(x.index[j]);
+    // No branch: it could not be predicted.
+    const std::size_t is_here = place != SomeFeatures::kNone ? 1 : 0;
+    const std::size_t at = is_here * here + (1 - is_here) * (there - 1);
+    index[at] = is_here != 0 ? place : x.index[j];
+    value[at] = x.value[j];
+    here += is_here, there -= 1 - is_here;
+  }
+  end_.push_back({begin + here, begin + count});
+}
+
+SplitRow SplitRows::row(std::size_t i) const {
+  const std::size_t begin = i == 0 ? 0 : end_[i - 1].there;
+  const auto part = [&](std::size_t from, std::size_t to) {
+    return RowView{{index_.data() + from, to - from}, {value_.data() + from, to - from}};
+  };
+  return {part(begin, end_[i].here), part(end_[i].here, end_[i].there)};
+}
+
 BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept)
-    : sums_(classes, features->numbers().size(), intercept),
+    : seen_(classes, features->numbers().size(), intercept),
+      added_(classes, features->numbers().size(), intercept),
       features_(std::move(features)),
-      numbers_(sums_.blocks()),
-      more_(sums_.blocks() * kLanes) {
+      numbers_(seen_.blocks()),
+      more_(seen_.blocks() * kLanes) {
   std::iota(numbers_.begin(), numbers_.end(), 0U);
 }
 
-void BlocksApart::add_scores(const Weights& w, const RowView& x, float* z, float* intercept) {
-  for (Part* const part : {&here_, &there_}) part->index.clear(), part->value.clear();
-  for (std::size_t j = 0; j < x.index.size(); ++j) {
-    const std::uint32_t place = features_->place(x.index[j]);
-    const bool here = place != SomeFeatures::kNone;
-    Part& part = here ? here_ : there_;
-    part.index.push_back(here ? place : x.index[j]);
-    part.value.push_back(x.value[j]);
+void BlocksApart::start(const Weights& w) {
+  constexpr std::size_t kAhead = 16;
+  const std::span<const FeatureId> features = features_->numbers();
+  for (const std::uint32_t b : numbers_) {
+    const float* const from = w.block(b);
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      if (i + kAhead < features.size()) __builtin_prefetch(from + std::size_t{features[i + kAhead]} * kLanes);
+      std::copy_n(from + std::size_t{features[i]} * kLanes, kLanes, seen_.block(b) + i * kLanes);
+    }
   }
-  score_blocks(sums_, here_.view(), numbers_, more_.data());
-  if (w.scaled())
-    for (std::size_t k = 0; k < sums_.classes(); ++k)
-      more_[k] *= static_cast<float>(w.scale(static_cast<ClassId>(k)));
-  for (std::size_t k = 0; k < more_.size(); ++k) z[k] += more_[k];
-  const std::span<const float> more = sums_.intercept();
-  for (std::size_t k = 0; k < more.size(); ++k) z[k] += more[k], intercept[k] += more[k];
+  std::copy_n(w.intercept().begin(), seen_.intercept().size(), seen_.intercept().begin());
 }
 
-void BlocksApart::add(Weights& w, const float* c) {
-  add_to_blocks(w, there_.view(), numbers_, c);
-  add_to_block_intercepts(sums_, numbers_, c);
+void BlocksApart::score(const Weights& w, const SplitRow& x, float* z, float* intercept) {
+  score_blocks(w, x.there, numbers_, z);
+  score_blocks(seen_, x.here, numbers_, more_.data());
+  if (w.scaled())
+    for (std::size_t k = 0; k < seen_.classes(); ++k)
+      more_[k] *= static_cast<float>(w.scale(static_cast<ClassId>(k)));
+  for (std::size_t k = 0; k < more_.size(); ++k) z[k] += more_[k];
+  if (!w.has_intercept()) return;
+  copy_block_intercepts(seen_, numbers_, intercept);
+  for (std::size_t k = 0; k < more_.size(); ++k) z[k] += intercept[k];
+}
+
+void BlocksApart::add(Weights& w, const SplitRow& x, const float* c) {
+  add_to_blocks(w, x.there, numbers_, c);
+  for (Weights* const to : {&seen_, &added_}) add_to_block_intercepts(*to, numbers_, c);
   if (w.scaled()) {
     for (std::size_t k = 0; k < more_.size(); ++k)
-      more_[k] = k < sums_.classes()
+      more_[k] = k < seen_.classes()
                      ? static_cast<float>(static_cast<double>(c[k]) / w.scale(static_cast<ClassId>(k)))
                      : 0.0F;
     c = more_.data();
   }
-  add_to_blocks(sums_, here_.view(), numbers_, c);
+  for (Weights* const to : {&seen_, &added_}) add_to_blocks(*to, x.here, numbers_, c);
 }
 
 void BlocksApart::add_up(Weights& w) {
-  constexpr std::size_t kAhead = 8;
+  constexpr std::size_t kAhead = 16;
   const std::span<const FeatureId> features = features_->numbers();
   for (const std::uint32_t b : numbers_) {
-    float *const to = w.block(b), *const from = sums_.block(b);
+    float *const to = w.block(b), *const from = added_.block(b);
     for (std::size_t i = 0; i < features.size(); ++i) {
       if (i + kAhead < features.size()) prefetch_to_write(to + std::size_t{features[i + kAhead]} * kLanes);
       const std::size_t line = std::size_t{features[i]} * kLanes;
@@ -65,7 +107,7 @@ void BlocksApart::add_up(Weights& w) {
       }
     }
   }
-  const std::span<float> intercept = sums_.intercept();
+  const std::span<float> intercept = added_.intercept();
   for (std::size_t k = 0; k < intercept.size(); ++k) {
     w.intercept()[k] += intercept[k];
     intercept[k] = 0;

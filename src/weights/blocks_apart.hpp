@@ -1,6 +1,6 @@
-// What one thread adds to some features of the first blocks of W, kept apart from it until it is added up.
-// Lines that all threads write every few steps would go from core to core each time; this way they do so only
-// when sums are added.
+// Some features of the first blocks of W, as one thread sees them: as they were when it last looked, with
+// what it has added since, which is kept apart from W until it is added up. Lines that all threads read and
+// write every few steps would go from core to core each time; this way they do so only between sums.
 #pragma once
 
 #include <cstddef>
@@ -31,35 +31,50 @@ class SomeFeatures {
   std::vector<std::uint32_t> place_;  // by feature
 };
 
+// A row in two parts: its features that are some of them, by their numbers there, and the others.
+struct SplitRow {
+  RowView here, there;
+};
+
+class SplitRows {
+ public:
+  void clear();
+  void add(const RowView& x, const SomeFeatures& some);
+  SplitRow row(std::size_t i) const;
+
+ private:
+  std::vector<FeatureId> index_;
+  std::vector<float> value_;
+  struct End {
+    std::size_t here, there;
+  };
+  std::vector<End> end_;  // by row
+};
+
 class BlocksApart {
  public:
   // Of the first `classes` classes (whole blocks, or all), and these features.
   BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept);
 
   std::size_t blocks() const { return numbers_.size(); }
+  const SomeFeatures& features() const { return *features_; }
 
-  // z[b][lane] += x . (what was added to that lane of block b), times its scale in w, and the intercept,
-  // which is also added to `intercept`.
-  void add_scores(const Weights& w, const RowView& x, float* z, float* intercept);
-  // Every lane of block b of w += c[b][lane] x, and the intercept: here what is kept apart, there the rest. x
-  // is that of the last add_scores.
-  void add(Weights& w, const float* c);
-  // Moves all of it to w.
+  // Looks at w.
+  void start(const Weights& w);
+  // z[b][lane] = x . (w of that lane of block b) times its scale in w, plus the intercept, which is also
+  // copied; as seen here.
+  void score(const Weights& w, const SplitRow& x, float* z, float* intercept);
+  // Every lane of block b += c[b][lane] x, and the intercept: here what is kept apart, in w the rest.
+  void add(Weights& w, const SplitRow& x, const float* c);
+  // Moves what was added here to w.
   void add_up(Weights& w);
 
  private:
-  // Features and values of a part of a row.
-  struct Part {
-    std::vector<FeatureId> index;
-    std::vector<float> value;
-    RowView view() const { return {index, value}; }
-  };
-
-  Weights sums_;  // [blocks][features here], in memory as in w: divided by its scales
+  // [blocks][features here], in memory as in w, divided by its scales: as seen here, and what was added.
+  Weights seen_, added_;
   std::shared_ptr<const SomeFeatures> features_;
   std::vector<std::uint32_t> numbers_;  // of the blocks
-  std::vector<float> more_;             // [blocks][16]: scores
-  Part here_, there_;                   // of the last row
+  std::vector<float> more_;             // [blocks][16]: scores, or what is added
 };
 
 }  // namespace truemax

@@ -39,14 +39,16 @@ void compare_apart(const ApartCase& of) {
       b_direct(kApartHead * kLanes);
   std::vector<float> c(kApartHead * kLanes);
   double largest = 0;
+  SplitRows split;
   for (std::size_t t = 0; t < rows.rows(); ++t) {
     const RowView x = rows.row(t);
     score_blocks(direct, x, head, expected.data());
     copy_block_intercepts(direct, head, b_direct.data());
-    score_blocks(w, x, head, z.data());
-    copy_block_intercepts(w, head, b.data());
-    for (std::size_t k = 0; k < z.size(); ++k) z[k] += b[k], expected[k] += b_direct[k];
-    apart.add_scores(w, x, z.data(), b.data());
+    for (std::size_t k = 0; k < z.size(); ++k) expected[k] += b_direct[k];
+    split.clear();
+    split.add(x, apart.features());
+    if (t % 7 == 0) apart.start(w);
+    apart.score(w, split.row(0), z.data(), b.data());
     for (std::size_t k = 0; k < z.size(); ++k) {
       EXPECT_NEAR(static_cast<double>(z[k]), static_cast<double>(expected[k]), 1e-4) << t << ' ' << k;
       EXPECT_NEAR(static_cast<double>(b[k]), static_cast<double>(b_direct[k]), 1e-5) << t << ' ' << k;
@@ -54,7 +56,7 @@ void compare_apart(const ApartCase& of) {
     }
     add_to_blocks(direct, x, head, c.data());
     add_to_block_intercepts(direct, head, c.data());
-    apart.add(w, c.data());
+    apart.add(w, split.row(0), c.data());
     if (t % 7 != 6 && t + 1 != rows.rows()) continue;
     apart.add_up(w);
     for (std::size_t i = 0; i < w.memory().size(); ++i) {
@@ -86,8 +88,10 @@ TEST(BlocksApart, KeepsCommonFeaturesOutOfW) {
   const std::vector<FeatureId> index{0, 1};
   const std::vector<float> value{1, 2}, c(16, 0.5F);
   std::vector<float> z(16), b(16);
-  apart.add_scores(w, {index, value}, z.data(), b.data());
-  apart.add(w, c.data());
+  SplitRows split;
+  split.add({index, value}, apart.features());
+  apart.start(w);
+  apart.add(w, split.row(0), c.data());
   EXPECT_EQ(w.lane(5)[0], 0.5F);
   EXPECT_EQ(w.lane(5)[kLanes], 0);
   EXPECT_EQ(w.intercept()[5], 0);
