@@ -20,6 +20,9 @@
 namespace truemax {
 namespace {
 
+// Of a thread and a group: enough that threads of different speeds come to an end at about the same time.
+constexpr std::size_t kTasks = 4;
+
 std::size_t blocks_for(std::size_t classes) {
   return (classes + kLanes - 1) / kLanes;
 }
@@ -73,9 +76,10 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
   const std::size_t own = blocks_for(BlockShare::most_classes(data.classes->size(), ranks().size()));
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
   const std::size_t rows = rows_of_group(data, options, draw), threads = options.thread_count();
-  const std::uint64_t updates =
-      threads > 1 && !ranks().in_groups() ? GroupUpdates::most(threads, rows, blocks) : 0;
-  return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) + updates * sizeof(GroupUpdate));
+  const std::uint64_t updates = threads > 1 && !ranks().in_groups()
+                                    ? GroupUpdates::most(LineOwners::most_cuts(threads, blocks), rows, blocks)
+                                    : 0;
+  return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) + updates * GroupUpdates::kBytes);
 }
 
 // With a few rows each, threads would only wait for each other. Projections, and ranks, take the rows of a
@@ -103,13 +107,13 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   if (members == 1) return;
   meeting_ = std::make_unique<Meeting>(members);
   growth_of_.resize(setup.most_steps);
-  // With a ridge, the scale of a block goes with its lines.
-  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, !setup.ridge.on(),
-                                         setup.options.intercept);
+  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, kTasks, setup.options.intercept);
+  to_solve_ = std::make_unique<NearTasks>(members, kTasks);
+  to_apply_ = std::make_unique<NearTasks>(members, kTasks);
+  if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
   for (const auto& member : members_) {
     member->solver.leave_to(*owners_);
-    for (std::size_t buffer = 0; buffer < 2; ++buffer)
-      member->updates.emplace_back(*owners_, members, share, blocks);
+    for (std::size_t buffer = 0; buffer < 2; ++buffer) member->updates.emplace_back(*owners_, share, blocks);
   }
 }
 
@@ -163,6 +167,12 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
   const std::uint64_t before = state.step;
   meeting_->start();
   refused_.store(false, std::memory_order_relaxed);
+  if (cuts_) cuts_->start(state.weights);
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    members_[m]->refused.reset();
+    to_solve_->renew(m);
+    to_apply_->renew(m);
+  }
   const auto of_member = [&](std::size_t number) {
     try {
       run_member(batch, state, number);
@@ -176,35 +186,40 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
   for (std::size_t i = 0; i < state.step - before; ++i) growth_ += growth_of_[i];
   add_growth(state);
   if (!refused_.load(std::memory_order_relaxed)) return;
+  const Member::Refused* first = nullptr;
   for (const auto& member : members_)
-    if (member->refused)
-      setup_.guard.diverged(state, state.step + member->refused->row, member->refused->growth);
+    if (member->refused && (first == nullptr || member->refused->row < first->row)) first = &*member->refused;
+  setup_.guard.diverged(state, state.step + first->row, first->growth);
 }
 
 void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t number) {
-  Member& member = *members_[number];
-  GroupMember& solver = member.solver;
   std::size_t now = 0;
+  const auto score = [&](std::size_t owner, std::size_t task) {
+    score_share(state.weights, owner * kTasks + task, now);
+  };
   prepare(batch, 0, number, now);
   if (!meeting_->wait(number)) return;
-  score_own(state.weights, number, now);
+  for (std::size_t task = 0; task < kTasks; ++task) score(number, task);
   for (std::size_t first = 0; first < batch.count; first += most_, now = 1 - now) {
-    GroupRows& rows = solver.buffers[now];
     const std::size_t count = std::min(most_, batch.count - first), next = first + most_;
-    const Share share = share_of(count, number);
     // All scores are there, and all updates of the group before.
     if (!meeting_->wait(number)) return;
+    to_apply_->renew(number);
     if (first > 0) note_growth(first - most_ + share_of(most_, number).first, number, 1 - now);
-    solver.begin(batch, state, rows);
     if (next < batch.count) prepare(batch, next, number, 1 - now);
-    solver.finish(state, rows);
-    look_over(member, rows, share, first + share.first);
+    to_solve_->take(number, [&](std::size_t owner, std::size_t task) {
+      solve_some(batch, state, number, share_of(count, owner), owner, task, first, now);
+    });
     if (!meeting_->wait(number)) return;
     if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
+    to_solve_->renew(number);
     write_u(state, number, now);
-    apply_own(state, number, now);
     if (number == 0) state.step += count;
-    if (next < batch.count) score_own(state.weights, number, 1 - now);
+    to_apply_->take(number, [&](std::size_t owner, std::size_t task) {
+      const std::size_t share = owner * kTasks + task;
+      apply_share(state, share, count, now);
+      if (next < batch.count) score_share(state.weights, share, 1 - now);
+    });
   }
   if (!setup_.ridge.on() || !meeting_->wait(number)) return;
   const std::size_t last = (batch.count - 1) / most_ * most_;
@@ -240,17 +255,33 @@ bool GroupLane::admits(const GroupRow& row) const {
   return row.growth() <= most_growth_ && std::isfinite(row.u);
 }
 
-// What a member's rows add, before any of it is added. `first`: of its rows in the batch.
-void GroupLane::look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first) {
-  member.refused.reset();
-  for (std::size_t i = 0; i < rows.count; ++i) {
-    const GroupRow& row = rows.row[i];
-    growth_of_[first + i] = row.growth();
-    rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
-    if (admits(row) || member.refused) continue;
-    member.refused = Member::Refused{share.first + i, row.growth()};
-    refused_.store(true, std::memory_order_relaxed);
+// One of the tasks of the rows that `owner` has prepared. `first`: of the group in the batch.
+void GroupLane::solve_some(const Batch& batch, RunState& state, std::size_t number,
+                           const Share& rows_of_owner, std::size_t owner, std::size_t task, std::size_t first,
+                           std::size_t buffer) {
+  const std::size_t each = (rows_of_owner.count + kTasks - 1) / kTasks;
+  const std::size_t from = std::min(rows_of_owner.count, task * each);
+  const std::size_t end = std::min(rows_of_owner.count, from + each);
+  if (from == end) return;
+  Member& member = *members_[number];
+  GroupRows& rows = members_[owner]->solver.buffers[buffer];
+  member.solver.solve(batch, state, rows, from, end);
+  for (std::size_t i = from; i < end; ++i) {
+    const std::size_t in_group = rows_of_owner.first + i;
+    look_over(member, rows, i, in_group, first + in_group);
   }
+}
+
+// What a row adds, before any of it is added.
+void GroupLane::look_over(Member& member, GroupRows& rows, std::size_t i, std::size_t in_group,
+                          std::size_t in_batch) {
+  const GroupRow& row = rows.row[i];
+  growth_of_[in_batch] = row.growth();
+  rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
+  if (cuts_) cuts_->note(rows, row, in_group);
+  if (admits(row) || (member.refused && member.refused->row < in_group)) return;
+  member.refused = Member::Refused{in_group, row.growth()};
+  refused_.store(true, std::memory_order_relaxed);
 }
 
 // An example that comes twice keeps the u of the later row.
@@ -268,15 +299,15 @@ void GroupLane::write_u(RunState& state, std::size_t number, std::size_t buffer)
   }
 }
 
-// The blocks that the member owns, for all rows that have them.
-void GroupLane::score_own(const Weights& w, std::size_t number, std::size_t buffer) {
+// The blocks of a share, for all rows that have them.
+void GroupLane::score_share(const Weights& w, std::size_t share, std::size_t buffer) {
   constexpr std::size_t kAhead = 8;
-  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(share); };
   const auto ask_for = [&](std::size_t m, std::size_t i) {
     for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
     if (m == members_.size()) return;
     const GroupUpdate& later = of(m)[i];
-    if (owners_->scores(later.block)) LinesAhead(w, later.x, {&later.block, 1}).ask(1);
+    if (!owners_->is_cut(later.block)) LinesAhead(w, later.x(), {&later.block, 1}).ask(1);
   };
   for (std::size_t i = 0; far_ && i < kAhead; ++i) ask_for(0, i);
   for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -285,16 +316,17 @@ void GroupLane::score_own(const Weights& w, std::size_t number, std::size_t buff
     for (std::size_t i = 0; i < updates.size(); ++i) {
       if (far_) ask_for(m, i + kAhead);
       const GroupUpdate& update = updates[i];
-      if (owners_->scores(update.block))
-        score_each_block(w, update.x, {&update.block, 1}, score + std::size_t{update.place} * kLanes);
+      if (!owners_->is_cut(update.block))
+        score_each_block(w, update.x(), {&update.block, 1}, score + std::size_t{update.place} * kLanes);
     }
   }
 }
 
-void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffer) {
+// `count`: rows of the group.
+void GroupLane::apply_share(RunState& state, std::size_t share, std::size_t count, std::size_t buffer) {
   constexpr std::size_t kAhead = 4;
   Weights& w = state.weights;
-  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(share); };
   // The update i of the rows of member m, or one of those after them.
   const auto ask_for = [&](std::size_t m, std::size_t i) {
     for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
@@ -302,16 +334,23 @@ void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t buffe
     const GroupUpdate& later = of(m)[i];
     __builtin_prefetch(members_[m]->solver.buffers[buffer].coefficient + std::size_t{later.place} * kLanes);
     // Lines that it scored are at hand.
-    if (!owners_->scores(later.block)) LinesAhead(w, later.x, {&later.block, 1}).ask_to_write(1);
+    if (owners_->is_cut(later.block)) LinesAhead(w, later.x(), {&later.block, 1}).ask_to_write(1);
   };
   for (std::size_t i = 0; i < kAhead; ++i) ask_for(0, i);
   for (std::size_t m = 0; m < members_.size(); ++m) {
     const std::span<const GroupUpdate> updates = of(m);
+    GroupRows& rows = members_[m]->solver.buffers[buffer];
+    const std::size_t first = share_of(count, m).first;
     for (std::size_t i = 0; i < updates.size(); ++i) {
       ask_for(m, i + kAhead);
-      apply_update(w, updates[i], members_[m]->solver.buffers[buffer]);
+      const GroupUpdate& update = updates[i];
+      if (cuts_ && owners_->is_cut(update.block))
+        cuts_->apply(w, update, rows, first + update.row);
+      else
+        apply_update(w, update, rows);
     }
   }
+  if (cuts_) cuts_->end_group(w, share, count);
 }
 
 void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const {
@@ -319,8 +358,8 @@ void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& r
   const float* const c = rows.coefficient + std::size_t{update.place} * kLanes;
   if (setup_.ridge.on())
     rows.growth[update.place] = make_room(w, update.block, rows.row[update.row].growth());
-  add_to_blocks(w, update.x, block, c);
-  if (update.first) add_to_block_intercepts(w, block, c);
+  add_to_blocks(w, update.x(), block, c);
+  if (update.part == 0) add_to_block_intercepts(w, block, c);
   if (setup_.ridge.on()) setup_.ridge.shrink(w, update.block, 1 / rows.ridge[update.place]);
 }
 

@@ -72,12 +72,13 @@ void GroupMember::add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std:
 }
 
 // What depends on the state before the group.
-void GroupMember::read_state(const Batch& batch, RunState& state, GroupRows& rows) const {
+void GroupMember::read_state(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first,
+                             std::size_t last) const {
   constexpr std::size_t kAhead = 8;
-  for (std::size_t i = 0; i < std::min(kAhead, rows.count); ++i)
+  for (std::size_t i = first; i < std::min(first + kAhead, last); ++i)
     __builtin_prefetch(&state.row(rows.row[i].example));
-  for (std::size_t i = 0; i < rows.count; ++i) {
-    if (i + kAhead < rows.count) __builtin_prefetch(&state.row(rows.row[i + kAhead].example), 1);
+  for (std::size_t i = first; i < last; ++i) {
+    if (i + kAhead < last) __builtin_prefetch(&state.row(rows.row[i + kAhead].example), 1);
     GroupRow& row = rows.row[i];
     const RowState& of_row = state.row(row.example);
     row.e = batch.step * setup_.data.weight(row.example);
@@ -113,9 +114,9 @@ void GroupMember::each_own(const GroupRows& rows, const GroupRow& row, Take&& ta
     return;
   }
   for (std::uint32_t b = row.begin, end = b; b < row.end; b = end) {
-    while (end < row.end && !owners_->scores(rows.block[end])) ++end;
+    while (end < row.end && owners_->is_cut(rows.block[end])) ++end;
     if (end > b) take(b, end - b);
-    while (end < row.end && owners_->scores(rows.block[end])) ++end;
+    while (end < row.end && !owners_->is_cut(rows.block[end])) ++end;
   }
 }
 
@@ -175,7 +176,7 @@ void GroupMember::go_on(std::size_t p, GroupRows& rows) {
 }
 
 void GroupMember::begin(const Batch& batch, RunState& state, GroupRows& rows) {
-  read_state(batch, state, rows);
+  read_state(batch, state, rows, 0, rows.count);
   rule_->start(batch.decayed);
   const std::size_t each = std::max(kFewestRows, (rows.count + kParts - 1) / kParts);
   for (std::size_t p = 0; p < kParts; ++p) {
@@ -195,6 +196,22 @@ void GroupMember::finish(RunState& state, GroupRows& rows) {
       ranks_.wait(parts_[p].ticket);
       go_on(p, rows);
     }
+  solve_declined(state, rows);
+}
+
+void GroupMember::solve(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first,
+                        std::size_t last) {
+  read_state(batch, state, rows, first, last);
+  rule_->start(batch.decayed);
+  score(state, rows, first, last);
+  GroupPart& part = parts_[0];
+  part.first = first, part.last = last;
+  part.phase = 0;
+  while (rule_->next(rows, part)) ranks_.wait(ranks_.start(part.how, part.numbers()));
+  solve_declined(state, rows);
+}
+
+void GroupMember::solve_declined(RunState& state, GroupRows& rows) {
   for (const std::uint32_t i : rule_->declined()) {
     GroupRow& row = rows.row[i];
     const double label_score = row.label_score;

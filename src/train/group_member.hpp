@@ -22,7 +22,7 @@ class GroupMember {
   // Blocks of a row that a rank may have.
   static std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw);
 
-  // From now on the owners of lines score what they can (LineOwners::scores).
+  // From now on the owners of lines score the blocks that are not cut.
   void leave_to(const LineOwners& owners) { owners_ = &owners; }
 
   // Rows and classes, which do not depend on W and u.
@@ -30,6 +30,8 @@ class GroupMember {
   // Scores the rows and sends the first messages; between the two the caller may prepare other rows.
   void begin(const Batch& batch, RunState& state, GroupRows& rows);
   void finish(RunState& state, GroupRows& rows);
+  // Both for rows first ... last, which another member of this rank may have prepared.
+  void solve(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
 
   std::array<GroupRows, 2> buffers;  // of this group and the next
 
@@ -38,13 +40,15 @@ class GroupMember {
   static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
 
   void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
-  void read_state(const Batch& batch, RunState& state, GroupRows& rows) const;
+  void read_state(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first,
+                  std::size_t last) const;
   void set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const;
   void score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
   template <class Take>
   void each_own(const GroupRows& rows, const GroupRow& row, Take&& take) const;
   void score_row(RunState& state, GroupRows& rows, GroupRow& row, bool all);
   void go_on(std::size_t part, GroupRows& rows);
+  void solve_declined(RunState& state, GroupRows& rows);
 
   const LaneSetup& setup_;
   Ranks& ranks_;

@@ -174,9 +174,13 @@ void score_each_block(const Weights& w, RowView x, std::span<const std::uint32_t
   multiply_by_scales(w, blocks, z);
 }
 
+void add_to_memory(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c) {
+  HWY_DYNAMIC_DISPATCH(add_to_blocks_here)(w, x, blocks.data(), blocks.size(), c);
+}
+
 void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c) {
   if (!w.scaled()) {
-    HWY_DYNAMIC_DISPATCH(add_to_blocks_here)(w, x, blocks.data(), blocks.size(), c);
+    add_to_memory(w, x, blocks, c);
     return;
   }
   alignas(64) float scaled[kLanes];
@@ -185,7 +189,7 @@ void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks,
     for (std::size_t lane = 0; lane < lanes_of(w, blocks[i]); ++lane)
       scaled[lane] = static_cast<float>(static_cast<double>(c[i * kLanes + lane]) /
                                         w.scale(static_cast<ClassId>(blocks[i] * kLanes + lane)));
-    HWY_DYNAMIC_DISPATCH(add_to_blocks_here)(w, x, &blocks[i], 1, scaled);
+    add_to_memory(w, x, {&blocks[i], 1}, scaled);
   }
 }
 

@@ -26,6 +26,9 @@ void score_each_block(const Weights& w, RowView x, std::span<const std::uint32_t
 // have c = 0.
 void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c);
 
+// The same for the numbers in memory, whatever their scales.
+void add_to_memory(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c);
+
 // b[i][lane] = the intercept of that lane of block i; zeros without intercept.
 void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> blocks, float* b);
 

@@ -27,8 +27,12 @@ void Weights::allow_scaling() {
 void Weights::fold(ClassId k) {
   const double factor = common_scale_ * scale_[k];
   scale_[k] = 1 / common_scale_;
+  multiply_features(k, factor, 0, features_);
+}
+
+void Weights::multiply_features(ClassId k, double factor, std::size_t from, std::size_t end) {
   float* w = lane(k);
-  for (std::size_t f = 0; f < features_; ++f)
+  for (std::size_t f = from; f < std::min(end, features_); ++f)
     if (w[f * kLanes] != 0) w[f * kLanes] = static_cast<float>(factor * static_cast<double>(w[f * kLanes]));
 }
 

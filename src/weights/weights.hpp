@@ -65,6 +65,13 @@ class Weights {
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;
   void fold_block(std::size_t b);  // multiplies their scales into memory: O(D)
+  // For threads that share a block (weights/block_part.hpp): the scale without the common factor, and numbers
+  // in memory of the features from ... end.
+  double own_scale(ClassId k) const { return scale_[k]; }
+  void set_own_scale(ClassId k, double scale) { scale_[k] = scale; }
+  void multiply_features(ClassId k, double factor, std::size_t from, std::size_t end);
+  // Numbers in memory are weights divided by their scale: a smaller scale could overflow float32.
+  static constexpr double kLeastScale = 1e-15;
   void scale_block_intercept(std::size_t b, double factor) {
     for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); ++k)
       scale_intercept(static_cast<ClassId>(k), factor);
@@ -119,8 +126,6 @@ class Weights {
 
  private:
   std::size_t classes_ = 0, features_ = 0;
-  // Numbers in memory are weights divided by their scale: a smaller scale could overflow float32.
-  static constexpr double kLeastScale = 1e-15;
   void fold(ClassId k);  // multiplies the scale into memory: O(D)
 
   HugeBuffer buffer_;

@@ -1,0 +1,43 @@
+// Some features of a block of W with a copy of its scales. Several threads each own some of the features, and
+// each multiplies the scales as the others do: so their copies agree, and none waits for another.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/csr.hpp"
+#include "weights/weights.hpp"
+
+namespace truemax {
+
+class BlockPart {
+ public:
+  // Features from ... end of a block.
+  BlockPart(std::uint32_t block, std::size_t from, std::size_t end) : block_(block), from_(from), end_(end) {}
+
+  std::uint32_t block() const { return block_; }
+
+  // Copies the scales of w, and writes them back.
+  void start(const Weights& w);
+  void finish(Weights& w) const;
+
+  // The smallest scale.
+  double least_scale(const Weights& w) const;
+  // Multiplies the scales into memory, here: scales are 1 from now on.
+  void fold(Weights& w);
+  // w of every lane += c[lane] x; x has only features of this part.
+  void add(Weights& w, RowView x, const float* c) const;
+  // All weights *= factor, 0 <= factor <= 1.
+  void scale(Weights& w, double factor);
+
+ private:
+  std::size_t lanes(const Weights& w) const;
+  void fold_lane(Weights& w, std::size_t lane);
+
+  std::uint32_t block_;
+  std::size_t from_, end_;
+  std::array<double, kLanes> scale_{};
+};
+
+}  // namespace truemax
