@@ -129,7 +129,8 @@ void BlockLane::keep_heads_apart() {
   common.resize(std::min(common.size(), kMostLinesApart / head));
   if (common.empty() && !setup_.options.intercept) return;
   const auto shared = std::make_shared<SomeFeatures>(std::move(common), share.size());
-  for (const auto& member : members_) member->stepper.keep_apart(head, shared);
+  for (std::size_t m = 0; m < members_.size(); ++m)
+    members_[m]->stepper.keep_apart(head, shared, m * shared->numbers().size() / members_.size());
 }
 
 std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
@@ -371,6 +372,7 @@ void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_p
     if (const std::size_t p = i + kLinesAhead * stride; far_ && p < end) {
       const Place place = at(p);
       ahead = LinesAhead(state.weights, place.piece.x[place.i], place.piece.blocks(place.i));
+      for (const std::uint32_t b : place.piece.blocks(place.i)) state.weights.prefetch_scales(b);
       if (apart != nullptr) ahead.with_first(apart->blocks(), place.piece.split.row(place.i).there);
     }
     const Place place = at(i);

@@ -132,7 +132,8 @@ MemoryPlan plan_of_one(const TrainSets& sets, const TrainOptions& options, std::
   if (const StreamedRows* stream = data.streamed())
     plan.rows += WindowOrder::bytes(data.size(), stream->blocks(), stream->window_blocks());
   else if (options.visit == Visit::shuffle)
-    plan.rows += data.size() * sizeof(ExampleId) + VisitOrder::grouping_bytes(data.rows_of_inputs());
+    plan.rows += data.size() * sizeof(ExampleId) * (options.thread_count() > 1 ? 2 : 1) +
+                 VisitOrder::grouping_bytes(data.rows_of_inputs());
   plan.data = sets.bytes();
   plan.rows += step_bytes(data, options);
   if (options.newton > 0)

@@ -114,6 +114,21 @@ TEST(VisitOrder, ShuffleKeepsGroupsTogether) {
   EXPECT_EQ(VisitOrder::grouping_bytes(group_of), 40 * sizeof(std::uint32_t));
 }
 
+// Epochs in turn, again from a later one, and one that was not made ahead.
+TEST(VisitOrder, LookingAheadChangesNothing) {
+  constexpr std::size_t kRows = 20000;
+  std::vector<RowId> group_of(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) group_of[i] = static_cast<RowId>(i / 3);
+  for (const bool grouped : {false, true}) {
+    const std::span<const RowId> groups =
+        grouped ? std::span<const RowId>(group_of) : std::span<const RowId>();
+    VisitOrder order(Visit::shuffle, 3, kRows, 1, groups), ahead(Visit::shuffle, 3, kRows, 1, groups);
+    ahead.look_ahead();
+    for (const std::uint64_t epoch : {0U, 1U, 2U, 7U, 8U, 8U, 3U})
+      EXPECT_EQ(epoch_order(ahead, epoch, kRows), epoch_order(order, epoch, kRows)) << epoch;
+  }
+}
+
 TEST(VisitOrder, FileKeepsTheOrderOfTheRows) {
   VisitOrder order(Visit::file, 3, 500);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {

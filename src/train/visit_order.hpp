@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,11 +47,16 @@ class VisitOrder {
     if (windows_) return windows_->start_epoch(epoch);
     random_ = CounterRandom(seed_, Stream::visit, epoch);
     if (visit_ != Visit::shuffle) return;
-    permutation_.resize(rows_);
-    if (!group_of_.empty()) return shuffle_groups();
-    for (std::size_t i = 0; i < rows_; ++i) permutation_[i] = static_cast<ExampleId>(i);
-    shuffle(permutation_);
+    if (ahead_.joinable()) ahead_.join();
+    if (next_epoch_ == epoch)
+      std::swap(permutation_, next_);
+    else
+      make_order(epoch, permutation_);
+    if (looks_ahead_ && rows_ >= kFewestAhead) make_next(epoch + 1);
   }
+
+  // From now on another thread makes the order of the next epoch meanwhile. Not to be moved any more.
+  void look_ahead() { looks_ahead_ = true; }
 
   // The rows at positions first ... first + out.size() - 1 of the epoch; a step begins at `first`.
   void fill(std::uint64_t first, std::span<ExampleId> out) const {
@@ -74,10 +81,29 @@ class VisitOrder {
   }
 
  private:
+  void make_order(std::uint64_t epoch, std::vector<ExampleId>& order) {
+    order.resize(rows_);
+    const CounterRandom random(seed_, Stream::visit, epoch);
+    if (!group_of_.empty()) return shuffle_groups(random, order);
+    for (std::size_t i = 0; i < rows_; ++i) order[i] = static_cast<ExampleId>(i);
+    shuffle(random, order);
+  }
+
+  void make_next(std::uint64_t epoch) {
+    next_.resize(rows_);
+    if (!group_of_.empty()) firsts_.reserve(groups_in(group_of_));
+    next_epoch_ = epoch;
+    try {
+      ahead_ = std::jthread([this, epoch] { make_order(epoch, next_); });
+    } catch (const std::system_error&) {  // no more threads: it is made when its epoch starts
+      next_epoch_ = kNone;
+    }
+  }
+
   // Fisher-Yates from the given order, so that an epoch does not depend on earlier ones.
   template <class T>
-  void shuffle(std::vector<T>& order) const {
-    RandomWords words(random_, 0);
+  static void shuffle(const CounterRandom& random, std::vector<T>& order) {
+    RandomWords words(random, 0);
     for (std::size_t left = order.size(); left > 1; --left)
       std::swap(order[left - 1], order[uniform_below(words.next(), left)]);
   }
@@ -88,27 +114,33 @@ class VisitOrder {
     return count;
   }
 
-  void shuffle_groups() {
+  void shuffle_groups(const CounterRandom& random, std::vector<ExampleId>& order) {
     firsts_.clear();
     firsts_.reserve(groups_in(group_of_));
     for (std::size_t i = 0; i < rows_; ++i)
       if (i == 0 || group_of_[i] != group_of_[i - 1]) firsts_.push_back(static_cast<std::uint32_t>(i));
-    shuffle(firsts_);
+    shuffle(random, firsts_);
     std::size_t place = 0;
     for (std::size_t i : firsts_)
       for (const RowId group = group_of_[i]; i < rows_ && group_of_[i] == group; ++i)
-        permutation_[place++] = static_cast<ExampleId>(i);
+        order[place++] = static_cast<ExampleId>(i);
   }
 
   Visit visit_;
   std::uint64_t seed_;
   std::size_t rows_, together_;
   CounterRandom random_{0, Stream::visit, 0};
-  std::uint64_t epoch_ = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  static constexpr std::size_t kFewestAhead = 1 << 14;  // rows: a thread would cost more than it saves
+  std::uint64_t epoch_ = kNone;
   std::span<const RowId> group_of_;
   std::vector<ExampleId> permutation_;
   std::unique_ptr<WindowOrder> windows_;  // null: the rows are in memory
-  std::vector<std::uint32_t> firsts_;     // the first row of each group, in the order of the epoch
+  std::vector<std::uint32_t> firsts_;     // the first row of each group, in the order that is being made
+  bool looks_ahead_ = false;
+  std::uint64_t next_epoch_ = kNone;
+  std::vector<ExampleId> next_;  // its order
+  std::jthread ahead_;           // makes it
 };
 
 }  // namespace truemax

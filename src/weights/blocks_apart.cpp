@@ -46,10 +46,12 @@ SplitRow SplitRows::row(std::size_t i) const {
   return {part(begin, end_[i].here), part(end_[i].here, end_[i].there)};
 }
 
-BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept)
+BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept,
+                         std::size_t begin)
     : seen_(classes, features->numbers().size(), intercept),
       added_(classes, features->numbers().size(), intercept),
       features_(std::move(features)),
+      begin_(begin),
       numbers_(seen_.blocks()),
       more_(seen_.blocks() * kLanes) {
   std::iota(numbers_.begin(), numbers_.end(), 0U);
@@ -96,11 +98,13 @@ void BlocksApart::add(Weights& w, const SplitRow& x, const float* c) {
 void BlocksApart::add_up(Weights& w) {
   constexpr std::size_t kAhead = 16;
   const std::span<const FeatureId> features = features_->numbers();
+  const std::size_t count = features.size();
+  const auto place = [&](std::size_t n) { return (begin_ + n) % count; };
   for (const std::uint32_t b : numbers_) {
     float *const to = w.block(b), *const from = added_.block(b);
-    for (std::size_t i = 0; i < features.size(); ++i) {
-      if (i + kAhead < features.size()) prefetch_to_write(to + std::size_t{features[i + kAhead]} * kLanes);
-      const std::size_t line = std::size_t{features[i]} * kLanes;
+    for (std::size_t n = 0; n < count; ++n) {
+      if (n + kAhead < count) prefetch_to_write(to + std::size_t{features[place(n + kAhead)]} * kLanes);
+      const std::size_t i = place(n), line = std::size_t{features[i]} * kLanes;
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         to[line + lane] += from[i * kLanes + lane];
         from[i * kLanes + lane] = 0;

@@ -53,8 +53,10 @@ class SplitRows {
 
 class BlocksApart {
  public:
-  // Of the first `classes` classes (whole blocks, or all), and these features.
-  BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept);
+  // Of the first `classes` classes (whole blocks, or all), and these features. `begin`: the first feature in
+  // add_up(). Threads that add at the same time should not follow each other from line to line.
+  BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept,
+              std::size_t begin = 0);
 
   std::size_t blocks() const { return numbers_.size(); }
   const SomeFeatures& features() const { return *features_; }
@@ -73,6 +75,7 @@ class BlocksApart {
   // [blocks][features here], in memory as in w, divided by its scales: as seen here, and what was added.
   Weights seen_, added_;
   std::shared_ptr<const SomeFeatures> features_;
+  std::size_t begin_;
   std::vector<std::uint32_t> numbers_;  // of the blocks
   std::vector<float> more_;             // [blocks][16]: scores, or what is added
 };

@@ -64,6 +64,14 @@ class Weights {
   // All classes of a block at once, and their smallest scale.
   void scale_block(std::size_t b, double factor);
   double least_scale(std::size_t b) const;
+  // And their intercepts, which other threads may have changed.
+  void prefetch_scales(std::size_t b) const {
+    constexpr std::size_t kOfLine = 64 / sizeof(double);
+    if (scaled())
+      for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); k += kOfLine)
+        __builtin_prefetch(&scale_[k]);
+    if (has_intercept()) __builtin_prefetch(&intercept_[b * kLanes]);
+  }
   void fold_block(std::size_t b);  // multiplies their scales into memory: O(D)
   // For threads that share a block (weights/block_part.hpp): the scale without the common factor, and numbers
   // in memory of the features from ... end.
