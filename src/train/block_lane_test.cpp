@@ -52,11 +52,11 @@ TEST(Turns, KeepTheOrderOfConflictingSteps) {
       // Not atomic: only the turns prevent two threads from writing to one of them at once.
       std::vector<std::vector<std::size_t>> of_block(kBlocks), of_row(kRows);
       team.run([&](std::size_t member) {
-        for (std::size_t t = member; t < kSteps; t += members) {
-          turns[member].wait(t, progress);
+        while (!turns[member].all_done()) {
+          const std::size_t i = turns[member].next(progress), t = member + i * members;
           for (const std::uint32_t b : blocks[t]) of_block[b].push_back(t);
           of_row[number_of(rows[t])].push_back(t);
-          progress.done(t);
+          turns[member].done(i, progress);
         }
       });
       std::size_t seen = 0;
