@@ -185,19 +185,22 @@ void BlockLane::run_in_order(const Work& work) {
   progress_->start();
   ++batch_;
   failed_.store(false, std::memory_order_relaxed);
+  double bound = 0;
   const auto of_member = [&](std::size_t number) {
     try {
-      if (prepare_together(work, number))
-        take_turns(work, number);
-      else
+      if (!prepare_together(work, number)) {
         progress_->give_up(number);
+        return;
+      }
+      take_turns(work, number);
+      if (number == 0) bound = bound_after(work);
     } catch (...) {
       progress_->give_up(number);
       throw;
     }
   };
   team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
-  work.state.largest_weight = bound_before(work, work.batch.count, members_.size());
+  work.state.largest_weight = bound;
 }
 
 // Every member prepares some pieces, and finds in all of them what its own steps wait for. False if another
@@ -317,6 +320,18 @@ double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t memb
   double bound = work.terms.largest_weight;
   for (std::size_t from = 0, i = 0; from < t; from += members, ++i)  // divisions would take most of the time
     for (std::size_t m = 0; m < std::min(members, t - from); ++m) bound += members_[m]->growth[i];
+  return bound;
+}
+
+// The bound on the weights after the batch. Other members may still be taking their last steps.
+double BlockLane::bound_after(const Work& work) const {
+  const std::size_t members = members_.size(), count = work.batch.count;
+  double bound = work.terms.largest_weight;
+  for (std::size_t from = 0, i = 0; from < count; from += members, ++i)
+    for (std::size_t m = 0; m < std::min(members, count - from); ++m) {
+      for (std::size_t looks = 0; !progress_->done_up_to(m, i); ++looks) pause_a_little(looks);
+      bound += members_[m]->growth[i];
+    }
   return bound;
 }
 

@@ -100,6 +100,7 @@ class BlockLane final : public Lane {
                                        std::size_t i) const;
   double take_declined(const Work& work, std::size_t t);
   double take_generally(const Work& work, std::size_t t, double bound);
+  double bound_after(const Work& work) const;
   double bound_before(const Work& work, std::size_t t, std::size_t members) const;
 
   const LaneSetup& setup_;
