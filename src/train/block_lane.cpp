@@ -13,6 +13,8 @@ namespace truemax {
 namespace {
 constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
 constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
+// How many steps ahead a row, and its lines of W, are prefetched.
+constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
 }  // namespace
 
 std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
@@ -53,6 +55,12 @@ BlockStep BlockLane::Piece::step(std::size_t i, const DataView& data, bool apart
           .blocks = blocks(i),
           .weights = &drawn.weights[i * drawn.capacity],
           .split = apart ? split.row(i) : SplitRow{}};
+}
+
+// Scales and intercepts are few, and prefetched at once.
+LinesAhead BlockLane::Piece::lines(std::size_t i, const Weights& w) const {
+  for (const std::uint32_t b : blocks(i)) w.prefetch_scales(b);
+  return {w, x[i], blocks(i)};
 }
 
 BlockLane::Member::Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
@@ -175,29 +183,31 @@ void BlockLane::run_alone(const Work& work) {
   for (std::size_t from = 0; from < work.batch.count; from += piece_steps_) {
     const std::size_t size = std::min(piece_steps_, work.batch.count - from);
     prepare(work, *pieces_[0], from, size);
-    take_steps(work, *members_[0], 0, 0, size, 1, Order::one_thread);
+    take_steps(work, *members_[0], *pieces_[0], true);
   }
   work.state.largest_weight = bound_before(work, work.batch.count, 1);
 }
 
 void BlockLane::run_in_order(const Work& work) {
-  const std::size_t members = members_.size(), count = work.batch.count;
   progress_->start();
   ++batch_;
   failed_.store(false, std::memory_order_relaxed);
+  double bound = 0;
   const auto of_member = [&](std::size_t number) {
     try {
-      if (prepare_together(work, number))
-        take_steps(work, *members_[number], 0, number, count, members, Order::turns);
-      else
+      if (!prepare_together(work, number)) {
         progress_->give_up(number);
+        return;
+      }
+      take_turns(work, number);
+      if (number == 0) bound = bound_after(work);
     } catch (...) {
       progress_->give_up(number);
       throw;
     }
   };
   team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
-  work.state.largest_weight = bound_before(work, count, members);
+  work.state.largest_weight = bound;
 }
 
 // Every member prepares some pieces, and finds in all of them what its own steps wait for. False if another
@@ -277,7 +287,7 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
         const std::size_t size = std::min(free_steps_, end - from);
         prepare(free, *pieces_[number], from, size);
         member.stepper.look(state.weights);
-        take_steps(free, member, number, 0, size, 1, Order::none);
+        take_steps(free, member, *pieces_[number], false);
         member.stepper.add_up(state.weights);
       }
     } catch (...) {
@@ -315,7 +325,20 @@ void BlockLane::shrink_own(Weights& w, std::size_t number) const {
 // steps are done. Summed in the order of the steps, because rounding depends on it.
 double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t members) const {
   double bound = work.terms.largest_weight;
-  for (std::size_t i = 0; i < t; ++i) bound += members_[i % members]->growth[i / members];
+  for (std::size_t from = 0, i = 0; from < t; from += members, ++i)  // divisions would take most of the time
+    for (std::size_t m = 0; m < std::min(members, t - from); ++m) bound += members_[m]->growth[i];
+  return bound;
+}
+
+// The bound on the weights after the batch. Other members may still be taking their last steps.
+double BlockLane::bound_after(const Work& work) const {
+  const std::size_t members = members_.size(), count = work.batch.count;
+  double bound = work.terms.largest_weight;
+  for (std::size_t from = 0, i = 0; from < count; from += members, ++i)
+    for (std::size_t m = 0; m < std::min(members, count - from); ++m) {
+      for (std::size_t looks = 0; !progress_->done_up_to(m, i); ++looks) pause_a_little(looks);
+      bound += members_[m]->growth[i];
+    }
   return bound;
 }
 
@@ -333,74 +356,92 @@ void BlockLane::prepare(const Work& work, Piece& piece, std::size_t from, std::s
   const BlocksApart* const apart = work.terms.apart ? members_[0]->stepper.apart() : nullptr;
   if (apart == nullptr) return;
   piece.split.clear();
-  constexpr std::size_t kRowsAhead = 8;
   for (std::size_t i = 0; i < size; ++i) {
     if (i + kRowsAhead < size) prefetch_row(piece.x[i + kRowsAhead]);
     piece.split.add(piece.x[i], apart->features());
   }
 }
 
-// Takes a member's steps start, start + stride, ... below `end`. In turns they are those of the batch,
-// otherwise those of the member's piece.
-void BlockLane::take_steps(const Work& work, Member& member, std::size_t first_piece, std::size_t start,
-                           std::size_t end, std::size_t stride, Order order) {
-  // How many steps ahead a row, and its lines of W, are prefetched.
-  constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
+// Takes the steps of a piece one after the other: in order by one thread, or lock-free.
+void BlockLane::take_steps(const Work& work, Member& member, const Piece& piece, bool in_order) {
   RunState& state = work.state;
-  struct Place {
-    const Piece& piece;
-    std::size_t i;
-  };
-  const auto at = [&](std::size_t i) -> Place {
-    if (order != Order::turns) return {*pieces_[first_piece], i};
-    return {*pieces_[i / piece_steps_], i % piece_steps_};
-  };
-  const auto ask_for_row = [&](std::size_t i) {
-    const Place place = at(i);
-    prefetch_example(place.piece.x[place.i], state, place.piece.examples[place.i]);
-  };
+  const auto ask_for_row = [&](std::size_t i) { prefetch_example(piece.x[i], state, piece.examples[i]); };
   const BlocksApart* const apart = work.terms.apart ? member.stepper.apart() : nullptr;
   Batch drawn = work.batch;
-  if (member.in_double != nullptr && order != Order::turns) {
-    drawn.first += pieces_[first_piece]->from, drawn.count = end;
+  if (member.in_double != nullptr) {
+    drawn.first += piece.from, drawn.count = piece.size;
     member.in_double->general.prepare(drawn);
   }
-  for (std::size_t i = start, n = 0; n < kRowsAhead && i < end; i += stride, ++n) ask_for_row(i);
-  for (std::size_t i = start; i < end; i += stride) {
-    if (const std::size_t p = i + kRowsAhead * stride; p < end) ask_for_row(p);
-    LinesAhead ahead;
-    if (const std::size_t p = i + kLinesAhead * stride; far_ && p < end) {
-      const Place place = at(p);
-      ahead = LinesAhead(state.weights, place.piece.x[place.i], place.piece.blocks(place.i));
-      for (const std::uint32_t b : place.piece.blocks(place.i)) state.weights.prefetch_scales(b);
-      if (apart != nullptr) ahead.with_first(apart->blocks(), place.piece.split.row(place.i).there);
-    }
-    const Place place = at(i);
-    const std::size_t t = place.piece.from + place.i;
+  for (std::size_t i = 0; i < std::min(kRowsAhead, piece.size); ++i) ask_for_row(i);
+  for (std::size_t i = 0; i < piece.size; ++i) {
+    if (i + kRowsAhead < piece.size) ask_for_row(i + kRowsAhead);
     BlockStepper::Outcome outcome;
-    if (member.in_double != nullptr && order == Order::turns) {
-      const Batch one = work.batch.one(t);
-      member.in_double->general.prepare(one);
-      member.turns.wait(t, *progress_);
-      outcome = take_in_double(work, *member.in_double, one, 0);
-    } else if (member.in_double != nullptr) {
+    if (member.in_double != nullptr) {
       outcome = take_in_double(work, *member.in_double, drawn, i);
     } else {
-      const BlockStep step = place.piece.step(place.i, setup_.data, apart != nullptr);
-      if (order == Order::turns) member.turns.wait(t, *progress_);
-      outcome = member.stepper.run(step, work.terms, state, ahead);
+      LinesAhead ahead;
+      if (const std::size_t p = i + kLinesAhead; far_ && p < piece.size) {
+        ahead = piece.lines(p, state.weights);
+        if (apart != nullptr) ahead.with_first(apart->blocks(), piece.split.row(p).there);
+      }
+      outcome = member.stepper.run(piece.step(i, setup_.data, apart != nullptr), work.terms, state, ahead);
     }
-    if (order == Order::none) {
+    const std::size_t t = piece.from + i;
+    if (in_order) {
+      member.growth[t] = outcome.taken ? outcome.growth : take_generally(work, t, bound_before(work, t, 1));
+    } else {
       member.free_growth += outcome.growth;
       if (!outcome.taken) member.declined.push_back(t);
-      continue;
     }
-    // Side by side: the caller reads those of all members after every batch.
-    member.growth[order == Order::turns ? t / stride : t] =
-        outcome.taken           ? outcome.growth
-        : order == Order::turns ? take_declined(work, t)
-                                : take_generally(work, t, bound_before(work, t, 1));
-    if (order == Order::turns) progress_->done(t);
+  }
+}
+
+// Takes a member's steps of the batch, each as soon as those are done that it has to wait for.
+void BlockLane::take_turns(const Work& work, std::size_t number) {
+  RunState& state = work.state;
+  Member& member = *members_[number];
+  const std::size_t members = members_.size();
+  struct Place {
+    const Piece* piece = nullptr;  // null: no such step
+    std::size_t i = 0;
+  };
+  const auto at = [&](std::size_t i) -> Place {
+    const std::size_t t = number + i * members;
+    if (t >= work.batch.count) return {};
+    return {pieces_[t / piece_steps_].get(), t % piece_steps_};
+  };
+  const auto ask_for_row = [&](std::size_t i) {
+    if (const auto [piece, p] = at(i); piece != nullptr)
+      prefetch_example(piece->x[p], state, piece->examples[p]);
+  };
+  const auto step = [&](std::size_t i, std::size_t t, std::size_t later) -> BlockStepper::Outcome {
+    if (member.in_double != nullptr) {
+      const Batch one = work.batch.one(t);
+      member.in_double->general.prepare(one);
+      return take_in_double(work, *member.in_double, one, 0);
+    }
+    LinesAhead ahead;
+    if (const auto [piece, p] = at(later); far_ && piece != nullptr) ahead = piece->lines(p, state.weights);
+    const Place place = at(i);
+    return member.stepper.run(place.piece->step(place.i, setup_.data, false), work.terms, state, ahead);
+  };
+  for (std::size_t i = 0; i < kRowsAhead; ++i) ask_for_row(i);
+  // Rows and lines are prefetched in order, whichever steps are taken meanwhile.
+  for (std::size_t taken = 0; !member.turns.all_done();) {
+    ask_for_row(taken + kRowsAhead);
+    const std::size_t i = member.turns.next(*progress_), t = number + i * members;
+    if (member.turns.was_put_back(i)) {
+      member.growth[i] = take_declined(work, t);
+    } else {
+      const BlockStepper::Outcome outcome = step(i, t, taken + kLinesAhead);
+      if (!outcome.taken) {
+        member.turns.put_back(i);
+        continue;
+      }
+      member.growth[i] = outcome.growth;
+    }
+    member.turns.done(i, *progress_);
+    ++taken;
   }
 }
 
@@ -414,15 +455,12 @@ BlockStepper::Outcome BlockLane::take_in_double(const Work& work, InDouble& own,
   return {true, growth.memory};
 }
 
-// Whether the general lane takes a step depends on the bound before it. So it waits for all earlier steps of
-// the batch, whose growth is part of that bound; otherwise the result would depend on which thread was
-// faster. Later steps may be running, so the bound cannot be recomputed from all of W here. Returns the
-// growth.
+// Whether the general lane takes a step depends on the bound before it. So all earlier steps of the batch are
+// done, whose growth is part of that bound; otherwise the result would depend on which thread was faster.
+// Later steps may be running, so the bound cannot be recomputed from all of W here. Returns the growth.
 double BlockLane::take_declined(const Work& work, std::size_t t) {
-  const std::size_t members = members_.size();
-  for (std::size_t i = t > members ? t - members : 0; i < t; ++i) progress_->wait_for(i);
-  const std::lock_guard lock(declined_);
-  return take_generally(work, t, bound_before(work, t, members));
+  const std::lock_guard lock(declined_);  // if a member has given up, two may be here
+  return take_generally(work, t, bound_before(work, t, members_.size()));
 }
 
 // Step t of the batch in double; not taken if it could overflow the weights.

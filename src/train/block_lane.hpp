@@ -48,6 +48,7 @@ class BlockLane final : public Lane {
   struct Piece {
     explicit Piece(const LaneSetup& setup);
     BlockStep step(std::size_t i, const DataView& data, bool apart) const;
+    LinesAhead lines(std::size_t i, const Weights& w) const;
     std::span<const std::uint32_t> blocks(std::size_t i) const {
       return {&drawn.blocks[i * drawn.capacity], drawn.count[i]};
     }
@@ -83,7 +84,6 @@ class BlockLane final : public Lane {
     BlockTerms terms;
     RunState& state;
   };
-  enum class Order { one_thread, turns, none };
 
   void keep_heads_apart();
   void run_alone(const Work& work);
@@ -95,12 +95,13 @@ class BlockLane final : public Lane {
   double mean_ridge(const Work& work) const;
   void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;
   bool prepare_together(const Work& work, std::size_t number);
-  void take_steps(const Work& work, Member& member, std::size_t first_piece, std::size_t start,
-                  std::size_t end, std::size_t stride, Order order);
+  void take_steps(const Work& work, Member& member, const Piece& piece, bool in_order);
+  void take_turns(const Work& work, std::size_t number);
   BlockStepper::Outcome take_in_double(const Work& work, InDouble& own, const Batch& drawn,
                                        std::size_t i) const;
   double take_declined(const Work& work, std::size_t t);
   double take_generally(const Work& work, std::size_t t, double bound);
+  double bound_after(const Work& work) const;
   double bound_before(const Work& work, std::size_t t, std::size_t members) const;
 
   const LaneSetup& setup_;

@@ -21,28 +21,33 @@
 #include "rule/prox.hpp"
 #include "train/lane_test_support.hpp"
 #include "train/problem.hpp"
+#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/pairs.hpp"
 
 namespace truemax {
 namespace {
 
-// Every block and row sees its steps in order, however the threads run.
+// Every block and row sees its steps in order, however the threads run. A step that is put back comes when
+// all earlier ones are done.
 TEST(Turns, KeepTheOrderOfConflictingSteps) {
   std::mt19937_64 random(1);
-  for (const std::size_t members : {2U, 3U, 5U}) {
+  for (const std::size_t members : {2U, 3U, 5U, 16U}) {
     constexpr std::size_t kBlocks = 12, kRows = 40, kSteps = 128;
     Team team(members);
     Progress progress(members);
     std::vector<Turns> turns;
     for (std::size_t m = 0; m < members; ++m) turns.emplace_back(m, members, kBlocks);
-    for (int batch = 0; batch < 300; ++batch) {
+    const int batches = members > 5 ? 40 : 300;  // more threads than cores are slow
+    for (int batch = 0; batch < batches; ++batch) {
       std::vector<std::vector<std::uint32_t>> blocks(kSteps);
       std::vector<ExampleId> rows(kSteps);
+      std::vector<char> declined(kSteps), done(kSteps);
       progress.start();
       for (Turns& of_member : turns) of_member.start();
       for (std::size_t t = 0; t < kSteps; ++t) {
         rows[t] = static_cast<ExampleId>(random() % kRows);
+        declined[t] = static_cast<char>(batch % 2 == 0 && random() % 16 == 0);
         for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
           const auto b = static_cast<std::uint32_t>(random() % kBlocks);
           if (std::find(blocks[t].begin(), blocks[t].end(), b) == blocks[t].end()) blocks[t].push_back(b);
@@ -52,11 +57,19 @@ TEST(Turns, KeepTheOrderOfConflictingSteps) {
       // Not atomic: only the turns prevent two threads from writing to one of them at once.
       std::vector<std::vector<std::size_t>> of_block(kBlocks), of_row(kRows);
       team.run([&](std::size_t member) {
-        for (std::size_t t = member; t < kSteps; t += members) {
-          turns[member].wait(t, progress);
+        while (!turns[member].all_done()) {
+          const std::size_t i = turns[member].next(progress), t = member + i * members;
+          if (turns[member].was_put_back(i)) {
+            EXPECT_EQ(std::count(done.begin(), done.begin() + static_cast<std::ptrdiff_t>(t), 1),
+                      static_cast<std::ptrdiff_t>(t));
+          } else if (declined[t] != 0) {
+            turns[member].put_back(i);
+            continue;
+          }
           for (const std::uint32_t b : blocks[t]) of_block[b].push_back(t);
           of_row[number_of(rows[t])].push_back(t);
-          progress.done(t);
+          done[t] = 1;
+          turns[member].done(i, progress);
         }
       });
       std::size_t seen = 0;
@@ -70,6 +83,72 @@ TEST(Turns, KeepTheOrderOfConflictingSteps) {
       ASSERT_EQ(seen, there);
     }
   }
+}
+
+TEST(Turns, StepThatWaitsDoesNotHoldUpTheNext) {
+  Progress progress(2);
+  Turns even(0, 2, 3), odd(1, 2, 3);
+  const std::vector<std::vector<std::uint32_t>> blocks{{0}, {0}, {2}, {1}, {2}, {1}};
+  for (int batch = 0; batch < 2; ++batch) {  // what was said in the batch before does not count
+    progress.start();
+    for (Turns* turns : {&even, &odd}) {
+      turns->start();
+      for (const auto& b : blocks) turns->add(nullptr, b);
+    }
+    EXPECT_EQ(odd.next(progress), 1U);  // step 1 waits for step 0
+    EXPECT_EQ(odd.next(progress), 1U);
+    odd.done(1, progress);
+    EXPECT_TRUE(progress.done(1, 1));
+    EXPECT_FALSE(progress.done(1, 0));
+    EXPECT_FALSE(progress.done_up_to(1, 1));
+    EXPECT_EQ(odd.next(progress), 2U);  // which waited for step 3, of the same member
+    odd.put_back(2);
+    EXPECT_EQ(even.next(progress), 0U);
+    even.done(0, progress);
+    EXPECT_EQ(odd.next(progress), 0U);
+    odd.done(0, progress);
+    EXPECT_TRUE(progress.done_up_to(1, 1));
+    for (const std::size_t i : {1U, 2U}) {
+      EXPECT_EQ(even.next(progress), i);
+      even.done(i, progress);
+    }
+    EXPECT_EQ(odd.next(progress), 2U);
+    EXPECT_TRUE(odd.was_put_back(2));
+    odd.done(2, progress);
+    EXPECT_TRUE(even.all_done());
+    EXPECT_TRUE(odd.all_done());
+  }
+}
+
+// All steps have the same block. The others go on, also with a step that waits for all earlier ones.
+TEST(Turns, MemberThatGivesUpLetsTheOthersFinish) {
+  constexpr std::size_t kMembers = 4, kSteps = 64, kFails = 21;
+  Team team(kMembers);
+  Progress progress(kMembers);
+  progress.start();
+  std::vector<Turns> turns;
+  for (std::size_t m = 0; m < kMembers; ++m) {
+    turns.emplace_back(m, kMembers, 1);
+    turns[m].start();
+    for (std::size_t t = 0; t < kSteps; ++t) turns[m].add(nullptr, std::vector<std::uint32_t>{0});
+  }
+  std::atomic<std::size_t> taken{0};
+  team.run([&](std::size_t member) {
+    while (!turns[member].all_done()) {
+      const std::size_t i = turns[member].next(progress), t = member + i * kMembers;
+      if (t == kFails) {
+        progress.give_up(member);
+        return;
+      }
+      if (t % 10 == 0 && !turns[member].was_put_back(i)) {
+        turns[member].put_back(i);
+        continue;
+      }
+      ++taken;
+      turns[member].done(i, progress);
+    }
+  });
+  EXPECT_EQ(taken, kSteps - (kSteps - kFails + kMembers - 1) / kMembers);
 }
 
 Dataset data_of(std::size_t rows, std::size_t classes) {
@@ -150,6 +229,110 @@ TEST(BlockLane, DeclinedStepsKeepTheBitsAndTheBound) {
       EXPECT_EQ(bits_of(one), bits_of(several)) << threads;
       EXPECT_EQ(one.largest_weight, several.largest_weight) << threads;
     }
+  }
+}
+
+// No block has much of the label mass, so many threads are useful.
+Dataset with_even_labels(const DataShape& shape) {
+  Dataset data = random_data(shape);
+  for (std::size_t i = 0; i < data.size(); ++i)
+    data.label[i] = data.label_set[i] = static_cast<ClassId>(i * 7919 % shape.classes);
+  return data;
+}
+
+// About a third of the steps of 16 threads share a block or a row with one that another thread takes at the
+// time, and some are declined.
+TEST(BlockLane, StepsOutOfOrderKeepTheBits) {
+  for (const bool declines : {false, true}) {
+    Dataset data = with_even_labels({.rows = 900, .classes = 8000, .features = 40});
+    if (declines)
+      for (std::size_t i = 0; i < data.rows.value.size(); i += 101) data.rows.value[i] = 3e7F;
+    for (const char* method : {"prox", "implicit"})
+      for (const double ridge : {0.0, 2.0}) {
+        TrainOptions options = block_options("blocks", 1);
+        options.method = method, options.visit = Visit::random, options.ridge = ridge, options.epochs = 3;
+        const Ended one = run_on<BlockLane>(data, options, 1);
+        EXPECT_EQ(one.threads, 1U);
+        for (const std::size_t threads : {4U, 16U}) {
+          const Ended several = run_on<BlockLane>(data, options, threads);
+          EXPECT_EQ(several.threads, threads);
+          EXPECT_EQ(one.divergence, several.divergence);
+          EXPECT_EQ(bits_of(one.state), bits_of(several.state)) << method << ' ' << threads;
+          EXPECT_EQ(one.state.largest_weight, several.state.largest_weight) << method << ' ' << threads;
+        }
+      }
+  }
+}
+
+// A draw that fails at one step: when blocks are drawn, or when the step was declined and is drawn again.
+class Fails final : public Draw {
+ public:
+  enum class When { never, drawn, declined };
+  explicit Fails(const Draw& of) : Draw(false), of_(of) {}
+  std::size_t most_classes() const override { return of_.most_classes(); }
+  std::size_t words() const override { return of_.words(); }
+  std::size_t step(std::span<std::uint64_t> words, ClassId label, ExampleId example, ClassId* classes,
+                   double* weights) const override {
+    return of_.step(words, label, example, classes, weights);
+  }
+  void fill(const CounterRandom& random, std::uint64_t first, std::size_t steps,
+            std::span<const ClassId> labels, std::span<const ExampleId> examples,
+            DrawBuffer& out) const override {
+    fail(When::declined, first, steps);
+    of_.fill(random, first, steps, labels, examples, out);
+  }
+  double inclusion(ClassId k) const override { return of_.inclusion(k); }
+  double mean_count(ClassId k) const override { return of_.mean_count(k); }
+  bool whole_blocks() const override { return true; }
+  std::size_t most_blocks() const override { return of_.most_blocks(); }
+  void fill_blocks(const CounterRandom& random, std::uint64_t first, std::size_t steps,
+                   std::span<const ClassId> labels, std::span<const ExampleId> examples,
+                   BlockBuffer& out) const override {
+    fail(When::drawn, first, steps);
+    of_.fill_blocks(random, first, steps, labels, examples, out);
+  }
+
+  When when = When::never;
+
+ private:
+  void fail(When now, std::uint64_t first, std::size_t steps) const {
+    constexpr std::uint64_t kStep = 60;
+    if (when == now && first <= kStep && kStep < first + steps) throw UserError("no more");
+  }
+  const Draw& of_;
+};
+
+TEST(BlockLane, ThreadThatThrowsEndsTheBatchOfAll) {
+  Dataset made = with_even_labels({.rows = 400, .classes = 2000, .features = 40});
+  for (float& value : made.rows.value) value = 3e7F;
+  const DataView data(made);
+  const TrainOptions options = block_options("blocks", 4);
+  const auto sound = draw_for(data, options);
+  Fails draw(*sound);
+  const ProblemInfo problem = problem_of(data, options);
+  Ridge ridge(data, options, problem, sound.get());
+  const GrowthGuard guard("prox", options.step);
+  const auto rule = make_rule("prox", options.rule, problem);
+  rule->reserve(step_shape(data, options, &draw));
+  const LaneSetup setup{data, options, problem, ridge, guard, *rule, &draw, 32};
+  VisitOrder order(Visit::file, 1, data.size());
+  order.start_epoch(0);
+  const CounterRandom random(1, Stream::draw, 0);
+  const auto take = [&](BlockLane& lane) {
+    RunState state = make_state(data, options);
+    lane.take({order, random, 0, 128, 1.0, 1.0}, state);
+    return bits_of(state);
+  };
+  BlockLane one(setup, 1), four(setup, 4);
+  ASSERT_EQ(four.threads(), 4U);
+  ASSERT_GE(four.most_steps(), 128U);
+  for (int again = 0; again < 20; ++again) {
+    for (const Fails::When when : {Fails::When::drawn, Fails::When::declined}) {
+      draw.when = when;
+      EXPECT_THROW(take(four), UserError);
+    }
+    draw.when = Fails::When::never;
+    EXPECT_EQ(take(four), take(one));  // the failed batches have left nothing behind
   }
 }
 
