@@ -10,12 +10,12 @@ GroupCuts::GroupCuts(const LineOwners& owners, const Ridge& ridge, std::size_t r
       rows_(rows),
       most_growth_(most_growth),
       steps_(owners.cuts().size() * rows),
-      of_share_(owners.shares()) {
+      of_owner_(owners.members()) {
   for (std::size_t c = 0; c < owners.cuts().size(); ++c) {
     const LineOwners::Cut& cut = owners.cuts()[c];
     first_.push_back(parts_.size());
     for (std::size_t p = 0; p < cut.end.size(); ++p) {
-      of_share_[cut.share[p]].push_back(parts_.size());
+      of_owner_[cut.owner[p]].push_back(parts_.size());
       const std::size_t from = p == 0 ? 0 : cut.end[p - 1];
       parts_.push_back({BlockPart(cut.block, from, cut.end[p]), c, p});
     }
@@ -66,8 +66,8 @@ void GroupCuts::apply(Weights& w, const GroupUpdate& update, const GroupRows& ro
   part.next = number + 1;
 }
 
-void GroupCuts::end_group(Weights& w, std::size_t share, std::size_t rows) {
-  for (const std::size_t p : of_share_[share]) {
+void GroupCuts::end_group(Weights& w, std::size_t owner, std::size_t rows) {
+  for (const std::size_t p : of_owner_[owner]) {
     Part& part = parts_[p];
     follow(w, part, rows);
     part.next = 0;

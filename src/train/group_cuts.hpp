@@ -25,8 +25,8 @@ class GroupCuts {
   void note(GroupRows& rows, const GroupRow& row, std::size_t number);
   // An update of a part, in the order of the rows.
   void apply(Weights& w, const GroupUpdate& update, const GroupRows& rows, std::size_t number);
-  // All updates of a share are applied.
-  void end_group(Weights& w, std::size_t share, std::size_t rows);
+  // All updates of an owner are applied.
+  void end_group(Weights& w, std::size_t owner, std::size_t rows);
 
  private:
   // What a row does to the scales of a block.
@@ -53,7 +53,7 @@ class GroupCuts {
   std::vector<Step> steps_;         // [cuts][rows]
   std::vector<std::size_t> first_;  // by cut: its parts
   std::vector<Part> parts_;
-  std::vector<std::vector<std::size_t>> of_share_;  // its parts
+  std::vector<std::vector<std::size_t>> of_owner_;  // its parts
 };
 
 }  // namespace truemax

@@ -20,9 +20,6 @@
 namespace truemax {
 namespace {
 
-// Of a thread and a group: enough that threads of different speeds come to an end at about the same time.
-constexpr std::size_t kTasks = 4;
-
 std::size_t blocks_for(std::size_t classes) {
   return (classes + kLanes - 1) / kLanes;
 }
@@ -107,9 +104,7 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   if (members == 1) return;
   meeting_ = std::make_unique<Meeting>(members);
   growth_of_.resize(setup.most_steps);
-  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, kTasks, setup.options.intercept);
-  to_solve_ = std::make_unique<NearTasks>(members, kTasks);
-  to_apply_ = std::make_unique<NearTasks>(members, kTasks);
+  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept);
   if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
   for (const auto& member : members_) {
     member->solver.leave_to(*owners_);
@@ -168,11 +163,6 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
   meeting_->start();
   refused_.store(false, std::memory_order_relaxed);
   if (cuts_) cuts_->start(state.weights);
-  for (std::size_t m = 0; m < members_.size(); ++m) {
-    members_[m]->refused.reset();
-    to_solve_->renew(m);
-    to_apply_->renew(m);
-  }
   const auto of_member = [&](std::size_t number) {
     try {
       run_member(batch, state, number);
@@ -186,40 +176,35 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
   for (std::size_t i = 0; i < state.step - before; ++i) growth_ += growth_of_[i];
   add_growth(state);
   if (!refused_.load(std::memory_order_relaxed)) return;
-  const Member::Refused* first = nullptr;
   for (const auto& member : members_)
-    if (member->refused && (first == nullptr || member->refused->row < first->row)) first = &*member->refused;
-  setup_.guard.diverged(state, state.step + first->row, first->growth);
+    if (member->refused)
+      setup_.guard.diverged(state, state.step + member->refused->row, member->refused->growth);
 }
 
 void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t number) {
+  Member& member = *members_[number];
+  GroupMember& solver = member.solver;
   std::size_t now = 0;
-  const auto score = [&](std::size_t owner, std::size_t task) {
-    score_share(state.weights, owner * kTasks + task, now);
-  };
   prepare(batch, 0, number, now);
   if (!meeting_->wait(number)) return;
-  for (std::size_t task = 0; task < kTasks; ++task) score(number, task);
+  score_own(state.weights, number, now);
   for (std::size_t first = 0; first < batch.count; first += most_, now = 1 - now) {
+    GroupRows& rows = solver.buffers[now];
     const std::size_t count = std::min(most_, batch.count - first), next = first + most_;
+    const Share share = share_of(count, number);
     // All scores are there, and all updates of the group before.
     if (!meeting_->wait(number)) return;
-    to_apply_->renew(number);
     if (first > 0) note_growth(first - most_ + share_of(most_, number).first, number, 1 - now);
+    solver.begin(batch, state, rows);
     if (next < batch.count) prepare(batch, next, number, 1 - now);
-    to_solve_->take(number, [&](std::size_t owner, std::size_t task) {
-      solve_some(batch, state, number, share_of(count, owner), owner, task, first, now);
-    });
+    solver.finish(state, rows);
+    look_over(member, rows, share, first + share.first);
     if (!meeting_->wait(number)) return;
     if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
-    to_solve_->renew(number);
     write_u(state, number, now);
+    apply_own(state, number, count, now);
     if (number == 0) state.step += count;
-    to_apply_->take(number, [&](std::size_t owner, std::size_t task) {
-      const std::size_t share = owner * kTasks + task;
-      apply_share(state, share, count, now);
-      if (next < batch.count) score_share(state.weights, share, 1 - now);
-    });
+    if (next < batch.count) score_own(state.weights, number, 1 - now);
   }
   if (!setup_.ridge.on() || !meeting_->wait(number)) return;
   const std::size_t last = (batch.count - 1) / most_ * most_;
@@ -255,33 +240,18 @@ bool GroupLane::admits(const GroupRow& row) const {
   return row.growth() <= most_growth_ && std::isfinite(row.u);
 }
 
-// One of the tasks of the rows that `owner` has prepared. `first`: of the group in the batch.
-void GroupLane::solve_some(const Batch& batch, RunState& state, std::size_t number,
-                           const Share& rows_of_owner, std::size_t owner, std::size_t task, std::size_t first,
-                           std::size_t buffer) {
-  const std::size_t each = (rows_of_owner.count + kTasks - 1) / kTasks;
-  const std::size_t from = std::min(rows_of_owner.count, task * each);
-  const std::size_t end = std::min(rows_of_owner.count, from + each);
-  if (from == end) return;
-  Member& member = *members_[number];
-  GroupRows& rows = members_[owner]->solver.buffers[buffer];
-  member.solver.solve(batch, state, rows, from, end);
-  for (std::size_t i = from; i < end; ++i) {
-    const std::size_t in_group = rows_of_owner.first + i;
-    look_over(member, rows, i, in_group, first + in_group);
+// What a member's rows add, before any of it is added. `first`: of its rows in the batch.
+void GroupLane::look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first) {
+  member.refused.reset();
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const GroupRow& row = rows.row[i];
+    growth_of_[first + i] = row.growth();
+    rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
+    if (cuts_) cuts_->note(rows, row, share.first + i);
+    if (admits(row) || member.refused) continue;
+    member.refused = Member::Refused{share.first + i, row.growth()};
+    refused_.store(true, std::memory_order_relaxed);
   }
-}
-
-// What a row adds, before any of it is added.
-void GroupLane::look_over(Member& member, GroupRows& rows, std::size_t i, std::size_t in_group,
-                          std::size_t in_batch) {
-  const GroupRow& row = rows.row[i];
-  growth_of_[in_batch] = row.growth();
-  rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
-  if (cuts_) cuts_->note(rows, row, in_group);
-  if (admits(row) || (member.refused && member.refused->row < in_group)) return;
-  member.refused = Member::Refused{in_group, row.growth()};
-  refused_.store(true, std::memory_order_relaxed);
 }
 
 // An example that comes twice keeps the u of the later row.
@@ -299,10 +269,10 @@ void GroupLane::write_u(RunState& state, std::size_t number, std::size_t buffer)
   }
 }
 
-// The blocks of a share, for all rows that have them.
-void GroupLane::score_share(const Weights& w, std::size_t share, std::size_t buffer) {
+// The blocks that the member owns, for all rows that have them.
+void GroupLane::score_own(const Weights& w, std::size_t number, std::size_t buffer) {
   constexpr std::size_t kAhead = 8;
-  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(share); };
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
   const auto ask_for = [&](std::size_t m, std::size_t i) {
     for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
     if (m == members_.size()) return;
@@ -323,10 +293,10 @@ void GroupLane::score_share(const Weights& w, std::size_t share, std::size_t buf
 }
 
 // `count`: rows of the group.
-void GroupLane::apply_share(RunState& state, std::size_t share, std::size_t count, std::size_t buffer) {
+void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t count, std::size_t buffer) {
   constexpr std::size_t kAhead = 4;
   Weights& w = state.weights;
-  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(share); };
+  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
   // The update i of the rows of member m, or one of those after them.
   const auto ask_for = [&](std::size_t m, std::size_t i) {
     for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
@@ -350,7 +320,7 @@ void GroupLane::apply_share(RunState& state, std::size_t share, std::size_t coun
         apply_update(w, update, rows);
     }
   }
-  if (cuts_) cuts_->end_group(w, share, count);
+  if (cuts_) cuts_->end_group(w, number, count);
 }
 
 void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const {

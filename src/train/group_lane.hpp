@@ -4,12 +4,11 @@
 // owns; what the rows need to know of the other ranks' blocks comes in a few messages that all rows share
 // (train/group_rule.hpp). The number of ranks changes the result only by the order of sums.
 //
-// Several threads share a group. Lines of W are dealt to them in shares (train/line_owners.hpp): a thread
-// scores the lines of its shares for the rows that need them, but those of blocks that are cut, and applies
-// the updates, those of all rows in their order. So lines stay in the cache of one core, and only scores and
-// coefficients go from core to core. In between, each solves some of the rows (train/group_member.hpp). One
-// that is done takes rows and shares of slower threads. They wait for each other twice a group, and the
-// result has the bits of one thread.
+// Several threads share a group. Each owns lines of W (train/line_owners.hpp): it scores them for the rows
+// that need them, but those of blocks that are cut, and applies the updates, those of all rows in their
+// order. So lines stay in the cache of one core, and only scores and coefficients go from core to core. In
+// between, each solves some of the rows (train/group_member.hpp). They wait for each other twice a group, and
+// the result has the bits of one thread.
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "core/near_tasks.hpp"
 #include "core/parallel.hpp"
 #include "core/team.hpp"
 #include "draw/draw.hpp"
@@ -59,7 +57,7 @@ class GroupLane final : public Lane {
         : solver(setup, ranks, most_rows, most_blocks) {}
     GroupMember solver;
     std::vector<GroupUpdates> updates;  // of both buffers; none with one thread
-    // The first row of the group among those that it solved that would overflow float32.
+    // The first of its rows, counted in the group, that would overflow float32.
     struct Refused {
       std::size_t row;
       double growth;
@@ -76,11 +74,9 @@ class GroupLane final : public Lane {
   void run_member(const Batch& batch, RunState& state, std::size_t number);
   void prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
   Share share_of(std::size_t rows, std::size_t number) const;
-  void solve_some(const Batch& batch, RunState& state, std::size_t number, const Share& rows_of_owner,
-                  std::size_t owner, std::size_t task, std::size_t first, std::size_t buffer);
-  void look_over(Member& member, GroupRows& rows, std::size_t i, std::size_t in_group, std::size_t in_batch);
-  void score_share(const Weights& w, std::size_t share, std::size_t buffer);
-  void apply_share(RunState& state, std::size_t share, std::size_t rows, std::size_t buffer);
+  void look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first);
+  void score_own(const Weights& w, std::size_t number, std::size_t buffer);
+  void apply_own(RunState& state, std::size_t number, std::size_t count, std::size_t buffer);
   void note_growth(std::size_t first, std::size_t number, std::size_t buffer);
   void apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const;
   void write_u(RunState& state, std::size_t number, std::size_t buffer) const;
@@ -105,7 +101,6 @@ class GroupLane final : public Lane {
   std::unique_ptr<Team> team_;
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<LineOwners> owners_;
-  std::unique_ptr<NearTasks> to_solve_, to_apply_;
   std::unique_ptr<GroupCuts> cuts_;  // with ridge
   std::vector<double> growth_of_;    // by row of the batch
   std::atomic<bool> refused_{false};

@@ -72,13 +72,12 @@ void GroupMember::add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std:
 }
 
 // What depends on the state before the group.
-void GroupMember::read_state(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first,
-                             std::size_t last) const {
+void GroupMember::read_state(const Batch& batch, RunState& state, GroupRows& rows) const {
   constexpr std::size_t kAhead = 8;
-  for (std::size_t i = first; i < std::min(first + kAhead, last); ++i)
+  for (std::size_t i = 0; i < std::min(kAhead, rows.count); ++i)
     __builtin_prefetch(&state.row(rows.row[i].example));
-  for (std::size_t i = first; i < last; ++i) {
-    if (i + kAhead < last) __builtin_prefetch(&state.row(rows.row[i + kAhead].example), 1);
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    if (i + kAhead < rows.count) __builtin_prefetch(&state.row(rows.row[i + kAhead].example), 1);
     GroupRow& row = rows.row[i];
     const RowState& of_row = state.row(row.example);
     row.e = batch.step * setup_.data.weight(row.example);
@@ -176,7 +175,7 @@ void GroupMember::go_on(std::size_t p, GroupRows& rows) {
 }
 
 void GroupMember::begin(const Batch& batch, RunState& state, GroupRows& rows) {
-  read_state(batch, state, rows, 0, rows.count);
+  read_state(batch, state, rows);
   rule_->start(batch.decayed);
   const std::size_t each = std::max(kFewestRows, (rows.count + kParts - 1) / kParts);
   for (std::size_t p = 0; p < kParts; ++p) {
@@ -196,22 +195,6 @@ void GroupMember::finish(RunState& state, GroupRows& rows) {
       ranks_.wait(parts_[p].ticket);
       go_on(p, rows);
     }
-  solve_declined(state, rows);
-}
-
-void GroupMember::solve(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first,
-                        std::size_t last) {
-  read_state(batch, state, rows, first, last);
-  rule_->start(batch.decayed);
-  score(state, rows, first, last);
-  GroupPart& part = parts_[0];
-  part.first = first, part.last = last;
-  part.phase = 0;
-  while (rule_->next(rows, part)) ranks_.wait(ranks_.start(part.how, part.numbers()));
-  solve_declined(state, rows);
-}
-
-void GroupMember::solve_declined(RunState& state, GroupRows& rows) {
   for (const std::uint32_t i : rule_->declined()) {
     GroupRow& row = rows.row[i];
     const double label_score = row.label_score;

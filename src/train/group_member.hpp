@@ -30,8 +30,6 @@ class GroupMember {
   // Scores the rows and sends the first messages; between the two the caller may prepare other rows.
   void begin(const Batch& batch, RunState& state, GroupRows& rows);
   void finish(RunState& state, GroupRows& rows);
-  // Both for rows first ... last, which another member of this rank may have prepared.
-  void solve(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
 
   std::array<GroupRows, 2> buffers;  // of this group and the next
 
@@ -40,15 +38,13 @@ class GroupMember {
   static constexpr std::size_t kFewestRows = 128;  // of a part: fewer would not pay for their messages
 
   void add_blocks(std::size_t i, GroupRows& rows, GroupRow& row, std::uint32_t& at);
-  void read_state(const Batch& batch, RunState& state, GroupRows& rows, std::size_t first,
-                  std::size_t last) const;
+  void read_state(const Batch& batch, RunState& state, GroupRows& rows) const;
   void set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const;
   void score(RunState& state, GroupRows& rows, std::size_t first, std::size_t last);
   template <class Take>
   void each_own(const GroupRows& rows, const GroupRow& row, Take&& take) const;
   void score_row(RunState& state, GroupRows& rows, GroupRow& row, bool all);
   void go_on(std::size_t part, GroupRows& rows);
-  void solve_declined(RunState& state, GroupRows& rows);
 
   const LaneSetup& setup_;
   Ranks& ranks_;

@@ -1,5 +1,5 @@
-// What the rows of one thread add to W, sorted by shares of its lines (train/line_owners.hpp) and for each of
-// them in the order of the rows.
+// What the rows of one thread add to W, sorted by the threads that own the lines (train/line_owners.hpp) and
+// for each of them in the order of the rows.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct GroupUpdate {
 class GroupUpdates {
  public:
   GroupUpdates(const LineOwners& owners, std::size_t rows, std::size_t blocks)
-      : owners_(owners), updates_(most(owners.most_cuts(), rows, blocks)), end_(owners.shares() + 1) {
+      : owners_(owners), updates_(most(owners.most_cuts(), rows, blocks)), end_(owners.members() + 1) {
     made_.reserve(updates_.size());
   }
 
@@ -45,31 +45,31 @@ class GroupUpdates {
       if (i + kAhead < rows.count) prefetch_row(rows.row[i + kAhead].x);
       for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
         owners_.visit(
-            rows.block[p], rows.row[i].x, [&](std::uint32_t share, const RowView& x, std::uint32_t part) {
-              ++end_[share + 1];
+            rows.block[p], rows.row[i].x, [&](std::uint32_t owner, const RowView& x, std::uint32_t part) {
+              ++end_[owner + 1];
               made_.push_back({{x.index.data(), x.value.data(), static_cast<std::uint32_t>(x.index.size()),
                                 rows.block[p], p, i, part},
-                               share});
+                               owner});
             });
     }
-    for (std::size_t s = 1; s < end_.size(); ++s) end_[s] += end_[s - 1];
-    // end_[s] is where the next one of s goes, and at last its end.
-    for (const Made& made : made_) updates_[end_[made.share]++] = made.update;
+    for (std::size_t m = 1; m < end_.size(); ++m) end_[m] += end_[m - 1];
+    // end_[m] is where the next one of m goes, and at last its end.
+    for (const Made& made : made_) updates_[end_[made.owner]++] = made.update;
   }
-  std::span<const GroupUpdate> of(std::size_t share) const {
-    const std::size_t begin = share == 0 ? 0 : end_[share - 1];
-    return {updates_.data() + begin, end_[share] - begin};
+  std::span<const GroupUpdate> of(std::size_t owner) const {
+    const std::size_t begin = owner == 0 ? 0 : end_[owner - 1];
+    return {updates_.data() + begin, end_[owner] - begin};
   }
 
  private:
   struct Made {
     GroupUpdate update;
-    std::uint32_t share;
+    std::uint32_t owner;
   };
   const LineOwners& owners_;
   std::vector<Made> made_;
   std::vector<GroupUpdate> updates_;
-  std::vector<std::uint32_t> end_;  // by share, and one more
+  std::vector<std::uint32_t> end_;  // by owner, and one more
 };
 
 }  // namespace truemax

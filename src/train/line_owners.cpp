@@ -47,51 +47,58 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_
 
 }  // namespace
 
-LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, std::size_t each,
-                       bool intercept)
-    : shares_(members * each), intercept_(intercept) {
-  const std::vector<double> load = block_loads(data, draw);
-  const double fair =
-      std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(std::max<std::size_t>(members, 1));
-  share_.resize(load.size());
+LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept)
+    : members_(members), intercept_(intercept) {
+  // Rows of a block that is cut cost more than those of others, which are scored and then written by the same
+  // core: its lines come from those that have scored them, and several parts read a row's coefficients.
+  constexpr double kCostOfCut = 1.35;
+  std::vector<double> load = block_loads(data, draw);
+  const auto fair_share = [&] {
+    return std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(members);
+  };
   // Rounding: with as many blocks as threads none is heavy.
   constexpr double kMore = 1 + 1e-9;
-  const auto heavy = [&](std::uint32_t b) { return members > 1 && load[b] > kMore * fair; };
+  const double most = kMore * fair_share();
+  std::vector<bool> heavy(load.size());
+  for (std::size_t b = 0; b < load.size(); ++b) {
+    heavy[b] = members > 1 && load[b] > most;
+    if (heavy[b]) load[b] *= kCostOfCut;
+  }
+  const double fair = fair_share();
+  owner_.resize(load.size());
   std::vector<std::uint32_t> order(load.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return load[a] > load[b]; });
-  const auto heavies = static_cast<std::size_t>(std::count_if(order.begin(), order.end(), heavy));
-  // The next heaviest block to the share with the least; the first ones to different members.
+  // The next heaviest block to the thread with the least.
   using Loaded = std::pair<double, std::uint32_t>;
   std::priority_queue<Loaded, std::vector<Loaded>, std::greater<>> least;
-  for (std::uint32_t s = 0; s < shares_; ++s) least.emplace(0.0, s);
+  for (std::uint32_t m = 0; m < members; ++m) least.emplace(0.0, m);
   const auto give = [&](double more) {
-    const auto [loaded, number] = least.top();
+    const auto [loaded, member] = least.top();
     least.pop();
-    least.emplace(loaded + more, number);
-    return static_cast<std::uint32_t>(number % members * each + number / members);
+    least.emplace(loaded + more, member);
+    return member;
   };
   std::vector<double> shares;
   for (const std::uint32_t b : order) {
-    if (!heavy(b)) {
-      share_[b] = give(load[b]);
+    if (!heavy[b]) {
+      owner_[b] = give(load[b]);
       continue;
     }
     if (shares.empty()) shares = feature_shares(data);
-    // At least one part of some block for every member.
-    const std::size_t parts = (members + heavies - 1) / heavies;
-    share_[b] = static_cast<std::uint32_t>(shares_ + cuts_.size());
+    const std::size_t parts = std::min(static_cast<std::size_t>(std::ceil(load[b] / fair)), members);
+    owner_[b] = static_cast<std::uint32_t>(members + cuts_.size());
     Cut& cut = cuts_.emplace_back();
     cut.block = b;
     cut.end = equal_parts(shares, parts);
-    for (std::size_t p = 0; p < parts; ++p) cut.share.push_back(give(load[b] / static_cast<double>(parts)));
+    for (std::size_t p = 0; p < parts; ++p) cut.owner.push_back(give(load[b] / static_cast<double>(parts)));
   }
 }
 
 std::size_t LineOwners::most_cuts() const {
   std::size_t more = 0;
-  for (const Cut& cut : cuts_) more += cut.share.size() - 1;
+  for (const Cut& cut : cuts_) more += cut.owner.size() - 1;
   return more;
 }
 

@@ -1,7 +1,6 @@
-// Which cache lines of W go together: a thread scores them and applies their updates. The blocks are dealt to
-// shares, some for each thread, so that a thread that is done can take one of another. A block that so many
-// rows touch that a thread would have more than its part, such as the head, is cut by features. So every line
-// is in one share, whose updates are applied in the order of the rows.
+// Which thread applies the updates of which cache lines of W. A block belongs to one thread. One that so many
+// rows touch that a thread would have more than its share, such as the head, is cut by features, and each
+// part belongs to a thread. So every line has one owner, who takes its updates in the order of the rows.
 #pragma once
 
 #include <algorithm>
@@ -18,51 +17,51 @@ namespace truemax {
 
 class LineOwners {
  public:
-  // `draw`: null if every row takes all classes. `each`: shares of a member, whose numbers follow each other.
-  LineOwners(const DataView& data, const Draw* draw, std::size_t members, std::size_t each, bool intercept);
+  // `draw`: null if every row takes all classes.
+  LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept);
 
-  std::size_t shares() const { return shares_; }
+  std::size_t members() const { return members_; }
 
-  // Calls take(share, x of its features, part) for the parts of a block in which x has features; with an
+  // Calls take(owner, x of its features, part) for the parts of a block in which x has features; with an
   // intercept, always for part 0, which has it. A block that is not cut is one part.
   template <class Take>
   void visit(std::uint32_t block, const RowView& x, Take&& take) const {
     if (!is_cut(block)) {
-      take(share_[block], x, std::uint32_t{0});
+      take(owner_[block], x, std::uint32_t{0});
       return;
     }
     const Cut& cut = cuts_[cut_of(block)];
     const std::size_t count = x.index.size();
     if (intercept_ && (count == 0 || x.index[0] >= cut.end[0]))
-      take(cut.share[0], RowView{}, std::uint32_t{0});
+      take(cut.owner[0], RowView{}, std::uint32_t{0});
     for (std::size_t from = 0, end = 0; from < count; from = end) {
       const auto part = static_cast<std::size_t>(
           std::upper_bound(cut.end.begin(), cut.end.end() - 1, x.index[from]) - cut.end.begin());
       for (end = from + 1; end < count && x.index[end] < cut.end[part]; ++end) {
       }
-      take(cut.share[part], RowView{x.index.subspan(from, end - from), x.value.subspan(from, end - from)},
+      take(cut.owner[part], RowView{x.index.subspan(from, end - from), x.value.subspan(from, end - from)},
            static_cast<std::uint32_t>(part));
     }
   }
 
-  // A block that is not cut is scored by those who apply its updates, too.
-  bool is_cut(std::uint32_t block) const { return share_[block] >= shares_; }
-  std::size_t cut_of(std::uint32_t block) const { return share_[block] - shares_; }
+  // The owner of a block that is not cut also scores it.
+  bool is_cut(std::uint32_t block) const { return owner_[block] >= members_; }
+  std::size_t cut_of(std::uint32_t block) const { return owner_[block] - members_; }
 
   struct Cut {
     std::uint32_t block;
     std::vector<FeatureId> end;  // of each part; of the last one, no feature is as large
-    std::vector<std::uint32_t> share;
+    std::vector<std::uint32_t> owner;
   };
   std::span<const Cut> cuts() const { return cuts_; }
   // How many more parts than blocks a row may have.
   std::size_t most_cuts() const;
-  static std::size_t most_cuts(std::size_t members, std::size_t blocks) { return members + blocks; }
+  static std::size_t most_cuts(std::size_t members, std::size_t blocks) { return 2 * members + blocks; }
 
  private:
-  std::size_t shares_;
+  std::size_t members_;
   bool intercept_;
-  std::vector<std::uint32_t> share_;  // by block; shares_ + i: it is cut, cuts_[i]
+  std::vector<std::uint32_t> owner_;  // by block; members_ + i: it is cut, cuts_[i]
   std::vector<Cut> cuts_;
 };
 

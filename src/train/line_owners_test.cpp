@@ -18,22 +18,23 @@ TEST(LineOwners, EveryLineHasOne) {
   options.draw = "head-blocks", options.draws.head = 32;
   const auto draw = draw_for(data, options);
   for (const Draw* of_run : {draw.get(), static_cast<Draw*>(nullptr)})
-    for (const std::size_t each : {1U, 4U})
+    for (const bool intercept : {false, true})
       for (const std::size_t members : {1U, 2U, 3U, 16U, 90U}) {
-        const LineOwners owners(data, of_run, members, each, true);
+        const LineOwners owners(data, of_run, members, intercept);
         std::map<std::pair<std::uint32_t, FeatureId>, std::size_t> owner_of;
         for (const ExampleId i : data.examples())
           for (std::uint32_t b = 0; b < 19; ++b) {
             std::size_t seen = 0, parts = 0;
-            owners.visit(b, data.x(i), [&](std::size_t share, const RowView& x, std::uint32_t part) {
-              ASSERT_LT(share, members * each);
-              EXPECT_EQ(part == 0, parts++ == 0);  // the first one has the intercept
+            owners.visit(b, data.x(i), [&](std::size_t owner, const RowView& x, std::uint32_t part) {
+              ASSERT_LT(owner, members);
+              EXPECT_TRUE(!intercept || (part == 0) == (parts == 0));  // the first one has it
+              ++parts;
               EXPECT_EQ(x.index.size(), x.value.size());
               // Parts come in order, without gaps.
               EXPECT_TRUE(x.index.empty() || x.index.data() == data.x(i).index.data() + seen);
               seen += x.index.size();
               for (const FeatureId f : x.index)
-                EXPECT_EQ(owner_of.try_emplace({b, f}, share).first->second, share);
+                EXPECT_EQ(owner_of.try_emplace({b, f}, owner).first->second, owner);
             });
             EXPECT_EQ(seen, data.x(i).index.size());
             EXPECT_LE(parts, 1 + owners.most_cuts());
@@ -51,14 +52,14 @@ TEST(LineOwners, ShareTheHead) {
   TrainOptions options = options_of("prox", 16);
   options.draw = "head-blocks", options.draws.head = 16;
   const auto draw = draw_for(data, options);
-  constexpr std::size_t kMembers = 8, kEach = 4;
-  const LineOwners owners(data, draw.get(), kMembers, kEach, true);
+  constexpr std::size_t kMembers = 8;
+  const LineOwners owners(data, draw.get(), kMembers, true);
   std::vector<double> lines(kMembers, 0.0);
   const std::vector<double> load = block_loads(data, draw.get());
   for (const ExampleId i : data.examples())
     for (std::uint32_t b = 0; b < load.size(); ++b)
-      owners.visit(b, data.x(i), [&](std::size_t share, const RowView& x, std::uint32_t /*part*/) {
-        lines[share / kEach] += load[b] * static_cast<double>(x.index.size());
+      owners.visit(b, data.x(i), [&](std::size_t owner, const RowView& x, std::uint32_t /*part*/) {
+        lines[owner] += load[b] * static_cast<double>(x.index.size());
       });
   double total = 0;
   for (const double l : lines) total += l;

@@ -11,42 +11,59 @@ std::size_t BlockPart::lanes(const Weights& w) const {
 }
 
 void BlockPart::start(const Weights& w) {
-  scale_.fill(1);
   for (std::size_t lane = 0; lane < lanes(w); ++lane)
     scale_[lane] = w.own_scale(static_cast<ClassId>(block_ * kLanes + lane));
+  alike_ = false;
+  compare(w);
+}
+
+void BlockPart::compare(const Weights& w) {
+  if (alike_) return;
+  alike_ = std::all_of(scale_.begin(), scale_.begin() + lanes(w), [&](double s) { return s == scale_[0]; });
 }
 
 void BlockPart::finish(Weights& w) const {
   for (std::size_t lane = 0; lane < lanes(w); ++lane)
-    w.set_own_scale(static_cast<ClassId>(block_ * kLanes + lane), scale_[lane]);
+    w.set_own_scale(static_cast<ClassId>(block_ * kLanes + lane), scale_of(lane));
 }
 
 double BlockPart::least_scale(const Weights& w) const {
+  if (alike_) return w.common_scale() * scale_[0];
   return w.common_scale() * *std::min_element(scale_.begin(), scale_.begin() + lanes(w));
 }
 
+// Leaves the scale as it is.
 void BlockPart::fold_lane(Weights& w, std::size_t lane) {
-  w.multiply_features(static_cast<ClassId>(block_ * kLanes + lane), w.common_scale() * scale_[lane], from_,
+  w.multiply_features(static_cast<ClassId>(block_ * kLanes + lane), w.common_scale() * scale_of(lane), from_,
                       end_);
-  scale_[lane] = 1 / w.common_scale();
 }
 
 void BlockPart::fold(Weights& w) {
   for (std::size_t lane = 0; lane < lanes(w); ++lane) fold_lane(w, lane);
+  scale_.fill(1 / w.common_scale());
+  alike_ = true;
 }
 
 void BlockPart::add(Weights& w, RowView x, const float* c) const {
   alignas(64) std::array<float, kLanes> scaled{};
   for (std::size_t lane = 0; lane < lanes(w); ++lane)
-    scaled[lane] = static_cast<float>(static_cast<double>(c[lane]) / (w.common_scale() * scale_[lane]));
+    scaled[lane] = static_cast<float>(static_cast<double>(c[lane]) / (w.common_scale() * scale_of(lane)));
   add_to_memory(w, x, {&block_, 1}, scaled.data());
 }
 
 void BlockPart::scale(Weights& w, double factor) {
-  for (double& s : scale_) s *= factor;
+  if (alike_)
+    scale_[0] *= factor;
+  else
+    for (double& s : scale_) s *= factor;
   if (least_scale(w) >= Weights::kLeastScale) return;
+  if (alike_) return fold(w);
   for (std::size_t lane = 0; lane < lanes(w); ++lane)
-    if (w.common_scale() * scale_[lane] < Weights::kLeastScale) fold_lane(w, lane);
+    if (w.common_scale() * scale_[lane] < Weights::kLeastScale) {
+      fold_lane(w, lane);
+      scale_[lane] = 1 / w.common_scale();
+    }
+  compare(w);
 }
 
 }  // namespace truemax

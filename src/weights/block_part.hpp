@@ -33,11 +33,14 @@ class BlockPart {
 
  private:
   std::size_t lanes(const Weights& w) const;
+  double scale_of(std::size_t lane) const { return alike_ ? scale_[0] : scale_[lane]; }
   void fold_lane(Weights& w, std::size_t lane);
+  void compare(const Weights& w);
 
   std::uint32_t block_;
   std::size_t from_, end_;
   std::array<double, kLanes> scale_{};
+  bool alike_ = false;  // all lanes have the scale of the first, as is usual; the others are not kept
 };
 
 }  // namespace truemax
