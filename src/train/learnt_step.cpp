@@ -20,6 +20,11 @@ constexpr std::size_t kChunkClasses = 16;
 // A sum over all rows consists of at most so many sums over at least so many rows.
 constexpr std::size_t kSumsOfRows = 64, kRowsOfSum = 16;
 
+void prefetch_numbers(const float* row, std::size_t count) {
+  constexpr std::size_t kPerLine = 16;
+  for (std::size_t i = 0; i < count; i += kPerLine) __builtin_prefetch(row + i);
+}
+
 double sum_without(const float* p, std::size_t count, std::size_t own) {
   double sum = 0;
   for (std::size_t j = 0; j < count; ++j)
@@ -156,6 +161,7 @@ void LearntStep::pack_classes(const LearntState& learnt) {
   constexpr std::size_t kEach = DenseProduct::kColumns;
   team_.share((columns + kEach - 1) / kEach, [&](std::size_t /*member*/, std::size_t task) {
     const std::size_t first = task * kEach, end = std::min(columns, first + kEach);
+    for (std::size_t j = first; j < end; ++j) prefetch_numbers(w.row(j), hidden_);
     to_rows_.pack({w, false}, 0, hidden_, first, end);
     scores_.pack({w, true}, first, end, 0, hidden_);
   });
@@ -391,6 +397,7 @@ void LearntStep::move_classes(RunState& state, const LearntRate& rate) {
     const std::size_t end =
         drawn ? std::min(columns, first + each) : std::min(touched_.size(), first + kChunkClasses);
     if (drawn) {
+      for (std::size_t n = first; n < end; ++n) prefetch_class(learnt, touched_[n].k);
       to_classes_.multiply_rows(panels_, first, end, gradient_.data(), hidden_);
       if (!learnt.intercept.empty())
         for (std::size_t j = first; j < end; j += LeftPanels::kRows)
@@ -398,6 +405,14 @@ void LearntStep::move_classes(RunState& state, const LearntRate& rate) {
     }
     for (std::size_t n = first; n < end; ++n) update_class(learnt, rate, n, member);
   });
+}
+
+// They are needed after the product, and lie anywhere.
+void LearntStep::prefetch_class(const LearntState& learnt, ClassId k) const {
+  if (learnt.tied()) return;
+  prefetch_numbers(learnt.classes.row(k), hidden_);
+  const std::size_t squares = learnt.classes_square.size() / learnt.classes.rows;
+  prefetch_numbers(learnt.classes_square.data() + k * squares, squares);
 }
 
 // The gradient of class touched_[n] in g; returns that of its intercept.

@@ -89,6 +89,7 @@ class LearntStep {
   }
   void apply(RunState& state, double step);
   void move_classes(RunState& state, const LearntRate& rate);
+  void prefetch_class(const LearntState& learnt, ClassId k) const;
   double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
   void update_class(LearntState& learnt, const LearntRate& rate, std::size_t n, std::size_t member);
   void find_touched();

@@ -59,7 +59,7 @@ HWY_INLINE void small_product(const float* const* HWY_RESTRICT left, const float
     DenseV b[kAcross];
     for (std::size_t j = 0; j < kAcross; ++j) b[j] = hn::LoadU(d, right + k * kWide + j * kDenseWidth);
     for (std::size_t i = 0; i < kHigh; ++i) {
-      const DenseV a = hn::Set(d, row[i][k * kStep]);
+      const DenseV a = hn::Set(d, kStep == 1 ? row[i][k] : row[0][k * kStep + i]);
       for (std::size_t j = 0; j < kAcross; ++j) sum[i][j] = hn::MulAdd(a, b[j], sum[i][j]);
     }
   }
@@ -306,6 +306,9 @@ void pack_lines(const Factor& of, bool by_rows, std::size_t first, std::size_t c
       const float* const row = of.of.row(first + i) + from;
       for (std::size_t k = 0; k < to - from; ++k) out[k * wide + i] = row[k];
     }
+  else if (count == kTall)  // a copy of known size needs no call
+    for (std::size_t k = from; k < to; ++k)
+      std::memcpy(out + (k - from) * wide, of.of.row(k) + first, kTall * sizeof(float));
   else
     for (std::size_t k = from; k < to; ++k)
       std::memcpy(out + (k - from) * wide, of.of.row(k) + first, count * sizeof(float));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 #include "core/team.hpp"
@@ -28,6 +29,25 @@ struct Factor {
   std::size_t columns() const { return transposed ? of.rows : of.columns; }
 };
 
+// For std::vector: starts at a cache line, so that no vector of numbers lies across two.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}  // NOLINT(google-explicit-constructor): as the standard asks
+
+  T* allocate(std::size_t n) {
+    if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(::operator new(n * sizeof(T), kLine));
+  }
+  void deallocate(T* start, std::size_t /*n*/) { ::operator delete(start, kLine); }
+  bool operator==(const LineAllocator&) const { return true; }
+};
+template <class T>
+using LineVector = std::vector<T, LineAllocator<T>>;
+
 // A left factor in panels, as a product reads it: kRows rows of it, side by side. Made from the rows of its
 // transpose, which may come a few at a time.
 class LeftPanels {
@@ -47,7 +67,7 @@ class LeftPanels {
 
  private:
   std::size_t rows_ = 0, depth_ = 0;
-  std::vector<float> numbers_;
+  LineVector<float> numbers_;
 };
 
 // out [a.rows()][b.columns()] = a b; a row of `out` starts every `stride` numbers.
@@ -78,8 +98,8 @@ class DenseProduct {
                        const PanelAt& panel_at) const;
 
   std::size_t depth_ = 0, columns_ = 0;
-  std::vector<float> right_;              // b in panels
-  std::vector<std::vector<float>> left_;  // by member: some rows of a in panels
+  LineVector<float> right_;              // b in panels
+  std::vector<LineVector<float>> left_;  // by member: some rows of a in panels
 };
 
 // sum += scale * x
