@@ -31,6 +31,7 @@ Team::Team(std::size_t members) {
     for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
   } catch (const std::system_error&) {  // go on with the threads that did start
   }
+  next_ = std::vector<Next>(size());
 }
 
 Team::~Team() {

@@ -46,7 +46,32 @@ class Team {
         },
         false);
   }
-  // The same for tasks of a few nanoseconds: work(member, i) for every i below n, `size` of them at a time.
+  // The same where neighbours in the list of tasks share memory, or the next list has the same ones: every
+  // member starts with its own part of the list, and then takes what others have not yet begun of theirs.
+  template <class Work>
+  void share_near(std::size_t tasks, const Work& work) {
+    struct Job {
+      const Work& work;
+      std::size_t tasks;
+      std::vector<Next>& next;
+      std::size_t first(std::size_t member) const { return member * tasks / next.size(); }
+    } job{work, tasks, next_};
+    for (std::size_t m = 0; m < size(); ++m) next_[m].task.store(job.first(m), std::memory_order_relaxed);
+    run(
+        [&job](std::size_t member) {
+          const std::size_t members = job.next.size();
+          for (std::size_t hop = 0; hop < members; ++hop) {
+            const std::size_t of = (member + hop) % members, end = job.first(of + 1);
+            std::atomic<std::size_t>& next = job.next[of].task;
+            while (next.load(std::memory_order_relaxed) < end) {
+              const std::size_t task = next++;
+              if (task < end) job.work(member, task);
+            }
+          }
+        },
+        false);
+  }
+  // share() for tasks of a few nanoseconds: work(member, i) for every i below n, `size` of them at a time.
   template <class Work>
   void share_chunks(std::size_t n, std::size_t size, const Work& work) {
     share((n + size - 1) / size, [&](std::size_t member, std::size_t chunk) {
@@ -60,6 +85,10 @@ class Team {
   void call(std::size_t member);
   bool enter(std::uint32_t round);
 
+  struct alignas(64) Next {
+    std::atomic<std::size_t> task{0};
+  };
+
   // Separate cache lines: helpers poll the first, the caller the second.
   static constexpr std::size_t kLine = 64;
   alignas(kLine) std::atomic<std::uint32_t> round_{0};
@@ -70,6 +99,7 @@ class Team {
   std::atomic<bool> ends_{false};
   std::mutex failing_;
   std::exception_ptr failure_;
+  std::vector<Next> next_;  // by member: of its own tasks
   std::vector<std::jthread> helpers_;
 };
 

@@ -56,6 +56,48 @@ TEST(Team, SharesEveryTaskOnceAmongThoseWhoCome) {
                std::runtime_error);
 }
 
+TEST(Team, SharesEveryTaskOnceNearItsMember) {
+  for (const std::size_t members : {1U, 2U, 5U, 9U}) {
+    Team team(members);
+    for (const std::size_t tasks : {0U, 1U, 4U, 9U, 100U}) {
+      std::vector<std::atomic<int>> done(tasks);
+      for (int round = 1; round <= 50; ++round) {
+        team.share_near(tasks, [&](std::size_t member, std::size_t task) {
+          ASSERT_LT(member, members);
+          ++done[task];
+        });
+        for (const std::atomic<int>& d : done) ASSERT_EQ(d.load(), round);
+      }
+    }
+  }
+}
+
+// The owner of the first tasks is held up in one of them until the others have done all the rest.
+TEST(Team, TakesTasksOfMembersThatAreLate) {
+  Team team(2);
+  std::atomic<int> left{7};
+  team.share_near(8, [&](std::size_t, std::size_t task) {
+    if (task != 0)
+      --left;
+    else
+      for (std::size_t looks = 0; left.load() > 0; ++looks) pause_a_little(looks);
+  });
+  EXPECT_EQ(left.load(), 0);
+}
+
+TEST(Team, RethrowsFromATaskNearItsMember) {
+  Team team(3);
+  for (const std::size_t thrower : {0U, 3U, 5U})
+    EXPECT_THROW(team.share_near(6,
+                                 [&](std::size_t, std::size_t task) {
+                                   if (task == thrower) throw std::runtime_error("no");
+                                 }),
+                 std::runtime_error);
+  std::atomic<int> calls{0};
+  team.share_near(6, [&](std::size_t, std::size_t) { ++calls; });
+  EXPECT_EQ(calls.load(), 6);
+}
+
 TEST(Team, HasAtLeastTheCaller) {
   Team team(0);
   EXPECT_EQ(team.size(), 1U);

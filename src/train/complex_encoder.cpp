@@ -16,7 +16,7 @@ ComplexEncoder::ComplexEncoder(const DataView& data, const TrainOptions& options
 
 void ComplexEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
   slope_.resize(2 * rows * hidden_);
-  uses_.reserve(vectors, kRoles * rows + others, hidden_, team);
+  uses_.reserve(vectors, rows, kRoles, others, hidden_, team);
 }
 
 void ComplexEncoder::forward(const LearntState& /*state*/, const StepRows& rows, float* x, Team& team) {
@@ -31,28 +31,31 @@ void ComplexEncoder::forward(const LearntState& /*state*/, const StepRows& rows,
 void ComplexEncoder::backward(LearntState& state, const StepRows& rows, float* dx,
                               const OtherGradients& others, const LearntRate& rate, Team& team) {
   const Embedding& vectors = rows.vectors();
-  team.share_chunks(rows.size(), kTripleRows, [&](std::size_t /*member*/, std::size_t i) {
-    const std::span<const FeatureId> of = rows.row(i).index;
-    float* const slope = slope_.data() + 2 * i * hidden_;
-    multiply_conjugate(slope, dx + i * hidden_, vectors.row(of[1]), hidden_);
-    multiply_conjugate(slope + hidden_, dx + i * hidden_, vectors.row(of[0]), hidden_);
-  });
-  uses_.clear();
   const double share = penalty_ / static_cast<double>(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  const auto each_use = [&](std::size_t i, const auto& add) {
     const std::span<const FeatureId> of = rows.row(i).index;
     const auto penalty = static_cast<float>(share * data_.weight(rows.example(i)));
     const auto first = static_cast<std::uint32_t>(kRoles * i);
-    const auto add = [&](FeatureId own, std::uint32_t role) {
-      if (own != StepRows::kNotOwn) uses_.add(own, first + role, penalty);
+    const auto add_own = [&](FeatureId own, std::uint32_t role) {
+      if (own != StepRows::kNotOwn) add(own, VectorUses::Use{first + role, penalty});
     };
-    add(rows.own(of[0]), 0);
-    add(rows.own(of[1]), 1);
-    if (penalty > 0) add(rows.own_class(data_.label(rows.example(i))), 2);
-  }
+    add_own(rows.own(of[0]), 0);
+    add_own(rows.own(of[1]), 1);
+    if (penalty > 0) add_own(rows.own_class(data_.label(rows.example(i))), 2);
+  };
+  team.share_near(VectorUses::lists_of(rows.size()), [&](std::size_t /*member*/, std::size_t list) {
+    const std::size_t start = list * VectorUses::kRowsAtOnce;
+    for (std::size_t i = start; i < std::min(rows.size(), start + VectorUses::kRowsAtOnce); ++i) {
+      const std::span<const FeatureId> of = rows.row(i).index;
+      float* const slope = slope_.data() + 2 * i * hidden_;
+      multiply_conjugate(slope, dx + i * hidden_, vectors.row(of[1]), hidden_);
+      multiply_conjugate(slope + hidden_, dx + i * hidden_, vectors.row(of[0]), hidden_);
+    }
+    uses_.list(list, rows.size(), each_use);
+  });
   LearntRate without_ridge = rate;
   without_ridge.ridge = 0;
-  uses_.step(state.tables.features, state.features_square, others, without_ridge, team,
+  uses_.step(rows.size(), state.tables.features, state.features_square, others, without_ridge, team,
              [&](float* sum, const VectorUses::Use& use, const float* vector) {
                const std::uint32_t i = use.row / kRoles, role = use.row % kRoles;
                if (role < 2)

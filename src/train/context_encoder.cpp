@@ -11,16 +11,16 @@ constexpr std::size_t kContextRows = 16;  // a task of a thread
 constexpr std::size_t kLayerRows = 32;
 
 // Every word of a row is a use of its vector; row i, place p is use i width + p.
-void add_words(VectorUses& uses, const StepRows& rows, std::size_t width, std::size_t left_out) {
-  uses.clear();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+void list_words(VectorUses& uses, std::size_t list, const StepRows& rows, std::size_t width,
+                std::size_t left_out) {
+  uses.list(list, rows.size(), [&](std::size_t i, const auto& add) {
     const RowView x = rows.row(i);
     for (std::size_t p = 0; p < x.index.size(); ++p) {
       const FeatureId own = rows.own(x.index[p]);
       if (p != left_out && own != StepRows::kNotOwn)
-        uses.add(own, static_cast<std::uint32_t>(i * width + p), 1);
+        add(own, VectorUses::Use{static_cast<std::uint32_t>(i * width + p), 1});
     }
-  }
+  });
 }
 
 }  // namespace
@@ -31,15 +31,18 @@ ContextEncoder::ContextEncoder(const DataView& data, const TrainOptions& options
       fixed_(data.space->encoder == EncoderKind::cbow) {}
 
 void ContextEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
-  uses_.reserve(vectors, rows * width_ + others, hidden_, team);
+  uses_.reserve(vectors, rows, width_, others, hidden_, team);
   factors_.resize(width_ * hidden_);
   gradient_.resize(width_ * hidden_);
 }
 
 void ContextEncoder::forward(const LearntState& state, const StepRows& rows, float* x, Team& team) {
   const ContextRows encoded(rows.vectors(), state.tables);
-  team.share_chunks(rows.size(), kContextRows, [&](std::size_t /*member*/, std::size_t i) {
-    encoded.encode_row(rows.row(i), x + i * hidden_);
+  team.share_near(VectorUses::lists_of(rows.size()), [&](std::size_t /*member*/, std::size_t list) {
+    const std::size_t first = list * VectorUses::kRowsAtOnce;
+    for (std::size_t i = first; i < std::min(rows.size(), first + VectorUses::kRowsAtOnce); ++i)
+      encoded.encode_row(rows.row(i), x + i * hidden_);
+    list_words(uses_, list, rows, width_, fixed_ ? width_ / 2 : width_);
   });
 }
 
@@ -48,8 +51,7 @@ void ContextEncoder::backward(LearntState& state, const StepRows& rows, float* d
   const Embedding& mixing = state.tables.mixing;
   std::copy(mixing.numbers.begin(), mixing.numbers.end(), factors_.begin());
   if (!fixed_) update_factors(state, rows, dx, rate, team);
-  add_words(uses_, rows, width_, fixed_ ? width_ / 2 : width_);
-  uses_.step(state.tables.features, state.features_square, others, rate, team,
+  uses_.step(rows.size(), state.tables.features, state.features_square, others, rate, team,
              [&](float* sum, const VectorUses::Use& use, const float* /*vector*/) {
                const std::size_t i = use.row / width_, p = use.row % width_;
                add_product(sum, dx + i * hidden_, factors_.data() + p * hidden_, hidden_);
@@ -82,7 +84,7 @@ LayerEncoder::LayerEncoder(const DataView& data, const TrainOptions& options)
 
 void LayerEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
   const std::size_t wide = width_ * hidden_;
-  uses_.reserve(vectors, rows * width_ + others, hidden_, team);
+  uses_.reserve(vectors, rows, width_, others, hidden_, team);
   dropout_.reserve(rows, wide);
   words_.resize(rows * wide);
   slope_.resize(rows * wide);
@@ -96,8 +98,11 @@ void LayerEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vec
 void LayerEncoder::forward(const LearntState& state, const StepRows& rows, float* x, Team& team) {
   const Embedding& layer = state.tables.mixing;
   const std::size_t n = rows.size(), wide = width_ * hidden_;
-  team.share_chunks(n, kContextRows, [&](std::size_t /*member*/, std::size_t i) {
-    side_by_side(rows.row(i), rows.vectors(), words_.data() + i * wide);
+  team.share_near(VectorUses::lists_of(n), [&](std::size_t /*member*/, std::size_t list) {
+    const std::size_t first = list * VectorUses::kRowsAtOnce;
+    for (std::size_t i = first; i < std::min(n, first + VectorUses::kRowsAtOnce); ++i)
+      side_by_side(rows.row(i), rows.vectors(), words_.data() + i * wide);
+    list_words(uses_, list, rows, width_, width_);
   });
   dropout_.draw(state.updates, words_.data(), n, wide, team);
   to_x_.multiply({{words_.data(), n, wide, wide}, false},
@@ -119,8 +124,7 @@ void LayerEncoder::backward(LearntState& state, const StepRows& rows, float* dx,
                      {{layer.numbers.data(), wide, hidden_, hidden_}, true}, slope_.data(), wide, team);
   dropout_.apply(slope_.data(), n, wide, team);
   update_layer(state, n, dx, rate, team);
-  add_words(uses_, rows, width_, width_);
-  uses_.step(state.tables.features, state.features_square, others, rate, team,
+  uses_.step(rows.size(), state.tables.features, state.features_square, others, rate, team,
              [&](float* sum, const VectorUses::Use& use, const float* /*vector*/) {
                add_scaled(sum, slope_.data() + std::size_t{use.row} * hidden_, 1, hidden_);
              });

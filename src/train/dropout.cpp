@@ -29,9 +29,13 @@ void Dropout::draw(std::uint64_t step, float* x, std::size_t rows, std::size_t c
 
 void Dropout::apply(float* x, std::size_t rows, std::size_t columns, Team& team) const {
   if (none()) return;
-  team.share_chunks(rows, kDroppedRows, [&](std::size_t /*member*/, std::size_t r) {
-    keep_some(x + r * columns, kept_.data() + r * columns, factor_, columns);
-  });
+  team.share_chunks(rows, kDroppedRows,
+                    [&](std::size_t /*member*/, std::size_t r) { apply_to(x, r, r + 1, columns); });
+}
+
+void Dropout::apply_to(float* x, std::size_t first, std::size_t end, std::size_t columns) const {
+  if (none()) return;
+  keep_some(x + first * columns, kept_.data() + first * columns, factor_, (end - first) * columns);
 }
 
 }  // namespace truemax

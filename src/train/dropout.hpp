@@ -26,6 +26,8 @@ class Dropout {
   void draw(std::uint64_t step, float* x, std::size_t rows, std::size_t columns, Team& team);
   // Applies the last draw.
   void apply(float* x, std::size_t rows, std::size_t columns, Team& team) const;
+  // To rows first ... end only.
+  void apply_to(float* x, std::size_t first, std::size_t end, std::size_t columns) const;
 
  private:
   double rate_;

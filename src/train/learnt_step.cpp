@@ -16,9 +16,14 @@ constexpr std::uint32_t kNotDrawn = std::numeric_limits<std::uint32_t>::max();
 constexpr double kLargest = 1e15;          // of parameters and of x: their products stay far inside float32
 constexpr double kLargestGradient = 1e18;  // its square stays inside float32
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-constexpr std::size_t kChunkRows = 16, kChunkClasses = 16, kChunkColumns = 64;
-constexpr std::size_t kSumsOfRows =
-    64;  // sums over some rows, of which a sum over all rows consists, at most
+constexpr std::size_t kChunkClasses = 16;
+// A sum over all rows consists of at most so many sums over at least so many rows.
+constexpr std::size_t kSumsOfRows = 64, kRowsOfSum = 16;
+
+void prefetch_numbers(const float* row, std::size_t count) {
+  constexpr std::size_t kPerLine = 16;
+  for (std::size_t i = 0; i < count; i += kPerLine) __builtin_prefetch(row + i);
+}
 
 double sum_without(const float* p, std::size_t count, std::size_t own) {
   double sum = 0;
@@ -58,7 +63,7 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
   p_.reserve(rows * columns);
   gradient_.reserve(columns * hidden_);
   column_sum_.reserve(columns);
-  row_sums_.reserve(setup.options.intercept ? kSumsOfRows * columns : 0);
+  panels_.reserve(columns, rows);
   labelled_.reserve(rows);
   touched_.reserve(columns + rows);
   scores_.reserve(hidden_, columns, team_);
@@ -74,8 +79,7 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
 
 void LearntStep::take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state) {
   prepare(state, visited, t);
-  score(state);
-  solve(state, rho);
+  score_and_solve(state, rho);
   apply(state, step);
 }
 
@@ -129,40 +133,101 @@ bool learnt_step_fits(const Encoder& encoder, double dropout, double largest, do
          most * std::max(x, 2 * largest * encoder.largest_gradient(largest)) <= kLargestGradient;
 }
 
-void LearntStep::score(const RunState& state) {
-  const LearntState& learnt = state.learnt;
-  const Embedding& w = learnt.output();
-  team_.share_chunks(labels_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t i) {
-    const ClassId y = labels_[i];
-    label_score_[i] = 0;
-    if (y == kNotOwn) return;
-    label_score_[i] = dot(x_.data() + std::size_t{input_[i]} * hidden_, w.row(y), hidden_);
-    if (!learnt.intercept.empty()) label_score_[i] += learnt.intercept[y];
+// work(member, first, end) for some rows at a time. Every phase gives a member the same rows, which are in
+// its cache. `with_touched`: find_touched() is one more task.
+template <class Work>
+void LearntStep::share_rows(bool with_touched, const Work& work) {
+  const std::size_t rows = inputs_.size(), each = scores_.rows_at_once(rows, team_);
+  const std::size_t before = with_touched ? 1 : 0;
+  team_.share_near(before + (rows + each - 1) / each, [&](std::size_t member, std::size_t task) {
+    if (task < before) {
+      find_touched();
+      return;
+    }
+    const std::size_t first = (task - before) * each;
+    work(member, first, std::min(rows, first + each));
   });
-  const Ranks::Ticket labels =
-      setup_.ranks.start(Combine::sum, std::span(label_score_.data(), labels_.size()));
-  p_.resize(inputs_.size() * classes_.size());
-  scores_.multiply({{x_.data(), inputs_.size(), hidden_, hidden_}, false},
-                   {{w.numbers.data(), classes_.size(), hidden_, hidden_, classes_.data()}, true}, p_.data(),
-                   classes_.size(), team_);
-  setup_.ranks.wait(labels);
+}
+
+// The drawn rows of W, as the right factor of the scores and of the gradient of x.
+void LearntStep::pack_classes(const LearntState& learnt) {
+  const std::size_t rows = inputs_.size(), columns = classes_.size();
+  const DenseRows w{learnt.output().numbers.data(), columns, hidden_, hidden_, classes_.data()};
+  scores_.start(hidden_, columns, team_);
+  to_rows_.start(columns, hidden_, team_);
+  to_classes_.start(rows, hidden_, team_);
+  panels_.start(columns, rows);
+  p_.resize(rows * columns);
+  constexpr std::size_t kEach = DenseProduct::kColumns;
+  team_.share((columns + kEach - 1) / kEach, [&](std::size_t /*member*/, std::size_t task) {
+    const std::size_t first = task * kEach, end = std::min(columns, first + kEach);
+    for (std::size_t j = first; j < end; ++j) prefetch_numbers(w.row(j), hidden_);
+    to_rows_.pack({w, false}, 0, hidden_, first, end);
+    scores_.pack({w, true}, first, end, 0, hidden_);
+  });
 }
 
 // p_ becomes the weights of a row's examples times its probabilities over the drawn classes at their new u,
-// divided by the examples of the step; of_label_ is what the label loses.
-void LearntStep::solve(const RunState& state, double rho) {
+// divided by the examples of the step; of_label_ is what the label loses; dx_ is the gradient of x. A rank
+// that is alone does all this for some rows at a time, while they are in the cache.
+void LearntStep::score_and_solve(const RunState& state, double rho) {
+  const LearntState& learnt = state.learnt;
+  pack_classes(learnt);
   if (setup_.ranks.alone()) {
-    team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
-      sum_row(r);
-      most_[r] = highest_[r];
-      solve_row(state, r, rho);
+    share_rows(true, [&](std::size_t member, std::size_t first, std::size_t end) {
+      score_labels(learnt, first, end);
+      score_rows(first, end, member);
+      for (std::size_t r = first; r < end; ++r) {
+        sum_row(r);
+        most_[r] = highest_[r];
+        solve_row(state, r, rho);
+      }
+      differentiate_rows(learnt, first, end, member);
     });
     return;
   }
-  team_.share_chunks(inputs_.size(), kChunkRows, [&](std::size_t /*member*/, std::size_t r) { sum_row(r); });
+  share_rows(true, [&](std::size_t /*member*/, std::size_t first, std::size_t end) {
+    score_labels(learnt, first, end);
+  });
+  const Ranks::Ticket labels =
+      setup_.ranks.start(Combine::sum, std::span(label_score_.data(), labels_.size()));
+  share_rows(false,
+             [&](std::size_t member, std::size_t first, std::size_t end) { score_rows(first, end, member); });
+  setup_.ranks.wait(labels);
+  share_rows(false, [&](std::size_t /*member*/, std::size_t first, std::size_t end) {
+    for (std::size_t r = first; r < end; ++r) sum_row(r);
+  });
   sum_over_ranks();
-  team_.share_chunks(inputs_.size(), kChunkRows,
-                     [&](std::size_t /*member*/, std::size_t r) { solve_row(state, r, rho); });
+  share_rows(false, [&](std::size_t member, std::size_t first, std::size_t end) {
+    for (std::size_t r = first; r < end; ++r) solve_row(state, r, rho);
+    differentiate_rows(learnt, first, end, member);
+  });
+}
+
+void LearntStep::score_labels(const LearntState& learnt, std::size_t first, std::size_t end) {
+  for (std::size_t i = begin_[first]; i < begin_[end]; ++i) {
+    const ClassId y = labels_[i];
+    label_score_[i] = 0;
+    if (y == kNotOwn) continue;
+    label_score_[i] = dot(x_.data() + std::size_t{input_[i]} * hidden_, learnt.output().row(y), hidden_);
+    if (!learnt.intercept.empty()) label_score_[i] += learnt.intercept[y];
+  }
+}
+
+void LearntStep::score_rows(std::size_t first, std::size_t end, std::size_t member) {
+  scores_.multiply_rows({all_x(), false}, first, end, p_.data(), classes_.size(), member);
+}
+
+void LearntStep::differentiate_rows(const LearntState& learnt, std::size_t first, std::size_t end,
+                                    std::size_t member) {
+  to_rows_.multiply_rows({all_p(), false}, first, end, dx_.data(), hidden_, member);
+  for (std::size_t i = begin_[first]; i < begin_[end]; ++i)
+    if (labels_[i] != kNotOwn)
+      add_scaled(dx_.data() + std::size_t{input_[i]} * hidden_, learnt.output().row(labels_[i]),
+                 -of_label_[i], hidden_);
+  dropout_.apply_to(dx_.data(), first, end, hidden_);
+  panels_.pack(all_p(), first, end);
+  to_classes_.pack({all_x(), false}, 0, hidden_, first, end);
 }
 
 // p_ becomes the exponentials of the scores, relative to highest_: those of the label, where it is the only
@@ -294,53 +359,60 @@ void LearntStep::find_touched() {
 
 void LearntStep::apply(RunState& state, double step) {
   LearntState& learnt = state.learnt;
-  const std::size_t rows = inputs_.size(), columns = classes_.size();
-  const DataView& data = setup_.data;
-  for (std::size_t i = 0; i < examples_.size(); ++i) state.rows[data.input_of(examples_[i])].u = u_[i];
-  const Embedding& w = learnt.output();
-  const Factor drawn{{w.numbers.data(), columns, hidden_, hidden_, classes_.data()}, false};
-  to_rows_.multiply({{p_.data(), rows, columns, columns}, false}, drawn, dx_.data(), hidden_, team_);
-  team_.share_chunks(rows, kChunkRows, [&](std::size_t /*member*/, std::size_t r) {
-    for (std::size_t i = begin_[r]; i < begin_[r + 1]; ++i)
-      if (labels_[i] != kNotOwn)
-        add_scaled(dx_.data() + r * hidden_, w.row(labels_[i]), -of_label_[i], hidden_);
-  });
-  dropout_.apply(dx_.data(), rows, hidden_, team_);
-  const Ranks::Ticket of_x = setup_.ranks.start(Combine::sum, std::span(dx_.data(), rows * hidden_));
-  gradient_.resize(columns * hidden_);
-  to_classes_.multiply({{p_.data(), rows, columns, columns}, true},
-                       {{x_.data(), rows, hidden_, hidden_}, false}, gradient_.data(), hidden_, team_);
-  if (!learnt.intercept.empty()) sum_columns();
+  const Ranks::Ticket of_x =
+      setup_.ranks.start(Combine::sum, std::span(dx_.data(), inputs_.size() * hidden_));
   // As in Adam: the running means start at 0, and this makes up for it.
   const double started = std::sqrt(1 - std::pow(kLearntKeep, static_cast<double>(learnt.updates + 1)));
   const LearntRate rate{
       static_cast<float>(step * started), static_cast<float>(kLearntKeep),
       static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
-  find_touched();
-  update_classes(learnt, rate);
+  move_classes(state, rate);
   setup_.ranks.wait(of_x);
   encoder_->backward(learnt, rows_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
   std::atomic_ref(learnt.updates).fetch_add(1, std::memory_order_relaxed);
 }
 
-// First of some rows each, in the order of memory: columns lie far apart. The threads have no say in which
-// rows.
-void LearntStep::sum_columns() {
+// Tied vectors are moved by the encoder, once, along the sum of both gradients.
+void LearntStep::move_classes(RunState& state, const LearntRate& rate) {
+  LearntState& learnt = state.learnt;
   const std::size_t rows = inputs_.size(), columns = classes_.size();
-  const std::size_t each = std::max(kChunkRows, (rows + kSumsOfRows - 1) / kSumsOfRows);
-  const std::size_t sums = (rows + each - 1) / each;
-  row_sums_.assign(sums * columns, 0.0);
-  team_.share(sums, [&](std::size_t /*member*/, std::size_t s) {
-    double* const sum = row_sums_.data() + s * columns;
-    for (std::size_t i = s * each; i < std::min(rows, (s + 1) * each); ++i) {
-      const float* const p = p_.data() + i * columns;
-      for (std::size_t j = 0; j < columns; ++j) sum[j] += static_cast<double>(p[j]);
+  moved_.clear();
+  if (learnt.tied())
+    for (const Touched& touched : touched_) moved_.push_back(touched.k);
+  gradient_.resize(columns * hidden_);
+  column_sum_.resize(columns);
+  const std::size_t of_sum = std::max(kRowsOfSum, (rows + kSumsOfRows - 1) / kSumsOfRows);
+  const std::size_t each = to_classes_.rows_at_once(columns, team_);
+  const std::size_t products = (columns + each - 1) / each;
+  const std::size_t others = (touched_.size() - columns + kChunkClasses - 1) / kChunkClasses;
+  // The first task is the new u: two examples may share one.
+  team_.share_near(1 + products + others, [&](std::size_t member, std::size_t task) {
+    if (task == 0) {
+      for (std::size_t i = 0; i < examples_.size(); ++i)
+        state.rows[setup_.data.input_of(examples_[i])].u = u_[i];
+      return;
     }
+    const bool drawn = task <= products;
+    const std::size_t first = drawn ? (task - 1) * each : columns + (task - 1 - products) * kChunkClasses;
+    const std::size_t end =
+        drawn ? std::min(columns, first + each) : std::min(touched_.size(), first + kChunkClasses);
+    if (drawn) {
+      for (std::size_t n = first; n < end; ++n) prefetch_class(learnt, touched_[n].k);
+      to_classes_.multiply_rows(panels_, first, end, gradient_.data(), hidden_);
+      if (!learnt.intercept.empty())
+        for (std::size_t j = first; j < end; j += LeftPanels::kRows)
+          panels_.sum_rows(j, of_sum, column_sum_.data() + j);
+    }
+    for (std::size_t n = first; n < end; ++n) update_class(learnt, rate, n, member);
   });
-  column_sum_.assign(columns, 0);
-  team_.share_chunks(columns, kChunkColumns, [&](std::size_t /*member*/, std::size_t j) {
-    for (std::size_t s = 0; s < sums; ++s) column_sum_[j] += row_sums_[s * columns + j];
-  });
+}
+
+// They are needed after the product, and lie anywhere.
+void LearntStep::prefetch_class(const LearntState& learnt, ClassId k) const {
+  if (learnt.tied()) return;
+  prefetch_numbers(learnt.classes.row(k), hidden_);
+  const std::size_t squares = learnt.classes_square.size() / learnt.classes.rows;
+  prefetch_numbers(learnt.classes_square.data() + k * squares, squares);
 }
 
 // The gradient of class touched_[n] in g; returns that of its intercept.
@@ -361,37 +433,32 @@ double LearntStep::class_gradient(const LearntState& learnt, std::size_t n, floa
   return of_intercept;
 }
 
-// Tied vectors are moved by the encoder, once, along the sum of both gradients.
-void LearntStep::update_classes(LearntState& learnt, const LearntRate& rate) {
-  const bool ridge_intercept = setup_.options.ridge_intercept, tied = learnt.tied();
-  moved_.clear();
-  if (tied)
-    for (const Touched& touched : touched_) moved_.push_back(touched.k);
-  team_.share_chunks(touched_.size(), kChunkClasses, [&](std::size_t member, std::size_t n) {
-    const ClassId k = touched_[n].k;
-    float* const g = tied ? moved_by_.data() + n * hidden_ : scratch_[member].data();
-    double of_intercept = class_gradient(learnt, n, g);
-    if (!tied) {
-      float* const w = learnt.classes.row(k);
-      if (rate.ridge > 0) add_scaled(g, w, rate.ridge, hidden_);
-      move_row(learnt.classes, learnt.classes_square, k, g, rate);
-    }
-    if (learnt.intercept.empty()) return;
-    float& b = learnt.intercept[k];
-    if (ridge_intercept) of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
-    const auto gradient = static_cast<float>(of_intercept);
-    rms_step(&b, &learnt.intercept_square[k], &gradient, 1, rate.rate, rate.keep);
-  });
+void LearntStep::update_class(LearntState& learnt, const LearntRate& rate, std::size_t n,
+                              std::size_t member) {
+  const bool tied = learnt.tied();
+  const ClassId k = touched_[n].k;
+  float* const g = tied ? moved_by_.data() + n * hidden_ : scratch_[member].data();
+  double of_intercept = class_gradient(learnt, n, g);
+  if (!tied) {
+    if (rate.ridge > 0) add_scaled(g, learnt.classes.row(k), rate.ridge, hidden_);
+    move_row(learnt.classes, learnt.classes_square, k, g, rate);
+  }
+  if (learnt.intercept.empty()) return;
+  float& b = learnt.intercept[k];
+  if (setup_.options.ridge_intercept)
+    of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
+  const auto gradient = static_cast<float>(of_intercept);
+  rms_step(&b, &learnt.intercept_square[k], &gradient, 1, rate.rate, rate.keep);
 }
 
 std::uint64_t LearntStep::bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
   const std::uint64_t rows = std::min<std::uint64_t>(options.rows_per_step, data.size());
   const std::uint64_t classes = BlockShare::most_classes(data.classes->size(), ranks().size());
   const std::uint64_t columns = std::min<std::uint64_t>(draw.most_classes(), classes), h = options.hidden;
-  // x, dx and their panels, p, the gradient of the drawn classes and its panels, by class and by feature
+  // x, dx and their panels, p and its panels, the gradient of the drawn classes and two panels of them, by
+  // class and by feature
   return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
          sizeof(std::uint32_t) * (classes + most_vectors(data, options)) +
-         (options.intercept ? sizeof(double) * kSumsOfRows * columns : 0) +
          (has_tied_vectors(data, options) ? sizeof(float) * (rows + columns) * h : 0) +
          encoder_step_bytes(data, options, rows);
 }

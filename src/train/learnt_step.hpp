@@ -59,8 +59,13 @@ class LearntStep {
   };
 
   void prepare(const RunState& state, const DrawnBatch& visited, std::size_t t);
-  void score(const RunState& state);
-  void solve(const RunState& state, double rho);
+  template <class Work>
+  void share_rows(bool with_touched, const Work& work);
+  void pack_classes(const LearntState& learnt);
+  void score_and_solve(const RunState& state, double rho);
+  void score_labels(const LearntState& learnt, std::size_t first, std::size_t end);
+  void score_rows(std::size_t first, std::size_t end, std::size_t member);
+  void differentiate_rows(const LearntState& learnt, std::size_t first, std::size_t end, std::size_t member);
   void sum_row(std::size_t r);
   void sum_over_ranks();
   void solve_row(const RunState& state, std::size_t r, double rho);
@@ -83,10 +88,13 @@ class LearntStep {
     return setup_.data.weight(examples_[i]) * (1 / static_cast<double>(examples_.size()));
   }
   void apply(RunState& state, double step);
+  void move_classes(RunState& state, const LearntRate& rate);
+  void prefetch_class(const LearntState& learnt, ClassId k) const;
   double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
-  void update_classes(LearntState& learnt, const LearntRate& rate);
-  void sum_columns();
+  void update_class(LearntState& learnt, const LearntRate& rate, std::size_t n, std::size_t member);
   void find_touched();
+  DenseRows all_x() const { return {x_.data(), inputs_.size(), hidden_, hidden_}; }
+  DenseRows all_p() const { return {p_.data(), inputs_.size(), classes_.size(), classes_.size()}; }
 
   static constexpr ClassId kNotOwn = 0xFFFFFFFF;
 
@@ -113,9 +121,10 @@ class LearntStep {
   // By example: the logarithm of the sum of the exponentials of all other classes' scores; for those that
   // share a row, the sum itself, relative to the highest score.
   std::vector<double> others_;
-  std::vector<float> gradient_;                // [columns][h]
-  std::vector<double> column_sum_, row_sums_;  // of p_: over all rows; [sums][columns] over some rows
-  std::vector<Labelled> labelled_;             // by label
+  LeftPanels panels_;               // p_ transposed
+  std::vector<float> gradient_;     // [columns][h]
+  std::vector<double> column_sum_;  // of p_, over all rows
+  std::vector<Labelled> labelled_;  // by label
   std::vector<Touched> touched_;
   std::vector<std::vector<float>> scratch_;  // by member: [h]
   std::vector<ClassId> moved_;               // of tied vectors: the classes of touched_,

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -37,97 +40,114 @@ struct OtherGradients {
   const float* rows = nullptr;
 };
 
+// The uses are listed by buckets of vectors: first every thread lists those of some rows, then every thread
+// moves the vectors of some buckets. A vector's uses come in the order of the rows.
 class VectorUses {
  public:
   struct Use {
     std::uint32_t row;
     float value;
   };
+  static constexpr std::size_t kRowsAtOnce = 16;  // listed together
 
-  // Takes the memory for steps of up to so many uses, of `vectors` vectors of length h.
-  void reserve(std::size_t vectors, std::size_t uses, std::size_t h, const Team& team) {
-    place_.assign(vectors, kNone);
-    added_.reserve(uses);
-    uses_.reserve(uses);
-    vectors_.reserve(std::min(uses, vectors));
-    begin_.reserve(std::min(uses, vectors) + 1);
-    gradient_.assign(team.size(), std::vector<float>(h));
-  }
-
-  void clear() {
-    for (const FeatureId f : vectors_) place_[f] = kNone;
-    vectors_.clear();
-    added_.clear();
-    begin_.assign(1, 0);
-  }
-  void add(FeatureId f, std::uint32_t row, float value) {
-    if (place_[f] == kNone) {
-      place_[f] = static_cast<std::uint32_t>(vectors_.size());
-      vectors_.push_back(f);
-      begin_.push_back(0);
+  // Takes the memory for steps of up to so many rows with up to `longest` uses each, and gradients of
+  // `others` vectors from elsewhere. `vectors`: of length h.
+  void reserve(std::size_t vectors, std::size_t rows, std::size_t longest, std::size_t others, std::size_t h,
+               const Team& team) {
+    const std::size_t lists = lists_of(rows);
+    buckets_ = std::bit_ceil(std::max(kBuckets, kBucketsOfMember * team.size()));
+    of_bucket_ = (vectors + buckets_ - 1) / buckets_;
+    place_.assign(buckets_ * of_bucket_, kNone);
+    most_of_list_ = kRowsAtOnce * longest;
+    added_ = std::make_unique_for_overwrite<Added[]>(lists * most_of_list_ + others);
+    ends_.resize((lists + 1) * buckets_);
+    members_.resize(team.size());
+    for (Member& member : members_) {
+      member.moved.reserve(std::min(of_bucket_, rows * longest + others));
+      member.gradient.resize(h);
     }
-    ++begin_[place_[f] + 1];
-    added_.push_back({place_[f], {row, value}});
   }
 
-  // Moves every vector that was added or has a gradient in `others`. add_use(sum, use, vector) adds the
-  // gradient of a use of a vector to a sum of length h.
+  static std::size_t lists_of(std::size_t rows) { return (rows + kRowsAtOnce - 1) / kRowsAtOnce; }
+
+  // Lists the rows kRowsAtOnce `list` ... of a step. each_use(i, add) calls add(vector, use) for every use of
+  // row i. Lists may be made at the same time.
+  template <class EachUse>
+  void list(std::size_t list, std::size_t rows, const EachUse& each_use) {
+    const std::size_t first = list * kRowsAtOnce, last = std::min(rows, first + kRowsAtOnce);
+    fill_list(list, [&](const auto& add) {
+      for (std::size_t i = first; i < last; ++i) each_use(i, add);
+    });
+  }
+
+  // Moves every vector that is in the lists of these rows or has a gradient in `others`. add_use(sum, use,
+  // vector) adds the gradient of a use of a vector to a sum of length h.
   template <class AddUse>
-  void step(Embedding& table, HugeVector<float>& square, const OtherGradients& others, const LearntRate& rate,
-            Team& team, const AddUse& add_use) {
-    for (std::size_t i = 0; i < others.of.size(); ++i)
-      add(others.of[i], kOther + static_cast<std::uint32_t>(i), 0);
-    sort_by_vector();
-    const std::size_t h = table.columns;
-    // Vectors with about equally many uses: those that come first are common, and have most of them. A vector
-    // counts as one more use.
-    const std::size_t work = uses_.size() + vectors_.size();
-    const std::size_t each = std::max<std::size_t>(kWorkAtOnce, work / (kTasksOfMember * team.size()) + 1);
-    const auto from = [&](std::size_t task) {
-      std::size_t low = 0, high = vectors_.size();
-      while (low < high) {
-        const std::size_t middle = (low + high) / 2;
-        if (begin_[middle] + middle < task * each)
-          low = middle + 1;
-        else
-          high = middle;
-      }
-      return low;
-    };
-    const auto move = [&](std::size_t member, std::size_t p) {
-      float* const g = gradient_[member].data();
-      float* const e = table.row(vectors_[p]);
+  void step(std::size_t rows, Embedding& table, HugeVector<float>& square, const OtherGradients& others,
+            const LearntRate& rate, Team& team, const AddUse& add_use) {
+    const std::size_t lists = lists_of(rows), h = table.columns;
+    fill_list(lists, [&](const auto& add) {
+      for (std::size_t i = 0; i < others.of.size(); ++i)
+        add(others.of[i], Use{kOther + static_cast<std::uint32_t>(i), 0});
+    });
+    const auto move = [&](float* g, const Moved& moved) {
+      float* const e = table.row(moved.vector);
       std::fill(g, g + h, 0.0F);
-      for (std::size_t u = begin_[p]; u < begin_[p + 1]; ++u) {
-        const Use use = uses_[u];
-        if (use.row < kOther)
-          add_use(g, use, static_cast<const float*>(e));
+      for (const Added* a = moved.first; a != nullptr; a = a->next) {
+        if (a->use.row < kOther)
+          add_use(g, a->use, static_cast<const float*>(e));
         else
-          add_scaled(g, others.rows + std::size_t{use.row - kOther} * h, 1, h);
+          add_scaled(g, others.rows + std::size_t{a->use.row - kOther} * h, 1, h);
       }
       if (rate.ridge > 0) add_scaled(g, e, rate.ridge, h);
-      move_row(table, square, vectors_[p], g, rate);
+      move_row(table, square, moved.vector, g, rate);
     };
-    team.share((work + each - 1) / each, [&](std::size_t member, std::size_t task) {
-      for (std::size_t p = from(task), end = from(task + 1); p < end; ++p) move(member, p);
+    // The same member moves the same vectors in every step: nobody else reads their mean squares.
+    team.share_near(buckets_, [&](std::size_t m, std::size_t bucket) {
+      Member& member = members_[m];
+      join(bucket, lists + 1, member.moved);
+      for (const Moved& moved : member.moved) move(member.gradient.data(), moved);
     });
   }
 
  private:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kOther = 0x80000000;
-  static constexpr std::size_t kWorkAtOnce = 64, kTasksOfMember = 8;
+  static constexpr std::size_t kBuckets = 64, kBucketsOfMember = 8;
   struct Added {
-    std::uint32_t place;
+    Added* next;  // of the same vector
+    FeatureId vector;
     Use use;
   };
-  void sort_by_vector();
+  struct Moved {
+    FeatureId vector;
+    Added *first, *last;
+  };
+  struct alignas(64) Member {
+    std::vector<Moved> moved;
+    std::vector<float> gradient;
+  };
 
-  std::vector<std::uint32_t> place_;  // by vector: its place in vectors_, kNone if the step lacks it
-  std::vector<FeatureId> vectors_;    // of the step, in order of first use
-  std::vector<std::uint32_t> begin_;  // by place: its uses in uses_
-  std::vector<Added> added_;
-  std::vector<Use> uses_;
-  std::vector<std::vector<float>> gradient_;  // by member
+  // Vectors that follow each other are in different buckets: often the first ones are the most common.
+  std::size_t bucket_of(FeatureId f) const { return f & (buckets_ - 1); }
+  Added* start_of(std::size_t list) { return added_.get() + list * most_of_list_; }
+  // add_all(add) adds all uses of the list: first to count them, then to place them.
+  template <class AddAll>
+  void fill_list(std::size_t list, const AddAll& add_all) {
+    std::uint32_t* const end = ends_.data() + list * buckets_;
+    std::fill_n(end, buckets_, 0U);
+    add_all([&](FeatureId f, Use /*use*/) { ++end[bucket_of(f)]; });
+    std::exclusive_scan(end, end + buckets_, end, 0U);
+    Added* const start = start_of(list);
+    add_all([&](FeatureId f, Use use) { start[end[bucket_of(f)]++] = {nullptr, f, use}; });
+  }
+  void join(std::size_t bucket, std::size_t lists, std::vector<Moved>& moved);
+
+  std::size_t buckets_ = 0, of_bucket_ = 0;  // a power of two; the most vectors of a bucket
+  std::vector<std::uint32_t> place_;         // [bucket][vector]: its place while the bucket is joined; kNone
+  std::size_t most_of_list_ = 0;
+  std::unique_ptr<Added[]> added_;   // [list][most of a list], by bucket; the last list is of other gradients
+  std::vector<std::uint32_t> ends_;  // [list][bucket]: where its uses end in the list
+  std::vector<Member> members_;
 };
 
 }  // namespace truemax

@@ -21,8 +21,16 @@
 #ifndef TRUEMAX_DENSE_PANELS
 #define TRUEMAX_DENSE_PANELS
 namespace truemax {
-inline constexpr std::size_t kTall = 8, kWide = 32, kDeep = 256, kGroup = 8 * kTall, kSlice = 64;
-}
+inline constexpr std::size_t kTall = LeftPanels::kRows, kWide = DenseProduct::kColumns;
+inline constexpr std::size_t kDeep = 256, kGroup = 8 * kTall, kSlice = 64;
+
+// kTall rows of a left factor: number k of row i is row[i][k step]. They lie side by side (step kTall), or
+// are rows in memory (step 1).
+struct LeftPanel {
+  const float* row[kTall];
+  std::size_t step;
+};
+}  // namespace truemax
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -37,19 +45,21 @@ constexpr std::size_t kDenseWidth = hn::MaxLanes(DenseTag());
 constexpr std::size_t kHigh = kDenseWidth == 16 ? kTall : 4;
 constexpr std::size_t kAcross = 2;
 
-// kHigh x kAcross vectors of out (+)= left [depth][kTall] right [depth][kWide].
-template <bool kAdd>
-HWY_INLINE void small_product(const float* HWY_RESTRICT left, const float* HWY_RESTRICT right,
+// kHigh x kAcross vectors of out (+)= left [kHigh][depth] right [depth][kWide].
+template <bool kAdd, std::size_t kStep>
+HWY_INLINE void small_product(const float* const* HWY_RESTRICT left, const float* HWY_RESTRICT right,
                               std::size_t depth, float* HWY_RESTRICT out, std::size_t stride) {
   const DenseTag d;
+  const float* row[kHigh];
+  for (std::size_t i = 0; i < kHigh; ++i) row[i] = left[i];
   DenseV sum[kHigh][kAcross];
-  for (auto& row : sum)
-    for (auto& v : row) v = hn::Zero(d);
+  for (auto& of_row : sum)
+    for (auto& v : of_row) v = hn::Zero(d);
   for (std::size_t k = 0; k < depth; ++k) {
     DenseV b[kAcross];
     for (std::size_t j = 0; j < kAcross; ++j) b[j] = hn::LoadU(d, right + k * kWide + j * kDenseWidth);
     for (std::size_t i = 0; i < kHigh; ++i) {
-      const DenseV a = hn::Set(d, left[k * kTall + i]);
+      const DenseV a = hn::Set(d, kStep == 1 ? row[i][k] : row[0][k * kStep + i]);
       for (std::size_t j = 0; j < kAcross; ++j) sum[i][j] = hn::MulAdd(a, b[j], sum[i][j]);
     }
   }
@@ -61,16 +71,46 @@ HWY_INLINE void small_product(const float* HWY_RESTRICT left, const float* HWY_R
     }
 }
 
-// One panel by one panel, kTall x kWide.
-void multiply_here(const float* left, const float* right, std::size_t depth, float* out, std::size_t stride,
-                   bool add) {
+template <bool kAdd, std::size_t kStep>
+HWY_INLINE void multiply_panel(const LeftPanel& left, const float* right, std::size_t depth, float* out,
+                               std::size_t stride) {
   for (std::size_t i = 0; i < kTall; i += kHigh)
-    for (std::size_t j = 0; j < kWide; j += kAcross * kDenseWidth) {
-      if (add)
-        small_product<true>(left + i, right + j, depth, out + i * stride + j, stride);
-      else
-        small_product<false>(left + i, right + j, depth, out + i * stride + j, stride);
+    for (std::size_t j = 0; j < kWide; j += kAcross * kDenseWidth)
+      small_product<kAdd, kStep>(left.row + i, right + j, depth, out + i * stride + j, stride);
+}
+
+// One panel by one panel, kTall x kWide.
+void multiply_here(const LeftPanel& left, const float* right, std::size_t depth, float* out,
+                   std::size_t stride, bool add) {
+  if (left.step == 1) {
+    if (add)
+      multiply_panel<true, 1>(left, right, depth, out, stride);
+    else
+      multiply_panel<false, 1>(left, right, depth, out, stride);
+  } else {
+    if (add)
+      multiply_panel<true, kTall>(left, right, depth, out, stride);
+    else
+      multiply_panel<false, kTall>(left, right, depth, out, stride);
+  }
+}
+
+// panel [depth][kTall]. The sums over `each` are independent of each other, so their latencies overlap.
+void sum_panel_here(const float* HWY_RESTRICT panel, std::size_t depth, std::size_t each,
+                    double* HWY_RESTRICT out) {
+  const hn::CappedTag<double, kTall> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  constexpr std::size_t kLanesOfSum = hn::MaxLanes(d);
+  for (std::size_t j = 0; j < kTall; j += kLanesOfSum) {
+    auto total = hn::Zero(d);
+    for (std::size_t k = 0; k < depth; k += each) {
+      auto sum = hn::Zero(d);
+      for (std::size_t i = k; i < std::min(depth, k + each); ++i)
+        sum = hn::Add(sum, hn::PromoteTo(d, hn::LoadU(narrow, panel + i * kTall + j)));
+      total = hn::Add(total, sum);
     }
+    hn::StoreU(total, d, out + j);
+  }
 }
 
 void add_scaled_here(float* HWY_RESTRICT sum, const float* HWY_RESTRICT x, float scale, std::size_t count) {
@@ -238,6 +278,7 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(multiply_here);
+HWY_EXPORT(sum_panel_here);
 HWY_EXPORT(add_scaled_here);
 HWY_EXPORT(add_product_here);
 HWY_EXPORT(tanh_row_here);
@@ -257,14 +298,17 @@ std::size_t parts_of(std::size_t n, std::size_t size) {
 
 // Lines `first` ... of a factor, `count` of them padded with zeros to `wide`, numbers from ... to of each, as
 // [to - from][wide]. A line is a row if `by_rows`, else a column.
-void pack(const Factor& of, bool by_rows, std::size_t first, std::size_t count, std::size_t wide,
-          std::size_t from, std::size_t to, float* out) {
+void pack_lines(const Factor& of, bool by_rows, std::size_t first, std::size_t count, std::size_t wide,
+                std::size_t from, std::size_t to, float* out) {
   if (count < wide) std::fill(out, out + (to - from) * wide, 0.0F);
   if (of.transposed != by_rows)  // a line of the factor is a row in memory
     for (std::size_t i = 0; i < count; ++i) {
       const float* const row = of.of.row(first + i) + from;
       for (std::size_t k = 0; k < to - from; ++k) out[k * wide + i] = row[k];
     }
+  else if (count == kTall)  // a copy of known size needs no call
+    for (std::size_t k = from; k < to; ++k)
+      std::memcpy(out + (k - from) * wide, of.of.row(k) + first, kTall * sizeof(float));
   else
     for (std::size_t k = from; k < to; ++k)
       std::memcpy(out + (k - from) * wide, of.of.row(k) + first, count * sizeof(float));
@@ -272,53 +316,128 @@ void pack(const Factor& of, bool by_rows, std::size_t first, std::size_t count, 
 
 }  // namespace
 
+void LeftPanels::reserve(std::size_t rows, std::size_t depth) {
+  numbers_.reserve(parts_of(rows, kTall) * kTall * depth);
+}
+
+void LeftPanels::start(std::size_t rows, std::size_t depth) {
+  rows_ = rows;
+  depth_ = depth;
+  numbers_.resize(parts_of(rows, kTall) * kTall * depth);
+}
+
+void LeftPanels::pack(const DenseRows& transpose, std::size_t from, std::size_t to) {
+  for (std::size_t first = 0; first < rows_; first += kTall)
+    pack_lines({transpose, true}, true, first, std::min(kTall, rows_ - first), kTall, from, to,
+               numbers_.data() + first * depth_ + from * kTall);
+}
+
+void LeftPanels::sum_rows(std::size_t first, std::size_t each, double* out) const {
+  alignas(64) double sums[kTall];
+  HWY_DYNAMIC_DISPATCH(sum_panel_here)(panel(first), depth_, each, sums);
+  std::copy_n(sums, std::min(kTall, rows_ - first), out);
+}
+
 void DenseProduct::reserve(std::size_t depth, std::size_t columns, const Team& team) {
   right_.reserve(parts_of(columns, kWide) * kWide * depth);
   left_.resize(team.size());
   for (auto& left : left_) left.resize(kGroup * kDeep);
 }
 
+void DenseProduct::start(std::size_t depth, std::size_t columns, const Team& team) {
+  reserve(depth, columns, team);
+  depth_ = depth;
+  columns_ = columns;
+  right_.resize(parts_of(columns, kWide) * kWide * depth);
+}
+
+// Panel p, from k on: at (p depth + k) kWide.
+void DenseProduct::pack(const Factor& b, std::size_t first, std::size_t end, std::size_t from,
+                        std::size_t to) {
+  for (; first < end; first += kWide)
+    pack_lines(b, false, first, std::min(kWide, columns_ - first), kWide, from, to,
+               right_.data() + first * depth_ + from * kWide);
+}
+
+// panel_at(i, k, deep, &panel): rows i ... of the left factor, `deep` numbers from k on.
+template <class PanelAt>
+void DenseProduct::multiply_panels(std::size_t first, std::size_t end, float* out, std::size_t stride,
+                                   const PanelAt& panel_at) const {
+  alignas(64) float edge[kTall * kWide];
+  LeftPanel left[kGroup / kTall];
+  if (depth_ == 0)  // a sum of nothing
+    for (std::size_t r = first; r < end; ++r) std::fill_n(out + r * stride, columns_, 0.0F);
+  for (std::size_t k = 0; k < depth_; k += kDeep) {
+    const std::size_t deep = std::min(kDeep, depth_ - k);
+    for (std::size_t i = first; i < end; i += kTall) panel_at(i, k, deep, &left[(i - first) / kTall]);
+    for (std::size_t c = 0; c < columns_; c += kWide)
+      for (std::size_t i = first; i < end; i += kTall) {
+        const std::size_t high = std::min(kTall, end - i), wide = std::min(kWide, columns_ - c);
+        float* const at = out + i * stride + c;
+        const LeftPanel& rows = left[(i - first) / kTall];
+        const float* const right = right_.data() + c * depth_ + k * kWide;
+        if (high == kTall && wide == kWide) {
+          HWY_DYNAMIC_DISPATCH(multiply_here)(rows, right, deep, at, stride, k > 0);
+          continue;
+        }
+        HWY_DYNAMIC_DISPATCH(multiply_here)(rows, right, deep, edge, kWide, false);
+        for (std::size_t r = 0; r < high; ++r)
+          for (std::size_t j = 0; j < wide; ++j) {
+            const float before = k > 0 ? at[r * stride + j] : 0.0F;
+            at[r * stride + j] = before + edge[r * kWide + j];
+          }
+      }
+  }
+}
+
+void DenseProduct::multiply_rows(const Factor& a, std::size_t first, std::size_t end, float* out,
+                                 std::size_t stride, std::size_t member) {
+  float* const buffer = left_[member].data();
+  for (; first < end; first += kGroup) {
+    const std::size_t last = std::min(end, first + kGroup);
+    multiply_panels(first, last, out, stride,
+                    [&](std::size_t i, std::size_t k, std::size_t deep, LeftPanel* panel) {
+                      float* const packed = buffer + (i - first) * deep;
+                      if (a.transposed)
+                        pack_lines(a, true, i, std::min(kTall, last - i), kTall, k, k + deep, packed);
+                      panel->step = a.transposed ? kTall : 1;
+                      // Beyond the last row, any row: nobody reads the result.
+                      for (std::size_t r = 0; r < kTall; ++r)
+                        panel->row[r] = a.transposed ? packed + r : a.of.row(std::min(i + r, last - 1)) + k;
+                    });
+  }
+}
+
+void DenseProduct::multiply_rows(const LeftPanels& a, std::size_t first, std::size_t end, float* out,
+                                 std::size_t stride) const {
+  for (; first < end; first += kGroup)
+    multiply_panels(first, std::min(end, first + kGroup), out, stride,
+                    [&](std::size_t i, std::size_t k, std::size_t /*deep*/, LeftPanel* panel) {
+                      panel->step = kTall;
+                      for (std::size_t r = 0; r < kTall; ++r) panel->row[r] = a.panel(i) + k * kTall + r;
+                    });
+}
+
+// Many tasks for each member, so that all end at about the same time; but each reads all of b, from the
+// second cache if it fits there. The result does not depend on it.
+std::size_t DenseProduct::rows_at_once(std::size_t rows, const Team& team) const {
+  constexpr std::size_t kTasksOfMember = 8, kNear = 192 * 1024;
+  if (team.size() == 1) return kGroup;
+  const std::size_t least = right_.size() <= kNear ? kTall : 2 * kTall;
+  return std::clamp(parts_of(parts_of(rows, kTasksOfMember * team.size()), kTall) * kTall, least, kGroup);
+}
+
 void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team) {
   const std::size_t rows = a.rows(), columns = b.columns(), depth = a.columns();
-  const std::size_t panels = parts_of(columns, kWide);
-  if (depth == 0)  // a sum of nothing
-    for (std::size_t r = 0; r < rows; ++r) std::fill_n(out + r * stride, columns, 0.0F);
-  reserve(depth, columns, team);
-  right_.resize(panels * kWide * depth);
-  // Panel p, from k on: at (p depth + k) kWide.
+  start(depth, columns, team);
   const std::size_t slices = parts_of(depth, kSlice);
-  team.share(panels * slices, [&](std::size_t /*member*/, std::size_t task) {
-    const std::size_t p = task / slices, k = task % slices * kSlice;
-    pack(b, false, p * kWide, std::min(kWide, columns - p * kWide), kWide, k, std::min(depth, k + kSlice),
-         right_.data() + (p * depth + k) * kWide);
+  team.share(parts_of(columns, kWide) * slices, [&](std::size_t /*member*/, std::size_t task) {
+    const std::size_t first = task / slices * kWide, k = task % slices * kSlice;
+    pack(b, first, std::min(columns, first + kWide), k, std::min(depth, k + kSlice));
   });
-  // So many rows at once that all members have about the same; the result does not depend on it.
-  const std::size_t each = std::clamp(parts_of(parts_of(rows, team.size()), kTall) * kTall, kTall, kGroup);
-  team.share(parts_of(rows, each), [&](std::size_t member, std::size_t g) {
-    float* const left = left_[member].data();
-    alignas(64) float edge[kTall * kWide];
-    const std::size_t first = g * each, count = std::min(each, rows - first);
-    for (std::size_t k = 0; k < depth; k += kDeep) {
-      const std::size_t deep = std::min(kDeep, depth - k);
-      for (std::size_t i = 0; i < count; i += kTall)
-        pack(a, true, first + i, std::min(kTall, count - i), kTall, k, k + deep, left + i * deep);
-      for (std::size_t p = 0; p < panels; ++p)
-        for (std::size_t i = 0; i < count; i += kTall) {
-          const std::size_t high = std::min(kTall, count - i), wide = std::min(kWide, columns - p * kWide);
-          float* const at = out + (first + i) * stride + p * kWide;
-          const float* const right = right_.data() + (p * depth + k) * kWide;
-          if (high == kTall && wide == kWide) {
-            HWY_DYNAMIC_DISPATCH(multiply_here)(left + i * deep, right, deep, at, stride, k > 0);
-            continue;
-          }
-          HWY_DYNAMIC_DISPATCH(multiply_here)(left + i * deep, right, deep, edge, kWide, false);
-          for (std::size_t r = 0; r < high; ++r)
-            for (std::size_t c = 0; c < wide; ++c) {
-              const float before = k > 0 ? at[r * stride + c] : 0.0F;
-              at[r * stride + c] = before + edge[r * kWide + c];
-            }
-        }
-    }
+  const std::size_t each = rows_at_once(rows, team);
+  team.share_near(parts_of(rows, each), [&](std::size_t member, std::size_t task) {
+    multiply_rows(a, task * each, std::min(rows, (task + 1) * each), out, stride, member);
   });
 }
 

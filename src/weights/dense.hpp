@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <vector>
 
 #include "core/team.hpp"
@@ -28,16 +29,77 @@ struct Factor {
   std::size_t columns() const { return transposed ? of.rows : of.columns; }
 };
 
+// For std::vector: starts at a cache line, so that no vector of numbers lies across two.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}  // NOLINT(google-explicit-constructor): as the standard asks
+
+  T* allocate(std::size_t n) {
+    if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(::operator new(n * sizeof(T), kLine));
+  }
+  void deallocate(T* start, std::size_t /*n*/) { ::operator delete(start, kLine); }
+  bool operator==(const LineAllocator&) const { return true; }
+};
+template <class T>
+using LineVector = std::vector<T, LineAllocator<T>>;
+
+// A left factor in panels, as a product reads it: kRows rows of it, side by side. Made from the rows of its
+// transpose, which may come a few at a time.
+class LeftPanels {
+ public:
+  static constexpr std::size_t kRows = 8;
+
+  // Takes the memory for a factor of this size.
+  void reserve(std::size_t rows, std::size_t depth);
+  void start(std::size_t rows, std::size_t depth);
+  // Columns from ... to of the factor, which are rows of `transpose`. May be called for several at a time.
+  void pack(const DenseRows& transpose, std::size_t from, std::size_t to);
+
+  // [depth][kRows], of row `first` on, a multiple of kRows; 0 beyond the last row.
+  const float* panel(std::size_t first) const { return numbers_.data() + first * depth_; }
+  // The sums of its rows, each the sum of sums over `each` columns.
+  void sum_rows(std::size_t first, std::size_t each, double* out) const;
+
+ private:
+  std::size_t rows_ = 0, depth_ = 0;
+  LineVector<float> numbers_;
+};
+
 // out [a.rows()][b.columns()] = a b; a row of `out` starts every `stride` numbers.
 class DenseProduct {
  public:
+  static constexpr std::size_t kColumns = 32;  // of b, packed together
+
   // Takes the memory for factors up to this size.
   void reserve(std::size_t depth, std::size_t columns, const Team& team);
   void multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team);
 
+  // The same in parts, of which those between two of these lines may be done at the same time:
+  // - start, for a factor b [depth][columns];
+  // - pack b, numbers from ... to of its columns first ... end; first is a multiple of kColumns;
+  // - multiply rows first ... end of a; of panels, first is a multiple of their kRows.
+  void start(std::size_t depth, std::size_t columns, const Team& team);
+  void pack(const Factor& b, std::size_t first, std::size_t end, std::size_t from, std::size_t to);
+  void multiply_rows(const Factor& a, std::size_t first, std::size_t end, float* out, std::size_t stride,
+                     std::size_t member);
+  void multiply_rows(const LeftPanels& a, std::size_t first, std::size_t end, float* out,
+                     std::size_t stride) const;
+  // So many rows are a good task for a member, if there are `rows` in all.
+  std::size_t rows_at_once(std::size_t rows, const Team& team) const;
+
  private:
-  std::vector<float> right_;              // b in panels
-  std::vector<std::vector<float>> left_;  // by member: some rows of a in panels
+  template <class PanelAt>
+  void multiply_panels(std::size_t first, std::size_t end, float* out, std::size_t stride,
+                       const PanelAt& panel_at) const;
+
+  std::size_t depth_ = 0, columns_ = 0;
+  LineVector<float> right_;              // b in panels
+  std::vector<LineVector<float>> left_;  // by member: some rows of a in panels
 };
 
 // sum += scale * x

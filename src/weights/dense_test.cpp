@@ -75,6 +75,68 @@ TEST(DenseProduct, AgreesWithTheLoopsForAnyShapeAndOrder) {
   }
 }
 
+// The left factor comes a few columns at a time, the right one in pieces, and the product in groups of rows.
+TEST(DenseProduct, InPartsHasTheBitsOfTheWhole) {
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    for (const std::size_t rows : {1U, 8U, 83U})
+      for (const std::size_t depth : {0U, 1U, 300U}) {
+        const std::size_t columns = 70;
+        const auto numbers_a = random_numbers(rows * depth, 1),
+                   numbers_b = random_numbers(depth * columns, 2);
+        const DenseRows transpose{numbers_a.data(), depth, rows, rows};
+        const Factor a{transpose, true}, b{{numbers_b.data(), depth, columns, columns}, false};
+        Team team(1);
+        DenseProduct product;
+        std::vector<float> whole(rows * columns), of_factor(rows * columns), of_panels(rows * columns);
+        product.multiply(a, b, whole.data(), columns, team);
+        LeftPanels panels;
+        panels.start(rows, depth);
+        product.start(depth, columns, team);
+        for (std::size_t k = 0; k < depth; k += 7) {
+          const std::size_t end = std::min(depth, k + 7);
+          panels.pack(transpose, k, end);
+          product.pack(b, 0, 32, k, end);
+          product.pack(b, 32, columns, k, end);
+        }
+        for (std::size_t first = 0; first < rows; first += 16) {
+          const std::size_t end = std::min(rows, first + 16);
+          product.multiply_rows(a, first, end, of_factor.data(), columns, 0);
+          product.multiply_rows(panels, first, end, of_panels.data(), columns);
+        }
+        EXPECT_EQ(of_factor, whole) << rows << "x" << depth;
+        EXPECT_EQ(of_panels, whole) << rows << "x" << depth;
+      }
+  }
+}
+
+TEST(LeftPanels, SumTheirRowsInDoublePiecewise) {
+  for (const std::int64_t target : instruction_sets()) {
+    const OnInstructionSet on(target);
+    SCOPED_TRACE(instruction_set_name(target));
+    const std::size_t rows = 13, depth = 45, each = 20;
+    const auto numbers = random_numbers(rows * depth, 3);
+    LeftPanels panels;
+    panels.start(rows, depth);
+    panels.pack({numbers.data(), depth, rows, rows}, 0, depth);
+    std::vector<double> sums(rows + 1, -1.0);
+    for (std::size_t first = 0; first < rows; first += LeftPanels::kRows)
+      panels.sum_rows(first, each, sums.data() + first);
+    for (std::size_t r = 0; r < rows; ++r) {
+      double total = 0;
+      for (std::size_t from = 0; from < depth; from += each) {
+        double sum = 0;
+        for (std::size_t k = from; k < std::min(depth, from + each); ++k)
+          sum += static_cast<double>(numbers[k * rows + r]);
+        total += sum;
+      }
+      EXPECT_EQ(sums[r], total) << r;
+    }
+    EXPECT_EQ(sums[rows], -1.0) << "beyond the last row";
+  }
+}
+
 TEST(DenseRow, SumsAndProductsAgreeWithTheLoops) {
   for (const std::int64_t target : instruction_sets()) {
     const OnInstructionSet on(target);
