@@ -100,10 +100,9 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
     members_.push_back(
         std::make_unique<Member>(setup, m, members, in_turns ? most_steps_ : 0, in_turns ? blocks : 0));
   if (!in_turns) {
-    const std::size_t share = (most_steps_ + members - 1) / members;
     for (const auto& member : members_) {
-      member->declined.reserve(share);
-      if (setup.ridge.on()) member->stepper.allow_delays(share, blocks, members);
+      member->declined.reserve(most_steps_);
+      if (setup.ridge.on()) member->stepper.allow_delays(most_steps_, blocks, members);
     }
     keep_heads_apart();
     if (setup.ridge.on()) {
@@ -269,7 +268,7 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
   RunState& state = work.state;
   Work free = work;
   free.terms.ridge_later = setup_.ridge.on(), free.terms.apart = true;
-  const std::size_t share = (count + members_.size() - 1) / members_.size();
+  next_free_.store(0, std::memory_order_relaxed);
   if (meeting_) meeting_->start();
   // Meanwhile all weights are as they would be halfway, on average: what steps add must not be shrunk by the
   // ridge of those before them.
@@ -281,15 +280,16 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
     member.free_growth = 0;
     member.declined.clear();
     member.stepper.forget_delayed();
-    const std::size_t end = first + std::min(count, (number + 1) * share);
+    std::size_t kept = 0;  // steps since it looked
     try {
-      for (std::size_t from = first + number * share; from < end; from += free_steps_) {
-        const std::size_t size = std::min(free_steps_, end - from);
-        prepare(free, *pieces_[number], from, size);
-        member.stepper.look(state.weights);
+      for (FreeSteps next = claim(count); next.size > 0; next = claim(count)) {
+        prepare(free, *pieces_[number], first + next.from, next.size);
+        if (kept == 0) member.stepper.look(state.weights);
         take_steps(free, member, *pieces_[number], false);
-        member.stepper.add_up(state.weights);
+        kept += next.size;
+        if (kept >= free_steps_) member.stepper.add_up(state.weights), kept = 0;
       }
+      if (kept > 0) member.stepper.add_up(state.weights);
     } catch (...) {
       if (meeting_) meeting_->give_up();
       throw;
@@ -310,15 +310,33 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
       state.largest_weight += take_generally(work, t, state.largest_weight);
 }
 
+// The next steps for a thread: half of an equal part of those that are left. Rows differ in length and cores
+// in speed; this way all come to an end at about the same time.
+BlockLane::FreeSteps BlockLane::claim(std::size_t count) {
+  const std::size_t most = std::min(piece_steps_, free_steps_);
+  std::size_t from = next_free_.load(std::memory_order_relaxed);
+  for (;;) {
+    if (from >= count) return {from, 0};
+    const std::size_t size =
+        std::clamp((count - from) / (2 * members_.size()), std::min(kFewestFreeSteps, most), most);
+    const FreeSteps mine{from, std::min(size, count - from)};
+    if (next_free_.compare_exchange_weak(from, from + mine.size, std::memory_order_relaxed)) return mine;
+  }
+}
+
 // The ridge of all members' steps on some of the blocks. It makes numbers in memory smaller or leaves them.
 void BlockLane::shrink_own(Weights& w, std::size_t number) const {
   constexpr double kSmallScale =
       1e-6;  // much smaller, and the numbers in memory are too large for float32 sums
-  for (const auto& member : members_)
-    for (const BlockStepper::Delayed& delayed : member->stepper.delayed(number)) {
-      setup_.ridge.shrink(w, delayed.block, delayed.factor);
-      if (w.least_scale(delayed.block) < kSmallScale) w.fold_block(delayed.block);
+  constexpr std::size_t kAhead = 8;
+  for (const auto& member : members_) {
+    const std::span<const BlockStepper::Delayed> delayed = member->stepper.delayed(number);
+    for (std::size_t i = 0; i < delayed.size(); ++i) {
+      if (i + kAhead < delayed.size()) w.prefetch_scales(delayed[i + kAhead].block);
+      setup_.ridge.shrink(w, delayed[i].block, delayed[i].factor);
+      if (w.least_scale(delayed[i].block) < kSmallScale) w.fold_block(delayed[i].block);
     }
+  }
 }
 
 // The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier

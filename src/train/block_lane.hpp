@@ -90,6 +90,10 @@ class BlockLane final : public Lane {
   void run_in_order(const Work& work);
   void run_lock_free(const Work& work);
   void take_freely(const Work& work, std::size_t first, std::size_t count);
+  struct FreeSteps {
+    std::size_t from, size;
+  };
+  FreeSteps claim(std::size_t count);
   void shrink_own(Weights& w, std::size_t number) const;
   std::size_t steps_without_ridge(const Work& work) const;
   double mean_ridge(const Work& work) const;
@@ -121,8 +125,9 @@ class BlockLane final : public Lane {
   std::vector<Ready> ready_;
   std::uint64_t batch_ = 0;
   std::atomic<bool> failed_{false};
-  std::unique_ptr<Meeting> meeting_;  // lock-free, with ridge
-  std::mutex declined_;               // guards general_
+  std::unique_ptr<Meeting> meeting_;                   // lock-free, with ridge
+  alignas(64) std::atomic<std::size_t> next_free_{0};  // lock-free: the first step that no thread has claimed
+  std::mutex declined_;                                // guards general_
   struct Refused {
     std::uint64_t step;
     double update;
