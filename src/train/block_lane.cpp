@@ -82,9 +82,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
   // but no longer than a few milliseconds of one thread, for clocks and Ctrl-C.
   constexpr double kLines = 1 << 17;
   const bool lock_free = setup.options.lock_free;
-  // Lock-free threads need not meet so often, except for the sums of a head: they cost less all at once.
-  const bool meets = !lock_free || (!setup.ridge.on() && setup.draw->head_blocks() > 0);
-  const double most_pieces = meets ? 16 : 64;
+  const double most_pieces = lock_free ? 64 : 16;  // lock-free threads need not meet so often
   const double lines =
       std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
   const double pieces = kLines / (lines * static_cast<double>(piece_steps_));
@@ -118,7 +116,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
 // Lock-free threads would take the lines of the head from each other in every step. If steps beside each
 // other do not overshoot, each keeps what it adds to them apart for a while.
 void BlockLane::keep_heads_apart() {
-  constexpr double kFewestSteps = 8, kOften = 1.0 / 256;  // of the rows: threads would often meet there
+  constexpr double kFewestSteps = 8, kOften = 1.0 / 64;  // of the rows: threads would often meet there
   const DataView& data = setup_.data;
   if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
   const std::size_t head = setup_.draw->head_blocks();

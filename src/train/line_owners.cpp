@@ -20,16 +20,17 @@ constexpr FeatureId kLast = std::numeric_limits<FeatureId>::max();
 // them, in units of the latter.
 constexpr double kCostOfRow = 3;
 
-// Ends of so many ranges of features with about equal work.
-std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_t parts) {
+// Ends of so many ranges of features with about equal work. `first_always`: the first has every row, for the
+// intercept.
+std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_t parts, bool first_always) {
   const auto cut = [&](double most) {
     std::vector<FeatureId> end;
     double seen = 0;
     for (std::size_t f = 0; f < shares.size() && end.size() < parts; ++f) {
       if (shares[f] == 0) continue;
       seen += shares[f];
-      if (seen + kCostOfRow * (1 - std::exp(-seen)) >= most)
-        end.push_back(static_cast<FeatureId>(f + 1)), seen = 0;
+      const double rows = first_always && end.empty() ? 1 : 1 - std::exp(-seen);
+      if (seen + kCostOfRow * rows >= most) end.push_back(static_cast<FeatureId>(f + 1)), seen = 0;
     }
     return end;
   };
@@ -51,7 +52,7 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
     : members_(members), intercept_(intercept) {
   // Rows of a block that is cut cost more than those of others, which are scored and then written by the same
   // core: its lines come from those that have scored them, and several parts read a row's coefficients.
-  constexpr double kCostOfCut = 1.35;
+  constexpr double kCostOfCut = 2;
   std::vector<double> load = block_loads(data, draw);
   const auto fair_share = [&] {
     return std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(members);
@@ -91,7 +92,7 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
     owner_[b] = static_cast<std::uint32_t>(members + cuts_.size());
     Cut& cut = cuts_.emplace_back();
     cut.block = b;
-    cut.end = equal_parts(shares, parts);
+    cut.end = equal_parts(shares, parts, intercept);
     for (std::size_t p = 0; p < parts; ++p) cut.owner.push_back(give(load[b] / static_cast<double>(parts)));
   }
 }

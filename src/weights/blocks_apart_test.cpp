@@ -101,5 +101,30 @@ TEST(BlocksApart, KeepsCommonFeaturesOutOfW) {
   EXPECT_EQ(w.intercept()[5], 0.5F);
 }
 
+// What another thread adds to W is seen from the next start on, and not lost; its own adds are seen at once.
+TEST(BlocksApart, SeesOthersWhenItStarts) {
+  Weights w(16, 2, false);
+  const std::vector<FeatureId> common{1}, index{1};
+  const std::vector<float> value{1}, one(16, 1.0F);
+  BlocksApart apart(16, std::make_shared<SomeFeatures>(common, 2), false, 0);
+  SplitRows split;
+  split.add({index, value}, apart.features());
+  std::vector<float> z(16), b(16);
+  const auto score = [&] {
+    apart.score(w, split.row(0), z.data(), b.data());
+    return z[3];
+  };
+  apart.start(w);
+  const std::vector<std::uint32_t> block{0};
+  add_to_blocks(w, {index, value}, block, one.data());  // another thread
+  EXPECT_EQ(score(), 0);
+  apart.add(w, split.row(0), one.data());
+  EXPECT_EQ(score(), 1);
+  apart.add_up(w);
+  EXPECT_EQ(w.lane(3)[kLanes], 2);
+  apart.start(w);
+  EXPECT_EQ(score(), 2);
+}
+
 }  // namespace
 }  // namespace truemax
