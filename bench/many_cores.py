@@ -3,8 +3,9 @@
     python3 bench/many_cores.py yso-finna-en/train.txt.gz --program build/release/truemax [--threads 1,2,4,8,16]
 
 Runs of the same steps, interleaved, best of several: blocks, a head, a ridge, implicit and learnt features. In order,
-models must be the same bit for bit; lock-free, the log-loss must lie within the spread of seeds. With a head, steps in
-order are taken in groups, whose log-loss must lie there too; their times are compared with one thread without groups.
+models must be the same bit for bit; lock-free, the mean log-loss of three seeds must be no worse than the worst of them
+in order. With a head, steps in order are taken in groups, whose log-loss is compared like that, too; their times are
+compared with one thread without groups.
 """
 import argparse
 import hashlib
@@ -31,6 +32,7 @@ KINDS = {
     "learnt, h = 128, long": ["--hidden", "128", "--step", "0.004", "--ridge", "1", "--epochs", "8"],
 }
 LOCK_FREE, IN_ORDER = 8, 6  # times one thread, on 16 cores
+SEEDS = (1, 2, 3)
 
 
 def main():
@@ -75,7 +77,7 @@ def main():
         one_bits = run(kind, 1, ordered, keep=True)[2]
         if run(kind, max(threads), ordered, keep=True)[2] != one_bits:
             wrong.append(f"{kind}: {max(threads)} threads {ordered} have other bits than one")
-        losses = [run(kind, 1, "in order", seed)[1] for seed in (1, 2, 3)]
+        losses = [run(kind, 1, "in order", seed)[1] for seed in SEEDS]
         for way in (ordered, "lock-free"):
             best, loss = {}, {}
             for _ in range(options.rounds):
@@ -87,8 +89,10 @@ def main():
             most = max(threads)
             ratio = best[1] / best[most]
             rows.append((kind, way, *times, f"{ratio:.1f}", f"{loss[most]:.4f}", f"{losses[0]:.4f}"))
-            if loss[most] > max(losses):
-                wrong.append(f"{kind}: {way} log-loss {loss[most]:.4f}, seeds {min(losses):.4f} to {max(losses):.4f}")
+            if way != "in order":  # those are the same runs
+                mean = sum(run(kind, most, way, seed)[1] for seed in SEEDS) / len(SEEDS)
+            if way != "in order" and mean > max(losses):
+                wrong.append(f"{kind}: {way} log-loss {mean:.5f}, seeds {min(losses):.5f} to {max(losses):.5f}")
             aim = LOCK_FREE if way == "lock-free" else IN_ORDER
             if most == 16 and ratio < aim:
                 wrong.append(f"{kind}: {ratio:.1f} times on 16 cores {way}, aim {aim}")
