@@ -39,6 +39,7 @@ HANDLERS = {
     "src/ranks/thread_ranks.cpp": "the first exception of a rank is thrown again; the others are told to give up",
     "src/train/block_lane.cpp": "the other threads are told to give up, then it is thrown again",
     "src/train/group_lane.cpp": "the same",
+    "src/train/visit_order.hpp": "no thread or memory to make the next epoch's order ahead: it is made when it is needed",
 }
 
 

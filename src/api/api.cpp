@@ -238,7 +238,7 @@ std::vector<std::vector<Prediction>> Model::predict(const Data& data, std::size_
   return translated([&] {
     const truemax::Model& m = inside_->model;
     std::vector<std::vector<Prediction>> all;
-    predict_data(m, data.inside(), top, resolve_threads(threads),
+    predict_data(*inside_, data.inside(), top, resolve_threads(threads),
                  [&](const Predictions& p, std::size_t rows) {
                    for (std::size_t r = 0; r < rows; ++r) all.push_back(named(m, p, r));
                  });

@@ -420,7 +420,7 @@ tmx_status tmx_predict(const tmx_model* model, const tmx_data* data, tmx_value v
     const std::uint64_t classes = m.classes->size();
     require_room(count, data->inside->data.row_count(), classes);
     if (data->inside->data.row_count() > 0) require(out);
-    const std::vector<std::uint32_t> place = m.classes->name_ranks();
+    const std::vector<std::uint32_t>& place = m.classes->name_ranks();
     const std::size_t cores = resolve_threads(threads);
     double* to = out;
     api::score_data(m, *data->inside, cores, [&](std::span<const double> scores, std::size_t rows) {
@@ -442,9 +442,9 @@ tmx_status tmx_predict_top(const tmx_model* model, const tmx_data* data, uint64_
                       std::to_string(m.classes->size()) + " classes of the model");
     require_room(count, data->inside->data.row_count(), top);
     if (data->inside->data.row_count() > 0) require(classes, probabilities);
-    const std::vector<std::uint32_t> place = m.classes->name_ranks();
+    const std::vector<std::uint32_t>& place = m.classes->name_ranks();
     std::uint64_t at = 0;
-    api::predict_data(m, *data->inside, top, resolve_threads(threads),
+    api::predict_data(*model->inside, *data->inside, top, resolve_threads(threads),
                       [&](const Predictions& p, std::size_t rows) {
                         for (std::size_t i = 0; i < rows * p.top; ++i, ++at) {
                           classes[at] = static_cast<std::int32_t>(place[p.classes[i]]);

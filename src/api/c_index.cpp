@@ -70,7 +70,7 @@ tmx_status tmx_index_predict_top(const tmx_index* index, const tmx_data* data, u
                       std::to_string(list.size()) + " classes of the model");
     api::require_room(count, data->inside->data.row_count(), top);
     if (data->inside->data.row_count() > 0) require(classes, probabilities);
-    const std::vector<std::uint32_t> place = list.name_ranks();
+    const std::vector<std::uint32_t>& place = list.name_ranks();
     std::uint64_t at = 0, row = 0;
     const auto about =
         api::predict_by_index(*index->inside, *data->inside, top, api::option_list(options, option_count),

@@ -30,6 +30,7 @@ struct Data::Inside {
 
 struct Model::Inside {
   truemax::Model model;
+  Lazy<FastBounds> bounds = {};  // of its weights, for predictions of a few rows
 };
 
 // Names and values; a name may occur more than once.
@@ -80,7 +81,7 @@ void require_data_of(const truemax::Model& model, const Data::Inside& data);
 void in_batches(const DataView& data, std::size_t numbers, const std::function<void(CsrView)>& work);
 
 // The `top` most probable classes of every row; `sink` gets them in batches of rows.
-void predict_data(const truemax::Model& model, const Data::Inside& data, std::size_t top, std::size_t threads,
+void predict_data(const Model::Inside& model, const Data::Inside& data, std::size_t top, std::size_t threads,
                   const std::function<void(const Predictions&, std::size_t rows)>& sink);
 // The scores of all classes of every row, [rows][K] by class; `sink` gets them in batches of rows.
 void score_data(const truemax::Model& model, const Data::Inside& data, std::size_t threads,

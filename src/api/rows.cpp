@@ -236,10 +236,10 @@ void in_batches(const DataView& data, std::size_t numbers, const std::function<v
   }
 }
 
-void predict_data(const truemax::Model& model, const Data::Inside& data, std::size_t top, std::size_t threads,
+void predict_data(const Model::Inside& model, const Data::Inside& data, std::size_t top, std::size_t threads,
                   const std::function<void(const Predictions&, std::size_t rows)>& sink) {
-  require_data_of(model, data);
-  const Predictor predictor(model, top, threads);
+  require_data_of(model.model, data);
+  const Predictor predictor(model.model, top, threads, nullptr, &model.bounds);
   in_batches(data.data, top, [&](CsrView rows) { sink(predictor.predict(rows), rows.rows()); });
 }
 

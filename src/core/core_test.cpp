@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/huge_pages.hpp"
+#include "core/lazy.hpp"
 #include "core/options.hpp"
 #include "core/parallel.hpp"
 #include "core/random.hpp"
@@ -47,6 +48,21 @@ struct Sample {
     t.choice("order", &order, {{"random", Order::random}, {"file", Order::file}}, "Order.");
   }
 };
+
+// Once, whoever asks; a copy and what it is assigned to make their own.
+TEST(Lazy, MakesItsValueOnce) {
+  Lazy<int> lazy;
+  std::atomic<int> made{0};
+  const auto make = [&] { return 40 + ++made; };
+  parallel_for(64, 4, [&](std::size_t /*i*/) { EXPECT_EQ(lazy.get(make), 41); });
+  EXPECT_EQ(made, 1);
+  Lazy<int> copy(lazy), other;
+  EXPECT_EQ(copy.get(make), 42);
+  EXPECT_EQ(other.get(make), 43);
+  other = lazy;
+  EXPECT_EQ(other.get(make), 44);
+  EXPECT_EQ(lazy.get(make), 41);
+}
 
 TEST(Options, ParsesAllowedValues) {
   Sample s;

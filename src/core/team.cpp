@@ -25,13 +25,12 @@ void pause_a_little(std::size_t looks) {
 #endif
 }
 
-Team::Team(std::size_t members) {
+Team::Team(std::size_t members) : next_(std::max<std::size_t>(members, 1)) {
   helpers_.reserve(members > 0 ? members - 1 : 0);
   try {
     for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
   } catch (const std::system_error&) {  // go on with the threads that did start
   }
-  next_ = std::vector<Next>(size());
 }
 
 Team::~Team() {

@@ -54,14 +54,14 @@ class Team {
       const Work& work;
       std::size_t tasks;
       std::vector<Next>& next;
-      std::size_t first(std::size_t member) const { return member * tasks / next.size(); }
-    } job{work, tasks, next_};
+      std::size_t members;  // fewer than counters, if the system did not start all threads
+      std::size_t first(std::size_t member) const { return member * tasks / members; }
+    } job{work, tasks, next_, size()};
     for (std::size_t m = 0; m < size(); ++m) next_[m].task.store(job.first(m), std::memory_order_relaxed);
     run(
         [&job](std::size_t member) {
-          const std::size_t members = job.next.size();
-          for (std::size_t hop = 0; hop < members; ++hop) {
-            const std::size_t of = (member + hop) % members, end = job.first(of + 1);
+          for (std::size_t hop = 0; hop < job.members; ++hop) {
+            const std::size_t of = (member + hop) % job.members, end = job.first(of + 1);
             std::atomic<std::size_t>& next = job.next[of].task;
             while (next.load(std::memory_order_relaxed) < end) {
               const std::size_t task = next++;

@@ -69,11 +69,13 @@ std::vector<ClassId> ClassList::by_name() const {
   return order;
 }
 
-std::vector<std::uint32_t> ClassList::name_ranks() const {
-  std::vector<std::uint32_t> rank(size());
-  const std::vector<ClassId> order = by_name();
-  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<std::uint32_t>(i);
-  return rank;
+const std::vector<std::uint32_t>& ClassList::name_ranks() const {
+  return ranks_.get([this] {
+    std::vector<std::uint32_t> rank(size());
+    const std::vector<ClassId> order = by_name();
+    for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<std::uint32_t>(i);
+    return rank;
+  });
 }
 
 }  // namespace truemax

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/csr.hpp"
+#include "core/lazy.hpp"
 #include "core/row_encoder.hpp"
 #include "core/types.hpp"
 #include "data/name_index.hpp"
@@ -34,12 +35,14 @@ class ClassList {
   // The classes in name order (numbers by value, before words): the row order of a model file.
   std::vector<ClassId> by_name() const;
   // The place of each class in that order, which breaks ties between equal scores.
-  std::vector<std::uint32_t> name_ranks() const;
+  const std::vector<std::uint32_t>& name_ranks() const;
 
  private:
   std::vector<std::string> names_;
   std::vector<double> counts_;
   NameIndex index_;
+  Lazy<std::vector<std::uint32_t>>
+      ranks_;  // name_ranks: sorting many names takes longer than predicting a row
 };
 
 // Whole numbers by value, then everything else by bytes.

@@ -172,7 +172,7 @@ std::optional<Metrics> evaluate(device::Passer& device, const DataView& data, st
 std::optional<Metrics> evaluate_rows(const Weights& weights, const DataView& data, std::size_t threads,
                                      const std::atomic<bool>* stop, const RowWatch& watch,
                                      std::vector<double>* row_loss, device::Passer* device) {
-  const std::vector<std::uint32_t> rank = data.classes->name_ranks();
+  const std::vector<std::uint32_t>& rank = data.classes->name_ranks();
   PassOptions options{.top = kPrecisionAt.back(), .threads = threads, .tie_rank = rank, .stop = stop};
   const BlockShare* const share = weights.share();
   if (const std::uint64_t lines =

@@ -214,7 +214,7 @@ ModelOnDisk open_model(const std::string& path, std::uint64_t memory_limit, std:
   std::vector<ClassId> order;
   ModelOnDisk out;
   out.model = load_all_but_weights(h, threads, order);
-  const std::vector<std::uint32_t> rank = out.model.classes->name_ranks();
+  const std::vector<std::uint32_t>& rank = out.model.classes->name_ranks();
   out.weights = std::make_unique<WeightsOnDisk>(h, *out.model.classes, std::move(order), rank, threads);
   return out;
 }

@@ -8,13 +8,15 @@
 
 namespace truemax {
 
-Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads, device::Passer* device)
+Predictor::Predictor(const Model& model, std::size_t top, std::size_t threads, device::Passer* device,
+                     const Lazy<FastBounds>* bounds)
     : model_(model),
       top_(top),
       threads_(threads),
       device_(device),
       may_use_floats_(top < model.classes->size()),
-      rank_(model.classes->name_ranks()) {}
+      rank_(model.classes->name_ranks()),
+      bounds_(bounds != nullptr ? *bounds : own_bounds_) {}
 
 namespace {
 
@@ -40,13 +42,19 @@ Csr gather(CsrView rows, const std::vector<std::size_t>& places) {
 }  // namespace
 
 PassResult Predictor::pass(CsrView rows, bool floats) const {
-  const PassOptions options{.top = top_,
-                            .threads = threads_,
-                            .tie_rank = rank_,
-                            .stop = nullptr,
-                            .numbers = floats ? PassNumbers::floats : PassNumbers::doubles,
-                            .refine = true};
-  if (model_.weights.share() == nullptr) return softmax_pass(model_.weights, rows, options);
+  // A few rows have less of W than its bounds need; many find them in passing.
+  constexpr std::size_t kFewRows = 1024;
+  PassOptions options{.top = top_,
+                      .threads = threads_,
+                      .tie_rank = rank_,
+                      .stop = nullptr,
+                      .numbers = floats ? PassNumbers::floats : PassNumbers::doubles,
+                      .refine = true};
+  if (model_.weights.share() == nullptr) {
+    if (floats && rows.rows() <= kFewRows)
+      options.bounds = &bounds_.get([this] { return whole_bounds(model_.weights); });
+    return softmax_pass(model_.weights, rows, options);
+  }
   PassResult result;
   pass_over_ranks(ranks(), model_.weights, rows, options, result);
   return result;

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "core/csr.hpp"
+#include "core/lazy.hpp"
 #include "device/engine.hpp"
 #include "model/model.hpp"
+#include "weights/fast_pass.hpp"
 #include "weights/pass.hpp"
 
 namespace truemax {
@@ -22,8 +24,13 @@ struct Predictions {
 // Over several ranks all make one and predict the same rows; all get the same result.
 class Predictor {
  public:
-  // `device`: makes the passes, and has been given the model's weights; null: the CPU.
-  Predictor(const Model& model, std::size_t top, std::size_t threads, device::Passer* device = nullptr);
+  // `device`: makes the passes, and has been given the model's weights; null: the CPU. `bounds`: of the
+  // model's weights, which several predictors keep; null: its own.
+  Predictor(const Model& model, std::size_t top, std::size_t threads, device::Passer* device = nullptr,
+            const Lazy<FastBounds>* bounds = nullptr);
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+
   // The result for a row does not depend on the other rows.
   Predictions predict(CsrView rows) const;
 
@@ -35,7 +42,9 @@ class Predictor {
   std::size_t top_, threads_;
   device::Passer* device_;
   bool may_use_floats_;
-  std::vector<std::uint32_t> rank_;
+  const std::vector<std::uint32_t>& rank_;
+  Lazy<FastBounds> own_bounds_;
+  const Lazy<FastBounds>& bounds_;
 };
 
 }  // namespace truemax

@@ -13,6 +13,7 @@ namespace truemax {
 namespace {
 constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
 constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
+constexpr std::size_t kMostStepsApart = 128;   // of a thread, before it adds them up
 // How many steps ahead a row, and its lines of W, are prefetched.
 constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
 }  // namespace
@@ -75,7 +76,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
       general_(setup),
       rows_recur_(examples_recur(setup)),
       piece_steps_(setup.most_steps),
-      free_steps_(setup.most_steps) {
+      free_steps_(kMostStepsApart) {
   const std::size_t classes = setup.data.classes->size();
   far_ = setup.weights_are_far();
   // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
@@ -124,7 +125,7 @@ void BlockLane::keep_heads_apart() {
   const double steps =
       steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
   if (steps < kFewestSteps) return;
-  if (steps < static_cast<double>(piece_steps_)) free_steps_ = static_cast<std::size_t>(steps);
+  if (steps < static_cast<double>(kMostStepsApart)) free_steps_ = static_cast<std::size_t>(steps);
   const std::vector<double> share = feature_shares(data);
   std::vector<FeatureId> common;
   for (std::size_t f = 0; f < share.size(); ++f)
@@ -139,7 +140,13 @@ void BlockLane::keep_heads_apart() {
 }
 
 std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
-  return options.thread_count() * 2 * kMostLinesApart * kLanes * sizeof(float) +
+  const std::uint64_t lines = 2 * kMostLinesApart * kLanes * sizeof(float);
+  const double split =
+      static_cast<double>(kMostStepsApart) * data.nonzeros_per_row() * (sizeof(FeatureId) + sizeof(float));
+  const std::uint64_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const std::uint64_t ridges =
+      options.ridge > 0 ? blocks * (sizeof(BlockStepper::Delayed) + sizeof(std::uint32_t)) : 0;
+  return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges) +
          data.space->features * (sizeof(double) + sizeof(std::uint32_t));
 }
 
@@ -280,7 +287,7 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
     member.stepper.forget_delayed();
     std::size_t kept = 0;  // steps since it looked
     try {
-      for (FreeSteps next = claim(count); next.size > 0; next = claim(count)) {
+      for (FreeSteps next = claim(count, kept); next.size > 0; next = claim(count, kept)) {
         prepare(free, *pieces_[number], first + next.from, next.size);
         if (kept == 0) member.stepper.look(state.weights);
         take_steps(free, member, *pieces_[number], false);
@@ -310,13 +317,15 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
 
 // The next steps for a thread: half of an equal part of those that are left. Rows differ in length and cores
 // in speed; this way all come to an end at about the same time.
-BlockLane::FreeSteps BlockLane::claim(std::size_t count) {
-  const std::size_t most = std::min(piece_steps_, free_steps_);
+BlockLane::FreeSteps BlockLane::claim(std::size_t count, std::size_t kept) {
+  const std::size_t most = std::min(piece_steps_, free_steps_ - kept);
+  // Of a short batch, such as the first ones, every thread has some.
+  const std::size_t least =
+      std::min(most, std::clamp<std::size_t>(count / members_.size(), 1, kFewestFreeSteps));
   std::size_t from = next_free_.load(std::memory_order_relaxed);
   for (;;) {
     if (from >= count) return {from, 0};
-    const std::size_t size =
-        std::clamp((count - from) / (2 * members_.size()), std::min(kFewestFreeSteps, most), most);
+    const std::size_t size = std::clamp((count - from) / (2 * members_.size()), least, most);
     const FreeSteps mine{from, std::min(size, count - from)};
     if (next_free_.compare_exchange_weak(from, from + mine.size, std::memory_order_relaxed)) return mine;
   }
@@ -340,19 +349,24 @@ void BlockLane::shrink_own(Weights& w, std::size_t number) const {
 // The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier
 // steps are done. Summed in the order of the steps, because rounding depends on it.
 double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t members) const {
-  double bound = work.terms.largest_weight;
-  for (std::size_t from = 0, i = 0; from < t; from += members, ++i)  // divisions would take most of the time
-    for (std::size_t m = 0; m < std::min(members, t - from); ++m) bound += members_[m]->growth[i];
-  return bound;
+  return sum_growths(work, t, members, [](std::size_t /*member*/, std::size_t /*i*/) {});
 }
 
 // The bound on the weights after the batch. Other members may still be taking their last steps.
 double BlockLane::bound_after(const Work& work) const {
-  const std::size_t members = members_.size(), count = work.batch.count;
+  return sum_growths(work, work.batch.count, members_.size(), [&](std::size_t m, std::size_t i) {
+    for (std::size_t looks = 0; !progress_->done_up_to(m, i); ++looks) pause_a_little(looks);
+  });
+}
+
+// await(m, i): step i of member m is done when it returns.
+template <class Await>
+double BlockLane::sum_growths(const Work& work, std::size_t t, std::size_t members,
+                              const Await& await) const {
   double bound = work.terms.largest_weight;
-  for (std::size_t from = 0, i = 0; from < count; from += members, ++i)
-    for (std::size_t m = 0; m < std::min(members, count - from); ++m) {
-      for (std::size_t looks = 0; !progress_->done_up_to(m, i); ++looks) pause_a_little(looks);
+  for (std::size_t from = 0, i = 0; from < t; from += members, ++i)  // divisions would take most of the time
+    for (std::size_t m = 0; m < std::min(members, t - from); ++m) {
+      await(m, i);
       bound += members_[m]->growth[i];
     }
   return bound;

@@ -67,7 +67,8 @@ class BlockLane final : public Lane {
     LaneSetup setup;
     GeneralLane general;
   };
-  // Written by one thread of the team; no other reads it during a batch.
+  // Written by one thread of the team. Others read growths of steps that are done, and after a meeting what
+  // the stepper has delayed.
   struct Member {
     Member(const LaneSetup& setup, std::size_t number, std::size_t members, std::size_t steps,
            std::size_t blocks);
@@ -93,7 +94,7 @@ class BlockLane final : public Lane {
   struct FreeSteps {
     std::size_t from, size;
   };
-  FreeSteps claim(std::size_t count);
+  FreeSteps claim(std::size_t count, std::size_t kept);
   void shrink_own(Weights& w, std::size_t number) const;
   std::size_t steps_without_ridge(const Work& work) const;
   double mean_ridge(const Work& work) const;
@@ -105,6 +106,8 @@ class BlockLane final : public Lane {
                                        std::size_t i) const;
   double take_declined(const Work& work, std::size_t t);
   double take_generally(const Work& work, std::size_t t, double bound);
+  template <class Await>
+  double sum_growths(const Work& work, std::size_t t, std::size_t members, const Await& await) const;
   double bound_after(const Work& work) const;
   double bound_before(const Work& work, std::size_t t, std::size_t members) const;
 

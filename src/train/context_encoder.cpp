@@ -90,9 +90,9 @@ void LayerEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vec
   slope_.resize(rows * wide);
   x_.resize(rows * hidden_);
   gradient_.resize((wide + 1) * hidden_);
-  to_x_.reserve(wide, hidden_, team);
-  to_words_.reserve(hidden_, wide, team);
-  to_layer_.reserve(rows, hidden_, team);
+  to_x_.reserve(wide, hidden_);
+  to_words_.reserve(hidden_, wide);
+  to_layer_.reserve(rows, hidden_);
 }
 
 void LayerEncoder::forward(const LearntState& state, const StepRows& rows, float* x, Team& team) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ranks/ranks.hpp"
+#include "train/vector_uses.hpp"
 
 namespace truemax {
 namespace {
@@ -87,9 +88,10 @@ std::uint64_t gradient_bytes(const DataView& data, const TrainOptions& options, 
 }  // namespace
 
 std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows) {
-  const std::uint64_t bytes = gradient_bytes(data, options, rows);
-  if (!shares_vectors(data, options)) return bytes;
   const double uses = static_cast<double>(rows) * data.nonzeros_per_row();
+  const std::uint64_t bytes =
+      gradient_bytes(data, options, rows) + VectorUses::bytes(static_cast<std::uint64_t>(uses));
+  if (!shares_vectors(data, options)) return bytes;
   return bytes + SharedVectors::bytes(data.space->encoder, data.space->features,
                                       static_cast<std::uint64_t>(uses), options.hidden);
 }

@@ -32,8 +32,8 @@ class GroupCuts {
   // What a row does to the scales of a block.
   struct Step {
     double growth = 0, factor = 1;
-    double* in_memory =
-        nullptr;  // where the growth of the numbers in memory goes; null: it has no such block
+    // Where the growth of the numbers in memory goes; null: the row does not have the block.
+    double* in_memory = nullptr;
   };
   // In cache lines of its own: different threads follow the parts.
   struct alignas(64) Part {

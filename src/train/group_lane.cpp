@@ -74,7 +74,7 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
   const std::size_t rows = rows_of_group(data, options, draw), threads = options.thread_count();
   const std::uint64_t updates = threads > 1 && !ranks().in_groups()
-                                    ? GroupUpdates::most(LineOwners::most_cuts(threads, blocks), rows, blocks)
+                                    ? GroupUpdates::most(LineOwners::most_cuts(threads), rows, blocks)
                                     : 0;
   return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) + updates * GroupUpdates::kBytes);
 }

@@ -66,9 +66,9 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
   panels_.reserve(columns, rows);
   labelled_.reserve(rows);
   touched_.reserve(columns + rows);
-  scores_.reserve(hidden_, columns, team_);
-  to_rows_.reserve(columns, hidden_, team_);
-  to_classes_.reserve(rows, hidden_, team_);
+  scores_.reserve(hidden_, columns);
+  to_rows_.reserve(columns, hidden_);
+  to_classes_.reserve(rows, hidden_);
   const std::size_t tied = has_tied_vectors(setup.data, setup.options) ? columns + rows : 0;
   moved_.reserve(tied);
   moved_by_.resize(tied * hidden_);
@@ -153,9 +153,9 @@ void LearntStep::share_rows(bool with_touched, const Work& work) {
 void LearntStep::pack_classes(const LearntState& learnt) {
   const std::size_t rows = inputs_.size(), columns = classes_.size();
   const DenseRows w{learnt.output().numbers.data(), columns, hidden_, hidden_, classes_.data()};
-  scores_.start(hidden_, columns, team_);
-  to_rows_.start(columns, hidden_, team_);
-  to_classes_.start(rows, hidden_, team_);
+  scores_.start(hidden_, columns);
+  to_rows_.start(columns, hidden_);
+  to_classes_.start(rows, hidden_);
   panels_.start(columns, rows);
   p_.resize(rows * columns);
   constexpr std::size_t kEach = DenseProduct::kColumns;

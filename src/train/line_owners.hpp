@@ -56,7 +56,8 @@ class LineOwners {
   std::span<const Cut> cuts() const { return cuts_; }
   // How many more parts than blocks a row may have.
   std::size_t most_cuts() const;
-  static std::size_t most_cuts(std::size_t members, std::size_t blocks) { return 2 * members + blocks; }
+  // At most: a block has one part, and one more for each fair share of a thread.
+  static std::size_t most_cuts(std::size_t members) { return members; }
 
  private:
   std::size_t members_;

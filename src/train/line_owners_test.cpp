@@ -41,7 +41,7 @@ TEST(LineOwners, EveryLineHasOne) {
           }
         EXPECT_TRUE(members > 1 || owners.most_cuts() == 0);
         EXPECT_TRUE(members < 90 || owners.most_cuts() > 0);
-        EXPECT_LE(owners.most_cuts(), LineOwners::most_cuts(members, 19));
+        EXPECT_LE(owners.most_cuts(), LineOwners::most_cuts(members));
       }
 }
 

@@ -123,7 +123,7 @@ TEST(VisitOrder, LookingAheadChangesNothing) {
     const std::span<const RowId> groups =
         grouped ? std::span<const RowId>(group_of) : std::span<const RowId>();
     VisitOrder order(Visit::shuffle, 3, kRows, 1, groups), ahead(Visit::shuffle, 3, kRows, 1, groups);
-    ahead.look_ahead();
+    ahead.look_ahead(100);
     for (const std::uint64_t epoch : {0U, 1U, 2U, 7U, 8U, 8U, 3U})
       EXPECT_EQ(epoch_order(ahead, epoch, kRows), epoch_order(order, epoch, kRows)) << epoch;
   }

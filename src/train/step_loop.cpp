@@ -73,7 +73,7 @@ StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
   if (data.streamed() != nullptr) windows_ = std::make_unique<RowWindows>(data.shared_stream());
   rule_->reserve(step_shape(data, options, draw_.get()));
   lane_ = make_lane(setup_);
-  if (options.thread_count() > 1) order_.look_ahead();
+  if (options.thread_count() > 1) order_.look_ahead(options.epochs);
 }
 
 StepLoop::~StepLoop() = default;

@@ -68,6 +68,9 @@ class VectorUses {
     }
   }
 
+  // Of the lists of so many uses.
+  static std::uint64_t bytes(std::uint64_t uses) { return uses * sizeof(Added); }
+
   static std::size_t lists_of(std::size_t rows) { return (rows + kRowsAtOnce - 1) / kRowsAtOnce; }
 
   // Lists the rows kRowsAtOnce `list` ... of a step. each_use(i, add) calls add(vector, use) for every use of

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
+#include <stop_token>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -52,11 +54,12 @@ class VisitOrder {
       std::swap(permutation_, next_);
     else
       make_order(epoch, permutation_);
-    if (looks_ahead_ && rows_ >= kFewestAhead) make_next(epoch + 1);
+    if (epoch + 1 < ahead_to_ && rows_ >= kFewestAhead) make_next(epoch + 1);
   }
 
-  // From now on another thread makes the order of the next epoch meanwhile. Not to be moved any more.
-  void look_ahead() { looks_ahead_ = true; }
+  // From now on another thread makes the order of the next epoch meanwhile, if there is one: there are so
+  // many epochs. Not to be moved any more.
+  void look_ahead(std::uint64_t epochs) { ahead_to_ = epochs; }
 
   // The rows at positions first ... first + out.size() - 1 of the epoch; a step begins at `first`.
   void fill(std::uint64_t first, std::span<ExampleId> out) const {
@@ -81,31 +84,36 @@ class VisitOrder {
   }
 
  private:
-  void make_order(std::uint64_t epoch, std::vector<ExampleId>& order) {
+  // `stop`: only when nobody needs the order any more.
+  void make_order(std::uint64_t epoch, std::vector<ExampleId>& order, const std::stop_token& stop = {}) {
     order.resize(rows_);
     const CounterRandom random(seed_, Stream::visit, epoch);
-    if (!group_of_.empty()) return shuffle_groups(random, order);
+    if (!group_of_.empty()) return shuffle_groups(random, order, stop);
     for (std::size_t i = 0; i < rows_; ++i) order[i] = static_cast<ExampleId>(i);
-    shuffle(random, order);
+    shuffle(random, order, stop);
   }
 
   void make_next(std::uint64_t epoch) {
-    next_.resize(rows_);
-    if (!group_of_.empty()) firsts_.reserve(groups_in(group_of_));
-    next_epoch_ = epoch;
+    next_epoch_ = kNone;
     try {
-      ahead_ = std::jthread([this, epoch] { make_order(epoch, next_); });
+      next_.resize(rows_);
+      if (!group_of_.empty()) firsts_.reserve(groups_in(group_of_));
+      ahead_ = std::jthread([this, epoch](const std::stop_token& stop) { make_order(epoch, next_, stop); });
+      next_epoch_ = epoch;
     } catch (const std::system_error&) {  // no more threads: it is made when its epoch starts
-      next_epoch_ = kNone;
+    } catch (const std::bad_alloc&) {
     }
   }
 
   // Fisher-Yates from the given order, so that an epoch does not depend on earlier ones.
   template <class T>
-  static void shuffle(const CounterRandom& random, std::vector<T>& order) {
+  static void shuffle(const CounterRandom& random, std::vector<T>& order, const std::stop_token& stop) {
+    constexpr std::size_t kLook = 1 << 16;
     RandomWords words(random, 0);
-    for (std::size_t left = order.size(); left > 1; --left)
+    for (std::size_t left = order.size(); left > 1; --left) {
+      if (left % kLook == 0 && stop.stop_requested()) return;
       std::swap(order[left - 1], order[uniform_below(words.next(), left)]);
+    }
   }
 
   static std::size_t groups_in(std::span<const RowId> group_of) {
@@ -114,12 +122,13 @@ class VisitOrder {
     return count;
   }
 
-  void shuffle_groups(const CounterRandom& random, std::vector<ExampleId>& order) {
+  void shuffle_groups(const CounterRandom& random, std::vector<ExampleId>& order,
+                      const std::stop_token& stop) {
     firsts_.clear();
     firsts_.reserve(groups_in(group_of_));
     for (std::size_t i = 0; i < rows_; ++i)
       if (i == 0 || group_of_[i] != group_of_[i - 1]) firsts_.push_back(static_cast<std::uint32_t>(i));
-    shuffle(random, firsts_);
+    shuffle(random, firsts_, stop);
     std::size_t place = 0;
     for (std::size_t i : firsts_)
       for (const RowId group = group_of_[i]; i < rows_ && group_of_[i] == group; ++i)
@@ -137,7 +146,7 @@ class VisitOrder {
   std::vector<ExampleId> permutation_;
   std::unique_ptr<WindowOrder> windows_;  // null: the rows are in memory
   std::vector<std::uint32_t> firsts_;     // the first row of each group, in the order that is being made
-  bool looks_ahead_ = false;
+  std::uint64_t ahead_to_ = 0;
   std::uint64_t next_epoch_ = kNone;
   std::vector<ExampleId> next_;  // its order
   std::jthread ahead_;           // makes it

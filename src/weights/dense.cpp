@@ -96,8 +96,8 @@ void multiply_here(const LeftPanel& left, const float* right, std::size_t depth,
 }
 
 // panel [depth][kTall]. The sums over `each` are independent of each other, so their latencies overlap.
-void sum_panel_here(const float* HWY_RESTRICT panel, std::size_t depth, std::size_t each,
-                    double* HWY_RESTRICT out) {
+void sum_rows_here(const float* HWY_RESTRICT panel, std::size_t depth, std::size_t each,
+                   double* HWY_RESTRICT out) {
   const hn::CappedTag<double, kTall> d;
   const hn::Rebind<float, decltype(d)> narrow;
   constexpr std::size_t kLanesOfSum = hn::MaxLanes(d);
@@ -278,7 +278,7 @@ HWY_AFTER_NAMESPACE();
 namespace truemax {
 
 HWY_EXPORT(multiply_here);
-HWY_EXPORT(sum_panel_here);
+HWY_EXPORT(sum_rows_here);
 HWY_EXPORT(add_scaled_here);
 HWY_EXPORT(add_product_here);
 HWY_EXPORT(tanh_row_here);
@@ -334,18 +334,16 @@ void LeftPanels::pack(const DenseRows& transpose, std::size_t from, std::size_t 
 
 void LeftPanels::sum_rows(std::size_t first, std::size_t each, double* out) const {
   alignas(64) double sums[kTall];
-  HWY_DYNAMIC_DISPATCH(sum_panel_here)(panel(first), depth_, each, sums);
+  HWY_DYNAMIC_DISPATCH(sum_rows_here)(panel(first), depth_, each, sums);
   std::copy_n(sums, std::min(kTall, rows_ - first), out);
 }
 
-void DenseProduct::reserve(std::size_t depth, std::size_t columns, const Team& team) {
+void DenseProduct::reserve(std::size_t depth, std::size_t columns) {
   right_.reserve(parts_of(columns, kWide) * kWide * depth);
-  left_.resize(team.size());
-  for (auto& left : left_) left.resize(kGroup * kDeep);
 }
 
-void DenseProduct::start(std::size_t depth, std::size_t columns, const Team& team) {
-  reserve(depth, columns, team);
+void DenseProduct::start(std::size_t depth, std::size_t columns) {
+  reserve(depth, columns);
   depth_ = depth;
   columns_ = columns;
   right_.resize(parts_of(columns, kWide) * kWide * depth);
@@ -392,7 +390,7 @@ void DenseProduct::multiply_panels(std::size_t first, std::size_t end, float* ou
 
 void DenseProduct::multiply_rows(const Factor& a, std::size_t first, std::size_t end, float* out,
                                  std::size_t stride, std::size_t member) {
-  float* const buffer = left_[member].data();
+  float* const buffer = a.transposed ? left_[member].data() : nullptr;
   for (; first < end; first += kGroup) {
     const std::size_t last = std::min(end, first + kGroup);
     multiply_panels(first, last, out, stride,
@@ -429,7 +427,11 @@ std::size_t DenseProduct::rows_at_once(std::size_t rows, const Team& team) const
 
 void DenseProduct::multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team) {
   const std::size_t rows = a.rows(), columns = b.columns(), depth = a.columns();
-  start(depth, columns, team);
+  start(depth, columns);
+  if (a.transposed) {
+    left_.resize(team.size());
+    for (auto& left : left_) left.resize(kGroup * kDeep);
+  }
   const std::size_t slices = parts_of(depth, kSlice);
   team.share(parts_of(columns, kWide) * slices, [&](std::size_t /*member*/, std::size_t task) {
     const std::size_t first = task / slices * kWide, k = task % slices * kSlice;

@@ -76,14 +76,15 @@ class DenseProduct {
   static constexpr std::size_t kColumns = 32;  // of b, packed together
 
   // Takes the memory for factors up to this size.
-  void reserve(std::size_t depth, std::size_t columns, const Team& team);
+  void reserve(std::size_t depth, std::size_t columns);
   void multiply(const Factor& a, const Factor& b, float* out, std::size_t stride, Team& team);
 
   // The same in parts, of which those between two of these lines may be done at the same time:
   // - start, for a factor b [depth][columns];
   // - pack b, numbers from ... to of its columns first ... end; first is a multiple of kColumns;
-  // - multiply rows first ... end of a; of panels, first is a multiple of their kRows.
-  void start(std::size_t depth, std::size_t columns, const Team& team);
+  // - multiply rows first ... end of a, which is not transposed; of panels, first is a multiple of their
+  // kRows.
+  void start(std::size_t depth, std::size_t columns);
   void pack(const Factor& b, std::size_t first, std::size_t end, std::size_t from, std::size_t to);
   void multiply_rows(const Factor& a, std::size_t first, std::size_t end, float* out, std::size_t stride,
                      std::size_t member);

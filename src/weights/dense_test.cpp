@@ -86,14 +86,18 @@ TEST(DenseProduct, InPartsHasTheBitsOfTheWhole) {
         const auto numbers_a = random_numbers(rows * depth, 1),
                    numbers_b = random_numbers(depth * columns, 2);
         const DenseRows transpose{numbers_a.data(), depth, rows, rows};
-        const Factor a{transpose, true}, b{{numbers_b.data(), depth, columns, columns}, false};
+        std::vector<float> by_row(rows * depth);
+        for (std::size_t r = 0; r < rows; ++r)
+          for (std::size_t k = 0; k < depth; ++k) by_row[r * depth + k] = numbers_a[k * rows + r];
+        const Factor a{transpose, true}, in_place{{by_row.data(), rows, depth, depth}, false};
+        const Factor b{{numbers_b.data(), depth, columns, columns}, false};
         Team team(1);
         DenseProduct product;
-        std::vector<float> whole(rows * columns), of_factor(rows * columns), of_panels(rows * columns);
-        product.multiply(a, b, whole.data(), columns, team);
+        std::vector<float> at_once(rows * columns), of_factor(rows * columns), of_panels(rows * columns);
+        product.multiply(a, b, at_once.data(), columns, team);
         LeftPanels panels;
         panels.start(rows, depth);
-        product.start(depth, columns, team);
+        product.start(depth, columns);
         for (std::size_t k = 0; k < depth; k += 7) {
           const std::size_t end = std::min(depth, k + 7);
           panels.pack(transpose, k, end);
@@ -102,11 +106,11 @@ TEST(DenseProduct, InPartsHasTheBitsOfTheWhole) {
         }
         for (std::size_t first = 0; first < rows; first += 16) {
           const std::size_t end = std::min(rows, first + 16);
-          product.multiply_rows(a, first, end, of_factor.data(), columns, 0);
+          product.multiply_rows(in_place, first, end, of_factor.data(), columns, 0);
           product.multiply_rows(panels, first, end, of_panels.data(), columns);
         }
-        EXPECT_EQ(of_factor, whole) << rows << "x" << depth;
-        EXPECT_EQ(of_panels, whole) << rows << "x" << depth;
+        EXPECT_EQ(of_factor, at_once) << rows << "x" << depth;
+        EXPECT_EQ(of_panels, at_once) << rows << "x" << depth;
       }
   }
 }

@@ -180,6 +180,12 @@ FastBounds fast_bounds(const Weights& weights) {
   return out;
 }
 
+FastBounds whole_bounds(const Weights& weights) {
+  FastBounds out = fast_bounds(weights);
+  if (out.blocks == 0) out.add_blocks(weights, 0, weights.blocks());
+  return out;
+}
+
 void FastBounds::add_blocks(const Weights& weights, std::size_t first, std::size_t count) {
   blocks = first + count;
   for (std::size_t b = first; b < first + count; ++b) {

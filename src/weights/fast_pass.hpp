@@ -30,6 +30,8 @@ struct FastBounds {
   void add_blocks(const Weights& weights, std::size_t first, std::size_t count);
 };
 FastBounds fast_bounds(const Weights& weights);
+// Of all blocks, for many passes.
+FastBounds whole_bounds(const Weights& weights);
 
 // The largest `top` that the pass in float32 supports.
 inline constexpr std::size_t kFastTop = 256;

@@ -115,6 +115,27 @@ TEST(FastPass, AcceptsRowsInAnyOrder) {
   }
 }
 
+// Bounds that are known beforehand change nothing, also where a pass would find them on its way (more than 2
+// MB), and where rows are declined.
+TEST(FastPass, KnownBoundsGiveTheSameResult) {
+  Engine random(9);
+  for (const std::size_t classes : {10U, 50U, 530U})
+    for (const double decades : {0.3, 12.0}) {
+      Weights w = random_weights(random, classes, 1100, true, decades);
+      scale_some(w);
+      const Csr rows = random_rows(random, 90, 1100, 30, decades);
+      const FastBounds bounds = whole_bounds(w);
+      EXPECT_EQ(bounds.blocks, w.blocks());
+      PassOptions options;
+      options.top = 5, options.threads = 2, options.numbers = PassNumbers::floats, options.refine = true;
+      const PassResult found = softmax_pass(w, rows.view(), options);
+      options.bounds = &bounds;
+      const PassResult known = softmax_pass(w, rows.view(), options);
+      EXPECT_EQ(known.best, found.best);
+      EXPECT_EQ(known.best_score, found.best_score);
+    }
+}
+
 TEST(FastPass, DeclinesRowsBeyondFloatRange) {
   Engine random(3);
   for (const double decades : {3.0, 10.0, 37.0})

@@ -149,7 +149,7 @@ void softmax_pass(const Weights& weights, CsrView rows, const PassOptions& optio
   make_empty(result, count, std::min(options.top, weights.classes()));
   const bool floats = in_floats(weights, rows, options, result.top);
   FastBounds bounds;
-  if (floats) bounds = fast_bounds(weights);
+  if (floats) bounds = options.bounds != nullptr ? *options.bounds : fast_bounds(weights);
   // Small inputs are cut finer, so that every thread has work; the result does not depend on it.
   const std::size_t group =
       floats ? fast_group_rows(weights, count, options.threads)

@@ -40,6 +40,8 @@ enum class PassNumbers { automatic, floats, doubles };
 // Cache lines read by a pass; below this, double takes at most a few milliseconds and float32 gains nothing.
 inline constexpr std::size_t kFastLines = std::size_t{1} << 20;
 
+struct FastBounds;
+
 struct PassOptions {
   std::size_t top = 1;
   std::size_t threads = 1;
@@ -52,6 +54,9 @@ struct PassOptions {
   // In float32: rescore the best of every row in double and use these terms in the sum. Gives probabilities
   // more digits; a mean of losses does not need them.
   bool refine = false;
+  // In float32: of all blocks of these weights (whole_bounds), if they are known; else every pass reads all
+  // of W to find them.
+  const FastBounds* bounds = nullptr;
 
   bool ended() const {
     return (stop != nullptr && stop->load(std::memory_order_relaxed)) || (over && over());
