@@ -92,14 +92,14 @@ class Team {
   // Separate cache lines: helpers poll the first, the caller the second.
   static constexpr std::size_t kLine = 64;
   alignas(kLine) std::atomic<std::uint32_t> round_{0};
+  std::vector<Next> next_;  // by member: of its own tasks
   // Round in the upper half; kClosed once nobody may enter it any more; the helpers that are inside.
   alignas(kLine) std::atomic<std::uint64_t> door_{0};
   std::atomic<std::uint32_t> missing_{0};  // helpers that have not finished the round
+  std::mutex failing_;
   alignas(kLine) const std::function<void(std::size_t)>* work_ = nullptr;
   std::atomic<bool> ends_{false};
-  std::mutex failing_;
   std::exception_ptr failure_;
-  std::vector<Next> next_;  // by member: of its own tasks
   std::vector<std::jthread> helpers_;
 };
 

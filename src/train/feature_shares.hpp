@@ -14,7 +14,8 @@ inline std::vector<double> feature_shares(const DataView& data) {
   if (data.streamed() != nullptr) return shares;
   constexpr std::size_t kEnough = 1 << 14;
   const std::size_t stride = data.size() / kEnough + 1;
-  const double each = 1 / static_cast<double>((data.size() + stride - 1) / stride);
+  const std::size_t seen = (data.size() + stride - 1) / stride;
+  const double each = 1 / static_cast<double>(seen);
   for (std::size_t i = 0; i < data.size(); i += stride)
     for (const FeatureId f : data.x(static_cast<ExampleId>(i)).index) shares[f] += each;
   return shares;
