@@ -13,7 +13,7 @@ namespace truemax {
 class DrawnBatch {
  public:
   explicit DrawnBatch(const LaneSetup& setup)
-      : data_(setup.data),
+      : data_(&setup.data),
         draw_(setup.draw),
         together_(setup.options.rows_per_step),
         examples_(setup.most_steps * together_),
@@ -25,11 +25,11 @@ class DrawnBatch {
 
   void fill(const Batch& batch) {
     const std::uint64_t first = batch.first * together_;
-    visited_ = std::min<std::uint64_t>(batch.count * together_, data_.size() - first);
+    visited_ = std::min<std::uint64_t>(batch.count * together_, data_->size() - first);
     batch.order.fill(first, {examples_.data(), visited_});
     for (std::size_t t = 0; t < visited_; ++t) {
-      labels_[t] = data_.label(examples_[t]);
-      data_.prefetch(examples_[t]);
+      labels_[t] = data_->label(examples_[t]);
+      data_->prefetch(examples_[t]);
     }
     if (draw_ != nullptr)
       draw_->fill(batch.random, batch.first, batch.count, {labels_.data(), visited_},
@@ -52,13 +52,14 @@ class DrawnBatch {
     constexpr std::size_t kAhead = 4;
     const std::size_t from = t * together_ + kAhead;
     for (std::size_t p = from; p < std::min(from + together_, visited_); ++p)
-      prefetch_example(data_, state, examples_[p]);
+      prefetch_example(*data_, state, examples_[p]);
   }
 
+  // Without what the draw itself has.
   static std::uint64_t bytes(std::size_t steps, std::size_t rows, const Draw& draw) {
     return steps * (draw.most_classes() * (sizeof(ClassId) + sizeof(double)) +
                     rows * (sizeof(ExampleId) + sizeof(ClassId))) +
-           draw.words() * sizeof(std::uint64_t) + draw.memory_bytes();
+           draw.words() * sizeof(std::uint64_t);
   }
 
  private:
@@ -68,7 +69,7 @@ class DrawnBatch {
     return {&all[from], std::min(together_, visited_ - from)};
   }
 
-  const DataView& data_;
+  const DataView* data_;
   Draw* draw_;
   std::size_t together_;
   std::vector<ExampleId> examples_;

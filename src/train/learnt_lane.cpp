@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
 #include "train/device_choice.hpp"
@@ -16,6 +17,8 @@ LearntLane::LearntLane(const LaneSetup& setup)
   const std::size_t threads = setup.options.thread_count() / free_team_.size();
   for (std::size_t m = 0; m < free_team_.size(); ++m)
     steps_.push_back(std::make_unique<LearntStep>(setup, threads));
+  if (draws_ahead(setup.data, setup.options, *setup.draw))
+    ahead_ = std::make_unique<Ahead>(Ahead{DrawnBatch(setup)});
 }
 
 // How many steps are taken at once. None of them sees what the others learn, so a short run has few.
@@ -30,7 +33,7 @@ std::size_t LearntLane::teams(const DataView& data, const TrainOptions& options)
 }
 
 void LearntLane::take(const Batch& batch, RunState& state) {
-  visited_.fill(batch);
+  fill(batch, state);
   const auto rho_at = [&](double share) { return rho_.at(share * batch.decayed, setup_.draw->complete()); };
   const double rho = rho_at(1);
   if (steps_.size() > 1) {
@@ -44,8 +47,34 @@ void LearntLane::take(const Batch& batch, RunState& state) {
   }
   for (std::size_t t = 0; t < batch.count; ++t, ++state.step) {
     admit(state, batch.step, rho, 1);
-    steps_[0]->take(visited_, t, batch.step, rho, state);
+    if (t + 1 < batch.count || !ahead_ || !goes_on_after(batch)) {
+      steps_[0]->take(visited_, t, batch.step, rho, state);
+      continue;
+    }
+    Batch next = batch;
+    next.first += batch.count;
+    steps_[0]->take(visited_, t, batch.step, rho, state, [&] { ahead_->visited.fill(next); });
+    ahead_->epoch = state.epoch, ahead_->first = next.first, ahead_->count = next.count;
   }
+}
+
+// A stream has only the rows of now, and a draw that learns waits for them.
+bool LearntLane::draws_ahead(const DataView& data, const TrainOptions& options, const Draw& draw) {
+  return options.thread_count() > 1 && teams(data, options) == 1 && !on_gpu(options) &&
+         data.streamed() == nullptr && !draw.learns();
+}
+
+// Whether the epoch has another batch as long.
+bool LearntLane::goes_on_after(const Batch& batch) const {
+  return (batch.first + 2 * batch.count) <= steps_per_epoch(setup_.data.size(), setup_.options);
+}
+
+void LearntLane::fill(const Batch& batch, const RunState& state) {
+  if (ahead_ && ahead_->count == batch.count && ahead_->first == batch.first && ahead_->epoch == state.epoch)
+    std::swap(visited_, ahead_->visited);
+  else
+    visited_.fill(batch);
+  if (ahead_) ahead_->count = 0;
 }
 
 // Every number that a step computes is bounded by the parameters, the data and rho. RMSprop moves a parameter

@@ -30,14 +30,26 @@ class LearntLane final : public Lane {
   static void add_squares(LearntState& state, const TrainOptions& options);
   // Bytes of the state, and of the arrays of the steps, of the rank that has most.
   static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);
+  // Whether a thread draws the next batch meanwhile.
+  static bool draws_ahead(const DataView& data, const TrainOptions& options, const Draw& draw);
   static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
 
  private:
   static std::size_t teams(const DataView& data, const TrainOptions& options);
   void admit(RunState& state, double rate, double rho, std::size_t steps) const;
 
+  void fill(const Batch& batch, const RunState& state);
+  bool goes_on_after(const Batch& batch) const;
+
   const LaneSetup& setup_;
   DrawnBatch visited_;
+  // In order: the batch after this one, which a thread draws meanwhile.
+  struct Ahead {
+    DrawnBatch visited;
+    std::uint64_t epoch = 0, first = 0;
+    std::size_t count = 0;  // 0: none
+  };
+  std::unique_ptr<Ahead> ahead_;
   MirrorRate rho_;
   Team free_team_;                                  // lock-free: its members lead teams; else one
   std::vector<std::unique_ptr<LearntStep>> steps_;  // of each team

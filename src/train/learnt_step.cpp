@@ -77,10 +77,11 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
   encoder_->reserve(rows, tied, rows_.own_vectors(), team_);
 }
 
-void LearntStep::take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state) {
+void LearntStep::take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state,
+                      const std::function<void()>& meanwhile) {
   prepare(state, visited, t);
   score_and_solve(state, rho);
-  apply(state, step);
+  apply(state, step, meanwhile);
 }
 
 void LearntStep::prepare(const RunState& state, const DrawnBatch& visited, std::size_t t) {
@@ -157,13 +158,16 @@ void LearntStep::pack_classes(const LearntState& learnt) {
   to_rows_.start(columns, hidden_);
   to_classes_.start(rows, hidden_);
   panels_.start(columns, rows);
-  p_.resize(rows * columns);
+  if (p_.size() < rows * columns) p_.resize(rows * columns);
+  // Square tiles of W: enough tasks for all members also with few classes.
   constexpr std::size_t kEach = DenseProduct::kColumns;
-  team_.share((columns + kEach - 1) / kEach, [&](std::size_t /*member*/, std::size_t task) {
-    const std::size_t first = task * kEach, end = std::min(columns, first + kEach);
-    for (std::size_t j = first; j < end; ++j) prefetch_numbers(w.row(j), hidden_);
-    to_rows_.pack({w, false}, 0, hidden_, first, end);
-    scores_.pack({w, true}, first, end, 0, hidden_);
+  const std::size_t across = (hidden_ + kEach - 1) / kEach;
+  team_.share((columns + kEach - 1) / kEach * across, [&](std::size_t /*member*/, std::size_t task) {
+    const std::size_t first = task / across * kEach, end = std::min(columns, first + kEach);
+    const std::size_t from = task % across * kEach, to = std::min(hidden_, from + kEach);
+    for (std::size_t j = first; j < end; ++j) prefetch_numbers(w.row(j) + from, to - from);
+    to_rows_.pack({w, false}, from, to, first, end);
+    scores_.pack({w, true}, first, end, from, to);
   });
 }
 
@@ -357,7 +361,7 @@ void LearntStep::find_touched() {
   }
 }
 
-void LearntStep::apply(RunState& state, double step) {
+void LearntStep::apply(RunState& state, double step, const std::function<void()>& meanwhile) {
   LearntState& learnt = state.learnt;
   const Ranks::Ticket of_x =
       setup_.ranks.start(Combine::sum, std::span(dx_.data(), inputs_.size() * hidden_));
@@ -366,21 +370,22 @@ void LearntStep::apply(RunState& state, double step) {
   const LearntRate rate{
       static_cast<float>(step * started), static_cast<float>(kLearntKeep),
       static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
-  move_classes(state, rate);
+  move_classes(state, rate, meanwhile);
   setup_.ranks.wait(of_x);
   encoder_->backward(learnt, rows_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
   std::atomic_ref(learnt.updates).fetch_add(1, std::memory_order_relaxed);
 }
 
 // Tied vectors are moved by the encoder, once, along the sum of both gradients.
-void LearntStep::move_classes(RunState& state, const LearntRate& rate) {
+void LearntStep::move_classes(RunState& state, const LearntRate& rate,
+                              const std::function<void()>& meanwhile) {
   LearntState& learnt = state.learnt;
   const std::size_t rows = inputs_.size(), columns = classes_.size();
   moved_.clear();
   if (learnt.tied())
     for (const Touched& touched : touched_) moved_.push_back(touched.k);
-  gradient_.resize(columns * hidden_);
-  column_sum_.resize(columns);
+  if (gradient_.size() < columns * hidden_) gradient_.resize(columns * hidden_);
+  if (column_sum_.size() < columns) column_sum_.resize(columns);
   const std::size_t of_sum = std::max(kRowsOfSum, (rows + kSumsOfRows - 1) / kSumsOfRows);
   const std::size_t each = to_classes_.rows_at_once(columns, team_);
   const std::size_t products = (columns + each - 1) / each;
@@ -388,6 +393,7 @@ void LearntStep::move_classes(RunState& state, const LearntRate& rate) {
   // The first task is the new u: two examples may share one.
   team_.share_near(1 + products + others, [&](std::size_t member, std::size_t task) {
     if (task == 0) {
+      if (meanwhile) meanwhile();
       for (std::size_t i = 0; i < examples_.size(); ++i)
         state.rows[setup_.data.input_of(examples_[i])].u = u_[i];
       return;

@@ -14,6 +14,7 @@
 //   - the gradient of x (n h, while the classes are moved).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,8 +36,9 @@ class LearntStep {
   LearntStep(const LaneSetup& setup, std::size_t threads);
 
   // Takes step t of a batch. Several LearntSteps may do so at the same time on one state: then some of their
-  // updates of a vector are lost.
-  void take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state);
+  // updates of a vector are lost. `meanwhile`: one of the threads calls it while others work.
+  void take(const DrawnBatch& visited, std::size_t t, double step, double rho, RunState& state,
+            const std::function<void()>& meanwhile = {});
 
   bool fits(double largest, double rho) const;
 
@@ -87,8 +89,8 @@ class LearntStep {
   double share_of(std::size_t i) const {
     return setup_.data.weight(examples_[i]) * (1 / static_cast<double>(examples_.size()));
   }
-  void apply(RunState& state, double step);
-  void move_classes(RunState& state, const LearntRate& rate);
+  void apply(RunState& state, double step, const std::function<void()>& meanwhile);
+  void move_classes(RunState& state, const LearntRate& rate, const std::function<void()>& meanwhile);
   void prefetch_class(const LearntState& learnt, ClassId k) const;
   double class_gradient(const LearntState& learnt, std::size_t n, float* g) const;
   void update_class(LearntState& learnt, const LearntRate& rate, std::size_t n, std::size_t member);

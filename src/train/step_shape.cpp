@@ -59,8 +59,9 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
   const MethodInfo& info = find_method(options.method);
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   if (options.hidden > 0)
-    return LearntLane::step_bytes(data, options, *draw) +
-           DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
+    return LearntLane::step_bytes(data, options, *draw) + draw->memory_bytes() +
+           (LearntLane::draws_ahead(data, options, *draw) ? 2 : 1) *
+               DrawnBatch::bytes(steps_ahead(data, options, draw.get()), options.rows_per_step, *draw);
   if (options.group > 0 || !ranks().alone())
     return GroupLane::bytes(data, options, draw.get()) + Ridge::bytes(data, options);
   if (info.all_rows) return LbfgsLane::bytes(data) + Ridge::bytes(data, options);
@@ -69,7 +70,9 @@ std::uint64_t step_bytes(const DataView& data, const TrainOptions& options) {
   shape.rows = options.rows_per_step;
   std::uint64_t bytes =
       StepArrays::bytes(shape.rows, shape.columns) + rule_bytes(info, shape) + Ridge::bytes(data, options);
-  if (draw) bytes += DrawnBatch::bytes(steps_ahead(data, options, draw.get()), shape.rows, *draw);
+  if (draw)
+    bytes +=
+        draw->memory_bytes() + DrawnBatch::bytes(steps_ahead(data, options, draw.get()), shape.rows, *draw);
   if (info.has_companion) bytes += Companion::bytes(data);
   if (options.lock_free && draw && draw->whole_blocks()) bytes += BlockLane::bytes_apart(data, options);
   return bytes;

@@ -323,7 +323,9 @@ void LeftPanels::reserve(std::size_t rows, std::size_t depth) {
 void LeftPanels::start(std::size_t rows, std::size_t depth) {
   rows_ = rows;
   depth_ = depth;
-  numbers_.resize(parts_of(rows, kTall) * kTall * depth);
+  // Not smaller: numbers that come back would be cleared first.
+  if (const std::size_t size = parts_of(rows, kTall) * kTall * depth; numbers_.size() < size)
+    numbers_.resize(size);
 }
 
 void LeftPanels::pack(const DenseRows& transpose, std::size_t from, std::size_t to) {
@@ -346,7 +348,8 @@ void DenseProduct::start(std::size_t depth, std::size_t columns) {
   reserve(depth, columns);
   depth_ = depth;
   columns_ = columns;
-  right_.resize(parts_of(columns, kWide) * kWide * depth);
+  if (const std::size_t size = parts_of(columns, kWide) * kWide * depth; right_.size() < size)
+    right_.resize(size);
 }
 
 // Panel p, from k on: at (p depth + k) kWide.
@@ -421,7 +424,7 @@ void DenseProduct::multiply_rows(const LeftPanels& a, std::size_t first, std::si
 std::size_t DenseProduct::rows_at_once(std::size_t rows, const Team& team) const {
   constexpr std::size_t kTasksOfMember = 8, kNear = 192 * 1024;
   if (team.size() == 1) return kGroup;
-  const std::size_t least = right_.size() <= kNear ? kTall : 2 * kTall;
+  const std::size_t least = parts_of(columns_, kWide) * kWide * depth_ <= kNear ? kTall : 2 * kTall;
   return std::clamp(parts_of(parts_of(rows, kTasksOfMember * team.size()), kTall) * kTall, least, kGroup);
 }
 

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <vector>
 
+#include "core/line_vector.hpp"
 #include "core/team.hpp"
 
 namespace truemax {
@@ -28,25 +28,6 @@ struct Factor {
   std::size_t rows() const { return transposed ? of.columns : of.rows; }
   std::size_t columns() const { return transposed ? of.rows : of.columns; }
 };
-
-// For std::vector: starts at a cache line, so that no vector of numbers lies across two.
-template <class T>
-struct LineAllocator {
-  using value_type = T;
-  static constexpr std::align_val_t kLine{64};
-  LineAllocator() = default;
-  template <class U>
-  LineAllocator(const LineAllocator<U>&) {}  // NOLINT(google-explicit-constructor): as the standard asks
-
-  T* allocate(std::size_t n) {
-    if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-    return static_cast<T*>(::operator new(n * sizeof(T), kLine));
-  }
-  void deallocate(T* start, std::size_t /*n*/) { ::operator delete(start, kLine); }
-  bool operator==(const LineAllocator&) const { return true; }
-};
-template <class T>
-using LineVector = std::vector<T, LineAllocator<T>>;
 
 // A left factor in panels, as a product reads it: kRows rows of it, side by side. Made from the rows of its
 // transpose, which may come a few at a time.
