@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "rule/methods.hpp"
+#include "train/x_chunks.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -87,11 +88,14 @@ ProblemInfo problem_of(const DataView& data, const TrainOptions& options) {
   info.classes = static_cast<double>(data.classes->size());
   info.ridge = options.ridge;
   info.free_intercept = options.intercept && !options.ridge_intercept;
+  for (const ExampleId i : data.examples()) info.total_weight += static_cast<double>(data.weight(i));
   const bool in_ridge = options.intercept && options.ridge_intercept;
-  data.each_x([&](ExampleId i, const RowView& x) {
-    info.total_weight += static_cast<double>(data.weight(i));
-    info.longest_row = std::max(info.longest_row, std::sqrt(squared_norm(x, in_ridge)));
+  std::vector<double> largest(x_chunks(data), 0.0);  // squared norm
+  each_x_of_chunks(data, options.thread_count(), [&](std::size_t chunk, ExampleId /*i*/, const RowView& x) {
+    const double square = squared_norm(x, in_ridge);
+    if (square > largest[chunk]) largest[chunk] = square;  // chunks share cache lines
   });
+  for (const double square : largest) info.longest_row = std::max(info.longest_row, std::sqrt(square));
   return info;
 }
 

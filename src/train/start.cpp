@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/parallel.hpp"
 #include "ranks/ranks.hpp"
 #include "rule/methods.hpp"
 #include "train/adam_lane.hpp"
@@ -11,6 +10,7 @@
 #include "train/fit.hpp"
 #include "train/lbfgs_lane.hpp"
 #include "train/learnt_lane.hpp"
+#include "train/x_chunks.hpp"
 #include "weights/fast_tile.hpp"
 #include "weights/kernels.hpp"
 
@@ -94,21 +94,12 @@ RunState make_state(const DataView& data, const TrainOptions& options, Weights* 
     for (RowState& row : state.rows) row.u = log_total;
     return state;
   }
-  const auto start_row = [&](ExampleId i, const RowView& x) {
+  each_x_of_chunks(data, options.thread_count(), [&](std::size_t /*chunk*/, ExampleId i, const RowView& x) {
     state.row(i).squared_norm = squared_norm(x, options.intercept);
     if (!info.exact_start) return;
     state.row(i).u = log_total;
     if (options.start_at_frequencies)
       state.row(i).u -= static_cast<double>(first_intercept(*data.classes, data.label(i)));
-  };
-  if (data.streamed() != nullptr) {
-    data.each_x(start_row);
-    return state;
-  }
-  constexpr std::size_t kChunk = std::size_t{1} << 16;
-  parallel_for((data.size() + kChunk - 1) / kChunk, options.thread_count(), [&](std::size_t chunk) {
-    for (std::size_t i = chunk * kChunk; i < std::min(data.size(), (chunk + 1) * kChunk); ++i)
-      start_row(ExampleId{static_cast<std::uint32_t>(i)}, data.x(ExampleId{static_cast<std::uint32_t>(i)}));
   });
   return state;
 }
