@@ -23,7 +23,6 @@ void detail::release_pages(void* start, std::size_t bytes) {
 
 void detail::touch_pages(void* start, std::size_t bytes, std::size_t threads) {
   constexpr std::size_t kPage = 4096;
-  if (threads <= 1 || bytes < 4 * kHugePage) return;
   char* const at = static_cast<char*>(start);
   parallel_for((bytes + kHugePage - 1) / kHugePage, threads, [&](std::size_t page) {
     for (std::size_t b = page * kHugePage; b < std::min(bytes, (page + 1) * kHugePage); b += kPage) at[b] = 0;

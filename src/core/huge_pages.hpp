@@ -34,7 +34,7 @@ inline constexpr std::size_t kHugePage = std::size_t{1} << 21;
 void advise_huge_pages(void* start, std::size_t bytes);
 // Returns the whole pages of this memory to the system; they read as zeros afterwards.
 void release_pages(void* start, std::size_t bytes);
-// Writes to memory that holds nothing yet.
+// Writes a zero to every page of memory that holds nothing yet.
 void touch_pages(void* start, std::size_t bytes, std::size_t threads);
 }  // namespace detail
 
@@ -86,7 +86,9 @@ void resize_with(HugeVector<T>& v, std::size_t size, std::size_t threads) {
   static_assert(std::is_trivially_copyable_v<T>);
   if (size > v.capacity()) {
     v.reserve(size);
-    detail::touch_pages(v.data() + v.size(), (size - v.size()) * sizeof(T), threads);
+    const std::size_t bytes = (size - v.size()) * sizeof(T);
+    if (threads > 1 && bytes >= 4 * detail::kHugePage)
+      detail::touch_pages(v.data() + v.size(), bytes, threads);
   }
   v.resize(size);
 }

@@ -10,14 +10,17 @@ GroupCuts::GroupCuts(const LineOwners& owners, const Ridge& ridge, std::size_t r
       rows_(rows),
       most_growth_(most_growth),
       steps_(owners.cuts().size() * rows),
+      growth_(owners.cuts().size() * rows),
       of_owner_(owners.members()) {
   for (std::size_t c = 0; c < owners.cuts().size(); ++c) {
     const LineOwners::Cut& cut = owners.cuts()[c];
     first_.push_back(parts_.size());
     for (std::size_t p = 0; p < cut.end.size(); ++p) {
-      of_owner_[cut.owner[p]].push_back(parts_.size());
+      Owner& owner = of_owner_[cut.owner[p]];
+      owner.parts.push_back(parts_.size());
+      owner.scales.reserve(owner.parts.size() * rows);
       const std::size_t from = p == 0 ? 0 : cut.end[p - 1];
-      parts_.push_back({BlockPart(cut.block, from, cut.end[p]), c, p});
+      parts_.push_back({BlockPart(cut.block, from, cut.end[p]), c, p, std::vector<double>(rows)});
     }
   }
 }
@@ -26,17 +29,60 @@ void GroupCuts::start(const Weights& w) {
   for (Part& part : parts_) part.of.start(w);
 }
 
-void GroupCuts::note(GroupRows& rows, const GroupRow& row, std::size_t number) {
+void GroupCuts::note(const GroupRows& rows, const GroupRow& row, std::size_t number) {
   for (std::size_t c = 0; c < owners_.cuts().size(); ++c) steps_[c * rows_ + number] = {};
   for (std::uint32_t p = row.begin; p < row.end; ++p)
     if (owners_.is_cut(rows.block[p]))
-      steps_[owners_.cut_of(rows.block[p]) * rows_ + number] = {row.growth(), 1 / rows.ridge[p],
-                                                                &rows.growth[p]};
+      steps_[owners_.cut_of(rows.block[p]) * rows_ + number] = {row.growth(), 1 / rows.ridge[p]};
 }
 
-void GroupCuts::make_room(Weights& w, Part& part, const Step& step) const {
-  if (step.growth > most_growth_ * part.of.least_scale(w)) part.of.fold(w);
-  if (part.number == 0 && step.in_memory != nullptr) *step.in_memory = step.growth / part.of.least_scale(w);
+// The usual group needs only the scale before each row: all lanes have the same one, it is not multiplied
+// into memory, and the ridge leaves the intercept alone. False: this one is not like that, and nothing has
+// changed.
+bool GroupCuts::follow_all(const Weights& w, Part& part, std::size_t rows) {
+  if (!part.of.alike() || ridge_.includes_intercept()) return false;
+  const double common = w.common_scale();
+  double scale = part.of.own_scale();
+  bool usual = true;
+  for (std::size_t i = 0; i < rows; ++i) {
+    const Step& of_row = step(part, i);
+    part.scale[i] = common * scale;
+    usual &= !(of_row.growth > most_growth_ * part.scale[i]);
+    scale *= of_row.factor;
+  }
+  if (!usual || common * scale < Weights::kLeastScale) return false;
+  part.of.set_own_scale(scale);
+  if (part.number > 0) return true;
+  for (std::size_t i = 0; i < rows; ++i) growth_[part.cut * rows_ + i] = step(part, i).growth / part.scale[i];
+  return true;
+}
+
+void GroupCuts::apply(Weights& w, std::size_t owner, std::size_t rows, std::span<const BlockTask> updates,
+                      std::span<const UpdatePlace> places) {
+  Owner& own = of_owner_[owner];
+  bool usual = true;
+  for (const std::size_t p : own.parts) {
+    parts_[p].followed = follow_all(w, parts_[p], rows);
+    usual &= parts_[p].followed;
+  }
+  if (!usual) {
+    apply_one_by_one(w, owner, rows, updates, places);
+    return;
+  }
+  own.scales.clear();
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    own.scales.push_back(part_of(updates[i], places[i]).scale[places[i].number]);
+  add_tasks_to_memory(w, updates, own.scales, true);
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    if (places[i].part == 0) add_to_block_intercepts(w, {&updates[i].block, 1}, updates[i].numbers);
+  for (const std::size_t p : own.parts)
+    if (parts_[p].number == 0) parts_[p].of.finish(w);
+}
+
+void GroupCuts::make_room(Weights& w, Part& part, std::size_t row) {
+  const double growth = step(part, row).growth;
+  if (growth > most_growth_ * part.of.least_scale(w)) part.of.fold(w);
+  if (part.number == 0) growth_[part.cut * rows_ + row] = growth / part.of.least_scale(w);
 }
 
 void GroupCuts::shrink(Weights& w, Part& part, double factor) const {
@@ -45,32 +91,37 @@ void GroupCuts::shrink(Weights& w, Part& part, double factor) const {
 }
 
 // Through the rows before this one.
-void GroupCuts::follow(Weights& w, Part& part, std::size_t row) const {
+void GroupCuts::follow(Weights& w, Part& part, std::size_t row) {
   for (; part.next < row; ++part.next) {
-    const Step& step = steps_[part.cut * rows_ + part.next];
-    if (step.in_memory == nullptr) continue;
-    make_room(w, part, step);
-    shrink(w, part, step.factor);
+    make_room(w, part, part.next);
+    shrink(w, part, step(part, part.next).factor);
   }
 }
 
-void GroupCuts::apply(Weights& w, const GroupUpdate& update, const GroupRows& rows, std::size_t number) {
-  Part& part = parts_[first_[owners_.cut_of(update.block)] + update.part];
-  follow(w, part, number);
-  const Step& step = steps_[part.cut * rows_ + number];
-  const float* const c = rows.coefficient + std::size_t{update.place} * kLanes;
-  make_room(w, part, step);
-  part.of.add(w, update.x(), c);
-  if (part.number == 0) add_to_block_intercepts(w, {&update.block, 1}, c);
-  shrink(w, part, step.factor);
-  part.next = number + 1;
-}
-
-void GroupCuts::end_group(Weights& w, std::size_t owner, std::size_t rows) {
-  for (const std::size_t p : of_owner_[owner]) {
+void GroupCuts::apply_one_by_one(Weights& w, std::size_t owner, std::size_t rows,
+                                 std::span<const BlockTask> updates, std::span<const UpdatePlace> places) {
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    Part& part = part_of(updates[i], places[i]);
+    const std::size_t row = places[i].number;
+    // With an intercept, part 0 has every row that has the block, so there is nothing to follow before.
+    if (part.number == 0) add_to_block_intercepts(w, {&updates[i].block, 1}, updates[i].numbers);
+    if (part.followed) {
+      add_tasks_to_memory(w, {&updates[i], 1}, {&part.scale[row], 1}, true);
+      continue;
+    }
+    follow(w, part, row);
+    make_room(w, part, row);
+    part.of.add(w, updates[i].x(), updates[i].numbers);
+    shrink(w, part, step(part, row).factor);
+    part.next = row + 1;
+  }
+  for (const std::size_t p : of_owner_[owner].parts) {
     Part& part = parts_[p];
-    follow(w, part, rows);
-    part.next = 0;
+    if (!part.followed) {
+      follow(w, part, rows);
+      part.of.make_adds(w);
+      part.next = 0;
+    }
     if (part.number == 0) part.of.finish(w);
   }
 }

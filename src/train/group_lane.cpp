@@ -14,6 +14,7 @@
 #include "train/problem.hpp"
 #include "train/step_hook.hpp"
 #include "train/steps_beside.hpp"
+#include "train/x_chunks.hpp"
 #include "weights/blocks.hpp"
 #include "weights/kernels.hpp"
 
@@ -35,11 +36,12 @@ std::string GroupLane::why_not(const DataView& data, const TrainOptions& options
     return "the rows of a group are steps of one row each: leave --rows-per-step out";
   if (options.newton > 0) return "Newton's method is for one process: leave --newton out";
   if (options.lock_free) return "the rows of a group do not see each other anyway: leave --lock-free out";
-  bool safe = true;
-  data.each_x([&](ExampleId /*i*/, const RowView& x) {
-    const double square = squared_norm(x, false);
-    safe &= square == 0 || pairs_are_safe(square);
-  });
+  std::atomic<bool> safe{true};
+  each_x_of_chunks(data, options.thread_count(),
+                   [&](std::size_t /*chunk*/, ExampleId /*i*/, const RowView& x) {
+                     const double square = squared_norm(x, false);
+                     if (square != 0 && !pairs_are_safe(square)) safe.store(false, std::memory_order_relaxed);
+                   });
   if (!safe)
     return "the features of a row are too large or too small for sums in float32: give --normalize l2";
   if (method == "umax" && options.rule.double_sum_alpha != 0)
@@ -61,6 +63,18 @@ void require_groups(const DataView& data, const TrainOptions& options) {
       always ? ", or use truemax on one machine" : ", or leave --group out"));
 }
 
+std::string warn_of_groups(const DataView& data, const TrainOptions& options) {
+  if (options.group == 0 || options.learnt()) return {};
+  // The draw of auto is not known yet; a head is in every step.
+  const std::unique_ptr<Draw> draw = options.open.shape ? nullptr : draw_for(data, options);
+  const auto most = static_cast<std::uint64_t>(steps_beside(data, options.intercept, draw.get()));
+  if (options.group <= most) return {};
+  return fmt::format(
+      "--group {}: so many rows that do not see each other may overshoot on these data, which makes the "
+      "log-loss far worse; up to --group {} is safe",
+      options.group, std::bit_floor(most));
+}
+
 std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw) {
   // More rows wait less for messages, fewer stay in caches: on one machine 128 to 512 are equally fast.
   constexpr std::size_t kMost = 512;
@@ -76,7 +90,11 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
   const std::uint64_t updates = threads > 1 && !ranks().in_groups()
                                     ? GroupUpdates::most(LineOwners::most_cuts(threads), rows, blocks)
                                     : 0;
-  return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) + updates * GroupUpdates::kBytes);
+  const std::uint64_t owners = updates > 0 ? threads * sizeof(GroupOwner) : 0;
+  const std::uint64_t cuts = updates > 0 && options.ridge > 0 ? GroupCuts::bytes(threads, rows) : 0;
+  return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) +
+              updates * (GroupUpdates::kBytes + OwnedUpdates::kBytes)) +
+         owners + cuts;
 }
 
 // With a few rows each, threads would only wait for each other. Projections, and ranks, take the rows of a
@@ -106,8 +124,14 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   growth_of_.resize(setup.most_steps);
   owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept);
   if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
-  for (const auto& member : members_) {
+  const std::size_t most_updates = GroupUpdates::most(owners_->most_cuts(), most_, blocks);
+  lists_ = std::make_unique<std::array<OwnedUpdates, 2>>(
+      std::array{OwnedUpdates(most_updates), OwnedUpdates(most_updates)});
+  for (std::size_t m = 0; m < members; ++m) {
+    const auto& member = members_[m];
     member->solver.leave_to(*owners_);
+    member->sources.resize(members);
+    member->owner = std::make_unique<GroupOwner>(setup, cuts_.get(), m, most_growth_, *lists_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer) member->updates.emplace_back(*owners_, share, blocks);
   }
 }
@@ -187,14 +211,14 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
   std::size_t now = 0;
   prepare(batch, 0, number, now);
   if (!meeting_->wait(number)) return;
-  score_own(state.weights, number, now);
+  score_own(state.weights, batch, 0, number, now);
   for (std::size_t first = 0; first < batch.count; first += most_, now = 1 - now) {
     GroupRows& rows = solver.buffers[now];
     const std::size_t count = std::min(most_, batch.count - first), next = first + most_;
-    const Share share = share_of(count, number);
+    const Share share = share_of(batch, first, number);
     // All scores are there, and all updates of the group before.
     if (!meeting_->wait(number)) return;
-    if (first > 0) note_growth(first - most_ + share_of(most_, number).first, number, 1 - now);
+    if (first > 0) note_growth(batch, first - most_, number, 1 - now);
     solver.begin(batch, state, rows);
     if (next < batch.count) prepare(batch, next, number, 1 - now);
     solver.finish(state, rows);
@@ -202,28 +226,32 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
     if (!meeting_->wait(number)) return;
     if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
     write_u(state, number, now);
-    apply_own(state, number, count, now);
+    member.owner->apply(state.weights, count);
     if (number == 0) state.step += count;
-    if (next < batch.count) score_own(state.weights, number, 1 - now);
+    if (next < batch.count) score_own(state.weights, batch, next, number, 1 - now);
   }
   if (!setup_.ridge.on() || !meeting_->wait(number)) return;
   const std::size_t last = (batch.count - 1) / most_ * most_;
-  note_growth(last + share_of(batch.count - last, number).first, number, 1 - now);
+  note_growth(batch, last, number, 1 - now);
 }
 
-// Of the member's rows of a group, once all updates are applied. `first`: of its rows in the batch.
-void GroupLane::note_growth(std::size_t first, std::size_t number, std::size_t buffer) {
+// Of the member's rows, once all updates of the group are applied, which starts at row `first` of the batch.
+void GroupLane::note_growth(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer) {
   if (!setup_.ridge.on()) return;
   const GroupRows& rows = members_[number]->solver.buffers[buffer];
+  const std::size_t before = share_of(batch, first, number).first;
   for (std::size_t i = 0; i < rows.count; ++i) {
-    double& growth = growth_of_[first + i];
+    double& growth = growth_of_[first + before + i];
     for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
-      growth = std::max(growth, rows.growth[p]);
+      growth = std::max(
+          growth, owners_->is_cut(rows.block[p]) ? cuts_->growth(rows.block[p], before + i) : rows.growth[p]);
   }
 }
 
-// The rows of a group that a member solves: as many in a row as of any other, but for the last.
-GroupLane::Share GroupLane::share_of(std::size_t rows, std::size_t number) const {
+// The rows of a group that a member solves: as many in a row as of any other, but for the last. `group`: its
+// first row in the batch.
+GroupLane::Share GroupLane::share_of(const Batch& batch, std::size_t group, std::size_t number) const {
+  const std::size_t rows = std::min(most_, batch.count - group);
   const std::size_t each = (rows + members_.size() - 1) / members_.size();
   const std::size_t first = std::min(rows, number * each);
   return {first, std::min(each, rows - first)};
@@ -231,7 +259,7 @@ GroupLane::Share GroupLane::share_of(std::size_t rows, std::size_t number) const
 
 void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer) {
   Member& member = *members_[number];
-  const Share share = share_of(std::min(most_, batch.count - first), number);
+  const Share share = share_of(batch, first, number);
   member.solver.prepare(batch, first + share.first, share.count, member.solver.buffers[buffer]);
   member.updates[buffer].deal(member.solver.buffers[buffer]);
 }
@@ -269,68 +297,14 @@ void GroupLane::write_u(RunState& state, std::size_t number, std::size_t buffer)
   }
 }
 
-// The blocks that the member owns, for all rows that have them.
-void GroupLane::score_own(const Weights& w, std::size_t number, std::size_t buffer) {
-  constexpr std::size_t kAhead = 8;
-  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
-  const auto ask_for = [&](std::size_t m, std::size_t i) {
-    for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
-    if (m == members_.size()) return;
-    const GroupUpdate& later = of(m)[i];
-    if (!owners_->is_cut(later.block)) LinesAhead(w, later.x(), {&later.block, 1}).ask(1);
-  };
-  for (std::size_t i = 0; far_ && i < kAhead; ++i) ask_for(0, i);
-  for (std::size_t m = 0; m < members_.size(); ++m) {
-    const std::span<const GroupUpdate> updates = of(m);
-    float* const score = members_[m]->solver.buffers[buffer].score;
-    for (std::size_t i = 0; i < updates.size(); ++i) {
-      if (far_) ask_for(m, i + kAhead);
-      const GroupUpdate& update = updates[i];
-      if (!owners_->is_cut(update.block))
-        score_each_block(w, update.x(), {&update.block, 1}, score + std::size_t{update.place} * kLanes);
-    }
-  }
-}
-
-// `count`: rows of the group.
-void GroupLane::apply_own(RunState& state, std::size_t number, std::size_t count, std::size_t buffer) {
-  constexpr std::size_t kAhead = 4;
-  Weights& w = state.weights;
-  const auto of = [&](std::size_t m) { return members_[m]->updates[buffer].of(number); };
-  // The update i of the rows of member m, or one of those after them.
-  const auto ask_for = [&](std::size_t m, std::size_t i) {
-    for (; m < members_.size() && i >= of(m).size(); ++m) i -= of(m).size();
-    if (m == members_.size()) return;
-    const GroupUpdate& later = of(m)[i];
-    __builtin_prefetch(members_[m]->solver.buffers[buffer].coefficient + std::size_t{later.place} * kLanes);
-    // Lines that it scored are at hand.
-    if (owners_->is_cut(later.block)) LinesAhead(w, later.x(), {&later.block, 1}).ask_to_write(1);
-  };
-  for (std::size_t i = 0; i < kAhead; ++i) ask_for(0, i);
-  for (std::size_t m = 0; m < members_.size(); ++m) {
-    const std::span<const GroupUpdate> updates = of(m);
-    GroupRows& rows = members_[m]->solver.buffers[buffer];
-    const std::size_t first = share_of(count, m).first;
-    for (std::size_t i = 0; i < updates.size(); ++i) {
-      ask_for(m, i + kAhead);
-      const GroupUpdate& update = updates[i];
-      if (cuts_ && owners_->is_cut(update.block))
-        cuts_->apply(w, update, rows, first + update.row);
-      else
-        apply_update(w, update, rows);
-    }
-  }
-  if (cuts_) cuts_->end_group(w, number, count);
-}
-
-void GroupLane::apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const {
-  const std::span<const std::uint32_t> block(&update.block, 1);
-  const float* const c = rows.coefficient + std::size_t{update.place} * kLanes;
-  if (setup_.ridge.on())
-    rows.growth[update.place] = make_room(w, update.block, rows.row[update.row].growth());
-  add_to_blocks(w, update.x(), block, c);
-  if (update.part == 0) add_to_block_intercepts(w, block, c);
-  if (setup_.ridge.on()) setup_.ridge.shrink(w, update.block, 1 / rows.ridge[update.place]);
+// `group`: its first row in the batch.
+void GroupLane::score_own(const Weights& w, const Batch& batch, std::size_t group, std::size_t number,
+                          std::size_t buffer) {
+  Member& member = *members_[number];
+  for (std::size_t m = 0; m < members_.size(); ++m)
+    member.sources[m] = {&members_[m]->updates[buffer], &members_[m]->solver.buffers[buffer],
+                         share_of(batch, group, m).first};
+  member.owner->score(w, member.sources, buffer);
 }
 
 // All ranks take the same decision, before the group changes W.

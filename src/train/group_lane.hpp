@@ -11,6 +11,7 @@
 // the result has the bits of one thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "draw/draw.hpp"
 #include "train/group_cuts.hpp"
 #include "train/group_member.hpp"
+#include "train/group_owner.hpp"
 #include "train/group_updates.hpp"
 #include "train/lane.hpp"
 #include "train/line_owners.hpp"
@@ -57,6 +59,8 @@ class GroupLane final : public Lane {
         : solver(setup, ranks, most_rows, most_blocks) {}
     GroupMember solver;
     std::vector<GroupUpdates> updates;  // of both buffers; none with one thread
+    std::vector<GroupSource> sources;   // of all members, for the owner
+    std::unique_ptr<GroupOwner> owner;
     // The first of its rows, counted in the group, that would overflow float32.
     struct Refused {
       std::size_t row;
@@ -73,12 +77,11 @@ class GroupLane final : public Lane {
   void take_together(const Batch& batch, RunState& state);
   void run_member(const Batch& batch, RunState& state, std::size_t number);
   void prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
-  Share share_of(std::size_t rows, std::size_t number) const;
+  Share share_of(const Batch& batch, std::size_t group, std::size_t number) const;
   void look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first);
-  void score_own(const Weights& w, std::size_t number, std::size_t buffer);
-  void apply_own(RunState& state, std::size_t number, std::size_t count, std::size_t buffer);
-  void note_growth(std::size_t first, std::size_t number, std::size_t buffer);
-  void apply_update(Weights& w, const GroupUpdate& update, GroupRows& rows) const;
+  void score_own(const Weights& w, const Batch& batch, std::size_t group, std::size_t number,
+                 std::size_t buffer);
+  void note_growth(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
   void write_u(RunState& state, std::size_t number, std::size_t buffer) const;
   bool admits(const GroupRow& row) const;
   void admit(RunState& state, const GroupRows& rows);
@@ -102,10 +105,13 @@ class GroupLane final : public Lane {
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<LineOwners> owners_;
   std::unique_ptr<GroupCuts> cuts_;  // with ridge
-  std::vector<double> growth_of_;    // by row of the batch
+  std::unique_ptr<std::array<OwnedUpdates, 2>> lists_;
+  std::vector<double> growth_of_;  // by row of the batch
   std::atomic<bool> refused_{false};
 };
 
+// For the user, if so many rows of a group may overshoot on these data; else empty.
+std::string warn_of_groups(const DataView& data, const TrainOptions& options);
 // Throws UserError if a run that has groups, or will have them, is not possible.
 void require_groups(const DataView& data, const TrainOptions& options);
 

@@ -2,6 +2,7 @@
 #include "train/group_lane.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -419,24 +420,45 @@ TEST(GroupThreads, HaveTheBitsOfOneAtExtremes) {
   std::size_t diverged = 0;
   for (const char* method : {"prox", "scent", "exact"})
     for (const double ridge : {0.0, 3.0, 1e9})
-      for (const double step : {1e-8, 1e6, 1e12, 1e30}) {
-        TrainOptions options = group_options(method, 20);
-        options.step = step, options.ridge = ridge, options.intercept = true;
-        diverged += expect_same_bits(data, options, fmt::format("{} {} {}", method, ridge, step)) ? 1 : 0;
-      }
+      for (const double step : {1e-8, 1e6, 1e12, 1e30})
+        for (const bool ridge_intercept : {false, true}) {
+          TrainOptions options = group_options(method, 20);
+          options.step = step, options.ridge = ridge, options.intercept = true;
+          options.ridge_intercept = ridge_intercept && ridge > 0;
+          diverged += expect_same_bits(data, options, fmt::format("{} {} {}", method, ridge, step)) ? 1 : 0;
+        }
   EXPECT_GT(diverged, 0U);
 }
 
-TEST(GroupLane, RowsWithoutFeaturesAreSteps) {
-  Dataset made = some_data(60, 50);
-  made.rows.begin.push_back(made.rows.index.size());
-  made.label.push_back(3), made.label_set.push_back(3), made.weight.push_back(1);
-  made.example_row.push_back(static_cast<RowId>(60)), made.label_begin.push_back(made.label_set.size());
+// With one more row, which has no features.
+Dataset with_empty_row(Dataset data) {
+  const std::size_t rows = data.rows.rows();
+  data.rows.begin.push_back(data.rows.index.size());
+  data.label.push_back(3), data.label_set.push_back(3), data.weight.push_back(1);
+  data.example_row.push_back(static_cast<RowId>(rows)), data.label_begin.push_back(data.label_set.size());
+  return data;
+}
+
+// All threads share one block, and it has padding.
+TEST(GroupThreads, ShareTheOnlyBlock) {
+  const Dataset made = with_empty_row(some_data(120, 11));
   const DataView data(made);
-  for (const bool intercept : {false, true}) {
+  for (const char* method : {"prox", "exact"})
+    for (const Extra extra : kExtras) {
+      TrainOptions options = group_options(method, 20);
+      add(extra, options);
+      expect_same_bits(data, options, fmt::format("{} {}", method, static_cast<int>(extra)));
+    }
+}
+
+TEST(GroupLane, RowsWithoutFeaturesAreSteps) {
+  const Dataset made = with_empty_row(some_data(60, 50));
+  const DataView data(made);
+  for (const Extra extra : kExtras) {
     TrainOptions options = group_options("prox", 8);
-    options.intercept = intercept;
+    add(extra, options);
     EXPECT_TRUE(std::isfinite(outcome_of(data, data, options).train));
+    expect_same_bits(data, options, fmt::format("{}", static_cast<int>(extra)));
   }
 }
 
@@ -459,6 +481,22 @@ TEST(GroupLane, SaysWhatItCannotDo) {
   for (float& v : large.rows.value) v *= 1e10F;
   EXPECT_NE(GroupLane::why_not(DataView(large), group_options("prox", 8)).find("--normalize"),
             std::string::npos);
+}
+
+TEST(GroupLane, SaysWhichGroupsOvershoot) {
+  const Dataset made = some_data();
+  const DataView data(made);
+  const auto words = [&](std::uint64_t group) { return warn_of_groups(data, group_options("prox", group)); };
+  EXPECT_EQ(words(1), "");
+  std::uint64_t safe = 1;
+  while (words(2 * safe).empty()) safe *= 2;
+  EXPECT_LT(safe, 240U);
+  EXPECT_THAT(words(65536), testing::HasSubstr(fmt::format("up to --group {} is safe", safe)));
+  TrainOptions without = group_options("prox", 0);
+  EXPECT_EQ(warn_of_groups(data, without), "");
+  TrainOptions learnt = group_options("prox", 65536);
+  learnt.hidden = 8;
+  EXPECT_EQ(warn_of_groups(data, learnt), "");
 }
 
 TEST(GroupLane, ChoosesAPowerOfTwoForAnyRanks) {

@@ -123,6 +123,8 @@ void GroupMember::score(RunState& state, GroupRows& rows, std::size_t first, std
   constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
   for (std::size_t i = first; i < last; ++i) {
     if (const std::size_t p = i + kRowsAhead; p < rows.count) prefetch_row(rows.row[p].x);
+    if (const std::size_t p = i + kLinesAhead; p < rows.count && state.weights.has_intercept())
+      for (const std::uint32_t b : rows.blocks_of(rows.row[p])) state.weights.prefetch_intercept(b);
     if (const std::size_t p = i + kLinesAhead; far_ && p < rows.count)
       each_own(rows, rows.row[p], [&](std::uint32_t first_block, std::uint32_t count) {
         LinesAhead(state.weights, rows.row[p].x, {rows.block.data() + first_block, count}).ask(1);

@@ -50,9 +50,6 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_
 
 LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept)
     : members_(members), intercept_(intercept) {
-  // Rows of a block that is cut cost more than those of others, which are scored and then written by the same
-  // core: its lines come from those that have scored them, and several parts read a row's coefficients.
-  constexpr double kCostOfCut = 2;
   std::vector<double> load = block_loads(data, draw);
   const auto fair_share = [&] {
     return std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(members);

@@ -20,6 +20,11 @@ class LineOwners {
   // `draw`: null if every row takes all classes.
   LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept);
 
+  // What a row of a block that is cut costs, in units of what others cost: those are scored and then written
+  // by the same core, but lines of a cut come from cores that have scored them, and several parts read a
+  // row's coefficients.
+  static constexpr double kCostOfCut = 1.25;
+
   std::size_t members() const { return members_; }
 
   // Calls take(owner, x of its features, part) for the parts of a block in which x has features; with an

@@ -45,8 +45,7 @@ TEST(LineOwners, EveryLineHasOne) {
       }
 }
 
-// No thread has much more than its share of the updates, of which those of a block that is cut cost twice as
-// much.
+// No thread has much more than its share of the updates, of which those of a block that is cut cost more.
 TEST(LineOwners, ShareTheHead) {
   const Dataset made = random_data({.rows = 2000, .classes = 1000, .features = 500});
   const DataView data(made);
@@ -60,7 +59,8 @@ TEST(LineOwners, ShareTheHead) {
   for (const ExampleId i : data.examples())
     for (std::uint32_t b = 0; b < load.size(); ++b)
       owners.visit(b, data.x(i), [&](std::size_t owner, const RowView& x, std::uint32_t /*part*/) {
-        lines[owner] += (owners.is_cut(b) ? 2 : 1) * load[b] * static_cast<double>(x.index.size());
+        lines[owner] +=
+            (owners.is_cut(b) ? LineOwners::kCostOfCut : 1) * load[b] * static_cast<double>(x.index.size());
       });
   double total = 0;
   for (const double l : lines) total += l;

@@ -340,6 +340,8 @@ PreparedRun prepare_run(RunOptions options) {
   fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
   require_device(run.data, options.train);
   require_groups(run.data, options.train);
+  if (std::string said = warn_of_groups(run.data, options.train); !said.empty())
+    run.notes.push_back(std::move(said));
   if (automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
   if (run.engine && automatic_device)
     run.notes.push_back(fmt::format("training on {}, which is faster here; --device cpu trains on the CPU",

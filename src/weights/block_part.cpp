@@ -34,6 +34,7 @@ double BlockPart::least_scale(const Weights& w) const {
 
 // Leaves the scale as it is.
 void BlockPart::fold_lane(Weights& w, std::size_t lane) {
+  make_adds(w);
   w.multiply_features(static_cast<ClassId>(block_ * kLanes + lane), w.common_scale() * scale_of(lane), from_,
                       end_);
 }
@@ -44,11 +45,12 @@ void BlockPart::fold(Weights& w) {
   alike_ = true;
 }
 
-void BlockPart::add(Weights& w, RowView x, const float* c) const {
-  alignas(64) std::array<float, kLanes> scaled{};
+void BlockPart::add(Weights& w, const RowView& x, const float* c) {
+  float* const scaled = later_->add(w, x, block_);
+  if (alike_) return divide_by_scale(c, w.common_scale() * scale_[0], scaled);
+  std::fill(scaled, scaled + kLanes, 0.0F);
   for (std::size_t lane = 0; lane < lanes(w); ++lane)
-    scaled[lane] = static_cast<float>(static_cast<double>(c[lane]) / (w.common_scale() * scale_of(lane)));
-  add_to_memory(w, x, {&block_, 1}, scaled.data());
+    scaled[lane] = static_cast<float>(static_cast<double>(c[lane]) / (w.common_scale() * scale_[lane]));
 }
 
 void BlockPart::scale(Weights& w, double factor) {

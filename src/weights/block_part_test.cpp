@@ -52,6 +52,7 @@ void compare_parts(std::uint32_t block, bool alike, double common, double factor
       parts[p].scale(shared, factor);
     }
   }
+  for (BlockPart& part : parts) part.make_adds(shared);
   parts[0].finish(shared);
   EXPECT_EQ(shared.scales().of_class, whole.scales().of_class);
   for (std::size_t i = 0; i < whole.memory().size(); ++i)

@@ -135,6 +135,103 @@ void add_to_blocks_here(Weights& w, RowView x, const std::uint32_t* blocks, std:
   }
 }
 
+using DoubleTag = hn::CappedTag<double, kLanes / 2>;
+using DoubleV = hn::Vec<DoubleTag>;
+
+// to[lane] = operation(lane, from[lane]) in double, for all lanes of a block.
+template <class Operation>
+HWY_INLINE void each_lane(const float* from, float* to, const Operation& operation) {
+  const DoubleTag d;
+  const hn::Rebind<float, DoubleTag> df;
+  for (std::size_t lane = 0; lane < kLanes; lane += hn::Lanes(d))
+    hn::StoreU(hn::DemoteTo(df, operation(lane, hn::PromoteTo(d, hn::LoadU(df, from + lane)))), df,
+               to + lane);
+}
+
+// Scales are common own[lane].
+HWY_INLINE DoubleV scales_from(std::size_t lane, const double* own, double common) {
+  const DoubleTag d;
+  return hn::Mul(hn::Set(d, common), hn::LoadU(d, own + lane));
+}
+
+void multiply_by_scales_here(const float* from, const double* own, double common, float* to) {
+  each_lane(from, to,
+            [&](std::size_t lane, DoubleV z) HWY_ATTR { return hn::Mul(z, scales_from(lane, own, common)); });
+}
+
+void divide_by_scales_here(const float* from, const double* own, double common, float* to) {
+  each_lane(from, to,
+            [&](std::size_t lane, DoubleV c) HWY_ATTR { return hn::Div(c, scales_from(lane, own, common)); });
+}
+
+void divide_by_scale_here(const float* from, double scale, float* to) {
+  each_lane(from, to, [&](std::size_t /*lane*/, DoubleV c) HWY_ATTR {
+    return hn::Div(c, hn::Set(DoubleTag(), scale));
+  });
+}
+
+// How many tasks ahead rows are prefetched, and then lines of W and the numbers beside them. Those may be in
+// the cache of another core.
+constexpr std::size_t kRowsAhead = 16, kLinesAhead = 8;
+
+// take(i) for every task, with what later ones need under way. ask(i): for lines and numbers of task i.
+template <class Ask, class Take>
+HWY_INLINE void in_turn(const BlockTask* tasks, std::size_t count, const Ask& ask, const Take& take) {
+  const auto ask_for_row = [&](std::size_t i) HWY_ATTR {
+    constexpr std::size_t kPerLine = 16;
+    if (i >= count) return;
+    for (std::size_t j = 0; j < tasks[i].count; j += kPerLine) {
+      __builtin_prefetch(tasks[i].index + j);
+      __builtin_prefetch(tasks[i].value + j);
+    }
+  };
+  for (std::size_t i = 0; i < kRowsAhead; ++i) ask_for_row(i);
+  for (std::size_t i = 0; i < kLinesAhead && i < count; ++i) ask(i);
+  for (std::size_t i = 0; i < count; ++i) {
+    ask_for_row(i + kRowsAhead);
+    if (i + kLinesAhead < count) ask(i + kLinesAhead);
+    take(i);
+  }
+}
+
+// Without the scales of a last block that is not whole.
+void score_tasks_here(const Weights& w, const BlockTask* tasks, std::size_t count, bool far) {
+  const auto ask = [&](std::size_t i) HWY_ATTR {
+    const BlockTask& task = tasks[i];
+    prefetch_to_write(task.numbers);
+    w.prefetch_scales(task.block);
+    const float* const from = w.block(task.block);
+    for (std::size_t j = 0; far && j < task.count; ++j)
+      __builtin_prefetch(from + std::size_t{task.index[j]} * kLanes, 0, 2);
+  };
+  in_turn(tasks, count, ask, [&](std::size_t i) HWY_ATTR {
+    const float* const from = w.block(tasks[i].block);
+    score_some<1, 2>(&from, tasks[i].x(), tasks[i].numbers);
+    if (w.scaled() && (tasks[i].block + 1) * kLanes <= w.classes())
+      multiply_by_scales_here(tasks[i].numbers, w.own_scales(tasks[i].block), w.common_scale(),
+                              tasks[i].numbers);
+  });
+}
+
+// scales: null, or one of each task, by which its numbers are divided.
+void add_tasks_to_memory_here(Weights& w, const BlockTask* tasks, std::size_t count, bool shared,
+                              const double* scales) {
+  const auto ask = [&](std::size_t i) HWY_ATTR {
+    const BlockTask& task = tasks[i];
+    __builtin_prefetch(task.numbers);
+    const float* const from = w.block(task.block);
+    for (std::size_t j = 0; shared && j < task.count; ++j)
+      prefetch_to_write(from + std::size_t{task.index[j]} * kLanes);
+  };
+  in_turn(tasks, count, ask, [&](std::size_t i) HWY_ATTR {
+    float* const to = w.block(tasks[i].block);
+    if (scales == nullptr) return add_some<1>(&to, tasks[i].x(), tasks[i].numbers);
+    alignas(64) float scaled[kLanes];
+    divide_by_scale_here(tasks[i].numbers, scales[i], scaled);
+    add_some<1>(&to, tasks[i].x(), scaled);
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace truemax
 HWY_AFTER_NAMESPACE();
@@ -148,21 +245,33 @@ namespace {
 HWY_EXPORT(score_blocks_here);
 HWY_EXPORT(score_each_block_here);
 HWY_EXPORT(add_to_blocks_here);
+HWY_EXPORT(score_tasks_here);
+HWY_EXPORT(add_tasks_to_memory_here);
+HWY_EXPORT(multiply_by_scales_here);
+HWY_EXPORT(divide_by_scales_here);
+HWY_EXPORT(divide_by_scale_here);
 
 // Number of classes in block b, without the padding of the last one.
 std::size_t lanes_of(const Weights& w, std::uint32_t b) {
   return std::min(kLanes, w.classes() - std::size_t{b} * kLanes);
 }
 
+}  // namespace
+
 void multiply_by_scales(const Weights& w, std::span<const std::uint32_t> blocks, float* z) {
   if (!w.scaled()) return;
-  for (std::size_t i = 0; i < blocks.size(); ++i)
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    float* const of_block = z + i * kLanes;
+    if (lanes_of(w, blocks[i]) == kLanes) {
+      HWY_DYNAMIC_DISPATCH(multiply_by_scales_here)
+      (of_block, w.own_scales(blocks[i]), w.common_scale(), of_block);
+      continue;
+    }
     for (std::size_t lane = 0; lane < lanes_of(w, blocks[i]); ++lane)
-      z[i * kLanes + lane] = static_cast<float>(w.scale(static_cast<ClassId>(blocks[i] * kLanes + lane)) *
-                                                static_cast<double>(z[i * kLanes + lane]));
+      of_block[lane] = static_cast<float>(w.scale(static_cast<ClassId>(blocks[i] * kLanes + lane)) *
+                                          static_cast<double>(of_block[lane]));
+  }
 }
-
-}  // namespace
 
 void score_blocks(const Weights& w, RowView x, std::span<const std::uint32_t> blocks, float* z) {
   HWY_DYNAMIC_DISPATCH(score_blocks_here)(w, x, blocks.data(), blocks.size(), z);
@@ -185,12 +294,40 @@ void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks,
   }
   alignas(64) float scaled[kLanes];
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    std::fill(scaled, scaled + kLanes, 0.0F);
-    for (std::size_t lane = 0; lane < lanes_of(w, blocks[i]); ++lane)
-      scaled[lane] = static_cast<float>(static_cast<double>(c[i * kLanes + lane]) /
-                                        w.scale(static_cast<ClassId>(blocks[i] * kLanes + lane)));
+    divide_by_scales(w, blocks[i], c + i * kLanes, scaled);
     add_to_memory(w, x, {&blocks[i], 1}, scaled);
   }
+}
+
+void divide_by_scales(const Weights& w, std::uint32_t block, const float* c, float* to) {
+  if (lanes_of(w, block) == kLanes) {
+    HWY_DYNAMIC_DISPATCH(divide_by_scales_here)(c, w.own_scales(block), w.common_scale(), to);
+    return;
+  }
+  std::fill(to, to + kLanes, 0.0F);
+  for (std::size_t lane = 0; lane < lanes_of(w, block); ++lane)
+    to[lane] = static_cast<float>(static_cast<double>(c[lane]) /
+                                  w.scale(static_cast<ClassId>(block * kLanes + lane)));
+}
+
+void divide_by_scale(const float* c, double scale, float* to) {
+  HWY_DYNAMIC_DISPATCH(divide_by_scale_here)(c, scale, to);
+}
+
+void score_tasks(const Weights& w, std::span<const BlockTask> tasks, bool far) {
+  HWY_DYNAMIC_DISPATCH(score_tasks_here)(w, tasks.data(), tasks.size(), far);
+  if (!w.scaled()) return;
+  for (const BlockTask& task : tasks)
+    if (lanes_of(w, task.block) < kLanes) multiply_by_scales(w, {&task.block, 1}, task.numbers);
+}
+
+void add_tasks_to_memory(Weights& w, std::span<const BlockTask> tasks, bool shared) {
+  HWY_DYNAMIC_DISPATCH(add_tasks_to_memory_here)(w, tasks.data(), tasks.size(), shared, nullptr);
+}
+
+void add_tasks_to_memory(Weights& w, std::span<const BlockTask> tasks, std::span<const double> scales,
+                         bool shared) {
+  HWY_DYNAMIC_DISPATCH(add_tasks_to_memory_here)(w, tasks.data(), tasks.size(), shared, scales.data());
 }
 
 void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> blocks, float* b) {

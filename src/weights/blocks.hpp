@@ -29,6 +29,33 @@ void add_to_blocks(Weights& w, RowView x, std::span<const std::uint32_t> blocks,
 // The same for the numbers in memory, whatever their scales.
 void add_to_memory(Weights& w, RowView x, std::span<const std::uint32_t> blocks, const float* c);
 
+// z[i][lane] *= the scale of that lane of block i, in double.
+void multiply_by_scales(const Weights& w, std::span<const std::uint32_t> blocks, float* z);
+// What numbers in memory must grow by for the weights of a block to grow by c[lane]: c divided by the scales,
+// in double; 0 for padding lanes.
+void divide_by_scales(const Weights& w, std::uint32_t block, const float* c, float* to);
+// The same if all lanes have this scale; c of padding lanes must be 0.
+void divide_by_scale(const float* c, double scale, float* to);
+
+// One row and one block; numbers: [16] scores or coefficients. For long lists of them, which other threads
+// may have made.
+struct BlockTask {
+  const FeatureId* index = nullptr;
+  const float* value = nullptr;
+  std::uint32_t count = 0, block = 0;
+  float* numbers = nullptr;
+
+  RowView x() const { return {{index, count}, {value, count}}; }
+};
+
+// The scores of each task, with the bits of score_each_block. `far`: W does not fit in the cache.
+void score_tasks(const Weights& w, std::span<const BlockTask> tasks, bool far);
+// add_to_memory for each task, in their order. `shared`: other cores have read the lines.
+void add_tasks_to_memory(Weights& w, std::span<const BlockTask> tasks, bool shared);
+// The same with the numbers of each task divided by its scale, in double.
+void add_tasks_to_memory(Weights& w, std::span<const BlockTask> tasks, std::span<const double> scales,
+                         bool shared);
+
 // b[i][lane] = the intercept of that lane of block i; zeros without intercept.
 void copy_block_intercepts(const Weights& w, std::span<const std::uint32_t> blocks, float* b);
 
@@ -62,29 +89,21 @@ class LinesAhead {
 
   // One of `parts` equal parts of the remaining lines.
   void ask(std::size_t parts) {
-    ask_as(parts, [](const float* line) { __builtin_prefetch(line, 0, 2); });
-  }
-  // The same for lines that other threads read and this one is about to write.
-  void ask_to_write(std::size_t parts) {
-    ask_as(parts, [](const float* line) { prefetch_to_write(line); });
-  }
-
- private:
-  template <class Ask>
-  void ask_as(std::size_t parts, const Ask& ask) {
     std::size_t count = (left_ + parts - 1) / parts;
     left_ -= count;
     while (count > 0) {
       const std::span<const FeatureId> features = (block_ < first_ ? of_first_ : x_).index;
       const std::size_t here = std::min(count, features.size() - feature_);
       const float* from = w_->block(blocks_[block_]);
-      for (std::size_t j = feature_; j < feature_ + here; ++j) ask(from + std::size_t{features[j]} * kLanes);
+      for (std::size_t j = feature_; j < feature_ + here; ++j)
+        __builtin_prefetch(from + std::size_t{features[j]} * kLanes, 0, 2);
       count -= here;
       feature_ += here;
       if (feature_ == features.size()) feature_ = 0, ++block_;
     }
   }
 
+ private:
   const Weights* w_ = nullptr;
   RowView x_, of_first_;
   std::span<const std::uint32_t> blocks_;

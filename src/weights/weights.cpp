@@ -69,10 +69,15 @@ void Weights::fold_block(std::size_t b) {
 
 double Weights::least_scale(std::size_t b) const {
   if (!scaled()) return 1;
-  const std::size_t end = std::min(classes_, (b + 1) * kLanes);
-  double least = scale_[b * kLanes];
-  for (std::size_t k = b * kLanes + 1; k < end; ++k) least = std::min(least, scale_[k]);
-  return common_scale_ * least;
+  const std::size_t first = b * kLanes, end = std::min(classes_, first + kLanes);
+  constexpr std::size_t kChains = 4;  // a minimum waits for the one before it
+  std::array<double, kChains> least;
+  least.fill(scale_[first]);
+  std::size_t k = first;
+  for (; k + kChains <= end; k += kChains)
+    for (std::size_t c = 0; c < kChains; ++c) least[c] = std::min(least[c], scale_[k + c]);
+  for (; k < end; ++k) least[0] = std::min(least[0], scale_[k]);
+  return common_scale_ * std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
 }
 
 void Weights::scale_all(double factor) {
@@ -92,12 +97,7 @@ void Weights::clear() {
 }
 
 void Weights::clear_pages(std::size_t threads) {
-  constexpr std::size_t kPiece = std::size_t{32} << 20;
-  const std::size_t bytes = blocks() * features_ * kLanes * sizeof(float);
-  parallel_for((bytes + kPiece - 1) / kPiece, threads, [&](std::size_t piece) {
-    const std::size_t from = piece * kPiece;
-    std::memset(reinterpret_cast<char*>(buffer_.data()) + from, 0, std::min(kPiece, bytes - from));
-  });
+  detail::touch_pages(buffer_.data(), memory().size_bytes(), threads);
 }
 
 void Weights::clear_class(ClassId k) {
@@ -163,8 +163,8 @@ void Weights::read(StateSource& from) {
     share_ = std::move(kept);
   }
   with_intercept_ = with_intercept;
-  intercept_ = std::move(intercept);
-  scale_ = std::move(scale);
+  intercept_.assign(intercept.begin(), intercept.end());
+  scale_.assign(scale.begin(), scale.end());
   common_scale_ = common;
   auto* const to = reinterpret_cast<char*>(memory().data());
   get_blocks(from, share, kLanes * features * sizeof(float), numbers * sizeof(float),

@@ -18,6 +18,7 @@
 
 #include "core/csr.hpp"
 #include "core/huge_pages.hpp"
+#include "core/line_vector.hpp"
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
 #include "weights/block_share.hpp"
@@ -70,12 +71,16 @@ class Weights {
     if (scaled())
       for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); k += kOfLine)
         __builtin_prefetch(&scale_[k]);
+    prefetch_intercept(b);
+  }
+  void prefetch_intercept(std::size_t b) const {
     if (has_intercept()) __builtin_prefetch(&intercept_[b * kLanes]);
   }
   void fold_block(std::size_t b);  // multiplies their scales into memory: O(D)
   // For threads that share a block (weights/block_part.hpp): the scale without the common factor, and numbers
   // in memory of the features from ... end.
   double own_scale(ClassId k) const { return scale_[k]; }
+  const double* own_scales(std::size_t b) const { return &scale_[b * kLanes]; }  // of a whole block
   void set_own_scale(ClassId k, double scale) { scale_[k] = scale; }
   void multiply_features(ClassId k, double factor, std::size_t from, std::size_t end);
   // Numbers in memory are weights divided by their scale: a smaller scale could overflow float32.
@@ -95,15 +100,15 @@ class Weights {
   void fold_all();
   // W = 0, as after construction, reusing the memory: fresh memory costs more than clearing it.
   void clear();
-  // Writes zeros to every page of new weights, on several threads: the first touch of a page costs far more
-  // than later ones.
+  // Touches every page of new weights, which are zeros, on several threads: the first touch of a page costs
+  // far more than later ones.
   void clear_pages(std::size_t threads);
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
 
   // All numbers in memory and their scales, to be saved and restored unchanged.
   struct Scales {
-    std::vector<double> of_class;  // empty without scaling
+    LineVector<double> of_class;  // empty without scaling
     double common = 1;
   };
   std::span<float> memory() { return {buffer_.data(), blocks() * features_ * kLanes}; }
@@ -138,8 +143,9 @@ class Weights {
 
   HugeBuffer buffer_;
   bool with_intercept_ = false;  // also of a rank without classes
-  std::vector<float> intercept_;
-  std::vector<double> scale_;
+  // Those of a block are whole cache lines.
+  LineVector<float> intercept_;
+  LineVector<double> scale_;
   double common_scale_ = 1;
   std::shared_ptr<const BlockShare> share_;
 };
