@@ -10,7 +10,7 @@ import unittest
 
 import numpy as np
 
-from support import PROGRAM, ROOT, ProgramTest, RefusalTest, truemax
+from support import LIMIT_SECONDS, PROGRAM, ROOT, ProgramTest, RefusalTest, truemax
 
 LEARN = ("--hidden", 16, "--epochs", 4, "--step", 0.02, "--ridge", 0.1, "--log", "none")
 
@@ -18,6 +18,13 @@ LEARN = ("--hidden", 16, "--epochs", 4, "--step", 0.02, "--ridge", 0.1, "--log",
 def rows_of(text):
     """[(class, probability), ...] of each line."""
     return [[(c, float(p)) for c, p in zip(*[iter(line.split("\t"))] * 2)] for line in text.splitlines()]
+
+
+def cpu_seconds(pid):
+    """Of a process that is running, or has ended and was not waited for."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Index(ProgramTest):
@@ -89,15 +96,24 @@ class Index(ProgramTest):
         self.compare("set.safetensors", "test.txt")
 
     def test_ctrl_c_leaves_no_file(self):
-        run = subprocess.Popen([PROGRAM, "index", "m.safetensors", "--cells", "1900"], cwd=self.folder,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.05)
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=60)
-        if run.returncode != 0:  # it may have ended before
-            self.assertIn(run.returncode, (130, -signal.SIGINT))
-            self.assertFalse(os.path.exists(self.path("m.index")))
-        self.assertFalse([name for name in os.listdir(self.folder) if ".tmp" in name])
+        """The signal comes when the cells are being made: that takes most of some seconds of CPU time."""
+        self.fine("generate", "many.txt", "--rows", 60000, "--classes", 40000, "--features", 50, "--nonzeros", 5)
+        self.fine("train", "many.txt", "--encoder", "linear", "--method", "implicit", "--step", 1, "--epochs", 1, "--log",
+                  "none", "--model", "many.safetensors")
+        before = sorted(os.listdir(self.folder))
+        run = subprocess.Popen([PROGRAM, "index", "many.safetensors", "--cells", "20000"], cwd=self.folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            while cpu_seconds(run.pid) < 0.5:
+                self.assertIsNone(run.poll(), "the index was finished too soon")
+                time.sleep(0.01)
+            run.send_signal(signal.SIGINT)
+            _, said = run.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            run.kill()
+        self.assertEqual(run.returncode, 130, said)
+        self.assertIn("many.index was not written", said)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     @unittest.skipIf(os.environ.get("TRUEMAX_SANITIZE"), "Python cannot load the library")
     def test_from_python(self):
