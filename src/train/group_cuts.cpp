@@ -10,7 +10,6 @@ GroupCuts::GroupCuts(const LineOwners& owners, const Ridge& ridge, std::size_t r
       rows_(rows),
       most_growth_(most_growth),
       steps_(owners.cuts().size() * rows),
-      growth_(owners.cuts().size() * rows),
       of_owner_(owners.members()) {
   for (std::size_t c = 0; c < owners.cuts().size(); ++c) {
     const LineOwners::Cut& cut = owners.cuts()[c];
@@ -33,56 +32,60 @@ void GroupCuts::note(const GroupRows& rows, const GroupRow& row, std::size_t num
   for (std::size_t c = 0; c < owners_.cuts().size(); ++c) steps_[c * rows_ + number] = {};
   for (std::uint32_t p = row.begin; p < row.end; ++p)
     if (owners_.is_cut(rows.block[p]))
-      steps_[owners_.cut_of(rows.block[p]) * rows_ + number] = {row.growth(), 1 / rows.ridge[p]};
+      steps_[owners_.cut_of(rows.block[p]) * rows_ + number] = {rows.factor(p), true};
 }
 
 // The usual group needs only the scale before each row: all lanes have the same one, it is not multiplied
 // into memory, and the ridge leaves the intercept alone. False: this one is not like that, and nothing has
 // changed.
-bool GroupCuts::follow_all(const Weights& w, Part& part, std::size_t rows) {
+bool GroupCuts::follow_all(const Weights& w, Part& part, std::size_t rows, double growth) {
   if (!part.of.alike() || ridge_.includes_intercept()) return false;
   const double common = w.common_scale();
   double scale = part.of.own_scale();
-  bool usual = true;
   for (std::size_t i = 0; i < rows; ++i) {
-    const Step& of_row = step(part, i);
     part.scale[i] = common * scale;
-    usual &= !(of_row.growth > most_growth_ * part.scale[i]);
-    scale *= of_row.factor;
+    scale *= step(part, i).factor;
   }
-  if (!usual || common * scale < Weights::kLeastScale) return false;
+  // It only falls.
+  if (growth > most_growth_ * (common * scale) || common * scale < Weights::kLeastScale) return false;
   part.of.set_own_scale(scale);
   if (part.number > 0) return true;
-  for (std::size_t i = 0; i < rows; ++i) growth_[part.cut * rows_ + i] = step(part, i).growth / part.scale[i];
+  for (std::size_t i = 0; i < rows; ++i)
+    if (step(part, i).there) part.growth += growth / part.scale[i];
   return true;
 }
 
-void GroupCuts::apply(Weights& w, std::size_t owner, std::size_t rows, std::span<const BlockTask> updates,
-                      std::span<const UpdatePlace> places) {
+double GroupCuts::apply(Weights& w, std::size_t owner, std::size_t rows, double growth,
+                        std::span<const BlockTask> updates, std::span<const UpdatePlace> places) {
   Owner& own = of_owner_[owner];
   bool usual = true;
   for (const std::size_t p : own.parts) {
-    parts_[p].followed = follow_all(w, parts_[p], rows);
+    parts_[p].growth = 0;
+    parts_[p].followed = follow_all(w, parts_[p], rows, growth);
     usual &= parts_[p].followed;
   }
-  if (!usual) {
-    apply_one_by_one(w, owner, rows, updates, places);
-    return;
+  if (usual) {
+    own.scales.clear();
+    for (std::size_t i = 0; i < updates.size(); ++i)
+      own.scales.push_back(part_of(updates[i], places[i]).scale[places[i].number]);
+    add_tasks_to_memory(w, updates, own.scales, true);
+    for (std::size_t i = 0; i < updates.size(); ++i)
+      if (places[i].part == 0) add_to_block_intercepts(w, {&updates[i].block, 1}, updates[i].numbers);
+  } else {
+    apply_one_by_one(w, owner, rows, growth, updates, places);
   }
-  own.scales.clear();
-  for (std::size_t i = 0; i < updates.size(); ++i)
-    own.scales.push_back(part_of(updates[i], places[i]).scale[places[i].number]);
-  add_tasks_to_memory(w, updates, own.scales, true);
-  for (std::size_t i = 0; i < updates.size(); ++i)
-    if (places[i].part == 0) add_to_block_intercepts(w, {&updates[i].block, 1}, updates[i].numbers);
-  for (const std::size_t p : own.parts)
+  double largest = 0;
+  for (const std::size_t p : own.parts) {
     if (parts_[p].number == 0) parts_[p].of.finish(w);
+    largest = std::max(largest, parts_[p].growth);
+  }
+  return largest;
 }
 
-void GroupCuts::make_room(Weights& w, Part& part, std::size_t row) {
-  const double growth = step(part, row).growth;
+void GroupCuts::make_room(Weights& w, Part& part, std::size_t row, double growth) {
+  if (!step(part, row).there) return;
   if (growth > most_growth_ * part.of.least_scale(w)) part.of.fold(w);
-  if (part.number == 0) growth_[part.cut * rows_ + row] = growth / part.of.least_scale(w);
+  if (part.number == 0) part.growth += growth / part.of.least_scale(w);
 }
 
 void GroupCuts::shrink(Weights& w, Part& part, double factor) const {
@@ -91,14 +94,14 @@ void GroupCuts::shrink(Weights& w, Part& part, double factor) const {
 }
 
 // Through the rows before this one.
-void GroupCuts::follow(Weights& w, Part& part, std::size_t row) {
+void GroupCuts::follow(Weights& w, Part& part, std::size_t row, double growth) {
   for (; part.next < row; ++part.next) {
-    make_room(w, part, part.next);
+    make_room(w, part, part.next, growth);
     shrink(w, part, step(part, part.next).factor);
   }
 }
 
-void GroupCuts::apply_one_by_one(Weights& w, std::size_t owner, std::size_t rows,
+void GroupCuts::apply_one_by_one(Weights& w, std::size_t owner, std::size_t rows, double growth,
                                  std::span<const BlockTask> updates, std::span<const UpdatePlace> places) {
   for (std::size_t i = 0; i < updates.size(); ++i) {
     Part& part = part_of(updates[i], places[i]);
@@ -109,20 +112,18 @@ void GroupCuts::apply_one_by_one(Weights& w, std::size_t owner, std::size_t rows
       add_tasks_to_memory(w, {&updates[i], 1}, {&part.scale[row], 1}, true);
       continue;
     }
-    follow(w, part, row);
-    make_room(w, part, row);
+    follow(w, part, row, growth);
+    make_room(w, part, row, growth);
     part.of.add(w, updates[i].x(), updates[i].numbers);
     shrink(w, part, step(part, row).factor);
     part.next = row + 1;
   }
   for (const std::size_t p : of_owner_[owner].parts) {
     Part& part = parts_[p];
-    if (!part.followed) {
-      follow(w, part, rows);
-      part.of.make_adds(w);
-      part.next = 0;
-    }
-    if (part.number == 0) part.of.finish(w);
+    if (part.followed) continue;
+    follow(w, part, rows, growth);
+    part.of.make_adds(w);
+    part.next = 0;
   }
 }
 

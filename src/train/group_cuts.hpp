@@ -18,9 +18,10 @@ namespace truemax {
 // Where an update of W comes from.
 struct UpdatePlace {
   GroupRows* rows = nullptr;
-  std::uint32_t place = 0, row = 0;  // where they have the block; the row
-  std::uint32_t number = 0;          // of the row in the group
-  std::uint32_t part = 0;            // of the block
+  double factor = 1;         // of its ridge
+  std::uint32_t place = 0;   // where the rows have the block
+  std::uint32_t number = 0;  // of the row in the group
+  std::uint32_t part = 0;    // of the block
 };
 
 class GroupCuts {
@@ -31,26 +32,24 @@ class GroupCuts {
   // At most, for so many threads.
   static std::uint64_t bytes(std::size_t members, std::size_t rows) {
     // As many cuts as threads, with twice as many parts.
-    return members * (rows * (sizeof(Step) + sizeof(double)) +
-                      2 * (rows * 2 * sizeof(double) + sizeof(Part) + sizeof(LaterAdds)));
+    return members *
+           (rows * sizeof(Step) + 2 * (rows * 2 * sizeof(double) + sizeof(Part) + sizeof(LaterAdds)));
   }
 
   // Before a batch.
   void start(const Weights& w);
   // A row of the group is solved. `number`: in the group.
   void note(const GroupRows& rows, const GroupRow& row, std::size_t number);
-  // All updates of an owner in a group of so many rows, in the order of the rows.
-  void apply(Weights& w, std::size_t owner, std::size_t rows, std::span<const BlockTask> updates,
-             std::span<const UpdatePlace> places);
-  // By how much the numbers in memory of a block grew with a row, once all owners have applied their updates.
-  double growth(std::uint32_t block, std::size_t row) const {
-    return growth_[owners_.cut_of(block) * rows_ + row];
-  }
+  // All updates of an owner in a group of so many rows, in the order of the rows. `growth`: of a weight, by
+  // any of them. Returns by how much numbers in memory may have grown, for the owner of a block's first part.
+  double apply(Weights& w, std::size_t owner, std::size_t rows, double growth,
+               std::span<const BlockTask> updates, std::span<const UpdatePlace> places);
 
  private:
-  // What a row does to the scales of a block; nothing if the row does not have it.
+  // What a row does to the scales of a block; nothing if it does not have it.
   struct Step {
-    double growth = 0, factor = 1;
+    double factor = 1;
+    bool there = false;
   };
   // In cache lines of its own: different threads follow the parts.
   struct alignas(64) Part {
@@ -59,25 +58,25 @@ class GroupCuts {
     std::vector<double> scale;  // by row of the group, before its update; valid if followed
     bool followed = false;      // the scale was followed through the whole group, before its updates
     std::size_t next = 0;       // if not: the row up to which it was
+    double growth = 0;          // of numbers in memory, in this group
   };
 
   const Step& step(const Part& part, std::size_t row) const { return steps_[part.cut * rows_ + row]; }
   Part& part_of(const BlockTask& update, const UpdatePlace& place) {
     return parts_[first_[owners_.cut_of(update.block)] + place.part];
   }
-  bool follow_all(const Weights& w, Part& part, std::size_t rows);
-  void apply_one_by_one(Weights& w, std::size_t owner, std::size_t rows, std::span<const BlockTask> updates,
-                        std::span<const UpdatePlace> places);
-  void make_room(Weights& w, Part& part, std::size_t row);
+  bool follow_all(const Weights& w, Part& part, std::size_t rows, double growth);
+  void apply_one_by_one(Weights& w, std::size_t owner, std::size_t rows, double growth,
+                        std::span<const BlockTask> updates, std::span<const UpdatePlace> places);
+  void make_room(Weights& w, Part& part, std::size_t row, double growth);
   void shrink(Weights& w, Part& part, double factor) const;
-  void follow(Weights& w, Part& part, std::size_t row);
+  void follow(Weights& w, Part& part, std::size_t row, double growth);
 
   const LineOwners& owners_;
   const Ridge& ridge_;
   std::size_t rows_;
   double most_growth_;
   std::vector<Step> steps_;         // [cuts][rows]
-  std::vector<double> growth_;      // [cuts][rows]: of the numbers in memory
   std::vector<std::size_t> first_;  // by cut: its parts
   std::vector<Part> parts_;
   struct alignas(64) Owner {

@@ -92,7 +92,9 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
                                     : 0;
   const std::uint64_t owners = updates > 0 ? threads * sizeof(GroupOwner) : 0;
   const std::uint64_t cuts = updates > 0 && options.ridge > 0 ? GroupCuts::bytes(threads, rows) : 0;
-  return 2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) +
+  const std::uint64_t sums = options.ridge > 0 ? BlockGrowth::bytes(own) : 0;
+  return sums +
+         2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) +
               updates * (GroupUpdates::kBytes + OwnedUpdates::kBytes)) +
          owners + cuts;
 }
@@ -109,7 +111,8 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     : setup_(setup),
       most_(rows_of_group(setup.data, setup.options, setup.draw)),
       tracks_norms_(tracks_norms(setup)),
-      most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)) {
+      most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)),
+      growth_of_block_(0) {
   require_groups(setup.data, setup.options);
   far_ = setup.weights_are_far();
   const std::size_t blocks = GroupMember::most_blocks(setup.data, setup.share.get(), setup.draw);
@@ -119,7 +122,11 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   const std::size_t members = team_ ? team_->size() : 1, share = (most_ + members - 1) / members;
   for (std::size_t m = 0; m < members; ++m)
     members_.push_back(std::make_unique<Member>(setup, team_ ? no_others_ : setup.ranks, share, blocks));
-  if (members == 1) return;
+  if (members == 1) {
+    if (setup.ridge.on())
+      growth_of_block_ = BlockGrowth(GroupMember::most_blocks(setup.data, setup.share.get(), nullptr));
+    return;
+  }
   meeting_ = std::make_unique<Meeting>(members);
   growth_of_.resize(setup.most_steps);
   owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept);
@@ -131,7 +138,9 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     const auto& member = members_[m];
     member->solver.leave_to(*owners_);
     member->sources.resize(members);
-    member->owner = std::make_unique<GroupOwner>(setup, cuts_.get(), m, most_growth_, *lists_);
+    member->owner = std::make_unique<GroupOwner>(setup, *owners_, member->solver.scores(), cuts_.get(), m,
+                                                 most_growth_, *lists_);
+    if (setup.ridge.on()) member->grown.resize((setup.most_steps + most_ - 1) / most_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer) member->updates.emplace_back(*owners_, share, blocks);
   }
 }
@@ -196,8 +205,16 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
     }
   };
   team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
-  // In the order of the rows, because rounding depends on it.
-  for (std::size_t i = 0; i < state.step - before; ++i) growth_ += growth_of_[i];
+  const std::size_t taken = state.step - before;
+  if (setup_.ridge.on()) {
+    for (std::size_t group = 0; group * most_ < taken; ++group) {
+      double grown = 0;
+      for (const auto& member : members_) grown = std::max(grown, member->grown[group]);
+      growth_ += grown;
+    }
+  } else {  // in the order of the rows, because rounding depends on it
+    for (std::size_t i = 0; i < taken; ++i) growth_ += growth_of_[i];
+  }
   add_growth(state);
   if (!refused_.load(std::memory_order_relaxed)) return;
   for (const auto& member : members_)
@@ -218,7 +235,6 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
     const Share share = share_of(batch, first, number);
     // All scores are there, and all updates of the group before.
     if (!meeting_->wait(number)) return;
-    if (first > 0) note_growth(batch, first - most_, number, 1 - now);
     solver.begin(batch, state, rows);
     if (next < batch.count) prepare(batch, next, number, 1 - now);
     solver.finish(state, rows);
@@ -226,25 +242,13 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
     if (!meeting_->wait(number)) return;
     if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
     write_u(state, number, now);
-    member.owner->apply(state.weights, count);
+    double growth = 0;
+    if (setup_.ridge.on())
+      for (const auto& one : members_) growth = std::max(growth, one->growth);
+    const double grown = member.owner->apply(state.weights, count, growth);
+    if (setup_.ridge.on()) member.grown[first / most_] = grown;
     if (number == 0) state.step += count;
     if (next < batch.count) score_own(state.weights, batch, next, number, 1 - now);
-  }
-  if (!setup_.ridge.on() || !meeting_->wait(number)) return;
-  const std::size_t last = (batch.count - 1) / most_ * most_;
-  note_growth(batch, last, number, 1 - now);
-}
-
-// Of the member's rows, once all updates of the group are applied, which starts at row `first` of the batch.
-void GroupLane::note_growth(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer) {
-  if (!setup_.ridge.on()) return;
-  const GroupRows& rows = members_[number]->solver.buffers[buffer];
-  const std::size_t before = share_of(batch, first, number).first;
-  for (std::size_t i = 0; i < rows.count; ++i) {
-    double& growth = growth_of_[first + before + i];
-    for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
-      growth = std::max(
-          growth, owners_->is_cut(rows.block[p]) ? cuts_->growth(rows.block[p], before + i) : rows.growth[p]);
   }
 }
 
@@ -271,9 +275,11 @@ bool GroupLane::admits(const GroupRow& row) const {
 // What a member's rows add, before any of it is added. `first`: of its rows in the batch.
 void GroupLane::look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first) {
   member.refused.reset();
+  member.growth = 0;
   for (std::size_t i = 0; i < rows.count; ++i) {
     const GroupRow& row = rows.row[i];
     growth_of_[first + i] = row.growth();
+    member.growth = std::max(member.growth, row.growth());
     rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
     if (cuts_) cuts_->note(rows, row, share.first + i);
     if (admits(row) || member.refused) continue;
@@ -316,11 +322,11 @@ void GroupLane::admit(RunState& state, const GroupRows& rows) {
   }
 }
 
-// Where the ridge has made a scale so small that the step would be a large number in memory, it is multiplied
-// into memory first. Returns the growth in memory.
-double GroupLane::make_room(Weights& w, std::uint32_t block, double growth) const {
+// Where the ridge has made a scale so small that a step of the group could be a large number in memory, it is
+// multiplied into memory first.
+void GroupLane::make_room(Weights& w, std::uint32_t block, double growth) {
   if (growth > most_growth_ * w.least_scale(block)) w.fold_block(block);
-  return growth / w.least_scale(block);
+  growth_of_block_.add(block, growth / w.least_scale(block));
 }
 
 // Without scales all ranks have the same growth.
@@ -334,6 +340,9 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
   // So many lines are still at hand from their scores: prefetching them would cost more than it saves.
   constexpr std::size_t kNearLines = 3000;
   Weights& w = state.weights;
+  double largest = 0;  // of the weights, by any row
+  for (std::size_t i = 0; i < rows.count; ++i) largest = std::max(largest, rows.row[i].growth());
+  growth_of_block_.start_group();
   for (std::size_t i = 0; i < rows.count; ++i) {
     if (const std::size_t p = i + kLinesAhead; rows.lines > kNearLines && far_ && p < rows.count)
       LinesAhead(w, rows.row[p].x, rows.blocks_of(rows.row[p])).ask(1);
@@ -343,17 +352,17 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
     if (blocks.empty() && setup_.ridge.on()) continue;
     float* const c = rows.coefficient + std::size_t{row.begin} * kLanes;
     if (row.has_label()) rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
-    double growth = row.growth();
     if (setup_.ridge.on())
-      for (const std::uint32_t b : blocks) growth = std::max(growth, make_room(w, b, row.growth()));
-    growth_ += growth;
+      for (const std::uint32_t b : blocks) make_room(w, b, largest);
+    else
+      growth_ += row.growth();
     if (tracks_norms_) update_norms(state, rows, row);
     add_to_blocks(w, row.x, blocks, c);
     add_to_block_intercepts(w, blocks, c);
     if (!setup_.ridge.on()) continue;
-    for (std::uint32_t b = row.begin; b < row.end; ++b)
-      setup_.ridge.shrink(w, rows.block[b], 1 / rows.ridge[b]);
+    for (std::uint32_t b = row.begin; b < row.end; ++b) setup_.ridge.shrink(w, rows.block[b], rows.factor(b));
   }
+  if (setup_.ridge.on()) growth_ += growth_of_block_.largest();
   if (tracks_norms_) project(state);
 }
 

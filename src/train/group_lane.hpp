@@ -22,6 +22,7 @@
 #include "core/parallel.hpp"
 #include "core/team.hpp"
 #include "draw/draw.hpp"
+#include "train/block_growth.hpp"
 #include "train/group_cuts.hpp"
 #include "train/group_member.hpp"
 #include "train/group_owner.hpp"
@@ -67,6 +68,8 @@ class GroupLane final : public Lane {
       double growth;
     };
     std::optional<Refused> refused;
+    double growth = 0;          // of a weight, by any of its rows
+    std::vector<double> grown;  // with ridge, by group of the batch: numbers in memory that it owns
   };
   struct Share {
     std::size_t first, count;  // rows of a group
@@ -81,11 +84,10 @@ class GroupLane final : public Lane {
   void look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first);
   void score_own(const Weights& w, const Batch& batch, std::size_t group, std::size_t number,
                  std::size_t buffer);
-  void note_growth(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
   void write_u(RunState& state, std::size_t number, std::size_t buffer) const;
   bool admits(const GroupRow& row) const;
   void admit(RunState& state, const GroupRows& rows);
-  double make_room(Weights& w, std::uint32_t block, double growth) const;
+  void make_room(Weights& w, std::uint32_t block, double growth);
   void add_growth(RunState& state);
   void apply(RunState& state, GroupRows& rows);
   void update_norms(RunState& state, const GroupRows& rows, const GroupRow& row);
@@ -98,6 +100,7 @@ class GroupLane final : public Lane {
   double most_growth_;      // of a number in memory, by one row: a batch stays within the sums of float32
   double growth_ = 0;       // of this rank's memory in the batch
   std::vector<float> now_;  // [blocks][16] of a row
+  BlockGrowth growth_of_block_;  // with ridge and one thread
   OneRank no_others_;
   std::vector<std::unique_ptr<Member>> members_;
   // With several threads:

@@ -22,7 +22,7 @@ GroupMember::GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_
       rule_(make_group_rule(setup, most_rows)),
       examples_(most_rows),
       labels_(most_rows),
-      intercept_(blocks_ * kLanes) {
+      scores_(setup, *rule_) {
   for (std::size_t p = 0; p < kParts; ++p)
     parts_.emplace_back(std::max(kFewestRows, (most_rows + kParts - 1) / kParts));
   if (setup.draw != nullptr) drawn_.shape(most_rows, setup.draw->most_blocks());
@@ -46,6 +46,7 @@ void GroupMember::prepare(const Batch& batch, std::size_t first, std::size_t cou
     row.begin = at;
     add_blocks(i, rows, row, at);
     row.end = at;
+    if (setup_.ridge.on()) set_ridge(batch, rows, row);
     rows.lines += row.x.index.size() * (row.end - row.begin);
   }
 }
@@ -84,25 +85,26 @@ void GroupMember::read_state(const Batch& batch, RunState& state, GroupRows& row
     row.u = of_row.u, row.squared_norm = of_row.squared_norm;
     row.label_score = row.label_coefficient = 0;
     row.label_norm = row.squared_norm;
-    if (setup_.ridge.on())
-      set_ridge(batch, rows, row);
-    else
+    if (!setup_.ridge.on()) {
       std::fill(rows.norm.begin() + row.begin, rows.norm.begin() + row.end, row.squared_norm);
+      continue;
+    }
+    const bool free = setup_.ridge.leaves_intercept();
+    for (std::uint32_t b = row.begin; b < row.end; ++b)
+      rows.norm[b] = shrunk_norm(row.squared_norm, rows.ridge[b], free);
+    row.label_norm = shrunk_norm(row.squared_norm, row.label_ridge, free);
   }
 }
 
 void GroupMember::set_ridge(const Batch& batch, GroupRows& rows, GroupRow& row) const {
   const double strength = setup_.ridge.strength(batch.step, setup_.data.weight(row.example));
   const std::vector<double>& beta = setup_.ridge.beta(1);  // equal within a block
-  const bool free = setup_.ridge.leaves_intercept();
   const BlockShare* const share = setup_.share.get();
   for (std::uint32_t b = row.begin; b < row.end; ++b) {
     const std::size_t block = share == nullptr ? rows.block[b] : share->global(rows.block[b]);
     rows.ridge[b] = ridge_factor(strength, beta[block * kLanes]);
-    rows.norm[b] = shrunk_norm(row.squared_norm, rows.ridge[b], free);
   }
-  row.label_norm =
-      shrunk_norm(row.squared_norm, ridge_factor(strength, beta[row.label / kLanes * kLanes]), free);
+  row.label_ridge = ridge_factor(strength, beta[row.label / kLanes * kLanes]);
 }
 
 // Calls take(first, count) for the blocks of a row that this thread scores, those side by side together.
@@ -123,8 +125,9 @@ void GroupMember::score(RunState& state, GroupRows& rows, std::size_t first, std
   constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
   for (std::size_t i = first; i < last; ++i) {
     if (const std::size_t p = i + kRowsAhead; p < rows.count) prefetch_row(rows.row[p].x);
-    if (const std::size_t p = i + kLinesAhead; p < rows.count && state.weights.has_intercept())
-      for (const std::uint32_t b : rows.blocks_of(rows.row[p])) state.weights.prefetch_intercept(b);
+    if (const std::size_t p = i + kLinesAhead; owners_ != nullptr && p < rows.count)  // others wrote them
+      for (std::size_t b = rows.row[p].begin; b < rows.row[p].end; ++b)
+        __builtin_prefetch(rows.score + b * kLanes, 1);
     if (const std::size_t p = i + kLinesAhead; far_ && p < rows.count)
       each_own(rows, rows.row[p], [&](std::uint32_t first_block, std::uint32_t count) {
         LinesAhead(state.weights, rows.row[p].x, {rows.block.data() + first_block, count}).ask(1);
@@ -142,25 +145,16 @@ void GroupMember::score_row(RunState& state, GroupRows& rows, GroupRow& row, boo
     for (const std::uint32_t b : blocks)
       for (std::size_t k = b * kLanes; k < std::min(w.classes(), (b + 1) * kLanes); ++k)
         w.settle(static_cast<ClassId>(k));
+  const auto score = [&](std::uint32_t first, std::uint32_t count) {
+    float* const of_blocks = rows.score + std::size_t{first} * kLanes;
+    score_each_block(w, row.x, {rows.block.data() + first, count}, of_blocks);
+    for (std::uint32_t i = 0; i < count; ++i)
+      scores_.finish(w, rows.block[first + i], rows.factor(first + i), of_blocks + i * kLanes);
+  };
   if (all)
-    score_each_block(w, row.x, blocks, z);
+    score(row.begin, row.end - row.begin);
   else
-    each_own(rows, row, [&](std::uint32_t first, std::uint32_t count) {
-      score_each_block(w, row.x, {rows.block.data() + first, count},
-                       rows.score + std::size_t{first} * kLanes);
-    });
-  if (w.has_intercept()) {
-    copy_block_intercepts(w, blocks, intercept_.data());
-    for (std::size_t k = 0; k < blocks.size() * kLanes; ++k) z[k] += intercept_[k];
-  }
-  if (setup_.ridge.on() && rule_->wants_shrunken()) {
-    const bool free = setup_.ridge.leaves_intercept();
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const auto inverse = static_cast<float>(1 / rows.ridge[row.begin + i]);
-      for (std::size_t k = i * kLanes; k < (i + 1) * kLanes; ++k)
-        z[k] = free ? shrunk_score(z[k], inverse, intercept_[k]) : shrunk_score(z[k], inverse);
-    }
-  }
+    each_own(rows, row, score);
   if (row.has_label()) {
     row.label_score = static_cast<double>(rows.score[row.label_at]);
     rows.score[row.label_at] = kNoScore;

@@ -9,6 +9,7 @@
 
 #include "draw/draw.hpp"
 #include "train/group_rule.hpp"
+#include "train/group_scores.hpp"
 #include "train/lane.hpp"
 #include "train/line_owners.hpp"
 
@@ -22,6 +23,7 @@ class GroupMember {
   // Blocks of a row that a rank may have.
   static std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw);
 
+  const GroupScores& scores() const { return scores_; }
   // From now on the owners of lines score the blocks that are not cut.
   void leave_to(const LineOwners& owners) { owners_ = &owners; }
 
@@ -58,7 +60,7 @@ class GroupMember {
   BlockBuffer drawn_;
   std::vector<ExampleId> examples_;
   std::vector<ClassId> labels_;
-  std::vector<float> intercept_;  // [blocks][16] of a row
+  GroupScores scores_;
 };
 
 }  // namespace truemax

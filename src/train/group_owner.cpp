@@ -16,7 +16,7 @@ void GroupOwner::collect(std::span<const GroupSource> sources, OwnedUpdates& lis
     for (const GroupUpdate& update : updates) {
       lists.tasks[at] = {update.index, update.value, update.count, update.block,
                          source.rows->score + std::size_t{update.place} * kLanes};
-      lists.places[at++] = {source.rows, update.place, update.row,
+      lists.places[at++] = {source.rows, update.factor, update.place,
                             static_cast<std::uint32_t>(source.first) + update.row, update.part};
     }
   };
@@ -32,9 +32,11 @@ void GroupOwner::collect(std::span<const GroupSource> sources, OwnedUpdates& lis
 void GroupOwner::score(const Weights& w, std::span<const GroupSource> sources, std::size_t buffer) {
   collect(sources, lists_[buffer]);
   score_tasks(w, blocks_, far_);
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    scores_.finish(w, blocks_[i].block, block_places_[i].factor, blocks_[i].numbers);
 }
 
-void GroupOwner::apply(Weights& w, std::size_t rows) {
+double GroupOwner::apply(Weights& w, std::size_t rows, double growth) {
   const auto take_coefficients = [](std::span<BlockTask> tasks, std::span<const UpdatePlace> places) {
     for (std::size_t i = 0; i < tasks.size(); ++i)
       tasks[i].numbers = places[i].rows->coefficient + std::size_t{places[i].place} * kLanes;
@@ -42,44 +44,41 @@ void GroupOwner::apply(Weights& w, std::size_t rows) {
   take_coefficients(blocks_, block_places_);
   take_coefficients(parts_, part_places_);
   if (cuts_ != nullptr) {
-    cuts_->apply(w, number_, rows, parts_, part_places_);
-    apply_one_by_one(w);
-    return;
+    const double of_parts = cuts_->apply(w, number_, rows, growth, parts_, part_places_);
+    apply_one_by_one(w, growth);
+    return std::max(of_parts, growth_.largest());
   }
   add_tasks_to_memory(w, parts_, true);
   add_tasks_to_memory(w, blocks_, false);  // their lines are at hand from the scores
-  if (!w.has_intercept()) return;
+  if (!w.has_intercept()) return 0;
   for (const BlockTask& task : blocks_) add_to_block_intercepts(w, {&task.block, 1}, task.numbers);
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (part_places_[i].part == 0) add_to_block_intercepts(w, {&parts_[i].block, 1}, parts_[i].numbers);
+  return 0;
 }
 
-// With ridge: the updates of blocks that are not cut.
-void GroupOwner::apply_one_by_one(Weights& w) {
+// With ridge: the updates of blocks that are not cut. Their scales and intercepts are lines that no other
+// thread has.
+void GroupOwner::apply_one_by_one(Weights& w, double growth) {
   constexpr std::size_t kAhead = 8;
   const auto ask_for = [&](std::size_t i) {
     if (i >= blocks_.size()) return;
-    const UpdatePlace& later = block_places_[i];
     __builtin_prefetch(blocks_[i].numbers);
-    __builtin_prefetch(&later.rows->ridge[later.place]);
-    prefetch_to_write(&later.rows->growth[later.place]);
-    __builtin_prefetch(&later.rows->row[later.row].label_coefficient);
-    if (w.has_intercept()) prefetch_to_write(&w.intercept()[std::size_t{blocks_[i].block} * kLanes]);
+    w.prefetch_scales(blocks_[i].block);
   };
+  growth_.start_group();
   for (std::size_t i = 0; i < kAhead; ++i) ask_for(i);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     ask_for(i + kAhead);
-    apply_update(w, blocks_[i], block_places_[i]);
+    apply_update(w, blocks_[i], block_places_[i].factor, growth);
   }
   later_.make(w);
 }
 
-// Where the ridge has made a scale so small that the step would be a large number in memory, it is multiplied
-// into memory first.
-void GroupOwner::apply_update(Weights& w, const BlockTask& update, const UpdatePlace& place) {
+// Where the ridge has made a scale so small that a step of the group could be a large number in memory, it is
+// multiplied into memory first.
+void GroupOwner::apply_update(Weights& w, const BlockTask& update, double factor, double growth) {
   const std::uint32_t b = update.block;
-  GroupRows& rows = *place.rows;
-  const double factor = 1 / rows.ridge[place.place], growth = rows.row[place.row].growth();
   double least = w.least_scale(b);
   const bool no_room = growth > most_growth_ * least;
   // The scale may be multiplied into memory now, or after the update.
@@ -89,7 +88,7 @@ void GroupOwner::apply_update(Weights& w, const BlockTask& update, const UpdateP
     w.fold_block(b);
     least = w.least_scale(b);
   }
-  rows.growth[place.place] = growth / least;
+  growth_.add(owners_.own_number(b), growth / least);
   divide_by_scales(w, b, update.numbers, later_.add(w, update.x(), b));
   if (may_fold) later_.make(w);
   add_to_block_intercepts(w, {&b, 1}, update.numbers);

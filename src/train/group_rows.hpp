@@ -21,6 +21,7 @@ struct GroupRow {
   double e = 0;             // step size times the row's weight
   double squared_norm = 0;  // |x|^2 (+ 1 with intercept)
   double label_norm = 0;    // the same after the ridge of the label's block
+  double label_ridge = 1;   // r of the label's block
   double least_weight = 1;  // o of any drawn block, on any rank
   double u = 0;             // in: old, out: new
   double label_score = 0, label_coefficient = 0;
@@ -42,7 +43,6 @@ class GroupRows {
         weight(rows * blocks),
         norm(rows * blocks),
         ridge(with_ridge ? rows * blocks : 0),
-        growth(with_ridge ? rows * blocks : 0),
         memory_((2 * rows * blocks + 1) * kLanes) {
     const std::size_t off = reinterpret_cast<std::uintptr_t>(memory_.data()) / sizeof(float) % kLanes;
     score = memory_.data() + (kLanes - off) % kLanes;
@@ -56,10 +56,13 @@ class GroupRows {
     return {block.data() + r.begin, r.end - r.begin};
   }
 
+  // By which the ridge of its row multiplies the weights of a block.
+  double factor(std::size_t place) const { return ridge.empty() ? 1 : 1 / ridge[place]; }
+
   static std::uint64_t bytes(std::uint64_t rows, std::uint64_t blocks, bool with_ridge) {
     return rows * sizeof(GroupRow) +
            rows * blocks *
-               (sizeof(std::uint32_t) + (with_ridge ? 4 : 2) * sizeof(double) + 2 * kLanes * sizeof(float));
+               (sizeof(std::uint32_t) + (with_ridge ? 3 : 2) * sizeof(double) + 2 * kLanes * sizeof(float));
   }
 
   std::size_t count = 0;
@@ -67,7 +70,6 @@ class GroupRows {
   std::vector<GroupRow> row;
   std::vector<std::uint32_t> block;                // [blocks]: numbers here
   std::vector<double> weight, norm, ridge;         // [blocks]: o; |x|^2 after the ridge; r
-  std::vector<double> growth;                      // [blocks], with ridge: of the numbers in memory
   float *score = nullptr, *coefficient = nullptr;  // [blocks][16], 64-byte aligned
 
  private:

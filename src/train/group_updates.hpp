@@ -17,9 +17,10 @@ namespace truemax {
 struct GroupUpdate {
   const FeatureId* index;
   const float* value;
+  double factor;  // by which the row's ridge multiplies the weights of the block
   std::uint32_t count;
   std::uint32_t block, place;  // the block, and where the row has it
-  std::uint32_t row, part;
+  std::uint16_t row, part;     // there are fewer rows of a thread, and threads, with several of them
 };
 
 class GroupUpdates {
@@ -43,14 +44,15 @@ class GroupUpdates {
     for (std::uint32_t i = 0; i < rows.count; ++i) {
       if (i + kAhead < rows.count) prefetch_row(rows.row[i + kAhead].x);
       for (std::uint32_t p = rows.row[i].begin; p < rows.row[i].end; ++p)
-        owners_.visit(
-            rows.block[p], rows.row[i].x, [&](std::uint32_t owner, const RowView& x, std::uint32_t part) {
-              const std::uint32_t list = 2 * owner + (owners_.is_cut(rows.block[p]) ? 1 : 0);
-              ++end_[list + 1];
-              made_.push_back({{x.index.data(), x.value.data(), static_cast<std::uint32_t>(x.index.size()),
-                                rows.block[p], p, i, part},
-                               list});
-            });
+        owners_.visit(rows.block[p], rows.row[i].x,
+                      [&](std::uint32_t owner, const RowView& x, std::uint32_t part) {
+                        const std::uint32_t list = 2 * owner + (owners_.is_cut(rows.block[p]) ? 1 : 0);
+                        ++end_[list + 1];
+                        made_.push_back({{x.index.data(), x.value.data(), rows.factor(p),
+                                          static_cast<std::uint32_t>(x.index.size()), rows.block[p], p,
+                                          static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(part)},
+                                         list});
+                      });
     }
     for (std::size_t m = 1; m < end_.size(); ++m) end_[m] += end_[m - 1];
     // end_[l] is where the next one of list l goes, and at last its end.

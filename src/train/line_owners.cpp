@@ -49,7 +49,7 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_
 }  // namespace
 
 LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept)
-    : members_(members), intercept_(intercept) {
+    : members_(members), intercept_(intercept), blocks_of_(members) {
   std::vector<double> load = block_loads(data, draw);
   const auto fair_share = [&] {
     return std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(members);
@@ -64,6 +64,7 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
   }
   const double fair = fair_share();
   owner_.resize(load.size());
+  own_number_.resize(load.size());
   std::vector<std::uint32_t> order(load.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(),
@@ -82,6 +83,7 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
   for (const std::uint32_t b : order) {
     if (!heavy[b]) {
       owner_[b] = give(load[b]);
+      own_number_[b] = blocks_of_[owner_[b]]++;
       continue;
     }
     if (shares.empty()) shares = feature_shares(data);

@@ -52,6 +52,9 @@ class LineOwners {
   // The owner of a block that is not cut also scores it.
   bool is_cut(std::uint32_t block) const { return owner_[block] >= members_; }
   std::size_t cut_of(std::uint32_t block) const { return owner_[block] - members_; }
+  // The blocks that are not cut, of one thread: how many, and the number of one of them.
+  std::size_t blocks_of(std::size_t member) const { return blocks_of_[member]; }
+  std::uint32_t own_number(std::uint32_t block) const { return own_number_[block]; }
 
   struct Cut {
     std::uint32_t block;
@@ -69,6 +72,7 @@ class LineOwners {
   bool intercept_;
   std::vector<std::uint32_t> owner_;  // by block; members_ + i: it is cut, cuts_[i]
   std::vector<Cut> cuts_;
+  std::vector<std::uint32_t> blocks_of_, own_number_;
 };
 
 }  // namespace truemax

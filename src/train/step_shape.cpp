@@ -41,7 +41,7 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
   constexpr std::size_t kDeviceAhead = 16;
   if (options.hidden > 0 && on_gpu(options)) return kDeviceAhead;
   if (options.group > 0 || !ranks().alone()) {
-    constexpr std::size_t kRowsAhead = 4096;  // some milliseconds
+    constexpr std::size_t kRowsAhead = 8192;  // some milliseconds
     const std::size_t group = GroupLane::rows_of_group(data, options, draw);
     return std::max<std::size_t>(1, kRowsAhead / group) * group;
   }
