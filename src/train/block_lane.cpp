@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "train/commuting.hpp"
 #include "train/feature_shares.hpp"
 #include "train/problem.hpp"
 #include "train/steps_beside.hpp"
@@ -14,6 +15,7 @@ namespace {
 constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
 constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
 constexpr std::size_t kMostStepsApart = 128;   // of a thread, before it adds them up
+constexpr double kMostFreePieces = 128;        // of a lock-free batch
 // How many steps ahead a row, and its lines of W, are prefetched.
 constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
 }  // namespace
@@ -79,18 +81,20 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
       free_steps_(kMostStepsApart) {
   const std::size_t classes = setup.data.classes->size();
   far_ = setup.weights_are_far();
-  // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
-  // but no longer than a few milliseconds of one thread, for clocks and Ctrl-C.
-  constexpr double kLines = 1 << 17;
   const bool lock_free = setup.options.lock_free;
-  const double most_pieces = lock_free ? 64 : 16;  // lock-free threads need not meet so often
-  const double lines =
-      std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
-  const double pieces = kLines / (lines * static_cast<double>(piece_steps_));
-  most_steps_ = piece_steps_ * static_cast<std::size_t>(std::clamp(pieces, 1.0, most_pieces));
   const std::size_t threads =
       std::min(most_threads, lock_free ? setup.options.thread_count()
                                        : useful_threads(setup.data, setup.options, *setup.draw));
+  // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
+  // but no longer than a few milliseconds, for clocks and Ctrl-C. In order, their length must not depend on
+  // the number of threads; lock-free threads need not meet so often.
+  const double lines =
+      static_cast<double>(lock_free ? (1 << 16) * std::max<std::size_t>(threads, 2) : 1 << 17);
+  const double lines_of_step =
+      std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
+  const double pieces = lines / (lines_of_step * static_cast<double>(piece_steps_));
+  most_steps_ =
+      piece_steps_ * static_cast<std::size_t>(std::clamp(pieces, 1.0, lock_free ? kMostFreePieces : 16.0));
   if (threads > 1) team_ = std::make_unique<Team>(threads);
   const std::size_t members = team_ ? team_->size() : 1, blocks = (classes + kLanes - 1) / kLanes;
   progress_ = std::make_unique<Progress>(members);
@@ -101,7 +105,9 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
   if (!in_turns) {
     for (const auto& member : members_) {
       member->declined.reserve(most_steps_);
-      if (setup.ridge.on()) member->stepper.allow_delays(most_steps_, blocks, members);
+      if (!setup.ridge.on()) continue;
+      member->stepper.allow_delays(most_steps_, blocks, members);
+      member->shrinks.assign((blocks + members - 1) / members, 1.0);
     }
     keep_heads_apart();
     if (setup.ridge.on()) {
@@ -146,7 +152,9 @@ std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& o
   const std::uint64_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
   const std::uint64_t ridges =
       options.ridge > 0 ? blocks * (sizeof(BlockStepper::Delayed) + sizeof(std::uint32_t)) : 0;
-  return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges) +
+  const auto declined = static_cast<std::uint64_t>(kMostFreePieces) * kStepsAhead * sizeof(std::size_t);
+  return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges + declined) +
+         (options.ridge > 0 ? blocks * sizeof(double) : 0) +
          data.space->features * (sizeof(double) + sizeof(std::uint32_t));
 }
 
@@ -332,17 +340,19 @@ BlockLane::FreeSteps BlockLane::claim(std::size_t count, std::size_t kept) {
 }
 
 // The ridge of all members' steps on some of the blocks. It makes numbers in memory smaller or leaves them.
-void BlockLane::shrink_own(Weights& w, std::size_t number) const {
+void BlockLane::shrink_own(Weights& w, std::size_t number) {
   constexpr double kSmallScale =
       1e-6;  // much smaller, and the numbers in memory are too large for float32 sums
-  constexpr std::size_t kAhead = 8;
-  for (const auto& member : members_) {
-    const std::span<const BlockStepper::Delayed> delayed = member->stepper.delayed(number);
-    for (std::size_t i = 0; i < delayed.size(); ++i) {
-      if (i + kAhead < delayed.size()) w.prefetch_scales(delayed[i + kAhead].block);
-      setup_.ridge.shrink(w, delayed[i].block, delayed[i].factor);
-      if (w.least_scale(delayed[i].block) < kSmallScale) w.fold_block(delayed[i].block);
-    }
+  std::vector<double>& shrinks = members_[number]->shrinks;
+  for (const auto& member : members_)
+    for (const BlockStepper::Delayed& delayed : member->stepper.delayed(number))
+      shrinks[delayed.block / members_.size()] *= delayed.factor;
+  for (std::size_t i = 0; i < shrinks.size(); ++i) {
+    if (shrinks[i] == 1) continue;
+    const std::size_t block = i * members_.size() + number;
+    setup_.ridge.shrink(w, block, shrinks[i]);
+    if (w.least_scale(block) < kSmallScale) w.fold_block(block);
+    shrinks[i] = 1;
   }
 }
 

@@ -75,6 +75,7 @@ class BlockLane final : public Lane {
     std::vector<double> growth;         // by its steps of the batch
     double free_growth = 0;             // lock-free: of all its steps
     std::vector<std::size_t> declined;  // lock-free: steps of the batch that are taken at its end
+    std::vector<double> shrinks;        // lock-free, with ridge: of its blocks, by all members' steps
     BlockStepper stepper;
     std::unique_ptr<InDouble> in_double;  // null: the stepper takes its steps
     Turns turns;
@@ -95,7 +96,7 @@ class BlockLane final : public Lane {
     std::size_t from, size;
   };
   FreeSteps claim(std::size_t count, std::size_t kept);
-  void shrink_own(Weights& w, std::size_t number) const;
+  void shrink_own(Weights& w, std::size_t number);
   std::size_t steps_without_ridge(const Work& work) const;
   double mean_ridge(const Work& work) const;
   void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;

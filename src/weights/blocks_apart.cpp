@@ -73,9 +73,7 @@ void BlocksApart::start(const Weights& w) {
 void BlocksApart::score(const Weights& w, const SplitRow& x, float* z, float* intercept) {
   score_blocks(w, x.there, numbers_, z);
   score_blocks(seen_, x.here, numbers_, more_.data());
-  if (w.scaled())
-    for (std::size_t k = 0; k < seen_.classes(); ++k)
-      more_[k] *= static_cast<float>(w.scale(static_cast<ClassId>(k)));
+  multiply_by_scales(w, numbers_, more_.data());
   for (std::size_t k = 0; k < more_.size(); ++k) z[k] += more_[k];
   if (!w.has_intercept()) return;
   copy_block_intercepts(seen_, numbers_, intercept);
@@ -83,16 +81,13 @@ void BlocksApart::score(const Weights& w, const SplitRow& x, float* z, float* in
 }
 
 void BlocksApart::add(Weights& w, const SplitRow& x, const float* c) {
-  add_to_blocks(w, x.there, numbers_, c);
   for (Weights* const to : {&seen_, &added_}) add_to_block_intercepts(*to, numbers_, c);
   if (w.scaled()) {
-    for (std::size_t k = 0; k < more_.size(); ++k)
-      more_[k] = k < seen_.classes()
-                     ? static_cast<float>(static_cast<double>(c[k]) / w.scale(static_cast<ClassId>(k)))
-                     : 0.0F;
+    for (const std::uint32_t b : numbers_) divide_by_scales(w, b, c + b * kLanes, &more_[b * kLanes]);
     c = more_.data();
   }
-  for (Weights* const to : {&seen_, &added_}) add_to_blocks(*to, x.here, numbers_, c);
+  add_to_memory(w, x.there, numbers_, c);
+  for (Weights* const to : {&seen_, &added_}) add_to_memory(*to, x.here, numbers_, c);
 }
 
 void BlocksApart::add_up(Weights& w) {
