@@ -107,7 +107,7 @@ COMMON = ["random-state", "n-jobs", "device", "memory-limit", "verbose"]
 ESTIMATORS = {
     "ClassifierParameters": ("classifier", ["method", *TRAIN, "hidden", "encoder", "fit-intercept", "class-weight",
                                             "early-stopping", "validation-fraction", "n-iter-no-change", "warm-start",
-                                            "target", "schedule", "decay", "rows-per-step", "visit",
+                                            "target", "schedule", "decay", "rows-per-step", "group", "visit",
                                             "classes-per-step", "draw", "draw-power", "draw-uniform", "head", "active",
                                             "row-state", "dropout", "start-at-frequencies", "ridge-intercept",
                                             "newton", "ridge-by-spread",

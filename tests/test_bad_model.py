@@ -65,6 +65,11 @@ class BadModelFile(RefusalTest):
             with self.subTest(size=size):
                 self.model_refused(self.whole[:size], "truncated|bytes|header")
 
+    def test_other_files(self):
+        """Data or an index where a model belongs."""
+        self.model_refused(self.read(self.data), "not a model", "truemax train")
+        self.model_refused(b"TMXINDEX" + bytes(40), "an index of a model", "--index")
+
     def test_longer_than_its_header_says(self):
         self.model_refused(self.whole + b"more")
 

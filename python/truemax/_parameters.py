@@ -26,6 +26,7 @@ class ClassifierParameters:
         'schedule': ('schedule', 'train'),
         'decay': ('decay', 'train'),
         'rows_per_step': ('rows-per-step', 'train'),
+        'group': ('group', 'train'),
         'visit': ('visit', 'train'),
         'classes_per_step': ('classes-per-step', 'train'),
         'draw': ('draw', 'train'),
@@ -73,22 +74,22 @@ class ClassifierParameters:
                  Mapping[Any, float] | Literal['balanced'] | None = None, early_stopping: bool = False,
                  validation_fraction: float = 0.1, n_iter_no_change: int = 5, warm_start: bool = False, target:
                  Literal['valid', 'train'] | None = None, schedule: Literal['decay', 'linear'] | None = None, decay:
-                 float | None = None, rows_per_step: int | None = None, visit: Literal['random', 'shuffle', 'file']
-                 | None = None, classes_per_step: int | None = None, draw: Literal['uniform', 'uniform-skip', 'all',
-                 'frequency', 'blocks', 'head-blocks', 'active'] | None = None, draw_power: float | None = None,
-                 draw_uniform: float | None = None, head: int | None = None, active: int | None = None, row_state:
-                 bool | None = None, dropout: float | None = None, start_at_frequencies: bool | None = None,
-                 ridge_intercept: bool | None = None, newton: int | None = None, ridge_by_spread: bool | None =
-                 None, eval_every: int | None = None, eval_train: bool | None = None, eval: Literal['exact',
-                 'sampled'] | None = None, eval_rows: int | None = None, lock_free: bool | None = None, delta: float
-                 | None = None, double_sum_alpha: float | None = None, log_q: bool | None = None, label_noise: bool
-                 | None = None, refresh: int | None = None, running_rate: float | None = None, rho: float | None =
-                 None, rho_falls: bool | None = None, sox_rate: float | None = None, softplus_bend: float | None =
-                 None, labels: Literal['first', 'all'] | None = None, normalize: Literal['none', 'l2'] | None =
-                 None, max_features: int | Literal['unlimited'] | None = None, hash_features: int | Literal['none']
-                 | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
-                 device: str | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool |
-                 int | None = None) -> None:
+                 float | None = None, rows_per_step: int | None = None, group: int | Literal['auto'] | None = None,
+                 visit: Literal['random', 'shuffle', 'file'] | None = None, classes_per_step: int | None = None,
+                 draw: Literal['uniform', 'uniform-skip', 'all', 'frequency', 'blocks', 'head-blocks', 'active'] |
+                 None = None, draw_power: float | None = None, draw_uniform: float | None = None, head: int | None =
+                 None, active: int | None = None, row_state: bool | None = None, dropout: float | None = None,
+                 start_at_frequencies: bool | None = None, ridge_intercept: bool | None = None, newton: int | None =
+                 None, ridge_by_spread: bool | None = None, eval_every: int | None = None, eval_train: bool | None =
+                 None, eval: Literal['exact', 'sampled'] | None = None, eval_rows: int | None = None, lock_free:
+                 bool | None = None, delta: float | None = None, double_sum_alpha: float | None = None, log_q: bool
+                 | None = None, label_noise: bool | None = None, refresh: int | None = None, running_rate: float |
+                 None = None, rho: float | None = None, rho_falls: bool | None = None, sox_rate: float | None =
+                 None, softplus_bend: float | None = None, labels: Literal['first', 'all'] | None = None, normalize:
+                 Literal['none', 'l2'] | None = None, max_features: int | Literal['unlimited'] | None = None,
+                 hash_features: int | Literal['none'] | None = None, random_state: int | np.random.RandomState |
+                 None = None, n_jobs: int | None = None, device: str | None = None, memory_limit: int | str |
+                 Literal['free'] | None = None, verbose: bool | int | None = None) -> None:
         self.method = method
         self.step = step
         self.ridge = ridge
@@ -107,6 +108,7 @@ class ClassifierParameters:
         self.schedule = schedule
         self.decay = decay
         self.rows_per_step = rows_per_step
+        self.group = group
         self.visit = visit
         self.classes_per_step = classes_per_step
         self.draw = draw
@@ -170,10 +172,10 @@ epochs : int | {'unlimited'}, default=None
     a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.
 seconds : float | {'unlimited'}, default=None
     Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The log records the
-    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. None: unlimited.
+    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'; 0 means the same. None: unlimited.
 steps : int | {'unlimited'}, default=None
     Stop after this many steps in total, even in the middle of an epoch. Takes a whole number from 1 up or
-    'unlimited'. None: unlimited.
+    'unlimited'; 0 means the same. None: unlimited.
 hidden : int | {'none'}, default=None
     Learn this many features of a row (h): every feature of the data gets a vector of h numbers, a row is the
     sum of its vectors times its values, and the classes are linear in that. Trained by scent with RMSprop and a
@@ -209,6 +211,14 @@ decay : float, default=None
 rows_per_step : int, default=None
     Rows per step (n); the step size is divided among them, except that of adam. lbfgs always takes all. Takes a
     whole number from 1 to 1e9. None: 1.
+group : int | {'auto'}, default=None
+    Rows that are solved side by side, each as a step of one row with the whole step size, from the same
+    weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: with a
+    head, whose steps one thread takes otherwise, this lets several work, and their number does not change the
+    result. A group ends where the step size changes, 200 times in a linear schedule. With too many rows, steps
+    overshoot: a note then says how many are safe. auto: none in truemax; for the ranks of truemax-mpi, which
+    send messages once for every group, a power of two up to 512. Takes a whole number from 1 to 65536 or
+    'auto'. None: auto.
 visit : {'random', 'shuffle', 'file'}, default=None
     Order of the rows: random with replacement, a new shuffle each epoch, or as in the file. None: shuffle.
 classes_per_step : int, default=None
@@ -258,7 +268,8 @@ eval_rows : int, default=None
 lock_free : bool, default=None
     Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for bit. For
     learnt features, and for prox, or implicit without ridge, with draw blocks or head-blocks, also if they were
-    chosen for you. None: off.
+    chosen for you. A run of learnt features takes one step at once for every 256 steps it has: a short one
+    takes them in order. None: off.
 delta : float, default=None
     umax: u jumps to its lower bound once it lies this far below; small values keep gradients small. Takes a
     number above 0 to 100. None: 1.
@@ -292,7 +303,7 @@ normalize : {'none', 'l2'}, default=None
     Scale each row to Euclidean length 1, or leave it as it is. None: none.
 max_features : int | {'unlimited'}, default=None
     Keep only the features numbered below this (from 0), the commonest words in fastText data. Takes a whole
-    number from 1 up or 'unlimited'. None: unlimited.
+    number from 1 up or 'unlimited'; 0 means the same. None: unlimited.
 hash_features : int | {'none'}, default=None
     Hash the features into this many buckets; values of a row that fall into one are added. W then has that many
     columns whatever the data have, and no words are kept with the model. Takes a whole number from 1 to 1e9 or
@@ -307,7 +318,7 @@ device : str, default=None
     same bit for bit.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
-    'free'. None: free.
+    'free'; 0 means the same. None: free.
 verbose : bool | int, default=None
     Progress: a line on a terminal, a bar in a notebook, nothing elsewhere. 0: nothing anywhere; 1: lines of
     text everywhere.
@@ -403,10 +414,10 @@ epochs : int | {'unlimited'}, default=None
     a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.
 seconds : float | {'unlimited'}, default=None
     Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The log records the
-    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. None: unlimited.
+    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'; 0 means the same. None: unlimited.
 steps : int | {'unlimited'}, default=None
     Stop after this many steps in total, even in the middle of an epoch. Takes a whole number from 1 up or
-    'unlimited'. None: unlimited.
+    'unlimited'; 0 means the same. None: unlimited.
 layers : int, default=None
     1 puts a tanh layer between the words of a context and the features; 0 adds the words' vectors with a factor
     for each place and number (log-bilinear). None: found by trials.
@@ -447,7 +458,7 @@ device : str, default=None
     same bit for bit.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
-    'free'. None: free.
+    'free'; 0 means the same. None: free.
 verbose : bool | int, default=None
     Progress: a line on a terminal, a bar in a notebook, nothing elsewhere. 0: nothing anywhere; 1: lines of
     text everywhere.
@@ -522,10 +533,10 @@ epochs : int | {'unlimited'}, default=None
     a whole number from 0 to 1e9 or 'unlimited'. None: found by trials.
 seconds : float | {'unlimited'}, default=None
     Train for this many seconds (within 5% or 10 ms), not counting reading and evaluation. The log records the
-    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'. None: unlimited.
+    steps taken, for replay. Takes a number above 0 to 1e9 or 'unlimited'; 0 means the same. None: unlimited.
 steps : int | {'unlimited'}, default=None
     Stop after this many steps in total, even in the middle of an epoch. Takes a whole number from 1 up or
-    'unlimited'. None: unlimited.
+    'unlimited'; 0 means the same. None: unlimited.
 schedule : {'decay', 'linear'}, default=None
     How the step decreases: by the factor 0.9 after each epoch, or linearly to 1% of its start over the whole
     run. None: linear.
@@ -556,7 +567,7 @@ device : str, default=None
     same bit for bit.
 memory_limit : int | str | {'free'}, default=None
     Memory to take at most, such as 16G; free: what the machine has free. Takes a size such as 500M or 16G or
-    'free'. None: free.
+    'free'; 0 means the same. None: free.
 verbose : bool | int, default=None
     Progress: a line on a terminal, a bar in a notebook, nothing elsewhere. 0: nothing anywhere; 1: lines of
     text everywhere.

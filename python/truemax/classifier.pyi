@@ -30,22 +30,22 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
                  Mapping[Any, float] | Literal['balanced'] | None = None, early_stopping: bool = False,
                  validation_fraction: float = 0.1, n_iter_no_change: int = 5, warm_start: bool = False, target:
                  Literal['valid', 'train'] | None = None, schedule: Literal['decay', 'linear'] | None = None, decay:
-                 float | None = None, rows_per_step: int | None = None, visit: Literal['random', 'shuffle', 'file']
-                 | None = None, classes_per_step: int | None = None, draw: Literal['uniform', 'uniform-skip', 'all',
-                 'frequency', 'blocks', 'head-blocks', 'active'] | None = None, draw_power: float | None = None,
-                 draw_uniform: float | None = None, head: int | None = None, active: int | None = None, row_state:
-                 bool | None = None, dropout: float | None = None, start_at_frequencies: bool | None = None,
-                 ridge_intercept: bool | None = None, newton: int | None = None, ridge_by_spread: bool | None =
-                 None, eval_every: int | None = None, eval_train: bool | None = None, eval: Literal['exact',
-                 'sampled'] | None = None, eval_rows: int | None = None, lock_free: bool | None = None, delta: float
-                 | None = None, double_sum_alpha: float | None = None, log_q: bool | None = None, label_noise: bool
-                 | None = None, refresh: int | None = None, running_rate: float | None = None, rho: float | None =
-                 None, rho_falls: bool | None = None, sox_rate: float | None = None, softplus_bend: float | None =
-                 None, labels: Literal['first', 'all'] | None = None, normalize: Literal['none', 'l2'] | None =
-                 None, max_features: int | Literal['unlimited'] | None = None, hash_features: int | Literal['none']
-                 | None = None, random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
-                 device: str | None = None, memory_limit: int | str | Literal['free'] | None = None, verbose: bool |
-                 int | None = None) -> None: ...
+                 float | None = None, rows_per_step: int | None = None, group: int | Literal['auto'] | None = None,
+                 visit: Literal['random', 'shuffle', 'file'] | None = None, classes_per_step: int | None = None,
+                 draw: Literal['uniform', 'uniform-skip', 'all', 'frequency', 'blocks', 'head-blocks', 'active'] |
+                 None = None, draw_power: float | None = None, draw_uniform: float | None = None, head: int | None =
+                 None, active: int | None = None, row_state: bool | None = None, dropout: float | None = None,
+                 start_at_frequencies: bool | None = None, ridge_intercept: bool | None = None, newton: int | None =
+                 None, ridge_by_spread: bool | None = None, eval_every: int | None = None, eval_train: bool | None =
+                 None, eval: Literal['exact', 'sampled'] | None = None, eval_rows: int | None = None, lock_free:
+                 bool | None = None, delta: float | None = None, double_sum_alpha: float | None = None, log_q: bool
+                 | None = None, label_noise: bool | None = None, refresh: int | None = None, running_rate: float |
+                 None = None, rho: float | None = None, rho_falls: bool | None = None, sox_rate: float | None =
+                 None, softplus_bend: float | None = None, labels: Literal['first', 'all'] | None = None, normalize:
+                 Literal['none', 'l2'] | None = None, max_features: int | Literal['unlimited'] | None = None,
+                 hash_features: int | Literal['none'] | None = None, random_state: int | np.random.RandomState |
+                 None = None, n_jobs: int | None = None, device: str | None = None, memory_limit: int | str |
+                 Literal['free'] | None = None, verbose: bool | int | None = None) -> None: ...
     method: Literal['auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'lbfgs', 'bsgd'] | None
     step: float | None
     ridge: float | Literal['auto'] | None
@@ -64,6 +64,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
     schedule: Literal['decay', 'linear'] | None
     decay: float | None
     rows_per_step: int | None
+    group: int | Literal['auto'] | None
     visit: Literal['random', 'shuffle', 'file'] | None
     classes_per_step: int | None
     draw: Literal['uniform', 'uniform-skip', 'all', 'frequency', 'blocks', 'head-blocks', 'active'] | None

@@ -45,6 +45,7 @@ std::string method_text(const TrainOptions& o) {
       newton ? fmt::format("method  Newton's, all rows and classes, seed {}", o.seed)
       : all  ? fmt::format("method  {}, all rows x {}, seed {}", o.method, classes, o.seed)
              : fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
+  if (o.group > 0) text += fmt::format(", groups of {}", o.group);
   if (!o.open.step && !newton && !all)
     text += fmt::format(", step {:.4g}, {}", o.step, linear ? "falling" : fmt::format("decay {:g}", o.decay));
   if (!o.open.ridge) text += ridge_text(o);

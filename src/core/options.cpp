@@ -249,6 +249,7 @@ Codec<T> codec_or(const Codec<T>& base, const std::string& word, T value, bool o
   Codec<T> c = base;
   c.value_name = fmt::format("{}|{}", base.value_name, word);
   c.expects = c.range = fmt::format("{} or '{}'", base.range, word);
+  if (!only_word && value == T{}) c.range += "; 0 means the same";
   c.words.push_back(word);
   c.parse = [base, word, value, only_word](std::string_view text, T& out) {
     if (text == word) return out = value, true;

@@ -139,6 +139,13 @@ SafetensorsHeader read_safetensors_header(const std::string& path) {
   if (first == kCacheMagic)
     throw file_error(path, 0, "this is a cache of rows, not a model",
                      "give a model file first, then the cache");
+  if (first == "TMXINDEX")
+    throw file_error(path, 0, "this is an index of a model, not a model",
+                     "give the model file first, then --index and this file");
+  if (file_bytes > 8 && in.peek() != '{')
+    throw file_error(path, 0, "this is not a model: it does not begin as a safetensors file does",
+                     "give the model file that 'truemax train' wrote");
+  in.clear();
   if (length < 2 || length > file_bytes - 8)
     throw file_error(
         path, 0, fmt::format("its header length is {} in a file of {} bytes", length, file_bytes), kAdvice);

@@ -210,7 +210,8 @@ void TrainOptions::describe(OptionTable& table) {
       "lock-free", &lock_free,
       "Threads take steps without waiting for each other (Hogwild): faster, but not reproducible bit for "
       "bit. For learnt features, and for prox, or implicit without ridge, with --draw blocks or head-blocks, "
-      "also if they were chosen for you.",
+      "also if they were chosen for you. A run of learnt features takes one step at once for every 256 steps "
+      "it has: a short one takes them in order.",
       {.tunable = true});
   table.toggle(
       "shard-embedding", &shard_embedding,
