@@ -422,7 +422,7 @@ void DenseProduct::multiply_rows(const LeftPanels& a, std::size_t first, std::si
 // Many tasks for each member, so that all end at about the same time; but each reads all of b, from the
 // second cache if it fits there. The result does not depend on it.
 std::size_t DenseProduct::rows_at_once(std::size_t rows, const Team& team) const {
-  constexpr std::size_t kTasksOfMember = 8, kNear = 192 * 1024;
+  constexpr std::size_t kTasksOfMember = 8, kNear = std::size_t{192} * 1024;
   if (team.size() == 1) return kGroup;
   const std::size_t least = parts_of(columns_, kWide) * kWide * depth_ <= kNear ? kTall : 2 * kTall;
   return std::clamp(parts_of(parts_of(rows, kTasksOfMember * team.size()), kTall) * kTall, least, kGroup);
