@@ -216,8 +216,8 @@ group : int | {'auto'}, default=None
     weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: with a
     head, whose steps one thread takes otherwise, this lets several work, and their number does not change the
     result. A group ends where the step size changes, 200 times in a linear schedule. With too many rows, steps
-    overshoot: a note then says how many are safe. auto: none in truemax; for the ranks of truemax-mpi, which
-    send messages once for every group, a power of two up to 512. Takes a whole number from 1 to 65536 or
+    overshoot: 'truemax train' then says how many are safe. auto: none in truemax; for the ranks of truemax-mpi,
+    which send messages once for every group, a power of two up to 512. Takes a whole number from 1 to 65536 or
     'auto'. None: auto.
 visit : {'random', 'shuffle', 'file'}, default=None
     Order of the rows: random with replacement, a new shuffle each epoch, or as in the file. None: shuffle.

@@ -262,6 +262,14 @@ TEST_F(Api, ReadingStopsAtTheMemoryLimit) {
   EXPECT_EQ(model.predict(path("large.txt"), 1, limit).size(), 600000U) << "predicted a batch at a time";
 }
 
+TEST_F(Api, RefusesGroupsOfAMethodWithoutThemBeforeAnyWork) {
+  const Data data = Data::read(write("data", kRows), libsvm_);
+  EXPECT_THAT(message_of([&] {
+                Model::train(data, {{"method", "implicit"}, {"step", "1"}, {"epochs", "1"}, {"group", "2"}});
+              }),
+              HasSubstr("has no groups"));
+}
+
 TEST_F(Api, ReportsNotesFromReading) {
   // Could be LSHTC as well.
   const Data data = Data::read(write("train.txt", "1,2 1:1 2:2\n2 1:1\n3 2:1\n"));

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
+#include "train/group_lane.hpp"
 #include "train/memory_plan.hpp"
 #include "train/run.hpp"
 #include "train/warm_start.hpp"
@@ -53,6 +54,7 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   if (options_.automatic()) choose_shape(data_->data, options_);
   fit_to_memory({data_->data}, options_, memory_limit);
   require_device(data_->data, options_);
+  require_groups(data_->data, options_);
   sets_ = {data_->data};
   if (valid != nullptr) sets_.valid = valid->data;
   set_validation_aside(sets_.data, sets_.valid, options_);

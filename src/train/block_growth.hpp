@@ -1,6 +1,6 @@
 // By how much the numbers in memory of some blocks grow in one group. A number belongs to one block, so the
-// largest sum of a block bounds the growth of all. A block has one owner, who adds in the order of the rows:
-// the number of threads does not change the bits.
+// largest sum of a block bounds the growth of all. One thread adds those of a block, in the order of the
+// rows: the number of threads does not change the bits. (Blocks that are cut: GroupCuts.)
 #pragma once
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "train/commuting.hpp"
@@ -87,9 +88,11 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
                                        : useful_threads(setup.data, setup.options, *setup.draw));
   // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
   // but no longer than a few milliseconds, for clocks and Ctrl-C. In order, their length must not depend on
-  // the number of threads; lock-free threads need not meet so often.
+  // the number of threads; lock-free threads need not meet so often, unless one of them takes all steps.
+  const bool all_work =
+      lock_free && steps_without_ridge(setup.options.step) >= static_cast<double>(kFewestFreeSteps * threads);
   const double lines =
-      static_cast<double>(lock_free ? (1 << 16) * std::max<std::size_t>(threads, 2) : 1 << 17);
+      static_cast<double>(all_work ? (1 << 16) * std::max<std::size_t>(threads, 2) : 1 << 17);
   const double lines_of_step =
       std::max(setup.data.nonzeros_per_row(), 1.0) * static_cast<double>(setup.draw->most_blocks());
   const double pieces = lines / (lines_of_step * static_cast<double>(piece_steps_));
@@ -152,8 +155,9 @@ std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& o
   const std::uint64_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
   const std::uint64_t ridges =
       options.ridge > 0 ? blocks * (sizeof(BlockStepper::Delayed) + sizeof(std::uint32_t)) : 0;
+  // Numbers of declined steps, and growths of one thread.
   const auto declined = static_cast<std::uint64_t>(kMostFreePieces) * kStepsAhead * sizeof(std::size_t);
-  return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges + declined) +
+  return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges + declined) + declined +
          (options.ridge > 0 ? blocks * sizeof(double) : 0) +
          data.space->features * (sizeof(double) + sizeof(std::uint32_t));
 }
@@ -253,7 +257,9 @@ bool BlockLane::prepare_together(const Work& work, std::size_t number) {
 }
 
 void BlockLane::run_lock_free(const Work& work) {
-  const std::size_t count = work.batch.count, most = steps_without_ridge(work);
+  const std::size_t count = work.batch.count;
+  const double free = steps_without_ridge(work.batch.step);
+  const std::size_t most = free < static_cast<double>(count) ? static_cast<std::size_t>(free) : count;
   if (most < count && most < kFewestFreeSteps * members_.size()) {
     run_alone(work);
     return;
@@ -262,19 +268,17 @@ void BlockLane::run_lock_free(const Work& work) {
     take_freely(work, first, std::min(most, count - first));
 }
 
-// How many steps may be taken before their ridge: so few that it would shrink no weight by more than this
-// share on average.
-std::size_t BlockLane::steps_without_ridge(const Work& work) const {
+// How many steps of this size may be taken before their ridge: so few that it would shrink no weight by more
+// than this share on average. Infinite without ridge.
+double BlockLane::steps_without_ridge(double step) const {
   constexpr double kMostDelayed = 0.02;
-  if (!setup_.ridge.on()) return work.batch.count;
-  const double steps = kMostDelayed / mean_ridge(work);
-  return steps < static_cast<double>(work.batch.count) ? static_cast<std::size_t>(steps) : work.batch.count;
+  return setup_.ridge.on() ? kMostDelayed / mean_ridge(step) : std::numeric_limits<double>::infinity();
 }
 
 // Of a step on any class, on average over the steps that have it and those that do not.
-double BlockLane::mean_ridge(const Work& work) const {
+double BlockLane::mean_ridge(double step) const {
   const double mean_weight = setup_.problem.total_weight / static_cast<double>(setup_.data.size());
-  return setup_.ridge.strength(work.batch.step, mean_weight);
+  return setup_.ridge.strength(step, mean_weight);
 }
 
 void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t count) {
@@ -287,7 +291,8 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
   // ridge of those before them.
   const double common = state.weights.common_scale();
   if (setup_.ridge.on())
-    state.weights.set_common_scale(common * std::exp(-mean_ridge(work) * static_cast<double>(count) / 2));
+    state.weights.set_common_scale(common *
+                                   std::exp(-mean_ridge(work.batch.step) * static_cast<double>(count) / 2));
   const auto of_member = [&](std::size_t number) {
     Member& member = *members_[number];
     member.free_growth = 0;
@@ -347,13 +352,14 @@ void BlockLane::shrink_own(Weights& w, std::size_t number) {
   for (const auto& member : members_)
     for (const BlockStepper::Delayed& delayed : member->stepper.delayed(number))
       shrinks[delayed.block / members_.size()] *= delayed.factor;
-  for (std::size_t i = 0; i < shrinks.size(); ++i) {
-    if (shrinks[i] == 1) continue;
-    const std::size_t block = i * members_.size() + number;
-    setup_.ridge.shrink(w, block, shrinks[i]);
-    if (w.least_scale(block) < kSmallScale) w.fold_block(block);
-    shrinks[i] = 1;
-  }
+  for (const auto& member : members_)
+    for (const BlockStepper::Delayed& delayed : member->stepper.delayed(number)) {
+      double& factor = shrinks[delayed.block / members_.size()];
+      if (factor == 1) continue;  // done, for another member
+      setup_.ridge.shrink(w, delayed.block, factor);
+      if (w.least_scale(delayed.block) < kSmallScale) w.fold_block(delayed.block);
+      factor = 1;
+    }
 }
 
 // The bound on the weights before step t of a batch; step i belongs to member i % members, and all earlier

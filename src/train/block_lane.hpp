@@ -97,8 +97,8 @@ class BlockLane final : public Lane {
   };
   FreeSteps claim(std::size_t count, std::size_t kept);
   void shrink_own(Weights& w, std::size_t number);
-  std::size_t steps_without_ridge(const Work& work) const;
-  double mean_ridge(const Work& work) const;
+  double steps_without_ridge(double step) const;
+  double mean_ridge(double step) const;
   void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;
   bool prepare_together(const Work& work, std::size_t number);
   void take_steps(const Work& work, Member& member, const Piece& piece, bool in_order);

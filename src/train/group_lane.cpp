@@ -86,17 +86,17 @@ std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& o
 std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options, const Draw* draw) {
   const std::size_t own = blocks_for(BlockShare::most_classes(data.classes->size(), ranks().size()));
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
-  const std::size_t rows = rows_of_group(data, options, draw), threads = options.thread_count();
-  const std::uint64_t updates = threads > 1 && !ranks().in_groups()
-                                    ? GroupUpdates::most(LineOwners::most_cuts(threads), rows, blocks)
-                                    : 0;
-  const std::uint64_t owners = updates > 0 ? threads * sizeof(GroupOwner) : 0;
-  const std::uint64_t cuts = updates > 0 && options.ridge > 0 ? GroupCuts::bytes(threads, rows) : 0;
-  const std::uint64_t sums = options.ridge > 0 ? BlockGrowth::bytes(own) : 0;
-  return sums +
-         2 * (GroupRows::bytes(rows, blocks, options.ridge > 0) +
-              updates * (GroupUpdates::kBytes + OwnedUpdates::kBytes)) +
-         owners + cuts;
+  const std::size_t group = rows_of_group(data, options, draw), threads = options.thread_count();
+  const std::size_t rows = group + threads - 1;  // each thread has as many as any other
+  const bool ridge = options.ridge > 0, together = threads > 1 && !ranks().in_groups();
+  std::uint64_t bytes = 2 * GroupRows::bytes(rows, blocks, ridge) + (ridge ? BlockGrowth::bytes(own) : 0);
+  if (draw != nullptr)
+    bytes += draw->memory_bytes() + rows * (draw->words() * sizeof(std::uint64_t) +
+                                            blocks * (sizeof(std::uint32_t) + sizeof(double)));
+  if (!together) return bytes;
+  const std::uint64_t updates = GroupUpdates::most(LineOwners::most_cuts(threads), rows, blocks);
+  return bytes + 2 * updates * (GroupUpdates::kBytes + OwnedUpdates::kBytes) + LineOwners::bytes(own) +
+         threads * sizeof(GroupOwner) + (ridge ? GroupCuts::bytes(threads, group) : 0);
 }
 
 // With a few rows each, threads would only wait for each other. Projections, and ranks, take the rows of a
@@ -120,6 +120,9 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   if (const std::size_t threads = useful_members(setup, most_, most_threads); threads > 1)
     team_ = std::make_unique<Team>(threads);
   const std::size_t members = team_ ? team_->size() : 1, share = (most_ + members - 1) / members;
+  if (share * blocks * kLanes >= GroupRow::kElsewhere)
+    throw UserError(fmt::format(
+        "--group {}: so many rows of so many classes cannot be counted; give a smaller one", most_));
   for (std::size_t m = 0; m < members; ++m)
     members_.push_back(std::make_unique<Member>(setup, team_ ? no_others_ : setup.ranks, share, blocks));
   if (members == 1) {
@@ -128,7 +131,7 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     return;
   }
   meeting_ = std::make_unique<Meeting>(members);
-  growth_of_.resize(setup.most_steps);
+  if (!setup.ridge.on()) growth_of_.resize(setup.most_steps);
   owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept);
   if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
   const std::size_t most_updates = GroupUpdates::most(owners_->most_cuts(), most_, blocks);
@@ -278,7 +281,7 @@ void GroupLane::look_over(Member& member, GroupRows& rows, const Share& share, s
   member.growth = 0;
   for (std::size_t i = 0; i < rows.count; ++i) {
     const GroupRow& row = rows.row[i];
-    growth_of_[first + i] = row.growth();
+    if (!cuts_) growth_of_[first + i] = row.growth();
     member.growth = std::max(member.growth, row.growth());
     rows.coefficient[row.label_at] = static_cast<float>(row.label_coefficient);
     if (cuts_) cuts_->note(rows, row, share.first + i);
@@ -341,8 +344,10 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
   constexpr std::size_t kNearLines = 3000;
   Weights& w = state.weights;
   double largest = 0;  // of the weights, by any row
-  for (std::size_t i = 0; i < rows.count; ++i) largest = std::max(largest, rows.row[i].growth());
-  growth_of_block_.start_group();
+  if (setup_.ridge.on()) {
+    growth_of_block_.start_group();
+    for (std::size_t i = 0; i < rows.count; ++i) largest = std::max(largest, rows.row[i].growth());
+  }
   for (std::size_t i = 0; i < rows.count; ++i) {
     if (const std::size_t p = i + kLinesAhead; rows.lines > kNearLines && far_ && p < rows.count)
       LinesAhead(w, rows.row[p].x, rows.blocks_of(rows.row[p])).ask(1);

@@ -109,7 +109,7 @@ class GroupLane final : public Lane {
   std::unique_ptr<LineOwners> owners_;
   std::unique_ptr<GroupCuts> cuts_;  // with ridge
   std::unique_ptr<std::array<OwnedUpdates, 2>> lists_;
-  std::vector<double> growth_of_;  // by row of the batch
+  std::vector<double> growth_of_;  // without ridge, by row of the batch
   std::atomic<bool> refused_{false};
 };
 

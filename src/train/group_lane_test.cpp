@@ -501,6 +501,21 @@ TEST(GroupLane, SaysWhichGroupsOvershoot) {
   EXPECT_EQ(warn_of_groups(data, learnt), "");
 }
 
+// Clocks and Ctrl-C wait for the end of a batch.
+TEST(GroupLane, BatchesAreWholeGroupsAndShorterIfRowsCostMore) {
+  const Dataset made = some_data(240, 20000);
+  const DataView data(made);
+  const auto steps = [&](const std::string& method, std::uint64_t group) {
+    const TrainOptions options = group_options(method, group);
+    return steps_ahead(data, options, draw_for(data, options).get());
+  };
+  EXPECT_EQ(steps("prox", 240), 17U * 240);  // 4,096 rows hold 17 groups
+  EXPECT_EQ(steps("exact", 240), 240U);
+  const std::size_t short_groups = steps("exact", 2);
+  EXPECT_EQ(short_groups % 2, 0U);
+  EXPECT_LT(static_cast<double>(short_groups) * data.nonzeros_per_row() * 1250, 1 << 18);
+}
+
 TEST(GroupLane, ChoosesAPowerOfTwoForAnyRanks) {
   const Dataset made = some_data(20000);
   const DataView data(made);

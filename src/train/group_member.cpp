@@ -25,7 +25,9 @@ GroupMember::GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_
       scores_(setup, *rule_) {
   for (std::size_t p = 0; p < kParts; ++p)
     parts_.emplace_back(std::max(kFewestRows, (most_rows + kParts - 1) / kParts));
-  if (setup.draw != nullptr) drawn_.shape(most_rows, setup.draw->most_blocks());
+  if (setup.draw == nullptr) return;
+  drawn_.shape(most_rows, setup.draw->most_blocks());
+  drawn_.words.reserve(most_rows * setup.draw->words());
 }
 
 void GroupMember::prepare(const Batch& batch, std::size_t first, std::size_t count, GroupRows& rows) {

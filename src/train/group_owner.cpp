@@ -1,5 +1,7 @@
 #include "train/group_owner.hpp"
 
+#include <algorithm>
+
 #include "weights/blocks.hpp"
 
 namespace truemax {

@@ -2,8 +2,10 @@
 // each of them those of whole blocks before those of parts, and these in the order of the rows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,8 +22,10 @@ struct GroupUpdate {
   double factor;  // by which the row's ridge multiplies the weights of the block
   std::uint32_t count;
   std::uint32_t block, place;  // the block, and where the row has it
-  std::uint16_t row, part;     // there are fewer rows of a thread, and threads, with several of them
+  std::uint16_t row, part;
 };
+// With several threads, each has at most half of the rows of a group.
+static_assert(kMostGroup / 2 <= std::numeric_limits<std::uint16_t>::max());
 
 class GroupUpdates {
  public:

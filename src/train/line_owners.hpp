@@ -26,6 +26,7 @@ class LineOwners {
   static constexpr double kCostOfCut = 1.25;
 
   std::size_t members() const { return members_; }
+  static std::uint64_t bytes(std::size_t blocks) { return 2 * blocks * sizeof(std::uint32_t); }
 
   // Calls take(owner, x of its features, part) for the parts of a block in which x has features; with an
   // intercept, always for part 0, which has it. A block that is not cut is one part.

@@ -102,12 +102,12 @@ void TrainOptions::describe(OptionTable& table) {
       "Rows per step (n); the step size is divided among them, except that of adam. lbfgs always takes all.",
       {.tunable = true, .elsewhere = {"batch-size", "batch", "minibatch"}});
   table.count_or(
-      "group", &group, {1, 65536}, kAutomatic, 0,
+      "group", &group, {1, kMostGroup}, kAutomatic, 0,
       "Rows that are solved side by side, each as a step of one row with the whole step size, from the same "
       "weights; then all are applied. For prox, scent, umax and exact, linear models. Threads share a group: "
       "with a head, whose steps one thread takes otherwise, this lets several work, and their number does "
       "not change the result. A group ends where the step size changes, 200 times in a linear schedule. "
-      "With too many rows, steps overshoot: a note then says how many are safe. "
+      "With too many rows, steps overshoot: 'truemax train' then says how many are safe. "
       "auto: none in truemax; for the ranks of truemax-mpi, which send messages once for every group, a "
       "power of two up to 512.",
       {.tunable = true});

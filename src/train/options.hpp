@@ -22,6 +22,7 @@ inline constexpr double kLargestStep = 1e15;
 // More epochs than any run takes: it ends by time or steps.
 inline constexpr std::uint64_t kUnlimitedEpochs = 1000000000;
 
+inline constexpr std::uint64_t kMostGroup = 65536;  // rows
 inline constexpr char kAutomatic[] = "auto";
 inline constexpr double kAutomaticRidge = -1;
 // Shown in the help as the default of options that auto chooses.

@@ -41,9 +41,12 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
   constexpr std::size_t kDeviceAhead = 16;
   if (options.hidden > 0 && on_gpu(options)) return kDeviceAhead;
   if (options.group > 0 || !ranks().alone()) {
-    constexpr std::size_t kRowsAhead = 8192;  // some milliseconds
+    constexpr double kRowsAhead = 4096, kLinesAhead = 1 << 18;  // of W: some milliseconds of one thread
     const std::size_t group = GroupLane::rows_of_group(data, options, draw);
-    return std::max<std::size_t>(1, kRowsAhead / group) * group;
+    const double rows = std::min(
+        kRowsAhead, kLinesAhead / (std::max(data.nonzeros_per_row(), 1.0) *
+                                   static_cast<double>(GroupMember::most_blocks(data, nullptr, draw))));
+    return std::max<std::size_t>(1, static_cast<std::size_t>(rows) / group) * group;
   }
   const auto n = static_cast<double>(options.rows_per_step);
   const auto m = static_cast<double>(draw != nullptr ? draw->most_classes() : data.classes->size());

@@ -159,7 +159,7 @@ class Turns {
     return true;
   }
 
-  static constexpr std::uint32_t kSteps = 4096;  // more than in any batch
+  static constexpr std::uint32_t kSteps = 4096;  // more than in any batch in order
   static constexpr std::uint32_t kBatches = UINT32_MAX / kSteps - 1;
   static constexpr int kPlaceBits = 10;
   static std::size_t place(ExampleId row) { return (number_of(row) * 0x9E3779B1U) >> (32 - kPlaceBits); }

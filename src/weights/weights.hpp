@@ -71,9 +71,6 @@ class Weights {
     if (scaled())
       for (std::size_t k = b * kLanes; k < std::min(classes_, (b + 1) * kLanes); k += kOfLine)
         __builtin_prefetch(&scale_[k]);
-    prefetch_intercept(b);
-  }
-  void prefetch_intercept(std::size_t b) const {
     if (has_intercept()) __builtin_prefetch(&intercept_[b * kLanes]);
   }
   void fold_block(std::size_t b);  // multiplies their scales into memory: O(D)
