@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "train/commuting.hpp"
@@ -124,28 +125,39 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
 }
 
 // Lock-free threads would take the lines of the head from each other in every step. If steps beside each
-// other do not overshoot, each keeps what it adds to them apart for a while.
+// other do not overshoot, each keeps what it adds to them apart for a while: to common features for some
+// steps, to others, of which it meets fewer, for longer.
 void BlockLane::keep_heads_apart() {
   constexpr double kFewestSteps = 8, kOften = 1.0 / 64;  // of the rows: threads would often meet there
+  constexpr double kRounds = 10;                         // in which others see all that was added, an epoch
   const DataView& data = setup_.data;
   if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
   const std::size_t head = setup_.draw->head_blocks();
   if (head == 0 || head > kMostLinesApart) return;
-  const double steps =
-      steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
+  const auto members = static_cast<double>(members_.size());
+  const double steps = steps_beside(data, setup_.options.intercept, setup_.draw) / members;
   if (steps < kFewestSteps) return;
   if (steps < static_cast<double>(kMostStepsApart)) free_steps_ = static_cast<std::size_t>(steps);
+  long_steps_ =
+      std::max(free_steps_, static_cast<std::size_t>(static_cast<double>(data.size()) / (kRounds * members)));
   const std::vector<double> share = feature_shares(data);
-  std::vector<FeatureId> common;
-  for (std::size_t f = 0; f < share.size(); ++f)
-    if (share[f] >= kOften) common.push_back(static_cast<FeatureId>(f));
+  std::vector<FeatureId> common(share.size());
+  std::iota(common.begin(), common.end(), FeatureId{0});
   std::stable_sort(common.begin(), common.end(),
                    [&](FeatureId a, FeatureId b) { return share[a] > share[b]; });
   common.resize(std::min(common.size(), kMostLinesApart / head));
-  if (common.empty() && !setup_.options.intercept) return;
+  for (const FeatureId f : common) shares_.push_back(share[f]);
+  often_ = at_least(kOften);
   const auto shared = std::make_shared<SomeFeatures>(std::move(common), share.size());
   for (std::size_t m = 0; m < members_.size(); ++m)
-    members_[m]->stepper.keep_apart(head, shared, m * shared->numbers().size() / members_.size());
+    members_[m]->stepper.keep_apart(head, shared, static_cast<double>(m) / members);
+}
+
+// How many features so many of the rows have.
+std::size_t BlockLane::at_least(double share) const {
+  return static_cast<std::size_t>(
+      std::partition_point(shares_.begin(), shares_.end(), [&](double s) { return s >= share; }) -
+      shares_.begin());
 }
 
 std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
@@ -285,6 +297,10 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
   RunState& state = work.state;
   Work free = work;
   free.terms.ridge_later = setup_.ridge.on(), free.terms.apart = true;
+  // A thread meets each of them twice before it adds them up, or it would save nothing.
+  constexpr double kTimes = 2;
+  const std::size_t long_steps = std::min(long_steps_, std::max<std::size_t>(count / members_.size(), 1));
+  apart_ = std::max(often_, at_least(kTimes / static_cast<double>(long_steps)));
   next_free_.store(0, std::memory_order_relaxed);
   if (meeting_) meeting_->start();
   // Meanwhile all weights are as they would be halfway, on average: what steps add must not be shrunk by the
@@ -298,16 +314,20 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
     member.free_growth = 0;
     member.declined.clear();
     member.stepper.forget_delayed();
-    std::size_t kept = 0;  // steps since it looked
+    std::size_t kept = 0, kept_long = 0;  // steps since it looked at common features, and at all
     try {
       for (FreeSteps next = claim(count, kept); next.size > 0; next = claim(count, kept)) {
         prepare(free, *pieces_[number], first + next.from, next.size);
-        if (kept == 0) member.stepper.look(state.weights);
+        if (kept == 0) member.stepper.look(state.weights, kept_long == 0 ? apart_ : often_);
         take_steps(free, member, *pieces_[number], false);
-        kept += next.size;
-        if (kept >= free_steps_) member.stepper.add_up(state.weights), kept = 0;
+        kept += next.size, kept_long += next.size;
+        if (kept < free_steps_) continue;
+        const bool all = kept_long >= long_steps;
+        member.stepper.add_up(state.weights, all ? apart_ : often_);
+        kept = 0;
+        if (all) kept_long = 0;
       }
-      if (kept > 0) member.stepper.add_up(state.weights);
+      if (kept_long > 0) member.stepper.add_up(state.weights, apart_);
     } catch (...) {
       if (meeting_) meeting_->give_up();
       throw;
@@ -404,7 +424,7 @@ void BlockLane::prepare(const Work& work, Piece& piece, std::size_t from, std::s
   piece.split.clear();
   for (std::size_t i = 0; i < size; ++i) {
     if (i + kRowsAhead < size) prefetch_row(piece.x[i + kRowsAhead]);
-    piece.split.add(piece.x[i], apart->features());
+    piece.split.add(piece.x[i], apart->features(), apart_);
   }
 }
 
