@@ -148,11 +148,11 @@ class QueryBatch {
   const BlockShare* share_;
   std::span<const TripleQuery> queries_;
   std::size_t entities_ = 0;  // of this rank
-  Team team_{1};
   DenseProduct product_;
   std::vector<float> x_, target_, scores_;
   std::vector<std::uint32_t> above_, equal_;
   std::vector<std::span<const TripleQuery>> filter_;  // of each query: the true answers not looked at yet
+  Team team_{1};
 };
 
 // The x of all queries of some batches, whose vectors come from all ranks.

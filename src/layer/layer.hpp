@@ -83,12 +83,12 @@ class Layer {
   LayerOptions options_;
   std::unique_ptr<Draw> draw_;  // null if all classes are drawn, or by recent labels
   std::mutex in_use_;
-  Team team_;
   LayerWork work_;
   std::vector<std::uint64_t> words_;
   std::vector<ClassId> drawn_;
   std::vector<double> drawn_weight_;
   std::vector<std::unique_ptr<LayerPass>> spare_;
+  Team team_;
 };
 
 }  // namespace truemax

@@ -32,7 +32,7 @@ namespace {
 class PartFile {
  public:
   // rows: the class of each row. ending: of the names of its tensors. tables: it holds the encoder's.
-  PartFile(const Model& model, nlohmann::json metadata, std::vector<ClassId> rows, std::string ending,
+  PartFile(const Model& model, nlohmann::json metadata, std::vector<ClassId> rows, const std::string& ending,
            bool tables)
       : model_(model), metadata_(std::move(metadata)), rows_(std::move(rows)) {
     const std::uint64_t columns = model.weights.features();

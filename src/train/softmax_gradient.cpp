@@ -102,9 +102,10 @@ std::size_t SoftmaxGradient::parts_of(std::size_t blocks) {
 // Threads find each other in about a microsecond, four times a step.
 std::size_t SoftmaxGradient::members_for(const DataView& data, std::size_t rows, std::size_t threads) {
   constexpr double kWorthSharing = 2e4;  // lines of W
-  const auto blocks = static_cast<double>((data.classes->size() + kLanes - 1) / kLanes);
-  const double lines = blocks * (static_cast<double>(std::min(rows, data.size())) * data.nonzeros_per_row() +
-                                 static_cast<double>(data.space->features));
+  const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const double lines = static_cast<double>(blocks) *
+                       (static_cast<double>(std::min(rows, data.size())) * data.nonzeros_per_row() +
+                        static_cast<double>(data.space->features));
   return lines < kWorthSharing ? 1 : threads;
 }
 

@@ -21,8 +21,10 @@ double steps_beside(const DataView& data, bool intercept, const Draw* draw) {
   });
   double cosine = 0;
   for (const double m : mean) cosine += m * m;
-  const auto blocks = static_cast<double>((data.classes->size() + kBlockClasses - 1) / kBlockClasses);
-  const double share = draw == nullptr ? 1 : std::min(1.0, static_cast<double>(draw->most_blocks()) / blocks);
+  const std::size_t blocks = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
+  const double share =
+      draw == nullptr ? 1
+                      : std::min(1.0, static_cast<double>(draw->most_blocks()) / static_cast<double>(blocks));
   const double most =
       std::min(kMostOvershoot / std::max(cosine * share, 1e-9), static_cast<double>(data.size()) / kRowsEach);
   return std::max(most, 1.0);
