@@ -80,7 +80,8 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
       general_(setup),
       rows_recur_(examples_recur(setup)),
       piece_steps_(setup.most_steps),
-      free_steps_(kMostStepsApart) {
+      free_steps_(kMostStepsApart),
+      long_steps_(kMostStepsApart) {
   const std::size_t classes = setup.data.classes->size();
   far_ = setup.weights_are_far();
   const bool lock_free = setup.options.lock_free;

@@ -124,7 +124,7 @@ class BlockLane final : public Lane {
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::size_t piece_steps_, most_steps_;
   // Lock-free: steps of a thread before it adds up what it kept apart of common features, and of all.
-  std::size_t free_steps_, long_steps_ = 0;
+  std::size_t free_steps_, long_steps_;
   std::vector<double> shares_;  // of the rows, by feature that may be kept apart: they fall
   std::size_t often_ = 0;       // the first of them are common
   std::size_t apart_ = 0;       // these are kept apart in the current batch
