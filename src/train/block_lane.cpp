@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "train/commuting.hpp"
@@ -16,7 +15,7 @@ namespace truemax {
 namespace {
 constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
 constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
-constexpr std::size_t kMostStepsApart = 128;   // of a thread, before it adds them up
+constexpr std::size_t kMostStepsApart = 64;    // of a thread, before it adds them up
 constexpr double kMostFreePieces = 128;        // of a lock-free batch
 // How many steps ahead a row, and its lines of W, are prefetched.
 constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
@@ -80,8 +79,7 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
       general_(setup),
       rows_recur_(examples_recur(setup)),
       piece_steps_(setup.most_steps),
-      free_steps_(kMostStepsApart),
-      long_steps_(kMostStepsApart) {
+      free_steps_(kMostStepsApart) {
   const std::size_t classes = setup.data.classes->size();
   far_ = setup.weights_are_far();
   const bool lock_free = setup.options.lock_free;
@@ -126,39 +124,28 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
 }
 
 // Lock-free threads would take the lines of the head from each other in every step. If steps beside each
-// other do not overshoot, each keeps what it adds to them apart for a while: to common features for some
-// steps, to others, of which it meets fewer, for longer.
+// other do not overshoot, each keeps what it adds to them apart for a while.
 void BlockLane::keep_heads_apart() {
   constexpr double kFewestSteps = 8, kOften = 1.0 / 64;  // of the rows: threads would often meet there
-  constexpr double kRounds = 10;                         // in which others see all that was added, an epoch
   const DataView& data = setup_.data;
   if (!setup_.rule.takes_blocks() || data.streamed() != nullptr || setup_.draw->complete()) return;
   const std::size_t head = setup_.draw->head_blocks();
   if (head == 0 || head > kMostLinesApart) return;
-  const auto members = static_cast<double>(members_.size());
-  const double steps = steps_beside(data, setup_.options.intercept, setup_.draw) / members;
+  const double steps =
+      steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
   if (steps < kFewestSteps) return;
   if (steps < static_cast<double>(kMostStepsApart)) free_steps_ = static_cast<std::size_t>(steps);
-  long_steps_ =
-      std::max(free_steps_, static_cast<std::size_t>(static_cast<double>(data.size()) / (kRounds * members)));
   const std::vector<double> share = feature_shares(data);
-  std::vector<FeatureId> common(share.size());
-  std::iota(common.begin(), common.end(), FeatureId{0});
+  std::vector<FeatureId> common;
+  for (std::size_t f = 0; f < share.size(); ++f)
+    if (share[f] >= kOften) common.push_back(static_cast<FeatureId>(f));
   std::stable_sort(common.begin(), common.end(),
                    [&](FeatureId a, FeatureId b) { return share[a] > share[b]; });
   common.resize(std::min(common.size(), kMostLinesApart / head));
-  for (const FeatureId f : common) shares_.push_back(share[f]);
-  often_ = at_least(kOften);
+  if (common.empty() && !setup_.options.intercept) return;
   const auto shared = std::make_shared<SomeFeatures>(std::move(common), share.size());
   for (std::size_t m = 0; m < members_.size(); ++m)
-    members_[m]->stepper.keep_apart(head, shared, static_cast<double>(m) / members);
-}
-
-// How many features so many of the rows have.
-std::size_t BlockLane::at_least(double share) const {
-  return static_cast<std::size_t>(
-      std::partition_point(shares_.begin(), shares_.end(), [&](double s) { return s >= share; }) -
-      shares_.begin());
+    members_[m]->stepper.keep_apart(head, shared, m * shared->numbers().size() / members_.size());
 }
 
 std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
@@ -298,10 +285,6 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
   RunState& state = work.state;
   Work free = work;
   free.terms.ridge_later = setup_.ridge.on(), free.terms.apart = true;
-  // A thread meets each of them twice before it adds them up, or it would save nothing.
-  constexpr double kTimes = 2;
-  const std::size_t long_steps = std::min(long_steps_, std::max<std::size_t>(count / members_.size(), 1));
-  apart_ = std::max(often_, at_least(kTimes / static_cast<double>(long_steps)));
   next_free_.store(0, std::memory_order_relaxed);
   if (meeting_) meeting_->start();
   // Meanwhile all weights are as they would be halfway, on average: what steps add must not be shrunk by the
@@ -315,20 +298,16 @@ void BlockLane::take_freely(const Work& work, std::size_t first, std::size_t cou
     member.free_growth = 0;
     member.declined.clear();
     member.stepper.forget_delayed();
-    std::size_t kept = 0, kept_long = 0;  // steps since it looked at common features, and at all
+    std::size_t kept = 0;  // steps since it looked
     try {
       for (FreeSteps next = claim(count, kept); next.size > 0; next = claim(count, kept)) {
         prepare(free, *pieces_[number], first + next.from, next.size);
-        if (kept == 0) member.stepper.look(state.weights, kept_long == 0 ? apart_ : often_);
+        if (kept == 0) member.stepper.look(state.weights);
         take_steps(free, member, *pieces_[number], false);
-        kept += next.size, kept_long += next.size;
-        if (kept < free_steps_) continue;
-        const bool all = kept_long >= long_steps;
-        member.stepper.add_up(state.weights, all ? apart_ : often_);
-        kept = 0;
-        if (all) kept_long = 0;
+        kept += next.size;
+        if (kept >= free_steps_) member.stepper.add_up(state.weights), kept = 0;
       }
-      if (kept_long > 0) member.stepper.add_up(state.weights, apart_);
+      if (kept > 0) member.stepper.add_up(state.weights);
     } catch (...) {
       if (meeting_) meeting_->give_up();
       throw;
@@ -425,7 +404,7 @@ void BlockLane::prepare(const Work& work, Piece& piece, std::size_t from, std::s
   piece.split.clear();
   for (std::size_t i = 0; i < size; ++i) {
     if (i + kRowsAhead < size) prefetch_row(piece.x[i + kRowsAhead]);
-    piece.split.add(piece.x[i], apart->features(), apart_);
+    piece.split.add(piece.x[i], apart->features());
   }
 }
 

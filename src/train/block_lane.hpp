@@ -88,7 +88,6 @@ class BlockLane final : public Lane {
   };
 
   void keep_heads_apart();
-  std::size_t at_least(double share) const;
   void run_alone(const Work& work);
   void run_in_order(const Work& work);
   void run_lock_free(const Work& work);
@@ -123,11 +122,7 @@ class BlockLane final : public Lane {
   // In order: those of a batch, which all members read; lock-free: one of each member.
   std::vector<std::unique_ptr<Piece>> pieces_;
   std::size_t piece_steps_, most_steps_;
-  // Lock-free: steps of a thread before it adds up what it kept apart of common features, and of all.
-  std::size_t free_steps_, long_steps_;
-  std::vector<double> shares_;  // of the rows, by feature that may be kept apart: they fall
-  std::size_t often_ = 0;       // the first of them are common
-  std::size_t apart_ = 0;       // these are kept apart in the current batch
+  std::size_t free_steps_;  // lock-free: of a thread, before it adds up what it kept apart
   struct alignas(64) Ready {
     std::atomic<std::uint64_t> batch{0};  // the last one for which the piece is prepared
   };

@@ -51,16 +51,16 @@ class BlockStepper {
 
   // Steps with BlockTerms::apart see these features of the first blocks, which all of them have before any
   // other, and their intercepts as they are at look(), and keep what they add to them apart until add_up().
-  void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features, double begin) {
+  void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features, std::size_t begin) {
     const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
     apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.options.intercept, begin);
   }
   const BlocksApart* apart() const { return apart_.get(); }
-  void look(const Weights& w, std::size_t features) {
-    if (apart_) apart_->start(w, features);
+  void look(const Weights& w) {
+    if (apart_) apart_->start(w);
   }
-  void add_up(Weights& w, std::size_t features) {
-    if (apart_) apart_->add_up(w, features);
+  void add_up(Weights& w) {
+    if (apart_) apart_->add_up(w);
   }
 
   // Of steps that left their ridge for later: a block and the product of its factors.

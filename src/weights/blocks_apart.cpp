@@ -19,7 +19,7 @@ void SplitRows::clear() {
   end_.clear();
 }
 
-void SplitRows::add(const RowView& x, const SomeFeatures& some, std::size_t first) {
+void SplitRows::add(const RowView& x, const SomeFeatures& some) {
   const std::size_t begin = index_.size(), count = x.index.size();
   index_.resize(begin + count);
   value_.resize(begin + count);
@@ -29,7 +29,7 @@ void SplitRows::add(const RowView& x, const SomeFeatures& some, std::size_t firs
   for (std::size_t j = 0; j < count; ++j) {
     const std::uint32_t place = some.place(x.index[j]);
     // No branch: it could not be predicted.
-    const std::size_t is_here = place < first ? 1 : 0;
+    const std::size_t is_here = place != SomeFeatures::kNone ? 1 : 0;
     const std::size_t at = is_here * here + (1 - is_here) * (there - 1);
     index[at] = is_here != 0 ? place : x.index[j];
     value[at] = x.value[j];
@@ -47,7 +47,7 @@ SplitRow SplitRows::row(std::size_t i) const {
 }
 
 BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept,
-                         double begin)
+                         std::size_t begin)
     : seen_(classes, features->numbers().size(), intercept),
       added_(classes, features->numbers().size(), intercept),
       features_(std::move(features)),
@@ -57,9 +57,9 @@ BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures
   std::iota(numbers_.begin(), numbers_.end(), 0U);
 }
 
-void BlocksApart::start(const Weights& w, std::size_t count) {
+void BlocksApart::start(const Weights& w) {
   constexpr std::size_t kAhead = 16;
-  const std::span<const FeatureId> features = features_->numbers().first(count);
+  const std::span<const FeatureId> features = features_->numbers();
   for (const std::uint32_t b : numbers_) {
     const float* const from = w.block(b);
     for (std::size_t i = 0; i < features.size(); ++i) {
@@ -90,11 +90,11 @@ void BlocksApart::add(Weights& w, const SplitRow& x, const float* c) {
   for (Weights* const to : {&seen_, &added_}) add_to_memory(*to, x.here, numbers_, c);
 }
 
-void BlocksApart::add_up(Weights& w, std::size_t count) {
+void BlocksApart::add_up(Weights& w) {
   constexpr std::size_t kAhead = 16;
   const std::span<const FeatureId> features = features_->numbers();
-  const auto begin = static_cast<std::size_t>(begin_ * static_cast<double>(count));
-  const auto place = [&](std::size_t n) { return begin + n < count ? begin + n : begin + n - count; };
+  const std::size_t count = features.size();
+  const auto place = [&](std::size_t n) { return (begin_ + n) % count; };
   for (const std::uint32_t b : numbers_) {
     float *const to = w.block(b), *const from = added_.block(b);
     for (std::size_t n = 0; n < count; ++n) {

@@ -39,8 +39,7 @@ struct SplitRow {
 class SplitRows {
  public:
   void clear();
-  // Of `some` only those before the number `first`.
-  void add(const RowView& x, const SomeFeatures& some, std::size_t first = SomeFeatures::kNone);
+  void add(const RowView& x, const SomeFeatures& some);
   SplitRow row(std::size_t i) const;
 
  private:
@@ -54,32 +53,29 @@ class SplitRows {
 
 class BlocksApart {
  public:
-  // Of the first `classes` classes (whole blocks, or all), and these features. `begin`: with which of them,
-  // as a share of all, add_up() begins. Threads that add at the same time should not follow each other from
-  // line to line.
+  // Of the first `classes` classes (whole blocks, or all), and these features. `begin`: the first feature in
+  // add_up(). Threads that add at the same time should not follow each other from line to line.
   BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept,
-              double begin = 0);
+              std::size_t begin = 0);
 
   std::size_t blocks() const { return numbers_.size(); }
   const SomeFeatures& features() const { return *features_; }
 
-  // Looks at the first `count` features in w, and the intercepts.
-  void start(const Weights& w, std::size_t count);
-  void start(const Weights& w) { start(w, features_->numbers().size()); }
+  // Looks at w.
+  void start(const Weights& w);
   // z[b][lane] = x . (w of that lane of block b) times its scale in w, plus the intercept, which is also
   // copied; as seen here.
   void score(const Weights& w, const SplitRow& x, float* z, float* intercept);
   // Every lane of block b += c[b][lane] x, and the intercept: here what is kept apart, in w the rest.
   void add(Weights& w, const SplitRow& x, const float* c);
-  // Moves what was added here to w: of the first `count` features, and to the intercepts.
-  void add_up(Weights& w, std::size_t count);
-  void add_up(Weights& w) { add_up(w, features_->numbers().size()); }
+  // Moves what was added here to w.
+  void add_up(Weights& w);
 
  private:
   // [blocks][features here], in memory as in w, divided by its scales: as seen here, and what was added.
   Weights seen_, added_;
   std::shared_ptr<const SomeFeatures> features_;
-  double begin_;
+  std::size_t begin_;
   std::vector<std::uint32_t> numbers_;  // of the blocks
   std::vector<float> more_;             // [blocks][16]: scores, or what is added
 };

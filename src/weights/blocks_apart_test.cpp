@@ -126,30 +126,5 @@ TEST(BlocksApart, SeesOthersWhenItStarts) {
   EXPECT_EQ(score(), 2);
 }
 
-// The first features may be added up more often than the others, and those after a number may go to W at
-// once.
-TEST(BlocksApart, TakesTheFirstFeaturesAlone) {
-  Weights w(16, 4, false);
-  const std::vector<FeatureId> some{2, 0, 3}, index{0, 1, 2, 3};
-  const std::vector<float> value{1, 2, 3, 4}, one(16, 1.0F);
-  for (const double begin : {0.0, 0.5, 0.99}) {
-    w.clear();
-    BlocksApart apart(16, std::make_shared<SomeFeatures>(some, 4), false, begin);
-    SplitRows split;
-    split.add({index, value}, apart.features(), 2);
-    apart.start(w, 2);
-    apart.add(w, split.row(0), one.data());
-    const auto line = [&](std::size_t f) { return w.lane(5)[f * kLanes]; };
-    EXPECT_EQ((std::vector{line(0), line(1), line(2), line(3)}), (std::vector<float>{0, 2, 0, 4}));
-    apart.add_up(w, 1);
-    EXPECT_EQ((std::vector{line(0), line(1), line(2), line(3)}), (std::vector<float>{0, 2, 3, 4}));
-    std::vector<float> z(16), b(16);
-    apart.score(w, split.row(0), z.data(), b.data());
-    EXPECT_EQ(z[5], 1 + 4 + 9 + 16);
-    apart.add_up(w, 2);
-    EXPECT_EQ((std::vector{line(0), line(1), line(2), line(3)}), (std::vector<float>{1, 2, 3, 4}));
-  }
-}
-
 }  // namespace
 }  // namespace truemax
