@@ -94,10 +94,10 @@ bool BlockStepper::solve(const BlockStep& in, const BlockTerms& terms, const Wei
                          double* growth) {
   if (!setup_.rule.step_blocks(view_)) return false;
   ahead.ask(1);
-  double least_scale = 1;
+  least_scale_ = 1;
   if (w.scaled())
-    for (const std::uint32_t b : in.blocks) least_scale = std::min(least_scale, w.least_scale(b));
-  *growth = view_.label_coefficient * std::max(1.0, std::sqrt(squared_norm_)) / least_scale;
+    for (const std::uint32_t b : in.blocks) least_scale_ = std::min(least_scale_, w.least_scale(b));
+  *growth = view_.label_coefficient * std::max(1.0, std::sqrt(squared_norm_)) / least_scale_;
   if (!(*growth <= terms.most_growth)) return false;
   coefficient_[label_] = static_cast<float>(view_.label_coefficient);
   return true;
@@ -137,7 +137,7 @@ void BlockStepper::apply(const BlockStep& in, const BlockTerms& terms, RunState&
       if (terms.ridge_later)
         delay(in.blocks[i], 1 / ridge_[i]);
       else
-        setup_.ridge.shrink(w, in.blocks[i], 1 / ridge_[i]);
+        setup_.ridge.shrink(w, in.blocks[i], 1 / ridge_[i], least_scale_);
     }
   state.row(in.example).u = view_.u;
 }

@@ -91,6 +91,7 @@ class BlockStepper {
   const LaneSetup& setup_;
   BlockStepView view_;
   double squared_norm_ = 0;
+  double least_scale_ = 1;                     // of the blocks of the step
   std::size_t label_ = 0;                      // lane of the label in the step
   std::vector<double> norm_;                   // by block: |x|^2 after the ridge
   std::vector<double> ridge_;                  // by block: r

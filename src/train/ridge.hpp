@@ -37,9 +37,10 @@ class Ridge {
     return static_cast<double>(rows) < rows_per_step_ && !last_beta_.empty() ? last_beta_ : beta_;
   }
 
-  // Multiplies the weights of a block, with their intercepts if the ridge includes them.
-  void shrink(Weights& w, std::size_t block, double factor) const {
-    w.scale_block(block, factor);
+  // Multiplies the weights of a block, with their intercepts if the ridge includes them. `least`: the
+  // smallest scale of the block before, or a smaller number.
+  void shrink(Weights& w, std::size_t block, double factor, double least = 0) const {
+    w.scale_block(block, factor, least);
     if (with_intercept_) w.scale_block_intercept(block, factor);
   }
 

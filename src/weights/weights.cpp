@@ -55,10 +55,10 @@ void Weights::scale_class(ClassId k, double factor) {
   if (common_scale_ * scale_[k] < kLeastScale) fold(k);
 }
 
-void Weights::scale_block(std::size_t b, double factor) {
+void Weights::scale_block(std::size_t b, double factor, double least) {
   const std::size_t end = std::min(classes_, (b + 1) * kLanes);
   for (std::size_t k = b * kLanes; k < end; ++k) scale_[k] *= factor;
-  if (least_scale(b) >= kLeastScale) return;
+  if (factor * least >= 2 * kLeastScale || least_scale(b) >= kLeastScale) return;  // whatever the rounding
   for (std::size_t k = b * kLanes; k < end; ++k) settle(static_cast<ClassId>(k));
 }
 
