@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <functional>
 
@@ -87,16 +88,19 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
   const std::size_t own = blocks_for(BlockShare::most_classes(data.classes->size(), ranks().size()));
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
   const std::size_t group = rows_of_group(data, options, draw), threads = options.thread_count();
-  const std::size_t rows = group + threads - 1;  // each thread has as many as any other
   const bool ridge = options.ridge > 0, together = threads > 1 && !ranks().in_groups();
+  const std::size_t rows = together ? threads * RowShares::most_of_one(threads, group) : group;
   std::uint64_t bytes = 2 * GroupRows::bytes(rows, blocks, ridge) + (ridge ? BlockGrowth::bytes(own) : 0);
   if (draw != nullptr)
     bytes += draw->memory_bytes() + rows * (draw->words() * sizeof(std::uint64_t) +
                                             blocks * (sizeof(std::uint32_t) + sizeof(double)));
   if (!together) return bytes;
-  const std::uint64_t updates = GroupUpdates::most(LineOwners::most_cuts(threads), rows, blocks);
-  return bytes + 2 * updates * (GroupUpdates::kBytes + OwnedUpdates::kBytes) + LineOwners::bytes(own) +
-         threads * sizeof(GroupOwner) + (ridge ? GroupCuts::bytes(threads, group) : 0);
+  const auto updates = [&](std::size_t of_rows) {
+    return std::uint64_t{GroupUpdates::most(LineOwners::most_cuts(threads), of_rows, blocks)};
+  };
+  return bytes + 2 * (updates(rows) * GroupUpdates::kBytes + updates(group) * OwnedUpdates::kBytes) +
+         LineOwners::bytes(own) + threads * sizeof(GroupOwner) +
+         (ridge ? GroupCuts::bytes(threads, group) : 0);
 }
 
 // With a few rows each, threads would only wait for each other. Projections, and ranks, take the rows of a
@@ -119,7 +123,7 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   if (tracks_norms_) now_.resize(blocks * kLanes);
   if (const std::size_t threads = useful_members(setup, most_, most_threads); threads > 1)
     team_ = std::make_unique<Team>(threads);
-  const std::size_t members = team_ ? team_->size() : 1, share = (most_ + members - 1) / members;
+  const std::size_t members = team_ ? team_->size() : 1, share = RowShares::most_of_one(members, most_);
   if (share * blocks * kLanes >= GroupRow::kElsewhere)
     throw UserError(fmt::format(
         "--group {}: so many rows of so many classes cannot be counted; give a smaller one", most_));
@@ -131,9 +135,10 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     return;
   }
   meeting_ = std::make_unique<Meeting>(members);
+  shares_ = std::make_unique<RowShares>(members);
   if (!setup.ridge.on()) growth_of_.resize(setup.most_steps);
-  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept);
-  if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
+  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept,
+                                         setup.ridge.on());
   const std::size_t most_updates = GroupUpdates::most(owners_->most_cuts(), most_, blocks);
   lists_ = std::make_unique<std::array<OwnedUpdates, 2>>(
       std::array{OwnedUpdates(most_updates), OwnedUpdates(most_updates)});
@@ -141,11 +146,29 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     const auto& member = members_[m];
     member->solver.leave_to(*owners_);
     member->sources.resize(members);
-    member->owner = std::make_unique<GroupOwner>(setup, *owners_, member->solver.scores(), cuts_.get(), m,
-                                                 most_growth_, *lists_);
     if (setup.ridge.on()) member->grown.resize((setup.most_steps + most_ - 1) / most_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer) member->updates.emplace_back(*owners_, share, blocks);
   }
+  begin_to_own();
+}
+
+// What owners hold for the lines that they have been given.
+void GroupLane::begin_to_own() {
+  cuts_.reset();  // not twice at once
+  if (setup_.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup_.ridge, most_, most_growth_);
+  for (std::size_t m = 0; m < members_.size(); ++m)
+    members_[m]->owner = std::make_unique<GroupOwner>(setup_, *owners_, members_[m]->solver.scores(),
+                                                      cuts_.get(), m, most_growth_, *lists_);
+}
+
+// Rows and lines to threads by their speed. A line that changes its owner changes its core, so that happens
+// once.
+void GroupLane::follow_speeds() {
+  constexpr std::size_t kBatchesToKnow = 16;
+  shares_->adapt();
+  if (++batches_ != kBatchesToKnow) return;
+  owners_->deal(shares_->speeds());
+  begin_to_own();
 }
 
 bool GroupLane::start_epoch(RunState& state, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
@@ -208,6 +231,7 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
     }
   };
   team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
+  follow_speeds();
   const std::size_t taken = state.step - before;
   if (setup_.ridge.on()) {
     for (std::size_t group = 0; group * most_ < taken; ++group) {
@@ -238,10 +262,12 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
     const Share share = share_of(batch, first, number);
     // All scores are there, and all updates of the group before.
     if (!meeting_->wait(number)) return;
+    const auto start = std::chrono::steady_clock::now();
     solver.begin(batch, state, rows);
     if (next < batch.count) prepare(batch, next, number, 1 - now);
     solver.finish(state, rows);
     look_over(member, rows, share, first + share.first);
+    shares_->solved(number, rows.count, std::chrono::steady_clock::now() - start);
     if (!meeting_->wait(number)) return;
     if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
     write_u(state, number, now);
@@ -255,13 +281,9 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
   }
 }
 
-// The rows of a group that a member solves: as many in a row as of any other, but for the last. `group`: its
-// first row in the batch.
+// The rows of a group that a member solves. `group`: its first row in the batch.
 GroupLane::Share GroupLane::share_of(const Batch& batch, std::size_t group, std::size_t number) const {
-  const std::size_t rows = std::min(most_, batch.count - group);
-  const std::size_t each = (rows + members_.size() - 1) / members_.size();
-  const std::size_t first = std::min(rows, number * each);
-  return {first, std::min(each, rows - first)};
+  return shares_->of(std::min(most_, batch.count - group), number);
 }
 
 void GroupLane::prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer) {

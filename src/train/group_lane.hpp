@@ -29,6 +29,7 @@
 #include "train/group_updates.hpp"
 #include "train/lane.hpp"
 #include "train/line_owners.hpp"
+#include "train/row_shares.hpp"
 
 namespace truemax {
 
@@ -71,11 +72,11 @@ class GroupLane final : public Lane {
     double growth = 0;          // of a weight, by any of its rows
     std::vector<double> grown;  // with ridge, by group of the batch: numbers in memory that it owns
   };
-  struct Share {
-    std::size_t first, count;  // rows of a group
-  };
+  using Share = RowShares::Share;
   static std::size_t useful_members(const LaneSetup& setup, std::size_t rows, std::size_t most_threads);
 
+  void begin_to_own();
+  void follow_speeds();
   void take_alone(const Batch& batch, RunState& state);
   void take_together(const Batch& batch, RunState& state);
   void run_member(const Batch& batch, RunState& state, std::size_t number);
@@ -106,6 +107,8 @@ class GroupLane final : public Lane {
   // With several threads:
   std::unique_ptr<Team> team_;
   std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<RowShares> shares_;
+  std::size_t batches_ = 0;  // so far
   std::unique_ptr<LineOwners> owners_;
   std::unique_ptr<GroupCuts> cuts_;  // with ridge
   std::unique_ptr<std::array<OwnedUpdates, 2>> lists_;

@@ -402,6 +402,19 @@ TEST(GroupThreads, HaveTheBitsOfOne) {
         }
 }
 
+// After some batches rows and lines are dealt out by the speed of the threads, which is another one in every
+// run.
+TEST(GroupThreads, HaveTheBitsOfOneWhenLinesChangeTheirOwners) {
+  const Dataset made = some_data(300, 300);
+  const DataView data(made);
+  for (const Extra extra : kExtras) {
+    TrainOptions options = group_options("prox", 32);
+    options.draw = "head-blocks", options.epochs = 30;  // of at least one batch
+    add(extra, options);
+    expect_same_bits(data, options, fmt::format("{}", static_cast<int>(extra)));
+  }
+}
+
 // Groups that do not divide the rows, also fewer rows than threads.
 TEST(GroupThreads, TakeGroupsOfAnySize) {
   const Dataset made = some_data(253, 300);

@@ -94,7 +94,7 @@ void GroupOwner::apply_update(Weights& w, const BlockTask& update, double factor
   divide_by_scales(w, b, update.numbers, later_.add(w, update.x(), b));
   if (may_fold) later_.make(w);
   add_to_block_intercepts(w, {&b, 1}, update.numbers);
-  setup_.ridge.shrink(w, b, factor);
+  setup_.ridge.shrink(w, b, factor, least);
 }
 
 }  // namespace truemax

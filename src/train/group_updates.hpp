@@ -24,8 +24,7 @@ struct GroupUpdate {
   std::uint32_t block, place;  // the block, and where the row has it
   std::uint16_t row, part;
 };
-// With several threads, each has at most half of the rows of a group.
-static_assert(kMostGroup / 2 <= std::numeric_limits<std::uint16_t>::max());
+static_assert(kMostGroup - 1 <= std::numeric_limits<std::uint16_t>::max());  // numbers of rows
 
 class GroupUpdates {
  public:
