@@ -15,8 +15,9 @@ namespace truemax {
 namespace {
 constexpr std::size_t kFewestFreeSteps = 16;   // of a thread: with fewer, threads would only wait
 constexpr std::size_t kMostLinesApart = 1024;  // of a thread, in the cache of its core
-constexpr std::size_t kMostStepsApart = 64;    // of a thread, before it adds them up
-constexpr double kMostFreePieces = 128;        // of a lock-free batch
+static_assert(kMostLinesApart < SomeFeatures::kNone);
+constexpr std::size_t kMostStepsApart = 64;  // of a thread, before it adds them up
+constexpr double kMostFreePieces = 128;      // of a lock-free batch
 // How many steps ahead a row, and its lines of W, are prefetched.
 constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
 }  // namespace
@@ -159,7 +160,7 @@ std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& o
   const auto declined = static_cast<std::uint64_t>(kMostFreePieces) * kStepsAhead * sizeof(std::size_t);
   return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges + declined) + declined +
          (options.ridge > 0 ? blocks * sizeof(double) : 0) +
-         data.space->features * (sizeof(double) + sizeof(std::uint32_t));
+         data.space->features * (sizeof(double) + sizeof(SomeFeatures::Place));
 }
 
 void BlockLane::attach(RunState& state) {
@@ -399,20 +400,19 @@ void BlockLane::prepare(const Work& work, Piece& piece, std::size_t from, std::s
   setup_.draw->fill_blocks(batch.random, batch.first + from, size, {piece.labels.data(), size},
                            {piece.examples.data(), size}, piece.drawn);
   for (std::size_t i = 0; i < size; ++i) piece.x[i] = setup_.data.x(piece.examples[i]);
-  const BlocksApart* const apart = work.terms.apart ? members_[0]->stepper.apart() : nullptr;
-  if (apart == nullptr) return;
-  piece.split.clear();
-  for (std::size_t i = 0; i < size; ++i) {
-    if (i + kRowsAhead < size) prefetch_row(piece.x[i + kRowsAhead]);
-    piece.split.add(piece.x[i], apart->features());
-  }
 }
 
 // Takes the steps of a piece one after the other: in order by one thread, or lock-free.
-void BlockLane::take_steps(const Work& work, Member& member, const Piece& piece, bool in_order) {
+void BlockLane::take_steps(const Work& work, Member& member, Piece& piece, bool in_order) {
   RunState& state = work.state;
   const auto ask_for_row = [&](std::size_t i) { prefetch_example(piece.x[i], state, piece.examples[i]); };
   const BlocksApart* const apart = work.terms.apart ? member.stepper.apart() : nullptr;
+  piece.split.clear();
+  // Only some steps ahead, when they have come from memory.
+  const auto split_up_to = [&](std::size_t end) {
+    while (piece.split.size() < std::min(end, piece.size))
+      piece.split.add(piece.x[piece.split.size()], apart->features());
+  };
   Batch drawn = work.batch;
   if (member.in_double != nullptr) {
     drawn.first += piece.from, drawn.count = piece.size;
@@ -421,6 +421,7 @@ void BlockLane::take_steps(const Work& work, Member& member, const Piece& piece,
   for (std::size_t i = 0; i < std::min(kRowsAhead, piece.size); ++i) ask_for_row(i);
   for (std::size_t i = 0; i < piece.size; ++i) {
     if (i + kRowsAhead < piece.size) ask_for_row(i + kRowsAhead);
+    if (apart != nullptr) split_up_to(i + kLinesAhead + 1);
     BlockStepper::Outcome outcome;
     if (member.in_double != nullptr) {
       outcome = take_in_double(work, *member.in_double, drawn, i);

@@ -101,7 +101,7 @@ class BlockLane final : public Lane {
   double mean_ridge(double step) const;
   void prepare(const Work& work, Piece& piece, std::size_t from, std::size_t size) const;
   bool prepare_together(const Work& work, std::size_t number);
-  void take_steps(const Work& work, Member& member, const Piece& piece, bool in_order);
+  void take_steps(const Work& work, Member& member, Piece& piece, bool in_order);
   void take_turns(const Work& work, std::size_t number);
   BlockStepper::Outcome take_in_double(const Work& work, InDouble& own, const Batch& drawn,
                                        std::size_t i) const;

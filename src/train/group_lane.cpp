@@ -139,6 +139,7 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   if (!setup.ridge.on()) growth_of_.resize(setup.most_steps);
   owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept,
                                          setup.ridge.on());
+  if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
   const std::size_t most_updates = GroupUpdates::most(owners_->most_cuts(), most_, blocks);
   lists_ = std::make_unique<std::array<OwnedUpdates, 2>>(
       std::array{OwnedUpdates(most_updates), OwnedUpdates(most_updates)});
@@ -146,29 +147,11 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     const auto& member = members_[m];
     member->solver.leave_to(*owners_);
     member->sources.resize(members);
+    member->owner = std::make_unique<GroupOwner>(setup, *owners_, member->solver.scores(), cuts_.get(), m,
+                                                 most_growth_, *lists_);
     if (setup.ridge.on()) member->grown.resize((setup.most_steps + most_ - 1) / most_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer) member->updates.emplace_back(*owners_, share, blocks);
   }
-  begin_to_own();
-}
-
-// What owners hold for the lines that they have been given.
-void GroupLane::begin_to_own() {
-  cuts_.reset();  // not twice at once
-  if (setup_.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup_.ridge, most_, most_growth_);
-  for (std::size_t m = 0; m < members_.size(); ++m)
-    members_[m]->owner = std::make_unique<GroupOwner>(setup_, *owners_, members_[m]->solver.scores(),
-                                                      cuts_.get(), m, most_growth_, *lists_);
-}
-
-// Rows and lines to threads by their speed. A line that changes its owner changes its core, so that happens
-// once.
-void GroupLane::follow_speeds() {
-  constexpr std::size_t kBatchesToKnow = 16;
-  shares_->adapt();
-  if (++batches_ != kBatchesToKnow) return;
-  owners_->deal(shares_->speeds());
-  begin_to_own();
 }
 
 bool GroupLane::start_epoch(RunState& state, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
@@ -231,7 +214,7 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
     }
   };
   team_->run(std::ref(of_member));  // a copied lambda would allocate in every batch
-  follow_speeds();
+  shares_->adapt();
   const std::size_t taken = state.step - before;
   if (setup_.ridge.on()) {
     for (std::size_t group = 0; group * most_ < taken; ++group) {

@@ -75,8 +75,6 @@ class GroupLane final : public Lane {
   using Share = RowShares::Share;
   static std::size_t useful_members(const LaneSetup& setup, std::size_t rows, std::size_t most_threads);
 
-  void begin_to_own();
-  void follow_speeds();
   void take_alone(const Batch& batch, RunState& state);
   void take_together(const Batch& batch, RunState& state);
   void run_member(const Batch& batch, RunState& state, std::size_t number);
@@ -108,7 +106,6 @@ class GroupLane final : public Lane {
   std::unique_ptr<Team> team_;
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<RowShares> shares_;
-  std::size_t batches_ = 0;  // so far
   std::unique_ptr<LineOwners> owners_;
   std::unique_ptr<GroupCuts> cuts_;  // with ridge
   std::unique_ptr<std::array<OwnedUpdates, 2>> lists_;

@@ -402,9 +402,8 @@ TEST(GroupThreads, HaveTheBitsOfOne) {
         }
 }
 
-// After some batches rows and lines are dealt out by the speed of the threads, which is another one in every
-// run.
-TEST(GroupThreads, HaveTheBitsOfOneWhenLinesChangeTheirOwners) {
+// Rows are dealt out by the speed of the threads in the batches before, which is another one in every run.
+TEST(GroupThreads, HaveTheBitsOfOneWhenRowsChangeTheirThreads) {
   const Dataset made = some_data(300, 300);
   const DataView data(made);
   for (const Extra extra : kExtras) {

@@ -53,61 +53,50 @@ std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_
 
 LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept,
                        bool ridge)
-    : members_(members), intercept_(intercept), load_(block_loads(data, draw)), blocks_of_(members) {
+    : members_(members), intercept_(intercept), blocks_of_(members) {
+  std::vector<double> load = block_loads(data, draw);
   const auto fair_share = [&] {
-    return std::accumulate(load_.begin(), load_.end(), 0.0) / static_cast<double>(members);
+    return std::accumulate(load.begin(), load.end(), 0.0) / static_cast<double>(members);
   };
   // Rounding: with as many blocks as threads none is heavy.
   constexpr double kMore = 1 + 1e-9;
   const double most = kMore * fair_share();
-  std::vector<std::uint32_t> heavy;
-  for (std::uint32_t b = 0; b < load_.size(); ++b) {
-    if (members == 1 || load_[b] <= most) {
-      order_.push_back(b);
+  std::vector<bool> heavy(load.size());
+  for (std::size_t b = 0; b < load.size(); ++b) {
+    heavy[b] = members > 1 && load[b] > most;
+    if (heavy[b]) load[b] *= cost_of_cut(ridge);
+  }
+  const double fair = fair_share();
+  owner_.resize(load.size());
+  own_number_.resize(load.size());
+  std::vector<std::uint32_t> order(load.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return load[a] > load[b]; });
+  // The next heaviest block to the thread with the least.
+  using Loaded = std::pair<double, std::uint32_t>;
+  std::priority_queue<Loaded, std::vector<Loaded>, std::greater<>> least;
+  for (std::uint32_t m = 0; m < members; ++m) least.emplace(0.0, m);
+  const auto give = [&](double more) {
+    const auto [loaded, member] = least.top();
+    least.pop();
+    least.emplace(loaded + more, member);
+    return member;
+  };
+  std::vector<double> shares;
+  for (const std::uint32_t b : order) {
+    if (!heavy[b]) {
+      owner_[b] = give(load[b]);
+      own_number_[b] = blocks_of_[owner_[b]]++;
       continue;
     }
-    heavy.push_back(b);
-    load_[b] *= cost_of_cut(ridge);
-  }
-  const auto heavier = [&](std::uint32_t a, std::uint32_t b) { return load_[a] > load_[b]; };
-  std::stable_sort(order_.begin(), order_.end(), heavier);
-  std::stable_sort(heavy.begin(), heavy.end(), heavier);
-  owner_.resize(load_.size());
-  own_number_.resize(load_.size());
-  const double fair = fair_share();
-  std::vector<double> shares;
-  for (const std::uint32_t b : heavy) {
     if (shares.empty()) shares = feature_shares(data);
-    const std::size_t parts = std::min(static_cast<std::size_t>(std::ceil(load_[b] / fair)), members);
+    const std::size_t parts = std::min(static_cast<std::size_t>(std::ceil(load[b] / fair)), members);
     owner_[b] = static_cast<std::uint32_t>(members + cuts_.size());
-    cuts_.push_back({b, equal_parts(shares, parts, intercept), std::vector<std::uint32_t>(parts)});
-  }
-  deal(std::vector<double>(members, 1.0));
-}
-
-void LineOwners::deal(std::span<const double> speeds) {
-  std::vector<double> loaded(members_, 0.0);
-  // A part of a cut goes to the thread that would be done with it first; of the blocks, which are many and
-  // small, the next heaviest one to the thread that would be done first without it.
-  for (Cut& cut : cuts_) {
-    const double more = load_[cut.block] / static_cast<double>(cut.owner.size());
-    for (std::uint32_t& owner : cut.owner) {
-      owner = 0;
-      for (std::uint32_t m = 1; m < members_; ++m)
-        if ((loaded[m] + more) / speeds[m] < (loaded[owner] + more) / speeds[owner]) owner = m;
-      loaded[owner] += more;
-    }
-  }
-  using Time = std::pair<double, std::uint32_t>;
-  std::priority_queue<Time, std::vector<Time>, std::greater<>> least;
-  for (std::uint32_t m = 0; m < members_; ++m) least.emplace(loaded[m] / speeds[m], m);
-  blocks_of_.assign(members_, 0);
-  for (const std::uint32_t b : order_) {
-    const auto [time, member] = least.top();
-    least.pop();
-    least.emplace(time + load_[b] / speeds[member], member);
-    owner_[b] = member;
-    own_number_[b] = blocks_of_[member]++;
+    Cut& cut = cuts_.emplace_back();
+    cut.block = b;
+    cut.end = equal_parts(shares, parts, intercept);
+    for (std::size_t p = 0; p < parts; ++p) cut.owner.push_back(give(load[b] / static_cast<double>(parts)));
   }
 }
 

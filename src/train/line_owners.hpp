@@ -26,13 +26,7 @@ class LineOwners {
   static constexpr double cost_of_cut(bool ridge) { return ridge ? 0.9 : 1.25; }
 
   std::size_t members() const { return members_; }
-  static std::uint64_t bytes(std::size_t blocks) {
-    return blocks * (3 * sizeof(std::uint32_t) + sizeof(double));
-  }
-
-  // Deals the blocks, and the parts of those that are cut, out to threads of these speeds, in any unit. At
-  // first all have the same.
-  void deal(std::span<const double> speeds);
+  static std::uint64_t bytes(std::size_t blocks) { return 2 * blocks * sizeof(std::uint32_t); }
 
   // Calls take(owner, x of its features, part) for the parts of a block in which x has features; with an
   // intercept, always for part 0, which has it. A block that is not cut is one part.
@@ -77,8 +71,6 @@ class LineOwners {
  private:
   std::size_t members_;
   bool intercept_;
-  std::vector<double> load_;          // by block
-  std::vector<std::uint32_t> order_;  // blocks that are not cut, the heaviest first
   std::vector<std::uint32_t> owner_;  // by block; members_ + i: it is cut, cuts_[i]
   std::vector<Cut> cuts_;
   std::vector<std::uint32_t> blocks_of_, own_number_;

@@ -20,20 +20,8 @@ TEST(LineOwners, EveryLineHasOne) {
   const auto draw = draw_for(data, options);
   for (const Draw* of_run : {draw.get(), static_cast<Draw*>(nullptr)})
     for (const auto& [intercept, ridge] : {std::pair{false, false}, {true, false}, {true, true}})
-      for (const auto& [members, dealt_again] : {std::pair{1U, false},
-                                                 {2U, false},
-                                                 {3U, false},
-                                                 {16U, false},
-                                                 {90U, false},
-                                                 {2U, true},
-                                                 {3U, true},
-                                                 {16U, true}}) {
-        LineOwners owners(data, of_run, members, intercept, ridge);
-        const std::size_t most_cuts = owners.most_cuts();
-        std::vector<double> speeds;
-        for (std::size_t m = 0; m < members; ++m) speeds.push_back(m % 3 == 0 ? 0.8 : 1.25);
-        if (dealt_again) owners.deal(speeds);
-        EXPECT_EQ(owners.most_cuts(), most_cuts);  // lists have memory for so many
+      for (const std::size_t members : {1U, 2U, 3U, 16U, 90U}) {
+        const LineOwners owners(data, of_run, members, intercept, ridge);
         std::map<std::pair<std::uint32_t, FeatureId>, std::size_t> owner_of;
         for (const ExampleId i : data.examples())
           for (std::uint32_t b = 0; b < 19; ++b) {
@@ -58,8 +46,7 @@ TEST(LineOwners, EveryLineHasOne) {
       }
 }
 
-// No thread has much more than its share of the updates, of which those of a block that is cut cost more, or
-// than it is fast.
+// No thread has much more than its share of the updates, of which those of a block that is cut cost more.
 TEST(LineOwners, ShareTheHead) {
   const Dataset made = random_data({.rows = 2000, .classes = 1000, .features = 500});
   const DataView data(made);
@@ -67,10 +54,8 @@ TEST(LineOwners, ShareTheHead) {
   options.draw = "head-blocks", options.draws.head = 16;
   const auto draw = draw_for(data, options);
   constexpr std::size_t kMembers = 8;
-  const std::vector<double> equal(kMembers, 1.0), unequal = {1.2, 0.9, 1, 0.8, 0.9, 1, 1, 1.2};
-  for (const auto& [ridge, speeds] : {std::pair{false, equal}, {true, equal}, {false, unequal}}) {
-    LineOwners owners(data, draw.get(), kMembers, false, ridge);
-    owners.deal(speeds);
+  for (const bool ridge : {false, true}) {
+    const LineOwners owners(data, draw.get(), kMembers, false, ridge);
     std::vector<double> lines(kMembers, 0.0);
     const std::vector<double> load = block_loads(data, draw.get());
     for (const ExampleId i : data.examples())
@@ -79,10 +64,9 @@ TEST(LineOwners, ShareTheHead) {
           lines[owner] += (owners.is_cut(b) ? LineOwners::cost_of_cut(ridge) : 1) * load[b] *
                           static_cast<double>(x.index.size());
         });
-    double total = 0, speed = 0;
+    double total = 0;
     for (const double l : lines) total += l;
-    for (const double s : speeds) speed += s;
-    for (std::size_t m = 0; m < kMembers; ++m) EXPECT_LT(lines[m], 1.3 * total * speeds[m] / speed) << m;
+    for (const double l : lines) EXPECT_LT(l, 1.3 * total / kMembers);
   }
 }
 

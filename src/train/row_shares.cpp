@@ -44,24 +44,14 @@ void RowShares::adapt() {
     mean += m.speed / static_cast<double>(members_.size());
   }
   if (std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.speed == 0; })) return;
-  mean_speed_ = mean;
+  const auto ratio = [&](const Member& m) { return std::clamp(m.speed / mean, 1 / kMostRatio, kMostRatio); };
   double all = 0;
-  for (const Member& m : members_) all += speed_of(m);
+  for (const Member& m : members_) all += ratio(m);
   double before = 0;
   for (std::size_t m = 0; m < members_.size(); ++m) {
     begin_[m] = std::min(before / all, 1.0);
-    before += speed_of(members_[m]);
+    before += ratio(members_[m]);
   }
-}
-
-double RowShares::speed_of(const Member& member) const {
-  return mean_speed_ == 0 ? 1 : std::clamp(member.speed / mean_speed_, 1 / kMostRatio, kMostRatio);
-}
-
-std::vector<double> RowShares::speeds() const {
-  std::vector<double> speeds;
-  for (const Member& m : members_) speeds.push_back(speed_of(m));
-  return speeds;
 }
 
 }  // namespace truemax

@@ -25,18 +25,13 @@ class RowShares {
   void solved(std::size_t member, std::size_t rows, std::chrono::nanoseconds time);
   // Between batches: what was solved since the last call decides about the shares from now on.
   void adapt();
-  // Of all threads, as seen so far, in units of the mean one; 1 if they are not known.
-  std::vector<double> speeds() const;
 
  private:
   struct alignas(64) Member {
     double rows = 0, seconds = 0;  // since the last adapt()
     double speed = 0;              // rows a second; 0: not known
   };
-  double speed_of(const Member& member) const;
-
   std::vector<Member> members_;
-  double mean_speed_ = 0;      // 0: not all are known
   std::vector<double> begin_;  // by member, of all rows; and 1
 };
 

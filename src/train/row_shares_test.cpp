@@ -59,7 +59,6 @@ TEST(RowShares, FollowTheSpeed) {
     for (std::size_t m = 0; m < kMembers; ++m) shares.solved(m, shares.of(kRows, m).count, time(m));
     shares.adapt();
   }
-  EXPECT_NEAR(shares.speeds()[0] * 1.3, shares.speeds()[5], 0.01);
   for (std::size_t m = 0; m < kMembers; ++m)
     EXPECT_NEAR(static_cast<double>(time(m).count()), 68'000, 3'000) << m;
 }

@@ -10,7 +10,7 @@ namespace truemax {
 
 SomeFeatures::SomeFeatures(std::vector<FeatureId> some, std::size_t all)
     : some_(std::move(some)), place_(all, kNone) {
-  for (std::size_t i = 0; i < some_.size(); ++i) place_[some_[i]] = static_cast<std::uint32_t>(i);
+  for (std::size_t i = 0; i < some_.size(); ++i) place_[some_[i]] = static_cast<Place>(i);
 }
 
 void SplitRows::clear() {
@@ -27,7 +27,7 @@ void SplitRows::add(const RowView& x, const SomeFeatures& some) {
   float* const value = value_.data() + begin;
   std::size_t here = 0, there = count;  // those elsewhere from the end on
   for (std::size_t j = 0; j < count; ++j) {
-    const std::uint32_t place = some.place(x.index[j]);
+    const SomeFeatures::Place place = some.place(x.index[j]);
     // No branch: it could not be predicted.
     const std::size_t is_here = place != SomeFeatures::kNone ? 1 : 0;
     const std::size_t at = is_here * here + (1 - is_here) * (there - 1);
@@ -94,7 +94,7 @@ void BlocksApart::add_up(Weights& w) {
   constexpr std::size_t kAhead = 16;
   const std::span<const FeatureId> features = features_->numbers();
   const std::size_t count = features.size();
-  const auto place = [&](std::size_t n) { return (begin_ + n) % count; };
+  const auto place = [&](std::size_t n) { return begin_ + n < count ? begin_ + n : begin_ + n - count; };
   for (const std::uint32_t b : numbers_) {
     float *const to = w.block(b), *const from = added_.block(b);
     for (std::size_t n = 0; n < count; ++n) {

@@ -14,21 +14,21 @@
 
 namespace truemax {
 
-// Some of the features, numbered anew.
+// Some of the features, numbered anew: fewer than 65,535.
 class SomeFeatures {
  public:
-  static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+  using Place = std::uint16_t;  // small: every feature of every row is looked up
+  static constexpr Place kNone = 0xFFFF;
 
   SomeFeatures(std::vector<FeatureId> some, std::size_t all);
 
   std::span<const FeatureId> numbers() const { return some_; }  // in all
-  std::uint32_t place(FeatureId feature) const {
-    return place_[feature];
-  }  // among them; kNone: not one of them
+  // Among them; kNone: not one of them.
+  Place place(FeatureId feature) const { return place_[feature]; }
 
  private:
   std::vector<FeatureId> some_;
-  std::vector<std::uint32_t> place_;  // by feature
+  std::vector<Place> place_;  // by feature
 };
 
 // A row in two parts: its features that are some of them, by their numbers there, and the others.
@@ -41,6 +41,7 @@ class SplitRows {
   void clear();
   void add(const RowView& x, const SomeFeatures& some);
   SplitRow row(std::size_t i) const;
+  std::size_t size() const { return end_.size(); }  // rows
 
  private:
   std::vector<FeatureId> index_;
