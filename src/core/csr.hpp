@@ -17,6 +17,18 @@ struct RowView {
   std::span<const float> value;      // finite, not zero
 };
 
+// Prefetches a row that will be read some time later.
+inline void prefetch_row(const RowView& x) {
+  constexpr std::size_t kPerLine = 16;
+  for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
+    __builtin_prefetch(x.index.data() + j);
+    __builtin_prefetch(x.value.data() + j);
+  }
+  if (x.index.empty()) return;
+  __builtin_prefetch(&x.index.back());  // a row may begin anywhere in a cache line
+  __builtin_prefetch(&x.value.back());
+}
+
 struct CsrView {
   std::span<const std::uint64_t> begin;  // rows + 1 offsets
   const FeatureId* index = nullptr;

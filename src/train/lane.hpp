@@ -105,13 +105,6 @@ class Lane {
 };
 
 // Prefetches the memory of an example that a later step will use.
-inline void prefetch_row(const RowView& x) {
-  constexpr std::size_t kPerLine = 16;
-  for (std::size_t j = 0; j < x.index.size(); j += kPerLine) {
-    __builtin_prefetch(&x.index[j]);
-    __builtin_prefetch(&x.value[j]);
-  }
-}
 inline void prefetch_example(const RowView& x, const RunState& state, ExampleId i) {
   prefetch_row(x);
   __builtin_prefetch(&state.row(i), 1);
