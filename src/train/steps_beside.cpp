@@ -8,19 +8,42 @@
 
 namespace truemax {
 
-double steps_beside(const DataView& data, bool intercept, const Draw* draw) {
-  constexpr double kRowsEach = 16, kMostOvershoot = 2;
-  std::vector<double> mean(data.space->features + 1, 0.0);
-  const double over = 1 / static_cast<double>(std::max<std::size_t>(data.size(), 1));
-  data.each_x([&](ExampleId /*i*/, const RowView& x) {
+namespace {
+
+// Of two rows that may be the same one.
+double mean_cosine(const DataView& data, bool intercept) {
+  constexpr std::size_t kEnough = 1 << 15;
+  const bool all = data.streamed() != nullptr;  // its rows are not at hand one by one
+  const std::size_t stride = all ? 1 : data.size() / kEnough + 1;
+  std::vector<double> sum(data.space->features + 1, 0.0);
+  double rows = 0, lengths = 0;  // seen; the squares of their lengths, each 1 or 0
+  const auto add = [&](const RowView& x) {
+    ++rows;
     const double square = squared_norm(x, intercept);
     if (!(square > 0)) return;
-    const double scale = over / std::sqrt(square);
-    add_row(x, scale, mean.data());
-    if (intercept) mean.back() += scale;
-  });
-  double cosine = 0;
-  for (const double m : mean) cosine += m * m;
+    ++lengths;
+    const double scale = 1 / std::sqrt(square);
+    add_row(x, scale, sum.data());
+    if (intercept) sum.back() += scale;
+  };
+  if (all)
+    data.each_x([&](ExampleId /*i*/, const RowView& x) { add(x); });
+  else
+    for (std::size_t i = 0; i < data.size(); i += stride) add(data.x(static_cast<ExampleId>(i)));
+  if (rows < 2) return lengths;
+  double square = 0;
+  for (const double s : sum) square += s * s;
+  // Of the rows that were not seen only pairs of different ones are like those that were.
+  const double different = (square - lengths) / (rows * (rows - 1)), same = lengths / rows;
+  const double chance = 1 / static_cast<double>(data.size());  // of the same row twice
+  return different + chance * (same - different);
+}
+
+}  // namespace
+
+double steps_beside(const DataView& data, bool intercept, const Draw* draw) {
+  constexpr double kRowsEach = 16, kMostOvershoot = 2;
+  const double cosine = mean_cosine(data, intercept);
   const std::size_t blocks = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
   const double share =
       draw == nullptr ? 1
