@@ -13,37 +13,39 @@ SomeFeatures::SomeFeatures(std::vector<FeatureId> some, std::size_t all)
   for (std::size_t i = 0; i < some_.size(); ++i) place_[some_[i]] = static_cast<Place>(i);
 }
 
-void SplitRows::clear() {
-  index_.clear();
-  value_.clear();
-  end_.clear();
+void SplitRows::Part::reserve(std::size_t count) {
+  if (index.size() >= count) return;
+  index.resize(2 * count);
+  value.resize(2 * count);
 }
 
 void SplitRows::add(const RowView& x, const SomeFeatures& some) {
-  const std::size_t begin = index_.size(), count = x.index.size();
-  index_.resize(begin + count);
-  value_.resize(begin + count);
-  FeatureId* const index = index_.data() + begin;
-  float* const value = value_.data() + begin;
-  std::size_t here = 0, there = count;  // those elsewhere from the end on
+  const End begin = end_.empty() ? End{} : end_.back();
+  const std::size_t count = x.index.size();
+  here_.reserve(begin.here + count);
+  there_.reserve(begin.there + count);
+  FeatureId* const index_here = here_.index.data();
+  FeatureId* const index_there = there_.index.data();
+  float* const value_here = here_.value.data();
+  float* const value_there = there_.value.data();
+  End end = begin;
+  // To both parts, of which one counts it: a branch could not be predicted.
   for (std::size_t j = 0; j < count; ++j) {
     const SomeFeatures::Place place = some.place(x.index[j]);
-    // No branch: it could not be predicted.
+    index_here[end.here] = place, value_here[end.here] = x.value[j];
+    index_there[end.there] = x.index[j], value_there[end.there] = x.value[j];
     const std::size_t is_here = place != SomeFeatures::kNone ? 1 : 0;
-    const std::size_t at = is_here * here + (1 - is_here) * (there - 1);
-    index[at] = is_here != 0 ? place : x.index[j];
-    value[at] = x.value[j];
-    here += is_here, there -= 1 - is_here;
+    end.here += is_here, end.there += 1 - is_here;
   }
-  end_.push_back({begin + here, begin + count});
+  end_.push_back(end);
 }
 
 SplitRow SplitRows::row(std::size_t i) const {
-  const std::size_t begin = i == 0 ? 0 : end_[i - 1].there;
-  const auto part = [&](std::size_t from, std::size_t to) {
-    return RowView{{index_.data() + from, to - from}, {value_.data() + from, to - from}};
+  const End begin = i == 0 ? End{} : end_[i - 1], end = end_[i];
+  const auto part = [](const Part& of, std::size_t from, std::size_t to) {
+    return RowView{{of.index.data() + from, to - from}, {of.value.data() + from, to - from}};
   };
-  return {part(begin, end_[i].here), part(end_[i].here, end_[i].there)};
+  return {part(here_, begin.here, end.here), part(there_, begin.there, end.there)};
 }
 
 BlocksApart::BlocksApart(std::size_t classes, std::shared_ptr<const SomeFeatures> features, bool intercept,

@@ -38,16 +38,21 @@ struct SplitRow {
 
 class SplitRows {
  public:
-  void clear();
+  void clear() { end_.clear(); }
   void add(const RowView& x, const SomeFeatures& some);
   SplitRow row(std::size_t i) const;
   std::size_t size() const { return end_.size(); }  // rows
 
  private:
-  std::vector<FeatureId> index_;
-  std::vector<float> value_;
+  // Of all rows, one after the other; memory beyond their ends is written, too.
+  struct Part {
+    std::vector<FeatureId> index;
+    std::vector<float> value;
+    void reserve(std::size_t count);
+  };
+  Part here_, there_;
   struct End {
-    std::size_t here, there;
+    std::size_t here = 0, there = 0;
   };
   std::vector<End> end_;  // by row
 };
