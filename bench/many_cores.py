@@ -45,7 +45,7 @@ def main():
     parser.add_argument("--group", type=int, default=1024, help="rows of a group, with a head in order")
     options = parser.parse_args()
     cores = os.cpu_count() or 1
-    threads = [t for t in map(int, options.threads.split(",")) if t <= cores]
+    threads = sorted({1, *(t for t in map(int, options.threads.split(",")) if t <= cores)})
     folder = tempfile.TemporaryDirectory()
     model = os.path.join(folder.name, "model.safetensors")
     ways = {"in order": [], "in groups": ["--group", str(options.group)], "lock-free": ["--lock-free"]}
@@ -100,10 +100,10 @@ def main():
             aim = LOCK_FREE if way == "lock-free" else IN_ORDER
             if most == 16 and ratio < aim:
                 wrong.append(f"{kind}: {ratio:.1f} times on 16 cores {way}, aim {aim}")
-            show("", ("", "", *(f"{c} threads, s" for c in threads), "times", "log-loss", "of one thread"), rows[-1:])
+            show("", ("", "", *(f"{c} threads, s" for c in threads), "times", "log-loss", "in order"), rows[-1:])
             sys.stdout.flush()
     show(f"Training on {cores} cores, best of {options.rounds}",
-         ("", "", *(f"{c} threads, s" for c in threads), "times", "log-loss", "of one thread"), rows)
+         ("", "", *(f"{c} threads, s" for c in threads), "times", "log-loss", "in order"), rows)
     for line in wrong:
         print(f"missed: {line}")
     sys.exit(1 if wrong else 0)

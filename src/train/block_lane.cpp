@@ -151,8 +151,9 @@ void BlockLane::keep_heads_apart() {
 
 std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
   const std::uint64_t lines = 2 * kMostLinesApart * kLanes * sizeof(float);
-  const double split =
-      static_cast<double>(kMostStepsApart) * data.nonzeros_per_row() * (sizeof(FeatureId) + sizeof(float));
+  // Two parts, each with memory for twice as many numbers as all rows have.
+  const double split = 4 * static_cast<double>(kMostStepsApart) * (data.nonzeros_per_row() + 1) *
+                       (sizeof(FeatureId) + sizeof(float));
   const std::uint64_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
   const std::uint64_t ridges =
       options.ridge > 0 ? blocks * (sizeof(BlockStepper::Delayed) + sizeof(std::uint32_t)) : 0;

@@ -89,7 +89,7 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
   const std::size_t group = rows_of_group(data, options, draw), threads = options.thread_count();
   const bool ridge = options.ridge > 0, together = threads > 1 && !ranks().in_groups();
-  const std::size_t rows = together ? threads * RowShares::most_of_one(threads, group) : group;
+  const std::size_t rows = together ? RowShares::most_of_all(threads, group) : group;
   std::uint64_t bytes = 2 * GroupRows::bytes(rows, blocks, ridge) + (ridge ? BlockGrowth::bytes(own) : 0);
   if (draw != nullptr)
     bytes += draw->memory_bytes() + rows * (draw->words() * sizeof(std::uint64_t) +

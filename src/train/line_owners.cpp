@@ -19,7 +19,7 @@ constexpr FeatureId kLast = std::numeric_limits<FeatureId>::max();
 // What a thread does for a row that has features in its part of a block, beside what it does for each of
 // them, in units of the latter.
 constexpr double kCostOfRow = 3;
-// The same for the intercepts of a block.
+// What adding a row's coefficients to the intercepts of a block costs, in the same units.
 constexpr double kCostOfIntercepts = 3;
 
 // Ends of so many ranges of features with about equal work. `first_always`: the first has every row, for the
@@ -63,8 +63,10 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
   const double most = kMore * fair_share();
   std::vector<bool> heavy(load.size());
   for (std::size_t b = 0; b < load.size(); ++b) {
-    heavy[b] = members > 1 && load[b] > most;
-    if (heavy[b]) load[b] *= cost_of_cut(ridge);
+    // Also as a cut, or it would have one part.
+    const double cut = cost_of_cut(ridge) * load[b];
+    heavy[b] = members > 1 && std::min(load[b], cut) > most;
+    if (heavy[b]) load[b] = cut;
   }
   const double fair = fair_share();
   owner_.resize(load.size());

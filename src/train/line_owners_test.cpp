@@ -43,10 +43,12 @@ TEST(LineOwners, EveryLineHasOne) {
         EXPECT_TRUE(members > 1 || owners.most_cuts() == 0);
         EXPECT_TRUE(members < 90 || owners.most_cuts() > 0);
         EXPECT_LE(owners.most_cuts(), LineOwners::most_cuts(members));
+        for (const LineOwners::Cut& cut : owners.cuts()) EXPECT_GE(cut.owner.size(), 2U);
       }
 }
 
-// No thread has much more than its share of the updates, of which those of a block that is cut cost more.
+// No thread has much more than its share of the updates, of which those of a block that is cut cost more or
+// less.
 TEST(LineOwners, ShareTheHead) {
   const Dataset made = random_data({.rows = 2000, .classes = 1000, .features = 500});
   const DataView data(made);

@@ -38,7 +38,7 @@ class Ridge {
   }
 
   // Multiplies the weights of a block, with their intercepts if the ridge includes them. `least`: the
-  // smallest scale of the block before, or a smaller number.
+  // smallest scale of the block before, or a smaller number; 0 if it is not known.
   void shrink(Weights& w, std::size_t block, double factor, double least = 0) const {
     w.scale_block(block, factor, least);
     if (with_intercept_) w.scale_block_intercept(block, factor);

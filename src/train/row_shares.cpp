@@ -7,7 +7,7 @@ namespace {
 // A thread counts as at most so many times faster or slower than the mean one, and so has at most the square
 // of it times an equal share.
 constexpr double kMostRatio = 1.25;
-// Of what the last batch said: it may have been disturbed.
+// The weight of the last batch in a thread's speed: it may have been disturbed.
 constexpr double kNew = 0.1;
 }  // namespace
 
@@ -26,6 +26,10 @@ RowShares::Share RowShares::of(std::size_t rows, std::size_t member) const {
 std::size_t RowShares::most_of_one(std::size_t members, std::size_t rows) {
   const double equal = static_cast<double>(rows) / static_cast<double>(members);
   return std::min(rows, static_cast<std::size_t>(kMostRatio * kMostRatio * equal) + 2);  // rounding
+}
+
+std::size_t RowShares::most_of_all(std::size_t members, std::size_t rows) {
+  return static_cast<std::size_t>(kMostRatio * kMostRatio * static_cast<double>(rows)) + 2 * members + 1;
 }
 
 void RowShares::solved(std::size_t member, std::size_t rows, std::chrono::nanoseconds time) {

@@ -20,6 +20,8 @@ class RowShares {
   Share of(std::size_t rows, std::size_t member) const;
   // Rows that a thread may have, of a group of so many.
   static std::size_t most_of_one(std::size_t members, std::size_t rows);
+  // Rows that all have memory for together, if they are no more than so many threads.
+  static std::size_t most_of_all(std::size_t members, std::size_t rows);
 
   // A thread has solved so many rows in this time; threads may call it side by side.
   void solved(std::size_t member, std::size_t rows, std::chrono::nanoseconds time);

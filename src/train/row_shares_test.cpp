@@ -31,6 +31,13 @@ TEST(RowShares, AreEqualAtFirst) {
   for (std::size_t m = 0; m < 16; ++m) EXPECT_EQ(shares.of(1024, m).count, 64U);
 }
 
+TEST(RowShares, HaveTheMemoryThatIsPlanned) {
+  for (const std::size_t threads : {1U, 2U, 16U, 100U})
+    for (std::size_t members = 1; members <= threads; ++members)
+      for (const std::size_t rows : {1U, 60U, 64U, 1024U, 65536U})
+        EXPECT_LE(members * RowShares::most_of_one(members, rows), RowShares::most_of_all(threads, rows));
+}
+
 TEST(RowShares, HaveAllRowsAfterAnyTimes) {
   std::mt19937_64 random(1);
   constexpr auto kLongest = std::numeric_limits<nanoseconds::rep>::max();

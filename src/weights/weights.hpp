@@ -62,8 +62,8 @@ class Weights {
     if (scale(k) < kLeastScale) fold(k);
   }
   void scale_class(ClassId k, double factor);  // w_k *= factor, 0 <= factor <= 1
-  // All classes of a block at once, and their smallest scale. `least`: that before, or
-  // a smaller number.
+  // All classes of a block at once, and their smallest scale. `least`: their smallest scale before, or a
+  // smaller number; 0 if it is not known.
   void scale_block(std::size_t b, double factor) { scale_block(b, factor, 0); }
   void scale_block(std::size_t b, double factor, double least);
   double least_scale(std::size_t b) const;
