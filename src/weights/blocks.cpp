@@ -177,6 +177,7 @@ constexpr std::size_t kRowsAhead = 16, kLinesAhead = 8;
 // take(i) for every task, with what later ones need under way. ask(i): for lines and numbers of task i.
 template <class Ask, class Take>
 HWY_INLINE void in_turn(const BlockTask* tasks, std::size_t count, const Ask& ask, const Take& take) {
+  // Not its last line as prefetch_row() does: parts of rows are short, and it lost.
   const auto ask_for_row = [&](std::size_t i) HWY_ATTR {
     constexpr std::size_t kPerLine = 16;
     if (i >= count) return;
