@@ -1,6 +1,8 @@
 #include "core/team.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -8,15 +10,38 @@
 #include <immintrin.h>
 #endif
 
+#include "core/cores.hpp"
+#include "core/parallel.hpp"
+
 namespace truemax {
 namespace {
 constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
 constexpr unsigned kRoundShift = 32;
 }  // namespace
 
-void pause_a_little(std::size_t looks) {
-  constexpr std::size_t kPatient = 256;  // about 10 us of spinning; by then a core may be missing
-  if (looks >= kPatient) {
+Patience::Patience(std::size_t members) : seats_(members), core_for_each_(members <= available_threads()) {}
+
+void Patience::sit(std::size_t member) {
+  std::atomic<int>& core = seats_[member].core;
+  const int here = current_core();
+  if (core.load(std::memory_order_relaxed) != here) core.store(here, std::memory_order_relaxed);
+}
+
+bool Patience::shares_core(std::size_t member) {
+  sit(member);
+  const int here = seats_[member].core.load(std::memory_order_relaxed);
+  for (std::size_t m = 0; m < seats_.size(); ++m)
+    if (m != member && seats_[m].core.load(std::memory_order_relaxed) == here) return true;
+  return false;
+}
+
+// A member that gives way to another program loses the rest of its slice, and by then the one that it waited
+// for may have given way, too: they would take turns at doing nothing. So it spins for some milliseconds,
+// unless another member needs its core.
+void Patience::pause(std::size_t member, std::size_t looks) {
+  constexpr std::size_t kLook = 256, kMost = 1 << 16;  // 10 us, and 3 ms
+  const bool gives_way = looks >= kLook && (!core_for_each_ || looks >= kMost);
+  if (gives_way || (looks % kLook == kLook - 1 && shares_core(member))) {
     std::this_thread::yield();
     return;
   }
@@ -25,7 +50,11 @@ void pause_a_little(std::size_t looks) {
 #endif
 }
 
-Team::Team(std::size_t members) : next_(std::max<std::size_t>(members, 1)) {
+Team::Team(std::size_t members)
+    : next_(std::max<std::size_t>(members, 1)),
+      patience_(next_.size()),
+      go_to_(next_.size(), -1),
+      core_of_(next_.size()) {
   helpers_.reserve(members > 0 ? members - 1 : 0);
   try {
     for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
@@ -40,6 +69,8 @@ Team::~Team() {
 }
 
 void Team::call(std::size_t member) {
+  if (go_to_[member] >= 0) go_to_core(std::exchange(go_to_[member], -1));
+  patience_.sit(member);
   try {
     (*work_)(member);
   } catch (...) {
@@ -54,7 +85,7 @@ void Team::serve(std::size_t member) {
     std::size_t looks = 0;
     while (round_.load(std::memory_order_acquire) == seen) {
       if (++looks < kLooks)
-        pause_a_little(looks);
+        patience_.pause(member, looks);
       else
         round_.wait(seen, std::memory_order_acquire);
     }
@@ -89,18 +120,42 @@ void Team::run(const std::function<void(std::size_t)>& work, bool all) {
   round_.notify_all();
   call(0);
   if (all)
-    for (std::size_t looks = 0; missing_.load(std::memory_order_relaxed) != 0; ++looks) pause_a_little(looks);
+    for (std::size_t looks = 0; missing_.load(std::memory_order_relaxed) != 0; ++looks)
+      patience_.pause(0, looks);
   std::uint64_t door = door_.fetch_or(kClosed, std::memory_order_acq_rel);
   for (std::size_t looks = 0; (door & (kClosed - 1)) != 0; ++looks) {
-    pause_a_little(looks);
+    patience_.pause(0, looks);
     door = door_.load(std::memory_order_acquire);
   }
+  if (all) spread();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+// Members that share a core go apart before the next round. Where other programs have the cores, the system
+// knows better, and a move takes some 20 us: so there are few.
+void Team::spread() {
+  constexpr std::size_t kAtFirst = 64, kRoundsOfMove = 64;
+  ++rounds_;
+  if (moves_ >= kAtFirst + rounds_ / kRoundsOfMove) return;
+  const std::span cores(core_of_.data(), size());
+  const auto look = [&] {
+    for (std::size_t m = 0; m < size(); ++m) cores[m] = patience_.core_of(m);
+  };
+  look();
+  std::sort(cores.begin(), cores.end());
+  if (std::adjacent_find(cores.begin(), cores.end()) == cores.end()) return;
+  look();
+  ++moves_;  // also if there is no room
+  for (const CoreMove& move : moves_apart(cores, usable_cores())) {
+    go_to_[move.member] = move.core;
+    ++moves_;
+  }
 }
 
 Meeting::Meeting(std::size_t members)
     : members_(members),
       hops_(static_cast<std::size_t>(std::bit_width(members - 1))),
+      patience_(members),
       heard_(members * hops_),
       own_(members) {}
 
@@ -108,20 +163,6 @@ void Meeting::start() {
   for (Heard& heard : heard_) heard.round.store(0, std::memory_order_relaxed);
   for (Own& own : own_) own.round = 0;
   given_up_.store(false, std::memory_order_relaxed);
-}
-
-bool Meeting::wait(std::size_t member) {
-  const std::uint32_t round = ++own_[member].round;
-  for (std::size_t hop = 0; hop < hops_; ++hop) {
-    const std::size_t to = (member + (std::size_t{1} << hop)) % members_;
-    heard_[to * hops_ + hop].round.store(round, std::memory_order_release);
-    const std::atomic<std::uint32_t>& heard = heard_[member * hops_ + hop].round;
-    for (std::size_t looks = 0; heard.load(std::memory_order_acquire) < round; ++looks) {
-      if (given_up_.load(std::memory_order_relaxed)) return false;
-      pause_a_little(looks);
-    }
-  }
-  return true;
 }
 
 }  // namespace truemax

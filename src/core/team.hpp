@@ -14,8 +14,26 @@
 
 namespace truemax {
 
-// Pause between two polls of what another thread writes.
-void pause_a_little(std::size_t looks);
+// Pauses of the members of a team between two polls of what another one writes.
+class Patience {
+ public:
+  explicit Patience(std::size_t members);
+  // The member works now, where it is.
+  void sit(std::size_t member);
+  // Where it was when it last sat down or looked; -1: not known.
+  int core_of(std::size_t member) const { return seats_[member].core.load(std::memory_order_relaxed); }
+  // `looks`: its polls before this one.
+  void pause(std::size_t member, std::size_t looks);
+
+ private:
+  bool shares_core(std::size_t member);
+
+  struct alignas(64) Seat {
+    std::atomic<int> core{-1};
+  };
+  std::vector<Seat> seats_;
+  bool core_for_each_;
+};
 
 class Team {
  public:
@@ -83,6 +101,7 @@ class Team {
   void run(const std::function<void(std::size_t member)>& work, bool all);
   void serve(std::size_t member);
   void call(std::size_t member);
+  void spread();
   bool enter(std::uint32_t round);
 
   struct alignas(64) Next {
@@ -100,6 +119,10 @@ class Team {
   alignas(kLine) const std::function<void(std::size_t)>* work_ = nullptr;
   std::atomic<bool> ends_{false};
   std::exception_ptr failure_;
+  Patience patience_;
+  std::vector<int> go_to_;    // by member: the core to go to before its next round; -1: none
+  std::vector<int> core_of_;  // by member
+  std::size_t rounds_ = 0, moves_ = 0;
   std::vector<std::jthread> helpers_;
 };
 
@@ -113,7 +136,26 @@ class Meeting {
   // Before the run.
   void start();
   // Returns when all members have called it. False: one of them has given up.
-  bool wait(std::size_t member);
+  bool wait(std::size_t member) {
+    return wait(member, [] { return false; });
+  }
+  // Meanwhile calls some_work(), which returns false if there is none. It should take less than a
+  // microsecond: the others may be waiting for this member.
+  template <class Work>
+  bool wait(std::size_t member, Work&& some_work) {
+    const std::uint32_t round = ++own_[member].round;
+    patience_.sit(member);
+    for (std::size_t hop = 0; hop < hops_; ++hop) {
+      const std::size_t to = (member + (std::size_t{1} << hop)) % members_;
+      heard_[to * hops_ + hop].round.store(round, std::memory_order_release);
+      const std::atomic<std::uint32_t>& heard = heard_[member * hops_ + hop].round;
+      for (std::size_t looks = 0; heard.load(std::memory_order_acquire) < round; ++looks) {
+        if (given_up_.load(std::memory_order_relaxed)) return false;
+        if (!some_work()) patience_.pause(member, looks);
+      }
+    }
+    return true;
+  }
   // A member that fails lets the others go on.
   void give_up() { given_up_.store(true, std::memory_order_relaxed); }
 
@@ -125,6 +167,7 @@ class Meeting {
     std::uint32_t round = 0;
   };
   std::size_t members_, hops_ = 0;
+  Patience patience_;
   std::vector<Heard> heard_;  // [members][hops]
   std::vector<Own> own_;
   std::atomic<bool> given_up_{false};

@@ -75,12 +75,13 @@ TEST(Team, SharesEveryTaskOnceNearItsMember) {
 // The owner of the first tasks is held up in one of them until the others have done all the rest.
 TEST(Team, TakesTasksOfMembersThatAreLate) {
   Team team(2);
+  Patience patience(2);
   std::atomic<int> left{7};
   team.share_near(8, [&](std::size_t, std::size_t task) {
     if (task != 0)
       --left;
     else
-      for (std::size_t looks = 0; left.load() > 0; ++looks) pause_a_little(looks);
+      for (std::size_t looks = 0; left.load() > 0; ++looks) patience.pause(0, looks);
   });
   EXPECT_EQ(left.load(), 0);
 }

@@ -247,9 +247,10 @@ bool BlockLane::prepare_together(const Work& work, std::size_t number) {
   }
   Turns& turns = members_[number]->turns;
   turns.start();
+  progress_->patience().sit(number);
   for (std::size_t p = 0; p < pieces; ++p) {
     for (std::size_t looks = 0; ready_[p].batch.load(std::memory_order_acquire) != batch_; ++looks)
-      pause_a_little(looks);
+      progress_->patience().pause(number, looks);
     if (failed_.load(std::memory_order_relaxed)) return false;
     const Piece& piece = *pieces_[p];
     for (std::size_t i = 0; i < piece.size; ++i)
@@ -373,7 +374,7 @@ double BlockLane::bound_before(const Work& work, std::size_t t, std::size_t memb
 // The bound on the weights after the batch. Other members may still be taking their last steps.
 double BlockLane::bound_after(const Work& work) const {
   return sum_growths(work, work.batch.count, members_.size(), [&](std::size_t m, std::size_t i) {
-    for (std::size_t looks = 0; !progress_->done_up_to(m, i); ++looks) pause_a_little(looks);
+    for (std::size_t looks = 0; !progress_->done_up_to(m, i); ++looks) progress_->patience().pause(0, looks);
   });
 }
 

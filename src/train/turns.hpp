@@ -28,9 +28,10 @@ class Progress {
  public:
   static constexpr std::size_t kWindow = 8;  // a member's steps among which it may choose, at most 16
 
-  explicit Progress(std::size_t members) : said_(members) {}
+  explicit Progress(std::size_t members) : said_(members), patience_(members) {}
 
   std::size_t members() const { return said_.size(); }
+  Patience& patience() { return patience_; }
   // Between two batches. What members said before no longer counts.
   void start() { ++batch_; }
 
@@ -63,6 +64,7 @@ class Progress {
     std::atomic<std::uint64_t> word{0};
   };
   std::vector<Said> said_;
+  Patience patience_;
   std::uint32_t batch_ = 0;
 };
 
@@ -105,12 +107,12 @@ class Turns {
 
   bool all_done() const { return first_ == own_.size(); }
   // Waits until one of the member's next steps is ready, and returns the first that is.
-  std::size_t next(const Progress& progress) {
+  std::size_t next(Progress& progress) {
     for (std::size_t looks = 0;; ++looks) {
       const std::size_t end = std::min(own_.size(), first_ + Progress::kWindow);
       for (std::size_t i = first_; i < end; ++i)
         if ((later_ >> (i - first_) & 1) == 0 && ready(i, progress)) return i;
-      pause_a_little(looks);
+      progress.patience().pause(member_, looks);
     }
   }
   void done(std::size_t i, Progress& progress) {
