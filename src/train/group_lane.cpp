@@ -99,7 +99,7 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
     return std::uint64_t{GroupUpdates::most(LineOwners::most_cuts(threads), of_rows, blocks)};
   };
   return bytes + 2 * (updates(rows) * GroupUpdates::kBytes + updates(group) * OwnedUpdates::kBytes) +
-         LineOwners::bytes(own) + threads * sizeof(GroupOwner) +
+         LineOwners::bytes(own, data.space->features, threads) + threads * sizeof(GroupOwner) +
          (ridge ? GroupCuts::bytes(threads, group) : 0);
 }
 
@@ -116,6 +116,7 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
       most_(rows_of_group(setup.data, setup.options, setup.draw)),
       tracks_norms_(tracks_norms(setup)),
       most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)),
+      growth_of_(setup.ridge.on() ? 0 : setup.most_steps),
       growth_of_block_(0) {
   require_groups(setup.data, setup.options);
   far_ = setup.weights_are_far();
@@ -136,7 +137,6 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
   }
   meeting_ = std::make_unique<Meeting>(members);
   shares_ = std::make_unique<RowShares>(members);
-  if (!setup.ridge.on()) growth_of_.resize(setup.most_steps);
   owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept,
                                          setup.ridge.on());
   if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
@@ -222,8 +222,9 @@ void GroupLane::take_together(const Batch& batch, RunState& state) {
       for (const auto& member : members_) grown = std::max(grown, member->grown[group]);
       growth_ += grown;
     }
-  } else {  // in the order of the rows, because rounding depends on it
-    for (std::size_t i = 0; i < taken; ++i) growth_ += growth_of_[i];
+  } else {
+    for (std::size_t first = 0; first < taken; first += most_)
+      sum_growth(first, std::min(most_, taken - first));
   }
   add_growth(state);
   if (!refused_.load(std::memory_order_relaxed)) return;
@@ -237,21 +238,21 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
   GroupMember& solver = member.solver;
   std::size_t now = 0;
   prepare(batch, 0, number, now);
-  if (!meeting_->wait(number)) return;
+  if (!wait(number)) return;
   score_own(state.weights, batch, 0, number, now);
   for (std::size_t first = 0; first < batch.count; first += most_, now = 1 - now) {
     GroupRows& rows = solver.buffers[now];
     const std::size_t count = std::min(most_, batch.count - first), next = first + most_;
     const Share share = share_of(batch, first, number);
     // All scores are there, and all updates of the group before.
-    if (!meeting_->wait(number)) return;
+    if (!wait(number)) return;
     const auto start = std::chrono::steady_clock::now();
     solver.begin(batch, state, rows);
     if (next < batch.count) prepare(batch, next, number, 1 - now);
     solver.finish(state, rows);
     look_over(member, rows, share, first + share.first);
     shares_->solved(number, rows.count, std::chrono::steady_clock::now() - start);
-    if (!meeting_->wait(number)) return;
+    if (!wait(number)) return;
     if (refused_.load(std::memory_order_relaxed)) return;  // before the group changes W
     write_u(state, number, now);
     double growth = 0;
@@ -262,6 +263,18 @@ void GroupLane::run_member(const Batch& batch, RunState& state, std::size_t numb
     if (number == 0) state.step += count;
     if (next < batch.count) score_own(state.weights, batch, next, number, 1 - now);
   }
+}
+
+// One thread more than cores would stop one of these for as long as a shuffle takes, and all would wait.
+bool GroupLane::makes_order(VisitOrder& order) {
+  if (members_.size() == 1) return false;
+  order_ = &order;
+  return true;
+}
+
+bool GroupLane::wait(std::size_t number) {
+  const bool makes_order = order_ != nullptr && number + 1 == members_.size();
+  return meeting_->wait(number, [&] { return makes_order && order_->make_some(); });
 }
 
 // The rows of a group that a member solves. `group`: its first row in the batch.
@@ -337,6 +350,19 @@ void GroupLane::make_room(Weights& w, std::uint32_t block, double growth) {
   growth_of_block_.add(block, growth / w.least_scale(block));
 }
 
+// Of a group without ridge: the same sum for any number of threads. Several chains of additions are done
+// several times sooner than one, and the other threads wait for them.
+void GroupLane::sum_growth(std::size_t first, std::size_t count) {
+  constexpr std::size_t kChains = 8;
+  std::array<double, kChains> sum{};
+  const double* const growth = growth_of_.data() + first;
+  std::size_t i = 0;
+  for (; i + kChains <= count; i += kChains)
+    for (std::size_t chain = 0; chain < kChains; ++chain) sum[chain] += growth[i + chain];
+  for (; i < count; ++i) sum[i % kChains] += growth[i];
+  for (const double s : sum) growth_ += s;
+}
+
 // Without scales all ranks have the same growth.
 void GroupLane::add_growth(RunState& state) {
   state.largest_weight += setup_.ridge.on() ? setup_.ranks.max_of(growth_) : growth_;
@@ -365,14 +391,17 @@ void GroupLane::apply(RunState& state, GroupRows& rows) {
     if (setup_.ridge.on())
       for (const std::uint32_t b : blocks) make_room(w, b, largest);
     else
-      growth_ += row.growth();
+      growth_of_[i] = row.growth();
     if (tracks_norms_) update_norms(state, rows, row);
     add_to_blocks(w, row.x, blocks, c);
     add_to_block_intercepts(w, blocks, c);
     if (!setup_.ridge.on()) continue;
     for (std::uint32_t b = row.begin; b < row.end; ++b) setup_.ridge.shrink(w, rows.block[b], rows.factor(b));
   }
-  if (setup_.ridge.on()) growth_ += growth_of_block_.largest();
+  if (setup_.ridge.on())
+    growth_ += growth_of_block_.largest();
+  else
+    sum_growth(0, rows.count);
   if (tracks_norms_) project(state);
 }
 

@@ -52,6 +52,7 @@ class GroupLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
   void tighten(RunState& state) override;
   bool takes_whole_batches() const override { return true; }
+  bool makes_order(VisitOrder& order) override;
   std::size_t threads() const { return members_.size(); }
 
  private:
@@ -78,6 +79,7 @@ class GroupLane final : public Lane {
   void take_alone(const Batch& batch, RunState& state);
   void take_together(const Batch& batch, RunState& state);
   void run_member(const Batch& batch, RunState& state, std::size_t number);
+  bool wait(std::size_t number);
   void prepare(const Batch& batch, std::size_t first, std::size_t number, std::size_t buffer);
   Share share_of(const Batch& batch, std::size_t group, std::size_t number) const;
   void look_over(Member& member, GroupRows& rows, const Share& share, std::size_t first);
@@ -87,6 +89,7 @@ class GroupLane final : public Lane {
   bool admits(const GroupRow& row) const;
   void admit(RunState& state, const GroupRows& rows);
   void make_room(Weights& w, std::uint32_t block, double growth);
+  void sum_growth(std::size_t first, std::size_t count);
   void add_growth(RunState& state);
   void apply(RunState& state, GroupRows& rows);
   void update_norms(RunState& state, const GroupRows& rows, const GroupRow& row);
@@ -96,20 +99,21 @@ class GroupLane final : public Lane {
   std::size_t most_;  // rows of a group
   bool far_;          // W does not fit in the cache: prefetch its lines some rows ahead
   bool tracks_norms_;
-  double most_growth_;      // of a number in memory, by one row: a batch stays within the sums of float32
-  double growth_ = 0;       // of this rank's memory in the batch
-  std::vector<float> now_;  // [blocks][16] of a row
-  BlockGrowth growth_of_block_;  // with ridge and one thread
+  double most_growth_;  // of a number in memory, by one row: a batch stays within the sums of float32
+  double growth_ = 0;   // of this rank's memory in the batch
+  std::vector<double> growth_of_;  // without ridge: of a weight, by row of the batch
+  std::vector<float> now_;         // [blocks][16] of a row
+  BlockGrowth growth_of_block_;    // with ridge and one thread
   OneRank no_others_;
   std::vector<std::unique_ptr<Member>> members_;
   // With several threads:
   std::unique_ptr<Team> team_;
   std::unique_ptr<Meeting> meeting_;
+  VisitOrder* order_ = nullptr;  // whose next epoch the last member makes while it waits
   std::unique_ptr<RowShares> shares_;
   std::unique_ptr<LineOwners> owners_;
   std::unique_ptr<GroupCuts> cuts_;  // with ridge
   std::unique_ptr<std::array<OwnedUpdates, 2>> lists_;
-  std::vector<double> growth_of_;  // without ridge, by row of the batch
   std::atomic<bool> refused_{false};
 };
 

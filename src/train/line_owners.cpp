@@ -22,22 +22,35 @@ constexpr double kCostOfRow = 3;
 // What adding a row's coefficients to the intercepts of a block costs, in the same units.
 constexpr double kCostOfIntercepts = 3;
 
+// The least sum of the shares of its features with which a range has so much work.
+double share_for(double work) {
+  double low = 0, high = work;
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (middle + kCostOfRow * (1 - std::exp(-middle)) < work ? low : high) = middle;
+  }
+  return high;
+}
+
 // Ends of so many ranges of features with about equal work. `first_always`: the first has every row, for the
 // intercept.
 std::vector<FeatureId> equal_parts(const std::vector<double>& shares, std::size_t parts, bool first_always) {
+  std::vector<double> before(shares.size() + 1, 0.0);  // the shares of all features before this one
+  for (std::size_t f = 0; f < shares.size(); ++f) before[f + 1] = before[f] + shares[f];
   const auto cut = [&](double most) {
     std::vector<FeatureId> end;
-    double seen = 0;
-    for (std::size_t f = 0; f < shares.size() && end.size() < parts; ++f) {
-      if (shares[f] == 0) continue;
-      seen += shares[f];
-      const double of_rows =
-          first_always && end.empty() ? kCostOfRow + kCostOfIntercepts : kCostOfRow * (1 - std::exp(-seen));
-      if (seen + of_rows >= most) end.push_back(static_cast<FeatureId>(f + 1)), seen = 0;
+    const double share = share_for(most);
+    for (auto from = before.begin(); end.size() < parts;) {
+      const bool always = first_always && end.empty();
+      const double of_part = always ? most - kCostOfRow - kCostOfIntercepts : share;
+      from = std::lower_bound(from + 1, before.end(), *from + of_part);
+      if (from == before.end()) break;
+      end.push_back(static_cast<FeatureId>(from - before.begin()));
     }
     return end;
   };
-  double low = 0, high = kCostOfRow + kCostOfIntercepts + std::accumulate(shares.begin(), shares.end(), 0.0);
+  double low = 0, high = kCostOfRow + kCostOfIntercepts + before.back();
   constexpr int kHalvings = 40;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;
@@ -93,11 +106,17 @@ LineOwners::LineOwners(const DataView& data, const Draw* draw, std::size_t membe
       continue;
     }
     if (shares.empty()) shares = feature_shares(data);
-    const std::size_t parts = std::min(static_cast<std::size_t>(std::ceil(load[b] / fair)), members);
+    const std::size_t parts =
+        std::min({static_cast<std::size_t>(std::ceil(load[b] / fair)), members, kMostParts});
     owner_[b] = static_cast<std::uint32_t>(members + cuts_.size());
     Cut& cut = cuts_.emplace_back();
     cut.block = b;
     cut.end = equal_parts(shares, parts, intercept);
+    cut.part.resize(shares.size());
+    for (std::size_t f = 0, p = 0; f < shares.size(); ++f) {
+      while (f >= cut.end[p]) ++p;
+      cut.part[f] = static_cast<PartId>(p);
+    }
     for (std::size_t p = 0; p < parts; ++p) cut.owner.push_back(give(load[b] / static_cast<double>(parts)));
   }
 }

@@ -3,9 +3,10 @@
 // part belongs to a thread. So every line has one owner, who takes its updates in the order of the rows.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,9 @@ namespace truemax {
 
 class LineOwners {
  public:
+  using PartId = std::uint8_t;
+  static constexpr std::size_t kMostParts = std::numeric_limits<PartId>::max();  // of a block
+
   // `draw`: null if every row takes all classes.
   LineOwners(const DataView& data, const Draw* draw, std::size_t members, bool intercept, bool ridge);
 
@@ -26,7 +30,10 @@ class LineOwners {
   static constexpr double cost_of_cut(bool ridge) { return ridge ? 0.9 : 1.25; }
 
   std::size_t members() const { return members_; }
-  static std::uint64_t bytes(std::size_t blocks) { return 2 * blocks * sizeof(std::uint32_t); }
+  // At most, for so many threads.
+  static std::uint64_t bytes(std::size_t blocks, std::size_t features, std::size_t members) {
+    return 2 * blocks * sizeof(std::uint32_t) + std::uint64_t{members} * features * sizeof(PartId);
+  }
 
   // Calls take(owner, x of its features, part) for the parts of a block in which x has features; with an
   // intercept, always for part 0, which has it. A block that is not cut is one part.
@@ -38,16 +45,27 @@ class LineOwners {
     }
     const Cut& cut = cuts_[cut_of(block)];
     const std::size_t count = x.index.size();
-    if (intercept_ && (count == 0 || x.index[0] >= cut.end[0]))
-      take(cut.owner[0], RowView{}, std::uint32_t{0});
-    for (std::size_t from = 0, end = 0; from < count; from = end) {
-      const auto part = static_cast<std::size_t>(
-          std::upper_bound(cut.end.begin(), cut.end.end() - 1, x.index[from]) - cut.end.begin());
-      for (end = from + 1; end < count && x.index[end] < cut.end[part]; ++end) {
-      }
-      take(cut.owner[part], RowView{x.index.subspan(from, end - from), x.value.subspan(from, end - from)},
-           static_cast<std::uint32_t>(part));
+    if (count == 0) {
+      if (intercept_) take(cut.owner[0], RowView{}, std::uint32_t{0});
+      return;
     }
+    // Where the part changes is not to be foreseen, so there is no branch on it.
+    std::array<PartId, kMostParts> part;
+    std::array<std::uint32_t, kMostParts> end;
+    std::size_t parts = 0;
+    PartId last = part[0] = cut.part[x.index[0]];
+    for (std::size_t i = 1; i < count; ++i) {
+      const PartId next = cut.part[x.index[i]];
+      end[parts] = static_cast<std::uint32_t>(i);
+      parts += next != last ? 1 : 0;
+      part[parts] = last = next;
+    }
+    end[parts++] = static_cast<std::uint32_t>(count);
+    if (intercept_ && part[0] != 0) take(cut.owner[0], RowView{}, std::uint32_t{0});
+    for (std::size_t p = 0, from = 0; p < parts; from = end[p++])
+      take(cut.owner[part[p]],
+           RowView{x.index.subspan(from, end[p] - from), x.value.subspan(from, end[p] - from)},
+           std::uint32_t{part[p]});
   }
 
   // The owner of a block that is not cut also scores it.
@@ -60,6 +78,7 @@ class LineOwners {
   struct Cut {
     std::uint32_t block;
     std::vector<FeatureId> end;  // of each part; of the last one, no feature is as large
+    std::vector<PartId> part;    // by feature
     std::vector<std::uint32_t> owner;
   };
   std::span<const Cut> cuts() const { return cuts_; }

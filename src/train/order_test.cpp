@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "train/commuting.hpp"
@@ -117,15 +118,26 @@ TEST(VisitOrder, ShuffleKeepsGroupsTogether) {
 // Epochs in turn, again from a later one, and one that was not made ahead.
 TEST(VisitOrder, LookingAheadChangesNothing) {
   constexpr std::size_t kRows = 20000;
+  constexpr std::size_t kAll = 40 + 313;  // 512 rows put in place at a time, then 64 swapped
   std::vector<RowId> group_of(kRows);
   for (std::size_t i = 0; i < kRows; ++i) group_of[i] = static_cast<RowId>(i / 3);
   for (const bool grouped : {false, true}) {
     const std::span<const RowId> groups =
         grouped ? std::span<const RowId>(group_of) : std::span<const RowId>();
     VisitOrder order(Visit::shuffle, 3, kRows, 1, groups), ahead(Visit::shuffle, 3, kRows, 1, groups);
+    VisitOrder in_pieces(Visit::shuffle, 3, kRows, 1, groups);
     ahead.look_ahead(100);
-    for (const std::uint64_t epoch : {0U, 1U, 2U, 7U, 8U, 8U, 3U})
+    in_pieces.look_ahead(100, VisitOrder::Maker::caller);
+    std::uint64_t last = 100;
+    for (const std::uint64_t epoch : {0U, 1U, 2U, 7U, 8U, 8U, 3U}) {
       EXPECT_EQ(epoch_order(ahead, epoch, kRows), epoch_order(order, epoch, kRows)) << epoch;
+      EXPECT_EQ(epoch_order(in_pieces, epoch, kRows), epoch_order(order, epoch, kRows)) << epoch;
+      // None of the next one, some, and all.
+      std::size_t pieces = 0;
+      while (pieces < 100 * epoch && in_pieces.make_some()) ++pieces;
+      const bool again = std::exchange(last, epoch) == epoch;  // nothing was left
+      EXPECT_EQ(pieces, grouped || again ? 0 : std::min<std::size_t>(100 * epoch, kAll)) << epoch;
+    }
   }
 }
 

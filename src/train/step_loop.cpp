@@ -73,7 +73,10 @@ StepLoop::StepLoop(const DataView& data, const TrainOptions& options)
   if (data.streamed() != nullptr) windows_ = std::make_unique<RowWindows>(data.shared_stream());
   rule_->reserve(step_shape(data, options, draw_.get()));
   lane_ = make_lane(setup_);
-  if (options.thread_count() > 1) order_.look_ahead(options.epochs);
+  if (options.thread_count() > 1) {
+    using Maker = VisitOrder::Maker;
+    order_.look_ahead(options.epochs, lane_->makes_order(order_) ? Maker::caller : Maker::thread);
+  }
 }
 
 StepLoop::~StepLoop() = default;
@@ -145,6 +148,8 @@ std::size_t StepLoop::batch_steps(const RunState& state) const {
   const std::size_t most = std::max(setup_.most_steps, lane_->most_steps());
   if (lane_->visits_itself() || lane_->takes_whole_batches()) return most;
   constexpr std::size_t kFreshSteps = 8;
+  // In order, the length of a batch does not depend on the number of threads.
+  if (options_.lock_free && state.pages_cleared) return most;
   const std::size_t pages = state.weights.bytes() / detail::kHugePage;
   return state.epoch == 0 && state.step < pages ? std::min(most, kFreshSteps) : most;
 }

@@ -41,7 +41,7 @@ std::size_t steps_ahead(const DataView& data, const TrainOptions& options, const
   constexpr std::size_t kDeviceAhead = 16;
   if (options.hidden > 0 && on_gpu(options)) return kDeviceAhead;
   if (options.group > 0 || !ranks().alone()) {
-    constexpr double kRowsAhead = 4096, kLinesAhead = 1 << 18;  // of W: some milliseconds of one thread
+    constexpr double kRowsAhead = 1 << 14, kLinesAhead = 1 << 18;  // of W: some milliseconds of one thread
     const std::size_t group = GroupLane::rows_of_group(data, options, draw);
     const double rows = std::min(
         kRowsAhead, kLinesAhead / (std::max(data.nonzeros_per_row(), 1.0) *

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <system_error>
@@ -50,6 +51,9 @@ class VisitOrder {
     random_ = CounterRandom(seed_, Stream::visit, epoch);
     if (visit_ != Visit::shuffle) return;
     if (ahead_.joinable()) ahead_.join();
+    if (next_epoch_ != epoch) unfinished_.reset();
+    while (make_some()) {
+    }
     if (next_epoch_ == epoch)
       std::swap(permutation_, next_);
     else
@@ -57,9 +61,26 @@ class VisitOrder {
     if (epoch + 1 < ahead_to_ && rows_ >= kFewestAhead) make_next(epoch + 1);
   }
 
-  // From now on another thread makes the order of the next epoch meanwhile, if there is one: there are so
-  // many epochs. Not to be moved any more.
-  void look_ahead(std::uint64_t epochs) { ahead_to_ = epochs; }
+  // From now on the order of the next epoch is made meanwhile, if there is one: there are so many epochs. Not
+  // to be moved any more. The caller makes it with make_some(), unless groups are shuffled.
+  enum class Maker { thread, caller };
+  void look_ahead(std::uint64_t epochs, Maker maker = Maker::thread) { ahead_to_ = epochs, maker_ = maker; }
+
+  // Makes some of the order of the next epoch, in less than a microsecond; false if nothing is left to do. By
+  // one thread at a time, not beside start_epoch().
+  bool make_some() {
+    constexpr std::size_t kSome = 64;
+    if (!unfinished_) return false;
+    Unfinished& u = *unfinished_;
+    if (u.filled < rows_) {
+      const std::size_t end = std::min(rows_, u.filled + 8 * kSome);
+      for (; u.filled < end; ++u.filled) next_[u.filled] = static_cast<ExampleId>(u.filled);
+      return true;
+    }
+    for (std::size_t i = 0; i < kSome && u.left > 1; ++i) swap_one(u.words, next_, u.left);
+    if (u.left <= 1) unfinished_.reset();
+    return true;
+  }
 
   // The rows at positions first ... first + out.size() - 1 of the epoch; a step begins at `first`.
   void fill(std::uint64_t first, std::span<ExampleId> out) const {
@@ -98,6 +119,11 @@ class VisitOrder {
     try {
       next_.resize(rows_);
       if (!group_of_.empty()) firsts_.reserve(groups_in(group_of_));
+      if (maker_ == Maker::caller && group_of_.empty()) {
+        unfinished_.emplace(CounterRandom(seed_, Stream::visit, epoch), rows_);
+        next_epoch_ = epoch;
+        return;
+      }
       ahead_ = std::jthread([this, epoch](const std::stop_token& stop) { make_order(epoch, next_, stop); });
       next_epoch_ = epoch;
     } catch (const std::system_error&) {  // no more threads: it is made when its epoch starts
@@ -110,10 +136,15 @@ class VisitOrder {
   static void shuffle(const CounterRandom& random, std::vector<T>& order, const std::stop_token& stop) {
     constexpr std::size_t kLook = 1 << 16;
     RandomWords words(random, 0);
-    for (std::size_t left = order.size(); left > 1; --left) {
+    for (std::size_t left = order.size(); left > 1;) {
       if (left % kLook == 0 && stop.stop_requested()) return;
-      std::swap(order[left - 1], order[uniform_below(words.next(), left)]);
+      swap_one(words, order, left);
     }
+  }
+  template <class T>
+  static void swap_one(RandomWords& words, std::vector<T>& order, std::size_t& left) {
+    std::swap(order[left - 1], order[uniform_below(words.next(), left)]);
+    --left;
   }
 
   static std::size_t groups_in(std::span<const RowId> group_of) {
@@ -149,7 +180,19 @@ class VisitOrder {
   std::uint64_t ahead_to_ = 0;
   std::uint64_t next_epoch_ = kNone;
   std::vector<ExampleId> next_;  // its order
-  std::jthread ahead_;           // makes it
+  Maker maker_ = Maker::thread;
+  std::jthread ahead_;  // makes it, or
+  struct Unfinished {
+    Unfinished(const CounterRandom& of_epoch, std::size_t rows)
+        : random(of_epoch), words(random, 0), left(rows) {}
+    Unfinished(const Unfinished&) = delete;
+    Unfinished& operator=(const Unfinished&) = delete;
+    CounterRandom random;
+    RandomWords words;       // of `random`
+    std::size_t filled = 0;  // rows that are in their places before the shuffle
+    std::size_t left;        // to shuffle
+  };
+  std::optional<Unfinished> unfinished_;  // make_some() does
 };
 
 }  // namespace truemax
