@@ -1,20 +1,45 @@
 #include "train/fit.hpp"
 
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/huge_pages.hpp"
+#include "train/device_choice.hpp"
 #include "train/newton.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
+namespace {
+
+// Making the loop keeps one thread busy: meanwhile the others clear the pages that its first steps would.
+std::jthread clear_pages(RunState& state, const DataView& data, const TrainOptions& options) {
+  const std::size_t threads = options.thread_count();
+  if (threads == 1 || options.hidden > 0 || on_gpu(options) || !has_fresh_pages(state, data.size()))
+    return {};
+  const std::span<float> w = state.weights.memory();  // stays where it is when the state moves
+  try {
+    return std::jthread([w, threads] { detail::touch_pages(w.data(), w.size_bytes(), threads - 1); });
+  } catch (const std::system_error&) {  // no more threads: the lane does it
+    return {};
+  }
+}
+
+}  // namespace
 
 Fit::Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch,
          const Recording* recording, double search_seconds)
     : data_(data),
       options_(options),
+      clearing_(clear_pages(from, data, options)),
       loop_(data, options),
       plan_(options, loop_.steps_per_epoch(), watch, recording, search_seconds),
       state_(std::move(from)) {
+  if (clearing_.joinable()) {
+    clearing_.join();
+    state_.pages_cleared = true;
+  }
   plan_.continue_from(state_.plan);
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "evaluate/sampled.hpp"
 #include "model/model.hpp"
@@ -78,6 +79,7 @@ class Fit {
 
   DataView data_;
   TrainOptions options_;
+  std::jthread clearing_;  // pages of W, while loop_ is made
   StepLoop loop_;
   StepPlan plan_;
   RunState state_;

@@ -275,9 +275,15 @@ class Reader {
 }  // namespace
 
 void clear_fresh_pages(RunState& state, std::uint64_t steps, std::size_t threads) {
+  if (!has_fresh_pages(state, steps)) return;
+  state.weights.clear_pages(threads);
+  state.pages_cleared = true;
+}
+
+bool has_fresh_pages(const RunState& state, std::uint64_t steps) {
   constexpr std::uint64_t kStepsOfPage = 4;
-  if (!state.zero_weights || state.epoch > 0 || state.step > 0) return;
-  if (state.weights.bytes() / detail::kHugePage * kStepsOfPage <= steps) state.weights.clear_pages(threads);
+  if (!state.zero_weights || state.pages_cleared || state.epoch > 0 || state.step > 0) return false;
+  return state.weights.bytes() / detail::kHugePage * kStepsOfPage <= steps;
 }
 
 void write(const RunState& state, StateSink& to) {

@@ -106,6 +106,7 @@ struct RunState {
   // Upper bound on the absolute value of any number in the memory of `weights`.
   double largest_weight = 0;
   bool zero_weights = false;         // no number of W was written yet, intercepts aside; not saved
+  bool pages_cleared = false;        // of W (clear_fresh_pages); not saved
   CompanionState companion;          // empty unless has_companion
   std::vector<ClassId> draw_memory;  // for a draw that learns
   NormState norms;                   // empty unless the method projects
@@ -120,6 +121,7 @@ struct RunState {
 // for that one after the other: all threads clear them before the first of so many steps. Only if the steps
 // of the epoch touch nearly all of them anyway.
 void clear_fresh_pages(RunState& state, std::uint64_t steps, std::size_t threads);
+bool has_fresh_pages(const RunState& state, std::uint64_t steps);
 
 // Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing,
 // or if no run could have written them. Over several ranks all call it; the bytes are those of one rank with
