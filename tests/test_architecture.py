@@ -38,7 +38,8 @@ HANDLERS = {
     "src/data/text_source.cpp": "an error of reading ahead is thrown after those of earlier rows",
     "src/ranks/thread_ranks.cpp": "the first exception of a rank is thrown again; the others are told to give up",
     "src/train/block_lane.cpp": "the other threads are told to give up, then it is thrown again",
-    "src/train/group_lane.cpp": "the same",
+    "src/train/fit.cpp": "no thread or memory to clear pages of W ahead: its first steps clear them",
+    "src/train/group_lane.cpp": "the same as block_lane.cpp",
     "src/train/visit_order.hpp": "no thread or memory to make the next epoch's order ahead: it is made when it is needed",
 }
 

@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <set>
+#include <bitset>
 
 namespace truemax {
 
@@ -32,17 +32,30 @@ void go_to_core(int core) {
   if (sched_setaffinity(0, sizeof one, &one) == 0) sched_setaffinity(0, sizeof before, &before);
 }
 
-std::vector<CoreMove> moves_apart(std::span<const int> core_of, std::span<const int> usable) {
-  std::set<int> taken;
-  std::vector<std::size_t> doubled;
-  for (std::size_t m = 0; m < core_of.size(); ++m)
-    if (core_of[m] >= 0 && !taken.insert(core_of[m]).second) doubled.push_back(m);
-  std::vector<CoreMove> moves;
-  auto free = usable.begin();
-  for (const std::size_t m : doubled) {
-    free = std::find_if(free, usable.end(), [&](int core) { return !taken.contains(core); });
-    if (free == usable.end()) break;
-    moves.push_back({m, *free++});
+std::size_t move_apart(std::span<const int> core_of, std::span<const int> usable,
+                       std::span<int> go_to) noexcept {
+  const auto counts = [](int core) { return core >= 0 && core < CPU_SETSIZE; };
+  std::bitset<CPU_SETSIZE> taken, seen;
+  for (const int core : core_of)
+    if (counts(core)) taken.set(static_cast<std::size_t>(core));
+  std::size_t moves = 0;
+  for (std::size_t m = 0; m < core_of.size(); ++m) {
+    if (!counts(core_of[m])) continue;
+    const auto own = static_cast<std::size_t>(core_of[m]);
+    if (!seen.test(own)) {
+      seen.set(own);
+      continue;
+    }
+    const auto next =
+        static_cast<std::size_t>(std::upper_bound(usable.begin(), usable.end(), core_of[m]) - usable.begin());
+    for (std::size_t i = 0; i < usable.size(); ++i) {
+      const int core = usable[(next + i) % usable.size()];
+      if (!counts(core) || taken.test(static_cast<std::size_t>(core))) continue;
+      taken.set(static_cast<std::size_t>(core));
+      go_to[m] = core;
+      ++moves;
+      break;
+    }
   }
   return moves;
 }

@@ -15,13 +15,9 @@ std::vector<int> usable_cores();
 // The calling thread goes on there. It is not bound to it: the system may move it again.
 void go_to_core(int core);
 
-struct CoreMove {
-  std::size_t member;
-  int core;
-  bool operator==(const CoreMove&) const = default;
-};
-// Members that are on the same core as one before them, and a core for each that has no member, as far as
-// there are such cores. `core_of`: by member; -1: not known.
-std::vector<CoreMove> moves_apart(std::span<const int> core_of, std::span<const int> usable);
+// For every member that is on the same core as one before it: writes a core that has no member to go_to, as
+// long as there are any, the next one after its own. Returns how many. `core_of`: by member; -1: not known.
+std::size_t move_apart(std::span<const int> core_of, std::span<const int> usable,
+                       std::span<int> go_to) noexcept;
 
 }  // namespace truemax

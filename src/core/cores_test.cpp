@@ -5,31 +5,40 @@
 
 #include <algorithm>
 #include <thread>
+#include <vector>
 
 namespace truemax {
 namespace {
 
-using Moves = std::vector<CoreMove>;
+constexpr int kStay = -1;
+
+std::vector<int> moved(const std::vector<int>& core_of, const std::vector<int>& usable) {
+  std::vector<int> go_to(core_of.size(), kStay);
+  const std::size_t moves = move_apart(core_of, usable, go_to);
+  EXPECT_EQ(moves, go_to.size() - static_cast<std::size_t>(std::count(go_to.begin(), go_to.end(), kStay)));
+  return go_to;
+}
 
 TEST(Cores, OnlyMembersThatShareOneMove) {
   const std::vector<int> usable{0, 2, 3, 5, 7};
-  EXPECT_EQ(moves_apart({}, usable), Moves{});
-  EXPECT_EQ(moves_apart(std::vector{5, 0, 3, 2}, usable), Moves{});
-  // The later ones go to cores that nobody has, each to another.
-  EXPECT_EQ(moves_apart(std::vector{5, 0, 5, 2}, usable), (Moves{{2, 3}}));
-  EXPECT_EQ(moves_apart(std::vector{3, 3, 5, 3}, usable), (Moves{{1, 0}, {3, 2}}));
-  EXPECT_EQ(moves_apart(std::vector{0, 2, 0, 2}, usable), (Moves{{2, 3}, {3, 5}}));
+  EXPECT_EQ(moved({}, usable), std::vector<int>{});
+  EXPECT_EQ(moved({5, 0, 3, 2}, usable), (std::vector{kStay, kStay, kStay, kStay}));
+  // The later ones go to cores that nobody has, each to another, the next after its own.
+  EXPECT_EQ(moved({5, 0, 5, 2}, usable), (std::vector{kStay, kStay, 7, kStay}));
+  EXPECT_EQ(moved({3, 3, 5, 3}, usable), (std::vector{kStay, 7, kStay, 0}));
+  EXPECT_EQ(moved({7, 7, 0, 2}, usable), (std::vector{kStay, 3, kStay, kStay}));
 }
 
 TEST(Cores, MembersStayIfThereIsNoRoom) {
-  EXPECT_EQ(moves_apart(std::vector{0, 1, 0}, std::vector{0, 1}), Moves{});
-  EXPECT_EQ(moves_apart(std::vector{0, 0, 0}, std::vector{0, 1}), (Moves{{1, 1}}));
-  EXPECT_EQ(moves_apart(std::vector{4, 4}, std::vector<int>{}), Moves{});
+  EXPECT_EQ(moved({0, 1, 0}, {0, 1}), (std::vector{kStay, kStay, kStay}));
+  EXPECT_EQ(moved({0, 0, 0}, {0, 1}), (std::vector{kStay, 1, kStay}));
+  EXPECT_EQ(moved({4, 4}, {}), (std::vector{kStay, kStay}));
 }
 
 TEST(Cores, WhereAMemberIsMayBeUnknown) {
-  EXPECT_EQ(moves_apart(std::vector{-1, -1, 0}, std::vector{0, 1}), Moves{});
-  EXPECT_EQ(moves_apart(std::vector{-1, 0, 0}, std::vector{0, 1}), (Moves{{2, 1}}));
+  EXPECT_EQ(moved({-1, -1, 0}, {0, 1}), (std::vector{kStay, kStay, kStay}));
+  EXPECT_EQ(moved({-1, 0, 0}, {0, 1}), (std::vector{kStay, kStay, 1}));
+  EXPECT_EQ(moved({1 << 20, 1 << 20}, {0, 1}), (std::vector{kStay, kStay}));
 }
 
 TEST(Cores, AThreadThatMovesKeepsTheCoresItMayUse) {

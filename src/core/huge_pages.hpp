@@ -38,6 +38,13 @@ void release_pages(void* start, std::size_t bytes);
 void touch_pages(void* start, std::size_t bytes, std::size_t threads);
 }  // namespace detail
 
+// Memory that holds nothing yet.
+struct FreshPages {
+  void* start;
+  std::size_t bytes;
+  void clear(std::size_t threads) const { detail::touch_pages(start, bytes, threads); }
+};
+
 // For std::vector: large arrays get huge pages of their own, small ones come from the heap.
 template <class T>
 struct HugeAllocator {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <span>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -29,9 +29,9 @@ void Patience::sit(std::size_t member) {
 
 bool Patience::shares_core(std::size_t member) {
   sit(member);
-  const int here = seats_[member].core.load(std::memory_order_relaxed);
+  const int here = core_of(member);  // two that are not known count as one: then members give way early
   for (std::size_t m = 0; m < seats_.size(); ++m)
-    if (m != member && seats_[m].core.load(std::memory_order_relaxed) == here) return true;
+    if (m != member && core_of(m) == here) return true;
   return false;
 }
 
@@ -39,7 +39,7 @@ bool Patience::shares_core(std::size_t member) {
 // for may have given way, too: they would take turns at doing nothing. So it spins for some milliseconds,
 // unless another member needs its core.
 void Patience::pause(std::size_t member, std::size_t looks) {
-  constexpr std::size_t kLook = 256, kMost = 1 << 16;  // 10 us, and 3 ms
+  constexpr std::size_t kLook = 256, kMost = 1 << 16;  // on x86 10 us, and 3 ms
   const bool gives_way = looks >= kLook && (!core_for_each_ || looks >= kMost);
   if (gives_way || (looks % kLook == kLook - 1 && shares_core(member))) {
     std::this_thread::yield();
@@ -54,11 +54,13 @@ Team::Team(std::size_t members)
     : next_(std::max<std::size_t>(members, 1)),
       patience_(next_.size()),
       go_to_(next_.size(), -1),
-      core_of_(next_.size()) {
+      core_of_(next_.size()),
+      usable_(usable_cores()) {
   helpers_.reserve(members > 0 ? members - 1 : 0);
   try {
     for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
   } catch (const std::system_error&) {  // go on with the threads that did start
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -80,14 +82,17 @@ void Team::call(std::size_t member) {
 }
 
 void Team::serve(std::size_t member) {
-  constexpr std::size_t kLooks = 4000;  // some 100 us of spinning: batches follow each other closely
+  constexpr std::size_t kLooks = 4000;  // some 100 us: batches follow each other closely
+  constexpr std::size_t kSpins = 256;
   for (std::uint32_t seen = 0;;) {
     std::size_t looks = 0;
     while (round_.load(std::memory_order_acquire) == seen) {
-      if (++looks < kLooks)
+      if (++looks >= kLooks)
+        round_.wait(seen, std::memory_order_acquire);
+      else if (looks < kSpins)
         patience_.pause(member, looks);
       else
-        round_.wait(seen, std::memory_order_acquire);
+        std::this_thread::yield();  // nobody waits for it
     }
     seen = round_.load(std::memory_order_acquire);
     if (ends_.load(std::memory_order_relaxed)) return;
@@ -133,23 +138,12 @@ void Team::run(const std::function<void(std::size_t)>& work, bool all) {
 
 // Members that share a core go apart before the next round. Where other programs have the cores, the system
 // knows better, and a move takes some 20 us: so there are few.
-void Team::spread() {
+void Team::spread() noexcept {
   constexpr std::size_t kAtFirst = 64, kRoundsOfMove = 64;
   ++rounds_;
-  if (moves_ >= kAtFirst + rounds_ / kRoundsOfMove) return;
-  const std::span cores(core_of_.data(), size());
-  const auto look = [&] {
-    for (std::size_t m = 0; m < size(); ++m) cores[m] = patience_.core_of(m);
-  };
-  look();
-  std::sort(cores.begin(), cores.end());
-  if (std::adjacent_find(cores.begin(), cores.end()) == cores.end()) return;
-  look();
-  ++moves_;  // also if there is no room
-  for (const CoreMove& move : moves_apart(cores, usable_cores())) {
-    go_to_[move.member] = move.core;
-    ++moves_;
-  }
+  if (moves_ >= kAtFirst + rounds_ / kRoundsOfMove || usable_.size() < size()) return;
+  for (std::size_t m = 0; m < size(); ++m) core_of_[m] = patience_.core_of(m);
+  moves_ += move_apart({core_of_.data(), size()}, usable_, go_to_);
 }
 
 Meeting::Meeting(std::size_t members)

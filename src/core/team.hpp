@@ -101,7 +101,7 @@ class Team {
   void run(const std::function<void(std::size_t member)>& work, bool all);
   void serve(std::size_t member);
   void call(std::size_t member);
-  void spread();
+  void spread() noexcept;
   bool enter(std::uint32_t round);
 
   struct alignas(64) Next {
@@ -122,6 +122,7 @@ class Team {
   Patience patience_;
   std::vector<int> go_to_;    // by member: the core to go to before its next round; -1: none
   std::vector<int> core_of_;  // by member
+  std::vector<int> usable_;   // cores
   std::size_t rounds_ = 0, moves_ = 0;
   std::vector<std::jthread> helpers_;
 };

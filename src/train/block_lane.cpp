@@ -166,7 +166,7 @@ std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& o
 
 void BlockLane::attach(RunState& state) {
   general_.attach(state);
-  if (members_.size() > 1) clear_fresh_pages(state, setup_.data.size(), members_.size());
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data, setup_.options, members_.size());
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {

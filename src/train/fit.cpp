@@ -1,11 +1,10 @@
 #include "train/fit.hpp"
 
-#include <span>
+#include <new>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/huge_pages.hpp"
 #include "train/device_choice.hpp"
 #include "train/newton.hpp"
 #include "train/trainer.hpp"
@@ -16,12 +15,16 @@ namespace {
 // Making the loop keeps one thread busy: meanwhile the others clear the pages that its first steps would.
 std::jthread clear_pages(RunState& state, const DataView& data, const TrainOptions& options) {
   const std::size_t threads = options.thread_count();
-  if (threads == 1 || options.hidden > 0 || on_gpu(options) || !has_fresh_pages(state, data.size()))
-    return {};
-  const std::span<float> w = state.weights.memory();  // stays where it is when the state moves
+  const bool together = threads > 1 && (options.lock_free || options.group > 0) && options.hidden == 0;
+  if (!together || on_gpu(options) || !has_fresh_pages(state, data, options)) return {};
   try {
-    return std::jthread([w, threads] { detail::touch_pages(w.data(), w.size_bytes(), threads - 1); });
-  } catch (const std::system_error&) {  // no more threads: the lane does it
+    return std::jthread([pages = state.weights.fresh_pages(), threads] {
+      try {
+        pages.clear(threads);
+      } catch (const std::bad_alloc&) {  // steps clear them
+      }
+    });
+  } catch (const std::system_error&) {  // no more threads
     return {};
   }
 }

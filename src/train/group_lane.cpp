@@ -14,6 +14,7 @@
 #include "train/norms.hpp"
 #include "train/problem.hpp"
 #include "train/step_hook.hpp"
+#include "train/step_shape.hpp"
 #include "train/steps_beside.hpp"
 #include "train/x_chunks.hpp"
 #include "weights/blocks.hpp"
@@ -90,7 +91,8 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
   const std::size_t group = rows_of_group(data, options, draw), threads = options.thread_count();
   const bool ridge = options.ridge > 0, together = threads > 1 && !ranks().in_groups();
   const std::size_t rows = together ? RowShares::most_of_all(threads, group) : group;
-  std::uint64_t bytes = 2 * GroupRows::bytes(rows, blocks, ridge) + (ridge ? BlockGrowth::bytes(own) : 0);
+  std::uint64_t bytes = 2 * GroupRows::bytes(rows, blocks, ridge);
+  bytes += ridge ? BlockGrowth::bytes(own) : steps_ahead(data, options, draw) * sizeof(double);
   if (draw != nullptr)
     bytes += draw->memory_bytes() + rows * (draw->words() * sizeof(std::uint64_t) +
                                             blocks * (sizeof(std::uint32_t) + sizeof(double)));
@@ -166,7 +168,7 @@ void GroupLane::tighten(RunState& state) {
 
 void GroupLane::attach(RunState& state) {
   if (!setup_.ridge.on()) state.weights.fold_all();
-  if (members_.size() > 1) clear_fresh_pages(state, setup_.data.size(), members_.size());
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data, setup_.options, members_.size());
 }
 
 void GroupLane::take(const Batch& batch, RunState& state) {

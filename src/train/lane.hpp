@@ -100,7 +100,8 @@ class Lane {
   virtual std::size_t most_steps() const { return 0; }
   // Its groups must not be cut, except by the plan.
   virtual bool takes_whole_batches() const { return false; }
-  // Makes the order of the next epoch while its threads wait for each other (VisitOrder::make_some).
+  // True: it will make the order of the next epoch while its threads wait for each other, with
+  // VisitOrder::make_some().
   virtual bool makes_order(VisitOrder& /*order*/) { return false; }
   // The device that has W, and evaluates; null: state.weights has it.
   virtual device::Passer* passer() { return nullptr; }

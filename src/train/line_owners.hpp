@@ -3,6 +3,7 @@
 // part belongs to a thread. So every line has one owner, who takes its updates in the order of the rows.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,9 @@ class LineOwners {
   std::size_t members() const { return members_; }
   // At most, for so many threads.
   static std::uint64_t bytes(std::size_t blocks, std::size_t features, std::size_t members) {
-    return 2 * blocks * sizeof(std::uint32_t) + std::uint64_t{members} * features * sizeof(PartId);
+    const std::uint64_t cuts = std::min(blocks, members);
+    return 2 * blocks * sizeof(std::uint32_t) +
+           features * (cuts * sizeof(PartId) + 2 * sizeof(double));  // and two sums while they are cut
   }
 
   // Calls take(owner, x of its features, part) for the parts of a block in which x has features; with an

@@ -1,5 +1,6 @@
 #include "train/run_state.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -274,16 +275,19 @@ class Reader {
 
 }  // namespace
 
-void clear_fresh_pages(RunState& state, std::uint64_t steps, std::size_t threads) {
-  if (!has_fresh_pages(state, steps)) return;
+void clear_fresh_pages(RunState& state, const DataView& data, const TrainOptions& options,
+                       std::size_t threads) {
+  if (!has_fresh_pages(state, data, options)) return;
   state.weights.clear_pages(threads);
   state.pages_cleared = true;
 }
 
-bool has_fresh_pages(const RunState& state, std::uint64_t steps) {
-  constexpr std::uint64_t kStepsOfPage = 4;
+bool has_fresh_pages(const RunState& state, const DataView& data, const TrainOptions& options) {
+  constexpr std::uint64_t kRowsOfPage = 4;
   if (!state.zero_weights || state.pages_cleared || state.epoch > 0 || state.step > 0) return false;
-  return state.weights.bytes() / detail::kHugePage * kStepsOfPage <= steps;
+  std::uint64_t rows = options.epochs == 0 ? 0 : data.size();
+  if (options.steps > 0 && options.steps < rows) rows = std::min(rows, options.steps * options.rows_per_step);
+  return state.weights.bytes() / detail::kHugePage * kRowsOfPage <= rows;
 }
 
 void write(const RunState& state, StateSink& to) {
@@ -292,6 +296,7 @@ void write(const RunState& state, StateSink& to) {
 }
 
 void read(RunState& state, StateSource& from) {
+  state.zero_weights = state.pages_cleared = false;
   Reader reader(from, state.weights.shared_share());
   state.patience.tables.share = state.learnt.tables.share;
   each_field(state, reader);

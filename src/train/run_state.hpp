@@ -8,9 +8,11 @@
 
 #include "core/state_stream.hpp"
 #include "core/types.hpp"
+#include "data/data_view.hpp"
 #include "evaluate/evaluate.hpp"
 #include "solve/lbfgs.hpp"
 #include "train/learnt_state.hpp"
+#include "train/options.hpp"
 #include "weights/kept.hpp"
 #include "weights/weights.hpp"
 
@@ -118,10 +120,12 @@ struct RunState {
 };
 
 // The system clears a page of new weights when it is first touched, and steps on several threads would wait
-// for that one after the other: all threads clear them before the first of so many steps. Only if the steps
-// of the epoch touch nearly all of them anyway.
-void clear_fresh_pages(RunState& state, std::uint64_t steps, std::size_t threads);
-bool has_fresh_pages(const RunState& state, std::uint64_t steps);
+// for that one after the other: all threads clear them before the first step. Only if the steps of the first
+// epoch touch nearly all of them anyway.
+void clear_fresh_pages(RunState& state, const DataView& data, const TrainOptions& options,
+                       std::size_t threads);
+// Whether that would do something.
+bool has_fresh_pages(const RunState& state, const DataView& data, const TrainOptions& options);
 
 // Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing,
 // or if no run could have written them. Over several ranks all call it; the bytes are those of one rank with

@@ -232,5 +232,28 @@ TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
   EXPECT_TRUE(refused([](RunState& s) { s.lbfgs.search.length = kInfinite; }));
 }
 
+// Clearing them ahead must not make a run of a few steps take the memory of a long one.
+TEST(RunState, PagesAreClearedAheadIfStepsWillTouchThem) {
+  const Dataset made = random_data({.rows = 400, .classes = 300, .features = 20000});
+  const DataView data(made);
+  TrainOptions options = options_of("prox", 16);
+  options.draw = "blocks", options.epochs = 2;
+  RunState state = make_state(data, options);
+  ASSERT_GT(state.weights.bytes(), 10U << 21);
+  EXPECT_TRUE(has_fresh_pages(state, data, options));
+  TrainOptions few = options, none = options;
+  few.steps = 20, none.epochs = 0;
+  EXPECT_FALSE(has_fresh_pages(state, data, few));
+  EXPECT_FALSE(has_fresh_pages(state, data, none));
+  clear_fresh_pages(state, data, options, 2);
+  EXPECT_TRUE(state.pages_cleared);
+  EXPECT_FALSE(has_fresh_pages(state, data, options));
+  StateBuffer bytes;
+  write(state, bytes);
+  RunState read_again = make_state(data, options);
+  read(read_again, bytes);
+  EXPECT_FALSE(has_fresh_pages(read_again, data, options));  // it would write over W
+}
+
 }  // namespace
 }  // namespace truemax

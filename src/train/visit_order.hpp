@@ -61,8 +61,8 @@ class VisitOrder {
     if (epoch + 1 < ahead_to_ && rows_ >= kFewestAhead) make_next(epoch + 1);
   }
 
-  // From now on the order of the next epoch is made meanwhile, if there is one: there are so many epochs. Not
-  // to be moved any more. The caller makes it with make_some(), unless groups are shuffled.
+  // From now on the order of the next epoch is made meanwhile, if there is one: there are so many epochs. The
+  // caller makes it with make_some(), unless groups are shuffled.
   enum class Maker { thread, caller };
   void look_ahead(std::uint64_t epochs, Maker maker = Maker::thread) { ahead_to_ = epochs, maker_ = maker; }
 

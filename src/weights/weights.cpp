@@ -96,10 +96,6 @@ void Weights::clear() {
   common_scale_ = 1;
 }
 
-void Weights::clear_pages(std::size_t threads) {
-  detail::touch_pages(buffer_.data(), memory().size_bytes(), threads);
-}
-
 void Weights::clear_class(ClassId k) {
   float* w = lane(k);
   for (std::size_t f = 0; f < features_; ++f)

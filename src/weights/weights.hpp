@@ -101,7 +101,9 @@ class Weights {
   void clear();
   // Touches every page of new weights, which are zeros, on several threads: the first touch of a page costs
   // far more than later ones.
-  void clear_pages(std::size_t threads);
+  void clear_pages(std::size_t threads) { fresh_pages().clear(threads); }
+  // For W = 0: they stay where they are when the weights move.
+  FreshPages fresh_pages() { return {buffer_.data(), memory().size_bytes()}; }
   void clear_class(ClassId k);                                    // w_k = 0
   void reset_scale(ClassId k) { scale_[k] = 1 / common_scale_; }  // for a class that is all zeros
 
