@@ -52,10 +52,10 @@ void Patience::pause(std::size_t member, std::size_t looks) {
 
 Team::Team(std::size_t members)
     : next_(std::max<std::size_t>(members, 1)),
+      usable_(usable_cores()),
       patience_(next_.size()),
       go_to_(next_.size(), -1),
-      core_of_(next_.size()),
-      usable_(usable_cores()) {
+      core_of_(next_.size()) {
   helpers_.reserve(members > 0 ? members - 1 : 0);
   try {
     for (std::size_t m = 1; m < members; ++m) helpers_.emplace_back([this, m] { serve(m); });
@@ -143,7 +143,7 @@ void Team::spread() noexcept {
   ++rounds_;
   if (moves_ >= kAtFirst + rounds_ / kRoundsOfMove || usable_.size() < size()) return;
   for (std::size_t m = 0; m < size(); ++m) core_of_[m] = patience_.core_of(m);
-  moves_ += move_apart({core_of_.data(), size()}, usable_, go_to_);
+  moves_ += static_cast<std::uint32_t>(move_apart({core_of_.data(), size()}, usable_, go_to_));
 }
 
 Meeting::Meeting(std::size_t members)

@@ -111,10 +111,13 @@ class Team {
   // Separate cache lines: helpers poll the first, the caller the second.
   static constexpr std::size_t kLine = 64;
   alignas(kLine) std::atomic<std::uint32_t> round_{0};
-  std::vector<Next> next_;  // by member: of its own tasks
+  std::vector<Next> next_;   // by member: of its own tasks
+  std::vector<int> usable_;  // cores
   // Round in the upper half; kClosed once nobody may enter it any more; the helpers that are inside.
   alignas(kLine) std::atomic<std::uint64_t> door_{0};
   std::atomic<std::uint32_t> missing_{0};  // helpers that have not finished the round
+  std::uint32_t moves_ = 0;
+  std::uint64_t rounds_ = 0;
   std::mutex failing_;
   alignas(kLine) const std::function<void(std::size_t)>* work_ = nullptr;
   std::atomic<bool> ends_{false};
@@ -122,8 +125,6 @@ class Team {
   Patience patience_;
   std::vector<int> go_to_;    // by member: the core to go to before its next round; -1: none
   std::vector<int> core_of_;  // by member
-  std::vector<int> usable_;   // cores
-  std::size_t rounds_ = 0, moves_ = 0;
   std::vector<std::jthread> helpers_;
 };
 
