@@ -1,4 +1,5 @@
 """The program without options: what it chooses, what it reports, and that a run can be repeated."""
+import json
 import os
 import unittest
 
@@ -169,6 +170,32 @@ class Auto(ProgramTest):
                       "--epochs", chosen["epochs"], "--model", "b.safetensors")
             by_hand.append(loss("b"))
         self.assertLess(loss("a"), 1.05 * min(by_hand))
+
+    def test_short_rows_are_named_with_what_helps(self):
+        def scaled(name, factor):
+            lines = self.read(name).decode().splitlines()
+            for i, line in enumerate(lines[1:], 1):
+                label, *values = line.split(" ")
+                lines[i] = " ".join([label, *(f"{f}:{float(v) * factor:.9g}" for f, v in
+                                              (value.split(":") for value in values))])
+            return self.write(f"scaled-{name}", "\n".join(lines) + "\n")
+
+        short = (scaled("train.txt", 0.01), "--test", scaled("test.txt", 0.01), "--newton", 0, "--seconds", 0.5)
+        self.assertIn("--normalize l2", self.fine("train", *short, "--json").stderr)
+        self.assertNotIn("rows are short", self.fine("train", self.train, "--seconds", 0.2, "--json").stderr)
+        for without in (("--normalize", "l2"), ("--no-intercept", "--encoder", "linear")):
+            result = self.fine("train", *short, *without, "--json")
+            self.assertNotIn("rows are short", result.stderr)
+            self.assertLess(json.loads(result.stdout)["test"]["log_loss"], 2.5)
+
+    def test_values_too_large_for_adam_and_lbfgs_go_to_prox(self):
+        rows = "".join(f"{i % 4} 0:{1 + i % 3}e37 1:{(i % 5) * 1e36:.3g}\n" for i in range(200))
+        huge = self.write("huge.txt", "200 2 4\n" + rows)
+        result = self.fine("train", huge, "--target", "train")
+        self.assertRegex(result.stdout, r"method +prox")
+        said = truemax("train", huge, "--method", "lbfgs", cwd=self.folder)
+        self.assertEqual(said.returncode, 3)
+        self.assertIn("give --method prox or --normalize l2", said.stderr)
 
     def test_useless_features_are_not_blamed_on_the_step(self):
         with open(self.path("noise.txt"), "w") as out:

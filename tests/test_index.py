@@ -167,6 +167,9 @@ class Refusals(RefusalTest):
         self.refused(("index", "m.safetensors", "--recall", "1.5"), "recall")
         self.refused(("predict", "m.safetensors", "train.txt", "--recall", "0.9"), "--index")
         self.refused((*predict, "m.index", "--device", "cuda"), "CPU")
+        self.refused((*predict, "m.index", "--memory-limit", "1K"), "not enough memory", "the index needs", "1.0 KB")
+        self.refused(("index", "m.safetensors", "--memory-limit", "1K"), "not enough memory", "50 classes", "1.0 KB")
+        self.refused(("index", "m.index"), "an index of a model, not a model")
         self.refused(("predict", "m.index", "train.txt"), "index")
 
 

@@ -190,6 +190,16 @@ class Searched(ProgramTest):
                 if stops:
                     self.assertLess(evaluated[-2]["epoch"], 60)
 
+    def test_lock_free_runs_choose_as_those_in_order(self):
+        self.generate("train.txt", rows=8000)
+        chosen = []
+        for options in ((), ("--lock-free", "--threads", 2)):
+            said = json.loads(self.fine("train", "train.txt", "--hidden", 8, "--epochs", 4, "--rows-per-step", 16,
+                                          *options, "--json").stdout)
+            chosen.append((said["step"], said["ridge"], said["trials"]))
+        self.assertGreater(chosen[0][2], 2)
+        self.assertEqual(*chosen)
+
     def test_values_too_large_for_learnt_features(self):
         self.write("big.txt", "".join(f"{k} {1 + k}:1e30 {4 + k}:1e30\n" for k in range(3)) * 20)
         result = truemax("train", "big.txt", "--hidden", 4, "--epochs", 2, "--step", 1e-12, "--ridge", 0, "--model", "none",

@@ -59,6 +59,7 @@ std::string ridge_text(const TrainOptions& o) {
 namespace {
 
 std::string step_and_ridge_text(const TrainOptions& o) {
+  if (o.method == "lbfgs") return fmt::format("ridge {:.4g}", o.ridge);  // it has no step
   if (o.newton == 0 || o.epochs > 0) return fmt::format("step {:.4g}{}", o.step, ridge_text(o));
   return fmt::format("ridge {:.4g}{}", o.ridge, o.ridge_by_spread ? " by spread" : "");
 }

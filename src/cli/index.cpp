@@ -44,6 +44,17 @@ void require_index_or_nothing(const std::string& out, const IndexCommand& comman
   require_writable(out, 0, "out");
 }
 
+void require_index_memory(const ClassVectors& vectors, const IndexOptions& options, const UseOptions& use) {
+  const std::uint64_t needed =
+      index_building_bytes(vectors.classes(), vectors.features(), options, use.thread_count());
+  if (needed <= use.memory_there()) return;
+  throw UserError(
+      fmt::format("{}: not enough memory: an index of {} classes x {} features needs {}, {} available; use a "
+                  "larger machine, or raise --memory-limit to try anyway",
+                  use.model_path, vectors.classes(), vectors.features(), size_text(needed),
+                  size_text(use.memory_there())));
+}
+
 // Some of the user's rows, as the weights want them.
 Csr sample_of(const IndexCommand& command, const Model& model) {
   constexpr std::uint64_t kRead = 16384;
@@ -70,15 +81,20 @@ void print_result(const IndexCommand& command, const std::string& out, const Cla
     if (effort.probes > 0) json.update(effort.to_json());
     return print_json(json);
   }
-  say(stdout, "index   {}: {} classes in {} cells, {}, {:.1f} s\n", printable(out), index.mark.classes,
-      index.cells(), size_text(index.bytes()), seconds);
+  say(stdout, "index   {}: {} classes in {}, {}, {:.1f} s\n", printable(out), index.mark.classes,
+      counted(index.cells(), "cell"), size_text(index.bytes()), seconds);
   if (effort.probes == 0) {
     say(stdout, "effort  not known: 'truemax predict --index' chooses it on its first rows\n");
   } else {
-    say(stdout, "effort  {} of {} cells a row\n", effort.probes, index.cells());
-    say(stdout, "recall  {:.4f} +- {:.4f} of the best {}, {} rows searched exactly\n", effort.recall,
-        effort.error, effort.top, effort.rows);
-    if (2 * effort.probes > index.cells())
+    say(stdout, "effort  {} of {} a row\n", effort.probes, counted(index.cells(), "cell"));
+    say(stdout, "recall  {:.4f} +- {:.4f} of the best {}, {} searched exactly\n", effort.recall, effort.error,
+        effort.top, counted(effort.rows, "row"));
+    if (effort.recall + effort.error < command.recall)
+      say(stdout, "note    that is less than --recall {:g}; a higher --recall looks into more cells\n",
+          command.recall);
+    else if (effort.recall < 1 && command.recall == 1)
+      say(stdout, "note    an index rounds scores: only search without one finds all\n");
+    else if (2 * effort.probes > index.cells() && index.cells() > 1)
       say(stdout,
           "note    rows look into most cells: these classes are not alike in groups, so the index saves "
           "little; a lower --recall saves more\n");
@@ -89,12 +105,16 @@ void print_result(const IndexCommand& command, const std::string& out, const Cla
 
 int run_index(const IndexCommand& command) {
   const UseOptions& use = command.use;
+  if (is_index_file(use.model_path))
+    throw UserError(fmt::format("{}: this is an index of a model, not a model; give the model it was made of",
+                                use.model_path));
   const std::string out = command.out.empty() ? index_beside(use.model_path) : command.out;
   require_index_or_nothing(out, command);
   const Claim claim = claim_output(out, "out");
   const auto start = std::chrono::steady_clock::now();
   const ModelOnDisk opened = open_model(use.model_path, use.memory_there(), use.thread_count());
   const auto vectors = vectors_on_disk(*opened.weights);
+  require_index_memory(*vectors, command.index, use);
   const Csr sample = use.data_path.empty() ? Csr() : sample_of(command, opened.model);
 
   const StopOnSignal signals;

@@ -1,5 +1,6 @@
 // truemax predict
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -97,6 +98,13 @@ int predict_by_index(const PredictCommand& command) {
                                 use.device));
   const ModelOnDisk opened = open_model(use.model_path, use.memory_there(), use.thread_count());
   const auto vectors = vectors_on_disk(*opened.weights);
+  std::error_code unknown;  // then reading says why
+  const std::uintmax_t bytes = std::filesystem::file_size(command.index, unknown);
+  if (!unknown && bytes > use.memory_there())
+    throw UserError(
+        fmt::format("{}: not enough memory: the index needs {}, {} available; use a larger machine, or raise "
+                    "--memory-limit to try anyway",
+                    command.index, size_text(bytes), size_text(use.memory_there())));
   const ClassIndex index =
       load_index(command.index, vectors->mark(use.thread_count()), shell_word(use.model_path));
   IndexPredictor predictor(opened.model, *vectors, index, command.top, use.thread_count(),

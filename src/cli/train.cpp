@@ -281,6 +281,14 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
     else if (name == "classes-per-step" && !info.whole_set && !find_draw(draw).takes_count)
       notes.push_back(fmt::format("--{} has no effect on the draw {}, which takes all classes", name, draw));
   }
+  if (info.name == "lbfgs")
+    for (const char* name : {"step", "schedule", "decay", "rows-per-step", "visit"})
+      if (command.was_given(name))
+        notes.push_back(
+            fmt::format("--{} has no effect on lbfgs, which finds its own step over all rows", name));
+  if (info.name == "adam" && !command.run.train.automatic() && !command.was_given("rows-per-step"))
+    notes.emplace_back(
+        "adam takes a step over all weights for every row; --rows-per-step 256 takes a fraction of the time");
   if (info.whole_set && command.run.train.classes_per_step > 1)
     notes.push_back(
         fmt::format("--classes-per-step has no effect on {}, which takes all classes", info.name));
@@ -289,6 +297,19 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
   if (command.run.train.ridge_intercept && !command.run.train.intercept)
     notes.emplace_back("--ridge-intercept has no effect without --intercept");
   return notes;
+}
+
+// Why the model fits its own rows worse than the class frequencies do, and what to do.
+std::string why_above(const PreparedRun& run, const TrainCommand& command, bool aims_at_train,
+                      std::string_view scale) {
+  const bool has_step = run.options.train.method != "lbfgs";
+  if ((!run.automatic || command.was_given("step")) && has_step)
+    return fmt::format("the step is too large, or too small for so few epochs; try another --step{}", scale);
+  return fmt::format(
+      "the features seem to say little about the labels, or there are too few rows or epochs; look at the "
+      "data, or {}",
+      run.automatic && !aims_at_train ? "fit the training rows alone with --target train"
+                                      : "give more --epochs or --seconds");
 }
 
 // The encoder that data of this format ask for.
@@ -344,6 +365,7 @@ int run_train(TrainCommand& command) {
   }
   for (std::string& note : notes_of_unused(command)) notes.push_back(std::move(note));
   const DropClaimsOnSignal claims;
+  const bool aims_at_train = command.run.train.target == Target::train;
   PreparedRun run = prepare_run(std::move(command.run));
   run.notes.insert(run.notes.end(), notes.begin(), notes.end());
   const LabelRule labels = run.options.preprocess.labels;
@@ -394,7 +416,7 @@ int run_train(TrainCommand& command) {
           outcome.last->epoch, counted(outcome.epochs, "whole epoch"), outcome.steps);
     say(stdout, "\nmodel   {}\nlog     {}\n", finished.model_path, finished.log_path);
     if (finished.saved && !outcome.interrupted && outcome.divergence.empty())
-      say(stdout, "next    truemax predict {} DATA --top 5\n", finished.model_path);
+      say(stdout, "next    truemax predict {} DATA --top 5\n", shell_word(finished.model_path));
   }
   // Older files that are kept because this run did not succeed.
   std::vector<std::string> left;
@@ -430,17 +452,14 @@ int run_train(TrainCommand& command) {
     return kDiverged;
   }
   if (command.quiet) return kSuccess;
+  constexpr double kAbove = 1 + 1e-4;  // not by rounding
   if (outcome.steps == 0 && run.options.train.seconds > 0)
     say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n",
         run.options.train.seconds);
   else if (outcome.last && outcome.last->train &&
-           outcome.last->train->log_loss > evaluate_class_frequencies(run.data).log_loss)
-    say(stderr, "truemax: note: the train log-loss is above that of the class frequencies: {}{}\n",
-        run.automatic && !command.was_given("step")
-            ? "the features seem to say little about the labels, or there are too few rows or epochs; look "
-              "at the data, or fit the training rows alone with --target train"
-            : "the step is too large, or too small for so few epochs; try another --step",
-        run.automatic && !command.was_given("step") ? "" : scale);
+           outcome.last->train->log_loss > kAbove * evaluate_class_frequencies(run.data).log_loss)
+    say(stderr, "truemax: note: the train log-loss is above that of the class frequencies: {}\n",
+        why_above(run, command, aims_at_train, scale));
   return kSuccess;
 }
 

@@ -30,7 +30,7 @@ constexpr double kFindingShare = 1.5, kCodingShare = 0.3;
 class Projection {
  public:
   Projection(std::size_t features, CsrView sample, std::uint64_t seed)
-      : weight_(features, 1.0F), columns_(features > kMostColumns ? kSketch : features) {
+      : weight_(features, 1.0F), columns_(columns_of(features)) {
     if (sample.rows() > 0) weigh(sample);
     if (features <= kMostColumns) return;
     const CounterRandom random(seed, Stream::index, 0);
@@ -42,6 +42,9 @@ class Projection {
     }
   }
   std::size_t columns() const { return columns_ + 1; }
+  static std::size_t columns_of(std::size_t features) {  // without b
+    return features > kMostColumns ? kSketch : features;
+  }
   double weight(std::size_t f) const { return static_cast<double>(weight_[f]); }
 
   void project(std::span<const float> w, float b, float* out) const {
@@ -207,6 +210,14 @@ void find_means(const float* v, std::size_t n, const CounterRandom& random, std:
   centres.settle();
 }
 
+std::size_t cells_wanted(std::size_t classes, const IndexOptions& options) {
+  return std::clamp<std::size_t>(options.cells > 0 ? options.cells : usual_cells(classes), 1, classes);
+}
+
+std::size_t regions_of(std::size_t cells) {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(cells))));
+}
+
 // k-means at two levels, a few regions and in each region cells of its own, because one level would compare
 // every class with every cell in every round. Then every class moves to the nearest of all cells.
 class Builder {
@@ -216,9 +227,8 @@ class Builder {
         options_(options),
         work_(work),
         projection_(vectors.features(), sample, options.seed),
-        wanted_(std::clamp<std::size_t>(options.cells > 0 ? options.cells : usual_cells(vectors.classes()), 1,
-                                        vectors.classes())),
-        regions_(std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(wanted_))))),
+        wanted_(cells_wanted(vectors.classes(), options)),
+        regions_(regions_of(wanted_)),
         progress_(work, static_cast<double>(vectors.classes()) * (kFindingShare + 1 + kCodingShare)),
         random_(options.seed, Stream::index, 1) {}
 
@@ -482,6 +492,29 @@ void IndexOptions::describe(OptionTable& table) {
   table.count_alias("cells", &cells, {0, 1e8}, "auto",
                     "Cells of similar classes. auto: 16 sqrt(K), but at most K/32.");
   table.count("seed", &seed, {}, "Random seed of the cells and of the normaliser's draws.");
+}
+
+std::uint64_t index_building_bytes(std::size_t classes, std::size_t features, const IndexOptions& options,
+                                   std::size_t threads) {
+  const std::uint64_t wanted = cells_wanted(classes, options), regions = regions_of(wanted);
+  const std::uint64_t columns = Projection::columns_of(features) + 1, k = classes;
+  const std::uint64_t cells = wanted + wanted / 2 + 1;  // split() adds up to half of them
+  const auto coded = [&](std::uint64_t blocks) {
+    const std::uint64_t groups = (features + kByteGroup - 1) / kByteGroup;
+    return blocks * kLanes * (groups * kByteGroup + 2 * sizeof(float));
+  };
+  const std::uint64_t blocks = k / kLanes + cells;  // every cell starts one
+  const std::uint64_t result =
+      coded(blocks) + coded(cells / kLanes + 1) + (blocks * kLanes + 5 * cells) * sizeof(std::uint32_t);
+  // Rows of one k-means over all regions, of one on every thread over the cells of a region, and the classes
+  // that a thread projects at once.
+  const std::uint64_t of_regions = std::min(k, regions * kSampleOfRegion);
+  const std::uint64_t of_cells = std::min(k, threads * (wanted / regions + 1) * kSampleOfCell);
+  const std::uint64_t at_once =
+      2 * std::min<std::uint64_t>(threads, (k + kAtOnce - 1) / kAtOnce) * std::min<std::uint64_t>(kAtOnce, k);
+  const std::uint64_t rows = std::max({of_regions, of_cells, at_once});
+  const std::uint64_t lists = 4 * k * sizeof(std::uint32_t) + cells * sizeof(std::vector<ClassId>);
+  return result + (rows + 2 * wanted) * columns * sizeof(float) + lists + features * sizeof(float);
 }
 
 ClassIndex build_index(const ClassVectors& vectors, const ClassList& classes, CsrView sample,

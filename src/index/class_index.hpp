@@ -68,6 +68,10 @@ struct IndexWork {
 ClassIndex build_index(const ClassVectors& vectors, const ClassList& classes, CsrView sample,
                        const IndexOptions& options, const IndexWork& work);
 
+// The most memory that it takes, the result included.
+std::uint64_t index_building_bytes(std::size_t classes, std::size_t features, const IndexOptions& options,
+                                   std::size_t threads);
+
 // The number of cells unless options say it.
 std::size_t usual_cells(std::size_t classes);
 

@@ -8,6 +8,7 @@
 
 #include "ranks/ranks.hpp"
 #include "train/problem.hpp"
+#include "train/softmax_gradient.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -20,12 +21,6 @@ constexpr double kValidStep = 3;
 constexpr double kFirstRidge = 0.1;
 constexpr std::uint64_t kNewtonSteps = 100;
 
-double mean_squared_norm(const DataView& data) {
-  double sum = 0;
-  data.each_x([&](ExampleId, const RowView& x) { sum += squared_norm(x, false); });
-  return std::max(sum / static_cast<double>(data.size()), 1e-300);
-}
-
 // The step of a row is multiplied by its weight.
 double mean_weight(const DataView& data) {
   if (!data.has_weights()) return 1;
@@ -36,13 +31,19 @@ double mean_weight(const DataView& data) {
 
 }  // namespace
 
+double mean_squared_norm(const DataView& data) {
+  double sum = 0;
+  data.each_x([&](ExampleId, const RowView& x) { sum += squared_norm(x, false); });
+  return std::max(sum / static_cast<double>(data.size()), 1e-300);
+}
+
 double clamped_step(double step) {
   return std::clamp(step, kLeastStep, kLargestStep);
 }
 
 double unit_of_step(const DataView& data, bool intercept) {
   const double norm = mean_squared_norm(data);
-  return 1 / ((intercept ? std::max(norm, 0.1) : norm) * mean_weight(data));
+  return 1 / ((intercept ? std::max(norm, kShortRows) : norm) * mean_weight(data));
 }
 
 double first_step(const DataView& data, bool intercept) {
@@ -172,11 +173,13 @@ std::uint64_t adam_rows(const DataView& data) {
 
 namespace {
 
-// Methods that keep vectors of the shape of W may be chosen, and W is so small that they stay in the cache.
+// Methods that keep vectors of the shape of W may be chosen, W is so small that they stay in the cache, and
+// their sums stay in float32.
 bool vectors_are_near(const DataView& data, const TrainOptions& options) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
   return options.open.by_weight && !on_gpu(options) && data.streamed() == nullptr &&
-         Weights::bytes_needed(data.classes->size(), data.space->features) <= kMostBytes;
+         Weights::bytes_needed(data.classes->size(), data.space->features) <= kMostBytes &&
+         features_fit(FeatureUnits(data, options.thread_count()));
 }
 
 }  // namespace

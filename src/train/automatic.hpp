@@ -42,6 +42,11 @@ inline double clamped_ridge(double mu) {
   return std::min(mu, 1e15);
 }
 
+double mean_squared_norm(const DataView& data);  // of a row
+// The same for rows that are short beside an intercept, which counts as a feature of value 1, and for learnt
+// features, whose vectors begin with numbers of one size.
+inline constexpr double kShortRows = 0.1;
+
 // The unit of step sizes, from the norms and weights of the rows. The intercept counts as a feature of value
 // 1, so that tiny features do not make steps on it huge.
 double unit_of_step(const DataView& data, bool intercept);

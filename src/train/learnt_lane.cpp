@@ -14,7 +14,10 @@ namespace truemax {
 
 LearntLane::LearntLane(const LaneSetup& setup)
     : setup_(setup), visited_(setup), rho_(setup.options.rule), free_team_(teams(setup.data, setup.options)) {
-  const std::size_t threads = setup.options.thread_count() / free_team_.size();
+  // More would have nothing to do.
+  constexpr std::size_t kUseful = 16;
+  const std::size_t most = std::max(kUseful, setup.options.rows_per_step / LeftPanels::kRows);
+  const std::size_t threads = std::min(setup.options.thread_count() / free_team_.size(), most);
   for (std::size_t m = 0; m < free_team_.size(); ++m)
     steps_.push_back(std::make_unique<LearntStep>(setup, threads));
   if (draws_ahead(setup.data, setup.options, *setup.draw))

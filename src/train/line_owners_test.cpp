@@ -26,17 +26,18 @@ TEST(LineOwners, EveryLineHasOne) {
         for (const ExampleId i : data.examples())
           for (std::uint32_t b = 0; b < 19; ++b) {
             std::size_t seen = 0, parts = 0;
-            owners.visit(b, data.x(i), [&](std::size_t owner, const RowView& x, std::uint32_t part) {
-              ASSERT_LT(owner, members);
-              EXPECT_TRUE(!intercept || (part == 0) == (parts == 0));  // the first one has it
-              ++parts;
-              EXPECT_EQ(x.index.size(), x.value.size());
-              // Parts come in order, without gaps.
-              EXPECT_TRUE(x.index.empty() || x.index.data() == data.x(i).index.data() + seen);
-              seen += x.index.size();
-              for (const FeatureId f : x.index)
-                EXPECT_EQ(owner_of.try_emplace({b, f}, owner).first->second, owner);
-            });
+            owners.visit(b, data.x(i),
+                         [&, always = intercept](std::size_t owner, const RowView& x, std::uint32_t part) {
+                           ASSERT_LT(owner, members);
+                           EXPECT_TRUE(!always || (part == 0) == (parts == 0));  // the first one has it
+                           ++parts;
+                           EXPECT_EQ(x.index.size(), x.value.size());
+                           // Parts come in order, without gaps.
+                           EXPECT_TRUE(x.index.empty() || x.index.data() == data.x(i).index.data() + seen);
+                           seen += x.index.size();
+                           for (const FeatureId f : x.index)
+                             EXPECT_EQ(owner_of.try_emplace({b, f}, owner).first->second, owner);
+                         });
             EXPECT_EQ(seen, data.x(i).index.size());
             EXPECT_LE(parts, 1 + owners.most_cuts());
           }

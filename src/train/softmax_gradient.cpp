@@ -81,13 +81,16 @@ FeatureUnits::FeatureUnits(const DataView& data, std::size_t threads)
   mean_weight = std::max(total / rows, std::numeric_limits<double>::min());
 }
 
-void require_features_fit(const FeatureUnits& units, std::string_view method) {
+bool features_fit(const FeatureUnits& units) {
   const double push = units.largest_weight / units.mean_weight;
-  if (units.largest * std::max(push, 1.0) <= kMostSum && units.longest <= kMostSum) return;
-  throw DivergenceError(fmt::format(
-      "{} adds in float32, for which features of up to {:.2g} are too large with any --step: give "
-      "--normalize l2 or another --method",
-      method, units.largest));
+  return units.largest * std::max(push, 1.0) <= kMostSum && units.longest <= kMostSum;
+}
+
+void require_features_fit(const FeatureUnits& units, std::string_view method) {
+  if (features_fit(units)) return;
+  throw DivergenceError(
+      fmt::format("{} adds in float32, for which features of up to {:.2g} are too large: give --method prox",
+                  method, units.largest));
 }
 
 double FeatureUnits::most_weight(bool intercept) const {

@@ -30,7 +30,9 @@ struct FeatureUnits {
   double mean_weight = 1, largest_weight = 1;  // of the rows
 };
 
-// Throws DivergenceError if sums of gradients, or the length of a row, could leave float32.
+// Whether sums of gradients, and the length of a row, stay in float32.
+bool features_fit(const FeatureUnits& units);
+// Throws DivergenceError if not.
 void require_features_fit(const FeatureUnits& units, std::string_view method);
 
 class SoftmaxGradient {
