@@ -1,4 +1,4 @@
-// Exact evaluation against a slow version in long double.
+// LongDouble evaluation against a slow version in long double.
 #include "evaluate/evaluate.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace truemax {
 namespace {
 
-using Wide = long double;
+using LongDouble = long double;
 using Engine = std::mt19937_64;
 
 // Classes named by numbers, so that names sort by value; some counts are equal.
@@ -111,12 +111,12 @@ Weights random_weights(Engine& random, const Shape& shape, bool intercept, doubl
 template <class Score>
 Metrics slow_metrics(const Dataset& data, Score&& z) {
   const std::size_t classes = data.classes->size();
-  Wide weight = 0, loss = 0, wrong = 0, row_weights = 0;
-  std::vector<Wide> bin_gap(15, 0);
-  std::vector<Wide> hits(3, 0);
+  LongDouble weight = 0, loss = 0, wrong = 0, row_weights = 0;
+  std::vector<LongDouble> bin_gap(15, 0);
+  std::vector<LongDouble> hits(3, 0);
   Metrics m;
   for (std::size_t row = 0; row < data.rows.rows(); ++row) {
-    std::vector<Wide> score(classes);
+    std::vector<LongDouble> score(classes);
     for (ClassId k = 0; k < classes; ++k) score[k] = z(row, k);
     std::vector<ClassId> order(classes);
     std::iota(order.begin(), order.end(), 0U);
@@ -124,22 +124,22 @@ Metrics slow_metrics(const Dataset& data, Score&& z) {
       return score[a] != score[b] ? score[a] > score[b]
                                   : std::stoi(data.classes->name(a)) < std::stoi(data.classes->name(b));
     });
-    Wide sum = 0;
-    for (const Wide s : score) sum += std::exp(s - score[order[0]]);
-    const Wide log_sum = score[order[0]] + std::log(sum), confidence = 1 / sum;
+    LongDouble sum = 0;
+    for (const LongDouble s : score) sum += std::exp(s - score[order[0]]);
+    const LongDouble log_sum = score[order[0]] + std::log(sum), confidence = 1 / sum;
     std::size_t bin = 0;
-    while (bin < 14 && confidence >= static_cast<Wide>(bin + 1) / 15) ++bin;
+    while (bin < 14 && confidence >= static_cast<LongDouble>(bin + 1) / 15) ++bin;
     const std::set<ClassId> labels(
         data.label_set.begin() + static_cast<std::ptrdiff_t>(data.label_begin[row]),
         data.label_set.begin() + static_cast<std::ptrdiff_t>(data.label_begin[row + 1]));
-    const Wide row_weight = static_cast<Wide>(weight_of_row(data, row));
+    const LongDouble row_weight = static_cast<LongDouble>(weight_of_row(data, row));
     row_weights += row_weight;
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t t = 0; t < std::min(kPrecisionAt[i], classes); ++t)
         hits[i] += labels.count(order[t]) > 0 ? row_weight : 0;
     for (std::size_t e = 0; e < data.size(); ++e) {
       if (row_of(data, e) != row) continue;
-      const Wide w = static_cast<Wide>(weight_of(data, e));
+      const LongDouble w = static_cast<LongDouble>(weight_of(data, e));
       const bool correct = order[0] == data.label[e];
       weight += w;
       loss += w * (log_sum - score[data.label[e]]);
@@ -150,15 +150,16 @@ Metrics slow_metrics(const Dataset& data, Score&& z) {
   }
   m.log_loss = static_cast<double>(loss / weight);
   m.error = static_cast<double>(wrong / weight);
-  for (const Wide gap : bin_gap) m.calibration_error += static_cast<double>(std::abs(gap) / weight);
+  for (const LongDouble gap : bin_gap) m.calibration_error += static_cast<double>(std::abs(gap) / weight);
   for (std::size_t i = 0; i < 3; ++i)
-    m.precision[i] = static_cast<double>(hits[i] / (row_weights * static_cast<Wide>(kPrecisionAt[i])));
+    m.precision[i] = static_cast<double>(hits[i] / (row_weights * static_cast<LongDouble>(kPrecisionAt[i])));
   return m;
 }
 
 Metrics slow_metrics(const Weights& w, const Dataset& data) {
-  return slow_metrics(
-      data, [&](std::size_t row, ClassId k) { return static_cast<Wide>(score(w, data.rows.row(row), k)); });
+  return slow_metrics(data, [&](std::size_t row, ClassId k) {
+    return static_cast<LongDouble>(score(w, data.rows.row(row), k));
+  });
 }
 
 void expect_close(const Metrics& fast, const Metrics& slow, double slack) {
@@ -211,14 +212,14 @@ TEST(Evaluate, CountsEachRowAndExampleOnceOverManySlices) {
   const Weights w = random_weights(random, shape, true, 1);
   const Metrics fast = *evaluate(w, data, 2);
   // The slow version scans all examples for each row, too slow here: sum over the examples directly.
-  Wide loss = 0, weight = 0, wrong = 0, hits = 0;
+  LongDouble loss = 0, weight = 0, wrong = 0, hits = 0;
   for (std::size_t e = 0; e < data.size(); ++e) {
     const RowView x = x_of(data, e);
-    std::vector<Wide> z(6);
-    for (ClassId k = 0; k < 6; ++k) z[k] = static_cast<Wide>(score(w, x, k));
-    Wide sum = 0;
-    for (const Wide s : z) sum += std::exp(s - z[data.label[e]]);
-    const Wide of_one = static_cast<Wide>(weight_of(data, e));
+    std::vector<LongDouble> z(6);
+    for (ClassId k = 0; k < 6; ++k) z[k] = static_cast<LongDouble>(score(w, x, k));
+    LongDouble sum = 0;
+    for (const LongDouble s : z) sum += std::exp(s - z[data.label[e]]);
+    const LongDouble of_one = static_cast<LongDouble>(weight_of(data, e));
     weight += of_one;
     loss += of_one * std::log(sum);
     const auto best = static_cast<ClassId>(std::max_element(z.begin(), z.end()) - z.begin());
@@ -330,8 +331,9 @@ TEST(ClassFrequencies, MatchTheModelOfLogCounts) {
     for (const bool all_labels : {false, true}) {
       const Shape shape{.rows = 120, .classes = classes, .all_labels = all_labels, .unseen = true};
       const Dataset data = random_data(random, shape);
-      const Metrics slow = slow_metrics(
-          data, [&](std::size_t, ClassId k) { return std::log(static_cast<Wide>(data.classes->count(k))); });
+      const Metrics slow = slow_metrics(data, [&](std::size_t, ClassId k) {
+        return std::log(static_cast<LongDouble>(data.classes->count(k)));
+      });
       expect_close(evaluate_class_frequencies(data), slow, 1e-12);
     }
 }
@@ -354,7 +356,7 @@ TEST(ClassFrequencies, CountWeightedExamples) {
     const Dataset data = random_data(random, shape);
     const Metrics fast = evaluate_class_frequencies(data);
     const Metrics slow = slow_metrics(data, [&](std::size_t, ClassId k) {
-      return std::log(static_cast<Wide>(data.classes->count(k) * data.weight_of_class(k)));
+      return std::log(static_cast<LongDouble>(data.classes->count(k) * data.weight_of_class(k)));
     });
     EXPECT_NEAR(fast.log_loss, slow.log_loss, 1e-12 * (1 + slow.log_loss));
   }
