@@ -193,6 +193,9 @@ class Auto(ProgramTest):
         huge = self.write("huge.txt", "200 2 4\n" + rows)
         result = self.fine("train", huge, "--target", "train")
         self.assertRegex(result.stdout, r"method +prox")
+        far_apart = self.write("apart.txt", "200 2 4\n" + "".join(
+            f"{i % 4} 0:{1 + i % 3}e30 1:{(i % 5) + 1}e-30\n" for i in range(200)))
+        self.assertRegex(self.fine("train", far_apart, "--target", "train").stdout, r"method +prox")
         said = truemax("train", huge, "--method", "lbfgs", cwd=self.folder)
         self.assertEqual(said.returncode, 3)
         self.assertIn("give --method prox or --normalize l2", said.stderr)

@@ -89,11 +89,11 @@ void print_result(const IndexCommand& command, const std::string& out, const Cla
     say(stdout, "effort  {} of {} a row\n", effort.probes, counted(index.cells(), "cell"));
     say(stdout, "recall  {:.4f} +- {:.4f} of the best {}, {} searched exactly\n", effort.recall, effort.error,
         effort.top, counted(effort.rows, "row"));
-    if (effort.recall + effort.error < command.recall)
+    if (effort.recall < 1 && (command.recall == 1 || effort.probes == index.cells()))
+      say(stdout, "note    an index rounds scores: only search without one finds all\n");
+    else if (effort.recall + effort.error < command.recall)
       say(stdout, "note    that is less than --recall {:g}; a higher --recall looks into more cells\n",
           command.recall);
-    else if (effort.recall < 1 && command.recall == 1)
-      say(stdout, "note    an index rounds scores: only search without one finds all\n");
     else if (2 * effort.probes > index.cells() && index.cells() > 1)
       say(stdout,
           "note    rows look into most cells: these classes are not alike in groups, so the index saves "

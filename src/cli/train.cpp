@@ -286,7 +286,7 @@ std::vector<std::string> notes_of_unused(TrainCommand& command) {
       if (command.was_given(name))
         notes.push_back(
             fmt::format("--{} has no effect on lbfgs, which finds its own step over all rows", name));
-  if (info.name == "adam" && !command.run.train.automatic() && !command.was_given("rows-per-step"))
+  if (info.name == "adam" && !command.run.train.automatic() && command.run.train.rows_per_step == 1)
     notes.emplace_back(
         "adam takes a step over all weights for every row; --rows-per-step 256 takes a fraction of the time");
   if (info.whole_set && command.run.train.classes_per_step > 1)

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kRounds = 8;            // of k-means
 constexpr std::size_t kSampleOfRegion = 256;  // classes in the sample, for each region
 constexpr std::size_t kSampleOfCell = 64;     // and for each cell of a region
+constexpr std::size_t kMostOfRegion = 16;     // times the classes in the sample of a mean region
 constexpr std::size_t kMoves = 2;             // of all classes to their nearest cell
 constexpr std::size_t kAtOnce = 2048;         // classes that meet centres at once
 constexpr std::size_t kMostColumns = 512;     // vectors that are longer are sketched
@@ -218,6 +219,12 @@ std::size_t regions_of(std::size_t cells) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(std::sqrt(static_cast<double>(cells))));
 }
 
+// Classes in the sample of a region with so many cells. One region may have most classes, such as those that
+// training hardly moved: k-means there would take as long as at one level.
+std::size_t sample_of_region(std::size_t cells, std::size_t wanted, std::size_t regions) {
+  return kSampleOfCell * std::min(cells, kMostOfRegion * (wanted / regions + 1));
+}
+
 // k-means at two levels, a few regions and in each region cells of its own, because one level would compare
 // every class with every cell in every round. Then every class moves to the nearest of all cells.
 class Builder {
@@ -285,7 +292,8 @@ class Builder {
       const auto members = lists.of(region);
       if (members.empty() || work_.ended()) return;
       const std::size_t cells = std::max<std::size_t>(1, (members.size() * wanted_ + k / 2) / k);
-      const std::size_t n = std::min(members.size(), cells * kSampleOfCell);
+      const std::size_t n =
+          std::min(members.size(), std::max(cells, sample_of_region(cells, wanted_, regions_)));
       std::vector<float> v(n * columns()), w;
       for (std::size_t i = 0; i < n; ++i) project(members[i * members.size() / n], w, &v[i * columns()]);
       Team alone(1);
@@ -508,13 +516,16 @@ std::uint64_t index_building_bytes(std::size_t classes, std::size_t features, co
       coded(blocks) + coded(cells / kLanes + 1) + (blocks * kLanes + 5 * cells) * sizeof(std::uint32_t);
   // Rows of one k-means over all regions, of one on every thread over the cells of a region, and the classes
   // that a thread projects at once.
+  const std::uint64_t at_once = std::min<std::uint64_t>(kAtOnce, k);
+  const std::uint64_t busy = std::min<std::uint64_t>(threads, (k + kAtOnce - 1) / kAtOnce);
   const std::uint64_t of_regions = std::min(k, regions * kSampleOfRegion);
-  const std::uint64_t of_cells = std::min(k, threads * (wanted / regions + 1) * kSampleOfCell);
-  const std::uint64_t at_once =
-      2 * std::min<std::uint64_t>(threads, (k + kAtOnce - 1) / kAtOnce) * std::min<std::uint64_t>(kAtOnce, k);
-  const std::uint64_t rows = std::max({of_regions, of_cells, at_once});
+  const std::uint64_t of_cells =
+      std::min({k, (wanted + regions) * kSampleOfCell, threads * sample_of_region(wanted, wanted, regions)});
+  const std::uint64_t rows = std::max({of_regions, of_cells, 2 * busy * at_once});
+  // Scores: of classes with all regions on every thread, or with the cells of the regions at work.
+  const std::uint64_t scores = at_once * std::max(busy * regions, wanted + regions);
   const std::uint64_t lists = 4 * k * sizeof(std::uint32_t) + cells * sizeof(std::vector<ClassId>);
-  return result + (rows + 2 * wanted) * columns * sizeof(float) + lists + features * sizeof(float);
+  return result + ((rows + 2 * wanted) * columns + scores + features) * sizeof(float) + lists;
 }
 
 ClassIndex build_index(const ClassVectors& vectors, const ClassList& classes, CsrView sample,

@@ -34,7 +34,7 @@ double mean_weight(const DataView& data) {
 double mean_squared_norm(const DataView& data) {
   double sum = 0;
   data.each_x([&](ExampleId, const RowView& x) { sum += squared_norm(x, false); });
-  return std::max(sum / static_cast<double>(data.size()), 1e-300);
+  return std::max(sum / static_cast<double>(data.size()), kLeastNorm);
 }
 
 double clamped_step(double step) {
@@ -179,7 +179,7 @@ bool vectors_are_near(const DataView& data, const TrainOptions& options) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
   return options.open.by_weight && !on_gpu(options) && data.streamed() == nullptr &&
          Weights::bytes_needed(data.classes->size(), data.space->features) <= kMostBytes &&
-         features_fit(FeatureUnits(data, options.thread_count()));
+         features_fit_beside(FeatureUnits(data, options.thread_count()), options.intercept);
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ inline double clamped_ridge(double mu) {
   return std::min(mu, 1e15);
 }
 
-double mean_squared_norm(const DataView& data);  // of a row
+double mean_squared_norm(const DataView& data);  // of a row, at least kLeastNorm
+inline constexpr double kLeastNorm = 1e-300;
 // The same for rows that are short beside an intercept, which counts as a feature of value 1, and for learnt
 // features, whose vectors begin with numbers of one size.
 inline constexpr double kShortRows = 0.1;

@@ -414,6 +414,15 @@ TEST(GroupThreads, HaveTheBitsOfOneWhenRowsChangeTheirThreads) {
   }
 }
 
+// So many rows that a thread shuffles those of the next epoch while it waits for others.
+TEST(GroupThreads, HaveTheBitsOfOneWhenTheyShuffleMeanwhile) {
+  const Dataset made = some_data(17000, 60);
+  const DataView data(made);
+  TrainOptions options = group_options("prox", 64);
+  options.visit = Visit::shuffle, options.epochs = 3;
+  expect_same_bits(data, options, "");
+}
+
 // Groups that do not divide the rows, also fewer rows than threads.
 TEST(GroupThreads, TakeGroupsOfAnySize) {
   const Dataset made = some_data(253, 300);

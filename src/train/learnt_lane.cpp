@@ -14,9 +14,11 @@ namespace truemax {
 
 LearntLane::LearntLane(const LaneSetup& setup)
     : setup_(setup), visited_(setup), rho_(setup.options.rule), free_team_(teams(setup.data, setup.options)) {
-  // More would have nothing to do.
+  // More would have nothing to do: tasks have eight rows, or eight classes.
   constexpr std::size_t kUseful = 16;
-  const std::size_t most = std::max(kUseful, setup.options.rows_per_step / LeftPanels::kRows);
+  const std::size_t classes = std::min(setup.options.classes_per_step, setup.data.classes->size());
+  const std::size_t most =
+      std::max(kUseful, std::max(setup.options.rows_per_step, classes) / LeftPanels::kRows);
   const std::size_t threads = std::min(setup.options.thread_count() / free_team_.size(), most);
   for (std::size_t m = 0; m < free_team_.size(); ++m)
     steps_.push_back(std::make_unique<LearntStep>(setup, threads));

@@ -269,17 +269,17 @@ void note_classes_per_step(PreparedRun& run, const TrainOptions& options) {
 }
 
 // Steps that suit short rows are too long for an intercept, and learnt features begin with numbers that suit
-// rows of length 1.
+// rows of length 1. Newton's method and steps by weight have units of their own.
 void note_short_rows(PreparedRun& run, const TrainOptions& options, Normalize normalize) {
   const bool has_values = !reads_words(run.data.space->encoder) && !run.data.space->of_triples();
   if (!run.automatic || !has_values || normalize != Normalize::none) return;
   if (!options.intercept && !options.learnt() && !options.open.encoder) return;
+  if ((options.newton > 0 && options.epochs == 0) || find_method(options.method).by_weight) return;
   const double norm = mean_squared_norm(run.data);
-  if (norm >= kShortRows) return;
+  if (norm >= kShortRows || norm <= kLeastNorm) return;  // l2 leaves empty rows as they are
   run.notes.push_back(
       fmt::format("rows are short: the mean of |x|^2 is {:.2g}, and training suits rows of about 1; "
-                  "'--normalize l2' usually "
-                  "gives a far lower log-loss",
+                  "'--normalize l2' usually gives a lower log-loss",
                   norm));
 }
 

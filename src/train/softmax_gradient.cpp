@@ -86,6 +86,11 @@ bool features_fit(const FeatureUnits& units) {
   return units.largest * std::max(push, 1.0) <= kMostSum && units.longest <= kMostSum;
 }
 
+bool features_fit_beside(const FeatureUnits& units, bool intercept) {
+  constexpr double kScores = 1e6;  // that the weights of any one feature should be able to make
+  return features_fit(units) && kScores * units.most_inverse <= units.most_weight(intercept);
+}
+
 void require_features_fit(const FeatureUnits& units, std::string_view method) {
   if (features_fit(units)) return;
   throw DivergenceError(

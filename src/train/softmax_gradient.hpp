@@ -32,7 +32,9 @@ struct FeatureUnits {
 
 // Whether sums of gradients, and the length of a row, stay in float32.
 bool features_fit(const FeatureUnits& units);
-// Throws DivergenceError if not.
+// And whether the bound on all scores leaves room for the weights that the smallest feature needs.
+bool features_fit_beside(const FeatureUnits& units, bool intercept);
+// Throws DivergenceError if features_fit() does not hold.
 void require_features_fit(const FeatureUnits& units, std::string_view method);
 
 class SoftmaxGradient {

@@ -23,7 +23,7 @@ double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o
   o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
   if (steps > 0) o.epochs = kUnlimitedEpochs;
   // Lock-free, two trials of the same options differ by more than neighbouring ridges.
-  if (o.learnt()) o.lock_free = false;
+  o.lock_free = false;
   SearchTrial tried;
   tried.about = about, tried.number = count_ + 1;
   tried.step = o.step, tried.ridge = o.ridge, tried.hidden = o.hidden;

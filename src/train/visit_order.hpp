@@ -54,7 +54,7 @@ class VisitOrder {
     if (next_epoch_ != epoch) unfinished_.reset();
     while (make_some()) {
     }
-    if (next_epoch_ == epoch)
+    if (std::exchange(next_epoch_, kNone) == epoch)
       std::swap(permutation_, next_);
     else
       make_order(epoch, permutation_);
