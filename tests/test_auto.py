@@ -171,6 +171,16 @@ class Auto(ProgramTest):
             by_hand.append(loss("b"))
         self.assertLess(loss("a"), 1.05 * min(by_hand))
 
+    def test_classes_that_can_be_told_apart_get_long_steps_and_little_ridge(self):
+        """Their best step is some hundred times the first one, and few rows can afford many epochs."""
+        data = self.generate("apart.txt", "--test", "apart-test.txt", "--test-rows", 1000, "--separability", 0.8,
+                             rows=2000, features=300, classes=300, nonzeros=30)
+        plain = ("train", data, "--test", "apart-test.txt", "--encoder", "linear", "--json")
+        found = json.loads(self.fine(*plain).stdout)
+        by_hand = [json.loads(self.fine(*plain, "--ridge", 1e-4, "--step", step, "--epochs", 64).stdout)["test"]["log_loss"]
+                   for step in (1, 10, 100)]
+        self.assertLess(found["test"]["log_loss"], 0.95 * min(by_hand))
+
     def test_short_rows_are_named_with_what_helps(self):
         def scaled(name, factor):
             lines = self.read(name).decode().splitlines()

@@ -20,7 +20,7 @@ constexpr double kTrainStep = 10, kStepFactor = 6, kValidStepFactor = 3;
 // If trials would take too much of the time.
 constexpr double kUntriedTrainStep = 30;
 constexpr double kRidgeFactor = 3.1622776601683795;
-constexpr std::uint64_t kMostEpochs = 64;
+constexpr std::uint64_t kMostEpochs = 64, kMostEpochsOfFewRows = 1024;
 constexpr double kManyRows = 1e6;
 constexpr double kMostVisits = 1e7;  // most row visits of a trial on all rows
 constexpr double kFewVisits = 5e5;   // with at most so many, a trial may be four times as long as the best
@@ -32,6 +32,7 @@ constexpr double kSlice = 0.025, kMostSearching = 0.3, kLatestSearching = 0.7;
 // --target train, and with validation rows).
 constexpr double kGainUp = 0.05, kGainUpValid = 0.02;
 constexpr double kGain = 1e-4;         // a tie is not a gain
+constexpr double kGainMuch = 0.1;      // more of the same is likely to gain, too
 constexpr double kGainEpochs = 0.005;  // for longer runs; less is noise of the validation rows
 constexpr double kGainLonger = 0.01;   // for longer runs in which another option changes too
 constexpr double kGainRidge = 0.002;   // for runs of the same length
@@ -57,6 +58,10 @@ class Search {
 
  private:
   bool over() const { return runner_.stopped(); }
+  // Of a trial. With few rows, classes that can be told apart gain from hundreds.
+  static std::uint64_t most_epochs(double rows) {
+    return std::clamp(static_cast<std::uint64_t>(kFewVisits / rows), kMostEpochs, kMostEpochsOfFewRows);
+  }
   bool late() const { return runner_.late(); }
   bool timed() const { return options_.seconds > 0; }
   double blocks_of_step() const {
@@ -102,9 +107,10 @@ class Search {
     return loss;
   }
 
-  // Moves from `start` by `factor` while the loss falls, first up, else down. Returns the best value.
+  // Moves from `start` by `factor` while the loss falls, first up, else down. `more`: moves beyond `most` if
+  // those before won by much. Returns the best value.
   double walk(double start, double factor, double gain_up, int most, double known,
-              const std::function<double(double)>& loss, double* least) const {
+              const std::function<double(double)>& loss, double* least, int more = 0) const {
     double best = start, best_loss = known < kInfinity ? known : loss(start);
     for (const double by : {factor, 1 / factor}) {
       bool moved = false;
@@ -113,6 +119,7 @@ class Search {
         const double found = loss(at);
         const double gain = by > 1 ? gain_up : kGain;
         if (!(found < best_loss - gain * std::abs(best_loss))) break;
+        if (more > 0 && found < best_loss - kGainMuch * std::abs(best_loss)) ++most, --more;
         best = at, best_loss = found, moved = true;
       }
       if (moved) break;
@@ -211,9 +218,10 @@ class Search {
       found(result_.ridge, least);
     }
     if (o.open.step && most > 4 && !over()) {
+      constexpr int kMoreSteps = 4;
       o.step = clamped_step(walk(
           o.step, kValidStepFactor, kGainUpValid, most > 7 ? 3 : 2, least,
-          [&](double size) { return try_with("step", size, o.ridge); }, &least));
+          [&](double size) { return try_with("step", size, o.ridge); }, &least, kMoreSteps));
       found(result_.step, least);
     }
     if (part >= n && steps == 4 * data.size()) return least;
@@ -237,7 +245,7 @@ class Search {
     bool longer = true;  // whether more epochs might still be better
     o.epochs = e;
     for (e = starts ? 2 * e : e;
-         e <= kMostEpochs && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
+         e <= most_epochs(n) && (best == kInfinity || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
       // With --seconds, leave time for a trial of the ridge too.
       if (!affords(static_cast<double>(e) * n, gains > 0 ? 2 : 1)) break;
       TrainOptions with = o;
@@ -254,7 +262,8 @@ class Search {
       }
     }
     if (over()) return;
-    if (best < kInfinity && gains < 2) ridge_again(rows, best);
+    // Runs of so many epochs are far from those that chose the ridge.
+    if (best < kInfinity && (gains < 2 || o.epochs > kMostEpochs)) ridge_again(rows, best);
     if (best < kInfinity) refine(rows, best);
     // No time to find the best number: train for all of --seconds.
     if (timed() && longer) o.epochs = kUnlimitedEpochs;
@@ -293,7 +302,7 @@ class Search {
     const auto times = [&](std::uint64_t factor) {  // the epochs of a longer run, within limits
       const auto fits = [&](std::uint64_t f) {
         const double visits = static_cast<double>(f * o.epochs) * n;
-        return f * o.epochs <= kMostEpochs && visits <= (f > 2 ? kFewVisits : kMostVisits);
+        return f * o.epochs <= most_epochs(n) && visits <= (f > 2 ? kFewVisits : kMostVisits);
       };
       while (factor > 1 && !fits(factor)) factor /= 2;
       return factor * o.epochs;
