@@ -159,7 +159,7 @@ std::vector<std::string> IndexPredictor::notes(const std::string& index) const {
         fmt::format("index: the recall is below the {:g} that was asked for; give --recall {:g} to "
                     "choose the effort on these rows, or make {} with --rows of their kind",
                     effort_.target, effort_.target, index));
-  if (2 * effort_.probes > search_.index().cells())
+  if (2 * effort_.probes > search_.index().cells() && search_.index().cells() > 1)
     notes.push_back(
         fmt::format("index: rows look into {} of {} cells, so the index saves little; a lower "
                     "--recall saves more",
