@@ -204,6 +204,12 @@ class Names(Outputs):
                           self.refused(self.train, "--method", "prox", option, "rows.txt"))
         self.assertEqual(self.read("rows.txt"), b"1 1:1\n2 2:1\n")
 
+    def test_file_of_somebody_where_the_log_would_grow_stays(self):
+        self.write("m.jsonl.part", "precious\n")
+        self.assertIn("m.jsonl.part first, which exists and is not the log of a run that was killed",
+                      self.refused(self.train, "--method", "prox", "--model", "m.safetensors"))
+        self.assertEqual(self.read("m.jsonl.part"), b"precious\n")
+
     def test_part_files_are_refused_as_outputs(self):
         for option in ("--model", "--log"):
             self.assertIn("give another name", self.refused(self.train, "--method", "prox", option, "A.jsonl.part"))

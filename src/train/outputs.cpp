@@ -53,6 +53,21 @@ void require_replaceable(const std::string& path, const char* option) {
                                         : "a run log"));
 }
 
+// The log grows in a file of its own, which an earlier run may have left when it was killed; all logs begin
+// alike. Anything else is somebody's file.
+void require_own_part(const std::string& log, const std::string& part) {
+  constexpr std::string_view kBegin = R"({"event":")";
+  std::ifstream in(part, std::ios::binary);
+  std::array<char, kBegin.size()> head{};
+  in.read(head.data(), head.size());
+  const std::string_view found(head.data(), static_cast<std::size_t>(in.gcount()));
+  if (!kBegin.starts_with(found))
+    throw UserError(fmt::format(
+        "--log {}: the run would write to {} first, which exists and is not the log of a run that "
+        "was killed; move it away, or give another name",
+        log, part));
+}
+
 }  // namespace
 
 bool is_model_there(const std::string& path) {
@@ -110,7 +125,10 @@ void RunOutputs::claim(RunOptions& options, std::vector<std::string>& notes) {
     require_replaceable(model_.path, "model");
     require_replaceable(index_name(model_.path), "index");
   }
-  if (log_.wanted() && !log_streams_) require_replaceable(log_.path, "log");
+  if (log_.wanted() && !log_streams_) {
+    require_replaceable(log_.path, "log");
+    require_own_part(log_.path, log_.claim.part());
+  }
   if ((model_.wanted() && !model_.claim.protects()) ||
       (log_.wanted() && !log_streams_ && !log_.claim.protects()))
     notes.emplace_back(
