@@ -150,6 +150,7 @@ class BadOption(RefusalTest):
         self.refused(["evaluate", "M.safetensors"], "DATA")
         self.refused(["predict"], "MODEL")
         self.refused(["train", self.good, self.good, *OUTPUT], "good.txt")
+        self.refused(["train", self.good, "--step", "1", "--step", "2", *OUTPUT], "--step is given 2 times; give it once")
 
     def test_where_to_write(self):
         os.mkdir(self.path("folder"))

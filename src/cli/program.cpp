@@ -68,7 +68,13 @@ std::string parse_error_text(const CLI::App& program, const CLI::ParseError& err
   std::string hint;
   for (const std::string& extra : where->remaining())
     if (hint.empty()) hint = nearest(*where, extra.substr(0, extra.find('=')));
-  return fmt::format("{}; see '{} --help'.{}", error.what(), name, hint);
+  std::string text = error.what();
+  // CLI11 counts the words of an option; here each takes one, so it was given more often.
+  constexpr std::string_view kTwice = ": At Most 1 required but received ";
+  if (const auto at = text.find(kTwice); at != std::string::npos)
+    text = fmt::format("{} is given {} times; give it once", text.substr(0, at),
+                       text.substr(at + kTwice.size()));
+  return fmt::format("{}; see '{} --help'.{}", text, name, hint);
 }
 
 void bind_options(CLI::App& app, const Command& command) {
