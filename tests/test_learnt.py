@@ -210,6 +210,69 @@ class Searched(ProgramTest):
                   "--model", "none", "--log", "none")
 
 
+class BeyondFloat(RefusalTest):
+    """Rows whose values times learnt vectors leave float32: nothing that is said of them may be NaN, or wrong."""
+
+    def setUp(self):
+        super().setUp()
+        self.generate("train.txt", "--test", "test.txt", "--test-rows", 30)
+        self.fine("train", "train.txt", *TRAIN, "--model", "m.safetensors", "--log", "none")
+        head, *rows = self.read("test.txt").decode().splitlines()
+        self.head = ["31", *head.split()[1:]]
+        self.rows = rows
+
+    def with_row(self, value, features=40):
+        """A file in which row 17 has this value in so many features."""
+        far = "0 " + " ".join(f"{f}:{value}" for f in range(features))
+        self.write("far.txt", "\n".join([" ".join(self.head), *self.rows[:16], far, *self.rows[16:]]) + "\n")
+
+    def test_such_a_row_is_refused_by_its_number(self):
+        self.fine("index", "m.safetensors", "--rows", "test.txt")
+        for value in ("3e38", "-3e38"):
+            self.with_row(value)
+            for command in (["predict", "m.safetensors", "far.txt", "--top", "3"], ["evaluate", "m.safetensors", "far.txt"],
+                            ["predict", "m.safetensors", "far.txt", "--json", "--threads", "1"],
+                            ["predict", "m.safetensors", "far.txt", "--index", "m.index"],
+                            ["predict", "m.safetensors", "far.txt", "--index", "m.index", "--normaliser", "exact"],
+                            ["evaluate", "m.safetensors", "far.txt", "--eval", "sampled"],
+                            ["index", "m.safetensors", "--rows", "far.txt", "--out", "far.index"]):
+                self.refused(command, "far.txt: row 17", "leave float32", "scale the values down")
+        piped = truemax("predict", "m.safetensors", "-", cwd=self.folder, stdin=self.read("far.txt"))
+        self.assertEqual(piped.returncode, 2)
+        self.assertIn("row 17", piped.stderr)
+
+    def test_smaller_values_have_finite_probabilities(self):
+        for value in ("1e-38", "1e30", "-1e35", "1e36"):
+            with self.subTest(value=value):
+                self.with_row(value)
+                for more in ((), ("--index", "m.index"), ("--index", "m.index", "--normaliser", "exact")):
+                    self.fine("index", "m.safetensors", "--rows", "test.txt")
+                    lines = [json.loads(line) for line in self.fine("predict", "m.safetensors", "far.txt", "--top", 3,
+                                                                    "--json", *more).stdout.splitlines()]
+                    p = np.array([line["probabilities"] for line in lines], float)
+                    self.assertEqual(p.shape, (31, 3))
+                    self.assertTrue(np.isfinite(p).all() and (p >= 0).all() and (p <= 1).all())
+                found = json.loads(self.fine("evaluate", "m.safetensors", "far.txt", "--json").stdout)
+                self.assertTrue(np.isfinite(found["log_loss"]))
+
+    def test_as_rows_to_evaluate_they_are_refused_before_training(self):
+        self.with_row("3e38")
+        for option in ("--test", "--valid"):
+            self.refused(["train", "train.txt", *map(str, TRAIN), option, "far.txt", "--model", "new.safetensors"],
+                         "far.txt: row 17", "--normalize l2")
+        self.fine("train", "train.txt", *TRAIN, "--normalize", "l2", "--test", "far.txt", "--model", "none", "--log", "none")
+
+    def test_if_large_steps_make_them_so_the_model_is_saved(self):
+        self.with_row("8e36")
+        run = truemax("train", "train.txt", "--hidden", 8, "--step", 5, "--ridge", 0, "--epochs", 20, "--rows-per-step", 5,
+                      "--test", "far.txt", "--model", "new.safetensors", "--log", "new.jsonl", cwd=self.folder)
+        self.assertEqual(run.returncode, 3, run.stdout + run.stderr)
+        self.assertIn("test rows: row 17 of those that count", run.stderr)
+        self.assertIn("new.safetensors holds the model so far", run.stderr)
+        self.assertEqual(events(self.path("new.jsonl"))[-1]["epochs"], 20)
+        self.assertTrue(np.isfinite(json.loads(self.fine("evaluate", "new.safetensors", "test.txt", "--json").stdout)["log_loss"]))
+
+
 class Refused(RefusalTest):
     def setUp(self):
         super().setUp()

@@ -167,6 +167,23 @@ class BadInput(unittest.TestCase):
         self.refused("names", ValueError, "feature names", lambda: quick().fit(pd.DataFrame(X, columns=list("abcde")), Y)
                      .predict(pd.DataFrame(X, columns=list("abcdf"))))
 
+    def test_rows_that_learnt_features_cannot_hold(self):
+        learnt = {"method": "scent", "hidden": 4, "step": 0.5, "ridge": 0, "epochs": 20, "rows_per_step": 10}
+        model = quick(**learnt).fit(X, Y)
+        far = X.copy()
+        far[3] = 3e38 * np.sign(model.embedding_[:, 0])
+        for name in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            with self.subTest(name), self.assertRaisesRegex(ValueError, "^row 4.* leave float32"):
+                getattr(model, name)(far)
+        with self.assertRaisesRegex(ValueError, "^row 4.* leave float32"):
+            model.predict_topk(far, 2)
+        with self.assertRaisesRegex(ValueError, "^row 4.* leave float32"):
+            model.evaluate(far, Y)
+        with self.assertRaisesRegex(ValueError, "the validation rows: row 4 .* add up to 1.5e[+]39"):
+            quick(**learnt).fit(X, Y, eval_set=(far, Y))
+        linear = quick().fit(X, Y)
+        self.assertTrue(np.isfinite(linear.predict_proba(far)).all())
+
     def test_before_fit(self):
         new = quick()
         for name, action in {

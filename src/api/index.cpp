@@ -1,12 +1,15 @@
 // Indexes of the C++ and the C interface.
 #include "api/index.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "core/parallel.hpp"
+#include "core/row_encoder.hpp"
 #include "index/recall.hpp"
 #include "model/use.hpp"
 
@@ -41,12 +44,17 @@ std::shared_ptr<IndexInside> build_index_of(std::shared_ptr<const Model::Inside>
     const DataView& all = rows->data;
     const std::size_t count = std::min<std::size_t>(all.row_count(), kRecallRows);
     Csr scratch, some;
-    for (std::size_t i = 0; i < count; ++i)
-      some.add(all.slice(i * all.row_count() / count, 1, scratch).x().row(0));
-    if (m.encoder.empty())
+    const auto place = [&](std::size_t i) { return place_of_some(i, kRecallRows, all.row_count()); };
+    for (std::size_t i = 0; i < count; ++i) some.add(all.slice(place(i), 1, scratch).x().row(0));
+    if (m.encoder.empty()) {
       sample = std::move(some);
-    else
-      encode_rows(*make_row_encoder(m.space->encoder, m.encoder), some.view(), sample);
+    } else {
+      try {
+        encode_rows(*make_row_encoder(m.space->encoder, m.encoder), some.view(), sample);
+      } catch (const RowBeyondFloat& error) {
+        throw error.named(fmt::format("row {}", place(error.row()) + 1));
+      }
+    }
   }
   const std::size_t threads = resolve_threads(build.threads);
   inside->index = build_index(*inside->vectors, *m.classes, sample.view(), build.index, {.threads = threads});

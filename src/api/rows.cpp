@@ -1,9 +1,12 @@
 // Data of the interfaces: files and arrays, for training and for a model.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
+#include "core/row_encoder.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
 #include "data/triples.hpp"
@@ -231,7 +234,11 @@ void in_batches(const DataView& data, std::size_t numbers, const std::function<v
   Csr scratch;
   for (std::size_t first = 0; first < data.row_count();) {
     const RowSlice slice = data.slice(first, most, scratch);
-    work(slice.x());
+    try {
+      work(slice.x());
+    } catch (const RowBeyondFloat& error) {
+      throw error.named(fmt::format("row {}", first + error.row() + 1));
+    }
     first += slice.rows();
   }
 }

@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
+#include "train/encoder.hpp"
 #include "train/group_lane.hpp"
 #include "train/memory_plan.hpp"
 #include "train/run.hpp"
@@ -58,6 +59,7 @@ Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<con
   sets_ = {data_->data};
   if (valid != nullptr) sets_.valid = valid->data;
   set_validation_aside(sets_.data, sets_.valid, options_);
+  if (sets_.valid && options_.learnt()) require_bags_in_float(*sets_.valid, "the validation rows");
   require_step_shape(options_, sets_.data);
   save_memory(sets_, options_, memory_limit);
   const MemoryPlan memory = plan_memory(sets_, options_, memory_limit);

@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
 #include "core/checksum.hpp"
+#include "core/row_encoder.hpp"
 #include "data/content_hash.hpp"
 #include "data/load.hpp"
 #include "data/triples.hpp"
@@ -97,11 +98,16 @@ int run_evaluate(const EvaluateCommand& command) {
   if (ProgressLine::wanted())
     watch = [&](std::size_t done) { progress.show(line, done, rows_to_evaluate(command.evaluation, data)); };
   if (engine != nullptr) engine->set_weights(host_weights(model.weights), false);
-  Metrics metrics = (engine != nullptr ? evaluate(command.evaluation, command.seed, *engine, data,
-                                                  use.thread_count(), nullptr, watch)
-                                       : evaluate(command.evaluation, command.seed, model.weights, data,
-                                                  use.thread_count(), nullptr, watch))
-                        .value();
+  Metrics metrics;
+  try {
+    metrics = (engine != nullptr ? evaluate(command.evaluation, command.seed, *engine, data,
+                                            use.thread_count(), nullptr, watch)
+                                 : evaluate(command.evaluation, command.seed, model.weights, data,
+                                            use.thread_count(), nullptr, watch))
+                  .value();
+  } catch (const RowBeyondFloat& error) {
+    throw UserError(fmt::format("{}: {}", use.data_path, error.what()));
+  }
   if (ranking) metrics.ranking = rank_triples(model.encoder.features, *ranking, use.thread_count());
   line.clear();
   if (command.json)

@@ -441,13 +441,16 @@ int run_train(TrainCommand& command) {
   }
   const bool has_values = !reads_words(run.data.space->encoder) && !run.data.space->of_triples();
   const char* scale =
-      has_values && run.options.preprocess.normalize == Normalize::none ? " or --normalize l2" : "";
+      has_values && !outcome.at_evaluation && run.options.preprocess.normalize == Normalize::none
+          ? " or --normalize l2"
+          : "";
   if (!outcome.divergence.empty()) {
     say(stderr, "truemax: error: {}{}; {}{}\n", outcome.divergence, scale,
-        finished.saved
-            ? fmt::format("{} holds the model {}", finished.model_path,
-                          outcome.kept_best ? "that was best on the validation rows" : "before that step")
-            : "no model was written",
+        finished.saved ? fmt::format("{} holds the model {}", finished.model_path,
+                                     outcome.kept_best       ? "that was best on the validation rows"
+                                     : outcome.at_evaluation ? "so far"
+                                                             : "before that step")
+                       : "no model was written",
         untouched);
     return kDiverged;
   }

@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "core/csr.hpp"
+#include "core/error.hpp"
 
 namespace truemax {
 
@@ -48,7 +51,22 @@ class RowEncoder {
   virtual void encode(CsrView rows, float* out) const = 0;  // out: [rows][columns()]
 };
 
-// The rows of `from`, encoded, in `to`.
+// The learnt features of a row are beyond float32. Scores of such a row would be infinite or NaN, and smaller
+// features in their place would give other probabilities, so it is refused.
+class RowBeyondFloat : public UserError {
+ public:
+  // `row`: of those to encode, from 0. `name`: what the user calls it.
+  RowBeyondFloat(std::size_t row, const std::string& name, double largest);
+
+  std::size_t row() const { return row_; }
+  RowBeyondFloat named(const std::string& name) const { return {row_, name, largest_}; }
+
+ private:
+  std::size_t row_;
+  double largest_;  // of its values
+};
+
+// The rows of `from`, encoded, in `to`. Throws RowBeyondFloat for the first row whose x is not finite.
 void encode_rows(const RowEncoder& encoder, CsrView from, Csr& to, std::size_t threads = 1);
 
 }  // namespace truemax

@@ -1,5 +1,7 @@
 #include "data/data_view.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -89,7 +91,12 @@ RowSlice DataView::slice(std::size_t first, std::size_t most, Csr& scratch) cons
   if (encoder_ == nullptr) return {*this, first, plain_rows(first, most, scratch)};
   Csr plain;
   const std::size_t count = std::min<std::size_t>(most, kCopiedNonzeros / encoder_->columns() + 1);
-  encode_rows(*encoder_, plain_rows(first, count, plain), scratch);
+  try {
+    encode_rows(*encoder_, plain_rows(first, count, plain), scratch);
+  } catch (const RowBeyondFloat& error) {
+    // Rows that were left out have no number.
+    throw error.named(fmt::format("row {} of those that count", number_of(row_at(first + error.row())) + 1));
+  }
   return {*this, first, scratch.view()};
 }
 

@@ -28,10 +28,14 @@ double RecallSum::error() const {
                   std::max(kInterval * std::sqrt(variance / n), kNoneSeen / (n * static_cast<double>(top_))));
 }
 
+std::size_t place_of_some(std::size_t i, std::size_t most, std::size_t rows) {
+  return i * rows / std::min(most, rows);
+}
+
 Csr some_rows(CsrView rows, std::size_t most) {
   Csr out;
   const std::size_t count = std::min(most, rows.rows());
-  for (std::size_t i = 0; i < count; ++i) out.add(rows.row(i * rows.rows() / count));
+  for (std::size_t i = 0; i < count; ++i) out.add(rows.row(place_of_some(i, most, rows.rows())));
   return out;
 }
 

@@ -34,7 +34,8 @@ std::size_t probes_for(const IndexSearch& search, CsrView rows, const PassResult
 IndexEffort find_effort(const IndexSearch& search, CsrView rows, std::size_t top, double target,
                         std::size_t threads);
 
-// Every n-th row, `most` at most.
+// Every n-th row, `most` at most; and the place of the i-th of them among so many rows.
+std::size_t place_of_some(std::size_t i, std::size_t most, std::size_t rows);
 Csr some_rows(CsrView rows, std::size_t most);
 
 }  // namespace truemax

@@ -11,6 +11,7 @@
 #include "core/behind.hpp"
 #include "core/checksum.hpp"
 #include "core/error.hpp"
+#include "core/row_encoder.hpp"
 #include "data/formats.hpp"
 #include "data/load.hpp"
 #include "data/row_stream.hpp"
@@ -120,13 +121,18 @@ std::vector<std::string> each_batch(const Model& model, const std::string& path,
   std::future<std::optional<Dataset>> next = start_next();
   while (const std::optional<Dataset> got = next.get()) {
     const Dataset& rows = *got;
+    const std::uint64_t before = done;
     done += rows.rows.rows();
     unknown_words += rows.statistics.unknown_words;
     unknown_ngrams += rows.statistics.unknown_ngrams;
     unk_words += rows.statistics.unk_words;
     unknown_features += rows.statistics.unknown_features;
     next = start_next();
-    use_rows(rows.rows.view());
+    try {
+      use_rows(rows.rows.view());
+    } catch (const RowBeyondFloat& error) {
+      throw error.named(fmt::format("{}: row {}", path, before + error.row() + 1));
+    }
   }
   if (unknown_words > 0)
     notes.push_back(fmt::format("{} {} not seen in training were left out", unknown_words,

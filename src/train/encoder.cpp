@@ -1,7 +1,11 @@
 #include "train/encoder.hpp"
 
-#include <cmath>
+#include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
+#include "core/error.hpp"
 #include "ranks/ranks.hpp"
 #include "train/vector_uses.hpp"
 
@@ -50,6 +54,32 @@ std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& 
   if (!of_places(data)) return std::make_unique<BagEncoder>(data, options);
   if (options.layers > 0) return std::make_unique<LayerEncoder>(data, options);
   return std::make_unique<ContextEncoder>(data, options);
+}
+
+LargestBag largest_bag(const DataView& data) {
+  LargestBag largest;
+  if (data.space->of_triples() || of_places(data)) return largest;
+  constexpr std::size_t kRows = 4096;  // at once
+  Csr scratch;
+  for (std::size_t first = 0; first < data.row_count();) {
+    const RowSlice slice = data.slice(first, kRows, scratch);
+    for (std::size_t r = 0; r < slice.rows(); ++r) {
+      double sum = 0;
+      for (const float v : slice.x().row(r).value) sum += std::abs(static_cast<double>(v));
+      if (sum > largest.sum) largest = {sum, first + r};
+    }
+    first += slice.rows();
+  }
+  return largest;
+}
+
+void require_bags_in_float(const DataView& rows, const std::string& name) {
+  const LargestBag largest = largest_bag(rows);
+  if (!(largest.sum > static_cast<double>(std::numeric_limits<float>::max()))) return;
+  throw UserError(
+      fmt::format("{}: row {} of those that count: its values add up to {:.3g}, and learnt features hold at "
+                  "most 3.4e38; scale the values down, or give --normalize l2 or --encoder linear",
+                  name, largest.place + 1, largest.sum));
 }
 
 EncoderTables start_tables(const DataView& data, const TrainOptions& options) {

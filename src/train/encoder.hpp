@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/team.hpp"
@@ -51,6 +52,16 @@ inline bool has_tied_vectors(const DataView& data, const TrainOptions& options) 
 std::shared_ptr<const BlockShare> vector_share(const DataView& data, const TrainOptions& options);
 // The encoder of the data's rows; h and layers are those of the options.
 std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options);
+// The row with the largest sum of |value|, if rows are sums of learnt vectors times values; else 0.
+struct LargestBag {
+  double sum = 0;
+  std::size_t place = 0;  // of the view
+};
+LargestBag largest_bag(const DataView& data);
+// Of rows that a run will evaluate. Learnt vectors are rarely so small that rows of larger values would stay
+// inside float32: better refused now than at the first evaluation. Training rows are refused by the first
+// step.
+void require_bags_in_float(const DataView& rows, const std::string& name);
 // Its parameters before the first step, and the bytes they take on the rank that has most of them.
 EncoderTables start_tables(const DataView& data, const TrainOptions& options);
 std::uint64_t most_vectors(const DataView& data, const TrainOptions& options);

@@ -5,12 +5,18 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/row_encoder.hpp"
 #include "train/device_choice.hpp"
+#include "train/encoder.hpp"
 #include "train/newton.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
 namespace {
+
+// Times the largest number of a learnt vector that steps allow (train/learnt_step.cpp), a row with this sum
+// of |value| stays inside float32.
+constexpr double kSafeBag = 1e22;
 
 // Making the loop keeps one thread busy: meanwhile the others clear the pages that its first steps would.
 std::jthread clear_pages(RunState& state, const DataView& data, const TrainOptions& options) {
@@ -97,12 +103,18 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
 std::optional<Metrics> Fit::evaluate(const EvaluateOptions& options, const DataView& data,
                                      std::size_t threads, const std::atomic<bool>* stop,
                                      const RowWatch& watch) {
-  // Triples are ranked on the CPU.
+  // Triples are ranked on the CPU, which also finds rows that leave float32.
   if (device::Passer* const device = loop_.passer();
-      device != nullptr && !replaced_ && takes_all_classes(options) && !data.ranking)
+      device != nullptr && !replaced_ && takes_all_classes(options) && !data.ranking &&
+      (state_.learnt.empty() || largest_bag(data).sum <= kSafeBag))
     return truemax::evaluate(options, options_.seed, *device, data, threads, stop, watch);
   if (!replaced_) publish();
-  return truemax::evaluate(options, options_.seed, state_, data, threads, stop, watch);
+  try {
+    return truemax::evaluate(options, options_.seed, state_, data, threads, stop, watch);
+  } catch (const RowBeyondFloat& error) {
+    // What was learnt is kept, as that before a step that leaves float32.
+    throw DivergenceError(error.what());
+  }
 }
 
 }  // namespace truemax

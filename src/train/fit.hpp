@@ -57,6 +57,7 @@ class Fit {
   // state() was replaced: what a device has is out of date.
   void restored() { replaced_ = true; }
   // evaluate() with the model so far, where it is.
+  // Throws DivergenceError if learnt vectors make a row leave float32.
   std::optional<Metrics> evaluate(const EvaluateOptions& options, const DataView& data, std::size_t threads,
                                   const std::atomic<bool>* stop, const RowWatch& watch = {});
   bool used_up() const;

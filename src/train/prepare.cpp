@@ -19,6 +19,7 @@
 #include "rule/methods.hpp"
 #include "train/automatic.hpp"
 #include "train/device_choice.hpp"
+#include "train/encoder.hpp"
 #include "train/group_lane.hpp"
 #include "train/problem.hpp"
 #include "train/replay.hpp"
@@ -251,6 +252,16 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   require_step_shape(options.train, run.data);
 }
 
+void require_bags_in_float(const PreparedRun& run, const RunOptions& options) {
+  if (!options.train.learnt()) return;
+  if (run.valid)
+    require_bags_in_float(
+        *run.valid, options.valid_path.empty() ? "the validation rows" : "--valid " + options.valid_path);
+  if (run.test)
+    require_bags_in_float(*run.test,
+                          options.test_path.empty() ? "the test rows" : "--test " + options.test_path);
+}
+
 void require_cpu(RunOptions& options) {
   if (!ranks().in_groups()) return;
   if (device::Choice::parse(options.train.device).kind == device::Kind::cuda)
@@ -351,6 +362,7 @@ PreparedRun prepare_run(RunOptions options) {
   if (logged) require_same_data(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
+  require_bags_in_float(run, options);
   note_classes_per_step(run, options.train);
   note_short_rows(run, options.train, options.preprocess.normalize);
   fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too

@@ -1,6 +1,7 @@
 // A whole run from files: what is read, logged and saved.
 #include "train/run.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -228,6 +229,68 @@ TEST_F(WholeRun, DivergedRunReplacesNoModelOrLog) {
   EXPECT_EQ(read_log(finished.log_path).back()["model"], finished.model_path);
   EXPECT_GT(load_model(finished.model_path, ~0ULL).weights.largest(), 0);
   EXPECT_EQ(files(), before + 2);
+}
+
+// One value is inside float32, but not times a vector that large steps have made.
+TEST_F(WholeRun, RowToEvaluateBeyondFloatKeepsWhatWasLearnt) {
+  std::string rows = "51 60 12\n1 1:1\n";
+  for (int f = 1; f <= 50; ++f) rows += fmt::format("1 {}:3.3e38\n", f);
+  folder_.write("far.txt", rows);
+  for (const char* set : {"test", "valid", "patience"}) {
+    RunOptions o = options(set);
+    o.train.method = "scent", o.train.hidden = 4, o.train.rows_per_step = 10, o.train.draw = "frequency";
+    o.train.classes_per_step = 5, o.train.step = 2, o.train.epochs = 20, o.train.eval_every = 20;
+    const std::string which = set;
+    (which == "valid" ? o.valid_path : o.test_path) = folder_.path("far.txt");
+    if (which == "patience") o.valid_path = folder_.path("test.txt"), o.train.patience = 5;
+    const FinishedRun finished = go(o);
+    const TrainOutcome& outcome = finished.outcome;
+    ASSERT_NE(outcome.divergence.find("leave float32"), std::string::npos) << set << outcome.divergence;
+    EXPECT_NE(outcome.divergence.find(which == "valid" ? "validation rows: row" : "test rows: row"),
+              std::string::npos)
+        << outcome.divergence;
+    EXPECT_TRUE(outcome.at_evaluation);
+    EXPECT_EQ(outcome.kept_best, which == "patience");
+    EXPECT_EQ(outcome.epochs, 20U);
+    EXPECT_EQ(read_log(o.log).back()["diverged"], outcome.divergence);
+    const Model model = load_model(o.model, ~0ULL);
+    EXPECT_GT(model.weights.largest(), 0);
+    EXPECT_TRUE(std::isfinite(model.weights.largest()));
+  }
+}
+
+TEST_F(WholeRun, RowsWhoseValuesLeaveFloatAreRefusedBeforeLearningFeatures) {
+  folder_.write("far.txt", "2 60 12\n1 1:1\n1 1:3e38 2:3e38\n");
+  RunOptions o = options();
+  o.train.method = "scent", o.train.hidden = 4, o.train.draw = "frequency";
+  for (std::string RunOptions::*path : {&RunOptions::test_path, &RunOptions::valid_path}) {
+    RunOptions bad = o;
+    bad.*path = folder_.path("far.txt");
+    try {
+      prepare_run(std::move(bad));
+      ADD_FAILURE() << "not refused";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("far.txt: row 2 of those that count"), std::string::npos)
+          << error.what();
+    }
+  }
+  o.train.hidden = 0, o.train.method = "implicit", o.train.draw = "uniform";
+  o.test_path = folder_.path("far.txt");
+  EXPECT_NO_THROW(prepare_run(std::move(o)));
+}
+
+TEST_F(WholeRun, LogReplacesTheRestOfAnotherButNoFileOfSomebody) {
+  const std::string part = folder_.path("m.jsonl.part");
+  for (const char* foreign : {"precious", "{\"precious\": 1}"}) {
+    folder_.write("m.jsonl.part", foreign);
+    EXPECT_THROW(go(options()), UserError);
+    EXPECT_EQ(read_bytes(part), foreign);
+  }
+  for (const char* rest : {"", "{\"ev", "{\"event\":\"start\"}\n{\"eve"}) {
+    folder_.write("m.jsonl.part", rest);
+    EXPECT_NO_THROW(go(options()));
+    EXPECT_FALSE(std::filesystem::exists(part));
+  }
 }
 
 TEST_F(WholeRun, FailedSaveKeepsTheOldModelAndLog) {

@@ -1,8 +1,11 @@
 #include "train/trainer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "core/error.hpp"
 #include "data/triples.hpp"
 #include "evaluate/ranking.hpp"
 #include "train/fit.hpp"
@@ -48,9 +51,14 @@ class Evaluator {
     for (const auto& [set, metrics] : tasks) of += set == nullptr ? 0 : rows_to_evaluate(how(set), *set);
     for (const auto& [set, metrics] : tasks) {
       if (set == nullptr) continue;
-      *metrics = fit.evaluate(how(set), *set, threads_, &stop_, [&](std::size_t done) {
-        for (TrainObserver* o : observers_) o->evaluating(before + done, of);
-      });
+      try {
+        *metrics = fit.evaluate(how(set), *set, threads_, &stop_, [&](std::size_t done) {
+          for (TrainObserver* o : observers_) o->evaluating(before + done, of);
+        });
+      } catch (const DivergenceError& error) {
+        const char* const name = set == train() ? "training" : set == valid() ? "validation" : "test";
+        throw DivergenceError(fmt::format("{} rows: {}", name, error.what()));
+      }
       if (!*metrics) return false;
       before += rows_to_evaluate(how(set), *set);
     }
@@ -160,7 +168,7 @@ class WatchedFit {
     // Time may run out between an evaluation and the next step.
     const bool known = state.last && state.last->steps == fit_.steps();
     if ((last || due) && !known) look();
-    if (last || patience_.over() || outcome_.interrupted) return false;
+    if (last || patience_.over() || outcome_.interrupted || !outcome_.divergence.empty()) return false;
     if (save_is_due()) save(false);
     if (saved_ == fit_.steps()) since_saved_ = started();
     const Fit::End end = fit_.run(next_pause(), stop_, [&](std::uint64_t steps) {
@@ -214,11 +222,15 @@ class WatchedFit {
     RunState& state = fit_.state();
     EvaluationRecord record;
     record.epoch = state.epoch, record.steps = fit_.steps(), record.train_seconds = watch_.seconds();
-    outcome_.interrupted =
-        !(patience_.on() ? evaluator_.only_valid(fit_, record) : evaluator_.all(fit_, record));
+    try {
+      outcome_.interrupted =
+          !(patience_.on() ? evaluator_.only_valid(fit_, record) : evaluator_.all(fit_, record));
+    } catch (const DivergenceError& error) {
+      outcome_.divergence = error.what(), outcome_.at_evaluation = true;
+    }
     if (outcome_.interrupted) {
       ranks().agreed_to_stop();
-    } else {
+    } else if (!outcome_.at_evaluation) {  // else the model stays as it is: more steps would hardly help
       evaluator_.tell(record);
       if (patience_.improves(record)) fit_.publish();
       patience_.see(record, state);
@@ -236,8 +248,12 @@ class WatchedFit {
     if (outcome_.interrupted) return;
     EvaluationRecord final = *patience_.best();
     final.best = true;
-    outcome_.interrupted = !evaluator_.all_but_valid(fit_, final);
-    if (outcome_.interrupted) return;
+    try {
+      outcome_.interrupted = !evaluator_.all_but_valid(fit_, final);
+    } catch (const DivergenceError& error) {
+      outcome_.divergence = error.what(), outcome_.at_evaluation = true;
+    }
+    if (outcome_.interrupted || !outcome_.divergence.empty()) return;
     evaluator_.tell(final);
     outcome_.last = final;
   }

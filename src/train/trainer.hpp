@@ -50,7 +50,8 @@ class TrainObserver {
 
 struct TrainOutcome {
   bool interrupted = false;
-  std::string divergence;  // the message, if the method diverged
+  std::string divergence;      // the message, if the method diverged
+  bool at_evaluation = false;  // that of a row to evaluate: every step was taken
   std::uint64_t epochs = 0, steps = 0;
   double train_seconds = 0;
   StepTraffic traffic;                   // of the steps of this process

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/error.hpp"
 #include "ranks/ranks.hpp"
 #include "train/device_choice.hpp"
 #include "train/fit.hpp"
@@ -69,8 +70,12 @@ std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOpt
   });
   late_ = end == Fit::End::reached;
   double loss = kNoLoss;  // also if the trial diverged
-  if (end == Fit::End::used_up)
-    if (const auto metrics = fit.evaluate({}, rows.judge, o.thread_count(), &stop_)) loss = metrics->log_loss;
+  if (end == Fit::End::used_up) try {
+      if (const auto metrics = fit.evaluate({}, rows.judge, o.thread_count(), &stop_))
+        loss = metrics->log_loss;
+    } catch (const DivergenceError&) {
+      loss = kNoLoss;  // large steps made the rows that judge leave float32
+    }
   loss = ranks().broadcast_value(loss);  // all ranks choose alike
   tried.steps = fit.steps();
   if (!card) spare_ = std::move(fit.state().weights);
