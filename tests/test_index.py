@@ -115,6 +115,31 @@ class Index(ProgramTest):
         self.assertIn("many.index was not written", said)
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
+    def test_ctrl_c_while_rows_are_read_leaves_no_file(self):
+        before = sorted(os.listdir(self.folder))
+        for sig in (signal.SIGINT, signal.SIGTERM):
+            run = subprocess.Popen([PROGRAM, "index", "m.safetensors", "--rows", "-"], cwd=self.folder,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                while not os.path.exists(self.path("m.index.part")):
+                    self.assertIsNone(run.poll())
+                    time.sleep(0.01)
+                run.send_signal(sig)
+                run.wait(LIMIT_SECONDS)
+                run.communicate()
+            finally:
+                run.kill()
+            self.assertEqual(run.returncode, -sig)  # a shell shows 128 + sig
+            self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_next_command_can_be_typed(self):
+        said = self.fine("index", "m.safetensors", "--top", 100000).stdout
+        self.assertRegex(said, r"next +truemax predict m.safetensors DATA --index m.index --top [0-9]{1,4}\n")
+        self.write("text.txt", "a b c d e f g\n" * 50)
+        self.fine("train", "text.txt", "--format", "text", "--encoder", "cbow", "--hidden", 4, "--epochs", 1, "--step", 0.01,
+                  "--ridge", 0.1, "--log", "none", "--model", "cbow.safetensors")
+        self.assertNotIn("next", self.fine("index", "cbow.safetensors").stdout)  # predict refuses such models
+
     @unittest.skipIf(os.environ.get("TRUEMAX_SANITIZE"), "Python cannot load the library")
     def test_from_python(self):
         sys.path.insert(0, os.environ.get("TRUEMAX_PACKAGE", os.path.join(ROOT, "build", "python")))

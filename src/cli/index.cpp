@@ -1,4 +1,5 @@
 // truemax index
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "cli/progress.hpp"
 #include "core/error.hpp"
 #include "core/files.hpp"
+#include "core/row_encoder.hpp"
 #include "core/text.hpp"
 #include "index/predict.hpp"
 #include "model/use.hpp"
@@ -67,13 +69,18 @@ Csr sample_of(const IndexCommand& command, const Model& model) {
   }));
   Csr some = some_rows(all.view(), kRecallRows);
   if (model.encoder.empty()) return some;
-  encode_rows(*make_row_encoder(model.space->encoder, model.encoder), some.view(), sample,
-              command.use.thread_count());
+  try {
+    encode_rows(*make_row_encoder(model.space->encoder, model.encoder), some.view(), sample,
+                command.use.thread_count());
+  } catch (const RowBeyondFloat& error) {
+    throw error.named(fmt::format("{}: row {}", command.use.data_path,
+                                  place_of_some(error.row(), kRecallRows, all.rows()) + 1));
+  }
   return sample;
 }
 
 void print_result(const IndexCommand& command, const std::string& out, const ClassIndex& index,
-                  double seconds) {
+                  EncoderKind encoder, double seconds) {
   const IndexEffort& effort = index.effort;
   if (command.json) {
     nlohmann::ordered_json json{
@@ -99,8 +106,9 @@ void print_result(const IndexCommand& command, const std::string& out, const Cla
           "note    rows look into most cells: these classes are not alike in groups, so the index saves "
           "little; a lower --recall saves more\n");
   }
+  if (encoder == EncoderKind::cbow) return;  // predict refuses such models
   say(stdout, "next    truemax predict {} DATA --index {} --top {}\n", shell_word(command.use.model_path),
-      shell_word(out), command.top);
+      shell_word(out), std::min<std::uint64_t>(command.top, index.mark.classes));
 }
 
 int run_index(const IndexCommand& command) {
@@ -110,6 +118,7 @@ int run_index(const IndexCommand& command) {
                                 use.model_path));
   const std::string out = command.out.empty() ? index_beside(use.model_path) : command.out;
   require_index_or_nothing(out, command);
+  const DropClaimsOnSignal claims;  // a signal may come while the model is read
   const Claim claim = claim_output(out, "out");
   const auto start = std::chrono::steady_clock::now();
   const ModelOnDisk opened = open_model(use.model_path, use.memory_there(), use.thread_count());
@@ -146,7 +155,7 @@ int run_index(const IndexCommand& command) {
   }
   index.effort.target = command.recall;
   save_index(index, out);
-  print_result(command, out, index, seconds());
+  print_result(command, out, index, opened.model.space->encoder, seconds());
   return kSuccess;
 }
 

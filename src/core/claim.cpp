@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,6 +43,23 @@ int open_part(const std::string& part) {
                                            : descriptor;
 }
 
+// Holds back the signals of this thread: one that ended the program between the making of a file and the note
+// of its path would leave the file behind.
+class NoSignals {
+ public:
+  NoSignals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t old_{};
+};
+
 }  // namespace
 
 int note_path(const std::string& path, OnSignal what) noexcept {
@@ -69,6 +87,7 @@ std::optional<Claim> Claim::take(const std::string& path) {
       std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path), error), error);
   claim.target_ = error ? path : real.string();
   claim.part_ = claim.target_ + std::string(kPartEnding);
+  const NoSignals quiet;
   for (;;) {
     claim.descriptor_ = open_part(claim.part_);
     if (claim.descriptor_ < 0) {
