@@ -319,6 +319,7 @@ tmx_status tmx_run_json(const tmx_run* run, const char** json) {
                                  {"searched", result.search.finished},
                                  {"config", table.to_json()}};
     if (!outcome.divergence.empty()) about["diverged"] = outcome.divergence;
+    if (!outcome.unsolved.empty()) about["unsolved"] = outcome.unsolved;
     *json = kept_json(about);
   });
 }

@@ -243,6 +243,7 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
                               {"interrupted", outcome.interrupted}};
   if (run.automatic) json["trials"] = finished.search.trials;
   if (!outcome.divergence.empty()) json["diverged"] = outcome.divergence;
+  if (!outcome.unsolved.empty()) json["unsolved"] = outcome.unsolved;
   if (outcome.last) {
     if (outcome.kept_best) json["best_epoch"] = outcome.last->epoch;
     if (outcome.last->train) json["train"] = outcome.last->train->to_json();
@@ -456,6 +457,7 @@ int run_train(TrainCommand& command) {
   }
   if (command.quiet) return kSuccess;
   constexpr double kAbove = 1 + 1e-4;  // not by rounding
+  if (!outcome.unsolved.empty()) say(stderr, "truemax: note: {}\n", outcome.unsolved);
   if (outcome.steps == 0 && run.options.train.seconds > 0)
     say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n",
         run.options.train.seconds);

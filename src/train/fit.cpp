@@ -83,8 +83,16 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
         continue;
       }
       loop_.publish(state_);
-      state_.newton_done = newton_fit(data_, options_, state_.weights, stop);
-      if (!state_.newton_done) continue;
+      const NewtonEnd newton = newton_fit(data_, options_, state_.weights, stop);
+      if (newton == NewtonEnd::stopped) continue;
+      state_.newton_done = true;
+      if (newton == NewtonEnd::steps)
+        unsolved_ = fmt::format("Newton's method has not reached the optimum in {} steps; give more --newton",
+                                options_.newton);
+      if (newton == NewtonEnd::stuck)
+        unsolved_ =
+            "Newton's method ended before the optimum: no step leads further in double precision; give "
+            "more --ridge";
       state_.largest_weight = state_.weights.largest();
       state_.last.reset();  // of other weights
       state_.lbfgs.known = state_.lbfgs.ended = false;

@@ -65,6 +65,8 @@ class Fit {
   const RunState& state() const { return state_; }
   RunState& state() { return state_; }
   const std::string& divergence() const { return divergence_; }
+  // Why Newton's method did not reach the optimum; empty if it did.
+  const std::string& unsolved() const { return unsolved_; }
   std::uint64_t steps_per_epoch() const { return loop_.steps_per_epoch(); }
   std::uint64_t steps() const { return state_.epoch * steps_per_epoch() + state_.step; }
   double epochs() const {
@@ -84,7 +86,7 @@ class Fit {
   StepLoop loop_;
   StepPlan plan_;
   RunState state_;
-  std::string divergence_;
+  std::string divergence_, unsolved_;
   bool replaced_ = false;
 };
 

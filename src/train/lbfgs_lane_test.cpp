@@ -135,7 +135,7 @@ TEST(LbfgsLane, ReachesTheRidgeOptimumOfNewtonsMethod) {
       RunState optimum = make_state(data, exact);
       const std::atomic<bool> stop{false};
       optimum.weights.fold_all();
-      ASSERT_TRUE(newton_fit(data, exact, optimum.weights, stop));
+      ASSERT_EQ(newton_fit(data, exact, optimum.weights, stop), NewtonEnd::optimum);
       EXPECT_NEAR(reached, objective(data, options, optimum.weights), 1e-6) << mu << ' ' << kind;
     }
 }

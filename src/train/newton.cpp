@@ -152,6 +152,22 @@ std::vector<double> NewtonProblem::losses(const DataView& rows, const Point& at)
   return loss;
 }
 
+std::vector<double> NewtonProblem::ridges(const Goal& goal) const {
+  std::vector<double> ridge(features_ + 1, goal.ridge);
+  for (std::size_t f = 0; f < features_ && !goal.by_spread; ++f)
+    ridge[f] = goal.ridge / (spread_[f] * spread_[f]);
+  if (!ridge_intercept_) ridge.back() = 0;
+  return ridge;
+}
+
+double NewtonProblem::objective(const Goal& goal, const Point& at) const {
+  double sum = 0;
+  for (const double loss : losses(data_, at)) sum += loss;
+  const std::vector<double> ridge = ridges(goal);
+  for (std::size_t j = 0; j < at.size(); ++j) sum += ridge[j / lanes_] / 2 * at[j] * at[j];
+  return sum;
+}
+
 double NewtonProblem::unit_of_ridge(bool by_spread) const {
   double sum = 0, total = 0;
   for (std::size_t f = 0; f < features_; ++f)
@@ -237,10 +253,7 @@ class NewtonProblem::Solver {
         share_(n_ * lanes_),
         along_(n_ * lanes_),
         rest_(n_ * lanes_),
-        ridge_(p_.features_ + 1, goal.ridge) {
-    for (std::size_t f = 0; f < p_.features_; ++f)
-      if (!goal.by_spread) ridge_[f] = goal.ridge / (p_.spread_[f] * p_.spread_[f]);
-    if (!p_.ridge_intercept_) ridge_.back() = 0;
+        ridge_(problem.ridges(goal)) {
     for (const ExampleId i : p_.data_.examples()) total_ += p_.data_.weight(i);
     if (blocks_pay())
       blocks_.emplace(p_.features_ + 1, lanes_);
@@ -250,33 +263,66 @@ class NewtonProblem::Solver {
     all_scores(v_, z_);
   }
 
-  bool run(const Goal& goal, const std::atomic<bool>& stop) {
+  NewtonEnd run(const Goal& goal, const std::atomic<bool>& stop) {
     double value = softmax(0);
+    int stuck = 0;
     for (std::uint64_t step = 0; step < goal.most_steps; ++step) {
-      if (stop.load(std::memory_order_relaxed)) return false;
+      if (stop.load(std::memory_order_relaxed)) return NewtonEnd::stopped;
       gradient();
-      const double slope = direction(stop);                    // of the objective along d_; negative
-      if (stop.load(std::memory_order_relaxed)) return false;  // it may be unfinished
-      if (!(slope < 0)) return true;
-      all_scores(d_, along_);
+      if (std::sqrt(dot(g_, g_)) <= kRounding * total_) return NewtonEnd::optimum;
+      const double slope = direction(stop);  // of the objective along d_; negative
+      if (stop.load(std::memory_order_relaxed)) return NewtonEnd::stopped;  // d_ may be unfinished
+      const double squares = dot(d_, d_), scale = std::max(value, 0.01 * total_);
+      // Only a direction without damping, and from conjugate gradients that came to their end, shows how much
+      // is to be gained.
+      const bool came_to_end = rounds_ < most_rounds_, knows = damping_ == 0 && came_to_end;
+      if (knows && slope < 0 && -slope < kRounding * scale) return NewtonEnd::optimum;
       double length = 1, found = value;
-      for (int halvings = 0; halvings < 40; ++halvings, length /= 2) {
-        found = softmax(length);
-        if (found <= value + 1e-4 * length * slope) break;
-      }
-      if (!(found < value)) {  // as precise as numbers are
+      if (slope < 0) found = search_along(slope, value, length);
+      if (!(found < value)) {
         softmax(0);
-        return true;
+        if (++stuck > kMostStuck) return NewtonEnd::stuck;
+        if (!came_to_end) allow_more_rounds();
+        damping_ = std::max(100 * damping_, 1e-10 * total_);
+        continue;
       }
+      stuck = 0;
       add(v_.data(), d_.data(), length, v_.size());
       add(z_.data(), along_.data(), length, z_.size());
+      const double share =
+          (value - found) / ((damping_ * squares - slope) / 2);  // of the gain that d_ promised
       value = found;
-      if (length == 1 && -slope / 2 < goal.precision * std::max(value, 0.01 * total_)) return true;
+      if (length == 1 && -slope / 2 < goal.precision * scale) {
+        if (knows) return NewtonEnd::optimum;
+        if (!came_to_end) allow_more_rounds();
+        damping_ = 0;
+      } else if (length < kShort) {
+        // So that the next step has about the length that this one should have had.
+        damping_ = std::max(4 * damping_, -slope / (length * squares));
+      } else if (length == 1 && share > 0.5) {
+        damping_ = damping_ > kLeastDamping * total_ ? damping_ / 8 : 0;
+      }
     }
-    return true;
+    return NewtonEnd::steps;
   }
 
  private:
+  static constexpr int kMostStuck = 12, kManyRounds = 50;
+  static constexpr double kRounding = 1e-12, kShort = 0.2, kLeastDamping = 1e-9;
+
+  void allow_more_rounds() { most_rounds_ = std::min(4 * most_rounds_, 20000); }
+
+  // Halves `length` until the objective falls enough; returns where it got to.
+  double search_along(double slope, double value, double& length) {
+    all_scores(d_, along_);
+    double found = value;
+    for (int halvings = 0; halvings < 40; ++halvings, length /= 2) {
+      found = softmax(length);
+      if (found <= value + 1e-4 * length * slope) break;
+    }
+    return found;
+  }
+
   void all_scores(const Point& of, std::vector<double>& z) const {
     const std::vector<double> base = p_.base_of(of);
     multiply_rows(p_.x_, of.data(), base.data(), lanes_, z.data());
@@ -336,7 +382,7 @@ class NewtonProblem::Solver {
     back(rest_, v_, g_);
   }
 
-  // out = H of
+  // out = (H + damping) of
   void curvature(const Point& of, Point& out) {
     all_scores(of, along_);
     for (std::size_t i = 0; i < n_; ++i) {
@@ -348,6 +394,7 @@ class NewtonProblem::Solver {
       for (std::size_t k = 0; k < lanes_; ++k) r[k] = w * share[k] * (r[k] - mean);
     }
     back(along_, of, out);
+    if (damping_ > 0) add(out.data(), of.data(), damping_, out.size());
   }
 
   // Whether the blocks of classes cost less than the rounds of conjugate gradients that they save.
@@ -388,7 +435,7 @@ class NewtonProblem::Solver {
       const bool used = a < last ? bool{p_.varies_[a]} : p_.intercept_;
       for (std::size_t b = 0; !used && b <= last; ++b)
         std::fill_n(a > b ? m.at(a, b) : m.at(b, a), lanes_, 0.0);
-      for (std::size_t k = 0; k < lanes_; ++k) m.at(a, a)[k] += ridge_[a] + 1e-12 * total_;
+      for (std::size_t k = 0; k < lanes_; ++k) m.at(a, a)[k] += ridge_[a] + damping_ + 1e-12 * total_;
     }
     m.factor();
   }
@@ -411,18 +458,17 @@ class NewtonProblem::Solver {
       for (std::size_t k = 0; k < lanes_; ++k) {
         double& d = diagonal_[f * lanes_ + k];
         if (f < p_.features_) d += centre * (centre * last[k] - 2 * first[f * lanes_ + k]);
-        d = std::max(d + ridge_[f], 1e-12 * total_);
+        d = std::max(d + ridge_[f], 1e-12 * total_) + damping_;
       }
     }
   }
 
-  // Conjugate gradients, preconditioned by the blocks of classes or their diagonal: d_ = -H^-1 g, roughly far
-  // from the optimum.
+  // Conjugate gradients, preconditioned by the blocks of classes or their diagonal: d_ = -(H + damping)^-1 g,
+  // roughly far from the optimum.
   double direction(const std::atomic<bool>& stop) {
-    constexpr int kMostRounds = 200;
-    if (!blocks_)
-      diagonal();
-    else if (!std::exchange(made_, true))  // those of the first step serve the others too
+    if (!blocks_) diagonal();
+    // Mostly, those of the first step serve the others too.
+    else if (!std::exchange(made_, true) || rounds_ > kManyRounds)
       make_blocks();
     d_.assign(v_.size(), 0.0);
     Point left = g_, scaled(v_.size()), search(v_.size(), 0.0), curved(v_.size());
@@ -439,11 +485,11 @@ class NewtonProblem::Solver {
     const double first = size;
     if (largest_ == 0) largest_ = first;
     // |left| in the norm of the preconditioner, as a share of the gradient.
-    const double share = std::min(0.1, std::pow(first / std::max(largest_, 1e-300), 0.25));
+    const double share = std::clamp(std::pow(first / std::max(largest_, 1e-300), 0.25), 1e-3, 0.1);
     double previous = 1;
-    for (int round = 0; round < kMostRounds && size > share * share * first; ++round) {
+    for (rounds_ = 0; rounds_ < most_rounds_ && size > share * share * first; ++rounds_) {
       if (stop.load(std::memory_order_relaxed)) break;
-      const double keep = round > 0 ? size / previous : 0;
+      const double keep = rounds_ > 0 ? size / previous : 0;
       for (std::size_t j = 0; j < search.size(); ++j) search[j] = keep * search[j] - scaled[j];
       curvature(search, curved);
       const double bend = dot(search, curved);
@@ -469,26 +515,34 @@ class NewtonProblem::Solver {
   double total_ = 0;                              // weight of the rows
   double largest_ = 0;                            // gradient seen
   Point g_, d_, diagonal_;
+  int rounds_ = 0, most_rounds_ = 200;  // of conjugate gradients
+  // Where a class has probability 0 or 1 in all rows, wrongly in some, H is next to nothing though the
+  // gradient is not, and -H^-1 g leads nowhere. Damping is added to H (Levenberg, Marquardt) until steps of
+  // full length do what they promise. In units of spreads and rows, so it does not depend on the units of
+  // features.
+  double damping_ = 0;
 };
 
-bool NewtonProblem::solve(const Goal& goal, Point& at, const std::atomic<bool>& stop) const {
+NewtonEnd NewtonProblem::solve(const Goal& goal, Point& at, const std::atomic<bool>& stop) const {
   return Solver(*this, goal, at).run(goal, stop);
 }
 
-bool newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
-                const std::atomic<bool>& stop) {
+NewtonEnd newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
+                     const std::atomic<bool>& stop) {
   const NewtonProblem problem(data, options);
-  NewtonProblem::Point at = problem.from(weights);
-  constexpr double kPrecision = 1e-9;
-  if (!problem.solve({options.ridge, options.ridge_by_spread, options.newton, kPrecision}, at, stop))
-    return false;
+  const NewtonProblem::Goal goal{options.ridge, options.ridge_by_spread, options.newton, 1e-9};
+  NewtonProblem::Point at = problem.from(weights), fresh = problem.start();
+  // The optimum does not depend on where it starts, and from huge weights the way is long.
+  if (!(problem.objective(goal, at) <= problem.objective(goal, fresh))) at = std::move(fresh);
+  const NewtonEnd end = problem.solve(goal, at, stop);
+  if (end == NewtonEnd::stopped) return end;
   // From huge weights of huge values, intercepts can be far beyond float32.
   const double largest = problem.largest_weight(at);
   if (!(largest <= kWeightLimit))
     throw DivergenceError(fmt::format(
         "Newton's method diverged: it would overflow the weights (largest {:.2g}). Try --ridge 1", largest));
   problem.write(at, weights);
-  return true;
+  return end;
 }
 
 }  // namespace truemax

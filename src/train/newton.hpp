@@ -15,6 +15,13 @@
 
 namespace truemax {
 
+enum class NewtonEnd {
+  optimum,
+  steps,    // all that were asked for: not there yet
+  stuck,    // no step leads further, but this is not the optimum
+  stopped,  // `stop` was raised
+};
+
 // The rows of a problem, centred (if there is an intercept outside the ridge) and divided by the spread of
 // each feature. That changes the numbers Newton's method works with, not the problem.
 class NewtonProblem {
@@ -35,9 +42,10 @@ class NewtonProblem {
     std::uint64_t most_steps = 0;
     double precision = 0;  // ends where less is to be gained, as a share of the mean loss
   };
-  // Moves `at` to the optimum. False if `stop` was raised: `at` is then on its way there.
-  bool solve(const Goal& goal, Point& at, const std::atomic<bool>& stop) const;
+  // Moves `at` to the optimum, or on its way there.
+  NewtonEnd solve(const Goal& goal, Point& at, const std::atomic<bool>& stop) const;
 
+  double objective(const Goal& goal, const Point& at) const;
   // By example of `rows`, times its weight.
   std::vector<double> losses(const DataView& rows, const Point& at) const;
 
@@ -50,7 +58,8 @@ class NewtonProblem {
 
  private:
   class Solver;
-  DoubleRows divided(const DataView& data) const;  // by the spreads
+  std::vector<double> ridges(const Goal& goal) const;  // of a feature in its spread; the last: the intercept
+  DoubleRows divided(const DataView& data) const;      // by the spreads
   // Of the scores: the intercept, less what centring takes.
   std::vector<double> base_of(const Point& at) const;
 
@@ -62,9 +71,9 @@ class NewtonProblem {
   std::vector<bool> varies_;             // false: the feature says nothing
 };
 
-// The fit of a run: at most options.newton steps from the weights of the state on. False if stopped: the
-// weights are then as before.
-bool newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
-                const std::atomic<bool>& stop);
+// The fit of a run: at most options.newton steps from the weights of the state on. If stopped, the weights
+// are as before.
+NewtonEnd newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
+                     const std::atomic<bool>& stop);
 
 }  // namespace truemax

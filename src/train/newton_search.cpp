@@ -16,7 +16,7 @@ namespace truemax {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t kTrialSteps = 30;
+constexpr std::uint64_t kTrialSteps = 100;  // a few are usual
 constexpr double kTrialPrecision = 1e-3;
 constexpr std::size_t kFewestForFolds = 10;  // rows
 // Decades of the ridge, in units of mean |x|^2.

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
+#include <random>
 #include <vector>
 
 #include "train/ridge_oracle.hpp"
@@ -128,10 +131,120 @@ TEST(Newton, StoppedItLeavesTheWeights) {
   const std::vector<std::uint64_t> before = bits_of(fit.state());
   EXPECT_EQ(fit.run({}, stop), Fit::End::stopped);
   EXPECT_EQ(bits_of(fit.state()), before);
-  EXPECT_FALSE(newton_fit(data, options, fit.state().weights, stop));
+  EXPECT_EQ(newton_fit(data, options, fit.state().weights, stop), NewtonEnd::stopped);
   EXPECT_EQ(bits_of(fit.state()), before);
   EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
   EXPECT_EQ(bits_of(fit.state()), bits_of(fitted(data, options)));
+}
+
+// Rows of 20 to 40 counts, whose frequencies depend on the class; a few classes have most of the rows.
+Dataset counts_data(std::size_t rows, std::size_t classes, std::size_t features) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> unit;
+  const auto pick = [&](std::size_t count, double power) {
+    return static_cast<std::size_t>(static_cast<double>(count) * std::pow(unit(random), power));
+  };
+  Dataset data = random_data({.rows = rows, .classes = classes, .features = features});
+  data.rows = {};
+  for (std::size_t i = 0; i < rows; ++i) {
+    const std::size_t label = i < classes ? i : pick(classes, 2.5);
+    data.label[i] = static_cast<ClassId>(label);
+    std::map<std::size_t, float> count;
+    for (int c = 0; c < 30; ++c)
+      ++count[unit(random) < 0.5 ? pick(features, 1) : (label * 37 + pick(features / 20, 1) * 11) % features];
+    for (const auto& [feature, value] : count)
+      data.rows.index.push_back(static_cast<FeatureId>(feature)), data.rows.value.push_back(value);
+    data.rows.begin.push_back(data.rows.index.size());
+  }
+  return data;
+}
+
+// |gradient| of the objective at a model, and at W = 0 without intercepts.
+struct Gradients {
+  double here, at_zero;
+};
+Gradients gradients(const Dataset& data, const Weights& weights, const TrainOptions& options) {
+  const std::size_t classes = data.classes->size(), features = data.space->features, last = features;
+  std::vector<std::vector<double>> w(classes, std::vector<double>(features + 1, 0.0));
+  std::vector<float> row(features);
+  for (ClassId k = 0; k < classes; ++k) {
+    weights.copy_class(k, row);
+    std::copy(row.begin(), row.end(), w[k].begin());
+    if (options.intercept) w[k][last] = static_cast<double>(weights.intercept_of(k));
+  }
+  const auto length = [&](bool zero) {
+    std::vector<std::vector<double>> g(classes, std::vector<double>(features + 1, 0.0));
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      const RowView x = x_of(data, i);
+      std::vector<double> p(classes, 0.0);
+      for (std::size_t k = 0; k < classes && !zero; ++k) {
+        p[k] = w[k][last];
+        for (std::size_t j = 0; j < x.index.size(); ++j)
+          p[k] += w[k][x.index[j]] * static_cast<double>(x.value[j]);
+      }
+      const double most = *std::max_element(p.begin(), p.end());
+      double sum = 0;
+      for (double& v : p) sum += v = std::exp(v - most);
+      for (std::size_t k = 0; k < classes; ++k) {
+        const double c = p[k] / sum - (k == data.label[i] ? 1 : 0);
+        for (std::size_t j = 0; j < x.index.size(); ++j)
+          g[k][x.index[j]] += c * static_cast<double>(x.value[j]);
+        if (options.intercept) g[k][last] += c;
+      }
+    }
+    double squares = 0;
+    for (std::size_t k = 0; k < classes; ++k)
+      for (std::size_t f = 0; f <= features; ++f) {
+        const double v = g[k][f] + (f < last && !zero ? options.ridge * w[k][f] : 0);
+        squares += v * v;
+      }
+    return std::sqrt(squares);
+  };
+  return {length(false), length(true)};
+}
+
+// Classes can be told apart, so that without much ridge probabilities are next to 0 or 1: then the Hessian
+// says little about the objective a step away. With 120 classes the preconditioner is the diagonal.
+TEST(Newton, ReachesTheOptimumOfSparseCountsFromAnyStart) {
+  for (const std::size_t classes : {20U, 120U})
+    for (const double ridge : {1e-5, 0.1, 1.0})
+      for (const float start : {0.0F, 1.0F, 4.0F, 30.0F}) {
+        SCOPED_TRACE(testing::Message() << classes << ' ' << ridge << ' ' << start);
+        const Dataset data = counts_data(300, classes, 120);
+        const TrainOptions options = newton_options(ridge, true);
+        RunState state = make_state(data, options);
+        std::vector<float> w(data.space->features);
+        for (ClassId k = 0; k < classes; ++k) {
+          for (std::size_t f = 0; f < w.size(); ++f)
+            w[f] = start * (static_cast<float>((k * 31 + f * 17) % 13) / 6 - 1);
+          state.weights.set_class(k, w);
+        }
+        const auto check = [&](const Weights& weights) {
+          const Gradients found = gradients(data, weights, options);
+          EXPECT_LT(found.here, 1e-6 * found.at_zero);
+        };
+        if (start < 10) {  // a fit would not start there, but where less is to go
+          const NewtonProblem problem(data, options);
+          NewtonProblem::Point at = problem.from(state.weights);
+          EXPECT_EQ(problem.solve({ridge, false, 300, 1e-9}, at, kGo), NewtonEnd::optimum);
+          RunState solved = make_state(data, options);
+          problem.write(at, solved.weights);
+          check(solved.weights);
+        }
+        Fit fit(data, options, std::move(state));
+        ASSERT_EQ(fit.run({}, kGo), Fit::End::used_up);
+        EXPECT_EQ(fit.unsolved(), "");
+        check(fit.state().weights);
+      }
+}
+
+TEST(Newton, SaysThatItDidNotReachTheOptimum) {
+  const Dataset data = counts_data(600, 120, 120);
+  TrainOptions options = newton_options(0.1, true);
+  options.newton = 2;
+  Fit fit(data, options, make_state(data, options));
+  EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
+  EXPECT_NE(fit.unsolved().find("2 steps; give more --newton"), std::string::npos) << fit.unsolved();
 }
 
 TEST(Newton, IsOnlyForLinearModels) {

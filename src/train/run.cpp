@@ -259,6 +259,7 @@ nlohmann::ordered_json end_json(const FinishedRun& finished, const std::string& 
   if (outcome.kept_best) end["best"] = {{"epoch", outcome.last->epoch}, {"steps", outcome.last->steps}};
   if (finished.saved && save_error.empty()) end["model"] = finished.model_path;
   if (!outcome.divergence.empty()) end["diverged"] = outcome.divergence;
+  if (!outcome.unsolved.empty()) end["unsolved"] = outcome.unsolved;
   if (!save_error.empty()) end["error"] = save_error;
   return end;
 }

@@ -177,6 +177,7 @@ class WatchedFit {
     });
     outcome_.interrupted = end == Fit::End::stopped;
     outcome_.divergence = fit_.divergence();
+    outcome_.unsolved = fit_.unsolved();
     return end != Fit::End::stopped && end != Fit::End::diverged;
   }
 

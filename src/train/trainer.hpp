@@ -52,6 +52,7 @@ struct TrainOutcome {
   bool interrupted = false;
   std::string divergence;      // the message, if the method diverged
   bool at_evaluation = false;  // that of a row to evaluate: every step was taken
+  std::string unsolved;        // the message, if Newton's method did not reach the optimum
   std::uint64_t epochs = 0, steps = 0;
   double train_seconds = 0;
   StepTraffic traffic;                   // of the steps of this process
