@@ -458,7 +458,7 @@ int run_train(TrainCommand& command) {
   if (command.quiet) return kSuccess;
   constexpr double kAbove = 1 + 1e-4;  // not by rounding
   if (!outcome.unsolved.empty()) say(stderr, "truemax: note: {}\n", outcome.unsolved);
-  if (outcome.steps == 0 && run.options.train.seconds > 0)
+  if (outcome.steps == 0 && run.options.train.seconds > 0 && run.options.train.newton == 0)
     say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n",
         run.options.train.seconds);
   else if (outcome.last && outcome.last->train &&

@@ -231,7 +231,7 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const bool chooses = options.open.shape;
   options.open.shape = false;
   const OpenChoices& open = options.open;
-  if (open.newton && open.step && open.epochs && options.seconds == 0 && newton_is_cheap(data)) {
+  if (open.newton && open.step && open.epochs && newton_is_cheap(data, options.seconds)) {
     options.newton = kNewtonSteps, options.epochs = 0;
     options.open.step = options.open.epochs = false;
     if (!options.open.searches()) options.valid_share = 0;

@@ -120,8 +120,9 @@ SearchResult choose_by_trials(const TrainSets& sets, TrainOptions& options, cons
 SearchResult choose_linear_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools);
 // The ridge of Newton's method, which TrainOptions::newton asks for.
 SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools);
-// Whether rows, features and classes are so few that the optimum costs less than trials of steps.
-bool newton_is_cheap(const DataView& data);
+// Whether rows, features and classes are so few that search and fit cost little beside trials of steps and,
+// if there are `seconds` at most, beside those. It follows from counted work.
+bool newton_is_cheap(const DataView& data, double seconds = 0);
 // Into how many parts trials split the rows, and how many of them judge.
 struct NewtonFolds {
   std::size_t of, used;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -333,16 +334,58 @@ TEST(Automatic, NewtonForFewRowsAndClassesUnlessStepsAreAskedFor) {
     EXPECT_EQ(told.newton, 0U) << of_steps;
   }
   TrainOptions timed = asked({"seconds"});
-  timed.seconds = 1;
   timed.complete([](const char* name) { return std::string(name) == "seconds"; });
-  choose_shape(small, timed);
-  EXPECT_EQ(timed.newton, 0U);
-  TrainOptions many = asked();
-  choose_shape(random_data({.rows = 400, .classes = 200}), many);
-  EXPECT_EQ(many.newton, 0U);
+  for (const double seconds : {1e-4, 10.0}) {
+    TrainOptions limited = timed;
+    limited.seconds = seconds;
+    choose_shape(small, limited);
+    EXPECT_EQ(limited.newton > 0, seconds > 1) << seconds;
+  }
   TrainOptions large = asked();
   choose_shape(random_data({.rows = 90000, .classes = 30, .features = 40}), large);
   EXPECT_EQ(large.newton, 0U);
+}
+
+// Dense rows may be more, and have more classes, than sparse ones.
+TEST(Automatic, NewtonForMoreDenseRowsThanSparseOnes) {
+  for (const std::size_t classes : {20U, 150U})
+    for (const bool dense : {true, false}) {
+      Dataset data = random_data({.rows = 4000, .classes = classes, .features = dense ? 20U : 60U});
+      data.rows = {};
+      for (std::size_t i = 0; i < data.size(); ++i) {
+        for (FeatureId f = 0; f < 20; ++f)
+          data.rows.index.push_back(f * (dense ? 1 : 3)), data.rows.value.push_back(f % 3 == 0 ? 1.0F : 2.0F);
+        data.rows.begin.push_back(data.rows.index.size());
+      }
+      const bool cheap = dense || classes == 20;
+      EXPECT_EQ(newton_is_cheap(data), cheap) << classes << dense;
+      EXPECT_FALSE(newton_is_cheap(data, 0.1)) << classes << dense;
+    }
+}
+
+// On a machine much slower than the counts assume, Newton's method leaves time for the fit, too.
+TEST(Automatic, TrialsOfNewtonEndIfTheTimeIsUp) {
+  const Dataset data = random_data({.rows = 400, .classes = 12, .features = 40});
+  TrainOptions options = asked({"seconds"});
+  options.seconds = 10;
+  options.complete([](const char* name) { return std::string(name) == "seconds"; });
+  choose_shape(data, options);
+  ASSERT_GT(options.newton, 0U);
+  Seen quick, slow;
+  TrainOptions other = options;
+  const auto with_clock = [&](double tick, TrainOptions& chosen, Seen& seen) {
+    FakeClock clock(tick);
+    Stopwatch watch(clock.source());
+    watch.resume();
+    TrainObserver* const observers[] = {&seen};
+    chosen.threads = 1;
+    EXPECT_TRUE(choose_by_trials({data}, chosen, {watch, observers, kGo}).finished);
+    EXPECT_GT(chosen.ridge, 0);
+    EXPECT_TRUE(chosen.ridge < std::numeric_limits<double>::infinity());
+  };
+  with_clock(0, options, quick);
+  with_clock(0.05, other, slow);
+  EXPECT_LT(slow.trials.size(), quick.trials.size());
 }
 
 TEST(Automatic, EveryRowJudgesOnceAndThreadsDoNotMatter) {

@@ -83,8 +83,7 @@ DeviceCost device_cost(const DataView& data, const TrainOptions& options) {
 void decide_device(const DataView& data, TrainOptions& options) {
   if (options.device != device::kAuto) return;
   options.device = device::kCpu;
-  if (data.streamed() != nullptr || (options.open.newton && options.seconds == 0 && newton_is_cheap(data)))
-    return;
+  if (data.streamed() != nullptr || (options.open.newton && newton_is_cheap(data, options.seconds))) return;
   if (!options.learnt() && !DeviceLane::why_not(data, options).empty()) return;
   if (device::find().cards == 0 || !device_cost(data, options).gpu_is_faster()) return;
   const auto engine = device::open({device::Kind::automatic, 0});

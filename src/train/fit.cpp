@@ -83,12 +83,17 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
         continue;
       }
       loop_.publish(state_);
-      const NewtonEnd newton = newton_fit(data_, options_, state_.weights, stop);
+      // After steps, which used up the time, it is not cut.
+      const auto time_is_up = [&]() -> bool { return options_.epochs == 0 && plan_.out_of_time(); };
+      const NewtonEnd newton = newton_fit(data_, options_, state_.weights, stop, time_is_up);
       if (newton == NewtonEnd::stopped) continue;
       state_.newton_done = true;
       if (newton == NewtonEnd::steps)
         unsolved_ = fmt::format("Newton's method has not reached the optimum in {} steps; give more --newton",
                                 options_.newton);
+      if (newton == NewtonEnd::time)
+        unsolved_ = fmt::format("Newton's method has not reached the optimum in {:g} s; give more --seconds",
+                                options_.seconds);
       if (newton == NewtonEnd::stuck)
         unsolved_ =
             "Newton's method ended before the optimum: no step leads further in double precision; give "

@@ -263,15 +263,19 @@ class NewtonProblem::Solver {
     all_scores(v_, z_);
   }
 
-  NewtonEnd run(const Goal& goal, const std::atomic<bool>& stop) {
+  NewtonEnd run(const Goal& goal, const std::atomic<bool>& stop, const std::function<bool()>& time_is_up) {
+    const auto cut = [&] { return stop.load(std::memory_order_relaxed) || (time_is_up && time_is_up()); };
+    const auto cut_by = [&] {
+      return stop.load(std::memory_order_relaxed) ? NewtonEnd::stopped : NewtonEnd::time;
+    };
     double value = softmax(0);
     int stuck = 0;
     for (std::uint64_t step = 0; step < goal.most_steps; ++step) {
-      if (stop.load(std::memory_order_relaxed)) return NewtonEnd::stopped;
+      if (cut()) return cut_by();
       gradient();
       if (std::sqrt(dot(g_, g_)) <= kRounding * total_) return NewtonEnd::optimum;
-      const double slope = direction(stop);  // of the objective along d_; negative
-      if (stop.load(std::memory_order_relaxed)) return NewtonEnd::stopped;  // d_ may be unfinished
+      const double slope = direction(cut);  // of the objective along d_; negative
+      if (cut()) return cut_by();           // d_ may be unfinished
       const double squares = dot(d_, d_), scale = std::max(value, 0.01 * total_);
       // Only a direction without damping, and from conjugate gradients that came to their end, shows how much
       // is to be gained.
@@ -465,7 +469,8 @@ class NewtonProblem::Solver {
 
   // Conjugate gradients, preconditioned by the blocks of classes or their diagonal: d_ = -(H + damping)^-1 g,
   // roughly far from the optimum.
-  double direction(const std::atomic<bool>& stop) {
+  template <class Cut>
+  double direction(const Cut& cut) {
     if (!blocks_) diagonal();
     // Mostly, those of the first step serve the others too.
     else if (!std::exchange(made_, true) || rounds_ > kManyRounds)
@@ -488,7 +493,7 @@ class NewtonProblem::Solver {
     const double share = std::clamp(std::pow(first / std::max(largest_, 1e-300), 0.25), 1e-3, 0.1);
     double previous = 1;
     for (rounds_ = 0; rounds_ < most_rounds_ && size > share * share * first; ++rounds_) {
-      if (stop.load(std::memory_order_relaxed)) break;
+      if (cut()) break;
       const double keep = rounds_ > 0 ? size / previous : 0;
       for (std::size_t j = 0; j < search.size(); ++j) search[j] = keep * search[j] - scaled[j];
       curvature(search, curved);
@@ -523,18 +528,19 @@ class NewtonProblem::Solver {
   double damping_ = 0;
 };
 
-NewtonEnd NewtonProblem::solve(const Goal& goal, Point& at, const std::atomic<bool>& stop) const {
-  return Solver(*this, goal, at).run(goal, stop);
+NewtonEnd NewtonProblem::solve(const Goal& goal, Point& at, const std::atomic<bool>& stop,
+                               const std::function<bool()>& time_is_up) const {
+  return Solver(*this, goal, at).run(goal, stop, time_is_up);
 }
 
 NewtonEnd newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
-                     const std::atomic<bool>& stop) {
+                     const std::atomic<bool>& stop, const std::function<bool()>& time_is_up) {
   const NewtonProblem problem(data, options);
   const NewtonProblem::Goal goal{options.ridge, options.ridge_by_spread, options.newton, 1e-9};
   NewtonProblem::Point at = problem.from(weights), fresh = problem.start();
   // The optimum does not depend on where it starts, and from huge weights the way is long.
   if (!(problem.objective(goal, at) <= problem.objective(goal, fresh))) at = std::move(fresh);
-  const NewtonEnd end = problem.solve(goal, at, stop);
+  const NewtonEnd end = problem.solve(goal, at, stop, time_is_up);
   if (end == NewtonEnd::stopped) return end;
   // From huge weights of huge values, intercepts can be far beyond float32.
   const double largest = problem.largest_weight(at);

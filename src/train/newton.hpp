@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "data/data_view.hpp"
@@ -19,6 +20,7 @@ enum class NewtonEnd {
   optimum,
   steps,    // all that were asked for: not there yet
   stuck,    // no step leads further, but this is not the optimum
+  time,     // is up
   stopped,  // `stop` was raised
 };
 
@@ -43,7 +45,8 @@ class NewtonProblem {
     double precision = 0;  // ends where less is to be gained, as a share of the mean loss
   };
   // Moves `at` to the optimum, or on its way there.
-  NewtonEnd solve(const Goal& goal, Point& at, const std::atomic<bool>& stop) const;
+  NewtonEnd solve(const Goal& goal, Point& at, const std::atomic<bool>& stop,
+                  const std::function<bool()>& time_is_up = {}) const;
 
   double objective(const Goal& goal, const Point& at) const;
   // By example of `rows`, times its weight.
@@ -74,6 +77,6 @@ class NewtonProblem {
 // The fit of a run: at most options.newton steps from the weights of the state on. If stopped, the weights
 // are as before.
 NewtonEnd newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
-                     const std::atomic<bool>& stop);
+                     const std::atomic<bool>& stop, const std::function<bool()>& time_is_up = {});
 
 }  // namespace truemax

@@ -37,7 +37,7 @@ class NewtonSearch {
     split();
     if (judges_ > 0) {
       along(false, all.unit_of_ridge(false));
-      if (all.range_of_spreads() > kEqualSpreads && !stopped()) along(true, all.unit_of_ridge(true));
+      if (all.range_of_spreads() > kEqualSpreads && !over()) along(true, all.unit_of_ridge(true));
     }
     result_.finished = !stopped();
     end_search(sets_, options_);
@@ -57,6 +57,12 @@ class NewtonSearch {
   };
 
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  // The rest of the time is for the fit. Reached only on a slow machine.
+  bool late() const {
+    constexpr double kShareOfSearch = 0.6;
+    return options_.seconds > 0 && watch_.seconds_running() > kShareOfSearch * options_.seconds;
+  }
+  bool over() const { return stopped() || late(); }
 
   // Every row judges once; of many rows, or rows that cost much, only some folds are used.
   void split() {
@@ -96,7 +102,7 @@ class NewtonSearch {
 
   // The mean log-loss of all judges.
   Judged trial(double ridge, bool by_spread) {
-    if (stopped()) return {};
+    if (over()) return {};
     SearchTrial tried;
     tried.about = "ridge", tried.number = result_.trials + 1, tried.ridge = ridge;
     tried.rows = folds_[0].rest.size();
@@ -105,10 +111,11 @@ class NewtonSearch {
     const double before = watch_.seconds_running();
     parallel_for(folds_.size(), options_.thread_count(), [&](std::size_t f) {
       Fold& fold = folds_[f];
-      fold.problem->solve({ridge, by_spread, kTrialSteps, kTrialPrecision}, fold.at, stop_);
+      fold.problem->solve({ridge, by_spread, kTrialSteps, kTrialPrecision}, fold.at, stop_,
+                          [this] { return late(); });
       fold.losses = fold.problem->losses(fold.judge, fold.at);
     });
-    if (stopped()) return {};
+    if (over()) return {};
     Judged judged;
     double sum = 0;
     for (const Fold& fold : folds_) {
@@ -139,7 +146,7 @@ class NewtonSearch {
     int best = 2 * kFirstDecade;
     double least = loss(best);
     const auto walk = [&](int step, int end) {
-      for (int half = best + step, waited = 0; half != end + step && waited < 2 && !stopped(); half += step) {
+      for (int half = best + step, waited = 0; half != end + step && waited < 2 && !over(); half += step) {
         if (loss(half) < least)
           least = loss(half), best = half, waited = 0;
         else
@@ -152,7 +159,7 @@ class NewtonSearch {
     for (const int half : {middle - 1, middle + 1})
       if (loss(half) < least) least = loss(half), best = half;
     for (const int half : {best - 1, best + 1}) loss(half);
-    if (stopped() || best_ < least) return;
+    if (over() || best_ < least) return;
     options_.ridge = at(best + to_lowest(by[best - 1], by[best], by[best + 1]));
   }
 
@@ -182,28 +189,34 @@ class NewtonSearch {
   double best_ = kNone, judges_ = 0;  // the weight of all judges
 };
 
-// Multiplications of one product of all rows with W.
-double newton_work(const DataView& data) {
-  return static_cast<double>(data.size()) * data.nonzeros_per_row() *
+// Multiplications of one product of all rows with W, if a row costs as much as so many more non-zeros.
+double newton_work(const DataView& data, double more = 0) {
+  return static_cast<double>(data.size()) * (data.nonzeros_per_row() + more) *
          static_cast<double>(data.classes->size());
 }
 
 }  // namespace
 
-bool newton_is_cheap(const DataView& data) {
-  constexpr std::size_t kMostClasses = 100;
-  constexpr double kMostWork = 4e6, kMostWorkOfFewRows = 1.2e7;
-  constexpr std::size_t kFewRows = 2000;
-  return data.classes->size() <= kMostClasses && first_hidden(data) == 0 && !data.is_text() &&
-         data.streamed() == nullptr && !data.shares_inputs() &&
-         newton_work(data) <= (data.row_count() < kFewRows ? kMostWorkOfFewRows : kMostWork);
+bool newton_is_cheap(const DataView& data, double seconds) {
+  constexpr double kMore = 4;
+  if (first_hidden(data) != 0 || data.is_text() || data.streamed() != nullptr || data.shares_inputs())
+    return false;
+  const double work = newton_work(data, kMore);
+  // Search and fit on an ordinary processor; many folds take longer.
+  constexpr double kSecondsPerWork = 3e-7, kShareOfTime = 1. / 3;
+  const double folds = static_cast<double>(newton_folds(data).used) / 2;
+  if (seconds > 0 && work * folds * kSecondsPerWork > kShareOfTime * seconds) return false;
+  // Steps over sparse rows lead as far in less time.
+  if (2 * data.nonzeros_per_row() >= static_cast<double>(data.space->features)) return work <= 2e7;
+  constexpr std::size_t kMostClasses = 100, kFewRows = 2000;
+  return data.classes->size() <= kMostClasses &&
+         newton_work(data) <= (data.row_count() < kFewRows ? 1.2e7 : 4e6);
 }
 
 NewtonFolds newton_folds(const DataView& data) {
   constexpr std::size_t kFewRows = 300;
   const std::size_t of = data.row_count() < kFewRows ? 10 : 5;
-  const double work = newton_work(data);
-  return {of, work > 1.5e6 ? 2 : of};
+  return {of, newton_work(data) > 1.5e6 ? 2 : of};
 }
 
 SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools) {

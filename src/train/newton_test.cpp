@@ -247,6 +247,20 @@ TEST(Newton, SaysThatItDidNotReachTheOptimum) {
   EXPECT_NE(fit.unsolved().find("2 steps; give more --newton"), std::string::npos) << fit.unsolved();
 }
 
+TEST(Newton, EndsWithTheTimeAndSaysSo) {
+  const Dataset data = counts_data(300, 20, 120);
+  TrainOptions options = newton_options(0.1, true);
+  options.seconds = 5;
+  FakeClock clock(1);
+  Stopwatch watch(clock.source());
+  watch.resume();
+  Fit fit(data, options, make_state(data, options), &watch);
+  EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
+  EXPECT_NE(fit.unsolved().find("give more --seconds"), std::string::npos) << fit.unsolved();
+  EXPECT_LE(watch.seconds_running(), 15);
+  EXPECT_TRUE(std::isfinite(loss_of(fit.state(), data)));
+}
+
 TEST(Newton, IsOnlyForLinearModels) {
   TrainOptions options = newton_options(1);
   EXPECT_NO_THROW(options.check());

@@ -261,8 +261,8 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
       if (!given("draw") && !open.shape) draw = "head-blocks";
       if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
     }
-    open.newton = open.shape && open.step && open.epochs && !learnt() && !lock_free && seconds == 0 &&
-                  patience == 0 && !aims_at_train;
+    open.newton =
+        open.shape && open.step && open.epochs && !learnt() && !lock_free && patience == 0 && !aims_at_train;
     if ((where && where->kind == device::Kind::cuda) || groups) open.newton = false;
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
                                  "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
