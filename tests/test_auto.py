@@ -92,6 +92,24 @@ class Auto(ProgramTest):
         print(f"train log-loss {loss:.4f}, exact {min(exact):.4f}")
         self.assertLess(loss, 1.02 * min(exact))
 
+    def test_newton_keeps_its_place_within_seconds(self):
+        """Columns of very different scales, which steps hardly learn from."""
+        lines = []
+        for i in range(600):
+            label = i % 5
+            row = [((i * (7 + f) * 31) % 101 / 50 - 1 + (2 if f == label else 0)) * 10 ** (f - 4) for f in range(8)]
+            lines.append(f"{label} " + " ".join(f"{f}:{v:.6g}" for f, v in enumerate(row)))
+        rows = self.write("scales.txt", "600 8 5\n" + "\n".join(lines) + "\n")
+        free, timed, short = (json.loads(self.fine("train", rows, "--json", *seconds).stdout)
+                              for seconds in ((), ("--seconds", 10), ("--seconds", 0.01)))
+        self.assertEqual(free["train"]["log_loss"], timed["train"]["log_loss"])
+        self.assertLess(timed["train_seconds"], 10)
+        self.assertNotIn("unsolved", timed)
+        self.assertGreater(short["train"]["log_loss"], timed["train"]["log_loss"])
+        cut = self.fine("train", rows, "--method", "prox", "--epochs", 0, "--newton", 1, "--ridge", 0.01, "--json")
+        self.assertIn("give more --newton", json.loads(cut.stdout)["unsolved"])
+        self.assertIn("truemax: note: Newton's method has not reached the optimum in 1 step;", cut.stderr)
+
     def test_seconds_include_the_search(self):
         """Judged by the log, so that it holds on a machine of any speed: no trial begins after 70% of the seconds. That
         the step falls over the seconds that are left is tested with a clock of its own, in src/train/plan_test.cpp."""

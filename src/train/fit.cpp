@@ -1,11 +1,14 @@
 #include "train/fit.hpp"
 
+#include <fmt/format.h>
+
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
 #include "core/row_encoder.hpp"
+#include "core/text.hpp"
 #include "train/device_choice.hpp"
 #include "train/encoder.hpp"
 #include "train/newton.hpp"
@@ -89,8 +92,8 @@ Fit::End Fit::run(const Until& until, const std::atomic<bool>& stop, const StepW
       if (newton == NewtonEnd::stopped) continue;
       state_.newton_done = true;
       if (newton == NewtonEnd::steps)
-        unsolved_ = fmt::format("Newton's method has not reached the optimum in {} steps; give more --newton",
-                                options_.newton);
+        unsolved_ = fmt::format("Newton's method has not reached the optimum in {}; give more --newton",
+                                counted(options_.newton, "step"));
       if (newton == NewtonEnd::time)
         unsolved_ = fmt::format("Newton's method has not reached the optimum in {:g} s; give more --seconds",
                                 options_.seconds);
