@@ -231,12 +231,13 @@ void choose_shape(const DataView& data, TrainOptions& options) {
   const bool chooses = options.open.shape;
   options.open.shape = false;
   const OpenChoices& open = options.open;
-  if (open.newton && open.step && open.epochs && newton_is_cheap(data, options.seconds)) {
+  if (open.newton && open.step && newton_is_cheap(data, options.seconds)) {
     options.newton = kNewtonSteps, options.epochs = 0;
     options.open.step = options.open.epochs = false;
     if (!options.open.searches()) options.valid_share = 0;
   }
   options.open.newton = false;
+  if (options.newton > 0) options.open.by_weight = false;
   if (chooses && lbfgs_is_faster(data, options)) {
     options.method = "lbfgs";
     options.open.by_weight = false;

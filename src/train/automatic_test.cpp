@@ -133,7 +133,7 @@ TEST(Automatic, AllRowsAtOnceForTheTrainingRowsIfTheyAreFew) {
   TrainOptions shorter = train;
   shorter.epochs = 79;
   EXPECT_EQ(method(few, shorter), "adam");
-  TrainOptions timed = asked({}, Target::train);
+  TrainOptions timed = asked({"newton"}, Target::train);
   timed.seconds = 10;
   EXPECT_EQ(method(few, timed), "lbfgs");
   timed.seconds = 0.02;
@@ -157,7 +157,7 @@ TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
     choose_shape(data, options);
     return options.method;
   };
-  const TrainOptions train = asked({}, Target::train);
+  const TrainOptions train = asked({"newton"}, Target::train);
   EXPECT_EQ(method(small, train), "adam");
   EXPECT_EQ(method(small, asked()), "prox");
   for (const char* of_prox :
@@ -267,7 +267,7 @@ TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
   weighted.weight.assign(plain.size(), 8.0);
   for (float& v : longer.rows.value) v *= 16;
   Seen seen;
-  const TrainOptions prox = asked({"rho"}, Target::train), adam = asked({}, Target::train);
+  const TrainOptions prox = asked({"rho"}, Target::train), adam = asked({"newton"}, Target::train);
   const double step = choose(plain, prox, seen).step;
   EXPECT_NEAR(choose(weighted, prox, seen).step * 8 / step, 1, 1e-3);
   EXPECT_NEAR(choose(longer, prox, seen).step * 256 / step, 1, 1e-3);
@@ -278,7 +278,7 @@ TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
 }
 
 TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
-  const TrainOptions options = asked({}, Target::train);
+  const TrainOptions options = asked({"newton"}, Target::train);
   EXPECT_EQ(options.ridge, 0);
   EXPECT_FALSE(options.intercept);
   EXPECT_EQ(options.valid_share, 0);
@@ -386,6 +386,40 @@ TEST(Automatic, TrialsOfNewtonEndIfTheTimeIsUp) {
   with_clock(0, options, quick);
   with_clock(0.05, other, slow);
   EXPECT_LT(slow.trials.size(), quick.trials.size());
+}
+
+// Columns far from 0, in which steps get nowhere.
+TEST(Automatic, NewtonForTheTrainingLikelihoodOfFewRows) {
+  Dataset data = random_data({.rows = 600, .classes = 5, .features = 6});
+  data.rows = {};
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    for (FeatureId f = 0; f < 6; ++f) {
+      data.rows.index.push_back(f);
+      data.rows.value.push_back(100.0F + static_cast<float>((i * 37 + f * 11 + data.label[i] * f) % 19));
+    }
+    data.rows.begin.push_back(data.rows.index.size());
+  }
+  Seen none;
+  TrainOptions chosen = choose(data, asked({}, Target::train), none);
+  EXPECT_GT(chosen.newton, 0U);
+  EXPECT_EQ(chosen.ridge, 0);
+  EXPECT_FALSE(chosen.intercept);
+  EXPECT_TRUE(none.trials.empty());
+  TrainOptions steps = asked({"epochs"}, Target::train);
+  steps.epochs = 100;
+  steps = choose(data, steps, none);
+  EXPECT_EQ(steps.newton, 0U);
+  const auto loss = [&](const TrainOptions& options) {
+    Fit fit(data, options, make_state(data, options));
+    EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
+    EXPECT_TRUE(fit.unsolved().empty()) << fit.unsolved();
+    return evaluate(fit.state().weights, data, 1)->log_loss;
+  };
+  const double optimum = loss(chosen);
+  EXPECT_LT(optimum, loss(steps));
+  TrainOptions more = chosen;
+  more.newton = 1000;
+  EXPECT_NEAR(loss(more), optimum, 1e-9);
 }
 
 TEST(Automatic, EveryRowJudgesOnceAndThreadsDoNotMatter) {

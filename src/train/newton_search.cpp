@@ -32,6 +32,12 @@ class NewtonSearch {
       : sets_(sets), options_(options), watch_(watch), observers_(observers), stop_(stop) {}
 
   SearchResult run() {
+    if (options_.target == Target::train) {  // the optimum is what is asked for: nothing to choose
+      result_.finished = true;
+      if (options_.open.ridge) options_.ridge = 0;
+      end_search(sets_, options_);
+      return result_;
+    }
     const NewtonProblem all(sets_.data, options_);
     options_.ridge = clamped_ridge(std::pow(10.0, kUntriedDecade) * all.unit_of_ridge(false));
     split();

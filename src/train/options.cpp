@@ -48,8 +48,8 @@ void TrainOptions::describe(OptionTable& table) {
   table.named_choice(
       "method", &method, method_names,
       fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
-                  "learnt features, or with --target train adam if classes and features are few, and lbfgs "
-                  "if rows are few too; the draw "
+                  "learnt features, or with --target train adam or lbfgs if classes and features are few; "
+                  "where all is few, Newton's method (--newton); the draw "
                   "is chosen from the data, and linear or learnt features, step, ridge and epochs are tuned "
                   "on held-out rows before a "
                   "final fit on all rows. Options you set are kept. A named method trains on "
@@ -262,7 +262,7 @@ void TrainOptions::complete(const std::function<bool(const char* option)>& given
       if (!open.shape && !given("classes-per-step")) classes_per_step = 16;
     }
     open.newton =
-        open.shape && open.step && open.epochs && !learnt() && !lock_free && patience == 0 && !aims_at_train;
+        open.shape && open.step && !given("epochs") && steps == 0 && !learnt() && !lock_free && patience == 0;
     if ((where && where->kind == device::Kind::cuda) || groups) open.newton = false;
     for (const char* of_steps : {"newton", "schedule", "visit", "rows-per-step", "valid-share",
                                  "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"})
