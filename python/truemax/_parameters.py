@@ -153,11 +153,11 @@ Parameters
 ----------
 method : {'auto', 'implicit', 'prox', 'scent', 'umax', 'vanilla', 'raman', 'composition', 'sox', 'ove', 'nce', 'importance', 'softplus', 'exact', 'adam', 'lbfgs', 'bsgd'}, default='auto'
     Training method ('truemax methods' lists them). auto: prox, or scent for learnt features, or with target
-    train adam or lbfgs if classes and features are few; where all is few, Newton's method (newton); the draw is
-    chosen from the data, and linear or learnt features, step, ridge and epochs are tuned on held-out rows
-    before a final fit on all rows. Options you set are kept. A named method trains on all rows for exactly
-    epochs and tunes nothing. Biased methods, whose optimum is not that of softmax: sox, ove, nce, importance,
-    softplus, bsgd.
+    train adam or lbfgs if classes and features are few; where all is few, Newton's method; the draw is chosen
+    from the data, and linear or learnt features, step, ridge and epochs are tuned on held-out rows before a
+    final fit on all rows. Options you set are kept. A named method trains on all rows for exactly epochs and
+    tunes nothing. Biased methods, whose optimum is not that of softmax: sox, ove, nce, importance, softplus,
+    bsgd.
 step : float, default=None
     Step size: the factor on one row's gradient, as eta0 of scikit-learn's SGDClassifier. It is eta*N for the
     paper's learning rate eta, which applies to the sum over N rows. Of adam: about the most by which one

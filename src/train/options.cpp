@@ -49,7 +49,7 @@ void TrainOptions::describe(OptionTable& table) {
       "method", &method, method_names,
       fmt::format("Training method ('truemax methods' lists them). auto: prox, or scent for "
                   "learnt features, or with --target train adam or lbfgs if classes and features are few; "
-                  "where all is few, Newton's method (--newton); the draw "
+                  "where all is few, Newton's method; the draw "
                   "is chosen from the data, and linear or learnt features, step, ridge and epochs are tuned "
                   "on held-out rows before a "
                   "final fit on all rows. Options you set are kept. A named method trains on "
