@@ -396,5 +396,14 @@ class Legal(unittest.TestCase):
             self.assertTrue(np.isfinite(model.coef_).all())
 
 
+class Unsolved(unittest.TestCase):
+    def test_a_fit_that_newton_does_not_finish_warns(self):
+        with self.assertWarnsRegex(UserWarning, "not reached the optimum in 1 step; give more newton"):
+            SoftmaxClassifier(method="prox", epochs=0, newton=1, ridge=0.01).fit(X, Y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            SoftmaxClassifier(method="prox", epochs=0, newton=100, ridge=0.01).fit(X, Y)
+
+
 if __name__ == "__main__":
     unittest.main()

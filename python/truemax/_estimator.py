@@ -78,6 +78,8 @@ class Trained:
         self.train_seconds_ = result.about["train_seconds"]
         self.interrupted_ = result.about["interrupted"]
         raise_what_stopped()
+        if "unsolved" in result.about:
+            _run.tell([result.about["unsolved"]])
 
     def _keep(self, model: Model) -> None:
         self.model_ = model
