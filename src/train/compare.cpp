@@ -74,7 +74,11 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
     };
     if (!was_given("target")) contender.options.target = Target::train;
     contender.options.encoder = EncoderKind::linear;  // the methods are compared on one model
-    contender.options.complete(was_given);
+    // All get the same epochs or seconds, of which Newton's method has no use.
+    const bool takes_steps = contender.options.target == Target::train;
+    contender.options.complete([&](const char* name) {
+      return was_given(name) || (takes_steps && std::string_view(name) == "newton");
+    });
   }
   try {
     contender.options.check();
