@@ -22,7 +22,7 @@
 #include "timing.hpp"
 #include "touch.hpp"
 #include "train/fit.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 
 namespace truemax {
 namespace {
@@ -35,8 +35,8 @@ struct Shape {
   std::size_t most_rows = 10000000, few_nonzeros = 5;
 };
 
-TrainOptions options_of(bool skewed) {
-  TrainOptions options;
+Recipe options_of(bool skewed) {
+  Recipe options;
   options.method = "prox";
   options.step = 1;
   options.decay = 1;
@@ -101,7 +101,7 @@ struct Contest {
   }
 
   DataView data;
-  TrainOptions options;
+  Recipe options;
   RunState state;
   std::unique_ptr<Draw> draw;
   StepLoop loop;

@@ -174,7 +174,7 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   preprocess.max_features = 10000;
   const auto max_rows = static_cast<std::uint64_t>(of(settings, "rows", 100000));
   const Dataset data = make_training_set(read_rows(path, {}, max_rows, 1, notes), preprocess);
-  TrainOptions options;
+  Recipe options;
   options.method = "prox";
   options.draw = "head-blocks";
   options.step = of(settings, "step", 10);

@@ -13,15 +13,15 @@
 #include "made_data.hpp"
 #include "timing.hpp"
 #include "train/fit.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/visit_order.hpp"
 
 namespace truemax {
 namespace {
 
-TrainOptions learnt_bench_options(std::uint64_t hidden, std::uint64_t threads, bool row_state) {
-  TrainOptions options;
+Recipe learnt_bench_options(std::uint64_t hidden, std::uint64_t threads, bool row_state) {
+  Recipe options;
   options.method = "scent";
   options.hidden = hidden, options.threads = threads, options.row_state = row_state;
   options.rows_per_step = options.classes_per_step = 1024;
@@ -38,7 +38,7 @@ struct LearntTrace {
   std::vector<std::vector<ClassId>> classes;
 };
 
-LearntTrace learnt_trace(const DataView& data, const TrainOptions& options) {
+LearntTrace learnt_trace(const DataView& data, const Recipe& options) {
   LearntTrace out;
   const std::uint64_t n = options.rows_per_step;
   const std::unique_ptr<Draw> draw = draw_for(data, options);
@@ -100,7 +100,7 @@ struct LearntRates {
   double steps, touches;  // per second
 };
 
-LearntRates learnt_rates(std::size_t size, const TrainOptions& options, std::size_t rows,
+LearntRates learnt_rates(std::size_t size, const Recipe& options, std::size_t rows,
                          std::size_t nonzeros, std::size_t rounds) {
   const DataView data(make_data({.rows = rows, .features = size, .nonzeros = nonzeros}, size, 1));
   RunState state = make_state(data, options);
@@ -136,7 +136,7 @@ int bench_learnt(const std::map<std::string, std::string>& settings) {
     const auto found = settings.find(key);
     return found == settings.end() ? missing : std::stoul(found->second);
   };
-  const TrainOptions options =
+  const Recipe options =
       learnt_bench_options(count("hidden", 128), count("threads", 1), count("row_state", 0) != 0);
   const std::size_t few = count("few", 10000), many = count("many", 1000000), rows = count("rows", 200000);
   const std::size_t nonzeros = count("nonzeros", 10), rounds = count("rounds", 3);

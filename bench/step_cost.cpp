@@ -17,7 +17,7 @@
 #include "touch.hpp"
 #include "train/automatic.hpp"
 #include "train/fit.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 
 namespace truemax {
 namespace {
@@ -55,8 +55,8 @@ DataView load(const std::string& path, const Settings& settings) {
   return make_training_set(read_rows(path, {}, settings.count("rows", 100000), 1, notes), preprocess);
 }
 
-TrainOptions options_of(const DataView& data, const Settings& settings) {
-  TrainOptions options;
+Recipe options_of(const DataView& data, const Settings& settings) {
+  Recipe options;
   options.method = settings.text("method", "implicit");
   options.step = settings.number("step", 10);
   options.classes_per_step = settings.count("classes_per_step", 1);
@@ -82,7 +82,7 @@ TrainOptions options_of(const DataView& data, const Settings& settings) {
 int bench_steps(const std::string& path, const std::map<std::string, std::string>& given) {
   const Settings settings(given);
   const DataView data = load(path, settings);
-  const TrainOptions options = options_of(data, settings);
+  const Recipe options = options_of(data, settings);
   const auto rounds = settings.count("rounds", 5);
   const std::atomic<bool> stop{false};
   RunState state = make_state(data, options);

@@ -7,7 +7,7 @@
 
 namespace truemax {
 
-Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch) {
+Trace trace_of(const DataView& data, const Recipe& options, const Draw* draw, std::uint64_t epoch) {
   Trace out;
   VisitOrder order(options.visit, options.seed, data.size());
   order.start_epoch(epoch);

@@ -27,7 +27,7 @@ struct Trace {
 };
 
 // `draw`: null if every step takes all classes.
-Trace trace_of(const DataView& data, const TrainOptions& options, const Draw* draw, std::uint64_t epoch);
+Trace trace_of(const DataView& data, const Recipe& options, const Draw* draw, std::uint64_t epoch);
 
 // How many steps ahead lines are prefetched (0: not at all), and how many steps are read before they are
 // written. A method that takes its steps one after the other has `together` = 1, and its bound is the best

@@ -44,7 +44,7 @@ void require_stable(Described& given) {
   require(dumped(again.table.to_json()) == text, "options that are written and read again are the same");
   accepts("", [&] { given.options.preprocess.check(); });
   accepts("", [&] { parse_save_every(given.options.checkpoint_every); });
-  TrainOptions train = given.options.train;
+  Recipe train = given.options.train;
   accepts("", [&] {
     train.complete([](const char*) { return false; });
     train.check();

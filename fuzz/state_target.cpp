@@ -51,12 +51,12 @@ const DataView& small_data() {
 }
 
 // Runs whose states have every part that a state can have.
-const std::vector<TrainOptions>& small_runs() {
-  static const std::vector<TrainOptions> runs = [] {
-    std::vector<TrainOptions> all;
+const std::vector<Recipe>& small_runs() {
+  static const std::vector<Recipe> runs = [] {
+    std::vector<Recipe> all;
     for (const MethodInfo* info : methods())
       for (const DrawInfo& draw : draws()) {
-        TrainOptions options = options_of(std::string(info->name), 2, Visit::shuffle);
+        Recipe options = options_of(std::string(info->name), 2, Visit::shuffle);
         options.draw = draw.name;
         options.draws.head = options.draws.active = 1;
         options.ridge = 0.7;
@@ -67,7 +67,7 @@ const std::vector<TrainOptions>& small_runs() {
           continue;
         all.push_back(options);
       }
-    TrainOptions learnt = options_of("scent", 2, Visit::shuffle);
+    Recipe learnt = options_of("scent", 2, Visit::shuffle);
     learnt.hidden = 2, learnt.rows_per_step = 4, learnt.draw = "frequency", learnt.intercept = true;
     all.push_back(learnt);
     learnt.row_state = true;
@@ -82,7 +82,7 @@ std::vector<std::string> patient_states() {
   std::vector<std::string> all;
   const Dataset made = random_data({.rows = 12, .classes = 3, .features = 3});
   const RowSplit split = set_aside(made, 0.3, 1);
-  TrainOptions options = options_of("implicit", 1, Visit::shuffle);
+  Recipe options = options_of("implicit", 1, Visit::shuffle);
   options.step = 30, options.epochs = 3, options.eval_every = 1, options.patience = 4;
   RunState state = make_state(split.rest, options);
   const std::atomic<bool> stop{false};
@@ -106,9 +106,9 @@ std::string with_end(std::string_view body) {
   return bytes;
 }
 
-SavedRun saved_run(const TrainOptions& options) {
+SavedRun saved_run(const Recipe& options) {
   SavedRun run;
-  TrainOptions chosen = options;
+  Recipe chosen = options;
   OptionTable table;
   chosen.describe(table);
   run.chosen = table.to_json();
@@ -137,7 +137,7 @@ bool read_run_state(std::string_view bytes) {
 
 std::vector<std::string> good_run_states() {
   std::vector<std::string> all = patient_states();
-  for (const TrainOptions& options : small_runs()) all.push_back(bytes_of(run_epochs(small_data(), options)));
+  for (const Recipe& options : small_runs()) all.push_back(bytes_of(run_epochs(small_data(), options)));
   return all;
 }
 
@@ -146,7 +146,7 @@ bool read_checkpoint(std::string_view bytes) {
   if (bytes.empty()) return false;
   const auto how = static_cast<unsigned char>(bytes.front());
   bytes.remove_prefix(1);
-  const TrainOptions& options = small_runs()[how / 2 % small_runs().size()];
+  const Recipe& options = small_runs()[how / 2 % small_runs().size()];
   const MemoryFile file(how % 2 == 0 ? with_end(bytes) : std::string(bytes));
   RunState state = make_state(small_data(), options);
   SavedRun about;
@@ -173,7 +173,7 @@ std::vector<std::string> good_checkpoints() {
   std::vector<std::string> all;
   const std::string path = scratch_folder() + "/checkpoint";
   for (std::size_t i = 0; i < small_runs().size(); ++i) {
-    const TrainOptions& options = small_runs()[i];
+    const Recipe& options = small_runs()[i];
     const RunState state = run_epochs(small_data(), options);
     SavedRun run = saved_run(options);
     run.fitting = i % 5 != 4;  // else still searching

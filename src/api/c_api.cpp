@@ -16,7 +16,7 @@
 #include "core/parallel.hpp"
 #include "evaluate/evaluate.hpp"
 #include "evaluate/ranking.hpp"
-#include "train/automatic.hpp"
+#include "train/resolve.hpp"
 #include "train/run.hpp"
 #include "train/run_log.hpp"
 #include "truemax/version.hpp"
@@ -138,11 +138,8 @@ class Events final : public TrainObserver {
     if (due()) send({{"event", "trial_step"}, {"steps", steps}, {"of", of}});
   }
   void tried(const SearchTrial& trial) override { send(trial_event(trial)); }
-  void fitting(const TrainOptions& options, double seconds) override {
-    TrainOptions used = options;
-    OptionTable table;
-    used.describe(table);
-    send({{"event", "fit"}, {"config", table.to_json()}, {"seconds", seconds}});
+  void fitting(const Plan& plan, double seconds) override {
+    send({{"event", "fit"}, {"config", to_json(plan.recipe)}, {"seconds", seconds}});
   }
   void evaluating(std::size_t rows, std::size_t of) override {
     if (due()) send({{"event", "evaluating"}, {"rows", rows}, {"of", of}});
@@ -264,7 +261,7 @@ tmx_status tmx_data_json(const tmx_data* data, const char** json) {
     about["in_place"] = data->inside->in_place;
     about["notes"] = data->inside->notes;
     if (rows.size() > 0 && !reads_words(rows.space->encoder) && !rows.space->of_triples())
-      about["first_step"] = first_step(rows, true);
+      about["first_step"] = first_step(facts_of({rows}, false, {.norms = true}, 1), true);
     *json = kept_json(about);
   });
 }
@@ -307,9 +304,6 @@ tmx_status tmx_run_json(const tmx_run* run, const char** json) {
     require_ended(*run);
     const FitResult& result = run->training->result();
     const TrainOutcome& outcome = result.outcome;
-    TrainOptions used = run->training->options();
-    OptionTable table;
-    used.describe(table);
     nlohmann::ordered_json about{{"epochs", outcome.epochs},
                                  {"steps", outcome.steps},
                                  {"train_seconds", outcome.train_seconds},
@@ -317,7 +311,8 @@ tmx_status tmx_run_json(const tmx_run* run, const char** json) {
                                  {"trials", result.search.trials},
                                  {"interrupted", outcome.interrupted},
                                  {"searched", result.search.finished},
-                                 {"config", table.to_json()}};
+                                 {"config", to_json(result.plan->recipe)},
+                                 {"notes", run->training->notes()}};
     if (!outcome.divergence.empty()) about["diverged"] = outcome.divergence;
     if (!outcome.unsolved.empty()) about["unsolved"] = outcome.unsolved;
     *json = kept_json(about);
@@ -490,7 +485,7 @@ tmx_status tmx_options_json(const char** json) {
   return call([&] {
     require(json);
     RunOptions run;
-    TrainOptions train;
+    Asked train;
     PreprocessOptions preprocess;
     OptionTable table, of_train, of_rows;
     run.describe(table);

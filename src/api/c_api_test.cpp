@@ -264,7 +264,7 @@ TEST_F(CApi, EveryOptionIsDescribed) {
     EXPECT_FALSE(option["help"].get<std::string>().empty()) << option;
     train += option["of"] == "train";
   }
-  TrainOptions options;
+  Recipe options;
   OptionTable table;
   options.describe(table);
   EXPECT_EQ(train, table.options().size());

@@ -63,14 +63,15 @@ class Training {
                                            const std::atomic<bool>& stop);
 
   const FitResult& result() const { return result_; }
-  TrainOptions& options() { return options_; }
+  const Plan& plan() const { return *plan_; }  // before trials
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   std::shared_ptr<const Data::Inside> data_;
   std::shared_ptr<const Model::Inside> start_;
-  TrainOptions options_;
   TrainSets sets_;
-  bool best_on_disk_ = false;
+  std::optional<Plan> plan_;
+  std::vector<std::string> notes_;
   FitResult result_;
 };
 

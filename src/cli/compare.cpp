@@ -25,7 +25,7 @@ namespace {
 struct CompareCommand {
   std::vector<std::string> paths, tests;
   RunOptions read;  // how the files are read
-  TrainOptions common;
+  Asked common;
   std::string methods = default_contenders(), grid = "-3:3", plot, json_file;
   double seconds = 0;
   std::uint64_t epochs = 0, points = 8;
@@ -75,9 +75,9 @@ void CompareCommand::describe(OptionTable& table) {
   OptionTable training;
   common.describe(training);
   // Where auto's defaults (those of --target train) differ, the help shows both.
-  TrainOptions of_auto;
-  of_auto.target = Target::train;
-  of_auto.complete([](const char*) { return false; });
+  Asked of_train;
+  of_train.target = Target::train;
+  Recipe of_auto = resolve_reading(of_train, {}, {}).draft;
   OptionTable automatic;
   of_auto.describe(automatic);
   for (Option option : training.options()) {
@@ -159,7 +159,7 @@ std::vector<PreparedRun> read_all(const CompareCommand& command) {
     options.read.memory = memory;
     options.train_path = command.paths[i];
     if (!command.tests.empty()) options.test_path = command.tests[i];
-    options.train = command.common;
+    options.asked = command.common;
     options.model = options.log = "none";
     runs.push_back(prepare_run(std::move(options)));
     const PreparedRun& run = runs.back();
@@ -322,7 +322,7 @@ int run_compare(CompareCommand& command) {
   options.points = command.by_step ? 1 : command.points;
   options.memory_limit = command.read.memory_limit;
   options.by = command.by;
-  options.threads = resolve_threads(command.common.threads);
+  options.threads = resolve_threads(command.common.threads.value_or(0));
   const std::vector<PreparedRun> runs = read_all(command);
   const std::vector<std::string> names = short_names(command.paths);
   std::vector<CompareData> data;

@@ -58,7 +58,7 @@ std::shared_ptr<const RankingTask> ranking_of(const EvaluateCommand& command, co
 
 int run_evaluate(const EvaluateCommand& command) {
   const UseOptions& use = command.use;
-  command.evaluation.check();
+  require_possible(command.evaluation);
   std::vector<std::string> files = command.filters;
   files.push_back(use.data_path);
   if (std::count(files.begin(), files.end(), "-") > 1)

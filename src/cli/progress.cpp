@@ -93,12 +93,12 @@ void TrainProgress::tried(const SearchTrial& trial) {
       loss, counted(trial.judged_on, "held-out row"), trial.seconds);
 }
 
-void TrainProgress::fitting(const TrainOptions& options, double train_seconds) {
+void TrainProgress::fitting(const Plan& plan, double train_seconds) {
   line_.clear();
-  epochs_ = options.epochs, steps_ = options.steps, seconds_ = options.seconds;
+  epochs_ = plan.recipe.epochs, steps_ = plan.recipe.steps, seconds_ = plan.recipe.seconds;
   fit_from_ = train_seconds;
   if (searched_)
-    say(stderr, "fitting all rows with step {:.4g}, ridge {:.4g}\n", options.step, options.ridge);
+    say(stderr, "fitting all rows with step {:.4g}, ridge {:.4g}\n", plan.recipe.step, plan.recipe.ridge);
 }
 
 void TrainProgress::stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of,

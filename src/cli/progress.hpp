@@ -41,7 +41,7 @@ class TrainProgress final : public TrainObserver {
   void trying(const SearchTrial& next) override;
   void trial_stepped(std::uint64_t steps, std::uint64_t of) override;
   void tried(const SearchTrial& trial) override;
-  void fitting(const TrainOptions& options, double train_seconds) override;
+  void fitting(const Plan& plan, double train_seconds) override;
   void stepped(std::uint64_t epoch, std::uint64_t steps, std::uint64_t of, double train_seconds) override;
   void evaluating(std::size_t rows, std::size_t of) override;
   void evaluated(const EvaluationRecord& record) override;

@@ -40,7 +40,7 @@ TEST(TrainProgress, ShowsATrialBeforeAndAfterItRuns) {
 
 TEST(TrainProgress, RateAndTimeLeftExcludeTheSearch) {
   TrainProgress progress;
-  TrainOptions options;
+  Recipe options;
   options.epochs = 10;
   progress.fitting(options, 100.0);
   testing::internal::CaptureStderr();
@@ -52,7 +52,7 @@ TEST(TrainProgress, RateAndTimeLeftExcludeTheSearch) {
 
 TEST(TrainProgress, TimeLeftIsLimitedBySeconds) {
   TrainProgress progress;
-  TrainOptions options;
+  Recipe options;
   options.epochs = kUnlimitedEpochs, options.seconds = 30;
   progress.fitting(options, 10.0);
   testing::internal::CaptureStderr();

@@ -33,38 +33,32 @@ struct TrainCommand {
   }
 };
 
-std::string method_text(const TrainOptions& o) {
+std::string method_text(const Recipe& o) {
   const bool linear = o.schedule == Schedule::linear;
   std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
   if (o.draws.rivals > 0) shape += fmt::format(", rivals {}", o.draws.rivals);
-  const std::string classes = find_method(o.method_used()).whole_set
+  const std::string classes = find_method(o.method).whole_set
                                   ? "all classes"
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
-  const bool newton = o.newton > 0 && o.epochs == 0, all = find_method(o.method_used()).all_rows;
+  const bool newton = o.newton_alone(), all = find_method(o.method).all_rows;
   std::string text =
       newton ? fmt::format("method  Newton's, all rows and classes, seed {}", o.seed)
       : all  ? fmt::format("method  {}, all rows x {}, seed {}", o.method, classes, o.seed)
              : fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
   if (o.group > 0) text += fmt::format(", groups of {}", o.group);
-  if (!o.open.step && !newton && !all)
+  if (!o.sought.step && !newton && !all)
     text += fmt::format(", step {:.4g}, {}", o.step, linear ? "falling" : fmt::format("decay {:g}", o.decay));
-  if (!o.open.ridge) text += ridge_text(o);
-  if (!o.open.epochs && !newton) text += ", " + budget_text(o);
-  std::vector<std::string> found;
-  if (o.compares_encoders()) found.emplace_back("linear or learnt features");
-  if (o.learnt() && o.open.hidden) found.emplace_back("hidden");
-  if (o.open.step && !all) found.emplace_back("step");
-  if (o.open.ridge) found.emplace_back("ridge");
-  if (o.open.epochs) found.emplace_back("epochs");
-  if (o.open.layers) found.emplace_back("layers");
-  if (o.open.tied) found.emplace_back("tied vectors");
-  if (o.open.dropout) found.emplace_back("dropout");
+  if (!o.sought.ridge) text += ridge_text(o);
+  if (!o.sought.epochs && !newton) text += ", " + budget_text(o);
+  Sought sought = o.sought;
+  sought.step &= !all;
+  const std::vector<std::string> found = sought.names();
   if (!found.empty()) text += fmt::format("; to be tuned: {}", fmt::join(found, ", "));
   return text + "\n";
 }
 
 // The command as typed, plus what the search had found when it was stopped.
-std::string continued_command(const TrainOptions& best, const SearchResult& search,
+std::string continued_command(const Recipe& best, const SearchResult& search,
                               const std::vector<std::string>& given) {
   std::string line = program_to_type();
   const std::vector<std::string>& words = typed_words();
@@ -91,7 +85,7 @@ std::string continued_command(const TrainOptions& best, const SearchResult& sear
 }
 
 // Ctrl-C during the search.
-void say_stopped_search(const TrainOptions& best, const FinishedRun& finished,
+void say_stopped_search(const Recipe& best, const FinishedRun& finished,
                         const std::vector<std::string>& given, bool resumes) {
   const SearchResult& search = finished.search;
   say(stderr, "truemax: stopped in the search for options, after {}; no model was trained{}\n",
@@ -116,7 +110,7 @@ std::string resume_text(const PreparedRun& run) {
                        counted(saved.trials.size(), "trial"));
   return fmt::format("{}: {}, {} done{}", run.options.checkpoint, counted(saved.epochs, "epoch"),
                      counted(saved.steps, "step"),
-                     saved.finished && run.options.train.epochs <= saved.epochs ? ", which was all" : "");
+                     saved.finished && run.recipe().epochs <= saved.epochs ? ", which was all" : "");
 }
 
 // The command as typed, with --resume.
@@ -133,7 +127,7 @@ std::string loss_text(double loss) {
 }
 
 bool ranks_triples(const PreparedRun& run) {
-  return run.test && run.test->ranking && run.options.train.evaluation.kind == EvalKind::exact;
+  return run.test && run.test->ranking && run.recipe().evaluation.kind == EvalKind::exact;
 }
 
 // One row of the table; `record` has the sets that were evaluated.
@@ -179,7 +173,8 @@ void print_perplexity(const PreparedRun& run, const TrainOutcome& outcome) {
   if (!outcome.last->test && !outcome.last->valid) said("training", outcome.last->train);
 }
 
-void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
+void print_table(const PreparedRun& run, const FinishedRun& finished) {
+  const TrainOutcome& outcome = finished.outcome;
   if (!outcome.last) return;
   std::vector<std::string> columns{"method", "epochs", "seconds", "train log-loss"};
   if (run.valid) columns.emplace_back("valid log-loss");
@@ -194,7 +189,7 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
   if (run.valid) frequencies.valid = evaluate_class_frequencies(*run.valid);
   if (run.test) frequencies.test = evaluate_class_frequencies(*run.test);
   table.add(table_row("class frequencies", false, run, frequencies));
-  table.add(table_row(run.options.train.method, outcome.last->epoch > 0 || outcome.last->steps > 0, run,
+  table.add(table_row(finished.plan->recipe.method, outcome.last->epoch > 0 || outcome.last->steps > 0, run,
                       *outcome.last));
   say(stdout, "\n{}", table.to_text());
   if (ranks_triples(run))
@@ -232,7 +227,7 @@ void print_table(const PreparedRun& run, const TrainOutcome& outcome) {
 // The output of --json.
 nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& finished) {
   const TrainOutcome& outcome = finished.outcome;
-  const TrainOptions& o = run.options.train;
+  const Recipe& o = finished.plan->recipe;
   nlohmann::ordered_json json{{"method", o.method},
                               {"hidden", o.hidden},
                               {"step", o.step},
@@ -241,7 +236,7 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
                               {"steps", outcome.steps},
                               {"train_seconds", outcome.train_seconds},
                               {"interrupted", outcome.interrupted}};
-  if (run.automatic) json["trials"] = finished.search.trials;
+  if (run.automatic()) json["trials"] = finished.search.trials;
   if (!outcome.divergence.empty()) json["diverged"] = outcome.divergence;
   if (!outcome.unsolved.empty()) json["unsolved"] = outcome.unsolved;
   if (outcome.last) {
@@ -255,69 +250,17 @@ nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& fi
   return json;
 }
 
-// Notes on options that were typed but have no effect on the method.
-std::vector<std::string> notes_of_unused(TrainCommand& command) {
-  OptionTable table;
-  command.run.describe(table);
-  const MethodInfo& info = find_method(command.run.train.method_used());
-  std::vector<std::string> notes;
-  for (const std::string& name : command.given) {
-    const Option* option = table.find(name);
-    if (option == nullptr) continue;  // an option of the command only, such as --quiet
-    const std::vector<std::string>&users = option->tags.methods, &draw_users = option->tags.draws;
-    const bool chosen =
-        command.run.train.automatic() && !command.run.train.learnt() && !command.was_given("draw");
-    const std::string_view draw = chosen ? "head-blocks" : command.run.train.draw.c_str();
-    if (!users.empty() && find_alias(command.run.train.method) != nullptr)
-      notes.push_back(fmt::format("--{} has no effect on {}, whose options are fixed; it is for {}", name,
-                                  command.run.train.method, fmt::join(users, ", ")));
-    else if (!users.empty() && std::find(users.begin(), users.end(), info.name) == users.end())
-      notes.push_back(
-          fmt::format("--{} has no effect on {}; it is for {}", name, info.name, fmt::join(users, ", ")));
-    else if (info.whole_set && (name == "draw" || !draw_users.empty()))
-      notes.push_back(fmt::format("--{} has no effect on {}, which takes all classes", name, info.name));
-    else if (!draw_users.empty() && std::find(draw_users.begin(), draw_users.end(), draw) == draw_users.end())
-      notes.push_back(fmt::format("--{} has no effect on the draw {}; it is for {}", name, draw,
-                                  fmt::join(draw_users, ", ")));
-    else if (name == "classes-per-step" && !info.whole_set && !find_draw(draw).takes_count)
-      notes.push_back(fmt::format("--{} has no effect on the draw {}, which takes all classes", name, draw));
-  }
-  if (info.name == "lbfgs")
-    for (const char* name : {"step", "schedule", "decay", "rows-per-step", "visit"})
-      if (command.was_given(name))
-        notes.push_back(
-            fmt::format("--{} has no effect on lbfgs, which finds its own step over all rows", name));
-  if (info.name == "adam" && !command.run.train.automatic() && command.run.train.rows_per_step == 1)
-    notes.emplace_back(
-        "adam takes a step over all weights for every row; --rows-per-step 256 takes a fraction of the time");
-  if (info.whole_set && command.run.train.classes_per_step > 1)
-    notes.push_back(
-        fmt::format("--classes-per-step has no effect on {}, which takes all classes", info.name));
-  if (command.was_given("decay") && command.run.train.schedule == Schedule::linear)
-    notes.emplace_back("--decay has no effect on --schedule linear");
-  if (command.run.train.ridge_intercept && !command.run.train.intercept)
-    notes.emplace_back("--ridge-intercept has no effect without --intercept");
-  return notes;
-}
-
 // Why the model fits its own rows worse than the class frequencies do, and what to do.
-std::string why_above(const PreparedRun& run, const TrainCommand& command, bool aims_at_train,
+std::string why_above(const PreparedRun& run, const Recipe& recipe, bool aims_at_train,
                       std::string_view scale) {
-  const bool has_step = run.options.train.method != "lbfgs";
-  if ((!run.automatic || command.was_given("step")) && has_step)
+  const bool has_step = recipe.method != "lbfgs";
+  if ((!run.automatic() || run.options.asked.step) && has_step)
     return fmt::format("the step is too large, or too small for so few epochs; try another --step{}", scale);
   return fmt::format(
       "the features seem to say little about the labels, or there are too few rows or epochs; look at the "
       "data, or {}",
-      run.automatic && !aims_at_train ? "fit the training rows alone with --target train"
-                                      : "give more --epochs or --seconds");
-}
-
-// The encoder that data of this format ask for.
-EncoderKind encoder_of(Format format) {
-  return format == Format::text      ? EncoderKind::context
-         : format == Format::triples ? EncoderKind::complex
-                                     : EncoderKind::automatic;
+      run.automatic() && !aims_at_train ? "fit the training rows alone with --target train"
+                                        : "give more --epochs or --seconds");
 }
 
 // --init: reads the model, and its shape and preprocessing become those of the run.
@@ -325,12 +268,12 @@ void start_from_model(TrainCommand& command, std::vector<std::string>& notes) {
   RunOptions& run = command.run;
   if (run.init.empty()) return;
   const std::uint64_t memory = run.memory_limit > 0 ? run.memory_limit : memory_of_each(ranks().here());
-  run.start = std::make_shared<const Model>(load_model(run.init, memory, run.train.thread_count()));
+  run.start =
+      std::make_shared<const Model>(load_model(run.init, memory, over_defaults(run.asked).thread_count()));
   if (!run.replay.empty()) return;  // the log has it all
   const auto given = [&](const char* name) { return command.was_given(name); };
   try {
     continue_reading(*run.start, given, run.read, run.preprocess, notes);
-    continue_shape(*run.start, given, run.train);
   } catch (const UserError& error) {
     throw UserError(fmt::format("--init {}: {}", run.init, error.what()));
   }
@@ -346,27 +289,9 @@ int run_train(TrainCommand& command) {
   if (!command.run.replay.empty()) command.run = replayed_options(std::move(command.run), command.given);
   std::vector<std::string> notes;
   start_from_model(command, notes);
-  if (command.run.replay.empty()) {
+  if (command.run.replay.empty())
     command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
-    const Model* start = command.run.start.get();
-    const std::uint64_t group = group_to_continue(command.run);
-    command.run.train.complete(
-        [&](const char* name) {
-          return command.was_given(name) || (start != nullptr && is_of_shape(*start, name));
-        },
-        encoder_of(command.run.read.format), group > 0);
-    if (command.run.train.group == 0) command.run.train.group = group;
-    if (start != nullptr) try {
-        command.run.train.check();
-      } catch (const UserError& error) {
-        const std::string_view text = error.what();
-        if (command.was_given("hidden") || text.find("--hidden") == std::string_view::npos) throw;
-        throw UserError(fmt::format("{} (--hidden comes from --init {})", text, command.run.init));
-      }
-  }
-  for (std::string& note : notes_of_unused(command)) notes.push_back(std::move(note));
   const DropClaimsOnSignal claims;
-  const bool aims_at_train = command.run.train.target == Target::train;
   PreparedRun run = prepare_run(std::move(command.run));
   run.notes.insert(run.notes.end(), notes.begin(), notes.end());
   const LabelRule labels = run.options.preprocess.labels;
@@ -377,7 +302,7 @@ int run_train(TrainCommand& command) {
     if (const StreamedRows* stream = run.data.streamed()) say(stdout, "{}", stream_text(*stream));
     if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
     if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
-    say(stdout, "{}", method_text(run.options.train));
+    say(stdout, "{}", method_text(run.recipe()));
     if (run.engine)
       say(stdout, "device  {}, card {} ({})\n", printable(run.engine->card().name), run.engine->card().number,
           size_text(run.engine->card().memory));
@@ -388,7 +313,7 @@ int run_train(TrainCommand& command) {
           run.start_match.classes, counted(run.data.classes->size(), "class", "classes"),
           run.start_match.features, counted(run.data.space->features, "feature"));
     if (run.resumed) say(stdout, "resume  {}\n", resume_text(run));
-    say(stdout, "memory  {}\n", run.memory.to_text());
+    say(stdout, "memory  {}\n", run.plan->memory.to_text());
     std::fflush(stdout);
   }
   const StopOnSignal signals;
@@ -402,15 +327,17 @@ int run_train(TrainCommand& command) {
   const FinishedRun finished = execute_run(run, observers, StopOnSignal::flag());
   progress.reset();
   const TrainOutcome& outcome = finished.outcome;
+  const Recipe& recipe = finished.plan->recipe;
+  const bool aims_at_train = run.reading.draft.target == Target::train;
   if (command.json) print_json(result_json(run, finished));
   if (!finished.search.finished) {
-    say_stopped_search(run.options.train, finished, command.given, !run.options.checkpoint.empty());
+    say_stopped_search(recipe, finished, command.given, !run.options.checkpoint.empty());
     say_how_to_resume(run);
     return StopOnSignal::exit_code();
   }
   if (talks) {
-    if (run.automatic && !outcome.interrupted) say(stdout, "{}", chosen_text(run, finished));
-    print_table(run, outcome);
+    if (run.automatic() && !outcome.interrupted) say(stdout, "{}", chosen_text(run, finished));
+    print_table(run, finished);
     print_perplexity(run, outcome);
     if (outcome.last && !outcome.kept_best && (outcome.interrupted || !outcome.divergence.empty()))
       say(stdout, "these figures are from epoch {}; the model was trained for {} ({} steps in total)\n",
@@ -458,13 +385,12 @@ int run_train(TrainCommand& command) {
   if (command.quiet) return kSuccess;
   constexpr double kAbove = 1 + 1e-4;  // not by rounding
   if (!outcome.unsolved.empty()) say(stderr, "truemax: note: {}\n", outcome.unsolved);
-  if (outcome.steps == 0 && run.options.train.seconds > 0 && run.options.train.newton == 0)
-    say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n",
-        run.options.train.seconds);
+  if (outcome.steps == 0 && recipe.seconds > 0 && recipe.newton == 0)
+    say(stderr, "truemax: note: no step was taken in {:g} s; give more --seconds\n", recipe.seconds);
   else if (outcome.last && outcome.last->train &&
            outcome.last->train->log_loss > kAbove * evaluate_class_frequencies(run.data).log_loss)
     say(stderr, "truemax: note: the train log-loss is above that of the class frequencies: {}\n",
-        why_above(run, command, aims_at_train, scale));
+        why_above(run, recipe, aims_at_train, scale));
   return kSuccess;
 }
 

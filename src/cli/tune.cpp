@@ -1,6 +1,6 @@
 // truemax tune
 #include "train/tune.hpp"
-#include "train/automatic.hpp"
+#include "train/resolve.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ void TuneCommand::describe(OptionTable& table) {
   run.preprocess.describe(table);
   describe_max_rows(table, &run.max_rows);
   OptionTable training;
-  run.train.describe(training);
+  run.asked.describe(training);
   for (Option option : training.options()) {
     if (!option.tags.tunable) continue;
     // auto would tune these; a trial computes them from the data.
@@ -70,8 +70,9 @@ void TuneCommand::describe(OptionTable& table) {
     table.take(std::move(option));
   }
   table.group("Trials");
-  table.count("epochs", &run.train.epochs, {1, 1e9}, "Epochs of the longest trials.", {.brief = true});
-  describe_threads(table, &run.train.threads);
+  table.count("epochs", {&run.asked.epochs, Recipe{}.epochs}, {1, 1e9}, "Epochs of the longest trials.",
+              {.brief = true});
+  describe_threads(table, {&run.asked.threads, 0});
   describe_memory_limit(table, &run.memory_limit);
 }
 
@@ -89,12 +90,9 @@ std::string typed_text(const nlohmann::json& value) {
 std::string next_command(TuneCommand& command, const Trial& winner, const std::vector<TryList>& tries) {
   std::string line = "truemax train " + shell_word(command.run.train_path);
   if (!command.valid.empty()) line += " --valid " + shell_word(command.valid);
-  TrainOptions best = winner.options;
+  Recipe best = winner.recipe;
   // auto makes the same choices again, provided nothing is left for it to tune.
-  best.method = command.run.train.method;
-  for (const auto& [name, value] : winner.settings)
-    if (name == "method") best.method = value;
-  const bool automatic = best.automatic();
+  const bool automatic = winner.asked.automatic();
   OptionTable all, of_winner;
   command.run.describe(all);  // what training takes
   best.describe(of_winner);
@@ -165,35 +163,34 @@ int run_tune(TuneCommand& command) {
   const Claim claim = claim_output(command.json_file, "json-file");
   const std::vector<TryList> tries = parse_tries(command.tries);
   TuneOptions options;
-  options.trials = make_trials(command.run.train, tries, command.random);
+  options.trials = make_trials(command.run.asked, tries, command.random);
   RunOptions read = command.run;
   read.valid_path = command.valid;
   read.model = read.log = "none";
-  read.train.rows_per_step = read.train.classes_per_step =
-      1;  // each trial has its own, checked with the data
+  // Each trial has its own, checked with the data.
+  read.asked.rows_per_step.reset(), read.asked.classes_per_step.reset();
   PreparedRun run = prepare_run(std::move(read));
   print_notes(run.notes);
   // Without --method: the values that the search of 'truemax train' would start from.
   for (Trial& trial : options.trials) {
-    if (!trial.options.automatic()) continue;
-    trial.options.encoder = EncoderKind::linear;
-    trial.options.complete([&](const char* name) { return command.was_given(name) || tried(tries, name); });
-    choose_shape(run.data, trial.options);
-    const bool by_weight = find_method(trial.options.method).by_weight, intercept = trial.options.intercept;
-    if (trial.options.open.step)
-      trial.options.step = by_weight ? adam_step(run.data, intercept) : first_step(run.data, intercept);
-    if (trial.options.open.ridge && tried(tries, "ridge"))
+    Asked asked = trial.asked;
+    if (!asked.device) asked.device = device::kCpu;
+    if (asked.automatic()) asked.encoder = EncoderKind::linear;
+    if (asked.ridge_auto)
       throw UserError(
           "--try ridge=auto: a trial has one ridge; give numbers, or leave it to 'truemax train'");
-    if (trial.options.open.ridge) trial.options.ridge = first_ridge(run.data);
-    trial.options.open = {};
-    trial.options.valid_share = 0;
+    if (!asked.newton) asked.newton = 0;  // trials take steps
+    const Problem problem = facts_of(run.sets(), false, resolve_reading(asked, {}, {}).wanted, 1);
+    trial.recipe = resolve(asked, problem, run.machine, {}).recipe;
+    if (trial.recipe.sought.step && find_method(trial.recipe.method).by_weight)
+      trial.recipe.step = adam_step(problem, trial.recipe.intercept);
+    trial.recipe = trial.recipe.found(false);
   }
 
   const std::size_t all_rows = run.data.row_count();
   const auto rows = static_cast<double>(all_rows);
   const double share = std::max(command.subset, kLeastRows / rows);
-  const std::uint64_t seed = command.run.train.seed;
+  const std::uint64_t seed = command.run.asked.seed.value_or(Recipe{}.seed);
   const bool all = std::llround(std::min(share, 1.0) * rows) >= std::llround(rows);
   DataView part = all ? run.data : set_aside(run.data, share, seed).valid, valid;
   if (run.valid) {
@@ -202,8 +199,8 @@ int run_tune(TuneCommand& command) {
     RowSplit split = set_aside(part, command.valid_share, seed + 1);
     part = std::move(split.rest), valid = std::move(split.valid);
   }
-  options.epochs = command.run.train.epochs;
-  options.threads = resolve_threads(command.run.train.threads);
+  options.epochs = command.run.asked.epochs.value_or(Recipe{}.epochs);
+  options.threads = resolve_threads(command.run.asked.threads.value_or(0));
   options.ridge_share = static_cast<double>(part.row_count()) / rows;
   options.memory_limit = command.run.memory_limit;
   if (!command.json) {

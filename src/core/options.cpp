@@ -270,6 +270,28 @@ Codec<T> codec_or(const Codec<T>& base, const std::string& word, T value, bool o
   return c;
 }
 
+// The same, if the word means that there is no value.
+template <class T>
+Codec<std::optional<T>> none_or(const Codec<T>& base, const std::string& word) {
+  Codec<std::optional<T>> c;
+  c.value_name = fmt::format("{}|{}", base.value_name, word);
+  c.expects = c.range = fmt::format("{} or '{}'", base.range, word);
+  c.words = {word};
+  c.parse = [base, word](std::string_view text, std::optional<T>& out) {
+    if (text == word) return out.reset(), true;
+    T value{};
+    return base.parse(text, value) && (out = value, true);
+  };
+  c.from_json = [base, word](const nlohmann::json& j, std::optional<T>& out) {
+    if (j.is_string() && j.get_ref<const std::string&>() == word) return out.reset(), true;
+    T value{};
+    return base.from_json(j, value) && (out = value, true);
+  };
+  c.to_json = [base, word](const std::optional<T>& v) { return v ? base.to_json(*v) : nlohmann::json(word); };
+  c.to_text = [base, word](const std::optional<T>& v) { return v ? base.to_text(*v) : word; };
+  return c;
+}
+
 Codec<std::string> choice_codec(const std::vector<std::string>& names) {
   Codec<std::string> c;
   c.value_name = fmt::format("{}", fmt::join(names, "|"));
@@ -290,99 +312,95 @@ Codec<std::string> choice_codec(const std::vector<std::string>& names) {
 }  // namespace
 
 template <class T>
-void OptionTable::add(std::string name, std::function<T()> get, std::function<void(const T&)> set,
-                      const Codec<T>& codec, std::string help, OptionTags tags) {
+void OptionTable::add(std::string name, const Place<T>& place, const Codec<T>& codec, std::string help,
+                      OptionTags tags) {
   Option o;
   o.name = std::move(name);
   o.value_name = codec.value_name;
   o.help = std::move(help);
   o.range = codec.range;
-  o.default_value = codec.to_text(get());
+  o.default_value = codec.to_text(place.get());
   o.words = codec.words;
   o.is_switch = codec.is_switch;
   o.is_list = codec.is_list;
   o.group = group_;
   o.tags = std::move(tags);
-  o.parse = [get, set, name = o.name, parse = codec.parse, expects = codec.expects](std::string_view text) {
-    T value = get();
+  o.parse = [place, name = o.name, parse = codec.parse, expects = codec.expects](std::string_view text) {
+    T value = place.get();
     if (!parse(text, value)) throw bad_value(name, text, expects);
-    set(value);
+    place.set(value);
   };
-  o.to_json = [get, to_json = codec.to_json] { return to_json(get()); };
-  o.from_json = [get, set, name = o.name, from_json = codec.from_json,
+  o.to_json = [get = place.get, to_json = codec.to_json] { return to_json(get()); };
+  o.from_json = [place, name = o.name, from_json = codec.from_json,
                  expects = codec.expects](const nlohmann::json& j) {
-    T value = get();
+    T value = place.get();
     if (!from_json(j, value)) throw bad_value(name, j.dump(), expects);
-    set(value);
+    place.set(value);
   };
+  o.said = place.said;
   options_.push_back(std::move(o));
-}
-
-template <class T>
-void OptionTable::add(std::string name, T* field, const Codec<T>& codec, std::string help, OptionTags tags) {
-  add<T>(
-      std::move(name), [field] { return *field; }, [field](const T& value) { *field = value; }, codec,
-      std::move(help), std::move(tags));
 }
 
 void OptionTable::add_choice(std::string name, const std::vector<std::string>& names,
                              std::function<std::size_t()> get, std::function<void(std::size_t)> set,
-                             std::string help, OptionTags tags) {
+                             std::function<bool()> said, std::string help, OptionTags tags) {
   const auto index = [names](const std::string& of) {
     return static_cast<std::size_t>(std::find(names.begin(), names.end(), of) - names.begin());
   };
-  add<std::string>(
-      std::move(name), [names, get = std::move(get)] { return names[get()]; },
-      [index, set = std::move(set)](const std::string& value) { set(index(value)); }, choice_codec(names),
-      std::move(help), std::move(tags));
+  Place<std::string> place;
+  place.get = [names, get = std::move(get)] { return names[get()]; };
+  place.set = [index, set = std::move(set)](const std::string& value) { set(index(value)); };
+  place.said = std::move(said);
+  add(std::move(name), place, choice_codec(names), std::move(help), std::move(tags));
 }
 
-void OptionTable::number(std::string name, double* field, Range range, std::string help, OptionTags tags) {
-  add(std::move(name), field, number_codec(range), std::move(help), std::move(tags));
+void OptionTable::number(std::string name, const Place<double>& place, Range range, std::string help,
+                         OptionTags tags) {
+  add(std::move(name), place, number_codec(range), std::move(help), std::move(tags));
 }
 
-void OptionTable::number_or(std::string name, double* field, Range range, const std::string& word,
-                            double value, std::string help, OptionTags tags) {
-  add(std::move(name), field, codec_or(number_codec(range), word, value, true), std::move(help),
-      std::move(tags));
+void OptionTable::number_or(std::string name, const Place<std::optional<double>>& place, Range range,
+                            const std::string& word, std::string help, OptionTags tags) {
+  add(std::move(name), place, none_or(number_codec(range), word), std::move(help), std::move(tags));
 }
 
-void OptionTable::count(std::string name, std::uint64_t* field, Range range, std::string help,
+void OptionTable::count(std::string name, const Place<std::uint64_t>& place, Range range, std::string help,
                         OptionTags tags) {
-  add(std::move(name), field, count_codec(range), std::move(help), std::move(tags));
+  add(std::move(name), place, count_codec(range), std::move(help), std::move(tags));
 }
 
-void OptionTable::count_or(std::string name, std::uint64_t* field, Range range, const std::string& word,
-                           std::uint64_t value, std::string help, OptionTags tags) {
-  add(std::move(name), field, codec_or(count_codec(range), word, value, true), std::move(help),
+void OptionTable::count_or(std::string name, const Place<std::uint64_t>& place, Range range,
+                           const std::string& word, std::uint64_t value, std::string help, OptionTags tags) {
+  add(std::move(name), place, codec_or(count_codec(range), word, value, true), std::move(help),
       std::move(tags));
 }
 
-void OptionTable::number_alias(std::string name, double* field, Range range, const std::string& word,
+void OptionTable::number_alias(std::string name, const Place<double>& place, Range range,
+                               const std::string& word, std::string help, OptionTags tags) {
+  add(std::move(name), place, codec_or(number_codec(range), word, 0.0, false), std::move(help),
+      std::move(tags));
+}
+
+void OptionTable::count_alias(std::string name, const Place<std::uint64_t>& place, Range range,
+                              const std::string& word, std::string help, OptionTags tags,
+                              std::uint64_t value) {
+  add(std::move(name), place, codec_or(count_codec(range), word, value, false), std::move(help),
+      std::move(tags));
+}
+
+void OptionTable::span_or(std::string name, const Place<CountSpan>& place, Range range,
+                          const std::string& word, std::string help, OptionTags tags) {
+  add(std::move(name), place, span_codec(range, word), std::move(help), std::move(tags));
+}
+
+void OptionTable::text(std::string name, std::string value_name, const Place<std::string>& place,
+                       std::string help, OptionTags tags) {
+  add(std::move(name), place, text_codec(std::move(value_name)), std::move(help), std::move(tags));
+}
+
+void OptionTable::checked_text(std::string name, const std::vector<std::string>& words,
+                               const Place<std::string>& place, std::function<bool(std::string_view)> accepts,
                                std::string help, OptionTags tags) {
-  add(std::move(name), field, codec_or(number_codec(range), word, 0.0, false), std::move(help),
-      std::move(tags));
-}
-
-void OptionTable::count_alias(std::string name, std::uint64_t* field, Range range, const std::string& word,
-                              std::string help, OptionTags tags, std::uint64_t value) {
-  add(std::move(name), field, codec_or(count_codec(range), word, value, false), std::move(help),
-      std::move(tags));
-}
-
-void OptionTable::span_or(std::string name, CountSpan* field, Range range, const std::string& word,
-                          std::string help, OptionTags tags) {
-  add(std::move(name), field, span_codec(range, word), std::move(help), std::move(tags));
-}
-
-void OptionTable::text(std::string name, std::string value_name, std::string* field, std::string help,
-                       OptionTags tags) {
-  add(std::move(name), field, text_codec(std::move(value_name)), std::move(help), std::move(tags));
-}
-
-void OptionTable::checked_text(std::string name, const std::vector<std::string>& words, std::string* field,
-                               std::function<bool(std::string_view)> accepts, std::string help,
-                               OptionTags tags) {
   Codec<std::string> c = choice_codec(words);
   c.parse = [accepts = std::move(accepts)](std::string_view text, std::string& out) {
     if (!accepts(text)) return false;
@@ -391,27 +409,27 @@ void OptionTable::checked_text(std::string name, const std::vector<std::string>&
   c.from_json = [parse = c.parse](const nlohmann::json& j, std::string& out) {
     return j.is_string() && parse(j.get_ref<const std::string&>(), out);
   };
-  add(std::move(name), field, c, std::move(help), std::move(tags));
+  add(std::move(name), place, c, std::move(help), std::move(tags));
 }
 
-void OptionTable::list(std::string name, std::string value_name, std::vector<std::string>* field,
+void OptionTable::list(std::string name, std::string value_name, const Place<std::vector<std::string>>& place,
                        std::string help, OptionTags tags) {
-  add(std::move(name), field, list_codec(std::move(value_name)), std::move(help), std::move(tags));
+  add(std::move(name), place, list_codec(std::move(value_name)), std::move(help), std::move(tags));
 }
 
-void OptionTable::toggle(std::string name, bool* field, std::string help, OptionTags tags) {
-  add(std::move(name), field, switch_codec(), std::move(help), std::move(tags));
+void OptionTable::toggle(std::string name, const Place<bool>& place, std::string help, OptionTags tags) {
+  add(std::move(name), place, switch_codec(), std::move(help), std::move(tags));
 }
 
-void OptionTable::size_alias(std::string name, std::uint64_t* field, const std::string& word,
+void OptionTable::size_alias(std::string name, const Place<std::uint64_t>& place, const std::string& word,
                              std::string help, OptionTags tags) {
-  add(std::move(name), field, codec_or<std::uint64_t>(size_codec(), word, 0, false), std::move(help),
+  add(std::move(name), place, codec_or<std::uint64_t>(size_codec(), word, 0, false), std::move(help),
       std::move(tags));
 }
 
-void OptionTable::named_choice(std::string name, std::string* field, const std::vector<std::string>& values,
-                               std::string help, OptionTags tags) {
-  add(std::move(name), field, choice_codec(values), std::move(help), std::move(tags));
+void OptionTable::named_choice(std::string name, const Place<std::string>& place,
+                               const std::vector<std::string>& values, std::string help, OptionTags tags) {
+  add(std::move(name), place, choice_codec(values), std::move(help), std::move(tags));
 }
 
 const Option* OptionTable::find(std::string_view name) const {
@@ -436,7 +454,8 @@ const Option* OptionTable::find_other_name(std::string_view name) const {
 
 nlohmann::ordered_json OptionTable::to_json() const {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const Option& o : options_) json[o.name] = o.to_json();
+  for (const Option& o : options_)
+    if (o.said()) json[o.name] = o.to_json();
   return json;
 }
 

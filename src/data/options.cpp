@@ -145,7 +145,7 @@ void describe_class_weights(OptionTable& table, std::string* class_weights) {
       "classes that it does not name have weight 1.");
 }
 
-void describe_threads(OptionTable& table, std::uint64_t* threads) {
+void describe_threads(OptionTable& table, const Place<std::uint64_t>& threads) {
   table.group("Machine");
   table.count_alias("threads", threads, {1, 4096}, kAllCores, "Threads. Never changes a result.",
                     {.brief = true, .of_machine = true, .replay = Replay::free});

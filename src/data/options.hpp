@@ -97,7 +97,7 @@ void describe_ngrams(OptionTable& table, std::uint64_t* words, CountSpan* charac
 void describe_max_rows(OptionTable& table, std::uint64_t* max_rows);
 void describe_row_weights(OptionTable& table, std::string* row_weights);
 void describe_class_weights(OptionTable& table, std::string* class_weights);
-void describe_threads(OptionTable& table, std::uint64_t* threads);
+void describe_threads(OptionTable& table, const Place<std::uint64_t>& threads);
 void describe_memory_limit(OptionTable& table, std::uint64_t* memory_limit);
 
 }  // namespace truemax

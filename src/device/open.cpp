@@ -152,7 +152,7 @@ std::string Choice::text() const {
   return kind == Kind::automatic ? kAuto : fmt::format("cuda:{}", card);
 }
 
-void describe(OptionTable& table, std::string* device, std::string plain_default) {
+void describe(OptionTable& table, const Place<std::string>& device, std::string plain_default) {
   table.group("Machine");
   // Free of the log: a replay is always on the CPU, and a run may be resumed on another device.
   table.checked_text(

@@ -30,7 +30,7 @@ struct Choice {
 
 // --device, bound to a field that holds one of the texts above. `plain_default`: of 'truemax train DATA', if
 // it differs from the field's.
-void describe(OptionTable& table, std::string* device, std::string plain_default = {});
+void describe(OptionTable& table, const Place<std::string>& device, std::string plain_default = {});
 
 // What there is of a GPU, without opening it.
 struct Found {

@@ -73,30 +73,35 @@ void BlockBuffer::shape(std::size_t steps, std::size_t most_blocks) {
   count.resize(steps);
 }
 
-void DrawOptions::describe(OptionTable& table) {
+template <template <class> class As>
+void DrawFields<As>::describe(OptionTable& table) {
+  const DrawOptions d;
   const auto of = [](std::vector<std::string> draws) {
     return OptionTags{.tunable = true, .draws = std::move(draws)};
   };
   const std::vector<std::string> by_mass{"frequency", "blocks", "head-blocks"};
   table.group("Classes of a step");
-  table.number("draw-power", &power, {0, 10},
+  table.number("draw-power", {&power, d.power}, {0, 10},
                "classes are drawn by label frequency to this power; 0: all alike.", of(by_mass));
   // A class without mass has weight K/(m share): the smallest share keeps that in a usable range.
-  table.number("draw-uniform", &uniform_share, {1e-6, 1},
+  table.number("draw-uniform", {&uniform_share, d.uniform_share}, {1e-6, 1},
                "share of the draws that is uniform, so that every class can be drawn.", of(by_mass));
   OptionTags of_head = of({"head-blocks"});
   of_head.plain_default = "chosen from the data";
-  table.count("head", &head, {0, 4e9},
+  table.count("head", {&head, d.head}, {0, 4e9},
               "most frequent classes that every step takes, rounded up to blocks of 16.", of_head);
-  table.count("active", &active, {1, 4096}, "classes remembered for each row.", of({"active"}));
+  table.count("active", {&active, d.active}, {1, 4096}, "classes remembered for each row.", of({"active"}));
   OptionTags of_rivals = of({"blocks", "head-blocks"});
   of_rivals.plain_default = "chosen from the data";
   table.count(
-      "rivals", &rivals, {0, kMostRivals},
+      "rivals", {&rivals, d.rivals}, {0, kMostRivals},
       "blocks of 16 classes remembered for each row, those of the classes that scored highest with it "
       "at some epochs, when all are scored; its steps take them all. For steps of one row.",
       of_rivals);
 }
+
+template struct DrawFields<Plain>;
+template struct DrawFields<std::optional>;
 
 void Draw::fill(const CounterRandom& random, std::uint64_t first_step, std::size_t steps,
                 std::span<const ClassId> labels, std::span<const ExampleId> examples, DrawBuffer& out) const {

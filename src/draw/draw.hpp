@@ -45,14 +45,16 @@ struct BlockBuffer {
 inline constexpr std::uint64_t kMostRivals = 64;
 
 // Options of individual draws.
-struct DrawOptions {
-  double power = 1;            // label mass to this power; 0: uniform
-  double uniform_share = 0.1;  // share of uniform draws, so that every class can be drawn
-  std::uint64_t head = 64;     // classes always taken, rounded up to whole blocks
-  std::uint64_t active = 8;    // classes remembered per row
-  std::uint64_t rivals = 0;    // blocks remembered per row
+template <template <class> class As>
+struct DrawFields {
+  As<double> power = by_default<As>(1.0);          // label mass to this power; 0: uniform
+  As<double> uniform_share = by_default<As>(0.1);  // share of uniform draws, so that every class can be drawn
+  As<std::uint64_t> head = by_default<As>(std::uint64_t{64});   // classes always taken, in whole blocks
+  As<std::uint64_t> active = by_default<As>(std::uint64_t{8});  // classes remembered per row
+  As<std::uint64_t> rivals = by_default<As>(std::uint64_t{0});  // blocks remembered per row
   void describe(OptionTable& table);
 };
+using DrawOptions = DrawFields<Plain>;
 
 class Draw {
  public:

@@ -59,26 +59,31 @@ Moments moments(std::span<const double> values) {
 
 }  // namespace
 
-void EvaluateOptions::describe(OptionTable& table) {
+template <template <class> class As>
+void EvaluateFields<As>::describe(OptionTable& table) {
+  const EvaluateOptions d;
   table.group("Validation and evaluation");
   table.choice(
-      "eval", &kind, {{"exact", EvalKind::exact}, {"sampled", EvalKind::sampled}},
+      "eval", Place<EvalKind>{&kind, d.kind}, {{"exact", EvalKind::exact}, {"sampled", EvalKind::sampled}},
       "Evaluate all rows exactly, or estimate the log-loss from --eval-rows rows, without bias and with "
       "a 95% error bar.");
-  table.count("eval-rows", &rows, {100, 1e9},
+  table.count("eval-rows", {&rows, d.rows}, {100, 1e9},
               "Rows of each data set that --eval sampled looks at, drawn by --seed; all rows if there are "
               "fewer.");
   table.count_or(
-      "eval-classes", &classes, {64, 1e9}, "all", 0,
+      "eval-classes", {&classes, d.classes}, {64, 1e9}, "all", 0,
       "Approximate number of classes of each row that --eval sampled looks at: half of them the most "
       "frequent ones, the rest drawn. Error and precision are left out then.");
 }
 
-void EvaluateOptions::check() const {
-  if (kind == EvalKind::exact && classes > 0)
+template struct EvaluateFields<Plain>;
+template struct EvaluateFields<std::optional>;
+
+void require_possible(const EvaluateOptions& options) {
+  if (options.kind == EvalKind::exact && options.classes > 0)
     throw UserError(fmt::format(
         "--eval-classes {}: --eval exact looks at all classes; add --eval sampled, or leave it out",
-        classes));
+        options.classes));
 }
 
 LevelSum::LevelSum(std::size_t base, std::size_t blocks) : base_(base) {

@@ -13,14 +13,16 @@ namespace truemax {
 
 enum class EvalKind { exact, sampled };
 
-struct EvaluateOptions {
-  EvalKind kind = EvalKind::exact;
-  std::uint64_t rows = 10000;  // at most, from each data set
-  std::uint64_t classes = 0;   // per row, about; 0: all
+template <template <class> class As>
+struct EvaluateFields {
+  As<EvalKind> kind = by_default<As>(EvalKind::exact);
+  As<std::uint64_t> rows = by_default<As>(std::uint64_t{10000});  // at most, from each data set
+  As<std::uint64_t> classes = by_default<As>(std::uint64_t{0});   // per row, about; 0: all
 
   void describe(OptionTable& table);
-  void check() const;  // throws UserError
 };
+using EvaluateOptions = EvaluateFields<Plain>;
+void require_possible(const EvaluateOptions& options);  // throws UserError
 
 // Evaluates exactly or by sampling, as the options say; exact if the sample is everything. Rows and classes
 // are drawn by `seed`; the result has the same bits for any number of threads. Returns nullopt if `stop` was

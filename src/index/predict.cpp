@@ -22,9 +22,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-void describe_recall(OptionTable& table, double* recall, const std::string& word) {
+void describe_recall(OptionTable& table, std::optional<double>* recall, const std::string& word) {
   table.number_or(
-      "recall", recall, {0, 1, true}, word, 0,
+      "recall", recall, {0, 1, true}, word,
       "The share of each row's best classes that the index must find. Rows look into as many cells "
       "as that takes on rows that are searched exactly too.");
 }
@@ -45,7 +45,7 @@ IndexPredictor::IndexPredictor(const Model& model, const ClassVectors& vectors, 
       top_(std::min<std::size_t>(top, model.classes->size())),
       threads_(threads),
       normaliser_(use.normaliser) {
-  const double target = use.recall > 0            ? use.recall
+  const double target = use.recall                ? *use.recall
                         : index.effort.target > 0 ? index.effort.target
                                                   : kUsualRecall;
   effort_.target = target;

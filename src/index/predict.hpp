@@ -16,13 +16,13 @@
 namespace truemax {
 
 struct IndexUse {
-  double recall = 0;  // wanted; 0: as when the index was built, or kUsualRecall
+  std::optional<double> recall;  // wanted; empty: as when the index was built, or kUsualRecall
   Normaliser normaliser = Normaliser::sampled;
 
   void describe(OptionTable& table);
 };
 inline constexpr double kUsualRecall = 0.99;
-void describe_recall(OptionTable& table, double* recall, const std::string& word);
+void describe_recall(OptionTable& table, std::optional<double>* recall, const std::string& word);
 
 class IndexPredictor {
  public:

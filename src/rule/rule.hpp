@@ -120,19 +120,21 @@ struct MethodInfo {
 inline constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
 // Options of single methods.
-struct RuleOptions {
-  double delta = 1;             // umax
-  double double_sum_alpha = 0;  // vanilla, umax
-  bool log_q = true;            // nce, importance
-  bool label_noise = false;     // nce
-  std::uint64_t refresh = 1;    // raman: epochs
-  double running_rate = 0.5;    // composition
-  double rho = 1;               // prox, scent
-  bool rho_falls = true;        // prox, scent
-  double sox_rate = 0.3;        // sox
-  double softplus_bend = 1;     // softplus
+template <template <class> class As>
+struct RuleFields {
+  As<double> delta = by_default<As>(1.0);                        // umax
+  As<double> double_sum_alpha = by_default<As>(0.0);             // vanilla, umax
+  As<bool> log_q = by_default<As>(true);                         // nce, importance
+  As<bool> label_noise = by_default<As>(false);                  // nce
+  As<std::uint64_t> refresh = by_default<As>(std::uint64_t{1});  // raman: epochs
+  As<double> running_rate = by_default<As>(0.5);                 // composition
+  As<double> rho = by_default<As>(1.0);                          // prox, scent
+  As<bool> rho_falls = by_default<As>(true);                     // prox, scent
+  As<double> sox_rate = by_default<As>(0.3);                     // sox
+  As<double> softplus_bend = by_default<As>(1.0);                // softplus
   void describe(OptionTable& table);
 };
+using RuleOptions = RuleFields<Plain>;
 
 // What a rule may know about the whole problem.
 struct ProblemInfo {

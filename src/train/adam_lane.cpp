@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kFeaturesOfTask = 64;
 
-std::size_t members_for(const DataView& data, const TrainOptions& options) {
-  return SoftmaxGradient::members_for(data, options.rows_per_step, options.thread_count());
+std::size_t members_for(const Facts& facts) {
+  return SoftmaxGradient::members_for(facts.problem, facts.recipe.rows_per_step, facts.machine.threads);
 }
 
 }  // namespace
@@ -20,29 +20,29 @@ std::size_t members_for(const DataView& data, const TrainOptions& options) {
 AdamLane::AdamLane(const LaneSetup& setup)
     : setup_(setup),
       visited_(setup),
-      units_(setup.data, setup.options.thread_count()),
-      team_(members_for(setup.data, setup.options)),
-      gradient_(setup.data, setup.options.rows_per_step, team_) {
+      units_(setup.data, setup.recipe.thread_count()),
+      team_(members_for(setup.plan.facts())),
+      gradient_(setup.data, setup.recipe.rows_per_step, team_) {
   const std::size_t sums = gradient_.parts() == 1 ? team_.size() * SoftmaxGradient::kMostBlocks
                                                   : gradient_.blocks() * gradient_.parts();
   sums_.resize(sums * setup.data.space->features * kLanes);
 }
 
-MomentState AdamLane::start(const DataView& data, const TrainOptions& options) {
+MomentState AdamLane::start(const DataView& data, const Recipe& recipe) {
   MomentState state;
   for (Weights* const of : {&state.mean, &state.square}) {
-    *of = Weights(data.classes->size(), data.space->features, options.intercept);
-    of->clear_pages(options.thread_count());
+    *of = Weights(data.classes->size(), data.space->features, recipe.intercept);
+    of->clear_pages(recipe.thread_count());
   }
   return state;
 }
 
-std::uint64_t AdamLane::bytes(const DataView& data, const TrainOptions& options) {
-  const std::uint64_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
-  const std::uint64_t parts = SoftmaxGradient::parts_of(blocks), features = data.space->features;
-  const std::uint64_t sums =
-      parts == 1 ? SoftmaxGradient::kMostBlocks * members_for(data, options) : blocks * parts;
-  return SoftmaxGradient::bytes(data, options.rows_per_step) +
+std::uint64_t AdamLane::bytes(const Facts& facts) {
+  const Problem& problem = facts.problem;
+  const std::uint64_t blocks = problem.blocks();
+  const std::uint64_t parts = SoftmaxGradient::parts_of(blocks), features = problem.features;
+  const std::uint64_t sums = parts == 1 ? SoftmaxGradient::kMostBlocks * members_for(facts) : blocks * parts;
+  return SoftmaxGradient::bytes(problem, facts.recipe.rows_per_step) +
          sizeof(float) * (sums * features * kLanes + features);
 }
 
@@ -75,7 +75,7 @@ void AdamLane::admit(RunState& state, double step) {
 void AdamLane::prepare(std::size_t t) {
   const std::span<const ClassId> labels = visited_.labels(t);
   const std::span<const ExampleId> examples = visited_.examples(t);
-  const double unit = 1 / (units_.mean_weight * static_cast<double>(setup_.options.rows_per_step));
+  const double unit = 1 / (units_.mean_weight * static_cast<double>(setup_.recipe.rows_per_step));
   gradient_.clear();
   for (std::size_t i = 0; i < examples.size(); ++i)
     gradient_.add(setup_.data.x(examples[i]), labels[i], setup_.data.weight(examples[i]) * unit);
@@ -91,7 +91,7 @@ void AdamLane::move(RunState& state, double step) {
   // e has the weights of rows in units of their mean, and the share of a row of the step.
   if (ridge.on())
     terms.ridge = static_cast<float>(
-        ridge.strength(step, gradient_.row_weight() * static_cast<double>(setup_.options.rows_per_step)));
+        ridge.strength(step, gradient_.row_weight() * static_cast<double>(setup_.recipe.rows_per_step)));
   AdamStep of_intercept = terms;
   if (!ridge.includes_intercept()) of_intercept.ridge = 0;
   const std::size_t features = state.weights.features(), size = features * kLanes;

@@ -14,6 +14,7 @@
 #include "core/team.hpp"
 #include "solve/adam.hpp"
 #include "train/drawn_batch.hpp"
+#include "train/feature_units.hpp"
 #include "train/lane.hpp"
 #include "train/softmax_gradient.hpp"
 #include "weights/adam.hpp"
@@ -27,9 +28,9 @@ class AdamLane final : public Lane {
   void take(const Batch& batch, RunState& state) override;
 
   // Means of zero.
-  static MomentState start(const DataView& data, const TrainOptions& options);
+  static MomentState start(const DataView& data, const Recipe& recipe);
   // The arrays of the steps.
-  static std::uint64_t bytes(const DataView& data, const TrainOptions& options);
+  static std::uint64_t bytes(const Facts& facts);
 
  private:
   void admit(RunState& state, double step);

@@ -15,8 +15,8 @@
 namespace truemax {
 namespace {
 
-TrainOptions adam_options(std::uint64_t rows) {
-  TrainOptions options = options_of("adam", 1, Visit::shuffle);
+Recipe adam_options(std::uint64_t rows) {
+  Recipe options = options_of("adam", 1, Visit::shuffle);
   options.rows_per_step = rows, options.step = 0.1;
   return options;
 }
@@ -40,7 +40,7 @@ TEST(AdamLane, FollowsTheGradientOfTheLogLoss) {
   for (const std::size_t classes : {5U, 40U, 90U})
     for (const bool weights : {false, true}) {
       const Dataset data = random_data({.rows = 90, .classes = classes, .features = 12, .weights = weights});
-      TrainOptions options = adam_options(data.size());
+      Recipe options = adam_options(data.size());
       options.intercept = true, options.epochs = 2;
       RunState state = run_epochs(data, options), before = run_epochs(data, options);  // anywhere
       state.moments = AdamLane::start(data, options);
@@ -82,7 +82,7 @@ TEST(AdamLane, SameBitsForAnyNumberOfThreads) {
   for (const std::size_t classes : {10U, 40U, 130U}) {
     const Dataset data = random_data(
         {.rows = 1100, .classes = classes, .features = 600, .most_nonzeros = 60, .weights = true});
-    TrainOptions options = adam_options(512);
+    Recipe options = adam_options(512);
     options.intercept = true, options.ridge = 0.5, options.epochs = 2;
     options.threads = 1;
     const auto one = bits_of(run_epochs(data, options));
@@ -100,7 +100,7 @@ TEST(AdamLane, DoesNotDependOnTheUnitsOfTheFeatures) {
   for (std::size_t j = 0; j < scaled.rows.value.size(); ++j)
     scaled.rows.value[j] =
         std::ldexp(scaled.rows.value[j], static_cast<int>(scaled.rows.index[j] % 5) * 8 - 16);
-  TrainOptions options = adam_options(16);
+  Recipe options = adam_options(16);
   options.epochs = 4;
   const RunState plain = run_epochs(data, options), other = run_epochs(scaled, options);
   std::vector<float> one(15), two(15);
@@ -116,14 +116,14 @@ TEST(AdamLane, DoesNotDependOnTheUnitOfTheRowWeights) {
   const Dataset data = random_data({.rows = 200, .classes = 20, .features = 15, .weights = true});
   Dataset heavy = data;
   for (auto& w : heavy.weight) w *= 1024;
-  TrainOptions options = adam_options(16);
+  Recipe options = adam_options(16);
   options.epochs = 4;
   EXPECT_EQ(bits_of(run_epochs(heavy, options)), bits_of(run_epochs(data, options)));
 }
 
 TEST(AdamLane, RefusesValuesThatFloatCannotAdd) {
   const Dataset data = random_data({.rows = 50, .classes = 5, .scale = 3e38});
-  const TrainOptions options = adam_options(8);
+  const Recipe options = adam_options(8);
   StepLoop loop(data, options);
   RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};
@@ -158,7 +158,7 @@ TEST(AdamLane, ReachesTheOptimumOfRareFeatures) {
   for (std::size_t f = 0; f < 3; ++f)
     for (std::size_t k = 0; k < 3; ++k)
       if (count[f][k] > 0) best -= count[f][k] / 400 * std::log(count[f][k] / of_feature[f]);
-  TrainOptions options = adam_options(1);
+  Recipe options = adam_options(1);
   options.step = 0.3, options.schedule = Schedule::linear, options.epochs = 200;
   EXPECT_LT(mean_loss(data, run_epochs(data, options).weights), 1.002 * best);
 }

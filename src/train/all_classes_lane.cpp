@@ -9,7 +9,7 @@
 namespace truemax {
 
 AllClassesLane::AllClassesLane(const LaneSetup& setup)
-    : setup_(setup), visited_(setup), work_(setup, step_shape(setup.data, setup.options, nullptr)) {
+    : setup_(setup), visited_(setup), work_(setup, setup.plan.shape) {
   StepArrays& a = work_.a;
   a.classes.resize(setup.data.classes->size());
   std::iota(a.classes.begin(), a.classes.end(), ClassId{0});

@@ -14,10 +14,10 @@
 namespace truemax {
 namespace {
 
-std::size_t allocations_of_second_epoch(const DataView& data, const TrainOptions& options) {
+std::size_t allocations_of_second_epoch(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   StepLoop loop(data, options);
-  StepPlan plan(options, steps_per_epoch(data.size(), options));
+  StepSchedule plan(options, steps_per_epoch(data.size(), options));
   const std::atomic<bool> stop{false};
   EXPECT_TRUE(loop.run(state, stop, {}, &plan));
   return allocations_of([&] { EXPECT_TRUE(loop.run(state, stop, {}, &plan)); });
@@ -41,7 +41,7 @@ TEST(EveryMethod, AllocatesNothingAfterTheFirstEpoch) {
           if (shape.n > 1 && !draw.takes_rows) continue;
           if (info->whole_set && draw.name != "uniform") continue;  // draws nothing
           const Dataset data = random_data({.rows = 100, .classes = 100, .features = 30, .weights = true});
-          TrainOptions options = options_of(std::string(info->name), shape.m, Visit::random);
+          Recipe options = options_of(std::string(info->name), shape.m, Visit::random);
           options.draw = draw.name, options.draws.head = 16, options.draws.active = 3;
           options.rows_per_step = shape.n, options.ridge = ridge, options.intercept = ridge > 0;
           options.step = (info->can_diverge ? 0.002 : 0.05) * static_cast<double>(shape.n);
@@ -57,7 +57,7 @@ TEST(LearntLane, AllocatesNothingAfterTheFirstEpoch) {
   const Dataset data = random_data({.rows = 300, .classes = 100, .features = 90, .weights = true});
   for (const char* draw : {"frequency", "uniform", "all", "head-blocks"})
     for (const std::uint64_t threads : {1U, 2U}) {
-      TrainOptions options = options_of("scent", 40, Visit::shuffle);
+      Recipe options = options_of("scent", 40, Visit::shuffle);
       options.hidden = 20, options.rows_per_step = 32, options.draw = draw, options.threads = threads;
       options.intercept = true, options.step = 0.01;
       EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << draw;
@@ -91,7 +91,7 @@ TEST(LearntRanks, AllocateNothingAfterTheFirstEpoch) {
       for (const std::uint64_t layers : {0U, 1U}) {
         const bool triples = data.space->of_triples();
         if (layers > 0 && data.space->encoder != EncoderKind::context) continue;
-        TrainOptions options = triples ? complex_options(32, 40, 20) : learnt_options(32, 40, 20);
+        Recipe options = triples ? complex_options(32, 40, 20) : learnt_options(32, 40, 20);
         options.epochs = 2, options.dropout = 0.2, options.layers = layers, options.shard_embedding = shard;
         EXPECT_EQ(allocations_of_second_epoch(data, options), 0U)
             << static_cast<int>(data.space->encoder) << ' ' << shard << ' ' << layers;
@@ -104,7 +104,7 @@ TEST(GroupLane, AllocatesNothingAfterTheFirstEpoch) {
   for (const char* method : {"prox", "scent", "umax", "exact"})
     for (const double ridge : {0.0, 3.0})
       for (const std::uint64_t threads : {1U, 2U}) {
-        TrainOptions options = options_of(method, 32, Visit::shuffle);
+        Recipe options = options_of(method, 32, Visit::shuffle);
         options.draw = "head-blocks", options.draws.head = 16, options.group = 32, options.step = 0.1;
         options.ridge = ridge, options.intercept = ridge > 0, options.threads = threads;
         EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << method << ' ' << ridge << ' ' << threads;
@@ -119,7 +119,7 @@ TEST(BlockLane, AllocatesNothingAfterTheFirstEpoch) {
 #if defined(__SANITIZE_THREAD__)
       if (lock_free) continue;  // races by nature
 #endif
-      TrainOptions options = options_of("prox", 32);
+      Recipe options = options_of("prox", 32);
       options.draw = "blocks", options.threads = 2, options.lock_free = lock_free, options.ridge = ridge;
       EXPECT_EQ(allocations_of_second_epoch(data, options), 0U) << lock_free << ' ' << ridge;
     }

@@ -22,8 +22,8 @@ namespace {
 const std::atomic<bool> kGo{false};
 
 // The initial options of `truemax train` with only these options given.
-TrainOptions asked(const std::vector<std::string>& given = {}, Target target = Target::valid) {
-  TrainOptions options;
+Recipe asked(const std::vector<std::string>& given = {}, Target target = Target::valid) {
+  Recipe options;
   options.target = target;
   options.threads = 1;
   options.complete(
@@ -36,8 +36,7 @@ struct Seen final : TrainObserver {
   void tried(const SearchTrial& trial) override { trials.push_back(trial); }
 };
 
-TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
-                    const std::optional<DataView>& valid = {}) {
+Recipe choose(const Dataset& data, Recipe options, Seen& seen, const std::optional<DataView>& valid = {}) {
   choose_shape(data, options);
   TrainObserver* const observers[] = {&seen};
   Stopwatch watch;
@@ -48,11 +47,11 @@ TrainOptions choose(const Dataset& data, TrainOptions options, Seen& seen,
 
 TEST(LearntSearch, TriesRidgeStepAndEpochsAndKeepsWhatIsGiven) {
   const Dataset data = random_data({.rows = 600, .classes = 20, .features = 40});
-  TrainOptions options = asked();
+  Recipe options = asked();
   options.hidden = 8;
   options.complete([](const char* name) { return std::string(name) == "hidden"; });
   Seen seen;
-  const TrainOptions chosen = choose(data, options, seen);
+  const Recipe chosen = choose(data, options, seen);
   EXPECT_EQ(chosen.method, "scent");
   EXPECT_FALSE(chosen.open.any());
   for (const char* about : {"ridge", "step", "epochs"})
@@ -66,19 +65,19 @@ TEST(LearntSearch, TriesRidgeStepAndEpochsAndKeepsWhatIsGiven) {
     return t.step == chosen.step && t.log_loss <= least * 1.006;
   }));
   Seen again;
-  const TrainOptions same = choose(data, options, again);
+  const Recipe same = choose(data, options, again);
   EXPECT_EQ(same.ridge, chosen.ridge);
   EXPECT_EQ(same.step, chosen.step);
   EXPECT_EQ(same.epochs, chosen.epochs);
 
-  TrainOptions told;
+  Recipe told;
   told.hidden = 8, told.threads = 1, told.ridge = 0.5, told.step = 0.02, told.epochs = 3;
   told.complete([](const char* name) {
     const std::string n = name;
     return n == "hidden" || n == "ridge" || n == "step" || n == "epochs";
   });
   Seen none;
-  const TrainOptions kept = choose(data, told, none);
+  const Recipe kept = choose(data, told, none);
   EXPECT_TRUE(none.trials.empty());
   EXPECT_EQ(kept.ridge, 0.5);
   EXPECT_EQ(kept.step, 0.02);
@@ -86,15 +85,15 @@ TEST(LearntSearch, TriesRidgeStepAndEpochsAndKeepsWhatIsGiven) {
 }
 
 TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
-  TrainOptions few = asked();
+  Recipe few = asked();
   choose_shape(random_data({.rows = 400, .classes = 30}), few);
   EXPECT_EQ(few.method, "prox");
   EXPECT_EQ(few.draw, "head-blocks");
   EXPECT_GE(few.draws.head, 30U);
-  TrainOptions many = asked();
+  Recipe many = asked();
   choose_shape(random_data({.rows = 4000, .classes = 2000, .features = 3000}), many);
   EXPECT_LT(many.draws.head + many.classes_per_step, 500U);
-  TrainOptions told = asked({"draw"});
+  Recipe told = asked({"draw"});
   told.draw = "uniform", told.classes_per_step = 7;
   choose_shape(random_data({.rows = 400, .classes = 30}), told);
   EXPECT_EQ(told.draw, "uniform");
@@ -105,7 +104,7 @@ TEST(Automatic, UsesAllClassesIfFewAndBlocksIfMany) {
 TEST(Automatic, DecidesTheDeviceOfARunWithAllChoicesGiven) {
   const Dataset made = random_data({.rows = 400, .classes = 300});
   const DataView data(made);
-  TrainOptions options;
+  Recipe options;
   options.draw = "head-blocks", options.draws.head = 64, options.classes_per_step = 16;
   options.encoder = EncoderKind::linear, options.device = device::kAuto;
   options.open = {};
@@ -116,11 +115,11 @@ TEST(Automatic, DecidesTheDeviceOfARunWithAllChoicesGiven) {
 
 TEST(Automatic, AllRowsAtOnceForTheTrainingRowsIfTheyAreFew) {
   const Dataset few = random_data({.rows = 2000, .classes = 30, .features = 400});
-  const auto method = [](const Dataset& data, TrainOptions options) {
+  const auto method = [](const Dataset& data, Recipe options) {
     choose_shape(data, options);
     return options.method;
   };
-  TrainOptions train = asked({"epochs"}, Target::train);
+  Recipe train = asked({"epochs"}, Target::train);
   train.epochs = 80;
   EXPECT_EQ(method(few, train), "lbfgs");
   for (const char* of_steps :
@@ -130,22 +129,22 @@ TEST(Automatic, AllRowsAtOnceForTheTrainingRowsIfTheyAreFew) {
       << "too few features for its rows";
   EXPECT_EQ(method(random_data({.rows = 9000, .classes = 30, .features = 1600}), train), "adam");
   EXPECT_EQ(method(random_data({.rows = 2000, .classes = 2000, .features = 3000}), train), "prox");
-  TrainOptions shorter = train;
+  Recipe shorter = train;
   shorter.epochs = 79;
   EXPECT_EQ(method(few, shorter), "adam");
-  TrainOptions timed = asked({"newton"}, Target::train);
+  Recipe timed = asked({"newton"}, Target::train);
   timed.seconds = 10;
   EXPECT_EQ(method(few, timed), "lbfgs");
   timed.seconds = 0.02;
   EXPECT_EQ(method(few, timed), "adam");
   Seen none;
-  const TrainOptions chosen = choose(few, train, none);
+  const Recipe chosen = choose(few, train, none);
   EXPECT_TRUE(none.trials.empty());
   EXPECT_EQ(chosen.method, "lbfgs");
   EXPECT_FALSE(chosen.open.any());
   EXPECT_EQ(chosen.ridge, 0);
   chosen.check();
-  TrainOptions other = train;
+  Recipe other = train;
   other.epochs = 79;
   EXPECT_LT(evaluate(run_epochs(few, chosen).weights, few, 1)->log_loss,
             evaluate(run_epochs(few, choose(few, other, none)).weights, few, 1)->log_loss);
@@ -153,11 +152,11 @@ TEST(Automatic, AllRowsAtOnceForTheTrainingRowsIfTheyAreFew) {
 
 TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
   const Dataset small = random_data({.rows = 4000, .classes = 30, .features = 60});
-  const auto method = [](const Dataset& data, TrainOptions options) {
+  const auto method = [](const Dataset& data, Recipe options) {
     choose_shape(data, options);
     return options.method;
   };
-  const TrainOptions train = asked({"newton"}, Target::train);
+  const Recipe train = asked({"newton"}, Target::train);
   EXPECT_EQ(method(small, train), "adam");
   EXPECT_EQ(method(small, asked()), "prox");
   for (const char* of_prox :
@@ -166,19 +165,19 @@ TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
   EXPECT_EQ(method(random_data({.rows = 400, .classes = 2000, .features = 3000}), train), "prox");
   const Dataset many = random_data({.rows = 4000, .classes = 800, .features = 500, .most_nonzeros = 40});
   EXPECT_EQ(method(many, train), "prox") << "drawing is far cheaper";
-  TrainOptions few = asked({"epochs"}, Target::train);
+  Recipe few = asked({"epochs"}, Target::train);
   few.epochs = 2;
   EXPECT_EQ(method(small, few), "prox");
-  TrainOptions timed = train;
+  Recipe timed = train;
   timed.seconds = 1e-5;
   EXPECT_EQ(method(small, timed), "prox") << "not a pass over the rows";
   timed.seconds = 1;
   EXPECT_EQ(method(small, timed), "adam");
 
-  TrainOptions options = train;
+  Recipe options = train;
   options.epochs = 20;
   Seen none;
-  const TrainOptions chosen = choose(small, options, none);
+  const Recipe chosen = choose(small, options, none);
   EXPECT_TRUE(none.trials.empty());
   EXPECT_FALSE(chosen.open.any());
   EXPECT_EQ(chosen.ridge, 0);
@@ -186,7 +185,7 @@ TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
   chosen.check();
   // As good as any step nearby.
   const auto loss = [&](double factor) {
-    TrainOptions with = chosen;
+    Recipe with = chosen;
     with.step *= factor;
     const RunState state = run_epochs(small, with);
     return evaluate(state.weights, small, 1)->log_loss;
@@ -198,10 +197,10 @@ TEST(Automatic, StepsByWeightForTheTrainingRowsIfWIsSmall) {
 TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
   const Dataset data = random_data({.rows = 1500, .classes = 12, .features = 40});
   Seen one, three;
-  TrainOptions options = asked({"newton"});
-  const TrainOptions first = choose(data, options, one);
+  Recipe options = asked({"newton"});
+  const Recipe first = choose(data, options, one);
   options.threads = 3;
-  const TrainOptions second = choose(data, options, three);
+  const Recipe second = choose(data, options, three);
   EXPECT_EQ(first.step, second.step);
   EXPECT_EQ(first.ridge, second.ridge);
   EXPECT_EQ(first.epochs, second.epochs);
@@ -232,16 +231,16 @@ TEST(Automatic, SameChoiceForAnyNumberOfThreads) {
 TEST(Automatic, KeepsOptionsThatAreSet) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
   Seen none;
-  TrainOptions all;
+  Recipe all;
   all.step = 0.7, all.ridge = 0.25, all.epochs = 3, all.threads = 1;
   all.complete([](const char* name) { return std::string(name) != "visit" && std::string(name) != "draw"; });
-  const TrainOptions chosen = choose(data, all, none);
+  const Recipe chosen = choose(data, all, none);
   EXPECT_TRUE(none.trials.empty());
   EXPECT_EQ(chosen.step, 0.7);
   EXPECT_EQ(chosen.ridge, 0.25);
   EXPECT_EQ(chosen.epochs, 3U);
   Seen some;
-  TrainOptions no_ridge;
+  Recipe no_ridge;
   no_ridge.threads = 1;
   no_ridge.complete(
       [](const char* name) { return std::string(name) == "ridge" || std::string(name) == "newton"; });
@@ -267,7 +266,7 @@ TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
   weighted.weight.assign(plain.size(), 8.0);
   for (float& v : longer.rows.value) v *= 16;
   Seen seen;
-  const TrainOptions prox = asked({"rho"}, Target::train), adam = asked({"newton"}, Target::train);
+  const Recipe prox = asked({"rho"}, Target::train), adam = asked({"newton"}, Target::train);
   const double step = choose(plain, prox, seen).step;
   EXPECT_NEAR(choose(weighted, prox, seen).step * 8 / step, 1, 1e-3);
   EXPECT_NEAR(choose(longer, prox, seen).step * 256 / step, 1, 1e-3);
@@ -278,7 +277,7 @@ TEST(Automatic, StepScalesWithUnitsOfWeightsAndFeatures) {
 }
 
 TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
-  const TrainOptions options = asked({"newton"}, Target::train);
+  const Recipe options = asked({"newton"}, Target::train);
   EXPECT_EQ(options.ridge, 0);
   EXPECT_FALSE(options.intercept);
   EXPECT_EQ(options.valid_share, 0);
@@ -286,13 +285,13 @@ TEST(Automatic, TargetTrainHasNoRidgeOrValidationRows) {
   for (const char* method : {"prox", "adam"}) {
     Seen seen;
     const bool trials = method == std::string("prox");
-    const TrainOptions chosen = choose(data, trials ? asked({"rho"}, Target::train) : options, seen);
+    const Recipe chosen = choose(data, trials ? asked({"rho"}, Target::train) : options, seen);
     EXPECT_EQ(chosen.method, method);
     EXPECT_EQ(seen.trials.size() >= 2, trials);
     for (const SearchTrial& t : seen.trials) EXPECT_EQ(t.rows, 800U);
     // Near the best fixed step of the same run: within 10% of its log-loss.
     const auto loss_at = [&](double step) {
-      TrainOptions o = chosen;
+      Recipe o = chosen;
       o.step = step, o.epochs = 20;
       return evaluate(run_epochs(data, o).weights, data, 1)->log_loss;
     };
@@ -307,7 +306,7 @@ TEST(Automatic, WorksWithFewRows) {
   for (const std::size_t rows : {2U, 9U, 30U, 60U}) {
     const Dataset data = random_data({.rows = rows, .classes = 5, .features = 8});
     Seen seen;
-    const TrainOptions chosen = choose(data, asked(), seen);
+    const Recipe chosen = choose(data, asked(), seen);
     EXPECT_GE(chosen.ridge, 0);
     EXPECT_GT(chosen.newton, 0U);
     EXPECT_EQ(seen.trials.empty(), rows < 10);
@@ -315,7 +314,7 @@ TEST(Automatic, WorksWithFewRows) {
     EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
     EXPECT_TRUE(std::isfinite(evaluate(fit.state().weights, data, 1)->log_loss));
     Seen steps;
-    const TrainOptions stepped = choose(data, asked({"newton"}), steps);
+    const Recipe stepped = choose(data, asked({"newton"}), steps);
     EXPECT_GT(stepped.step, 0);
     EXPECT_GT(stepped.epochs, 0U);
     EXPECT_TRUE(std::isfinite(evaluate(run_epochs(data, stepped).weights, data, 1)->log_loss));
@@ -324,24 +323,24 @@ TEST(Automatic, WorksWithFewRows) {
 
 TEST(Automatic, NewtonForFewRowsAndClassesUnlessStepsAreAskedFor) {
   const Dataset small = random_data({.rows = 400, .classes = 12});
-  TrainOptions options = asked();
+  Recipe options = asked();
   choose_shape(small, options);
   EXPECT_GT(options.newton, 0U);
   EXPECT_EQ(options.epochs, 0U);
   for (const char* of_steps : {"newton", "step", "epochs", "draw", "schedule", "valid-share"}) {
-    TrainOptions told = asked({of_steps});
+    Recipe told = asked({of_steps});
     choose_shape(small, told);
     EXPECT_EQ(told.newton, 0U) << of_steps;
   }
-  TrainOptions timed = asked({"seconds"});
+  Recipe timed = asked({"seconds"});
   timed.complete([](const char* name) { return std::string(name) == "seconds"; });
   for (const double seconds : {1e-4, 10.0}) {
-    TrainOptions limited = timed;
+    Recipe limited = timed;
     limited.seconds = seconds;
     choose_shape(small, limited);
     EXPECT_EQ(limited.newton > 0, seconds > 1) << seconds;
   }
-  TrainOptions large = asked();
+  Recipe large = asked();
   choose_shape(random_data({.rows = 90000, .classes = 30, .features = 40}), large);
   EXPECT_EQ(large.newton, 0U);
 }
@@ -366,14 +365,14 @@ TEST(Automatic, NewtonForMoreDenseRowsThanSparseOnes) {
 // On a machine much slower than the counts assume, Newton's method leaves time for the fit, too.
 TEST(Automatic, TrialsOfNewtonEndIfTheTimeIsUp) {
   const Dataset data = random_data({.rows = 400, .classes = 12, .features = 40});
-  TrainOptions options = asked({"seconds"});
+  Recipe options = asked({"seconds"});
   options.seconds = 10;
   options.complete([](const char* name) { return std::string(name) == "seconds"; });
   choose_shape(data, options);
   ASSERT_GT(options.newton, 0U);
   Seen quick, slow;
-  TrainOptions other = options;
-  const auto with_clock = [&](double tick, TrainOptions& chosen, Seen& seen) {
+  Recipe other = options;
+  const auto with_clock = [&](double tick, Recipe& chosen, Seen& seen) {
     FakeClock clock(tick);
     Stopwatch watch(clock.source());
     watch.resume();
@@ -400,16 +399,16 @@ TEST(Automatic, NewtonForTheTrainingLikelihoodOfFewRows) {
     data.rows.begin.push_back(data.rows.index.size());
   }
   Seen none;
-  TrainOptions chosen = choose(data, asked({}, Target::train), none);
+  Recipe chosen = choose(data, asked({}, Target::train), none);
   EXPECT_GT(chosen.newton, 0U);
   EXPECT_EQ(chosen.ridge, 0);
   EXPECT_FALSE(chosen.intercept);
   EXPECT_TRUE(none.trials.empty());
-  TrainOptions steps = asked({"epochs"}, Target::train);
+  Recipe steps = asked({"epochs"}, Target::train);
   steps.epochs = 100;
   steps = choose(data, steps, none);
   EXPECT_EQ(steps.newton, 0U);
-  const auto loss = [&](const TrainOptions& options) {
+  const auto loss = [&](const Recipe& options) {
     Fit fit(data, options, make_state(data, options));
     EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
     EXPECT_TRUE(fit.unsolved().empty()) << fit.unsolved();
@@ -417,7 +416,7 @@ TEST(Automatic, NewtonForTheTrainingLikelihoodOfFewRows) {
   };
   const double optimum = loss(chosen);
   EXPECT_LT(optimum, loss(steps));
-  TrainOptions more = chosen;
+  Recipe more = chosen;
   more.newton = 1000;
   EXPECT_NEAR(loss(more), optimum, 1e-9);
 }
@@ -425,10 +424,10 @@ TEST(Automatic, NewtonForTheTrainingLikelihoodOfFewRows) {
 TEST(Automatic, EveryRowJudgesOnceAndThreadsDoNotMatter) {
   const Dataset data = random_data({.rows = 400, .classes = 12, .features = 40});
   Seen one, three;
-  TrainOptions options = asked();
-  const TrainOptions first = choose(data, options, one);
+  Recipe options = asked();
+  const Recipe first = choose(data, options, one);
   options.threads = 3;
-  const TrainOptions second = choose(data, options, three);
+  const Recipe second = choose(data, options, three);
   EXPECT_EQ(first.ridge, second.ridge);
   EXPECT_EQ(first.ridge_by_spread, second.ridge_by_spread);
   ASSERT_EQ(one.trials.size(), three.trials.size());
@@ -445,9 +444,9 @@ TEST(Automatic, RidgeOfFewRowsIsNearTheBestForNewOnes) {
     const Dataset data = random_data({.rows = 250, .classes = 6, .scale = scale});
     const Dataset fresh = random_data({.rows = 4000, .classes = 6, .scale = scale, .seed = 2});
     Seen seen;
-    const TrainOptions chosen = choose(data, asked(), seen);
+    const Recipe chosen = choose(data, asked(), seen);
     const auto loss = [&](double factor) {
-      TrainOptions o = chosen;
+      Recipe o = chosen;
       o.ridge *= factor;
       Fit fit(data, o, make_state(data, o));
       EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
@@ -463,10 +462,10 @@ TEST(Automatic, RidgeOfFewRowsIsNearTheBestForNewOnes) {
 // slower machine makes the same choice.
 TEST(Automatic, SameChoiceOnASlowMachine) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
-  TrainOptions options = asked({"seconds"});
+  Recipe options = asked({"seconds"});
   options.seconds = 3;
   const auto with_clock = [&](double tick, Seen& seen) {
-    TrainOptions o = options;
+    Recipe o = options;
     choose_shape(data, o);
     FakeClock clock(tick);
     Stopwatch watch(clock.source());
@@ -476,7 +475,7 @@ TEST(Automatic, SameChoiceOnASlowMachine) {
     return o;
   };
   Seen fast, slow;
-  const TrainOptions first = with_clock(0, fast), second = with_clock(1e-6, slow);
+  const Recipe first = with_clock(0, fast), second = with_clock(1e-6, slow);
   ASSERT_GE(fast.trials.size(), 3U);
   ASSERT_EQ(fast.trials.size(), slow.trials.size());
   for (std::size_t i = 0; i < fast.trials.size(); ++i) {
@@ -491,7 +490,7 @@ TEST(Automatic, SameChoiceOnASlowMachine) {
 // On a machine much slower than the counts assume, there must still be time for the fit.
 TEST(Automatic, EndsTheSearchEarlyIfFarTooSlow) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 200});
-  TrainOptions options = asked({"seconds"});
+  Recipe options = asked({"seconds"});
   options.seconds = 3;
   choose_shape(data, options);
   FakeClock clock(0.1);
@@ -521,7 +520,7 @@ TEST(Automatic, ValidationIgnoresUnseenLabels) {
 
 TEST(Automatic, StopsWhenAsked) {
   const Dataset data = random_data({.rows = 800, .classes = 12, .features = 40});
-  TrainOptions options = asked();
+  Recipe options = asked();
   choose_shape(data, options);
   const std::atomic<bool> stop{true};
   Stopwatch watch;
@@ -536,7 +535,7 @@ TEST(StartAtFrequencies, IsTheClassFrequencyModel) {
   std::vector<double> counts;
   for (int k = 0; k < 12; ++k) names.push_back(std::to_string(k)), counts.push_back(1 + k * k);
   data.classes = std::make_shared<ClassList>(names, counts);
-  TrainOptions options = options_of("prox", 5);
+  Recipe options = options_of("prox", 5);
   options.intercept = options.start_at_frequencies = true;
   const RunState state = make_state(data, options);
   double total = 0, loss = 0;

@@ -4,7 +4,7 @@
 #include "train/encoder.hpp"
 
 namespace truemax {
-BagEncoder::BagEncoder(const DataView& data, const TrainOptions& options) : hidden_(options.hidden) {
+BagEncoder::BagEncoder(const DataView& data, const Recipe& recipe) : hidden_(recipe.hidden) {
   data.each_x([&](ExampleId, const RowView& x) {
     double sum = 0;
     longest_row_ = std::max(longest_row_, x.index.size());

@@ -8,7 +8,7 @@
 
 #include "train/commuting.hpp"
 #include "train/feature_shares.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/steps_beside.hpp"
 
 namespace truemax {
@@ -22,8 +22,8 @@ constexpr double kMostFreePieces = 128;      // of a lock-free batch
 constexpr std::size_t kRowsAhead = 8, kLinesAhead = 4;
 }  // namespace
 
-std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw) {
-  const std::size_t threads = options.thread_count();
+std::size_t useful_threads(const DataView& data, const Recipe& recipe, const Draw& draw) {
+  const std::size_t threads = recipe.thread_count();
   if (threads == 1 || draw.complete()) return 1;
   double common = 0;  // the mean number of blocks that two steps have in common
   for (const double load : block_loads(data, &draw)) common += load * load;
@@ -34,22 +34,22 @@ std::size_t useful_threads(const DataView& data, const TrainOptions& options, co
 bool BlockLane::takes(const LaneSetup& setup) {
   const MethodInfo& info = setup.rule.info();
   const bool alone = !tracks_norms(setup) && !info.has_companion && !info.refreshes;  // hooks see all steps
-  return setup.options.rows_per_step == 1 && setup.draw != nullptr && setup.draw->whole_blocks() &&
+  return setup.recipe.rows_per_step == 1 && setup.draw != nullptr && setup.draw->whole_blocks() &&
          (setup.rule.takes_blocks() || alone);
 }
 
 BlockLane::InDouble::InDouble(const LaneSetup& of_run)
-    : rule(make_rule(of_run.options.method, of_run.options.rule, of_run.problem)),
-      setup{of_run.data, of_run.options, of_run.problem,    of_run.ridge, of_run.guard,
-            *rule,       of_run.draw,    of_run.most_steps, of_run.ranks, of_run.share},
+    : rule(make_rule(of_run.recipe.method, of_run.recipe.rule, of_run.problem)),
+      setup{of_run.data, of_run.plan, of_run.problem, of_run.ridge, of_run.guard,
+            *rule,       of_run.draw, of_run.ranks,   of_run.share},
       general(setup) {
-  rule->reserve(step_shape(of_run.data, of_run.options, of_run.draw));
+  rule->reserve(of_run.plan.shape);
 }
 
 BlockLane::Piece::Piece(const LaneSetup& setup)
-    : examples(setup.most_steps), labels(setup.most_steps), x(setup.most_steps) {
-  drawn.shape(setup.most_steps, setup.draw->most_blocks());
-  drawn.words.reserve(setup.most_steps * setup.draw->words());
+    : examples(setup.plan.steps_ahead), labels(setup.plan.steps_ahead), x(setup.plan.steps_ahead) {
+  drawn.shape(setup.plan.steps_ahead, setup.draw->most_blocks());
+  drawn.words.reserve(setup.plan.steps_ahead * setup.draw->words());
 }
 
 BlockStep BlockLane::Piece::step(std::size_t i, const DataView& data, bool apart) const {
@@ -79,19 +79,19 @@ BlockLane::BlockLane(const LaneSetup& setup, std::size_t most_threads)
     : setup_(setup),
       general_(setup),
       rows_recur_(examples_recur(setup)),
-      piece_steps_(setup.most_steps),
+      piece_steps_(setup.plan.steps_ahead),
       free_steps_(kMostStepsApart) {
   const std::size_t classes = setup.data.classes->size();
   far_ = setup.weights_are_far();
-  const bool lock_free = setup.options.lock_free;
+  const bool lock_free = setup.recipe.lock_free;
   const std::size_t threads =
-      std::min(most_threads, lock_free ? setup.options.thread_count()
-                                       : useful_threads(setup.data, setup.options, *setup.draw));
+      std::min(most_threads, lock_free ? setup.recipe.thread_count()
+                                       : useful_threads(setup.data, setup.recipe, *setup.draw));
   // Many threads take a batch of 128 steps in the time in which they find each other. So batches are longer,
   // but no longer than a few milliseconds, for clocks and Ctrl-C. In order, their length must not depend on
   // the number of threads; lock-free threads need not meet so often, unless one of them takes all steps.
   const bool all_work =
-      lock_free && steps_without_ridge(setup.options.step) >= static_cast<double>(kFewestFreeSteps * threads);
+      lock_free && steps_without_ridge(setup.recipe.step) >= static_cast<double>(kFewestFreeSteps * threads);
   const double lines =
       static_cast<double>(all_work ? (1 << 16) * std::max<std::size_t>(threads, 2) : 1 << 17);
   const double lines_of_step =
@@ -133,7 +133,7 @@ void BlockLane::keep_heads_apart() {
   const std::size_t head = setup_.draw->head_blocks();
   if (head == 0 || head > kMostLinesApart) return;
   const double steps =
-      steps_beside(data, setup_.options.intercept, setup_.draw) / static_cast<double>(members_.size());
+      steps_beside(data, setup_.recipe.intercept, setup_.draw) / static_cast<double>(members_.size());
   if (steps < kFewestSteps) return;
   if (steps < static_cast<double>(kMostStepsApart)) free_steps_ = static_cast<std::size_t>(steps);
   const std::vector<double> share = feature_shares(data);
@@ -143,30 +143,31 @@ void BlockLane::keep_heads_apart() {
   std::stable_sort(common.begin(), common.end(),
                    [&](FeatureId a, FeatureId b) { return share[a] > share[b]; });
   common.resize(std::min(common.size(), kMostLinesApart / head));
-  if (common.empty() && !setup_.options.intercept) return;
+  if (common.empty() && !setup_.recipe.intercept) return;
   const auto shared = std::make_shared<SomeFeatures>(std::move(common), share.size());
   for (std::size_t m = 0; m < members_.size(); ++m)
     members_[m]->stepper.keep_apart(head, shared, m * shared->numbers().size() / members_.size());
 }
 
-std::uint64_t BlockLane::bytes_apart(const DataView& data, const TrainOptions& options) {
+std::uint64_t BlockLane::bytes_apart(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
   const std::uint64_t lines = 2 * kMostLinesApart * kLanes * sizeof(float);
   // Two parts, each with memory for twice as many numbers as all rows have.
-  const double split = 4 * static_cast<double>(kMostStepsApart) * (data.nonzeros_per_row() + 1) *
+  const double split = 4 * static_cast<double>(kMostStepsApart) * (problem.nonzeros_per_row + 1) *
                        (sizeof(FeatureId) + sizeof(float));
-  const std::uint64_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const std::uint64_t blocks = (problem.classes + kLanes - 1) / kLanes;
   const std::uint64_t ridges =
-      options.ridge > 0 ? blocks * (sizeof(BlockStepper::Delayed) + sizeof(std::uint32_t)) : 0;
+      recipe.ridge > 0 ? blocks * (sizeof(BlockStepper::Delayed) + sizeof(std::uint32_t)) : 0;
   // Numbers of declined steps, and growths of one thread.
   const auto declined = static_cast<std::uint64_t>(kMostFreePieces) * kStepsAhead * sizeof(std::size_t);
-  return options.thread_count() * (lines + static_cast<std::uint64_t>(split) + ridges + declined) + declined +
-         (options.ridge > 0 ? blocks * sizeof(double) : 0) +
-         data.space->features * (sizeof(double) + sizeof(SomeFeatures::Place));
+  return machine.threads * (lines + static_cast<std::uint64_t>(split) + ridges + declined) + declined +
+         (recipe.ridge > 0 ? blocks * sizeof(double) : 0) +
+         problem.features * (sizeof(double) + sizeof(SomeFeatures::Place));
 }
 
 void BlockLane::attach(RunState& state) {
   general_.attach(state);
-  if (members_.size() > 1) clear_fresh_pages(state, setup_.data, setup_.options, members_.size());
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data, setup_.recipe, members_.size());
 }
 
 void BlockLane::take(const Batch& batch, RunState& state) {
@@ -188,7 +189,7 @@ void BlockLane::take(const Batch& batch, RunState& state) {
   refused_.reset();
   if (members_.size() == 1)
     run_alone(work);
-  else if (setup_.options.lock_free)
+  else if (setup_.recipe.lock_free)
     run_lock_free(work);
   else
     run_in_order(work);

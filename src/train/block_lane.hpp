@@ -24,7 +24,7 @@ namespace truemax {
 
 // How many threads this draw can keep busy. If steps often wait for each other's blocks, more threads do not
 // help.
-std::size_t useful_threads(const DataView& data, const TrainOptions& options, const Draw& draw);
+std::size_t useful_threads(const DataView& data, const Recipe& recipe, const Draw& draw);
 
 class BlockLane final : public Lane {
  public:
@@ -33,10 +33,10 @@ class BlockLane final : public Lane {
 
   static bool takes(const LaneSetup& setup);
   // At most, for what lock-free threads keep apart.
-  static std::uint64_t bytes_apart(const DataView& data, const TrainOptions& options);
+  static std::uint64_t bytes_apart(const Facts& facts);
 
   void attach(RunState& state) override;
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override {
     return general_.start_epoch(state, stop, plan);
   }
   void take(const Batch& batch, RunState& state) override;

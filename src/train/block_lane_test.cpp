@@ -16,7 +16,7 @@
 #include "evaluate/evaluate.hpp"
 #include "rule/prox.hpp"
 #include "train/lane_test_support.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/pairs.hpp"
@@ -28,8 +28,8 @@ Dataset data_of(std::size_t rows, std::size_t classes) {
   return random_data({.rows = rows, .classes = classes, .features = 900});
 }
 
-TrainOptions block_options(const char* draw, std::size_t threads) {
-  TrainOptions options = options_of("prox", 32);
+Recipe block_options(const char* draw, std::size_t threads) {
+  Recipe options = options_of("prox", 32);
   options.step = 5;
   options.draw = draw;
   options.draws.head = 16;
@@ -42,7 +42,7 @@ TEST(BlockLane, SameBitsForAnyNumberOfThreads) {
   for (const Visit visit : {Visit::random, Visit::shuffle})
     for (const double ridge : {0.0, 2.0})
       for (const bool intercept : {false, true}) {
-        TrainOptions options = block_options("blocks", 1);
+        Recipe options = block_options("blocks", 1);
         options.visit = visit, options.ridge = ridge, options.intercept = intercept;
         const RunState one = run_epochs(data, options);
         for (const std::size_t threads : {2U, 3U, 5U}) {
@@ -59,7 +59,7 @@ TEST(BlockLane, OtherMethodsHaveTheSameBitsForAnyNumberOfThreads) {
   const Dataset data = data_of(1200, 700);
   for (const char* method : {"implicit", "scent", "sox", "ove"})
     for (const double ridge : {0.0, 2.0}) {
-      TrainOptions options = block_options("blocks", 1);
+      Recipe options = block_options("blocks", 1);
       options.method = method, options.ridge = ridge, options.step = 0.5;
       const RunState one = run_epochs(data, options);
       for (const std::size_t threads : {2U, 5U}) {
@@ -74,7 +74,7 @@ TEST(BlockLane, OtherMethodsHaveTheSameBitsForAnyNumberOfThreads) {
 TEST(BlockLane, UsesThreadsOnlyIfStepsRarelyConflict) {
   const Dataset many = data_of(3000, 700), few = data_of(300, 20);
   const auto useful = [](const Dataset& data, const char* draw) {
-    const TrainOptions options = block_options(draw, 2);
+    const Recipe options = block_options(draw, 2);
     return useful_threads(data, options, *draw_for(data, options));
   };
   EXPECT_EQ(useful(many, "blocks"), 2U);
@@ -89,7 +89,7 @@ TEST(BlockLane, DeclinedStepsKeepTheBitsAndTheBound) {
   for (std::size_t i = 0; i < data.rows.value.size(); i += 9)
     data.rows.value[i] = 3e7F * (1 + static_cast<float>(i % 7));
   for (const double ridge : {0.0, 2.0}) {
-    TrainOptions options = block_options("blocks", 1);
+    Recipe options = block_options("blocks", 1);
     options.ridge = ridge;
     const RunState one = run_epochs(data, options);
     std::size_t declined = 0;
@@ -122,7 +122,7 @@ TEST(BlockLane, StepsOutOfOrderKeepTheBits) {
       for (std::size_t i = 0; i < data.rows.value.size(); i += 101) data.rows.value[i] = 3e7F;
     for (const char* method : {"prox", "implicit"})
       for (const double ridge : {0.0, 2.0}) {
-        TrainOptions options = block_options("blocks", 1);
+        Recipe options = block_options("blocks", 1);
         options.method = method, options.visit = Visit::random, options.ridge = ridge, options.epochs = 3;
         const Ended one = run_on<BlockLane>(data, options, 1);
         EXPECT_EQ(one.threads, 1U);
@@ -179,7 +179,7 @@ TEST(BlockLane, ThreadThatThrowsEndsTheBatchOfAll) {
   Dataset made = with_even_labels({.rows = 400, .classes = 2000, .features = 40});
   for (float& value : made.rows.value) value = 3e7F;
   const DataView data(made);
-  const TrainOptions options = block_options("blocks", 4);
+  const Recipe options = block_options("blocks", 4);
   const auto sound = draw_for(data, options);
   Fails draw(*sound);
   const ProblemInfo problem = problem_of(data, options);
@@ -237,7 +237,7 @@ TEST(BlockLane, DeclinedStepsRunInOrder) {
   constexpr std::size_t kSteps = 100;
   double expected = 0;
   for (const std::size_t threads : {1U, 2U, 3U}) {
-    const TrainOptions options = block_options("blocks", threads);
+    const Recipe options = block_options("blocks", threads);
     const auto draw = draw_for(data, options);
     const ProblemInfo problem = problem_of(data, options);
     Ridge ridge(data, options, problem, draw.get());
@@ -275,10 +275,10 @@ TEST(BlockLane, DivergenceLeavesTheSameBits) {
     data.label[i] = k, data.weight[i] = 1e37;
     for (std::size_t j = data.rows.begin[i]; j < data.rows.begin[i + 1]; ++j) data.rows.value[j] = 1e-20F;
   }
-  const TrainOptions two = block_options("blocks", 2);
+  const Recipe two = block_options("blocks", 2);
   ASSERT_EQ(useful_threads(data, two, *draw_for(data, two)), 2U);
   for (const Visit visit : {Visit::file, Visit::random}) {
-    TrainOptions options = block_options("blocks", 1);
+    Recipe options = block_options("blocks", 1);
     options.step = 100, options.visit = visit;
     const auto run = [&](std::size_t threads, std::string& message) {
       options.threads = threads;
@@ -312,7 +312,7 @@ TEST(BlockLane, PartOfDataTrainsLikeACopy) {
   const DataView part = sample_part(whole, 200, 1), copy = copy_of(part, false);
   ASSERT_EQ(part.size(), copy.size());
   for (const std::size_t threads : {1U, 2U}) {
-    const TrainOptions options = block_options("blocks", threads);
+    const Recipe options = block_options("blocks", threads);
     EXPECT_EQ(bits_of(run_epochs(part, options)), bits_of(run_epochs(copy, options))) << threads;
   }
 }
@@ -328,7 +328,7 @@ TEST(LockFree, ReachesTheLossOfOrderedRuns) {
       double ordered = 0, free = 0, least = 1e300, most = 0;
       constexpr int kSeeds = 5;
       for (int seed = 1; seed <= kSeeds; ++seed) {
-        TrainOptions options = block_options(draw, 1);
+        Recipe options = block_options(draw, 1);
         options.epochs = 10, options.decay = 0.8, options.ridge = ridge;
         options.seed = static_cast<std::uint64_t>(seed);
         const double in_order = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
@@ -352,7 +352,7 @@ TEST(LockFree, LosesNothingOfTheRidge) {
   const Dataset made = data_of(3000, 300);
   const DataView data(made);
   for (const double ridge : {0.2, 30.0, 300.0}) {
-    TrainOptions options = block_options("head-blocks", 1);
+    Recipe options = block_options("head-blocks", 1);
     options.visit = Visit::shuffle, options.epochs = 2, options.ridge = ridge, options.step = 0.01;
     const RunState ordered = run_epochs(data, options);
     options.lock_free = true;
@@ -371,7 +371,7 @@ TEST(LockFree, LosesNothingOfTheRidge) {
 TEST(LockFree, OneThreadForAStrongRidgeKeepsNothingApart) {
   const Dataset made = data_of(3000, 300);
   const DataView data(made);
-  TrainOptions options = block_options("head-blocks", 1);
+  Recipe options = block_options("head-blocks", 1);
   options.visit = Visit::shuffle, options.epochs = 2, options.ridge = 1e5, options.intercept = true;
   const Ended ordered = run_on<BlockLane>(data, options, 1);
   options.lock_free = true;
@@ -394,7 +394,7 @@ TEST(LockFree, ABlockThatNearlyAllStepsHaveIsNoHead) {
   double ordered = 0, free = 0, least = 1e300, most = 0;
   constexpr int kSeeds = 3;
   for (int seed = 1; seed <= kSeeds; ++seed) {
-    TrainOptions options = block_options("blocks", 1);
+    Recipe options = block_options("blocks", 1);
     options.epochs = 6, options.decay = 0.8, options.seed = static_cast<std::uint64_t>(seed);
     const double in_order = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
     least = std::min(least, in_order), most = std::max(most, in_order);
@@ -414,7 +414,7 @@ TEST(LockFree, StaysFiniteAtExtremes) {
   const DataView data(made);
   for (const double ridge : {1e3, 1e6, 1e12})
     for (const double step : {1e-6, 1.0, 1e6}) {
-      TrainOptions options = block_options("head-blocks", 1);
+      Recipe options = block_options("head-blocks", 1);
       options.ridge = ridge, options.step = step, options.epochs = 2, options.lock_free = true;
       const Ended ended = run_on<BlockLane>(data, options, 3);
       EXPECT_EQ(ended.divergence, "") << ridge << ' ' << step;

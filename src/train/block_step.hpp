@@ -53,7 +53,7 @@ class BlockStepper {
   // other, and their intercepts as they are at look(), and keep what they add to them apart until add_up().
   void keep_apart(std::size_t blocks, std::shared_ptr<const SomeFeatures> features, std::size_t begin) {
     const std::size_t classes = std::min(setup_.data.classes->size(), blocks * kLanes);
-    apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.options.intercept, begin);
+    apart_ = std::make_unique<BlocksApart>(classes, std::move(features), setup_.recipe.intercept, begin);
   }
   const BlocksApart* apart() const { return apart_.get(); }
   void look(const Weights& w) {

@@ -6,8 +6,10 @@
 
 #include "core/error.hpp"
 #include "evaluate/evaluate.hpp"
-#include "train/automatic.hpp"
+#include "train/bind.hpp"
 #include "train/fit.hpp"
+#include "train/search.hpp"
+#include "train/start.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
@@ -15,14 +17,23 @@ namespace {
 
 constexpr double kDecays = 50;  // times that the step falls over a budget of seconds
 
+// What a run is of.
+struct Task {
+  const TrainSets& sets;
+  const Problem& problem;
+  const Machine& machine;
+  const Budget& budget;
+  const std::atomic<bool>& stop;
+};
+
 // Trains up to a number of seconds or epochs.
 class Trainee {
  public:
-  Trainee(const TrainOptions& options, const DataView& data, const Budget& budget,
-          const std::atomic<bool>& stop)
-      : data_(data), tick_(budget.tick), stop_(stop), watch_(budget.time), options_(chosen(options)) {
-    const Running running(watch_);  // allocating W and tables counts as training time
-    fit_.emplace(data, options_, make_state(data, options_, &spare_), &watch_);
+  Trainee(const Recipe& recipe, const Task& task)
+      : tick_(task.budget.tick), stop_(task.stop), watch_(task.budget.time) {
+    const Running running(watch_);  // the search, and allocating W and tables, count as training time
+    const Plan plan = bind(chosen(recipe, task), task.problem, task.machine);
+    fit_.emplace(task.sets.data, plan, make_state(task.sets.data, plan.recipe, &spare_), &watch_);
   }
 
   void train_until(double seconds) {
@@ -33,7 +44,7 @@ class Trainee {
   double seconds() const { return watch_.seconds(); }
   double epochs() const { return fit_->epochs(); }
   std::uint64_t steps() const { return fit_->steps(); }
-  double step() const { return options_.step; }
+  double step() const { return fit_->plan().recipe.step; }
 
  private:
   // The watch runs while this exists.
@@ -54,38 +65,32 @@ class Trainee {
     fit_->publish();
   }
 
-  // The search of auto counts as training time.
-  TrainOptions chosen(TrainOptions options) {
-    if (!options.automatic()) return options;
-    const Running running(watch_);
-    choose_shape(data_, options);
-    if (options.open.any()) choose_by_trials({data_}, options, {watch_, {}, stop_, &spare_});
-    return options;
+  Recipe chosen(const Recipe& recipe, const Task& task) {
+    if (!recipe.sought.any()) return recipe;
+    return search(recipe, {task.sets, task.problem, task.machine, watch_, {}, stop_, &spare_}).recipe;
   }
 
-  const DataView& data_;
   const std::function<void()>& tick_;
   const std::atomic<bool>& stop_;
   Stopwatch watch_;
   Weights spare_;  // memory of the trials
-  TrainOptions options_;
   std::optional<Fit> fit_;
 };
 
 // The decay per epoch that amounts to decay^50 over the budget; a short trial estimates its number of epochs.
-double decay_over(const TrainOptions& options, const DataView& data, const Budget& budget,
-                  const std::atomic<bool>& stop) {
-  if (options.decay == 1 || options.schedule != Schedule::decay) return options.decay;
+double decay_over(const Recipe& recipe, const Task& task) {
+  if (recipe.decay == 1 || recipe.schedule != Schedule::decay) return recipe.decay;
   constexpr double kTrial = 0.1;
-  Trainee trial(options, data, budget, stop);
+  const Budget& budget = task.budget;
+  Trainee trial(recipe, task);
   // The first half touches fresh memory and is slower, so only the second half is measured.
   trial.train_until(kTrial / 2 * budget.seconds);
   const double seconds = trial.seconds(), epochs = trial.epochs();
   trial.train_until(std::max(kTrial * budget.seconds, 1.5 * seconds));
   const double rate = (trial.epochs() - epochs) / (trial.seconds() - seconds);
-  if (!(rate > 0)) return options.decay;  // stopped, or a step takes as long as the trial
+  if (!(rate > 0)) return recipe.decay;  // stopped, or a step takes as long as the trial
   const double decays = kDecays / (rate * budget.seconds);
-  return std::pow(options.decay, std::min(decays, kDecays));
+  return std::pow(recipe.decay, std::min(decays, kDecays));
 }
 
 // Fills in seconds and steps of a run even if it diverged.
@@ -115,21 +120,23 @@ std::vector<double> moments(double end, std::size_t points) {
 
 }  // namespace
 
-BudgetedRun run_for(const TrainOptions& asked, const DataView& data, const std::optional<DataView>& test,
-                    const Budget& budget, const std::atomic<bool>& stop) {
-  TrainOptions options = asked;
-  options.threads = 1;
-  options.steps = 0, options.seconds = 0;
+BudgetedRun run_for(const Recipe& asked, const TrainSets& sets, const Problem& problem,
+                    const Machine& machine, const Budget& budget, const std::atomic<bool>& stop) {
+  const Task task{sets, problem, machine, budget, stop};
+  const DataView& data = sets.data;
+  const std::optional<DataView>& test = sets.test;
+  Recipe recipe = asked;
   const bool by_epochs = budget.epochs > 0;
-  options.epochs = by_epochs ? budget.epochs : kUnlimitedEpochs;
-  options.open.epochs = false;
+  if (!recipe.newton_alone()) recipe.epochs = by_epochs ? budget.epochs : kUnlimitedEpochs;
+  recipe.sought.epochs = false;
+  recipe.steps = 0, recipe.seconds = 0;
   BudgetedRun run;
   try {
     if (!by_epochs) {
-      options.decay = decay_over(options, data, budget, stop);
-      options.seconds = budget.seconds;
+      recipe.decay = decay_over(recipe, task);
+      recipe.seconds = budget.seconds;
     }
-    Trainee trainee(options, data, budget, stop);
+    Trainee trainee(recipe, task);
     const std::vector<double> when =
         moments(by_epochs ? static_cast<double>(budget.epochs) : budget.seconds, budget.points);
     for (const double at : when) {

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "data/data_view.hpp"
-#include "train/options.hpp"
+#include "train/machine.hpp"
+#include "train/problem.hpp"
+#include "train/recipe.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
@@ -41,8 +42,9 @@ struct BudgetedRun {
   bool finished() const { return !interrupted && divergence.empty(); }
 };
 
-// With a budget of seconds, --schedule decay multiplies the step by options.decay every fiftieth of the time.
-BudgetedRun run_for(const TrainOptions& options, const DataView& data, const std::optional<DataView>& test,
-                    const Budget& budget, const std::atomic<bool>& stop);
+// The recipe ends as the budget says. With a budget of seconds, --schedule decay multiplies the step by
+// recipe.decay every fiftieth of the time.
+BudgetedRun run_for(const Recipe& recipe, const TrainSets& sets, const Problem& problem,
+                    const Machine& machine, const Budget& budget, const std::atomic<bool>& stop);
 
 }  // namespace truemax

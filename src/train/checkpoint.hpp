@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "train/automatic.hpp"
 #include "train/run_state.hpp"
-#include "train/trainer.hpp"
+#include "train/search.hpp"
 
 namespace truemax {
 

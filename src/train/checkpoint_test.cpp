@@ -78,7 +78,7 @@ class Checkpoint : public ::testing::Test {
   TempFolder folder_;
   std::string path_ = folder_.path("c.tmx");
   Dataset made_ = random_data({.rows = 20});
-  TrainOptions options_ = options_of("composition", 2);
+  Recipe options_ = options_of("composition", 2);
   RunState state_;
 };
 
@@ -130,7 +130,7 @@ TEST_F(Checkpoint, ForgedFilesAreRefusedOrHarmless) {
       RunState state = make_state(made_, options_);
       CheckpointFile(path_).read_state(state);
       const std::atomic<bool> stop{false};
-      TrainOptions more = options_;
+      Recipe more = options_;
       more.epochs = state.epoch < 1000 ? state.epoch + 1 : 0;
       Fit fit(made_, more, std::move(state));
       fit.run({}, stop);
@@ -143,7 +143,7 @@ TEST_F(Checkpoint, ForgedFilesAreRefusedOrHarmless) {
 }
 
 TEST_F(Checkpoint, RefusesAStateOfAnotherShape) {
-  TrainOptions other = options_;
+  Recipe other = options_;
   other.intercept = !other.intercept;
   RunState state = make_state(made_, other);
   EXPECT_THROW(CheckpointFile(path_).read_state(state), UserError);

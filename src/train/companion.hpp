@@ -8,6 +8,7 @@
 #include <span>
 
 #include "data/data_view.hpp"
+#include "train/problem.hpp"
 #include "train/run_state.hpp"
 #include "weights/kernels.hpp"
 
@@ -17,14 +18,14 @@ class Companion {
  public:
   // The most rows in the journal of a class: as many as together have about D non-zeros. Beyond that it is
   // cheaper to clear the whole class.
-  static std::size_t journal_limit(const DataView& data) {
-    return 1 + static_cast<std::size_t>(static_cast<double>(data.space->features) /
-                                        std::max(data.nonzeros_per_row(), 1.0));
+  static std::size_t journal_limit(std::uint64_t features, double nonzeros_per_row) {
+    return 1 + static_cast<std::size_t>(static_cast<double>(features) / std::max(nonzeros_per_row, 1.0));
   }
 
   // Without the matrix.
-  static std::uint64_t bytes(const DataView& data) {
-    return data.classes->size() * (journal_limit(data) * sizeof(ExampleId) + 5 * sizeof(double));
+  static std::uint64_t bytes(const Problem& p) {
+    return p.classes *
+           (journal_limit(p.features, p.nonzeros_per_row) * sizeof(ExampleId) + 5 * sizeof(double));
   }
 
   static void start(CompanionState& state, const DataView& data, bool intercept) {
@@ -32,7 +33,7 @@ class Companion {
     state.difference = Weights(classes, data.space->features, intercept);
     state.difference.allow_scaling();
     state.touched.assign(classes, 0.0);
-    state.journal_limit = journal_limit(data);
+    state.journal_limit = journal_limit(data.space->features, data.nonzeros_per_row());
     state.journal.assign(classes, {});
     for (std::vector<ExampleId>& rows : state.journal)
       rows.reserve(state.journal_limit);  // so that steps do not allocate

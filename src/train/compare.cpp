@@ -10,8 +10,8 @@
 
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
-#include "train/automatic.hpp"
-#include "train/run.hpp"
+#include "train/bind.hpp"
+#include "train/resolve.hpp"
 
 namespace truemax {
 namespace {
@@ -30,20 +30,19 @@ std::vector<std::string_view> parts(std::string_view text, char between) {
   }
 }
 
-Contender parse_contender(std::string_view entry, const TrainOptions& base) {
+Contender parse_contender(std::string_view entry, const Asked& base) {
   const auto refuse = [&](std::string_view found, std::string_view advice) {
     return UserError(fmt::format("--methods: in {} {}; {}", in_quotes(entry), found, advice));
   };
   Contender contender{std::string(entry), base, true};
   const std::vector<std::string_view> words = parts(entry, ':');
   OptionTable table;
-  contender.options.describe(table);
+  contender.asked.describe(table);
   try {
     table.find("method")->parse(words[0]);
   } catch (const UserError&) {
     throw refuse(fmt::format("{} is not a method", in_quotes(words[0])), "'truemax methods' lists them");
   }
-  std::vector<std::string> given;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     if (equals == std::string_view::npos)
@@ -64,28 +63,34 @@ Contender parse_contender(std::string_view entry, const TrainOptions& base) {
     } catch (const UserError& error) {
       throw UserError(fmt::format("--methods: in {}: {}", in_quotes(entry), error.what()));
     }
-    given.emplace_back(name);
     if (name == "step") contender.grid = false;
   }
-  if (contender.options.automatic()) {
+  Asked& asked = contender.asked;
+  if (!asked.device) asked.device = device::kCpu;
+  if (asked.automatic()) {
     contender.grid = false;
-    const auto was_given = [&](const char* name) {
-      return std::find(given.begin(), given.end(), name) != given.end();
-    };
-    if (!was_given("target")) contender.options.target = Target::train;
-    contender.options.encoder = EncoderKind::linear;  // the methods are compared on one model
+    if (!asked.target) asked.target = Target::train;
+    asked.encoder = EncoderKind::linear;  // the methods are compared on one model
     // All get the same epochs or seconds, of which Newton's method has no use.
-    const bool takes_steps = contender.options.target == Target::train;
-    contender.options.complete([&](const char* name) {
-      return was_given(name) || (takes_steps && std::string_view(name) == "newton");
-    });
+    if (asked.target == Target::train && !asked.newton) asked.newton = 0;
   }
   try {
-    contender.options.check();
+    static_cast<void>(resolve_reading(asked, {}, {}));
   } catch (const UserError& error) {
     throw UserError(fmt::format("--methods: in {}: {}", in_quotes(entry), error.what()));
   }
   return contender;
+}
+
+// What a contender does within a budget.
+Asked within(Asked asked, const Budget& budget) {
+  asked.threads = 1;
+  asked.steps.reset();
+  if (budget.epochs > 0)
+    asked.epochs = budget.epochs, asked.seconds.reset();
+  else if (budget.seconds > 0)
+    asked.seconds = budget.seconds, asked.epochs.reset();
+  return asked;
 }
 
 class Comparison {
@@ -93,6 +98,17 @@ class Comparison {
   Comparison(const std::vector<CompareData>& data, const CompareOptions& options,
              const std::atomic<bool>& stop, const std::function<void(const CompareProgress&)>& progress)
       : data_(data), options_(options), stop_(stop), progress_(progress) {
+    for (const CompareData& d : data) {
+      sets_.push_back({d.train, d.test});
+      problems_.push_back(
+          facts_of(sets_.back(), false, {.norms = true, .units = true, .cosines = groups()}, 1));
+      machines_.push_back(machine_of(1, options.memory_limit, problems_.back()));
+    }
+    for (std::size_t d = 0; d < data.size(); ++d)
+      for (const Contender& c : options.contenders)
+        bind(recipe_for(d, within(c.asked, {.seconds = options.seconds, .epochs = options.epochs})),
+             problems_[d], machines_[d])
+            .memory.require();
     for (const Contender& c : options.contenders) of_ += c.grid ? options.steps.size() : 1;
     of_ *= data.size();
     if (measures()) of_ += data.size() * (options.steps.size() + kBudgetRuns - 1);
@@ -108,11 +124,11 @@ class Comparison {
         for (std::size_t c = 0; c < options_.contenders.size() && !stop_.load(); ++c) {
           const Contender& contender = options_.contenders[c];
           if (!contender.grid && s > 0) continue;
-          TrainOptions train = contender.options;
-          if (contender.grid) train.step = options_.steps[s];
-          CompareRun one{d, c, train.step, false, once(d, &contender, train, budget)};
+          Asked asked = contender.asked;
+          if (contender.grid) asked.step = options_.steps[s];
+          CompareRun one{d, c, asked.step.value_or(0), false, once(d, &contender, asked, budget)};
           one.done = !one.result.interrupted;
-          if (train.automatic()) one.step = one.result.step;
+          if (!contender.grid) one.step = one.result.step;
           result_.runs.push_back(std::move(one));
         }
     }
@@ -125,8 +141,17 @@ class Comparison {
  private:
   bool measures() const { return options_.seconds == 0 && options_.epochs == 0; }
 
-  BudgetedRun once(std::size_t d, const Contender* contender, const TrainOptions& train, Budget budget) {
-    CompareProgress now{&data_[d], contender, train.step, done_, of_, 0};
+  bool groups() const {
+    return std::any_of(options_.contenders.begin(), options_.contenders.end(),
+                       [](const Contender& c) { return c.asked.group.value_or(0) > 0; });
+  }
+  Recipe recipe_for(std::size_t d, const Asked& asked) const {
+    return resolve(asked, problems_[d], machines_[d], {}).recipe;
+  }
+
+  BudgetedRun once(std::size_t d, const Contender* contender, const Asked& asked, Budget budget) {
+    const Recipe recipe = recipe_for(d, within(asked, budget));
+    CompareProgress now{&data_[d], contender, recipe.step, done_, of_, 0};
     const auto show = [&] {
       const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
       if (done_ > 0) now.seconds_left = spent / static_cast<double>(done_) * static_cast<double>(of_ - done_);
@@ -134,7 +159,7 @@ class Comparison {
     };
     show();
     budget.tick = show;
-    BudgetedRun run = run_for(train, data_[d].train, data_[d].test, budget, stop_);
+    BudgetedRun run = run_for(recipe, sets_[d], problems_[d], machines_[d], budget, stop_);
     ++done_;
     return run;
   }
@@ -143,10 +168,11 @@ class Comparison {
     Budget budget{options_.seconds, options_.epochs, options_.points, options_.threads, {}, options_.time};
     result_.budget_step.push_back(0);
     if (!measures()) return budget;
-    TrainOptions train;
+    Asked train;
     train.method = "implicit";
+    train.device = device::kCpu;
     if (!options_.contenders.empty()) {  // options common to all of them
-      const TrainOptions& common = options_.contenders[0].options;
+      const Asked& common = options_.contenders[0].asked;
       train.seed = common.seed, train.decay = common.decay, train.visit = common.visit;
     }
     const Budget measured{0, kBudgetEpochs, 1, options_.threads, {}, options_.time};
@@ -171,6 +197,9 @@ class Comparison {
   }
 
   const std::vector<CompareData>& data_;
+  std::vector<TrainSets> sets_;
+  std::vector<Problem> problems_;
+  std::vector<Machine> machines_;
   const CompareOptions& options_;
   const std::atomic<bool>& stop_;
   const std::function<void(const CompareProgress&)>& progress_;
@@ -181,7 +210,7 @@ class Comparison {
 
 }  // namespace
 
-std::vector<Contender> parse_contenders(std::string_view list, const TrainOptions& base) {
+std::vector<Contender> parse_contenders(std::string_view list, const Asked& base) {
   std::vector<Contender> all;
   for (const std::string_view entry : parts(list, ',')) {
     if (entry.empty())
@@ -202,7 +231,7 @@ std::string default_contenders() {
         "ove:classes-per-step=5", "nce:classes-per-step=5", "importance:classes-per-step=5",
         "scent:classes-per-step=16", "exact"}) {
     try {
-      parse_contender(entry, TrainOptions());
+      parse_contender(entry, {});
     } catch (const UserError&) {  // no such method or draw
       continue;
     }
@@ -247,13 +276,6 @@ const CompareRun* CompareResult::best(std::size_t of_data, std::size_t of_conten
 CompareResult compare(const std::vector<CompareData>& data, const CompareOptions& options,
                       const std::atomic<bool>& stop,
                       const std::function<void(const CompareProgress&)>& progress) {
-  for (const CompareData& d : data)
-    for (const Contender& c : options.contenders) {
-      TrainOptions train = c.options;
-      if (train.automatic()) choose_shape(d.train, train);
-      require_step_shape(train, d.train);
-      plan_memory({d.train, d.test}, train, options.memory_limit).require();
-    }
   return Comparison(data, options, stop, progress).run();
 }
 
@@ -281,10 +303,11 @@ nlohmann::ordered_json compare_json(const std::vector<CompareData>& data, const 
     json["data"].push_back(std::move(one));
   }
   for (const Contender& c : options.contenders) {
-    TrainOptions train = c.options;
+    const Reading reading = resolve_reading(c.asked, {}, {});
+    Recipe draft = reading.draft;
     OptionTable table;
-    train.describe(table);
-    Json all = table.to_json();
+    draft.describe(table);
+    Json all = reading.to_json();
     for (const Option& option : table.options())
       if (!option.tags.tunable || (c.grid && option.name == "step")) all.erase(option.name);
     json["methods"].push_back({{"entry", c.entry}, {"grid", c.grid}, {"options", all}});

@@ -19,12 +19,12 @@ namespace truemax {
 // A method with its options: an entry of --methods.
 struct Contender {
   std::string entry;  // as typed
-  TrainOptions options;
+  Asked asked;
   bool grid = true;  // false if the entry gives a step or the method finds one itself
 };
 
-// "name[:option=value[:option=value...]],..." over the options of `base`. Throws UserError naming the entry.
-std::vector<Contender> parse_contenders(std::string_view list, const TrainOptions& base);
+// "name[:option=value[:option=value...]],..." over what `base` says. Throws UserError naming the entry.
+std::vector<Contender> parse_contenders(std::string_view list, const Asked& base);
 // The default list, without entries whose method or draw does not exist.
 std::string default_contenders();
 

@@ -19,7 +19,7 @@ const std::atomic<bool> kGoOn{false};
 
 CompareOptions options_of_list(const std::string& list, std::vector<double> steps) {
   CompareOptions options;
-  TrainOptions base;
+  Recipe base;
   base.threads = 1;
   options.contenders = parse_contenders(list, base);
   options.steps = std::move(steps);
@@ -27,7 +27,7 @@ CompareOptions options_of_list(const std::string& list, std::vector<double> step
 }
 
 TEST(Contenders, ParseMethodsWithOptions) {
-  TrainOptions base;
+  Recipe base;
   base.ridge = 0.25;
   const auto all = parse_contenders("implicit,umax:classes-per-step=5:delta=2,vanilla:step=0.5", base);
   ASSERT_EQ(all.size(), 3U);
@@ -44,7 +44,7 @@ TEST(Contenders, ParseMethodsWithOptions) {
 
 TEST(Contenders, ErrorNamesTheBadEntry) {
   const auto refused = [](const std::string& list) {
-    return error_of([&] { parse_contenders(list, TrainOptions()); });
+    return error_of([&] { parse_contenders(list, Recipe()); });
   };
   EXPECT_NE(refused("implicit,softmaxx").find("'softmaxx' is not a method"), std::string::npos)
       << refused("implicit,softmaxx");
@@ -58,7 +58,7 @@ TEST(Contenders, ErrorNamesTheBadEntry) {
 }
 
 TEST(Contenders, DefaultListIsValid) {
-  const auto all = parse_contenders(default_contenders(), TrainOptions());
+  const auto all = parse_contenders(default_contenders(), Recipe());
   EXPECT_GE(all.size(), 7U);
   EXPECT_NE(default_contenders().find("implicit,umax:classes-per-step=5,vanilla:classes-per-step=5,ove"),
             std::string::npos);
@@ -74,7 +74,7 @@ TEST(Grid, IsPowersOfTen) {
 TEST(RunFor, EpochsMatchesTheTrainer) {
   const Dataset data = random_data({});
   for (const char* method : {"implicit", "umax", "exact"}) {
-    TrainOptions options = truemax::options_of(method, 1);
+    Recipe options = truemax::options_of(method, 1);
     options.epochs = 6, options.eval_every = 0, options.step = 1;
     const double loss = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
     Budget budget;
@@ -93,7 +93,7 @@ TEST(RunFor, EpochsMatchesTheTrainer) {
 TEST(RunFor, SecondsAreKept) {
   constexpr double kTick = 1e-4;
   const Dataset data = random_data({.rows = 200});
-  TrainOptions options = truemax::options_of("implicit", 1);
+  Recipe options = truemax::options_of("implicit", 1);
   options.step = 1;
   const auto run_once = [&](double seconds) {
     FakeClock clock(kTick);
@@ -127,7 +127,7 @@ TEST(RunFor, SecondsAreKept) {
 
 TEST(RunFor, TakesEverySchedule) {
   const Dataset data = random_data({.rows = 2000});
-  TrainOptions options = truemax::options_of("implicit", 1);
+  Recipe options = truemax::options_of("implicit", 1);
   options.step = 1, options.schedule = Schedule::linear, options.epochs = 4;
   Budget budget;
   budget.epochs = 4;
@@ -142,7 +142,7 @@ TEST(RunFor, TakesEverySchedule) {
 
 TEST(RunFor, ReportsDivergence) {
   const Dataset data = random_data({});
-  TrainOptions options = truemax::options_of("vanilla", 5);
+  Recipe options = truemax::options_of("vanilla", 5);
   options.step = 1e10;
   for (const double seconds : {0.0, 0.05}) {
     FakeClock clock(1e-4);
@@ -157,7 +157,7 @@ TEST(RunFor, ReportsDivergence) {
 // Training calls tick every 8,192 steps; a stop raised there ends the run, with either clock.
 TEST(RunFor, StopsWhenAsked) {
   const Dataset data = random_data({.rows = 50000});
-  TrainOptions options = truemax::options_of("implicit", 1);
+  Recipe options = truemax::options_of("implicit", 1);
   options.decay = 1;  // or a trial before the run would be stopped instead
   for (const bool fake : {true, false}) {
     FakeClock clock(1e-4);
@@ -252,7 +252,7 @@ TEST(Compare, RunsAutoOnceAndShowsItsStep) {
   ASSERT_EQ(result.runs.size(), 3U);
   EXPECT_EQ(result.runs[0].contender, 0U);
   EXPECT_TRUE(result.runs[0].figure(CompareBy::train).has_value());
-  EXPECT_NE(result.runs[0].step, TrainOptions().step);
+  EXPECT_NE(result.runs[0].step, Recipe().step);
 }
 
 TEST(Compare, KeepsFinishedRunsWhenStopped) {

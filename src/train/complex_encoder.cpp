@@ -9,8 +9,8 @@ constexpr std::size_t kTripleRows = 16;  // a task of a thread
 constexpr std::uint32_t kRoles = 3;      // of an example: its entity, its relation, its label
 }  // namespace
 
-ComplexEncoder::ComplexEncoder(const DataView& data, const TrainOptions& options)
-    : data_(data), hidden_(options.hidden), penalty_(3 * options.ridge) {
+ComplexEncoder::ComplexEncoder(const DataView& data, const Recipe& recipe)
+    : data_(data), hidden_(recipe.hidden), penalty_(3 * recipe.ridge) {
   for (const ExampleId i : data.examples()) largest_weight_ = std::max(largest_weight_, data.weight(i));
 }
 

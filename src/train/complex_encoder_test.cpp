@@ -11,7 +11,7 @@
 #include "train/learnt_lane.hpp"
 #include "train/learnt_test_support.hpp"
 #include "train/memory_plan.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
@@ -22,7 +22,7 @@ namespace {
 // The step as the formulas say it.
 class SlowComplex {
  public:
-  SlowComplex(const DataView& data, const TrainOptions& options, const RunState& from)
+  SlowComplex(const DataView& data, const Recipe& options, const RunState& from)
       : data_(data), options_(options), half_(options.hidden / 2) {
     const HugeVector<float>& numbers = from.learnt.tables.features.numbers;
     e.assign(numbers.begin(), numbers.end());
@@ -103,7 +103,7 @@ class SlowComplex {
 
  private:
   const DataView& data_;
-  const TrainOptions& options_;
+  const Recipe& options_;
   std::size_t half_;
   double updates_ = 0;
 };
@@ -119,7 +119,7 @@ TEST(ComplexEncoder, TakesTheStepsOfTheFormulas) {
                         Case{40, 15, 10, "all", 0.05, false}, Case{16, 9, 2, "uniform", 1, true}}) {
     SCOPED_TRACE(std::string(c.draw) + " rows " + std::to_string(c.rows));
     const DataView data = some_triples(20, 15, 3, c.weights);
-    TrainOptions options = complex_options(c.rows, c.classes, c.hidden);
+    Recipe options = complex_options(c.rows, c.classes, c.hidden);
     options.draw = c.draw, options.ridge = c.ridge;
     RunState state = make_state(data, options);
     fill_normal(state.learnt.tables.features, 0.5, 3, 0, 1);
@@ -143,7 +143,7 @@ TEST(ComplexEncoder, TakesTheStepsOfTheFormulas) {
 
 TEST(ComplexEncoder, HasTheSameBitsForAnyNumberOfThreadsAndPublishesItsEntities) {
   const DataView data = some_triples(300, 40, 4, true);
-  TrainOptions options = complex_options(64, 20, 34);
+  Recipe options = complex_options(64, 20, 34);
   options.epochs = 2;
   const RunState one = run_epochs(data, options);
   for (const std::uint64_t threads : {2U, 5U}) {
@@ -159,7 +159,7 @@ TEST(ComplexEncoder, HasTheSameBitsForAnyNumberOfThreadsAndPublishesItsEntities)
 
 TEST(ComplexEncoder, ResumedAtAnyStepGivesTheSameBits) {
   const DataView data = some_triples(60, 12);
-  TrainOptions options = complex_options(16, 8, 6);
+  Recipe options = complex_options(16, 8, 6);
   const std::atomic<bool> stop{false};
   const auto run_until = [&](std::uint64_t steps, RunState&& from) {
     options.epochs = 3, options.steps = steps;
@@ -183,7 +183,7 @@ TEST(ComplexEncoder, StaysFiniteOrStopsAtAnyStepAndPenalty) {
     for (const double ridge : {0.0, 0.05, 1e6, 1e15})
       for (const double rho : {1e-12, 1.0}) {
         SCOPED_TRACE(testing::Message() << "step " << step << " ridge " << ridge << " rho " << rho);
-        TrainOptions options = complex_options(8, 5, 6);
+        Recipe options = complex_options(8, 5, 6);
         options.step = step, options.ridge = ridge, options.rule.rho = rho, options.epochs = 3;
         Fit fit(data, options, make_state(data, options));
         const std::atomic<bool> stop{false};
@@ -202,7 +202,7 @@ TEST(ComplexEncoder, LearnsWhatTheTailsDependOn) {
   RankingBuilder builder(data.classes, *data.space, nullptr);
   builder.add_test(raw_triples(200, 30, 4, false, 3));
   builder.add_known(data);
-  TrainOptions options = complex_options(32, 30, 32);
+  Recipe options = complex_options(32, 30, 32);
   options.draw = "all", options.epochs = 40, options.schedule = Schedule::linear, options.ridge = 0.01;
   const RunState state = run_epochs(data, options);
   data.ranking = builder.finish();
@@ -216,7 +216,7 @@ TEST(ComplexEncoder, LearnsWhatTheTailsDependOn) {
 TEST(ComplexEncoder, PenaltyShrinksTheVectors) {
   const DataView data = some_triples(300, 20);
   const auto size_with = [&](double ridge) {
-    TrainOptions options = complex_options(32, 20, 8);
+    Recipe options = complex_options(32, 20, 8);
     options.epochs = 20, options.ridge = ridge;
     double sum = 0;
     for (const float v : run_epochs(data, options).learnt.tables.features.numbers)
@@ -228,7 +228,7 @@ TEST(ComplexEncoder, PenaltyShrinksTheVectors) {
 
 TEST(ComplexOptions, OddNumbersAndInterceptsAreRefused) {
   const DataView data = some_triples(30);
-  TrainOptions options = complex_options(8, 5, 6);
+  Recipe options = complex_options(8, 5, 6);
   EXPECT_NO_THROW(require_step_shape(options, data));
   for (const std::uint64_t hidden : {0U, 7U}) {
     options.hidden = hidden;
@@ -239,7 +239,7 @@ TEST(ComplexOptions, OddNumbersAndInterceptsAreRefused) {
 }
 
 TEST(ComplexOptions, PlainTriplesLearnVectorsAndAreNotComparedWithALinearModel) {
-  TrainOptions options;
+  Recipe options;
   options.complete([](const char* /*option*/) { return false; }, EncoderKind::complex);
   EXPECT_EQ(options.encoder, EncoderKind::complex);
   EXPECT_EQ(options.hidden, 200U);
@@ -256,13 +256,13 @@ TEST(ComplexOptions, PlainTriplesLearnVectorsAndAreNotComparedWithALinearModel) 
 
 TEST(ComplexOptions, APartOfAGraphDecidesNothing) {
   const DataView data = some_triples(16000);
-  TrainOptions options;
+  Recipe options;
   options.hidden = 1024, options.epochs = 2000;
   options.complete(
       [](const char* name) { return name == std::string("hidden") || name == std::string("epochs"); },
       EncoderKind::complex);
   choose_shape(data, options);
-  const TrainOptions before = options;
+  const Recipe before = options;
   const Stopwatch watch;
   const std::atomic<bool> stop{false};
   const SearchResult found = choose_by_trials({data}, options, {watch, {}, stop});
@@ -274,7 +274,7 @@ TEST(ComplexOptions, APartOfAGraphDecidesNothing) {
 
 TEST(ComplexOptions, EncodersOfOtherDataAreRefused) {
   const DataView data = some_triples(30);
-  TrainOptions options = complex_options(8, 5, 6);
+  Recipe options = complex_options(8, 5, 6);
   for (const EncoderKind other : {EncoderKind::linear, EncoderKind::bag, EncoderKind::context}) {
     options.encoder = other;
     EXPECT_THROW(require_step_shape(options, data), UserError);

@@ -25,10 +25,8 @@ void list_words(VectorUses& uses, std::size_t list, const StepRows& rows, std::s
 
 }  // namespace
 
-ContextEncoder::ContextEncoder(const DataView& data, const TrainOptions& options)
-    : hidden_(options.hidden),
-      width_(data.space->width()),
-      fixed_(data.space->encoder == EncoderKind::cbow) {}
+ContextEncoder::ContextEncoder(const DataView& data, const Recipe& recipe)
+    : hidden_(recipe.hidden), width_(data.space->width()), fixed_(data.space->encoder == EncoderKind::cbow) {}
 
 void ContextEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
   uses_.reserve(vectors, rows, width_, others, hidden_, team);
@@ -79,8 +77,8 @@ double ContextEncoder::largest_gradient(double parameter) const {
   return static_cast<double>(width_) * std::max(1.0, parameter);
 }
 
-LayerEncoder::LayerEncoder(const DataView& data, const TrainOptions& options)
-    : hidden_(options.hidden), width_(data.space->width()), dropout_(options.dropout, options.seed, 1) {}
+LayerEncoder::LayerEncoder(const DataView& data, const Recipe& recipe)
+    : hidden_(recipe.hidden), width_(data.space->width()), dropout_(recipe.dropout, recipe.seed, 1) {}
 
 void LayerEncoder::reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) {
   const std::size_t wide = width_ * hidden_;

@@ -31,7 +31,7 @@ TEST(ContextEncoders, MakeTheRowsOfTheFormulas) {
     SCOPED_TRACE(c.name);
     const Dataset made = random_text({.encoder = c.encoder});
     const DataView data(made);
-    TrainOptions options = learnt_options(9, 5, 21);
+    Recipe options = learnt_options(9, 5, 21);
     options.layers = c.layers;
     const RunState state = make_state(data, options);
     const EncoderTables& tables = state.learnt.tables;
@@ -74,7 +74,7 @@ TEST(ContextEncoders, HaveTheGradientsOfDifferences) {
     SCOPED_TRACE(c.name);
     const Dataset made = random_text({.words = 40, .kinds = 6, .encoder = c.encoder});
     const DataView data(made);
-    TrainOptions options = learnt_options(7, 5, 4);
+    Recipe options = learnt_options(7, 5, 4);
     options.layers = c.layers, options.dropout = c.dropout;
     RunState state = make_state(data, options);
     LearntState& learnt = state.learnt;
@@ -143,7 +143,7 @@ TEST(ContextEncoders, TakeTheStepsOfTheFormulas) {
     for (const double ridge : {0.0, 3.0}) {
       SCOPED_TRACE(testing::Message() << (tied ? "tied" : "separate") << " ridge " << ridge);
       const Dataset made = random_text({.kinds = 30});
-      TrainOptions options = learnt_options(16, 8, 5);
+      Recipe options = learnt_options(16, 8, 5);
       options.row_state = ridge > 0;
       options.tied = tied, options.ridge = ridge, options.epochs = 1;
       expect_the_steps_of_the_formulas(DataView(made), options);
@@ -158,7 +158,7 @@ TEST(SkipGram, TakesTheStepsOfTheFormulas) {
       for (const std::uint64_t drawn : {1U, 8U, 30U}) {
         SCOPED_TRACE(testing::Message() << kinds << " words, " << drawn << " drawn");
         const Dataset made = random_text({.words = 60, .kinds = kinds, .encoder = EncoderKind::skipgram});
-        TrainOptions options = learnt_options(16, std::min<std::uint64_t>(drawn, kinds), 5);
+        Recipe options = learnt_options(16, std::min<std::uint64_t>(drawn, kinds), 5);
         options.visit = visit, options.epochs = 1;
         expect_the_steps_of_the_formulas(DataView(made), options);
       }
@@ -168,7 +168,7 @@ TEST(SkipGram, TakesTheStepsOfTheFormulas) {
 TEST(SkipGram, KeepsSmallProbabilitiesBesideALargeOne) {
   const Dataset made = random_text({.words = 60, .kinds = 6, .encoder = EncoderKind::skipgram});
   const DataView data(made);
-  TrainOptions options = learnt_options(16, 6, 5);
+  Recipe options = learnt_options(16, 6, 5);
   options.epochs = 1;
   RunState state = make_state(data, options);
   move_classes(state);
@@ -190,7 +190,7 @@ TEST(ContextEncoders, HaveTheSameBitsForAnyNumberOfThreads) {
     SCOPED_TRACE(c.name);
     const Dataset made = random_text({.words = 500, .kinds = 40, .encoder = c.encoder});
     const DataView data(made);
-    TrainOptions options = learnt_options(64, 20, 17);
+    Recipe options = learnt_options(64, 20, 17);
     options.layers = c.layers, options.dropout = 0.3, options.tied = c.layers > 0, options.ridge = 1;
     options.epochs = 2;
     const RunState one = run_epochs(data, options);
@@ -208,7 +208,7 @@ TEST(ContextEncoders, LearnWhatFollowsWhat) {
     const std::uint64_t context = c.encoder == EncoderKind::skipgram ? 1 : 3;
     const Dataset made = random_text({.words = 4000, .kinds = 20, .encoder = c.encoder, .context = context});
     const RowSplit split = set_aside(DataView(made), 0.2, 1);
-    TrainOptions options = learnt_options(32, 20, 16);
+    Recipe options = learnt_options(32, 20, 16);
     options.layers = c.layers, options.dropout = c.dropout, options.tied = c.layers > 0;
     options.epochs = 10, options.schedule = Schedule::linear;
     const RunState state = run_epochs(split.rest, options);
@@ -225,7 +225,7 @@ TEST(ContextEncoders, StayFiniteOrStopAtAnyStep) {
         SCOPED_TRACE(testing::Message() << c.name << " step " << step << " ridge " << ridge);
         const Dataset made = random_text({.encoder = c.encoder});
         const DataView data(made);
-        TrainOptions options = learnt_options(16, 5);
+        Recipe options = learnt_options(16, 5);
         options.layers = c.layers, options.dropout = c.dropout, options.tied = c.layers > 0;
         options.step = step, options.ridge = ridge, options.epochs = 3;
         Fit fit(data, options, make_state(data, options));
@@ -246,11 +246,11 @@ INSTANTIATE_TEST_SUITE_P(Encoders, TextRun, testing::Values(EncoderKind::context
 TEST_P(TextRun, ResumesWithTheSameBits) {
   const Dataset made = random_text({.words = 300, .kinds = 20, .encoder = GetParam()});
   const DataView data(made);
-  TrainOptions options = learnt_options(16, 8, 6);
+  Recipe options = learnt_options(16, 8, 6);
   options.layers = GetParam() == EncoderKind::context ? 1 : 0, options.tied = options.layers > 0;
   options.dropout = 0.2, options.epochs = 4;
   const RunState whole = run_epochs(data, options);
-  TrainOptions half = options;
+  Recipe half = options;
   half.epochs = 2;
   RunState first = run_epochs(data, half), second;
   StateBuffer buffer;

@@ -99,7 +99,7 @@ double loss_of(const Dataset& data, const RunState& state) {
 
 double reached_by(const MethodInfo& info, const Dataset& data, Shape shape, Visit visit,
                   const RuleOptions& rule = {}) {
-  TrainOptions options = options_of(std::string(info.name), shape.m, visit);
+  Recipe options = options_of(std::string(info.name), shape.m, visit);
   options.rule = rule;
   options.rows_per_step = shape.n;
   options.step = (info.can_diverge ? 0.01 : 0.3) * static_cast<double>(shape.n);
@@ -174,7 +174,7 @@ TEST(EveryMethod, UConvergesToTheLogSumOfItsRow) {
   for (const MethodInfo* info : methods()) {
     if (info->objective != Objective::double_sum && info->objective != Objective::double_sum_exact) continue;
     if (info->biased) continue;  // SOX's u follows each draw at a fixed rate
-    TrainOptions options = options_of(std::string(info->name), 1, Visit::shuffle);
+    Recipe options = options_of(std::string(info->name), 1, Visit::shuffle);
     options.step = info->can_diverge ? 0.01 : 0.3, options.decay = 0.998, options.epochs = 2000;
     const RunState state = run_epochs(data, options);
     double off = 0;

@@ -11,7 +11,7 @@
 #include "draw/blocks.hpp"
 #include "rule/methods.hpp"
 #include "train/device_learnt_lane.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/steps_beside.hpp"
 #include "weights/kernels.hpp"
 #include "weights/on_device.hpp"
@@ -52,40 +52,34 @@ std::uint64_t key_of(std::uint64_t seed, Stream stream, std::uint64_t epoch) {
 
 }  // namespace
 
-std::string DeviceLane::why_not(const DataView& data, const TrainOptions& options) {
+std::string DeviceLane::why_not(const Facts& facts) {
+  const Recipe& recipe = facts.recipe;
   constexpr const char* kOrCpu = "or use --device cpu";
-  const std::string method = options.method_used();
+  const std::string& method = recipe.method;
   const auto on_device = method_of(method);
   if (!on_device)
     return fmt::format(
         "the method {} does not run on a GPU: give --method prox, implicit, scent, umax or exact, {}", method,
         kOrCpu);
-  if (data.streamed() != nullptr)
-    return fmt::format("a GPU does not read --stream: leave it out, {}", kOrCpu);
-  if (options.newton > 0)
+  if (facts.problem.stream) return fmt::format("a GPU does not read --stream: leave it out, {}", kOrCpu);
+  if (recipe.newton > 0)
     return fmt::format("Newton's method does not run on a GPU: leave --newton out, {}", kOrCpu);
-  bool safe = true;
-  data.each_x([&](ExampleId /*i*/, const RowView& x) {
-    const double square = squared_norm(x, false);
-    safe &= square == 0 || pairs_are_safe(square);
-  });
-  if (!safe)
+  if (!facts.problem.squares_fit.value_or(true))
     return fmt::format(
         "the features of a row are too large or too small for the float32 of a GPU: give "
         "--normalize l2, {}",
         kOrCpu);
   if (*on_device == device::Method::exact) return {};
-  if (options.rows_per_step != 1)
+  if (recipe.rows_per_step != 1)
     return fmt::format("on a GPU a step of {} has one row: leave --rows-per-step out, {}", method, kOrCpu);
-  const DrawInfo& draw = find_draw(options.open.shape ? "blocks" : options.draw);
+  const DrawInfo& draw = find_draw(recipe.draw);
   if (!draw.whole_blocks)
     return fmt::format("a GPU draws whole blocks of classes: give --draw blocks instead of {}, {}",
-                       options.draw, kOrCpu);
-  if (method == "umax" && options.rule.double_sum_alpha != 0)
+                       recipe.draw, kOrCpu);
+  if (method == "umax" && recipe.rule.double_sum_alpha != 0)
     return fmt::format("on a GPU umax has alpha 0: leave --double-sum-alpha out, {}", kOrCpu);
-  if (options.open.shape) return {};
-  const std::unique_ptr<Draw> drawn = draw_for(data, options);
-  const std::size_t blocks = dynamic_cast<const BlockDraw&>(*drawn).places();
+  if (facts.draw == nullptr) return {};  // not chosen yet
+  const std::size_t blocks = dynamic_cast<const BlockDraw&>(*facts.draw).places();
   if (blocks > device::kMostBlocks)
     return fmt::format(
         "on a GPU a step takes at most {} classes, and here they are {}: give a smaller --head, "
@@ -94,32 +88,33 @@ std::string DeviceLane::why_not(const DataView& data, const TrainOptions& option
   return {};
 }
 
-std::uint64_t DeviceLane::bytes(const DataView& data, const TrainOptions& options) {
-  const std::uint64_t rows = data.row_count(), examples = data.size();
+std::uint64_t DeviceLane::bytes(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
+  const std::uint64_t rows = problem.rows, examples = problem.examples;
   constexpr std::uint64_t kEntry = 8, kRow = 8, kExample = 4 + 4 + 4 + 4 + 8, kCell = 16 + 4;
-  const std::uint64_t blocks = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
+  const std::uint64_t blocks = (problem.classes + kBlockClasses - 1) / kBlockClasses;
   // Rivals are found with W in 16 bits and the scores of blocks (Engine::learn_rivals).
   constexpr std::uint64_t kMostScores = std::uint64_t{512} << 20, kBestOfRow = 33 + 1;
-  const std::uint64_t rivals = options.draws.rivals == 0
+  const std::uint64_t rivals = recipe.draws.rivals == 0
                                    ? 0
-                                   : Weights::bytes_needed(data.classes->size(), data.space->features) / 2 +
+                                   : Weights::bytes_needed(problem.classes, problem.features) / 2 +
                                          std::min(kMostScores, rows * blocks * 4) + rows * kBestOfRow * 4 +
-                                         examples * options.draws.rivals * 4;
-  return rivals + Weights::bytes_needed(data.classes->size(), data.space->features) +
-         data.nonzeros() * kEntry + rows * kRow + examples * kExample + blocks * kCell +
-         (options.intercept ? data.classes->size() * sizeof(float) : 0);
+                                         examples * recipe.draws.rivals * 4;
+  return rivals + Weights::bytes_needed(problem.classes, problem.features) + problem.nonzeros * kEntry +
+         rows * kRow + examples * kExample + blocks * kCell +
+         (recipe.intercept ? problem.classes * sizeof(float) : 0);
 }
 
 DeviceLane::DeviceLane(const LaneSetup& setup, std::unique_ptr<device::Engine> engine)
-    : setup_(setup), engine_(std::move(engine)), rho_(setup.options.rule) {
-  const std::string why = why_not(setup.data, setup.options);
-  if (!why.empty()) throw UserError(fmt::format("--device {}: {}", setup.options.device, why));
+    : setup_(setup), engine_(std::move(engine)), rho_(setup.recipe.rule) {
+  const std::string why = why_not(setup.facts());
+  if (!why.empty()) throw UserError(fmt::format("--device {}: {}", setup.recipe.device, why));
   require_room();
-  if (setup.has_rivals()) rivals_.emplace(rival_plan(setup.data, setup.options, *setup.draw));
+  if (setup.has_rivals()) rivals_.emplace(rival_plan(setup.facts()));
 }
 
 void DeviceLane::require_room() const {
-  const std::uint64_t needed = bytes(setup_.data, setup_.options), free = engine_->card().free;
+  const std::uint64_t needed = bytes(setup_.plan.facts()), free = engine_->card().free;
   if (needed <= free) return;
   const std::uint64_t of_weights =
       Weights::bytes_needed(setup_.data.classes->size(), setup_.data.space->features);
@@ -129,12 +124,12 @@ void DeviceLane::require_room() const {
   throw UserError(fmt::format(
       "--device {}: the run needs {} on {}, of which {} are free; the weights of {} classes and {} features "
       "take {}: {}learn features (--hidden), or use --device cpu",
-      setup_.options.device, size_text(needed), engine_->card().name, size_text(free),
+      setup_.recipe.device, size_text(needed), engine_->card().name, size_text(free),
       setup_.data.classes->size(), setup_.data.space->features, size_text(of_weights),
       fits > 0 ? fmt::format("--max-features {} would fit; give it, ", fits) : ""));
 }
 
-bool DeviceLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) {
+bool DeviceLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) {
   const RivalSlice slice = rivals_ ? rivals_->before(state.epoch) : RivalSlice{};
   if (slice.empty()) return true;
   settle(state);
@@ -172,7 +167,7 @@ void DeviceLane::attach(RunState& state) {
   }
   if (setup_.draw != nullptr)
     beside_ =
-        static_cast<std::uint32_t>(std::min(steps_beside(data, setup_.options.intercept, setup_.draw), 1e6));
+        static_cast<std::uint32_t>(std::min(steps_beside(data, setup_.recipe.intercept, setup_.draw), 1e6));
   engine_->set_rows(packed.rows(), {packed.row, packed.label, packed.weight}, u, norms, draw);
   if (setup_.has_rivals())
     engine_->set_rivals(state.draw_memory, static_cast<std::uint32_t>(setup_.draw->most_rivals()));
@@ -180,23 +175,23 @@ void DeviceLane::attach(RunState& state) {
   state.zero_weights = false;
   // No step: the first use of a kernel loads it.
   device::Leg nothing;
-  nothing.method = *method_of(setup_.options.method);
+  nothing.method = *method_of(setup_.recipe.method);
   engine_->take(nothing);
   engine_->report();
 }
 
 device::Leg DeviceLane::leg_of(const Batch& batch, const RunState& state) const {
-  const TrainOptions& options = setup_.options;
-  const auto rows = static_cast<double>(options.rows_per_step);
+  const Recipe& recipe = setup_.recipe;
+  const auto rows = static_cast<double>(recipe.rows_per_step);
   device::Leg leg;
-  leg.method = *method_of(options.method);
-  leg.order = order_of(options.visit);
-  leg.rows_per_step = static_cast<std::uint32_t>(options.rows_per_step);
+  leg.method = *method_of(recipe.method);
+  leg.order = order_of(recipe.visit);
+  leg.rows_per_step = static_cast<std::uint32_t>(recipe.rows_per_step);
   leg.first = batch.first, leg.count = batch.count;
-  leg.order_key = key_of(options.seed, Stream::visit, state.epoch);
-  leg.draw_key = key_of(options.seed, Stream::draw, state.epoch);
+  leg.order_key = key_of(recipe.seed, Stream::visit, state.epoch);
+  leg.draw_key = key_of(recipe.seed, Stream::draw, state.epoch);
   leg.step = batch.step, leg.last_step = batch.last_step;
-  leg.rho_falls = options.rule.rho_falls;
+  leg.rho_falls = recipe.rule.rho_falls;
   leg.rho = rho_.at(batch.decayed, setup_.draw != nullptr && setup_.draw->complete());
   if (setup_.ridge.on()) {
     // Every class shrinks in every step, by its mean share of the ridge.
@@ -207,11 +202,11 @@ device::Leg DeviceLane::leg_of(const Batch& batch, const RunState& state) const 
           fmt::format("--device {}: a ridge of {:.3g} with a step of {:.3g} shrinks W by {:.0f}% in one "
                       "step, which a GPU "
                       "does not do: give a smaller --ridge or --step, or use --device cpu",
-                      options.device, options.ridge, batch.step, 100 * -std::expm1(-leg.decay)));
+                      recipe.device, recipe.ridge, batch.step, 100 * -std::expm1(-leg.decay)));
   }
   leg.most_growth = kDeviceLimit / 2 / static_cast<double>(kBetweenReports + kMostSteps);
   leg.beside = beside_;
-  leg.delta = options.rule.delta;
+  leg.delta = recipe.rule.delta;
   leg.most_u = std::min(setup_.problem.u_bound(), 1e300);
   if (setup_.rule.info().projects && std::isfinite(setup_.problem.weight_bound()))
     leg.most_norm = setup_.problem.weight_bound();
@@ -224,7 +219,7 @@ void DeviceLane::take(const Batch& batch, RunState& state) {
   state.step += batch.count;
   pending_ += batch.count;
   // A clock is only read rightly once the steps are done.
-  if (pending_ >= kBetweenReports || setup_.options.seconds > 0) settle(state);
+  if (pending_ >= kBetweenReports || setup_.recipe.seconds > 0) settle(state);
 }
 
 void DeviceLane::settle(RunState& state) {

@@ -24,12 +24,12 @@ class DeviceLane final : public Lane {
   DeviceLane(const LaneSetup& setup, std::unique_ptr<device::Engine> engine);
 
   // Why a device cannot do the run and what to do about it; empty if it can.
-  static std::string why_not(const DataView& data, const TrainOptions& options);
+  static std::string why_not(const Facts& facts);
   // Of W, rows and u on the device.
-  static std::uint64_t bytes(const DataView& data, const TrainOptions& options);
+  static std::uint64_t bytes(const Facts& facts);
 
   void attach(RunState& state) override;
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override;
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override;
   void take(const Batch& batch, RunState& state) override;
   void publish(RunState& state) override;
   void settle(RunState& state) override;

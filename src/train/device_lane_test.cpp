@@ -28,15 +28,15 @@ class DeviceLinear : public ::testing::Test {
   }
 };
 
-TrainOptions device_options(const char* method) {
-  TrainOptions options;
+Recipe device_options(const char* method) {
+  Recipe options;
   options.method = method, options.draw = "blocks", options.classes_per_step = 16;
   options.visit = Visit::shuffle, options.schedule = Schedule::linear;
   options.step = 1, options.epochs = 2, options.device = "cuda", options.threads = 1;
   return options;
 }
 
-double loss_after(const DataView& data, const TrainOptions& options) {
+double loss_after(const DataView& data, const Recipe& options) {
   Fit fit(data, options, make_state(data, options));
   const std::atomic<bool> stop{false};
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
@@ -52,7 +52,7 @@ TEST_F(DeviceLinear, RunsReachTheLossOfTheCpu) {
   const Dataset data = random_data({.rows = 120, .classes = 40, .weights = true});
   for (const char* method : {"prox", "implicit", "scent", "exact"})
     for (const bool more : {false, true}) {
-      TrainOptions options = device_options(method);
+      Recipe options = device_options(method);
       if (more) options.intercept = true, options.ridge = 2, options.ridge_intercept = true;
       if (options.method == "exact") options.rows_per_step = 8, options.step = 8;
       const double there = loss_after(data, options);
@@ -63,7 +63,7 @@ TEST_F(DeviceLinear, RunsReachTheLossOfTheCpu) {
 
 TEST_F(DeviceLinear, RowsLearnTheirRivals) {
   const Dataset data = random_data({.rows = 300, .classes = 320, .features = 40});
-  TrainOptions options = device_options("prox");
+  Recipe options = device_options("prox");
   options.epochs = 12, options.draws.rivals = 3, options.step = 5;
   Fit fit(data, options, make_state(data, options));
   const std::atomic<bool> stop{false};
@@ -81,7 +81,7 @@ TEST_F(DeviceLinear, RowsLearnTheirRivals) {
 
 TEST_F(DeviceLinear, CountsDrawsThatFindTheSameBlock) {
   const Dataset data = random_data({.rows = 40, .classes = 40});
-  TrainOptions options = device_options("prox");
+  Recipe options = device_options("prox");
   options.classes_per_step = 400;  // 25 draws of three blocks
   EXPECT_TRUE(std::isfinite(loss_after(data, options)));
   options.classes_per_step = 600;
@@ -90,7 +90,7 @@ TEST_F(DeviceLinear, CountsDrawsThatFindTheSameBlock) {
 
 TEST_F(DeviceLinear, GoesOnFromWhatItHandedBack) {
   const Dataset data = random_data({.rows = 60, .classes = 40});
-  TrainOptions options = device_options("prox");
+  Recipe options = device_options("prox");
   Fit first(data, options, make_state(data, options));
   const std::atomic<bool> stop{false};
   first.run({.epoch = 1}, stop);
@@ -106,7 +106,7 @@ TEST_F(DeviceLinear, GoesOnFromWhatItHandedBack) {
 TEST_F(DeviceLinear, StaysFiniteAtAnyStep) {
   const Dataset data = random_data({.rows = 40, .classes = 20});
   for (const double step : {1e-12, 1e4, 1e12}) {
-    TrainOptions options = device_options("prox");
+    Recipe options = device_options("prox");
     options.step = step, options.epochs = 1;
     EXPECT_TRUE(std::isfinite(loss_after(data, options))) << step;
   }
@@ -114,12 +114,12 @@ TEST_F(DeviceLinear, StaysFiniteAtAnyStep) {
 
 TEST_F(DeviceLinear, RefusesWhatAGpuCannotDo) {
   const DataView data = random_data({.classes = 2000, .features = 30});
-  const auto refused = [&](const TrainOptions& options, const char* why) {
+  const auto refused = [&](const Recipe& options, const char* why) {
     const std::string said = DeviceLane::why_not(data, options);
     EXPECT_NE(said.find(why), std::string::npos) << said;
     EXPECT_THROW(require_device(data, options), UserError);
   };
-  TrainOptions options = device_options("vanilla");
+  Recipe options = device_options("vanilla");
   refused(options, "does not run on a GPU");
   options = device_options("prox"), options.draw = "uniform";
   refused(options, "--draw blocks");
@@ -131,7 +131,7 @@ TEST_F(DeviceLinear, RefusesWhatAGpuCannotDo) {
 }
 
 TEST_F(DeviceLinear, AutoTakesAGpuForMuchWorkOnly) {
-  TrainOptions options;
+  Recipe options;
   options.device = device::kAuto, options.open.shape = options.open.epochs = true, options.threads = 1;
   const DataView few = random_data({.rows = 200});
   decide_device(few, options);
@@ -140,17 +140,17 @@ TEST_F(DeviceLinear, AutoTakesAGpuForMuchWorkOnly) {
   const DataView many = random_data({.rows = 50000, .classes = 40, .features = 200});
   EXPECT_GT(device_cost(many, options).cpu, 100 * little.cpu);
   EXPECT_FALSE(little.gpu_is_faster());
-  TrainOptions told = device_options("prox");
+  Recipe told = device_options("prox");
   decide_device(few, told);
   EXPECT_EQ(told.device, "cuda");
 }
 
-TEST(StepPlan, StepsFallWithinALeg) {
-  TrainOptions options;
+TEST(StepSchedule, StepsFallWithinALeg) {
+  Recipe options;
   options.step = 2, options.schedule = Schedule::linear, options.epochs = 4;
-  StepPlan plan(options, 10);
+  StepSchedule plan(options, 10);
   plan.let_steps_fall();
-  const StepPlan::Leg first = plan.next(0, 0), rest = plan.next(1, 4), last = plan.next(3, 0);
+  const StepSchedule::Leg first = plan.next(0, 0), rest = plan.next(1, 4), last = plan.next(3, 0);
   EXPECT_EQ(first.steps, 10U);
   EXPECT_DOUBLE_EQ(first.step, 2);
   EXPECT_DOUBLE_EQ(first.last_step, 1.5);

@@ -65,34 +65,34 @@ PackedRows::PackedRows(const DataView& data, std::size_t threads) {
 DeviceLearntLane::DeviceLearntLane(const LaneSetup& setup, std::unique_ptr<device::LearntEngine> engine)
     : setup_(setup),
       engine_(std::move(engine)),
-      encoder_(make_encoder(setup.data, setup.options)),
-      rho_(setup.options.rule),
-      team_(setup.options.thread_count()),
-      steps_(setup.most_steps) {
+      encoder_(make_encoder(setup.data, setup.recipe)),
+      rho_(setup.recipe.rule),
+      team_(setup.recipe.thread_count()),
+      steps_(setup.plan.steps_ahead) {
   if (setup.data.streamed() != nullptr)
     throw UserError("a GPU cannot learn features from --stream yet: use --device cpu, or leave --stream out");
 }
 
-device::LearntShape learnt_shape(const DataView& data, const TrainOptions& options, std::size_t rows,
+device::LearntShape learnt_shape(const DataView& data, const Recipe& recipe, std::size_t rows,
                                  std::size_t drawn, std::size_t longest_row) {
   device::LearntShape shape;
   const EncoderKind kind = data.space->encoder;
   shape.kind = data.space->of_triples() ? device::LearntKind::complex
                : !mixes_places(kind)    ? device::LearntKind::bag
-               : options.layers > 0     ? device::LearntKind::layer
+               : recipe.layers > 0      ? device::LearntKind::layer
                                         : device::LearntKind::places;
-  shape.hidden = static_cast<std::uint32_t>(options.hidden);
+  shape.hidden = static_cast<std::uint32_t>(recipe.hidden);
   shape.classes = static_cast<std::uint32_t>(data.classes->size());
   shape.features = static_cast<std::uint32_t>(data.space->features);
   if (mixes_places(kind)) shape.width = static_cast<std::uint32_t>(data.space->width());
   if (shape.kind == device::LearntKind::places && kind == EncoderKind::cbow)
     shape.left_out = shape.width / 2, shape.fixed_factors = true;
-  shape.tied = has_tied_vectors(data, options);
-  shape.ridge_intercept = options.ridge_intercept;
-  shape.row_state = options.row_state;
-  shape.dropout = options.dropout;
-  shape.seed = options.seed;
-  if (data.space->of_triples()) shape.penalty = 3 * options.ridge;
+  shape.tied = has_tied_vectors(recipe, data.space->of_triples());
+  shape.ridge_intercept = recipe.ridge_intercept;
+  shape.row_state = recipe.row_state;
+  shape.dropout = recipe.dropout;
+  shape.seed = recipe.seed;
+  if (data.space->of_triples()) shape.penalty = 3 * recipe.ridge;
   shape.keep = kLearntKeep;
   shape.most_rows = static_cast<std::uint32_t>(rows);
   shape.most_drawn = static_cast<std::uint32_t>(drawn);
@@ -109,15 +109,15 @@ device::HostTables host_tables(LearntState& learnt) {
 void DeviceLearntLane::attach(RunState& state) {
   if (there_) return;
   const DataView& data = setup_.data;
-  const PackedRows packed(data, setup_.options.thread_count());
+  const PackedRows packed(data, setup_.recipe.thread_count());
   std::vector<std::uint32_t> input;
   if (data.shares_inputs())
     for (const ExampleId i : data.examples()) input.push_back(static_cast<std::uint32_t>(data.input_of(i)));
   std::vector<double> u;
   u.reserve(state.rows.size());
   for (const RowState& row : state.rows) u.push_back(row.u);
-  const StepShape step = step_shape(data, setup_.options, setup_.draw);
-  engine_->upload(learnt_shape(data, setup_.options, step.rows, step.drawn, packed.longest), packed.rows(),
+  const StepShape step = setup_.plan.shape;
+  engine_->upload(learnt_shape(data, setup_.recipe, step.rows, step.drawn, packed.longest), packed.rows(),
                   {packed.row, packed.label, input, packed.weight}, host_tables(state.learnt),
                   state.learnt.updates == 0, u);
   there_ = true;
@@ -134,7 +134,7 @@ void DeviceLearntLane::take(const Batch& batch, RunState& state) {
   if (setup_.data.shares_inputs()) steps.group_first = group_first_, steps.group = group_;
   steps.updates = state.learnt.updates;
   steps.step = batch.step, steps.rho = rho;
-  steps.ridge = setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300);
+  steps.ridge = setup_.recipe.ridge / std::max(setup_.problem.total_weight, 1e-300);
   engine_->take(steps);
   moved_ = true;
   state.learnt.updates += batch.count;
@@ -144,7 +144,7 @@ void DeviceLearntLane::take(const Batch& batch, RunState& state) {
 void DeviceLearntLane::fill(const Batch& batch, std::size_t t) {
   const DataView& data = setup_.data;
   Step& step = steps_[t];
-  const std::size_t together = setup_.options.rows_per_step;
+  const std::size_t together = setup_.recipe.rows_per_step;
   const std::uint64_t first = (batch.first + t) * together;
   step.examples.resize(std::min<std::uint64_t>(together, data.size() - first));
   batch.order.fill(first, step.examples);
@@ -183,8 +183,8 @@ void DeviceLearntLane::pack(std::size_t steps) {
 
 // As LearntLane does: every number that a step computes is bounded by the parameters, the data and rho.
 void DeviceLearntLane::admit(RunState& state, double rate, double rho, std::size_t steps) {
-  const double dropout = setup_.options.dropout;
-  const double of_row = setup_.options.row_state ? static_cast<double>(setup_.options.hidden) : 1;
+  const double dropout = setup_.recipe.dropout;
+  const double of_row = setup_.recipe.row_state ? static_cast<double>(setup_.recipe.hidden) : 1;
   const double growth = static_cast<double>(steps) * rate * std::sqrt(of_row / (1 - kLearntKeep));
   if (!learnt_step_fits(*encoder_, dropout, state.largest_weight + growth, rho)) {
     state.largest_weight = engine_->largest();
@@ -198,7 +198,7 @@ void DeviceLearntLane::admit(RunState& state, double rate, double rho, std::size
 }
 
 void DeviceLearntLane::publish(RunState& state) {
-  LearntLane::add_squares(state.learnt, setup_.options);
+  LearntLane::add_squares(state.learnt, setup_.recipe);
   if (there_ && moved_) {
     std::vector<double> u(state.rows.size());
     engine_->download(host_tables(state.learnt), u);

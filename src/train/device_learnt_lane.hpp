@@ -32,7 +32,7 @@ struct PackedRows {
 };
 
 // What a device needs to know of a run, with steps of so many rows and drawn classes.
-device::LearntShape learnt_shape(const DataView& data, const TrainOptions& options, std::size_t rows,
+device::LearntShape learnt_shape(const DataView& data, const Recipe& recipe, std::size_t rows,
                                  std::size_t drawn, std::size_t longest_row);
 device::HostTables host_tables(LearntState& learnt);
 

@@ -30,7 +30,7 @@ class DeviceLearnt : public ::testing::Test {
   }
 };
 
-RunState run_from(const DataView& data, const TrainOptions& options) {
+RunState run_from(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   move_classes(state);
   StepLoop loop(data, options);
@@ -67,7 +67,7 @@ void expect_near(const RunState& there, const RunState& here) {
   for (std::size_t r = 0; r < here.rows.size(); ++r) EXPECT_NEAR(there.rows[r].u, here.rows[r].u, 2e-3);
 }
 
-void expect_the_steps_of_the_cpu(const DataView& data, TrainOptions options) {
+void expect_the_steps_of_the_cpu(const DataView& data, Recipe options) {
   const RunState here = run_from(data, options);
   options.device = "cuda";
   expect_near(run_from(data, options), here);
@@ -88,7 +88,7 @@ TEST_F(DeviceLearnt, BagsTakeTheStepsOfTheCpu) {
     SCOPED_TRACE(std::string(c.draw) + " rows " + std::to_string(c.rows));
     const Dataset made = random_data(
         {.rows = c.rows == 1 ? 20UL : 100UL, .classes = 40, .features = 12, .weights = c.weights});
-    TrainOptions options = learnt_options(c.rows, c.classes, c.hidden);
+    Recipe options = learnt_options(c.rows, c.classes, c.hidden);
     options.draw = c.draw, options.ridge = c.ridge, options.epochs = 2, options.dropout = c.dropout;
     options.intercept = options.start_at_frequencies = c.intercept;
     options.ridge_intercept = true, options.row_state = c.row_state;
@@ -112,7 +112,7 @@ TEST_F(DeviceLearnt, WordsTakeTheStepsOfTheCpu) {
         Case{"tanh, tied, dropout", EncoderKind::context, 1, 0.4, true}}) {
     SCOPED_TRACE(c.name);
     const Dataset made = random_text({.words = 120, .kinds = 14, .encoder = c.encoder});
-    TrainOptions options = learnt_options(40, 7, 12);
+    Recipe options = learnt_options(40, 7, 12);
     options.layers = c.layers, options.dropout = c.dropout, options.tied = c.tied;
     options.ridge = 2, options.epochs = 1;
     expect_the_steps_of_the_cpu(DataView(made), options);
@@ -129,7 +129,7 @@ TEST_F(DeviceLearnt, TriplesTakeTheStepsOfTheCpu) {
 TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
   const Dataset made = random_data({.rows = 100, .classes = 40, .features = 12});
   const DataView data(made);
-  TrainOptions options = learnt_options(16, 10);
+  Recipe options = learnt_options(16, 10);
   options.device = "cuda";
   require_device(data, options);
   const std::uint64_t free = device::open({device::Kind::cuda, 0})->card().free;
@@ -153,7 +153,7 @@ TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
 TEST_F(DeviceLearnt, TensorCoresReachTheLossOfTheCpu) {
   const Dataset made = random_data({.rows = 300, .classes = 30, .features = 60});
   const DataView data(made);
-  TrainOptions options = learnt_options(64, 20, 24);
+  Recipe options = learnt_options(64, 20, 24);
   options.epochs = 6, options.schedule = Schedule::linear, options.step = 0.03;
   const std::atomic<bool> stop{false};
   const double here = evaluate({}, 1, run_from(data, options), data, 1, &stop)->log_loss;
@@ -164,11 +164,11 @@ TEST_F(DeviceLearnt, TensorCoresReachTheLossOfTheCpu) {
 }
 
 // The figures of the CPU's exact evaluation, from a pass on the device over the same model.
-void expect_the_evaluation_of_the_cpu(const DataView& data, const TrainOptions& options) {
+void expect_the_evaluation_of_the_cpu(const DataView& data, const Recipe& options) {
   RunState state = run_from(data, options);
   const std::atomic<bool> stop{false};
   const double here = evaluate({}, 1, state, data, 1, &stop)->log_loss;
-  TrainOptions on_device = options;
+  Recipe on_device = options;
   on_device.device = "cuda", on_device.epochs = 1;
   const PackedRows packed(data, 2);
   const auto engine = device::open_learnt({device::Kind::cuda, 0});
@@ -199,7 +199,7 @@ TEST_F(DeviceLearnt, EvaluatesAsTheCpu) {
   expect_the_evaluation_of_the_cpu(DataView(rows), learnt_options(32, 20, 37));
   for (const std::uint64_t layers : {0U, 1U}) {
     const Dataset text = random_text({.words = 150, .kinds = 30});
-    TrainOptions options = learnt_options(32, 10, 12);
+    Recipe options = learnt_options(32, 10, 12);
     options.layers = layers, options.tied = layers > 0;
     expect_the_evaluation_of_the_cpu(DataView(text), options);
   }
@@ -215,7 +215,7 @@ TEST_F(DeviceLearnt, StaysFiniteOrStopsAtAnyStepAndScale) {
           SCOPED_TRACE(testing::Message() << "scale " << scale << " step " << step << " ridge " << ridge);
           const Dataset made = random_data({.rows = 24, .classes = 20, .scale = scale});
           const DataView data(made);
-          TrainOptions options = learnt_options(8, 5);
+          Recipe options = learnt_options(8, 5);
           options.step = step, options.ridge = ridge, options.rule.rho = rho, options.epochs = 2;
           options.device = "cuda";
           Fit fit(data, options, make_state(data, options));

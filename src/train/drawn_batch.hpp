@@ -15,11 +15,11 @@ class DrawnBatch {
   explicit DrawnBatch(const LaneSetup& setup)
       : data_(&setup.data),
         draw_(setup.draw),
-        together_(setup.options.rows_per_step),
-        examples_(setup.most_steps * together_),
-        labels_(setup.most_steps * together_) {
+        together_(setup.recipe.rows_per_step),
+        examples_(setup.plan.steps_ahead * together_),
+        labels_(setup.plan.steps_ahead * together_) {
     if (draw_ == nullptr) return;
-    drawn_.shape(setup.most_steps, draw_->most_classes());
+    drawn_.shape(setup.plan.steps_ahead, draw_->most_classes());
     drawn_.words.reserve(draw_->words());
   }
 

@@ -10,10 +10,10 @@
 #include "core/error.hpp"
 #include "data/test_access.hpp"
 #include "rule/methods.hpp"
-#include "train/problem.hpp"
 #include "train/ridge_oracle.hpp"
 #include "train/run.hpp"
 #include "train/slow_trainer.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
@@ -59,7 +59,7 @@ TEST(EveryDraw, MatchesTheSlowTrainer) {
         for (const double ridge : {0.0, 3.0}) {
           if (!takes(*info, draw, shape) || info->whole_set) continue;
           const Dataset data = skewed_data(85, false);
-          TrainOptions options = options_of(std::string(info->name), shape.m, Visit::random);
+          Recipe options = options_of(std::string(info->name), shape.m, Visit::random);
           options.draw = draw.name, options.draws.head = 16, options.draws.active = 3;
           options.rows_per_step = shape.n, options.ridge = ridge;
           options.intercept = ridge > 0, options.epochs = 2;
@@ -73,7 +73,7 @@ TEST(EveryDraw, MatchesTheSlowTrainer) {
 // same bits.
 TEST(AllDraw, DoesNotDependOnTheSeed) {
   const Dataset data = skewed_data(85, true);
-  TrainOptions options = options_of("implicit", 1, Visit::file);
+  Recipe options = options_of("implicit", 1, Visit::file);
   options.draw = "all";
   const auto bits = bits_of(run_epochs(data, options));
   options.seed = 2;
@@ -95,7 +95,7 @@ TEST(EveryDraw, ReachesTheRidgeOptimum) {
     for (const char* method : {"implicit", "umax"})
       for (const Shape shape : {Shape{1, 2}, Shape{10, 2}}) {
         if (!takes(find_method(method), draw, shape)) continue;
-        TrainOptions options = options_of(method, shape.m, Visit::shuffle);
+        Recipe options = options_of(method, shape.m, Visit::shuffle);
         options.draw = draw.name, options.draws.head = 16, options.draws.active = 3;
         options.rows_per_step = shape.n, options.ridge = kRidge;
         options.step = 0.3 * static_cast<double>(shape.n), options.decay = 0.992, options.epochs = 1000;
@@ -115,7 +115,7 @@ TEST(EveryDraw, WStaysFiniteEvenIfItDiverges) {
               if (!takes(*info, draw, shape) || info->whole_set) continue;
               Dataset data = skewed_data(21, true);
               for (float& v : data.rows.value) v *= static_cast<float>(scale);
-              TrainOptions options = options_of(std::string(info->name), shape.m);
+              Recipe options = options_of(std::string(info->name), shape.m);
               options.draw = draw.name, options.draws.head = 16, options.draws.uniform_share = 1e-6;
               options.draws.power = 4, options.rows_per_step = shape.n, options.ridge = ridge;
               options.step = step, options.decay = 1, options.epochs = 1;
@@ -142,7 +142,7 @@ TEST(FrequencyDraw, HandlesAStepThatDrewOnlyTheLabel) {
   for (ClassId& y : data.label) y = 0;
   for (const MethodInfo* info : methods()) {
     if (info->whole_set) continue;
-    TrainOptions options = options_of(std::string(info->name), 1, Visit::file);
+    Recipe options = options_of(std::string(info->name), 1, Visit::file);
     options.draw = "frequency", options.draws.power = 10, options.draws.uniform_share = 1e-6;
     options.epochs = 1, options.step = 0.01;
     const RunState state = run_epochs(data, options);    // a class other than 0 is drawn once in 10^6 steps
@@ -157,7 +157,7 @@ TEST(FrequencyDraw, HandlesAStepThatDrewOnlyTheLabel) {
 // Stopped and resumed by a new loop, as after a restart: what the draw has learnt is in the state.
 TEST(ActiveDraw, ResumesWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
-  TrainOptions options = options_of("implicit", 2);
+  Recipe options = options_of("implicit", 2);
   options.draw = "active", options.draws.active = 4, options.step = 1;
   const auto whole = bits_of(run_epochs(data, options));
   RunState state = make_state(data, options);
@@ -174,7 +174,7 @@ TEST(ActiveDraw, ResumesWithTheSameBits) {
 // After training, most of the classes in a row's memory are among its strongest.
 TEST(ActiveDraw, FindsTheStrongestClassesOfItsRows) {
   const Dataset data = random_data({.rows = 300, .classes = 60});
-  TrainOptions options = options_of("implicit", 4, Visit::shuffle);
+  Recipe options = options_of("implicit", 4, Visit::shuffle);
   options.draw = "active", options.draws.active = 4, options.epochs = 60, options.step = 1;
   const RunState state = run_epochs(data, options);
   double right = 0;
@@ -192,15 +192,15 @@ TEST(ActiveDraw, FindsTheStrongestClassesOfItsRows) {
 
 TEST(MemoryPlan, CountsTheMemoryOfTheDraw) {
   const Dataset data = random_data({.rows = 1000, .classes = 12});
-  TrainOptions options = options_of("implicit", 1);
+  Recipe options = options_of("implicit", 1);
   options.draw = "active", options.draws.active = 1;
   const std::uint64_t one = step_bytes(data, options);
   options.draws.active = 5;
   EXPECT_GE(step_bytes(data, options), one + std::uint64_t{4} * 4 * 1000);
 }
 
-TEST(TrainOptions, RefuseMoreRowsThanTheDrawTakes) {
-  TrainOptions options = options_of("implicit", 1);
+TEST(Recipe, RefuseMoreRowsThanTheDrawTakes) {
+  Recipe options = options_of("implicit", 1);
   options.draw = "active", options.rows_per_step = 2;
   try {
     options.check();

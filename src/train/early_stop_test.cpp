@@ -30,7 +30,7 @@ struct Watched {
   Keeper seen;
 };
 
-Watched train_watched(const TrainSets& sets, const TrainOptions& options, const TrainExtras& extras = {},
+Watched train_watched(const TrainSets& sets, const Recipe& options, const TrainExtras& extras = {},
                       std::uint64_t stop_at_epoch = ~0ULL) {
   Watched r;
   r.state = make_state(sets.data, options);
@@ -51,8 +51,8 @@ struct Overfit : testing::Test {
   Dataset test = random_data({.rows = 50, .features = 40, .seed = 3});
   TrainSets sets{data, DataView(test), DataView(valid)};
 
-  static TrainOptions options(double ridge = 0, bool intercept = false) {
-    TrainOptions o = options_of("implicit", 3);
+  static Recipe options(double ridge = 0, bool intercept = false) {
+    Recipe o = options_of("implicit", 3);
     o.step = 0.3, o.decay = 1, o.epochs = 60, o.eval_every = 1, o.ridge = ridge, o.intercept = intercept;
     return o;
   }
@@ -65,7 +65,7 @@ struct Overfit : testing::Test {
 
 TEST_F(Overfit, StopsAfterPatienceAndKeepsTheBestModel) {
   for (const double ridge : {0.0, 0.01}) {
-    TrainOptions o = options(ridge, ridge > 0);
+    Recipe o = options(ridge, ridge > 0);
     const Watched whole = train_watched(sets, o);
     std::vector<double> loss;
     for (const auto& r : whole.seen.records) loss.push_back(r.valid->log_loss);
@@ -85,7 +85,7 @@ TEST_F(Overfit, StopsAfterPatienceAndKeepsTheBestModel) {
       ASSERT_TRUE(r.outcome.kept_best);
       EXPECT_EQ(r.outcome.last->epoch, best + 1) << patience;
       EXPECT_EQ(r.outcome.last->valid->log_loss, loss[best]);
-      TrainOptions until_best = options(ridge, ridge > 0);
+      Recipe until_best = options(ridge, ridge > 0);
       until_best.epochs = best + 1;
       Watched shorter = train_watched(sets, until_best);
       EXPECT_EQ(r.outcome.last->train->log_loss, shorter.outcome.last->train->log_loss);
@@ -96,7 +96,7 @@ TEST_F(Overfit, StopsAfterPatienceAndKeepsTheBestModel) {
 }
 
 TEST_F(Overfit, EvaluatesOnlyValidationRowsUntilTheEnd) {
-  TrainOptions o = options();
+  Recipe o = options();
   o.patience = 3;
   const Watched r = train_watched(sets, o);
   ASSERT_GT(r.seen.records.size(), 4U);
@@ -110,7 +110,7 @@ TEST_F(Overfit, EvaluatesOnlyValidationRowsUntilTheEnd) {
 }
 
 TEST_F(Overfit, KeepingOnDiskGivesTheSameModel) {
-  TrainOptions o = options(0.01, true);
+  Recipe o = options(0.01, true);
   o.patience = 3;
   Watched in_memory = train_watched(sets, o);
   const TempFolder folder;
@@ -120,7 +120,7 @@ TEST_F(Overfit, KeepingOnDiskGivesTheSameModel) {
 }
 
 TEST_F(Overfit, StoppedRunKeepsTheBestModelSoFar) {
-  TrainOptions o = options();
+  Recipe o = options();
   o.patience = 1000;
   const Watched whole = train_watched(sets, o);
   const std::uint64_t best = whole.outcome.last->epoch;
@@ -133,7 +133,7 @@ TEST_F(Overfit, StoppedRunKeepsTheBestModelSoFar) {
 }
 
 TEST_F(Overfit, TimedRunWithPatienceReplays) {
-  TrainOptions o = options();
+  Recipe o = options();
   o.patience = 2, o.epochs = kUnlimitedEpochs, o.seconds = 20, o.schedule = Schedule::linear;
   Watched first = train_watched(sets, o);
   const Recording recording{first.outcome.steps, first.outcome.segments};
@@ -145,7 +145,7 @@ TEST_F(Overfit, TimedRunWithPatienceReplays) {
 
 TEST(Train, EvaluatesValidationRowsAtEveryEvaluation) {
   const Dataset data = random_data({}), valid = random_data({.rows = 40, .seed = 5});
-  TrainOptions o = options_of("implicit", 1);
+  Recipe o = options_of("implicit", 1);
   o.eval_every = 1;
   const Watched r = train_watched({data, {}, DataView(valid)}, o);
   ASSERT_EQ(r.seen.records.size(), 2U);

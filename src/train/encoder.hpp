@@ -12,8 +12,8 @@
 #include "core/team.hpp"
 #include "data/data_view.hpp"
 #include "train/dropout.hpp"
+#include "train/facts.hpp"
 #include "train/learnt_state.hpp"
-#include "train/options.hpp"
 #include "train/step_rows.hpp"
 #include "train/vector_uses.hpp"
 
@@ -44,14 +44,14 @@ class Encoder {
 };
 
 // Whether the vectors of the classes are those of the first features.
-inline bool has_tied_vectors(const DataView& data, const TrainOptions& options) {
-  return options.tied || data.space->of_triples();
+inline bool has_tied_vectors(const Recipe& recipe, bool triples) {
+  return recipe.tied || triples;
 }
 // Which vectors of E are this rank's; null: all of them. Tied vectors are those of its classes and a part of
 // the others: E is then W, which no rank has whole.
-std::shared_ptr<const BlockShare> vector_share(const DataView& data, const TrainOptions& options);
+std::shared_ptr<const BlockShare> vector_share(const DataView& data, const Recipe& recipe);
 // The encoder of the data's rows; h and layers are those of the options.
-std::unique_ptr<Encoder> make_encoder(const DataView& data, const TrainOptions& options);
+std::unique_ptr<Encoder> make_encoder(const DataView& data, const Recipe& recipe);
 // The row with the largest sum of |value|, if rows are sums of learnt vectors times values; else 0.
 struct LargestBag {
   double sum = 0;
@@ -63,17 +63,17 @@ LargestBag largest_bag(const DataView& data);
 // step.
 void require_bags_in_float(const DataView& rows, const std::string& name);
 // Its parameters before the first step, and the bytes they take on the rank that has most of them.
-EncoderTables start_tables(const DataView& data, const TrainOptions& options);
-std::uint64_t most_vectors(const DataView& data, const TrainOptions& options);
-std::uint64_t table_bytes(const DataView& data, const TrainOptions& options);
+EncoderTables start_tables(const DataView& data, const Recipe& recipe);
+std::uint64_t most_vectors(const Facts& facts);
+std::uint64_t table_bytes(const Facts& facts);
 // The bytes of a step of so many rows of plain text or triples, and of the vectors that ranks send each
 // other; a bag takes next to none.
-std::uint64_t encoder_step_bytes(const DataView& data, const TrainOptions& options, std::uint64_t rows);
+std::uint64_t encoder_step_bytes(const Facts& facts, std::uint64_t rows);
 
 // x_i = sum_f v_f E_f over the features of row i.
 class BagEncoder final : public Encoder {
  public:
-  BagEncoder(const DataView& data, const TrainOptions& options);
+  BagEncoder(const DataView& data, const Recipe& recipe);
 
   std::size_t longest_row() const override { return longest_row_; }
   void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
@@ -93,7 +93,7 @@ class BagEncoder final : public Encoder {
 // x_i = sum_p C_p o E[word_p], where C is learnt (context) or fixed (cbow).
 class ContextEncoder final : public Encoder {
  public:
-  ContextEncoder(const DataView& data, const TrainOptions& options);
+  ContextEncoder(const DataView& data, const Recipe& recipe);
 
   std::size_t longest_row() const override { return width_; }
   void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
@@ -119,7 +119,7 @@ class ContextEncoder final : public Encoder {
 // relation and its label.
 class ComplexEncoder final : public Encoder {
  public:
-  ComplexEncoder(const DataView& data, const TrainOptions& options);
+  ComplexEncoder(const DataView& data, const Recipe& recipe);
 
   std::size_t longest_row() const override { return 2; }
   void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;
@@ -141,7 +141,7 @@ class ComplexEncoder final : public Encoder {
 // x_i = tanh(sum_p L_p E[word_p] + a), with dropout of the words' numbers.
 class LayerEncoder final : public Encoder {
  public:
-  LayerEncoder(const DataView& data, const TrainOptions& options);
+  LayerEncoder(const DataView& data, const Recipe& recipe);
 
   std::size_t longest_row() const override { return width_; }
   void reserve(std::size_t rows, std::size_t others, std::size_t vectors, const Team& team) override;

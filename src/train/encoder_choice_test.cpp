@@ -16,7 +16,7 @@ namespace {
 
 using Given = std::vector<std::string>;
 
-TrainOptions completed(TrainOptions options, const Given& given) {
+Recipe completed(Recipe options, const Given& given) {
   options.threads = 1;
   options.complete(
       [&](const char* name) { return std::find(given.begin(), given.end(), name) != given.end(); });
@@ -64,7 +64,7 @@ struct ChoiceSeen final : TrainObserver {
   }
 };
 
-SearchResult search_with(const Dataset& data, TrainOptions& options, ChoiceSeen& seen) {
+SearchResult search_with(const Dataset& data, Recipe& options, ChoiceSeen& seen) {
   if (options.automatic()) choose_shape(data, options);
   TrainObserver* const observers[] = {&seen};
   Stopwatch watch;
@@ -74,7 +74,7 @@ SearchResult search_with(const Dataset& data, TrainOptions& options, ChoiceSeen&
 
 TEST(EncoderChoice, LearntFeaturesIfClassesShareTopics) {
   const Dataset data = topic_data(1200, 100, 200);
-  TrainOptions options = completed({}, {});
+  Recipe options = completed({}, {});
   ChoiceSeen seen;
   const SearchResult result = search_with(data, options, seen);
   ASSERT_TRUE(result.finished);
@@ -102,7 +102,7 @@ TEST(EncoderChoice, LearntFeaturesIfClassesShareTopics) {
 
 TEST(EncoderChoice, LinearIfEveryClassHasItsOwnFeature) {
   const Dataset data = random_data({.rows = 1500, .classes = 100, .features = 100, .most_nonzeros = 3});
-  TrainOptions options = completed({}, {}), asked_for = options;
+  Recipe options = completed({}, {}), asked_for = options;
   ChoiceSeen seen, of_linear;
   const SearchResult result = search_with(data, options, seen);
   ASSERT_TRUE(result.compared.has_value());
@@ -114,7 +114,7 @@ TEST(EncoderChoice, LinearIfEveryClassHasItsOwnFeature) {
   const SearchResult alone = search_with(data, asked_for, of_linear);
   EXPECT_FALSE(alone.compared.has_value());
   EXPECT_EQ(of_linear.learnt(), 0U);
-  for (const TrainOptions* o : {&options, &asked_for}) {
+  for (const Recipe* o : {&options, &asked_for}) {
     EXPECT_EQ(o->encoder, EncoderKind::linear);
     EXPECT_EQ(o->hidden, 0U);
     EXPECT_EQ(o->method, "prox");
@@ -128,7 +128,7 @@ TEST(EncoderChoice, LinearIfEveryClassHasItsOwnFeature) {
 TEST(EncoderChoice, AStoppedSearchKeepsTheBetterOneSoFar) {
   const Dataset data = topic_data(1200, 100, 200);
   for (const std::size_t after : {0U, 2U}) {
-    TrainOptions options = completed({}, {});
+    Recipe options = completed({}, {});
     ChoiceSeen seen;
     seen.stop_after = after;
     const SearchResult result = search_with(data, options, seen);
@@ -142,7 +142,7 @@ TEST(EncoderChoice, AStoppedSearchKeepsTheBetterOneSoFar) {
 
 TEST(EncoderChoice, SecondsLeaveNoTimeForLearntTrials) {
   const Dataset data = topic_data(1200, 100, 200);
-  TrainOptions options;
+  Recipe options;
   options.seconds = 3;
   options = completed(options, {"seconds"});
   ChoiceSeen seen;
@@ -154,7 +154,7 @@ TEST(EncoderChoice, SecondsLeaveNoTimeForLearntTrials) {
 TEST(EncoderChoice, FewClassesOrRowsAreLinearWithoutATrial) {
   for (const Dataset& data : {random_data({.rows = 200, .classes = 64, .features = 300}),
                               random_data({.rows = 40, .classes = 100, .features = 300})}) {
-    TrainOptions options = completed({}, {});
+    Recipe options = completed({}, {});
     ChoiceSeen seen;
     EXPECT_FALSE(search_with(data, options, seen).compared.has_value());
     EXPECT_EQ(seen.learnt(), 0U);
@@ -165,22 +165,22 @@ TEST(EncoderChoice, FewClassesOrRowsAreLinearWithoutATrial) {
 TEST(EncoderChoice, OptionsOfTheLinearStepAskForTheLinearModel) {
   for (const Given& given : std::vector<Given>{
            {"ridge"}, {"step"}, {"draw"}, {"head"}, {"classes-per-step"}, {"rows-per-step"}, {"rho"}}) {
-    const TrainOptions options = completed({}, given);
+    const Recipe options = completed({}, given);
     EXPECT_FALSE(options.open.encoder) << given[0];
     EXPECT_EQ(options.encoder, EncoderKind::linear) << given[0];
   }
   for (const Given& given : std::vector<Given>{{}, {"epochs"}, {"intercept"}, {"valid"}, {"visit"}})
     EXPECT_TRUE(completed({}, given).compares_encoders());
-  TrainOptions steps, train, named, none, hidden;
+  Recipe steps, train, named, none, hidden;
   steps.steps = 5, train.target = Target::train, named.method = "prox", none.epochs = 0, hidden.hidden = 8;
-  for (const TrainOptions& options : {steps, train, named, none})
+  for (const Recipe& options : {steps, train, named, none})
     EXPECT_EQ(completed(options, {"method", "steps", "target", "epochs"}).encoder, EncoderKind::linear);
   EXPECT_EQ(completed(hidden, {"hidden"}).encoder, EncoderKind::bag);
   EXPECT_FALSE(completed(hidden, {"hidden"}).open.hidden);
 }
 
 TEST(EncoderChoice, RefusesWhatContradictsItself) {
-  TrainOptions both, named;
+  Recipe both, named;
   both.encoder = EncoderKind::linear, both.hidden = 8;
   EXPECT_THROW(completed(both, {"encoder", "hidden"}).check(), UserError);
   named.encoder = EncoderKind::bag, named.method = "scent";
@@ -191,7 +191,7 @@ TEST(EncoderChoice, RefusesWhatContradictsItself) {
 
 TEST(EncoderChoice, TriesMoreLearntFeaturesUpToTheMost) {
   const Dataset data = topic_data(1200, 100, 200);
-  TrainOptions options;
+  Recipe options;
   options.encoder = EncoderKind::bag;
   options = completed(options, {"encoder"});
   ASSERT_TRUE(options.open.hidden);
@@ -211,7 +211,7 @@ TEST(EncoderChoice, WeightsThatDoNotFitAreLearntFeaturesInstead) {
   const Dataset data = random_data({.rows = 300, .classes = 1000, .features = 20000});
   const TrainSets sets{data};
   constexpr std::uint64_t kLimit = 60000000;  // the linear weights alone are 80 MB
-  TrainOptions options = completed({}, {});
+  Recipe options = completed({}, {});
   choose_shape(data, options);
   const std::string said = fit_to_memory(sets, options, kLimit);
   EXPECT_NE(said.find("1000 classes x 20000 features"), std::string::npos) << said;
@@ -223,14 +223,14 @@ TEST(EncoderChoice, WeightsThatDoNotFitAreLearntFeaturesInstead) {
   EXPECT_FALSE(plan_memory(sets, options, kLimit).fits()) << "no h is left out that would fit";
 
   for (const Given& given : {Given{"encoder"}, Given{"ridge"}}) {
-    TrainOptions linear;
+    Recipe linear;
     if (given[0] == "encoder") linear.encoder = EncoderKind::linear;
     linear = completed(linear, given);
     choose_shape(data, linear);
     EXPECT_EQ(fit_to_memory(sets, linear, kLimit), "");
     EXPECT_THROW(plan_memory(sets, linear, kLimit).require(), UserError) << given[0];
   }
-  TrainOptions nothing = completed({}, {});
+  Recipe nothing = completed({}, {});
   choose_shape(data, nothing);
   EXPECT_EQ(fit_to_memory(sets, nothing, 1000), "");
   EXPECT_THROW(plan_memory(sets, nothing, 1000).require(), UserError);
@@ -239,7 +239,7 @@ TEST(EncoderChoice, WeightsThatDoNotFitAreLearntFeaturesInstead) {
 TEST(EncoderChoice, MemoryPlanIsThatOfTheLargerModel) {
   const Dataset wide = random_data({.rows = 300, .classes = 70, .features = 9000});
   const TrainSets sets{wide};
-  TrainOptions options = completed({}, {});
+  Recipe options = completed({}, {});
   choose_shape(wide, options);
   EXPECT_EQ(fit_to_memory(sets, options, 0), "");
   ASSERT_TRUE(options.compares_encoders());
@@ -247,7 +247,7 @@ TEST(EncoderChoice, MemoryPlanIsThatOfTheLargerModel) {
   const MemoryPlan both = plan_memory(sets, options, 0);
   const MemoryPlan learnt = plan_memory(sets, as_learnt(wide, options, 64), 0);
   EXPECT_EQ(both.total(), learnt.total());
-  TrainOptions linear = options;
+  Recipe linear = options;
   linear.open.encoder = linear.open.hidden = false;
   EXPECT_GT(both.total(), plan_memory(sets, linear, 0).total());
   // Room for the linear model only.

@@ -44,7 +44,7 @@ class CountingRule : public ImplicitRule {
 void expect_few_evaluations(const char* name, const Dataset& data, std::uint64_t epochs) {
   for (const double ridge : {0.0, 1.0})
     for (const double step : {0.01, 0.1, 1.0, 10.0, 100.0}) {
-      TrainOptions options = options_of("implicit", 1);
+      Recipe options = options_of("implicit", 1);
       options.epochs = epochs, options.step = step, options.ridge = ridge;
       tally = {};
       SlowTrainer(data, options).run<CountingRule>();

@@ -12,29 +12,18 @@
 
 #include "evaluate/sampled.hpp"
 #include "model/model.hpp"
-#include "train/plan.hpp"
 #include "train/run_state.hpp"
+#include "train/schedule.hpp"
 #include "train/step_loop.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
 
-// W = 0, of the rank's own classes (ranks/ranks.hpp); u = 0 or, for methods with exact_start, its exact
-// value. `spare` may be null; else weights of an earlier run, whose memory is reused if the shape matches.
-RunState make_state(const DataView& data, const TrainOptions& options, Weights* spare = nullptr);
-
-// The columns of W: learnt features, or the features of the data.
-std::size_t weight_columns(const DataView& data, const TrainOptions& options);
-
-// Weights with every page touched, to pass to make_state as `spare`. A run with a clock makes them before the
-// clock starts; otherwise the time that the system takes to clear fresh pages would affect the result.
-Weights cleared_weights(const DataView& data, const TrainOptions& options);
-
 class Fit {
  public:
   // `watch`: the clock of --seconds and of the records; null: --seconds is ignored. `recording`: a run to
   // repeat without a clock. `search_seconds`: what the clock showed when the fit began.
-  Fit(const DataView& data, const TrainOptions& options, RunState&& from, const Stopwatch* watch = nullptr,
+  Fit(const DataView& data, const Plan& plan, RunState&& from, const Stopwatch* watch = nullptr,
       const Recording* recording = nullptr, double search_seconds = 0);
 
   // How far to go at most; `seconds` are read from `clock`.
@@ -62,6 +51,7 @@ class Fit {
                                   const std::atomic<bool>* stop, const RowWatch& watch = {});
   bool used_up() const;
 
+  const Plan& plan() const { return loop_.plan(); }
   const RunState& state() const { return state_; }
   RunState& state() { return state_; }
   const std::string& divergence() const { return divergence_; }
@@ -74,17 +64,16 @@ class Fit {
            static_cast<double>(state_.step) / static_cast<double>(steps_per_epoch());
   }
   const StepTraffic& traffic() const { return loop_.traffic(); }
-  const std::vector<Segment>& segments() const { return plan_.segments(); }
+  const std::vector<Segment>& segments() const { return schedule_.segments(); }
 
  private:
   bool steps_used_up() const;
-  bool newton_over() const { return options_.newton == 0 || state_.newton_done; }
+  bool finished() const { return plan().finish == nullptr || state_.newton_done; }
 
   DataView data_;
-  TrainOptions options_;
   std::jthread clearing_;  // pages of W, while loop_ is made
   StepLoop loop_;
-  StepPlan plan_;
+  StepSchedule schedule_;
   RunState state_;
   std::string divergence_, unsolved_;
   bool replaced_ = false;

@@ -5,13 +5,16 @@
 
 namespace truemax {
 
-GeneralLane::GeneralLane(const LaneSetup& setup, const StepShape& shape)
+GeneralLane::GeneralLane(const LaneSetup& setup)
     : setup_(setup),
       drawn_(setup),
-      work_(setup, shape),
-      hooks_(make_hooks(setup, shape)),
+      work_(setup, setup.plan.shape),
+      hooks_(make_hooks(setup, setup.plan.shape)),
       gram_of_several_(setup.rule.info().needs_gram || tracks_norms(setup)) {
-  if (gram_of_several_) work_.a.gram.reserve(shape.rows * shape.rows);
+  if (gram_of_several_) {
+    const std::size_t rows = setup.plan.shape.rows;
+    work_.a.gram.reserve(rows * rows);
+  }
 }
 
 void GeneralLane::attach(RunState& state) {
@@ -19,7 +22,7 @@ void GeneralLane::attach(RunState& state) {
   if (setup_.has_rivals()) setup_.ridge.follow(setup_.data, *setup_.draw);
 }
 
-bool GeneralLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) {
+bool GeneralLane::start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) {
   return std::all_of(hooks_.begin(), hooks_.end(),
                      [&](const auto& hook) { return hook->start_epoch(state, stop, plan); });
 }
@@ -56,7 +59,7 @@ void GeneralLane::take_classes(RunState& state, std::size_t t) {
   StepArrays& a = work_.a;
   a.take_drawn(drawn_.classes(t));
   const std::span<const ClassId> labels = drawn_.labels(t);
-  const bool alone = setup_.options.rows_per_step == 1;
+  const bool alone = setup_.recipe.rows_per_step == 1;
   if (alone)  // its label is never drawn; a step of several rows may have one row left, whose label may be
     a.add_label(labels[0]);
   else

@@ -8,18 +8,16 @@
 #include "train/drawn_batch.hpp"
 #include "train/lane.hpp"
 #include "train/step_hook.hpp"
-#include "train/step_shape.hpp"
 #include "train/step_work.hpp"
 
 namespace truemax {
 
 class GeneralLane final : public Lane {
  public:
-  explicit GeneralLane(const LaneSetup& setup)
-      : GeneralLane(setup, step_shape(setup.data, setup.options, setup.draw)) {}
+  explicit GeneralLane(const LaneSetup& setup);
 
   void attach(RunState& state) override;
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override;
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override;
   void take(const Batch& batch, RunState& state) override;
 
   // The verbs, for lanes that hand over what they cannot take. Examples, labels and drawn classes of a batch:
@@ -34,8 +32,6 @@ class GeneralLane final : public Lane {
   const DrawnBatch& drawn() const { return drawn_; }
 
  private:
-  GeneralLane(const LaneSetup& setup, const StepShape& shape);
-
   void take_classes(RunState& state, std::size_t t);
   void fill_weights(std::size_t t);
 

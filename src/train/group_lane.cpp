@@ -12,8 +12,8 @@
 #include "core/text.hpp"
 #include "rule/methods.hpp"
 #include "train/norms.hpp"
-#include "train/problem.hpp"
 #include "train/step_hook.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/steps_beside.hpp"
 #include "train/x_chunks.hpp"
@@ -29,70 +29,78 @@ std::size_t blocks_for(std::size_t classes) {
 
 }  // namespace
 
-std::string GroupLane::why_not(const DataView& data, const TrainOptions& options) {
-  const std::string method = options.method_used();
+namespace {
+
+// Rows that may be solved side by side.
+double beside(const Facts& facts) {
+  const Problem& p = facts.problem;
+  return steps_beside((*p.cosine)[facts.recipe.intercept ? 1 : 0], p.examples, p.classes, facts.draw);
+}
+
+}  // namespace
+
+std::string GroupLane::why_not(const Facts& facts) {
+  const Recipe& recipe = facts.recipe;
+  const std::string& method = recipe.method;
   if (!has_group_rule(method))
     return fmt::format("the method {} has no groups of rows: give --method prox, scent, umax or exact",
                        method);
-  if (options.rows_per_step != 1)
+  if (recipe.rows_per_step != 1)
     return "the rows of a group are steps of one row each: leave --rows-per-step out";
-  if (options.newton > 0) return "Newton's method is for one process: leave --newton out";
-  if (options.lock_free) return "the rows of a group do not see each other anyway: leave --lock-free out";
-  std::atomic<bool> safe{true};
-  each_x_of_chunks(data, options.thread_count(),
-                   [&](std::size_t /*chunk*/, ExampleId /*i*/, const RowView& x) {
-                     const double square = squared_norm(x, false);
-                     if (square != 0 && !pairs_are_safe(square)) safe.store(false, std::memory_order_relaxed);
-                   });
-  if (!safe)
+  if (recipe.newton > 0) return "Newton's method is for one process: leave --newton out";
+  if (recipe.lock_free) return "the rows of a group do not see each other anyway: leave --lock-free out";
+  if (!facts.problem.squares_fit.value_or(true))
     return "the features of a row are too large or too small for sums in float32: give --normalize l2";
-  if (method == "umax" && options.rule.double_sum_alpha != 0)
+  if (method == "umax" && recipe.rule.double_sum_alpha != 0)
     return "umax has alpha 0 there: leave --double-sum-alpha out";
-  if (options.draws.rivals > 0) return "rows of a group remember no blocks: leave --rivals out";
-  if (method != "exact" && !options.open.shape && !find_draw(options.draw).whole_blocks)
+  if (recipe.draws.rivals > 0) return "rows of a group remember no blocks: leave --rivals out";
+  if (method != "exact" && !find_draw(recipe.draw).whole_blocks)
     return fmt::format("classes are drawn in whole blocks: give --draw blocks or head-blocks instead of {}",
-                       options.draw);
+                       recipe.draw);
   return {};
 }
 
-void require_groups(const DataView& data, const TrainOptions& options) {
-  const bool always = ranks().in_groups();
-  if ((options.group == 0 && !always) || options.learnt()) return;
-  const std::string why = GroupLane::why_not(data, options);
-  if (why.empty()) return;
-  throw UserError(fmt::format(
-      "{}: {}{}", always ? counted(ranks().size(), "rank") : fmt::format("--group {}", options.group), why,
-      always ? ", or use truemax on one machine" : ", or leave --group out"));
-}
-
-std::string warn_of_groups(const DataView& data, const TrainOptions& options) {
-  if (options.group == 0 || options.learnt()) return {};
-  // The draw of auto is not known yet; a head is in every step.
-  const std::unique_ptr<Draw> draw = options.open.shape ? nullptr : draw_for(data, options);
-  const auto most = static_cast<std::uint64_t>(steps_beside(data, options.intercept, draw.get()));
-  if (options.group <= most) return {};
+std::string warn_of_groups(const Facts& facts) {
+  const Recipe& recipe = facts.recipe;
+  if (recipe.group == 0 || recipe.learnt()) return {};
+  const auto most = static_cast<std::uint64_t>(beside(facts));
+  if (recipe.group <= most) return {};
   return fmt::format(
       "--group {}: so many rows that do not see each other may overshoot on these data, which makes the "
       "log-loss far worse; up to --group {} is safe",
-      options.group, std::bit_floor(most));
+      recipe.group, std::bit_floor(most));
 }
 
-std::size_t GroupLane::rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw) {
+std::size_t GroupLane::rows_of_group(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
   // More rows wait less for messages, fewer stay in caches: on one machine 128 to 512 are equally fast.
   constexpr std::size_t kMost = 512;
-  if (options.group > 0) return std::min<std::size_t>(options.group, std::max<std::size_t>(data.size(), 1));
-  const double beside = std::min(steps_beside(data, options.intercept, draw), static_cast<double>(kMost));
-  return std::bit_floor(static_cast<std::size_t>(beside));
+  if (recipe.group > 0)
+    return std::min<std::size_t>(recipe.group, std::max<std::uint64_t>(problem.examples, 1));
+  const double rows = std::min(beside(facts), static_cast<double>(kMost));
+  return std::bit_floor(static_cast<std::size_t>(rows));
 }
 
-std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options, const Draw* draw) {
-  const std::size_t own = blocks_for(BlockShare::most_classes(data.classes->size(), ranks().size()));
+std::size_t GroupLane::steps_ahead(const Facts& facts) {
+  if (facts.draw != nullptr && facts.draw->learns()) return 1;
+  constexpr double kRowsAhead = 1 << 14, kLinesAhead = 1 << 18;  // of W: some milliseconds of one thread
+  const std::size_t group = rows_of_group(facts);
+  const auto blocks =
+      static_cast<double>(GroupMember::most_blocks(facts.problem.classes, nullptr, facts.draw));
+  const double rows =
+      std::min(kRowsAhead, kLinesAhead / (std::max(facts.problem.nonzeros_per_row, 1.0) * blocks));
+  return std::max<std::size_t>(1, static_cast<std::size_t>(rows) / group) * group;
+}
+
+std::uint64_t GroupLane::bytes(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
+  const std::size_t own = blocks_for(BlockShare::most_classes(problem.classes, machine.ranks));
   const std::size_t blocks = draw == nullptr ? own : std::min(own, draw->most_blocks());
-  const std::size_t group = rows_of_group(data, options, draw), threads = options.thread_count();
-  const bool ridge = options.ridge > 0, together = threads > 1 && !ranks().in_groups();
+  const std::size_t group = rows_of_group(facts), threads = machine.threads;
+  const bool ridge = recipe.ridge > 0, together = threads > 1 && !machine.in_groups;
   const std::size_t rows = together ? RowShares::most_of_all(threads, group) : group;
   std::uint64_t bytes = 2 * GroupRows::bytes(rows, blocks, ridge);
-  bytes += ridge ? BlockGrowth::bytes(own) : steps_ahead(data, options, draw) * sizeof(double);
+  bytes += ridge ? BlockGrowth::bytes(own) : steps_ahead(facts) * sizeof(double);
   if (draw != nullptr)
     bytes += draw->memory_bytes() + rows * (draw->words() * sizeof(std::uint64_t) +
                                             blocks * (sizeof(std::uint32_t) + sizeof(double)));
@@ -101,7 +109,7 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
     return std::uint64_t{GroupUpdates::most(LineOwners::most_cuts(threads), of_rows, blocks)};
   };
   return bytes + 2 * (updates(rows) * GroupUpdates::kBytes + updates(group) * OwnedUpdates::kBytes) +
-         LineOwners::bytes(own, data.space->features, threads) + threads * sizeof(GroupOwner) +
+         LineOwners::bytes(own, problem.features, threads) + threads * sizeof(GroupOwner) +
          (ridge ? GroupCuts::bytes(threads, group) : 0);
 }
 
@@ -110,19 +118,19 @@ std::uint64_t GroupLane::bytes(const DataView& data, const TrainOptions& options
 std::size_t GroupLane::useful_members(const LaneSetup& setup, std::size_t rows, std::size_t most_threads) {
   constexpr std::size_t kFewestRows = 4;
   if (tracks_norms(setup) || setup.share != nullptr || setup.ranks.in_groups()) return 1;
-  return std::clamp<std::size_t>(rows / kFewestRows, 1, std::min(setup.options.thread_count(), most_threads));
+  return std::clamp<std::size_t>(rows / kFewestRows, 1, std::min(setup.recipe.thread_count(), most_threads));
 }
 
 GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     : setup_(setup),
-      most_(rows_of_group(setup.data, setup.options, setup.draw)),
+      most_(rows_of_group(setup.facts())),
       tracks_norms_(tracks_norms(setup)),
-      most_growth_(kMostBatchGrowth / static_cast<double>(setup.most_steps)),
-      growth_of_(setup.ridge.on() ? 0 : setup.most_steps),
+      most_growth_(kMostBatchGrowth / static_cast<double>(setup.plan.steps_ahead)),
+      growth_of_(setup.ridge.on() ? 0 : setup.plan.steps_ahead),
       growth_of_block_(0) {
-  require_groups(setup.data, setup.options);
   far_ = setup.weights_are_far();
-  const std::size_t blocks = GroupMember::most_blocks(setup.data, setup.share.get(), setup.draw);
+  const std::size_t blocks =
+      GroupMember::most_blocks(setup.data.classes->size(), setup.share.get(), setup.draw);
   if (tracks_norms_) now_.resize(blocks * kLanes);
   if (const std::size_t threads = useful_members(setup, most_, most_threads); threads > 1)
     team_ = std::make_unique<Team>(threads);
@@ -134,13 +142,14 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     members_.push_back(std::make_unique<Member>(setup, team_ ? no_others_ : setup.ranks, share, blocks));
   if (members == 1) {
     if (setup.ridge.on())
-      growth_of_block_ = BlockGrowth(GroupMember::most_blocks(setup.data, setup.share.get(), nullptr));
+      growth_of_block_ =
+          BlockGrowth(GroupMember::most_blocks(setup.data.classes->size(), setup.share.get(), nullptr));
     return;
   }
   meeting_ = std::make_unique<Meeting>(members);
   shares_ = std::make_unique<RowShares>(members);
-  owners_ = std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.options.intercept,
-                                         setup.ridge.on());
+  owners_ =
+      std::make_unique<LineOwners>(setup.data, setup.draw, members, setup.recipe.intercept, setup.ridge.on());
   if (setup.ridge.on()) cuts_ = std::make_unique<GroupCuts>(*owners_, setup.ridge, most_, most_growth_);
   const std::size_t most_updates = GroupUpdates::most(owners_->most_cuts(), most_, blocks);
   lists_ = std::make_unique<std::array<OwnedUpdates, 2>>(
@@ -151,12 +160,13 @@ GroupLane::GroupLane(const LaneSetup& setup, std::size_t most_threads)
     member->sources.resize(members);
     member->owner = std::make_unique<GroupOwner>(setup, *owners_, member->solver.scores(), cuts_.get(), m,
                                                  most_growth_, *lists_);
-    if (setup.ridge.on()) member->grown.resize((setup.most_steps + most_ - 1) / most_);
+    if (setup.ridge.on()) member->grown.resize((setup.plan.steps_ahead + most_ - 1) / most_);
     for (std::size_t buffer = 0; buffer < 2; ++buffer) member->updates.emplace_back(*owners_, share, blocks);
   }
 }
 
-bool GroupLane::start_epoch(RunState& state, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
+bool GroupLane::start_epoch(RunState& state, const std::atomic<bool>& /*stop*/,
+                            const StepSchedule& /*plan*/) {
   if (tracks_norms_) Norms::recompute(state.norms, state.weights);
   return true;
 }
@@ -168,7 +178,7 @@ void GroupLane::tighten(RunState& state) {
 
 void GroupLane::attach(RunState& state) {
   if (!setup_.ridge.on()) state.weights.fold_all();
-  if (members_.size() > 1) clear_fresh_pages(state, setup_.data, setup_.options, members_.size());
+  if (members_.size() > 1) clear_fresh_pages(state, setup_.data, setup_.recipe, members_.size());
 }
 
 void GroupLane::take(const Batch& batch, RunState& state) {

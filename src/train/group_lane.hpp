@@ -39,16 +39,17 @@ class GroupLane final : public Lane {
   explicit GroupLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
   // Whether the run has groups: it asks for them, or has several ranks.
-  static bool takes(const LaneSetup& setup) { return setup.options.group > 0 || setup.share != nullptr; }
+  static bool takes(const LaneSetup& setup) { return setup.recipe.group > 0 || setup.share != nullptr; }
   // Why such a run is not possible and what to do about it; empty if it is.
-  static std::string why_not(const DataView& data, const TrainOptions& options);
+  static std::string why_not(const Facts& facts);
   // Rows of a group: those of the options, or a power of two up to 512 that does not overshoot. Neither the
   // number of ranks nor where they are has a say, so that runs do not depend on it.
-  static std::size_t rows_of_group(const DataView& data, const TrainOptions& options, const Draw* draw);
-  static std::uint64_t bytes(const DataView& data, const TrainOptions& options, const Draw* draw);
+  static std::size_t rows_of_group(const Facts& facts);
+  static std::size_t steps_ahead(const Facts& facts);  // of a batch
+  static std::uint64_t bytes(const Facts& facts);
 
   void attach(RunState& state) override;
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override;
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override;
   void take(const Batch& batch, RunState& state) override;
   void tighten(RunState& state) override;
   bool takes_whole_batches() const override { return true; }
@@ -118,8 +119,6 @@ class GroupLane final : public Lane {
 };
 
 // For the user, if so many rows of a group may overshoot on these data; else empty.
-std::string warn_of_groups(const DataView& data, const TrainOptions& options);
-// Throws UserError if a run that has groups, or will have them, is not possible.
-void require_groups(const DataView& data, const TrainOptions& options);
+std::string warn_of_groups(const Facts& facts);
 
 }  // namespace truemax

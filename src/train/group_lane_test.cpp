@@ -13,7 +13,7 @@
 #include "train/all_classes_lane.hpp"
 #include "train/general_lane.hpp"
 #include "train/lane_test_support.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
@@ -21,8 +21,8 @@
 namespace truemax {
 namespace {
 
-TrainOptions group_options(const std::string& method, std::uint64_t group) {
-  TrainOptions options;
+Recipe group_options(const std::string& method, std::uint64_t group) {
+  Recipe options;
   options.method = method, options.draw = "head-blocks", options.draws.head = 16;
   options.classes_per_step = 32;
   options.visit = Visit::shuffle, options.step = 1, options.epochs = 2, options.threads = 1;
@@ -34,7 +34,7 @@ TrainOptions group_options(const std::string& method, std::uint64_t group) {
 enum class Extra { none, intercept, ridge, ridge_and_intercept, all_in_ridge };
 constexpr Extra kExtras[] = {Extra::none, Extra::intercept, Extra::ridge, Extra::ridge_and_intercept,
                              Extra::all_in_ridge};
-void add(Extra extra, TrainOptions& options) {
+void add(Extra extra, Recipe& options) {
   options.intercept =
       extra == Extra::intercept || extra == Extra::ridge_and_intercept || extra == Extra::all_in_ridge;
   options.start_at_frequencies = extra == Extra::intercept;
@@ -78,7 +78,7 @@ void set_numbers(Weights& w, const std::vector<double>& from) {
 // adds to W before its ridge is added up.
 class SlowGroups {
  public:
-  SlowGroups(const DataView& data, const TrainOptions& options)
+  SlowGroups(const DataView& data, const Recipe& options)
       : data_(data),
         options_(options),
         draw_(draw_for(data, options)),
@@ -110,7 +110,7 @@ class SlowGroups {
         set_numbers(state.weights, before);
         state.rows = old_rows;
         const Batch batch{order, random, first + t, 1, step, step / options_.step};
-        lane_->start_epoch(state, stop, StepPlan(options_, data_.size()));
+        lane_->start_epoch(state, stop, StepSchedule(options_, data_.size()));
         lane_->take(batch, state);
         std::vector<ExampleId> example(1);
         order.fill(first + t, example);
@@ -157,7 +157,7 @@ class SlowGroups {
   }
 
   const DataView& data_;
-  TrainOptions options_;
+  Recipe options_;
   std::unique_ptr<Draw> draw_;
   ProblemInfo problem_;
   std::unique_ptr<AnyRule> rule_;
@@ -185,12 +185,12 @@ TEST_P(Groups, AreStepsOfSingleRowsFromTheSameWeights) {
   const Dataset made = some_data();
   const DataView data(made);
   for (const Extra extra : kExtras) {
-    TrainOptions options = group_options(GetParam().method, GetParam().group);
+    Recipe options = group_options(GetParam().method, GetParam().group);
     options.step = step_of(options.method), options.epochs = 1;
     add(extra, options);
     const RunState fast = run_epochs(data, options);
     RunState slow = make_state(data, options);
-    TrainOptions ordinary = options;
+    Recipe ordinary = options;
     SlowGroups(data, ordinary).epoch(slow);
     const std::vector<double> expected = numbers_of(slow.weights), found = numbers_of(fast.weights);
     double largest = 0, worst = 0;
@@ -213,7 +213,7 @@ struct Outcome {
   std::vector<double> u;
 };
 
-Outcome outcome_of(const DataView& data, const DataView& test, const TrainOptions& options) {
+Outcome outcome_of(const DataView& data, const DataView& test, const Recipe& options) {
   Fit fit(data, options, make_state(data, options));
   const std::atomic<bool> stop{false};
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
@@ -239,7 +239,7 @@ TEST_P(OverRanks, RunsEndWithTheSameLossesAsOneProcess) {
   for (const char* method : {"prox", "scent", "umax", "exact"})
     for (const Extra extra : kExtras)
       for (const std::uint64_t group : {3, 32}) {
-        TrainOptions options = group_options(method, group);
+        Recipe options = group_options(method, group);
         options.step = step_of(method);
         add(extra, options);
         const std::string what = fmt::format("{} {} {}", method, static_cast<int>(extra), group);
@@ -267,7 +267,7 @@ TEST_P(OverRanks, SchedulesWeightsAndVisitsAreThoseOfOneProcess) {
   for (const Visit visit : {Visit::random, Visit::file})
     for (const char* draw : {"blocks", "head-blocks"})
       for (const std::uint64_t head : {0, 48, 112}) {
-        TrainOptions options = group_options("prox", 16);
+        Recipe options = group_options("prox", 16);
         options.visit = visit, options.draw = draw, options.draws.head = head;
         options.schedule = Schedule::linear;
         const Outcome expected = outcome_of(data, test, options);
@@ -282,7 +282,7 @@ TEST_P(OverRanks, MayHaveNoClassesOfTheirOwn) {
   const Dataset made = random_data({.rows = 100, .classes = 20});
   const DataView data(made);
   for (const char* method : {"prox", "scent", "umax", "exact"}) {
-    TrainOptions options = group_options(method, 8);
+    Recipe options = group_options(method, 8);
     options.step = step_of(method), options.intercept = true, options.ridge = 1;
     const Outcome expected = outcome_of(data, data, options);
     run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
@@ -294,7 +294,7 @@ TEST_P(OverRanks, MayHaveNoClassesOfTheirOwn) {
 TEST_P(OverRanks, UmaxProjectsTheWholeOfW) {
   const Dataset made = some_data(60);
   const DataView data(made);
-  TrainOptions options = group_options("umax", 8);
+  Recipe options = group_options("umax", 8);
   options.step = 2, options.ridge = 40, options.intercept = true;
   const double bound = problem_of(data, options).weight_bound();
   const auto norm = [](const Weights& w) {
@@ -316,7 +316,7 @@ TEST_P(OverRanks, StayFiniteAtAnyStep) {
   for (const char* method : {"prox", "scent", "umax", "exact"})
     for (const double step : {1e-300, 1e-30, 1e-8, 1e3, 1e9, 1e15})
       for (const bool more : {false, true}) {
-        TrainOptions options = group_options(method, 16);
+        Recipe options = group_options(method, 16);
         options.step = step, options.epochs = 2;
         if (more) options.intercept = true, options.ridge = 10;
         run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
@@ -339,7 +339,7 @@ TEST_P(OverRanks, ExtremeStepsAgreeWithOneProcess) {
   const Dataset made = some_data(60, 50);
   const DataView data(made);
   for (const double step : {1e-8, 1e6, 1e12}) {
-    TrainOptions options = group_options("prox", 16);
+    Recipe options = group_options("prox", 16);
     options.step = step, options.epochs = 1;
     const Outcome expected = outcome_of(data, data, options);
     run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
@@ -352,13 +352,13 @@ TEST_P(OverRanks, ExtremeStepsAgreeWithOneProcess) {
 TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
   const Dataset made = some_data();
   const DataView data(made);
-  TrainOptions options = group_options("prox", 16);
+  Recipe options = group_options("prox", 16);
   options.steps = 160;
   const std::atomic<bool> stop{false};
   run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
     Fit unbroken(data, options, make_state(data, options));
     unbroken.run({}, stop);
-    TrainOptions half = options;
+    Recipe half = options;
     half.steps = 64;
     Fit first(data, half, make_state(data, half));
     first.run({}, stop);
@@ -370,7 +370,7 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
 }
 
 // Returns whether the run diverged.
-bool expect_same_bits(const DataView& data, const TrainOptions& options, const std::string& what) {
+bool expect_same_bits(const DataView& data, const Recipe& options, const std::string& what) {
   const Ended one = run_on<GroupLane>(data, options, 1);
   constexpr double kRounded = 1 + 1e-5;  // numbers in memory are float32
   EXPECT_LE(one.state.weights.largest(), kRounded * one.state.largest_weight) << what;
@@ -393,7 +393,7 @@ TEST(GroupThreads, HaveTheBitsOfOne) {
     for (const char* draw : {"head-blocks", "blocks"})
       for (const Extra extra : kExtras)
         for (const Visit visit : {Visit::shuffle, Visit::random}) {
-          TrainOptions options = group_options(method, 32);
+          Recipe options = group_options(method, 32);
           options.draw = draw, options.visit = visit, options.step = step_of(method);
           add(extra, options);
           expect_same_bits(
@@ -407,7 +407,7 @@ TEST(GroupThreads, HaveTheBitsOfOneWhenRowsChangeTheirThreads) {
   const Dataset made = some_data(300, 300);
   const DataView data(made);
   for (const Extra extra : kExtras) {
-    TrainOptions options = group_options("prox", 32);
+    Recipe options = group_options("prox", 32);
     options.draw = "head-blocks", options.epochs = 30;  // of at least one batch
     add(extra, options);
     expect_same_bits(data, options, fmt::format("{}", static_cast<int>(extra)));
@@ -418,7 +418,7 @@ TEST(GroupThreads, HaveTheBitsOfOneWhenRowsChangeTheirThreads) {
 TEST(GroupThreads, HaveTheBitsOfOneWhenTheyShuffleMeanwhile) {
   const Dataset made = some_data(17000, 60);
   const DataView data(made);
-  TrainOptions options = group_options("prox", 64);
+  Recipe options = group_options("prox", 64);
   options.visit = Visit::shuffle, options.epochs = 3;
   expect_same_bits(data, options, "");
 }
@@ -429,7 +429,7 @@ TEST(GroupThreads, TakeGroupsOfAnySize) {
   const DataView data(made);
   for (const std::uint64_t group : {1U, 3U, 4U, 9U, 21U, 64U, 252U, 253U})
     for (const double ridge : {0.0, 3.0}) {
-      TrainOptions options = group_options("prox", group);
+      Recipe options = group_options("prox", group);
       options.ridge = ridge;
       expect_same_bits(data, options, fmt::format("{} {}", group, ridge));
     }
@@ -445,7 +445,7 @@ TEST(GroupThreads, HaveTheBitsOfOneAtExtremes) {
     for (const double ridge : {0.0, 3.0, 1e9})
       for (const double step : {1e-8, 1e6, 1e12, 1e30})
         for (const bool ridge_intercept : {false, true}) {
-          TrainOptions options = group_options(method, 20);
+          Recipe options = group_options(method, 20);
           options.step = step, options.ridge = ridge, options.intercept = true;
           options.ridge_intercept = ridge_intercept && ridge > 0;
           diverged += expect_same_bits(data, options, fmt::format("{} {} {}", method, ridge, step)) ? 1 : 0;
@@ -468,7 +468,7 @@ TEST(GroupThreads, ShareTheOnlyBlock) {
   const DataView data(made);
   for (const char* method : {"prox", "exact"})
     for (const Extra extra : kExtras) {
-      TrainOptions options = group_options(method, 20);
+      Recipe options = group_options(method, 20);
       add(extra, options);
       expect_same_bits(data, options, fmt::format("{} {}", method, static_cast<int>(extra)));
     }
@@ -478,7 +478,7 @@ TEST(GroupLane, RowsWithoutFeaturesAreSteps) {
   const Dataset made = with_empty_row(some_data(60, 50));
   const DataView data(made);
   for (const Extra extra : kExtras) {
-    TrainOptions options = group_options("prox", 8);
+    Recipe options = group_options("prox", 8);
     add(extra, options);
     EXPECT_TRUE(std::isfinite(outcome_of(data, data, options).train));
     expect_same_bits(data, options, fmt::format("{}", static_cast<int>(extra)));
@@ -489,17 +489,16 @@ TEST(GroupLane, SaysWhatItCannotDo) {
   const Dataset made = some_data();
   const DataView data(made);
   const auto why = [&](auto change) {
-    TrainOptions options = group_options("prox", 8);
+    Recipe options = group_options("prox", 8);
     change(options);
     return GroupLane::why_not(data, options);
   };
-  EXPECT_EQ(why([](TrainOptions&) {}), "");
-  EXPECT_NE(why([](TrainOptions& o) { o.method = "implicit"; }).find("give --method prox"),
+  EXPECT_EQ(why([](Recipe&) {}), "");
+  EXPECT_NE(why([](Recipe& o) { o.method = "implicit"; }).find("give --method prox"), std::string::npos);
+  EXPECT_NE(why([](Recipe& o) { o.draw = "uniform"; }).find("give --draw blocks"), std::string::npos);
+  EXPECT_NE(why([](Recipe& o) { o.method = "exact", o.rows_per_step = 5; }).find("--rows-per-step"),
             std::string::npos);
-  EXPECT_NE(why([](TrainOptions& o) { o.draw = "uniform"; }).find("give --draw blocks"), std::string::npos);
-  EXPECT_NE(why([](TrainOptions& o) { o.method = "exact", o.rows_per_step = 5; }).find("--rows-per-step"),
-            std::string::npos);
-  EXPECT_NE(why([](TrainOptions& o) { o.newton = 5; }).find("--newton"), std::string::npos);
+  EXPECT_NE(why([](Recipe& o) { o.newton = 5; }).find("--newton"), std::string::npos);
   Dataset large = some_data();
   for (float& v : large.rows.value) v *= 1e10F;
   EXPECT_NE(GroupLane::why_not(DataView(large), group_options("prox", 8)).find("--normalize"),
@@ -515,9 +514,9 @@ TEST(GroupLane, SaysWhichGroupsOvershoot) {
   while (words(2 * safe).empty()) safe *= 2;
   EXPECT_LT(safe, 240U);
   EXPECT_THAT(words(65536), testing::HasSubstr(fmt::format("up to --group {} is safe", safe)));
-  TrainOptions without = group_options("prox", 0);
+  Recipe without = group_options("prox", 0);
   EXPECT_EQ(warn_of_groups(data, without), "");
-  TrainOptions learnt = group_options("prox", 65536);
+  Recipe learnt = group_options("prox", 65536);
   learnt.hidden = 8;
   EXPECT_EQ(warn_of_groups(data, learnt), "");
 }
@@ -527,10 +526,10 @@ TEST(GroupLane, BatchesAreWholeGroupsAndShorterIfRowsCostMore) {
   const Dataset made = some_data(240, 20000);
   const DataView data(made);
   const auto steps = [&](const std::string& method, std::uint64_t group) {
-    const TrainOptions options = group_options(method, group);
+    const Recipe options = group_options(method, group);
     return steps_ahead(data, options, draw_for(data, options).get());
   };
-  const TrainOptions options = group_options("prox", 240);
+  const Recipe options = group_options("prox", 240);
   const auto draw = draw_for(data, options);
   const double lines = data.nonzeros_per_row() * static_cast<double>(draw->most_blocks());
   const std::size_t most = steps("prox", 240);
@@ -546,7 +545,7 @@ TEST(GroupLane, BatchesAreWholeGroupsAndShorterIfRowsCostMore) {
 TEST(GroupLane, ChoosesAPowerOfTwoForAnyRanks) {
   const Dataset made = some_data(20000);
   const DataView data(made);
-  const TrainOptions options = group_options("prox", 0);
+  const Recipe options = group_options("prox", 0);
   const std::size_t rows = GroupLane::rows_of_group(data, options, draw_for(data, options).get());
   EXPECT_GT(rows, 1U);
   EXPECT_LE(rows, 512U);

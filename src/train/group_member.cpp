@@ -7,8 +7,8 @@
 
 namespace truemax {
 
-std::size_t GroupMember::most_blocks(const DataView& data, const BlockShare* share, const Draw* draw) {
-  const std::size_t own = share != nullptr ? share->blocks() : (data.classes->size() + kLanes - 1) / kLanes;
+std::size_t GroupMember::most_blocks(std::size_t classes, const BlockShare* share, const Draw* draw) {
+  const std::size_t own = share != nullptr ? share->blocks() : (classes + kLanes - 1) / kLanes;
   return draw == nullptr ? own : std::min(own, draw->most_blocks());
 }
 

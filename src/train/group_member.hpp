@@ -21,7 +21,7 @@ class GroupMember {
   GroupMember(const LaneSetup& setup, Ranks& ranks, std::size_t most_rows, std::size_t blocks);
 
   // Blocks of a row that a rank may have.
-  static std::size_t most_blocks(const DataView& data, const BlockShare* share, const Draw* draw);
+  static std::size_t most_blocks(std::size_t classes, const BlockShare* share, const Draw* draw);
 
   const GroupScores& scores() const { return scores_; }
   // From now on the owners of lines score the blocks that are not cut.

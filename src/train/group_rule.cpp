@@ -39,7 +39,7 @@ struct AllRanks {
 class ProxGroup final : public GroupRule {
  public:
   ProxGroup(const LaneSetup& setup, std::size_t most_rows)
-      : rho_(setup.options.rule), complete_(setup.draw->complete()), search_(most_rows) {
+      : rho_(setup.recipe.rule), complete_(setup.draw->complete()), search_(most_rows) {
     declined_.reserve(most_rows);
     guesses_.reserve(most_rows);
   }
@@ -285,7 +285,7 @@ class ExplicitGroup : public GroupRule {
 class ScentGroup final : public ExplicitGroup {
  public:
   ScentGroup(const LaneSetup& setup, std::size_t most_rows)
-      : ExplicitGroup(most_rows), rate_(setup.options.rule), complete_(setup.draw->complete()) {}
+      : ExplicitGroup(most_rows), rate_(setup.recipe.rule), complete_(setup.draw->complete()) {}
   void start(double decayed) override { rho_ = rate_.at(decayed, complete_); }
 
  private:
@@ -306,7 +306,7 @@ class ScentGroup final : public ExplicitGroup {
 class UmaxGroup final : public ExplicitGroup {
  public:
   UmaxGroup(const LaneSetup& setup, std::size_t most_rows)
-      : ExplicitGroup(most_rows), delta_(setup.options.rule.delta), most_u_(setup.problem.u_bound()) {}
+      : ExplicitGroup(most_rows), delta_(setup.recipe.rule.delta), most_u_(setup.problem.u_bound()) {}
   void start(double /*decayed*/) override {}
 
  private:

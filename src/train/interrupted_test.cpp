@@ -13,7 +13,7 @@
 namespace truemax {
 namespace {
 
-RunState run_whole(const DataView& data, const TrainOptions& options) {
+RunState run_whole(const DataView& data, const Recipe& options) {
   const std::atomic<bool> stop{false};
   Fit fit(data, options, make_state(data, options));
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up);
@@ -21,7 +21,7 @@ RunState run_whole(const DataView& data, const TrainOptions& options) {
 }
 
 // The clock moves a second each time it is read.
-RunState run_cut(const DataView& data, const TrainOptions& options, double seconds) {
+RunState run_cut(const DataView& data, const Recipe& options, double seconds) {
   const std::atomic<bool> stop{false};
   FakeClock clock(1);
   Stopwatch watch(clock.source());
@@ -37,7 +37,7 @@ RunState run_cut(const DataView& data, const TrainOptions& options, double secon
   return std::move(rest.state());
 }
 
-void expect_the_same_bits(const DataView& data, const TrainOptions& options) {
+void expect_the_same_bits(const DataView& data, const Recipe& options) {
   const auto whole = bits_of(run_whole(data, options));
   for (double seconds = 1; seconds < 40; ++seconds)
     ASSERT_EQ(bits_of(run_cut(data, options, seconds)), whole) << seconds;
@@ -47,7 +47,7 @@ void expect_the_same_bits(const DataView& data, const TrainOptions& options) {
 // which Newton's method begins.
 TEST(InterruptedRun, CutBeforeNewtonEndsTheSame) {
   const Dataset made = random_data({.rows = 300, .classes = 5, .features = 6});
-  TrainOptions options = options_of("prox", 2, Visit::shuffle);
+  Recipe options = options_of("prox", 2, Visit::shuffle);
   options.ridge = 0.5, options.epochs = 3, options.newton = 3;
   expect_the_same_bits(DataView(made), options);
 }
@@ -56,7 +56,7 @@ TEST(InterruptedRun, CutBeforeNewtonEndsTheSame) {
 // gradient.
 TEST(InterruptedRun, StepsOfLearntFeaturesWithoutClassesEndTheSame) {
   const Dataset made = random_data({.rows = 300, .classes = 3, .features = 8});
-  TrainOptions options = learnt_options(1, 1, 4);
+  Recipe options = learnt_options(1, 1, 4);
   options.draw = "uniform-skip", options.epochs = 2;
   expect_the_same_bits(DataView(made), options);
 }
@@ -71,7 +71,7 @@ TEST(LearntLane, SharedInputsStayFiniteAtLargeSteps) {
       for (std::uint32_t i = 0; i < 150; ++i) made.row_input.push_back(i);
       made.inputs = 150;
       const DataView data(made);
-      TrainOptions options = learnt_options(14, 30, 24);
+      Recipe options = learnt_options(14, 30, 24);
       options.draw = "frequency", options.step = step, options.rule.rho = rho, options.epochs = 4;
       options.decay = 1;
       const std::atomic<bool> stop{false};

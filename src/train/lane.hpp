@@ -15,10 +15,10 @@
 #include "ranks/ranks.hpp"
 #include "rule/any_rule.hpp"
 #include "train/growth.hpp"
-#include "train/options.hpp"
 #include "train/plan.hpp"
 #include "train/ridge.hpp"
 #include "train/run_state.hpp"
+#include "train/schedule.hpp"
 #include "train/visit_order.hpp"
 
 namespace truemax {
@@ -26,16 +26,18 @@ namespace truemax {
 // Shared by the lanes of a run; outlives them.
 struct LaneSetup {
   const DataView& data;
-  const TrainOptions& options;
+  const Plan& plan;
   const ProblemInfo& problem;
   Ridge& ridge;
   const GrowthGuard& guard;
   AnyRule& rule;
-  Draw* draw;              // null: every step takes all classes
-  std::size_t most_steps;  // per batch
+  Draw* draw;  // null: every step takes all classes
   // Of the run. A lane asks them only in the thread that calls it.
   Ranks& ranks = truemax::ranks();
   std::shared_ptr<const BlockShare> share{};  // the rank's part of W; null: all of it
+  const Recipe& recipe = plan.recipe;
+
+  Facts facts() const { return plan.facts(draw); }
 
   // W does not fit in the cache: its lines are prefetched some rows ahead.
   bool weights_are_far() const {
@@ -49,7 +51,7 @@ struct LaneSetup {
 
 // Whether an example may come twice in a batch. An epoch in the order of the file or shuffled has each once.
 inline bool examples_recur(const LaneSetup& setup) {
-  return setup.options.visit == Visit::random || setup.data.shares_inputs();
+  return setup.recipe.visit == Visit::random || setup.data.shares_inputs();
 }
 
 // Consecutive steps of one epoch with one step size.
@@ -60,7 +62,7 @@ struct Batch {
   std::size_t count = 0;
   double step = 0;       // eta N
   double decayed = 1;    // step / first step
-  double last_step = 0;  // if the step falls within the batch (StepPlan::let_steps_fall); 0: it stays
+  double last_step = 0;  // if the step falls within the batch (StepSchedule::let_steps_fall); 0: it stays
 
   // The share of `step` that step t has.
   double share_of_step(std::size_t t) const {
@@ -80,7 +82,8 @@ class Lane {
   // Called before an epoch, or the rest of one.
   virtual void attach(RunState& /*state*/) {}
   // Work of a method at the start of an epoch; false if `stop` was raised or the time is up.
-  virtual bool start_epoch(RunState& /*state*/, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
+  virtual bool start_epoch(RunState& /*state*/, const std::atomic<bool>& /*stop*/,
+                           const StepSchedule& /*plan*/) {
     return true;
   }
   // Takes the steps of a batch, with the bits of taking them in order, and adds them to state.step. Throws

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 
@@ -21,7 +21,7 @@ struct Ended {
 
 // The epochs of the options, on so many threads however many cores there are.
 template <class OneLane>
-Ended run_on(const DataView& data, TrainOptions options, std::size_t threads) {
+Ended run_on(const DataView& data, Recipe options, std::size_t threads) {
   options.threads = threads;
   const auto draw = draw_for(data, options);
   const ProblemInfo problem = problem_of(data, options);
@@ -41,7 +41,7 @@ Ended run_on(const DataView& data, TrainOptions options, std::size_t threads) {
       order.start_epoch(state.epoch);
       const CounterRandom random(options.seed, Stream::draw, state.epoch);
       tested.attach(state);
-      tested.start_epoch(state, stop, StepPlan(options, data.size()));
+      tested.start_epoch(state, stop, StepSchedule(options, data.size()));
       while (state.step < data.size()) {
         const std::size_t most = std::max(setup.most_steps, tested.most_steps());
         const double step = options.step_at(state.epoch);

@@ -12,33 +12,35 @@ constexpr std::size_t kPairs = 20;
 // Of the angle between a move and the change of the gradient: below, it is rounding.
 constexpr double kLeastCosine = 1e-7;
 
-std::size_t members_for(const DataView& data, const TrainOptions& options) {
-  return SoftmaxGradient::members_for(data, data.size(), options.thread_count());
+std::size_t members_for(const Facts& facts) {
+  return SoftmaxGradient::members_for(facts.problem, facts.problem.examples, facts.machine.threads);
 }
 
 }  // namespace
 
 // Their coefficients, and the rows themselves, stay in the cache while block by block adds them.
-std::size_t LbfgsLane::rows_at_once(const DataView& data) {
+std::size_t LbfgsLane::rows_at_once(const Problem& problem) {
   constexpr std::size_t kNumbers = std::size_t{1} << 17, kFewest = 64;
-  return std::min(data.size(), std::max(kFewest, kNumbers / std::max<std::size_t>(1, data.classes->size())));
+  return std::min<std::uint64_t>(
+      problem.examples,
+      std::max<std::uint64_t>(kFewest, kNumbers / std::max<std::uint64_t>(1, problem.classes)));
 }
 
-std::uint64_t LbfgsLane::copies(const DataView& data) {
+std::uint64_t LbfgsLane::copies(const Problem& problem) {
   constexpr std::uint64_t kOthers = 5;  // two points with gradients, a direction
-  const std::size_t blocks = (data.classes->size() + kLanes - 1) / kLanes;
+  const std::size_t blocks = (problem.classes + kLanes - 1) / kLanes;
   return 2 * kPairs + kOthers + SoftmaxGradient::parts_of(blocks);
 }
 
-std::uint64_t LbfgsLane::bytes(const DataView& data) {
-  return SoftmaxGradient::bytes(data, rows_at_once(data)) + data.space->features * sizeof(float);
+std::uint64_t LbfgsLane::bytes(const Problem& problem) {
+  return SoftmaxGradient::bytes(problem, rows_at_once(problem)) + problem.features * sizeof(float);
 }
 
-LbfgsState LbfgsLane::start(const DataView& data, const TrainOptions& options) {
+LbfgsState LbfgsLane::start(const DataView& data, const Recipe& recipe) {
   LbfgsState state;
   const auto vector = [&] {
-    Weights made(data.classes->size(), data.space->features, options.intercept);
-    made.clear_pages(options.thread_count());
+    Weights made(data.classes->size(), data.space->features, recipe.intercept);
+    made.clear_pages(recipe.thread_count());
     return made;
   };
   state.gradient = vector(), state.direction = vector();
@@ -49,18 +51,18 @@ LbfgsState LbfgsLane::start(const DataView& data, const TrainOptions& options) {
 
 LbfgsLane::LbfgsLane(const LaneSetup& setup)
     : setup_(setup),
-      units_(setup.data, setup.options.thread_count()),
-      team_(members_for(setup.data, setup.options)),
-      gradient_(setup.data, rows_at_once(setup.data), team_),
+      units_(setup.data, setup.recipe.thread_count()),
+      team_(members_for(setup.plan.facts())),
+      gradient_(setup.data, rows_at_once(setup.plan.problem), team_),
       ridge_(setup.ridge.on() ? setup.ridge.of_mean_loss() : 0),
-      most_weight_(units_.most_weight(setup.options.intercept)),
-      trial_(setup.data.classes->size(), setup.data.space->features, setup.options.intercept),
-      trial_gradient_(setup.data.classes->size(), setup.data.space->features, setup.options.intercept),
+      most_weight_(units_.most_weight(setup.recipe.intercept)),
+      trial_(setup.data.classes->size(), setup.data.space->features, setup.recipe.intercept),
+      trial_gradient_(setup.data.classes->size(), setup.data.space->features, setup.recipe.intercept),
       sums_(gradient_.blocks() * gradient_.parts() * setup.data.space->features * kLanes),
       intercepts_(gradient_.blocks() * kLanes),
       intercept_sums_(gradient_.blocks() * kLanes) {
-  trial_.clear_pages(setup.options.thread_count());
-  trial_gradient_.clear_pages(setup.options.thread_count());
+  trial_.clear_pages(setup.recipe.thread_count());
+  trial_gradient_.clear_pages(setup.recipe.thread_count());
   // Curvature is in proportion to the rows of a feature. Its square root is the better guess, as in Adam:
   // rare features settle late. A weight that hardly moves scores is held by the ridge alone.
   const double most_unit = ridge_ > 0 ? 1 / std::sqrt(ridge_) : std::numeric_limits<double>::infinity();
@@ -91,7 +93,7 @@ void LbfgsLane::take(const Batch& batch, RunState& state) {
 LbfgsLane::Point LbfgsLane::evaluate(const Weights& weights, const Weights& direction, Weights& gradient) {
   const DataView& data = setup_.data;
   const std::size_t features = data.space->features, size = features * kLanes, parts = gradient_.parts();
-  const std::size_t at_once = rows_at_once(data);
+  const std::size_t at_once = rows_at_once(setup_.plan.problem);
   const double unit = 1 / (units_.mean_weight * static_cast<double>(data.size()));
   const bool intercept = weights.has_intercept();
   Point point;

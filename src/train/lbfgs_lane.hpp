@@ -14,6 +14,7 @@
 
 #include "core/huge_pages.hpp"
 #include "core/team.hpp"
+#include "train/feature_units.hpp"
 #include "train/lane.hpp"
 #include "train/softmax_gradient.hpp"
 #include "weights/lbfgs.hpp"
@@ -29,18 +30,18 @@ class LbfgsLane final : public Lane {
   bool lets_step_fall() const override { return false; }
 
   // No gradient is known yet.
-  static LbfgsState start(const DataView& data, const TrainOptions& options);
+  static LbfgsState start(const DataView& data, const Recipe& recipe);
   // Vectors of the shape of W, with W itself.
-  static std::uint64_t copies(const DataView& data);
+  static std::uint64_t copies(const Problem& problem);
   // The other arrays of the steps.
-  static std::uint64_t bytes(const DataView& data);
+  static std::uint64_t bytes(const Problem& problem);
 
  private:
   struct Point {
     double loss = 0, slope = 0;  // along the direction
     double gradient = 0;         // its squared length
   };
-  static std::size_t rows_at_once(const DataView& data);
+  static std::size_t rows_at_once(const Problem& problem);
   Point evaluate(const Weights& weights, const Weights& direction, Weights& gradient);
   void begin(RunState& state);
   void try_next(RunState& state);

@@ -18,14 +18,14 @@
 namespace truemax {
 namespace {
 
-TrainOptions lbfgs_options(std::uint64_t epochs) {
-  TrainOptions options = options_of("lbfgs", 1);
+Recipe lbfgs_options(std::uint64_t epochs) {
+  Recipe options = options_of("lbfgs", 1);
   options.epochs = epochs;
   return options;
 }
 
 // What a run minimises: the mean over rows by weight, with the ridge.
-double objective(const Dataset& data, const TrainOptions& options, const Weights& weights) {
+double objective(const Dataset& data, const Recipe& options, const Weights& weights) {
   double sum = 0, total = 0, squares = 0;
   for (std::uint32_t i = 0; i < data.size(); ++i) {
     const RowView x = x_of(data, i);
@@ -47,7 +47,7 @@ TEST(LbfgsLane, MatchesTheSlowTrainerOverManySteps) {
     for (const int kind : {0, 1, 2}) {
       const Dataset data =
           random_data({.rows = 150, .classes = classes, .features = 25, .weights = kind == 1});
-      TrainOptions options = lbfgs_options(8);
+      Recipe options = lbfgs_options(8);
       options.ridge = kind == 0 ? 0 : 2, options.intercept = kind > 0, options.ridge_intercept = kind == 2;
       const RunState fast = run_epochs(data, options);
       const SlowState slow = slow_epochs(data, options);
@@ -68,7 +68,7 @@ TEST(LbfgsLane, MatchesTheSlowTrainerOverManySteps) {
 TEST(LbfgsLane, TheLossOfTheModelNeverRises) {
   for (const double scale : {1.0, 30.0}) {
     const Dataset data = random_data({.rows = 120, .classes = 20, .features = 30, .scale = scale});
-    const TrainOptions options = lbfgs_options(60);
+    const Recipe options = lbfgs_options(60);
     RunState state = make_state(data, options);
     StepLoop loop(data, options);
     const std::atomic<bool> stop{false};
@@ -92,7 +92,7 @@ TEST(LbfgsLane, SameBitsForAnyNumberOfThreads) {
   for (const std::size_t classes : {10U, 40U, 130U}) {
     const Dataset data = random_data(
         {.rows = 1100, .classes = classes, .features = 600, .most_nonzeros = 60, .weights = true});
-    TrainOptions options = lbfgs_options(25);
+    Recipe options = lbfgs_options(25);
     options.intercept = true, options.ridge = 0.5;
     options.threads = 1;
     const auto one = bits_of(run_epochs(data, options));
@@ -106,7 +106,7 @@ TEST(LbfgsLane, SameBitsForAnyNumberOfThreads) {
 // After every step, also between two tries along a direction, and after more steps than there are pairs.
 TEST(LbfgsLane, ResumesAnywhereWithTheSameBits) {
   const Dataset data = random_data({.rows = 120, .classes = 20, .features = 30});
-  const TrainOptions options = lbfgs_options(90);
+  const Recipe options = lbfgs_options(90);
   const auto whole = bits_of(run_epochs(data, options));
   RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};
@@ -127,10 +127,10 @@ TEST(LbfgsLane, ReachesTheRidgeOptimumOfNewtonsMethod) {
   for (const double mu : {0.1, 3.0, 100.0})
     for (const int kind : {0, 1, 2}) {
       const Dataset data = random_data({.rows = 200, .classes = 12, .features = 20, .weights = kind == 1});
-      TrainOptions options = lbfgs_options(200);
+      Recipe options = lbfgs_options(200);
       options.ridge = mu, options.intercept = kind > 0, options.ridge_intercept = kind == 2;
       const double reached = objective(data, options, run_epochs(data, options).weights);
-      TrainOptions exact = options;
+      Recipe exact = options;
       exact.newton = 100;
       RunState optimum = make_state(data, exact);
       const std::atomic<bool> stop{false};
@@ -143,7 +143,7 @@ TEST(LbfgsLane, ReachesTheRidgeOptimumOfNewtonsMethod) {
 // Tiny and huge features, and both together, as far apart as their weights may be.
 TEST(LbfgsLane, LearnsWhateverTheUnitsOfTheFeatures) {
   const Dataset data = random_data({.rows = 200, .classes = 10, .features = 15});
-  TrainOptions options = lbfgs_options(30);
+  Recipe options = lbfgs_options(30);
   const double plain = objective(data, options, run_epochs(data, options).weights);
   for (const int kind : {0, 1, 2}) {
     Dataset scaled = data;
@@ -165,7 +165,7 @@ TEST(LbfgsLane, DoesNotDependOnTheUnitsOfFeaturesAndRowWeights) {
     scaled.rows.value[j] =
         std::ldexp(scaled.rows.value[j], static_cast<int>(scaled.rows.index[j] % 5) * 8 - 16);
   for (auto& w : scaled.weight) w *= 1024;
-  const TrainOptions options = lbfgs_options(12);
+  const Recipe options = lbfgs_options(12);
   const RunState plain = run_epochs(data, options), other = run_epochs(scaled, options);
   std::vector<float> one(15), two(15);
   for (ClassId k = 0; k < 20; ++k) {
@@ -178,7 +178,7 @@ TEST(LbfgsLane, DoesNotDependOnTheUnitsOfFeaturesAndRowWeights) {
 
 TEST(LbfgsLane, EndsWhereFloatHasNoBetterPoint) {
   const Dataset data = random_data({.rows = 100, .classes = 5, .features = 6});
-  TrainOptions options = lbfgs_options(2000);
+  Recipe options = lbfgs_options(2000);
   options.ridge = 1;
   const RunState state = run_epochs(data, options);
   EXPECT_TRUE(state.lbfgs.ended);
@@ -193,7 +193,7 @@ TEST(LbfgsLane, FollowsSeparableRowsWithoutLeavingFloat) {
   Dataset data = random_data({.rows = 60, .classes = 12, .features = 12, .most_nonzeros = 1});
   for (std::uint32_t i = 0; i < data.size(); ++i) data.label[i] = data.rows.index[data.rows.begin[i]];
   data.label_set.assign(data.label.begin(), data.label.end());
-  const TrainOptions options = lbfgs_options(1000);
+  const Recipe options = lbfgs_options(1000);
   const RunState state = run_epochs(data, options);
   EXPECT_TRUE(std::isfinite(state.weights.largest()));
   EXPECT_LT(objective(data, options, state.weights), 1e-20);
@@ -209,7 +209,7 @@ TEST(LbfgsLane, TakesOneRowOneClassAndEqualRows) {
       }
       data.label_set.assign(data.label.begin(), data.label.end());
       for (const bool intercept : {false, true}) {
-        TrainOptions options = lbfgs_options(100);
+        Recipe options = lbfgs_options(100);
         options.intercept = intercept;
         const RunState state = run_epochs(data, options);
         EXPECT_TRUE(std::isfinite(state.weights.largest()));
@@ -225,7 +225,7 @@ TEST(LbfgsLane, TakesOneRowOneClassAndEqualRows) {
 
 TEST(LbfgsLane, RefusesValuesThatFloatCannotAdd) {
   const Dataset data = random_data({.rows = 50, .classes = 5, .scale = 3e38});
-  const TrainOptions options = lbfgs_options(2);
+  const Recipe options = lbfgs_options(2);
   StepLoop loop(data, options);
   RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};

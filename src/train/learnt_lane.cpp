@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "train/device_choice.hpp"
 #include "train/fit.hpp"
 #include "train/step_shape.hpp"
 #include "weights/fast_tile.hpp"
@@ -13,28 +12,28 @@
 namespace truemax {
 
 LearntLane::LearntLane(const LaneSetup& setup)
-    : setup_(setup), visited_(setup), rho_(setup.options.rule), free_team_(teams(setup.data, setup.options)) {
+    : setup_(setup), visited_(setup), rho_(setup.recipe.rule), free_team_(teams(setup.plan.facts())) {
   // More would have nothing to do: tasks have eight rows, or eight classes.
   constexpr std::size_t kUseful = 16;
-  const std::size_t classes = std::min(setup.options.classes_per_step, setup.data.classes->size());
+  const std::size_t classes = std::min(setup.recipe.classes_per_step, setup.data.classes->size());
   const std::size_t most =
-      std::max(kUseful, std::max(setup.options.rows_per_step, classes) / LeftPanels::kRows);
-  const std::size_t threads = std::min(setup.options.thread_count() / free_team_.size(), most);
+      std::max(kUseful, std::max(setup.recipe.rows_per_step, classes) / LeftPanels::kRows);
+  const std::size_t threads = std::min(setup.recipe.thread_count() / free_team_.size(), most);
   for (std::size_t m = 0; m < free_team_.size(); ++m)
     steps_.push_back(std::make_unique<LearntStep>(setup, threads));
-  if (draws_ahead(setup.data, setup.options, *setup.draw))
-    ahead_ = std::make_unique<Ahead>(Ahead{DrawnBatch(setup)});
+  if (draws_ahead(setup.facts())) ahead_ = std::make_unique<Ahead>(Ahead{DrawnBatch(setup)});
 }
 
 // How many steps are taken at once. None of them sees what the others learn, so a short run has few.
-std::size_t LearntLane::teams(const DataView& data, const TrainOptions& options) {
+std::size_t LearntLane::teams(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
   constexpr std::uint64_t kStepsOfTeam = 256;  // of the run
-  if (!options.lock_free) return 1;
-  const std::uint64_t of_epoch = steps_per_epoch(data.size(), options);
-  const std::uint64_t steps = options.steps > 0                   ? options.steps
-                              : options.epochs < kUnlimitedEpochs ? options.epochs * of_epoch
-                                                                  : of_epoch;
-  return std::clamp<std::size_t>(steps / kStepsOfTeam, 1, options.thread_count());
+  if (!recipe.lock_free) return 1;
+  const std::uint64_t of_epoch = steps_per_epoch(problem.examples, recipe);
+  const std::uint64_t steps = recipe.steps > 0                   ? recipe.steps
+                              : recipe.epochs < kUnlimitedEpochs ? recipe.epochs * of_epoch
+                                                                 : of_epoch;
+  return std::clamp<std::size_t>(steps / kStepsOfTeam, 1, machine.threads);
 }
 
 void LearntLane::take(const Batch& batch, RunState& state) {
@@ -64,14 +63,14 @@ void LearntLane::take(const Batch& batch, RunState& state) {
 }
 
 // A stream has only the rows of now, and a draw that learns waits for them.
-bool LearntLane::draws_ahead(const DataView& data, const TrainOptions& options, const Draw& draw) {
-  return options.thread_count() > 1 && teams(data, options) == 1 && !on_gpu(options) &&
-         data.streamed() == nullptr && !draw.learns();
+bool LearntLane::draws_ahead(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
+  return machine.threads > 1 && teams(facts) == 1 && !recipe.on_gpu() && !problem.stream && !draw->learns();
 }
 
 // Whether the epoch has another batch as long.
 bool LearntLane::goes_on_after(const Batch& batch) const {
-  return (batch.first + 2 * batch.count) <= steps_per_epoch(setup_.data.size(), setup_.options);
+  return (batch.first + 2 * batch.count) <= steps_per_epoch(setup_.data.size(), setup_.recipe);
 }
 
 void LearntLane::fill(const Batch& batch, const RunState& state) {
@@ -86,7 +85,7 @@ void LearntLane::fill(const Batch& batch, const RunState& state) {
 // by at most rate/sqrt(1 - kLearntKeep).
 void LearntLane::admit(RunState& state, double rate, double rho, std::size_t steps) const {
   // With one mean for a row, a number may have all of its row's gradient.
-  const double of_row = setup_.options.row_state ? static_cast<double>(setup_.options.hidden) : 1;
+  const double of_row = setup_.recipe.row_state ? static_cast<double>(setup_.recipe.hidden) : 1;
   const double growth = static_cast<double>(steps) * rate * std::sqrt(of_row / (1 - kLearntKeep));
   if (!steps_[0]->fits(state.largest_weight + growth, rho)) {
     state.largest_weight = 0;
@@ -123,37 +122,40 @@ void LearntLane::copy_weights(RunState& state, Team& team) {
   std::copy(state.learnt.intercept.begin(), state.learnt.intercept.end(), to.intercept().begin());
 }
 
-LearntState LearntLane::start(const DataView& data, const TrainOptions& options) {
+LearntState LearntLane::start(const DataView& data, const Recipe& recipe) {
   LearntState state;
-  const std::size_t threads = options.thread_count();
+  const std::size_t threads = recipe.thread_count();
   const auto share = share_of(*data.classes);
   const std::size_t classes = share ? share->classes() : data.classes->size();
-  state.tables = start_tables(data, options);
-  if (!has_tied_vectors(data, options)) state.classes = Embedding(classes, options.hidden, threads);
-  if (options.intercept) state.intercept.resize(classes);
+  state.tables = start_tables(data, recipe);
+  if (!has_tied_vectors(recipe, data.space->of_triples()))
+    state.classes = Embedding(classes, recipe.hidden, threads);
+  if (recipe.intercept) state.intercept.resize(classes);
   state.intercept_square.resize(state.intercept.size());
   // Of a device they come back with the vectors.
-  if (!on_gpu(options)) add_squares(state, options);
+  if (!recipe.on_gpu()) add_squares(state, recipe);
   return state;
 }
 
-void LearntLane::add_squares(LearntState& state, const TrainOptions& options) {
-  const std::size_t per_row = options.row_state ? 1 : options.hidden, threads = options.thread_count();
+void LearntLane::add_squares(LearntState& state, const Recipe& recipe) {
+  const std::size_t per_row = recipe.row_state ? 1 : recipe.hidden, threads = recipe.thread_count();
   resize_with(state.features_square, state.tables.features.rows * per_row, threads);
   resize_with(state.mixing_square, state.tables.mixing.numbers.size(), threads);
   resize_with(state.classes_square, state.classes.rows * per_row, threads);
 }
 
-std::uint64_t LearntLane::state_bytes(const DataView& data, const TrainOptions& options) {
-  const std::uint64_t classes =
-      has_tied_vectors(data, options) ? 0 : BlockShare::most_classes(data.classes->size(), ranks().size());
-  const std::uint64_t vectors = classes + most_vectors(data, options);
-  const std::uint64_t saved = options.row_state ? sizeof(float) * vectors * (options.hidden - 1) : 0;
-  return 2 * (table_bytes(data, options) + sizeof(float) * options.hidden * classes) - saved;
+std::uint64_t LearntLane::state_bytes(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
+  const std::uint64_t classes = has_tied_vectors(recipe, problem.triples)
+                                    ? 0
+                                    : BlockShare::most_classes(problem.classes, machine.ranks);
+  const std::uint64_t vectors = classes + most_vectors(facts);
+  const std::uint64_t saved = recipe.row_state ? sizeof(float) * vectors * (recipe.hidden - 1) : 0;
+  return 2 * (table_bytes(facts) + sizeof(float) * recipe.hidden * classes) - saved;
 }
 
-std::uint64_t LearntLane::step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
-  return LearntStep::bytes(data, options, draw) * teams(data, options);
+std::uint64_t LearntLane::step_bytes(const Facts& facts) {
+  return LearntStep::bytes(facts) * teams(facts);
 }
 
 }  // namespace truemax

@@ -25,17 +25,17 @@ class LearntLane final : public Lane {
 
   // W and the intercepts of state.learnt, as state.weights has them.
   static void copy_weights(RunState& state, Team& team);
-  static LearntState start(const DataView& data, const TrainOptions& options);
+  static LearntState start(const DataView& data, const Recipe& recipe);
   // Running means of zero, where there are none yet.
-  static void add_squares(LearntState& state, const TrainOptions& options);
+  static void add_squares(LearntState& state, const Recipe& recipe);
   // Bytes of the state, and of the arrays of the steps, of the rank that has most.
-  static std::uint64_t state_bytes(const DataView& data, const TrainOptions& options);
+  static std::uint64_t state_bytes(const Facts& facts);
   // Whether a thread draws the next batch meanwhile.
-  static bool draws_ahead(const DataView& data, const TrainOptions& options, const Draw& draw);
-  static std::uint64_t step_bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
+  static bool draws_ahead(const Facts& facts);
+  static std::uint64_t step_bytes(const Facts& facts);
 
  private:
-  static std::size_t teams(const DataView& data, const TrainOptions& options);
+  static std::size_t teams(const Facts& facts);
   void admit(RunState& state, double rate, double rho, std::size_t steps) const;
 
   void fill(const Batch& batch, const RunState& state);

@@ -15,7 +15,7 @@ namespace {
 TEST(LearntOracle, GradientAgreesWithDifferences) {
   const Dataset made = random_data({.rows = 30, .classes = 6, .features = 8, .weights = true});
   const DataView data(made);
-  const TrainOptions options = learnt_options(5, 4, 3);
+  const Recipe options = learnt_options(5, 4, 3);
   RunState state = make_state(data, options);
   move_classes(state);
   SlowLearnt slow(data, options, state);
@@ -54,7 +54,7 @@ TEST(LearntLane, TakesTheStepsOfTheFormulas) {
         Case{9, 4, 4, "blocks", 1, true, true, false}}) {
     SCOPED_TRACE(std::string(c.draw) + " rows " + std::to_string(c.rows));
     const Dataset made = random_data({.rows = 100, .classes = 40, .features = 12, .weights = c.weights});
-    TrainOptions options = learnt_options(c.rows, c.classes, c.hidden);
+    Recipe options = learnt_options(c.rows, c.classes, c.hidden);
     options.draw = c.draw, options.ridge = c.ridge, options.epochs = 1;
     options.intercept = options.start_at_frequencies = c.intercept;
     options.ridge_intercept = c.ridge_intercept;
@@ -65,7 +65,7 @@ TEST(LearntLane, TakesTheStepsOfTheFormulas) {
 TEST(LearntLane, HasTheSameBitsForAnyNumberOfThreads) {
   const Dataset made = random_data({.rows = 300, .classes = 50, .features = 40, .weights = true});
   const DataView data(made);
-  TrainOptions options = learnt_options(64, 20, 33);
+  Recipe options = learnt_options(64, 20, 33);
   options.ridge = 0.5;
   const RunState one = run_epochs(data, options);
   for (const std::uint64_t threads : {2U, 5U}) {
@@ -77,7 +77,7 @@ TEST(LearntLane, HasTheSameBitsForAnyNumberOfThreads) {
 TEST(LearntLane, PublishesTheWeightsItKeeps) {
   const Dataset made = random_data({.rows = 100, .classes = 21});
   const DataView data(made);
-  const TrainOptions options = learnt_options(10, 5);
+  const Recipe options = learnt_options(10, 5);
   const RunState state = run_epochs(data, options);
   std::vector<float> of_class(options.hidden);
   for (ClassId k = 0; k < 21; ++k) {
@@ -90,7 +90,7 @@ TEST(LearntLane, PublishesTheWeightsItKeeps) {
 TEST(LearntLane, FallsFarBelowTheClassFrequencies) {
   const Dataset made = random_data({.rows = 600, .classes = 30, .features = 60});
   const DataView data(made);
-  TrainOptions options = learnt_options(32, 30, 16);
+  Recipe options = learnt_options(32, 30, 16);
   options.draw = "all", options.epochs = 60, options.schedule = Schedule::linear;
   const RunState state = run_epochs(data, options);
   const std::atomic<bool> stop{false};
@@ -106,7 +106,7 @@ TEST(LearntLane, StaysFiniteOrStopsAtAnyStepAndScale) {
           SCOPED_TRACE(testing::Message() << "scale " << scale << " step " << step << " ridge " << ridge);
           const Dataset made = random_data({.rows = 60, .classes = 20, .scale = scale});
           const DataView data(made);
-          TrainOptions options = learnt_options(8, 5);
+          Recipe options = learnt_options(8, 5);
           options.step = step, options.ridge = ridge, options.rule.rho = rho, options.epochs = 3;
           Fit fit(data, options, make_state(data, options));
           const std::atomic<bool> stop{false};
@@ -130,7 +130,7 @@ TEST(LearntLane, LockFreeReachesTheLossOfOrderedRuns) {
   constexpr int kSeeds = 4;
   const std::atomic<bool> stop{false};
   for (int seed = 1; seed <= kSeeds; ++seed) {
-    TrainOptions options = learnt_options(32, 20, 12);
+    Recipe options = learnt_options(32, 20, 12);
     options.epochs = 6, options.schedule = Schedule::linear, options.threads = 3;
     options.seed = static_cast<std::uint64_t>(seed);
     const double in_order = evaluate({}, 1, run_epochs(data, options), data, 1, &stop)->log_loss;
@@ -148,7 +148,7 @@ TEST(LearntLane, LockFreeStaysFiniteOrStopsAtAnyStep) {
   const Dataset data = random_data({.rows = 300, .classes = 30, .features = 40});
   for (const double step : {1e-12, 1.0, 1e3, 1e15}) {
     SCOPED_TRACE(step);
-    TrainOptions options = learnt_options(16, 10);
+    Recipe options = learnt_options(16, 10);
     options.step = step, options.epochs = 40, options.threads = 3, options.lock_free = true;  // in two teams
     Fit fit(data, options, make_state(data, options));
     const std::atomic<bool> stop{false};
@@ -165,7 +165,7 @@ TEST(LearntLane, KeepsTheBestModelWithPatience) {
                 other = random_data({.rows = 100, .classes = 10, .seed = 7});
   TrainSets sets{DataView(made)};
   sets.valid = DataView(other);
-  TrainOptions options = learnt_options(16, 10, 16);
+  Recipe options = learnt_options(16, 10, 16);
   options.step = 0.1, options.epochs = 50, options.patience = 2, options.eval_every = 1;
   RunState state = make_state(sets.data, options);
   Stopwatch watch;
@@ -179,7 +179,7 @@ TEST(LearntLane, KeepsTheBestModelWithPatience) {
 }
 
 TEST(LearntOptions, AreRefusedForOtherMethods) {
-  TrainOptions options = learnt_options(8, 5);
+  Recipe options = learnt_options(8, 5);
   options.method = "prox";
   EXPECT_THROW(options.check(), UserError);
   options.method = "scent";

@@ -17,7 +17,7 @@ class SlowLearnt {
  public:
   using Matrix = std::vector<std::vector<double>>;
 
-  SlowLearnt(const DataView& data, const TrainOptions& options, const RunState& from)
+  SlowLearnt(const DataView& data, const Recipe& options, const RunState& from)
       : data_(data), options_(options), h_(options.hidden) {
     const auto table = [&](const Embedding& t) {
       Matrix m(t.rows, std::vector<double>(h_));
@@ -169,7 +169,7 @@ class SlowLearnt {
   const Matrix& output() const { return w.empty() ? e : w; }
 
   const DataView& data_;
-  const TrainOptions& options_;
+  const Recipe& options_;
   std::size_t h_;
   double updates_ = 0;
 };

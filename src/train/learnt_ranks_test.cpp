@@ -17,7 +17,7 @@ namespace {
 struct RankedCase {
   const char* name;
   DataView data;
-  TrainOptions options;
+  Recipe options;
 };
 
 RankedCase text_case(const char* name, EncoderKind encoder, std::uint64_t layers, bool tied, double dropout) {
@@ -60,7 +60,7 @@ void move_own_classes(RunState& state) {
   if (!state.learnt.tied()) fill_normal(state.learnt.classes, 0.5, 9, 0, 1, state.weights.share());
 }
 
-RunState one_epoch(const DataView& data, const TrainOptions& options) {
+RunState one_epoch(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   move_own_classes(state);
   StepLoop loop(data, options);
@@ -70,7 +70,7 @@ RunState one_epoch(const DataView& data, const TrainOptions& options) {
   return state;
 }
 
-Metrics metrics_after_an_epoch(const DataView& data, const TrainOptions& options) {
+Metrics metrics_after_an_epoch(const DataView& data, const Recipe& options) {
   const std::atomic<bool> stop{false};
   return evaluate({}, 1, one_epoch(data, options), data, 1, &stop).value();
 }
@@ -80,7 +80,7 @@ TEST(LearntRanks, HaveTheLossOfOneRankAfterAnEpoch) {
     const Metrics alone = metrics_after_an_epoch(c.data, c.options);
     for (const bool shard : {false, true})
       for (std::size_t size = 1; size <= 4; ++size) {
-        TrainOptions options = c.options;
+        Recipe options = c.options;
         options.shard_embedding = shard;
         std::vector<Metrics> of_rank(size);
         run_thread_ranks(
@@ -97,7 +97,7 @@ TEST(LearntRanks, HaveTheLossOfOneRankAfterAnEpoch) {
 TEST(LearntRanks, OneRankHasTheBitsOfTheOrdinaryLane) {
   for (const RankedCase& c : ranked_cases()) {
     const auto ordinary = bits_of(one_epoch(c.data, c.options));
-    TrainOptions options = c.options;
+    Recipe options = c.options;
     options.shard_embedding = true;
     run_thread_ranks(1, [&](Ranks&) { EXPECT_EQ(bits_of(one_epoch(c.data, options)), ordinary) << c.name; });
   }
@@ -125,7 +125,7 @@ TEST(LearntRanks, SharedVectorsHaveTheBitsOfReplicatedOnes) {
   for (const RankedCase& c : ranked_cases()) {
     if (!mixes_places(c.data.space->encoder) || c.options.tied) continue;
     run_thread_ranks(3, [&](Ranks& ranks) {
-      TrainOptions options = c.options;
+      Recipe options = c.options;
       const LearntState whole = one_epoch(c.data, options).learnt;
       options.shard_embedding = true;
       const LearntState part = one_epoch(c.data, options).learnt;
@@ -144,7 +144,7 @@ TEST(LearntRanks, SharedVectorsHaveTheBitsOfReplicatedOnes) {
 
 TEST(LearntRanks, ShareTheVectorsOut) {
   for (const RankedCase& c : ranked_cases()) {
-    TrainOptions options = c.options;
+    Recipe options = c.options;
     options.shard_embedding = true;
     std::atomic<std::size_t> vectors{0}, classes{0};
     run_thread_ranks(4, [&](Ranks&) {
@@ -186,7 +186,7 @@ TEST(LearntRanks, StayFiniteOrStopTogetherAtAnyStepAndScale) {
         SCOPED_TRACE(testing::Message() << "scale " << scale << " step " << step << " triples " << triples);
         const DataView data = triples ? some_triples(60, 40)
                                       : DataView(random_data({.rows = 60, .classes = 40, .scale = scale}));
-        TrainOptions options = triples ? complex_options(8, 5, 6) : learnt_options(8, 5);
+        Recipe options = triples ? complex_options(8, 5, 6) : learnt_options(8, 5);
         options.step = step, options.epochs = 3, options.rule.rho = 1e-12;
         options.shard_embedding = true;
         std::mutex mutex;
@@ -214,7 +214,7 @@ TEST(LearntRanks, HaveTheSameBitsForAnyNumberOfThreads) {
   for (const RankedCase& c : ranked_cases()) {
     std::vector<std::vector<std::uint64_t>> of_rank(2);
     run_thread_ranks(2, [&](Ranks& r) { of_rank[r.rank()] = bits_of(one_epoch(c.data, c.options)); });
-    TrainOptions options = c.options;
+    Recipe options = c.options;
     options.threads = 3;
     run_thread_ranks(
         2, [&](Ranks& r) { EXPECT_EQ(bits_of(one_epoch(c.data, options)), of_rank[r.rank()]) << c.name; });
@@ -227,7 +227,7 @@ TEST(LearntRanks, RankTriplesAsOneDoes) {
   builder.add_test(raw_triples(50, 60, 3, false, 5));
   DataView data = made;
   data.ranking = builder.finish();
-  const TrainOptions options = complex_options(32, 20, 12);
+  const Recipe options = complex_options(32, 20, 12);
   const Metrics alone = metrics_after_an_epoch(data, options);
   ASSERT_TRUE(alone.ranking.has_value());
   run_thread_ranks(3, [&](Ranks&) {
@@ -241,7 +241,7 @@ TEST(LearntRanks, RankTriplesAsOneDoes) {
 TEST(LearntRanks, KeepTheBestModelWithPatience) {
   const Dataset made = random_data({.rows = 200, .classes = 40}),
                 other = random_data({.rows = 100, .classes = 40, .seed = 7});
-  TrainOptions options = learnt_options(16, 10, 16);
+  Recipe options = learnt_options(16, 10, 16);
   options.step = 0.1, options.epochs = 50, options.patience = 2, options.eval_every = 1;
   options.shard_embedding = true;
   run_thread_ranks(3, [&](Ranks&) {
@@ -263,7 +263,7 @@ TEST(LearntRanks, ChooseAlikeByTrials) {
   for (const bool open_encoder : {false, true}) {
     const auto search = [&] {
       TrainSets sets{DataView(made)};
-      TrainOptions options;
+      Recipe options;
       options.threads = 1, options.hidden = open_encoder ? 0 : 8;
       options.complete([&](const char* option) { return !open_encoder && option == std::string("hidden"); });
       options.open.newton = false;
@@ -290,7 +290,7 @@ TEST(LearntRanks, NeedTheirShareOfTheMemory) {
   const Dataset made = random_data({.rows = 50, .classes = 6400, .features = 6400});
   const TrainSets sets{DataView(made)};
   for (const bool shard : {false, true}) {
-    TrainOptions options = learnt_options(8, 16, 32);
+    Recipe options = learnt_options(8, 16, 32);
     options.shard_embedding = shard;
     const MemoryPlan alone = plan_memory(sets, options, std::uint64_t{1} << 30);
     run_thread_ranks(4, [&](Ranks&) {
@@ -308,7 +308,7 @@ TEST(LearntRanks, NeedTheirShareOfTheMemory) {
 }
 
 TEST(LearntRanks, TakeNoLockFreeSteps) {
-  TrainOptions options = learnt_options(8, 5);
+  Recipe options = learnt_options(8, 5);
   options.lock_free = true;
   EXPECT_NO_THROW(options.check());
   run_thread_ranks(2, [&](Ranks&) { EXPECT_THROW(options.check(), UserError); });
@@ -317,7 +317,7 @@ TEST(LearntRanks, TakeNoLockFreeSteps) {
 TEST(LearntRanks, ShardOnlyLearntVectors) {
   const Dataset made = random_data({.rows = 50});
   const DataView data(made);
-  TrainOptions options = options_of("prox", 1);
+  Recipe options = options_of("prox", 1);
   EXPECT_NO_THROW(require_step_shape(options, data));
   options.shard_embedding = true;
   EXPECT_THROW(require_step_shape(options, data), UserError);

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "data/hold_out.hpp"
-#include "train/automatic.hpp"
-#include "train/device_choice.hpp"
+#include "train/resolve.hpp"
+#include "train/search.hpp"
 #include "train/step_shape.hpp"
 #include "train/trial_runner.hpp"
 
@@ -37,30 +37,29 @@ constexpr double kTripleTimes = 4;
 
 class LearntSearch {
  public:
-  LearntSearch(const TrainSets& sets, TrainOptions& options, const SearchTools& tools,
-               const LinearRival* rival)
-      : sets_(sets),
-        options_(options),
+  LearntSearch(const Recipe& recipe, const SearchTools& tools, const LinearRival* rival)
+      : sets_(tools.sets),
+        problem_(tools.problem),
+        recipe_(recipe),
         runner_(tools, kNever, rival != nullptr ? rival->trials : 0),
         rival_(rival) {}
 
-  SearchResult run() {
+  Found run() {
     const bool few = !sets_.valid && sets_.data.row_count() < kFewestRows && !on_training_rows();
-    if (options_.open.searches() && !few && options_.seconds == 0) search();
+    if (recipe_.sought.any() && !few && recipe_.seconds == 0) search();
     result_.finished = !runner_.stopped();
     result_.trials = runner_.count();
-    end_search(sets_, options_);
-    return result_;
+    return {recipe_.found(sets_.valid.has_value()), result_};
   }
 
  private:
   // --target train: the rows of a trial are its judges too.
-  bool on_training_rows() const { return options_.target == Target::train; }
+  bool on_training_rows() const { return recipe_.target == Target::train; }
 
-  double trial_seconds() const { return on_gpu(options_) ? kDeviceTrialSeconds : kTrialSeconds; }
+  double trial_seconds() const { return recipe_.on_gpu() ? kDeviceTrialSeconds : kTrialSeconds; }
 
   // What a trial costs on so many rows, in seconds.
-  double seconds(double rows, const TrainOptions& o) const {
+  double seconds(double rows, const Recipe& o) const {
     const auto h = static_cast<double>(o.hidden);
     const double layer = static_cast<double>(o.layers * sets_.data.space->width()) * h;
     // Examples of one row share its scores; each still moves its label.
@@ -71,7 +70,7 @@ class LearntSearch {
                               : static_cast<double>(data.row_count()) / static_cast<double>(data.size());
     const double classes = static_cast<double>(o.classes_per_step) * shared + (shared < 1 ? kLabel : 0);
     return 6 * rows * static_cast<double>(o.epochs) * h * (classes + layer) /
-           (on_gpu(options_) ? kDeviceFlops : kFlops);
+           (recipe_.on_gpu() ? kDeviceFlops : kFlops);
   }
 
   // The rows of a trial: as many as it has time for.
@@ -82,11 +81,11 @@ class LearntSearch {
     const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
     if (part >= n) return data;
     return sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
-                       options_.seed + 1);
+                       recipe_.seed + 1);
   }
 
   void search() {
-    const TrainOptions& o = options_;
+    const Recipe& o = recipe_;
     std::optional<RowSplit> own;
     if (!sets_.valid && !on_training_rows()) own = set_aside(sets_.data, o.valid_share, o.seed);
     best_ = o;
@@ -108,17 +107,17 @@ class LearntSearch {
   }
 
   void tune(const TrialRows& rows) {
-    const OpenChoices& open = options_.open;
+    const Sought& open = recipe_.sought;
     least_ = loss("start", rows, best_);
     if (least_ > kFarBehind * linear_) return;
     layers(rows);
     if (open.ridge)
       climb("ridge", rows, kMostRidgeMoves, kRidgeMove,
-            [](TrainOptions& with, double by) { with.ridge = clamped_ridge(with.ridge * by); });
+            [](Recipe& with, double by) { with.ridge = clamped_ridge(with.ridge * by); });
     if (least_ > kHopeless * linear_) return;
     if (open.step)
       climb("step", rows, kMostStepMoves, kStepMove,
-            [](TrainOptions& with, double by) { with.step = clamped_step(with.step * by); });
+            [](Recipe& with, double by) { with.step = clamped_step(with.step * by); });
     if (open.dropout) dropout(rows);
     if (least_ > kBehind * linear_) return;
     if (open.epochs) epochs(rows);
@@ -126,13 +125,13 @@ class LearntSearch {
   }
 
   void keep_best() {
-    TrainOptions& o = options_;
-    result_.ridge = o.open.ridge, result_.step = o.open.step, result_.epochs = o.open.epochs;
+    Recipe& o = recipe_;
+    result_.ridge = o.sought.ridge, result_.step = o.sought.step, result_.epochs = o.sought.epochs;
     result_.log_loss = least_;
-    result_.layers = o.open.layers, result_.tied = o.open.tied, result_.dropout = o.open.dropout;
+    result_.layers = o.sought.layers, result_.tied = o.sought.tied, result_.dropout = o.sought.dropout;
     o.ridge = best_.ridge, o.step = best_.step, o.hidden = best_.hidden;
     o.layers = best_.layers, o.tied = best_.tied, o.dropout = best_.dropout;
-    if (o.open.epochs) o.epochs = on_all_rows(best_.epochs);
+    if (o.sought.epochs) o.epochs = on_all_rows(best_.epochs);
   }
 
   bool is_text() const { return reads_words(sets_.data.space->encoder); }
@@ -145,21 +144,21 @@ class LearntSearch {
         2, static_cast<std::uint64_t>(std::round(static_cast<double>(epochs) * std::pow(share_, 0.25))));
   }
   // The other way round, for the linear run, whose epochs were found on all rows.
-  TrainOptions linear_on_part() const {
-    TrainOptions with = rival_->options;
-    if (much_fewer_rows() && options_.open.epochs)
+  Recipe linear_on_part() const {
+    Recipe with = rival_->recipe;
+    if (much_fewer_rows() && recipe_.sought.epochs)
       with.epochs =
           static_cast<std::uint64_t>(std::round(static_cast<double>(with.epochs) / std::pow(share_, 0.25)));
     return with;
   }
 
-  double loss(const char* about, const TrialRows& rows, TrainOptions with) {
+  double loss(const char* about, const TrialRows& rows, Recipe with) {
     if (!sets_.data.space->of_triples()) with.ridge *= share_;  // the same per row, as that of triples is
-    if (is_text() && options_.open.step) with.step = clamped_step(with.step / std::pow(share_, 0.25));
+    if (is_text() && recipe_.sought.step) with.step = clamped_step(with.step / std::pow(share_, 0.25));
     return runner_.run(about, rows, with, 0);
   }
 
-  bool adopt(const char* about, const TrialRows& rows, const TrainOptions& with, double gain) {
+  bool adopt(const char* about, const TrialRows& rows, const Recipe& with, double gain) {
     const double found = loss(about, rows, with);
     hurt_ = found > kHurts * least_;
     if (runner_.stopped() || !(found < least_ * (1 - gain))) return false;
@@ -169,11 +168,11 @@ class LearntSearch {
 
   // Moves up by the factor while the loss falls, else down.
   void climb(const char* about, const TrialRows& rows, int most, double factor,
-             const std::function<void(TrainOptions&, double)>& move) {
+             const std::function<void(Recipe&, double)>& move) {
     for (const double by : {factor, 1 / factor}) {
       bool moved = false;
       for (; most > 0 && !runner_.stopped(); --most) {
-        TrainOptions with = best_;
+        Recipe with = best_;
         move(with, by);
         if (!adopt(about, rows, with, kGainSame)) {
           if (with.ridge > best_.ridge) more_ridge_hurts_ = hurt_;
@@ -188,16 +187,16 @@ class LearntSearch {
 
   // Plain text: a tanh layer and tied vectors, together or one of them if the user has set the other.
   void layers(const TrialRows& rows) {
-    if (!options_.open.layers && !options_.open.tied) return;
-    TrainOptions with = best_;
-    if (options_.open.layers && sets_.data.space->encoder == EncoderKind::context) with.layers = 1;
-    if (options_.open.tied) with.tied = with.layers > 0 || sets_.data.space->encoder == EncoderKind::cbow;
+    if (!recipe_.sought.layers && !recipe_.sought.tied) return;
+    Recipe with = best_;
+    if (recipe_.sought.layers && sets_.data.space->encoder == EncoderKind::context) with.layers = 1;
+    if (recipe_.sought.tied) with.tied = with.layers > 0 || sets_.data.space->encoder == EncoderKind::cbow;
     if (with.layers != best_.layers || with.tied != best_.tied) adopt("layers", rows, with, kGainLayer);
   }
 
   void dropout(const TrialRows& rows) {
     for (const double rate : {2 * best_.dropout, best_.dropout / 2}) {
-      TrainOptions with = best_;
+      Recipe with = best_;
       with.dropout = rate;
       if (adopt("dropout", rows, with, kGainLayer)) return;
     }
@@ -209,17 +208,17 @@ class LearntSearch {
     const std::uint64_t first = best_.epochs;
     while (2 * best_.epochs <= kMostEpochs && !runner_.stopped() &&
            twice_as_long(rows) <= 4 * trial_seconds()) {
-      TrainOptions with = best_;
+      Recipe with = best_;
       with.epochs *= 2;
       bool better = adopt("epochs", rows, with, kGainLonger);
-      if (options_.open.ridge && !more_ridge_hurts_) {
+      if (recipe_.sought.ridge && !more_ridge_hurts_) {
         with.ridge = clamped_ridge(with.ridge * kRidgeMove);
         better |= adopt("both", rows, with, better ? kGainSame : kGainLonger);
       }
       if (!better) break;
     }
     if (best_.epochs > first || first < 4) return;
-    TrainOptions with = best_;
+    Recipe with = best_;
     with.epochs /= 2;
     adopt("epochs", rows, with, kGainSame);
   }
@@ -227,9 +226,9 @@ class LearntSearch {
   // More learnt features, while they pay for the time they cost. The fit on all rows takes longer too, so the
   // limit is lower than for epochs.
   void hidden(const TrialRows& rows) {
-    const std::uint64_t most = std::min(options_.open.most_hidden, full_rank(sets_.data) - 1);
+    const std::uint64_t most = std::min(recipe_.most_hidden, problem_.full_rank() - 1);
     while (2 * best_.hidden <= most && !runner_.stopped() && twice_as_long(rows) <= 2 * trial_seconds()) {
-      TrainOptions with = best_;
+      Recipe with = best_;
       with.hidden *= 2;
       if (!adopt("hidden", rows, with, much_fewer_rows() ? kGainHiddenOnPart : kGainLonger)) break;
     }
@@ -240,10 +239,11 @@ class LearntSearch {
   }
 
   const TrainSets& sets_;
-  TrainOptions& options_;
+  const Problem& problem_;
+  Recipe recipe_;
   TrialRunner runner_;
   const LinearRival* rival_;
-  TrainOptions best_;  // for a run on all rows
+  Recipe best_;  // for a run on all rows
   double least_ = kNever, linear_ = kNever;
   bool hurt_ = false, more_ridge_hurts_ = false;  // the last trial; one with more ridge than the best
   double share_ = 1;  // of the rows in a trial; options of a run on all rows have another ridge there
@@ -252,9 +252,8 @@ class LearntSearch {
 
 }  // namespace
 
-SearchResult choose_learnt_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools,
-                                     const LinearRival* rival) {
-  return LearntSearch(sets, options, tools, rival).run();
+Found search_learnt(const Recipe& recipe, const SearchTools& tools, const LinearRival* rival) {
+  return LearntSearch(recipe, tools, rival).run();
 }
 
 }  // namespace truemax

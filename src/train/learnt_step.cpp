@@ -37,13 +37,13 @@ double sum_without(const float* p, std::size_t count, std::size_t own) {
 LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
     : team_(threads),
       setup_(setup),
-      encoder_(make_encoder(setup.data, setup.options)),
-      hidden_(setup.options.hidden),
-      rows_(setup.data, vector_share(setup.data, setup.options), setup.options.hidden),
+      encoder_(make_encoder(setup.data, setup.recipe)),
+      hidden_(setup.recipe.hidden),
+      rows_(setup.data, vector_share(setup.data, setup.recipe), setup.recipe.hidden),
       column_of_(setup.share ? setup.share->classes() : setup.data.classes->size(), kNotDrawn),
-      scratch_(team_.size(), std::vector<float>(setup.options.hidden)),
-      dropout_(setup.options.dropout, setup.options.seed, 0) {
-  const StepShape shape = step_shape(setup.data, setup.options, setup.draw);
+      scratch_(team_.size(), std::vector<float>(setup.recipe.hidden)),
+      dropout_(setup.recipe.dropout, setup.recipe.seed, 0) {
+  const StepShape shape = setup.plan.shape;
   const std::size_t rows = shape.rows, columns = std::min(shape.drawn, column_of_.size());
   x_.resize(rows * hidden_);
   dx_.resize(rows * hidden_);
@@ -69,7 +69,8 @@ LearntStep::LearntStep(const LaneSetup& setup, std::size_t threads)
   scores_.reserve(hidden_, columns);
   to_rows_.reserve(columns, hidden_);
   to_classes_.reserve(rows, hidden_);
-  const std::size_t tied = has_tied_vectors(setup.data, setup.options) ? columns + rows : 0;
+  const std::size_t tied =
+      has_tied_vectors(setup.recipe, setup.data.space->of_triples()) ? columns + rows : 0;
   moved_.reserve(tied);
   moved_by_.resize(tied * hidden_);
   dropout_.reserve(rows, hidden_);
@@ -369,7 +370,7 @@ void LearntStep::apply(RunState& state, double step, const std::function<void()>
   const double started = std::sqrt(1 - std::pow(kLearntKeep, static_cast<double>(learnt.updates + 1)));
   const LearntRate rate{
       static_cast<float>(step * started), static_cast<float>(kLearntKeep),
-      static_cast<float>(setup_.options.ridge / std::max(setup_.problem.total_weight, 1e-300))};
+      static_cast<float>(setup_.recipe.ridge / std::max(setup_.problem.total_weight, 1e-300))};
   move_classes(state, rate, meanwhile);
   setup_.ranks.wait(of_x);
   encoder_->backward(learnt, rows_, dx_.data(), {moved_, moved_by_.data()}, rate, team_);
@@ -451,22 +452,22 @@ void LearntStep::update_class(LearntState& learnt, const LearntRate& rate, std::
   }
   if (learnt.intercept.empty()) return;
   float& b = learnt.intercept[k];
-  if (setup_.options.ridge_intercept)
-    of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
+  if (setup_.recipe.ridge_intercept) of_intercept += static_cast<double>(rate.ridge) * static_cast<double>(b);
   const auto gradient = static_cast<float>(of_intercept);
   rms_step(&b, &learnt.intercept_square[k], &gradient, 1, rate.rate, rate.keep);
 }
 
-std::uint64_t LearntStep::bytes(const DataView& data, const TrainOptions& options, const Draw& draw) {
-  const std::uint64_t rows = std::min<std::uint64_t>(options.rows_per_step, data.size());
-  const std::uint64_t classes = BlockShare::most_classes(data.classes->size(), ranks().size());
-  const std::uint64_t columns = std::min<std::uint64_t>(draw.most_classes(), classes), h = options.hidden;
+std::uint64_t LearntStep::bytes(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
+  const std::uint64_t rows = std::min<std::uint64_t>(recipe.rows_per_step, problem.examples);
+  const std::uint64_t classes = BlockShare::most_classes(problem.classes, machine.ranks);
+  const std::uint64_t columns = std::min<std::uint64_t>(draw->most_classes(), classes), h = recipe.hidden;
   // x, dx and their panels, p and its panels, the gradient of the drawn classes and two panels of them, by
   // class and by feature
   return sizeof(float) * (4 * rows * h + 2 * rows * columns + 3 * columns * h) +
-         sizeof(std::uint32_t) * (classes + most_vectors(data, options)) +
-         (has_tied_vectors(data, options) ? sizeof(float) * (rows + columns) * h : 0) +
-         encoder_step_bytes(data, options, rows);
+         sizeof(std::uint32_t) * (classes + most_vectors(facts)) +
+         (has_tied_vectors(recipe, problem.triples) ? sizeof(float) * (rows + columns) * h : 0) +
+         encoder_step_bytes(facts, rows);
 }
 
 }  // namespace truemax

@@ -45,7 +45,7 @@ class LearntStep {
   Team& team() { return team_; }
 
   // Bytes of its arrays.
-  static std::uint64_t bytes(const DataView& data, const TrainOptions& options, const Draw& draw);
+  static std::uint64_t bytes(const Facts& facts);
 
  private:
   // Classes of a rank are numbered as its LearntState has them.

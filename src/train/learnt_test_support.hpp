@@ -10,14 +10,14 @@
 #include "data/triples.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_oracle.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
 
-inline TrainOptions learnt_options(std::uint64_t rows, std::uint64_t classes, std::uint64_t hidden = 7) {
-  TrainOptions options = options_of("scent", classes, Visit::shuffle);
+inline Recipe learnt_options(std::uint64_t rows, std::uint64_t classes, std::uint64_t hidden = 7) {
+  Recipe options = options_of("scent", classes, Visit::shuffle);
   options.hidden = hidden;
   options.rows_per_step = rows;
   options.draw = "frequency";
@@ -82,8 +82,8 @@ inline DataView some_triples(std::size_t count, std::uint32_t entities = 15, std
   return make_triples_set(raw_triples(count, entities, relations, weights, seed), {}, "");
 }
 
-inline TrainOptions complex_options(std::uint64_t rows, std::uint64_t classes, std::uint64_t hidden) {
-  TrainOptions options = options_of("scent", classes, Visit::shuffle);
+inline Recipe complex_options(std::uint64_t rows, std::uint64_t classes, std::uint64_t hidden) {
+  Recipe options = options_of("scent", classes, Visit::shuffle);
   options.hidden = hidden, options.rows_per_step = rows, options.draw = "frequency", options.step = 0.01;
   options.ridge = 0.05, options.epochs = 1;
   options.rule.rho = 0.1, options.rule.rho_falls = false;
@@ -97,7 +97,7 @@ inline void move_classes(RunState& state) {
 
 // Calls take(rows, drawn classes, their weights, rho) for every step of the first epoch.
 template <class Take>
-void for_each_step(const DataView& data, const TrainOptions& options, const Take& take) {
+void for_each_step(const DataView& data, const Recipe& options, const Take& take) {
   const std::uint64_t n = options.rows_per_step;
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   const double rho = draw->complete() ? 1e6 : options.rule.rho;
@@ -118,7 +118,7 @@ void for_each_step(const DataView& data, const TrainOptions& options, const Take
 }
 
 // Takes one epoch of steps as the formulas say.
-inline void take_slow_epoch(const DataView& data, const TrainOptions& options, SlowLearnt& slow) {
+inline void take_slow_epoch(const DataView& data, const Recipe& options, SlowLearnt& slow) {
   double total_weight = 0;
   for (const ExampleId i : data.examples()) total_weight += data.weight(i);
   for_each_step(data, options, [&](const auto& rows, const auto& drawn, const auto& weights, double rho) {
@@ -126,7 +126,7 @@ inline void take_slow_epoch(const DataView& data, const TrainOptions& options, S
   });
 }
 
-inline void expect_the_steps_of_the_formulas(const DataView& data, const TrainOptions& options) {
+inline void expect_the_steps_of_the_formulas(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   move_classes(state);
   SlowLearnt slow(data, options, state);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "train/feature_shares.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 
 namespace truemax {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -15,7 +15,7 @@ namespace {
 TEST(LineOwners, EveryLineHasOne) {
   const Dataset made = random_data({.rows = 400, .classes = 300, .features = 60});
   const DataView data(made);
-  TrainOptions options = options_of("prox", 32);
+  Recipe options = options_of("prox", 32);
   options.draw = "head-blocks", options.draws.head = 32;
   const auto draw = draw_for(data, options);
   for (const Draw* of_run : {draw.get(), static_cast<Draw*>(nullptr)})
@@ -53,7 +53,7 @@ TEST(LineOwners, EveryLineHasOne) {
 TEST(LineOwners, ShareTheHead) {
   const Dataset made = random_data({.rows = 2000, .classes = 1000, .features = 500});
   const DataView data(made);
-  TrainOptions options = options_of("prox", 16);
+  Recipe options = options_of("prox", 16);
   options.draw = "head-blocks", options.draws.head = 16;
   const auto draw = draw_for(data, options);
   constexpr std::size_t kMembers = 8;

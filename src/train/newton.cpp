@@ -26,13 +26,13 @@ void add(double* __restrict sum, const double* __restrict x, double factor, std:
 
 }  // namespace
 
-NewtonProblem::NewtonProblem(const DataView& data, const TrainOptions& options)
+NewtonProblem::NewtonProblem(const DataView& data, const Recipe& recipe)
     : data_(data),
       features_(data.space->features),
       classes_(data.classes->size()),
       lanes_((classes_ + kProductLanes - 1) / kProductLanes * kProductLanes),
-      intercept_(options.intercept),
-      ridge_intercept_(options.ridge_intercept),
+      intercept_(recipe.intercept),
+      ridge_intercept_(recipe.ridge_intercept),
       centre_(features_, 0.0),
       spread_(features_, 0.0),
       varies_(features_, false) {
@@ -183,10 +183,10 @@ double NewtonProblem::range_of_spreads() const {
   return most > 0 ? most / least : 1;
 }
 
-std::uint64_t NewtonProblem::bytes(const DataView& data) {
-  const std::uint64_t lanes = data.classes->size() + kProductLanes;
-  return lanes * (4 * data.size() + 9 * (std::uint64_t{data.space->features} + 1)) * sizeof(double) +
-         data.nonzeros() * 2 * (sizeof(double) + sizeof(FeatureId));
+std::uint64_t NewtonProblem::bytes(const Problem& problem) {
+  const std::uint64_t lanes = problem.classes + kProductLanes;
+  return lanes * (4 * problem.examples + 9 * (std::uint64_t{problem.features} + 1)) * sizeof(double) +
+         problem.nonzeros * 2 * (sizeof(double) + sizeof(FeatureId));
 }
 
 namespace {
@@ -533,10 +533,10 @@ NewtonEnd NewtonProblem::solve(const Goal& goal, Point& at, const std::atomic<bo
   return Solver(*this, goal, at).run(goal, stop, time_is_up);
 }
 
-NewtonEnd newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
+NewtonEnd newton_fit(const DataView& data, const Recipe& recipe, Weights& weights,
                      const std::atomic<bool>& stop, const std::function<bool()>& time_is_up) {
-  const NewtonProblem problem(data, options);
-  const NewtonProblem::Goal goal{options.ridge, options.ridge_by_spread, options.newton, 1e-9};
+  const NewtonProblem problem(data, recipe);
+  const NewtonProblem::Goal goal{recipe.ridge, recipe.ridge_by_spread, recipe.newton, 1e-9};
   NewtonProblem::Point at = problem.from(weights), fresh = problem.start();
   // The optimum does not depend on where it starts, and from huge weights the way is long.
   if (!(problem.objective(goal, at) <= problem.objective(goal, fresh))) at = std::move(fresh);

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "data/data_view.hpp"
-#include "train/options.hpp"
+#include "train/problem.hpp"
+#include "train/recipe.hpp"
 #include "weights/row_products.hpp"
 #include "weights/weights.hpp"
 
@@ -28,7 +29,7 @@ enum class NewtonEnd {
 // each feature. That changes the numbers Newton's method works with, not the problem.
 class NewtonProblem {
  public:
-  NewtonProblem(const DataView& data, const TrainOptions& options);
+  NewtonProblem(const DataView& data, const Recipe& recipe);
 
   // A model in those units: [features + 1][lanes], the last row is the intercept.
   using Point = std::vector<double>;
@@ -57,7 +58,7 @@ class NewtonProblem {
   // The ratio of the largest spread to the smallest.
   double range_of_spreads() const;
 
-  static std::uint64_t bytes(const DataView& data);
+  static std::uint64_t bytes(const Problem& problem);
 
  private:
   class Solver;
@@ -76,7 +77,7 @@ class NewtonProblem {
 
 // The fit of a run: at most options.newton steps from the weights of the state on. If stopped, the weights
 // are as before.
-NewtonEnd newton_fit(const DataView& data, const TrainOptions& options, Weights& weights,
+NewtonEnd newton_fit(const DataView& data, const Recipe& recipe, Weights& weights,
                      const std::atomic<bool>& stop, const std::function<bool()>& time_is_up = {});
 
 }  // namespace truemax

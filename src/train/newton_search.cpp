@@ -9,8 +9,10 @@
 
 #include "core/parallel.hpp"
 #include "data/hold_out.hpp"
-#include "train/automatic.hpp"
 #include "train/newton.hpp"
+#include "train/resolve.hpp"
+#include "train/search.hpp"
+#include "train/step_cost.hpp"
 
 namespace truemax {
 namespace {
@@ -27,26 +29,28 @@ constexpr double kFarWorse = 1.05;  // no use to go on
 
 class NewtonSearch {
  public:
-  NewtonSearch(const TrainSets& sets, TrainOptions& options, const Stopwatch& watch,
-               std::span<TrainObserver* const> observers, const std::atomic<bool>& stop)
-      : sets_(sets), options_(options), watch_(watch), observers_(observers), stop_(stop) {}
+  NewtonSearch(const Recipe& recipe, const SearchTools& tools)
+      : sets_(tools.sets),
+        problem_(tools.problem),
+        recipe_(recipe),
+        watch_(tools.watch),
+        observers_(tools.observers),
+        stop_(tools.stop) {}
 
-  SearchResult run() {
-    if (!options_.open.ridge) {  // with --target train, for one
+  Found run() {
+    if (!recipe_.sought.ridge) {  // with --target train, for one
       result_.finished = true;
-      end_search(sets_, options_);
-      return result_;
+      return found();
     }
-    const NewtonProblem all(sets_.data, options_);
-    options_.ridge = clamped_ridge(std::pow(10.0, kUntriedDecade) * all.unit_of_ridge(false));
+    const NewtonProblem all(sets_.data, recipe_);
+    recipe_.ridge = clamped_ridge(std::pow(10.0, kUntriedDecade) * all.unit_of_ridge(false));
     split();
     if (judges_ > 0) {
       along(false, all.unit_of_ridge(false));
       if (all.range_of_spreads() > kEqualSpreads && !over()) along(true, all.unit_of_ridge(true));
     }
     result_.finished = !stopped();
-    end_search(sets_, options_);
-    return result_;
+    return found();
   }
 
  private:
@@ -61,11 +65,12 @@ class NewtonSearch {
     std::vector<double> losses;  // by judge
   };
 
+  Found found() const { return {recipe_.found(sets_.valid.has_value()), result_}; }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   // The rest of the time is for the fit. Reached only on a slow machine.
   bool late() const {
     constexpr double kShareOfSearch = 0.6;
-    return options_.seconds > 0 && watch_.seconds_running() > kShareOfSearch * options_.seconds;
+    return recipe_.seconds > 0 && watch_.seconds_running() > kShareOfSearch * recipe_.seconds;
   }
   bool over() const { return stopped() || late(); }
 
@@ -75,11 +80,11 @@ class NewtonSearch {
       folds_.resize(1);
       folds_[0].rest = sets_.data, folds_[0].judge = *sets_.valid;
     } else if (sets_.data.row_count() >= kFewestForFolds) {
-      folds_of(newton_folds(sets_.data));
+      folds_of(newton_folds(problem_));
     }
     for (Fold& fold : folds_) {
       fold.judge = with_labels_of(fold.judge, fold.rest);
-      fold.problem.emplace(fold.rest, options_);
+      fold.problem.emplace(fold.rest, recipe_);
       for (const ExampleId i : fold.judge.examples()) judges_ += fold.judge.weight(i);
     }
   }
@@ -88,7 +93,7 @@ class NewtonSearch {
     // Shuffled by the seed and sorted by label, so that every fold has its share of every class.
     std::vector<std::size_t> order(rows);
     for (std::size_t r = 0; r < rows; ++r) order[r] = r;
-    const CounterRandom random(options_.seed, Stream::hold_out, 0);
+    const CounterRandom random(recipe_.seed, Stream::hold_out, 0);
     const bool one_label = sets_.data.size() == rows;
     using Key = std::pair<ClassId, std::uint64_t>;
     std::vector<Key> key(rows);
@@ -114,7 +119,7 @@ class NewtonSearch {
     for (const Fold& fold : folds_) tried.judged_on += fold.judge.size();
     for (TrainObserver* observer : observers_) observer->trying(tried);
     const double before = watch_.seconds_running();
-    parallel_for(folds_.size(), options_.thread_count(), [&](std::size_t f) {
+    parallel_for(folds_.size(), recipe_.thread_count(), [&](std::size_t f) {
       Fold& fold = folds_[f];
       fold.problem->solve({ridge, by_spread, kTrialSteps, kTrialPrecision}, fold.at, stop_,
                           [this] { return late(); });
@@ -133,7 +138,7 @@ class NewtonSearch {
     for (TrainObserver* observer : observers_) observer->tried(tried);
     if (tried.log_loss < best_) {
       best_ = tried.log_loss;
-      options_.ridge = ridge, options_.ridge_by_spread = by_spread;
+      recipe_.ridge = ridge, recipe_.ridge_by_spread = by_spread;
       result_.ridge = true, result_.log_loss = best_;
     }
     return judged;
@@ -165,7 +170,7 @@ class NewtonSearch {
       if (loss(half) < least) least = loss(half), best = half;
     for (const int half : {best - 1, best + 1}) loss(half);
     if (over() || best_ < least) return;
-    options_.ridge = at(best + to_lowest(by[best - 1], by[best], by[best + 1]));
+    recipe_.ridge = at(best + to_lowest(by[best - 1], by[best], by[best + 1]));
   }
 
   // From the middle of three trials to the lowest point of the parabola through them, and on towards more
@@ -185,7 +190,8 @@ class NewtonSearch {
   }
 
   const TrainSets& sets_;
-  TrainOptions& options_;
+  const Problem& problem_;
+  Recipe recipe_;
   const Stopwatch& watch_;
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
@@ -194,38 +200,10 @@ class NewtonSearch {
   double best_ = kNone, judges_ = 0;  // the weight of all judges
 };
 
-// Multiplications of one product of all rows with W, if a row costs as much as so many more non-zeros.
-double newton_work(const DataView& data, double more = 0) {
-  return static_cast<double>(data.size()) * (data.nonzeros_per_row() + more) *
-         static_cast<double>(data.classes->size());
-}
-
 }  // namespace
 
-bool newton_is_cheap(const DataView& data, double seconds) {
-  constexpr double kMore = 4;
-  if (first_hidden(data) != 0 || data.is_text() || data.streamed() != nullptr || data.shares_inputs())
-    return false;
-  const double work = newton_work(data, kMore);
-  // Search and fit on an ordinary processor; many folds take longer.
-  constexpr double kSecondsPerWork = 3e-7, kShareOfTime = 1. / 3;
-  const double folds = static_cast<double>(newton_folds(data).used) / 2;
-  if (seconds > 0 && work * folds * kSecondsPerWork > kShareOfTime * seconds) return false;
-  // Steps over sparse rows lead as far in less time.
-  if (2 * data.nonzeros_per_row() >= static_cast<double>(data.space->features)) return work <= 2e7;
-  constexpr std::size_t kMostClasses = 100, kFewRows = 2000;
-  return data.classes->size() <= kMostClasses &&
-         newton_work(data) <= (data.row_count() < kFewRows ? 1.2e7 : 4e6);
-}
-
-NewtonFolds newton_folds(const DataView& data) {
-  constexpr std::size_t kFewRows = 300;
-  const std::size_t of = data.row_count() < kFewRows ? 10 : 5;
-  return {of, newton_work(data) > 1.5e6 ? 2 : of};
-}
-
-SearchResult choose_newton_by_trials(const TrainSets& sets, TrainOptions& options, const SearchTools& tools) {
-  return NewtonSearch(sets, options, tools.watch, tools.observers, tools.stop).run();
+Found search_newton(const Recipe& recipe, const SearchTools& tools) {
+  return NewtonSearch(recipe, tools).run();
 }
 
 }  // namespace truemax

@@ -17,13 +17,13 @@ namespace {
 
 const std::atomic<bool> kGo{false};
 
-TrainOptions newton_options(double ridge, bool intercept = false) {
-  TrainOptions options = options_of("prox", 1, Visit::shuffle);
+Recipe newton_options(double ridge, bool intercept = false) {
+  Recipe options = options_of("prox", 1, Visit::shuffle);
   options.epochs = 0, options.newton = 100, options.ridge = ridge, options.intercept = intercept;
   return options;
 }
 
-RunState fitted(const DataView& data, const TrainOptions& options) {
+RunState fitted(const DataView& data, const Recipe& options) {
   Fit fit(data, options, make_state(data, options));
   EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
   EXPECT_TRUE(fit.state().newton_done);
@@ -49,7 +49,7 @@ TEST(Newton, ReachesTheOptimum) {
 // The steps before it change where it starts, not where it ends.
 TEST(Newton, EndsAtTheOptimumAfterEpochsToo) {
   const Dataset data = centres_data(120, 5);
-  TrainOptions options = newton_options(0.1);
+  Recipe options = newton_options(0.1);
   options.epochs = 3, options.step = 0.5;
   const RidgeOracle oracle(data, 0.1);
   EXPECT_NEAR(oracle.value(fitted(data, options)) / oracle.value(oracle.optimum()), 1, 1e-6);
@@ -63,7 +63,7 @@ TEST(Newton, KeepsTheWeightsFiniteFromAnyStart) {
       for (const std::uint64_t steps : {1U, 100U}) {
         SCOPED_TRACE(testing::Message() << scale << ' ' << start << ' ' << steps);
         const Dataset data = random_data({.rows = 40, .classes = 3, .features = 2, .scale = scale});
-        TrainOptions options = newton_options(0, true);
+        Recipe options = newton_options(0, true);
         options.newton = steps;
         RunState state = make_state(data, options);
         for (ClassId k = 0; k < 3; ++k)
@@ -94,7 +94,7 @@ TEST(Newton, RidgeBySpreadDoesNotDependOnTheUnitsOfFeatures) {
   Dataset other = data;
   for (std::size_t j = 0; j < other.rows.value.size(); ++j)
     other.rows.value[j] *= std::pow(10.0F, static_cast<float>(other.rows.index[j]) - 3);
-  TrainOptions options = newton_options(1, true);
+  Recipe options = newton_options(1, true);
   EXPECT_GT(std::abs(loss_of(fitted(other, options), other) / loss_of(fitted(data, options), data) - 1),
             0.01);
   options.ridge_by_spread = true;
@@ -115,7 +115,7 @@ TEST(Newton, FeaturesThatNeverChangeAndEmptyClassesDoNoHarm) {
   space->features = 9;
   data.space = space;
   for (const bool by_spread : {false, true}) {
-    TrainOptions options = newton_options(0, true);
+    Recipe options = newton_options(0, true);
     options.ridge_by_spread = by_spread;
     const RunState state = fitted(data, options);
     EXPECT_TRUE(std::isfinite(state.weights.largest()));
@@ -125,7 +125,7 @@ TEST(Newton, FeaturesThatNeverChangeAndEmptyClassesDoNoHarm) {
 
 TEST(Newton, StoppedItLeavesTheWeights) {
   const Dataset data = centres_data(120, 5);
-  const TrainOptions options = newton_options(0.1);
+  const Recipe options = newton_options(0.1);
   const std::atomic<bool> stop{true};
   Fit fit(data, options, make_state(data, options));
   const std::vector<std::uint64_t> before = bits_of(fit.state());
@@ -163,7 +163,7 @@ Dataset counts_data(std::size_t rows, std::size_t classes, std::size_t features)
 struct Gradients {
   double here, at_zero;
 };
-Gradients gradients(const Dataset& data, const Weights& weights, const TrainOptions& options) {
+Gradients gradients(const Dataset& data, const Weights& weights, const Recipe& options) {
   const std::size_t classes = data.classes->size(), features = data.space->features, last = features;
   std::vector<std::vector<double>> w(classes, std::vector<double>(features + 1, 0.0));
   std::vector<float> row(features);
@@ -211,7 +211,7 @@ TEST(Newton, ReachesTheOptimumOfSparseCountsFromAnyStart) {
       for (const float start : {0.0F, 1.0F, 4.0F, 30.0F}) {
         SCOPED_TRACE(testing::Message() << classes << ' ' << ridge << ' ' << start);
         const Dataset data = counts_data(300, classes, 120);
-        const TrainOptions options = newton_options(ridge, true);
+        const Recipe options = newton_options(ridge, true);
         RunState state = make_state(data, options);
         std::vector<float> w(data.space->features);
         for (ClassId k = 0; k < classes; ++k) {
@@ -240,7 +240,7 @@ TEST(Newton, ReachesTheOptimumOfSparseCountsFromAnyStart) {
 
 TEST(Newton, SaysThatItDidNotReachTheOptimum) {
   const Dataset data = counts_data(600, 120, 120);
-  TrainOptions options = newton_options(0.1, true);
+  Recipe options = newton_options(0.1, true);
   options.newton = 2;
   Fit fit(data, options, make_state(data, options));
   EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
@@ -249,7 +249,7 @@ TEST(Newton, SaysThatItDidNotReachTheOptimum) {
 
 TEST(Newton, EndsWithTheTimeAndSaysSo) {
   const Dataset data = counts_data(300, 20, 120);
-  TrainOptions options = newton_options(0.1, true);
+  Recipe options = newton_options(0.1, true);
   options.seconds = 5;
   FakeClock clock(1);
   Stopwatch watch(clock.source());
@@ -262,7 +262,7 @@ TEST(Newton, EndsWithTheTimeAndSaysSo) {
 }
 
 TEST(Newton, IsOnlyForLinearModels) {
-  TrainOptions options = newton_options(1);
+  Recipe options = newton_options(1);
   EXPECT_NO_THROW(options.check());
   options.ridge_by_spread = true;
   EXPECT_NO_THROW(options.check());

@@ -29,8 +29,8 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
   return names;
 }
 
-TEST(TrainOptions, RunWideOnesAreNotTunable) {
-  TrainOptions options;
+TEST(Recipe, RunWideOnesAreNotTunable) {
+  Recipe options;
   EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
               ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
                           "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
@@ -48,8 +48,8 @@ TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
 }
 
 // The help must show what complete() does.
-TEST(TrainOptions, DefaultsMatchAuto) {
-  TrainOptions fresh, plain;
+TEST(Recipe, DefaultsMatchAuto) {
+  Recipe fresh, plain;
   plain.complete([](const char*) { return false; });
   const OptionTable shown = table_of(fresh), done = table_of(plain);
   std::vector<std::string> open;
@@ -68,8 +68,8 @@ TEST(TrainOptions, DefaultsMatchAuto) {
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
 }
 
-TEST(TrainOptions, OldNamesAreStillRead) {
-  TrainOptions options;
+TEST(Recipe, OldNamesAreStillRead) {
+  Recipe options;
   OptionTable table = table_of(options);
   table.from_json({{"warm-start", true}, {"method", "bsgd"}, {"steps", 0}, {"patience", 0}, {"threads", 0}});
   EXPECT_TRUE(options.start_at_frequencies);

@@ -13,7 +13,7 @@
 #include "core/error.hpp"
 #include "core/files.hpp"
 #include "model/model_set.hpp"
-#include "train/run.hpp"
+#include "train/run_options.hpp"
 
 namespace truemax {
 namespace {

@@ -6,7 +6,7 @@
 namespace truemax {
 
 bool PairLane::takes(const LaneSetup& setup) {
-  return setup.options.rows_per_step == 1 && setup.draw != nullptr && setup.draw->most_classes() == 1 &&
+  return setup.recipe.rows_per_step == 1 && setup.draw != nullptr && setup.draw->most_classes() == 1 &&
          setup.draw->always_full() && !setup.ridge.on() && setup.rule.takes_pairs();
 }
 

@@ -14,7 +14,7 @@ class PairLane final : public Lane {
 
   static bool takes(const LaneSetup& setup);
 
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override {
     return general_.start_epoch(state, stop, plan);
   }
   void take(const Batch& batch, RunState& state) override;

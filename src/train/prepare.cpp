@@ -1,4 +1,5 @@
-// Prepares a run from its options: names, files, checks.
+#include "train/prepare.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,15 +17,12 @@
 #include "data/weight_files.hpp"
 #include "model/model_set.hpp"
 #include "ranks/together.hpp"
-#include "rule/methods.hpp"
-#include "train/automatic.hpp"
-#include "train/device_choice.hpp"
+#include "train/bind.hpp"
 #include "train/encoder.hpp"
-#include "train/group_lane.hpp"
-#include "train/problem.hpp"
 #include "train/replay.hpp"
+#include "train/resolve.hpp"
 #include "train/resume.hpp"
-#include "train/run.hpp"
+#include "train/search_and_fit.hpp"
 #include "train/shared_clock.hpp"
 #include "train/warm_start.hpp"
 
@@ -74,15 +72,14 @@ ReadOptions valid_reading(const RunOptions& options, Format train_format) {
   return read;
 }
 
-void require_valid_options(const RunOptions& options) {
+void require_valid_options(const RunOptions& options, const Reading& reading) {
   const bool file = !options.valid_path.empty();
   if (!options.valid_label_file.empty() && !file)
     throw UserError("--valid-label-file: there is no --valid that these labels belong to; add --valid FILE");
-  if (file && options.train.valid_share > 0)
+  if (file && reading.draft.valid_share > 0)
     throw UserError(fmt::format(
         "--valid-share {:g}: the validation rows are those of --valid {}; leave one of the two out",
-        options.train.valid_share, options.valid_path));
-  require_end(options.train, file || options.train.valid_share > 0);
+        reading.draft.valid_share, options.valid_path));
 }
 
 // The rows of a stream are those of its cache, all of them.
@@ -115,7 +112,7 @@ void require_stream_options(const RunOptions& o) {
 }
 
 // What can be refused before any file is read.
-void require_options(const RunOptions& options) {
+void require_options(const RunOptions& options, const Reading& reading) {
   require_distinct(
       options, {options.train_path, options.test_path, options.read.label_file, options.test_label_file,
                 options.read.split, options.test_split, options.read.row_weights, options.test_row_weights,
@@ -127,14 +124,11 @@ void require_options(const RunOptions& options) {
     throw UserError(
         "standard input can be read only once; name files for all but one of the training data, --test and "
         "--valid");
-  require_valid_options(options);
+  require_valid_options(options, reading);
   require_stream_options(options);
-  if (options.read.format == Format::triples) {
-    require_options_of_triples(options.preprocess);
-    require_triples_shape(options.train);
-  }
-  if (!options.train.eval_train && options.test_path.empty() && options.test_split.empty() &&
-      options.valid_path.empty() && (options.train.valid_share == 0 || options.train.automatic()))
+  if (options.read.format == Format::triples) require_options_of_triples(options.preprocess);
+  if (!reading.draft.eval_train && options.test_path.empty() && options.test_split.empty() &&
+      options.valid_path.empty() && (reading.draft.valid_share == 0 || reading.automatic))
     throw UserError("--no-eval-train: there are no other rows to evaluate; add --test FILE, or leave it out");
   if (!options.test_label_file.empty() && options.test_path.empty())
     throw UserError("--test-label-file: there is no --test that these labels belong to; add --test FILE");
@@ -157,8 +151,7 @@ struct RawSets {
   }
 };
 
-RawSets read_sets(const RunOptions& options, std::vector<std::string>& notes) {
-  const std::size_t threads = options.train.thread_count();
+RawSets read_sets(const RunOptions& options, std::size_t threads, std::vector<std::string>& notes) {
   const auto read = [&](const std::string& path, const ReadOptions& how) {
     RawRows rows = read_rows(path, how, options.max_rows, threads, notes);
     require_distinct(options, rows.files);  // the files actually read, label files that were found included
@@ -190,27 +183,8 @@ std::shared_ptr<const RankingTask> ranking_of(const DataView& train, const RawSe
   return builder.finish();
 }
 
-void fit_run_to_memory(const TrainSets& sets, RunOptions& options, PreparedRun& run) {
-  std::string said = fit_to_memory(sets, options.train, options.memory_limit);
-  if (!said.empty()) run.notes.push_back(std::move(said));
-}
-
-// Of the ranks of truemax-mpi, however many they are. The log and checkpoints have it from the start, so that
-// whoever continues or repeats the run has the same groups.
-void choose_group(RunOptions& options, PreparedRun& run) {
-  if (!ranks().in_groups() || options.train.group > 0 || options.train.learnt()) return;
-  if (!options.replay.empty())
-    throw UserError(
-        fmt::format("--replay {}: this run had no groups of rows, which the ranks of truemax-mpi take; "
-                    "repeat it with truemax",
-                    options.replay));
-  options.train.group =
-      GroupLane::rows_of_group(run.data, options.train, draw_for(run.data, options.train).get());
-  run.asked["group"] = options.train.group;
-}
-
 // Fills run.data, run.test and run.valid; what only the training data can be refused for comes first.
-void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
+void make_sets(RawSets&& raw, RunOptions& options, std::size_t threads, PreparedRun& run) {
   const std::uint64_t other_features = raw.other_features();
   if (raw.stream) {
     options.stream_window = stream_window(options.stream_window, *options.read.memory);
@@ -218,28 +192,16 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
     options.stream_window =
         static_cast<std::uint64_t>(-ranks().max_of(-static_cast<double>(options.stream_window)));
     run.data = make_streamed_set(raw.stream, options.preprocess, other_features, options.class_weights,
-                                 options.stream_window, options.read.memory, options.train.thread_count());
+                                 options.stream_window, options.read.memory, threads);
   } else {
     run.data =
         make_training_set(std::move(raw.train), options.preprocess, other_features, options.class_weights);
     raw.train = RawRows();  // the names of millions of classes
   }
-  run.asked = options.to_json();
-  run.automatic = options.train.automatic();
-  decide_device(run.data, options.train);
-  if (run.resumed && run.resumed->about().fitting)
-    options.train = continued_options(run.resumed->about(), options.train, run.notes);
-  else if (run.automatic)
-    choose_shape(run.data, options.train);
-  choose_group(options, run);
   if (run.start) {
     require_start(*run.start, run.data);
     run.start_match = require_match(*run.start, run.data);
   }
-  fit_run_to_memory({run.data}, options, run);
-  require_step_shape(options.train, run.data);
-  if (save_memory({run.data}, options.train, options.memory_limit)) run.notes.emplace_back(kSavedMemory);
-  plan_memory({run.data}, options.train, options.memory_limit).require();
   const auto prepared = [&](RawRows&& rows) {
     return make_test_set(std::move(rows), options.preprocess, run.data.classes, run.data.space, false,
                          {run.data.class_weights().begin(), run.data.class_weights().end()});
@@ -248,12 +210,55 @@ void make_sets(RawSets&& raw, RunOptions& options, PreparedRun& run) {
   if (raw.test) run.test = prepared(std::move(*raw.test));
   if (run.test) run.test->ranking = ranking;
   if (raw.valid) run.valid = prepared(std::move(*raw.valid));
-  set_validation_aside(run.data, run.valid, options.train);
-  require_step_shape(options.train, run.data);
+}
+
+// What the run begins from, but for a checkpoint of a fit.
+Start start_of(const RunOptions& options) {
+  Start start;
+  if (!options.replay.empty()) {
+    start.recipe = over_defaults(options.asked);
+    start.repeats = true, start.name = options.replay;
+    return start;
+  }
+  if (options.start != nullptr) start.model = shape_of(*options.start), start.name = options.init;
+  start.group = group_to_continue(options);
+  return start;
+}
+
+// The encoder that data of this format ask for.
+EncoderKind encoder_of(Format format) {
+  return format == Format::text      ? EncoderKind::context
+         : format == Format::triples ? EncoderKind::complex
+                                     : EncoderKind::automatic;
+}
+
+Sniffed sniffed_in(const RunOptions& options) {
+  const Format format = format_in_cache(options.read.format, options.train_path);
+  return {.encoder = encoder_of(format),
+          .triples = options.read.format == Format::triples,
+          .has_valid = !options.valid_path.empty(),
+          .in_groups = ranks().in_groups()};
+}
+
+// From the facts of the sets to the plan of the run.
+void decide(const Start& start, const RunOptions& options, std::size_t threads, PreparedRun& run) {
+  const bool normalized = options.preprocess.normalize != Normalize::none;
+  Problem problem = facts_of(run.sets(), normalized, run.reading.wanted, threads);
+  run.machine = machine_of(options.asked.threads.value_or(0), options.memory_limit, problem);
+  if (run.engine) set_card(run.machine, *run.engine);
+  Resolved resolved = resolve(options.asked, problem, run.machine, start);
+  if (resolved.needs_card) {
+    look_for_card(run.machine);
+    resolved = resolve(options.asked, problem, run.machine, start);
+  }
+  for (std::string& note : resolved.notes) run.notes.push_back(std::move(note));
+  if (ranks().in_groups()) run.asked["group"] = resolved.recipe.group;
+  set_validation_aside(run.data, run.valid, resolved.recipe);
+  run.plan.emplace(bind(resolved.recipe, of_other_rows(problem, run.sets()), run.machine));
 }
 
 void require_bags_in_float(const PreparedRun& run, const RunOptions& options) {
-  if (!options.train.learnt()) return;
+  if (!run.recipe().learnt()) return;
   if (run.valid)
     require_bags_in_float(
         *run.valid, options.valid_path.empty() ? "the validation rows" : "--valid " + options.valid_path);
@@ -262,47 +267,15 @@ void require_bags_in_float(const PreparedRun& run, const RunOptions& options) {
                           options.test_path.empty() ? "the test rows" : "--test " + options.test_path);
 }
 
-void require_cpu(RunOptions& options) {
-  if (!ranks().in_groups()) return;
-  if (device::Choice::parse(options.train.device).kind == device::Kind::cuda)
-    throw UserError("--device: the ranks of truemax-mpi train on their CPUs; leave it out");
-  options.train.device = device::kCpu;
-}
-
-void note_classes_per_step(PreparedRun& run, const TrainOptions& options) {
-  const std::uint64_t others = run.data.classes->size() - (options.rows_per_step == 1 ? 1 : 0);
-  if (options.classes_per_step <= others || options.draw != "uniform" ||
-      find_method(options.method).whole_set)
-    return;
-  run.notes.push_back(
-      fmt::format("--classes-per-step {}: there are {} to draw from, and every step takes them all",
-                  options.classes_per_step, others));
-}
-
-// Steps that suit short rows are too long for an intercept, and learnt features begin with numbers that suit
-// rows of length 1. Newton's method and steps by weight have units of their own.
-void note_short_rows(PreparedRun& run, const TrainOptions& options, Normalize normalize) {
-  const bool has_values = !reads_words(run.data.space->encoder) && !run.data.space->of_triples();
-  if (!run.automatic || !has_values || normalize != Normalize::none) return;
-  if (!options.intercept && !options.learnt() && !options.open.encoder) return;
-  if ((options.newton > 0 && options.epochs == 0) || find_method(options.method).by_weight) return;
-  const double norm = mean_squared_norm(run.data);
-  if (norm >= kShortRows || norm <= kLeastNorm) return;  // l2 leaves empty rows as they are
-  run.notes.push_back(
-      fmt::format("rows are short: the mean of |x|^2 is {:.2g}, and training suits rows of about 1; "
-                  "'--normalize l2' usually gives a lower log-loss",
-                  norm));
-}
-
 void require_room_for_model(const PreparedRun& run) {
   if (!run.options.saves()) return;
   remove_stale_temporaries(run.options.model);  // their disk space may be needed
-  const TrainOptions& train = run.options.train;
+  const Recipe& recipe = run.recipe();
   const auto bytes = [&](std::uint64_t hidden) {
-    return model_bytes(run.data.classes->size(), run.data.space->features, train.intercept, hidden);
+    return model_bytes(run.data.classes->size(), run.data.space->features, recipe.intercept, hidden);
   };
-  std::uint64_t largest = bytes(train.hidden);
-  if (train.open.hidden) largest = std::max<std::uint64_t>(largest, bytes(train.open.most_hidden));
+  std::uint64_t largest = bytes(recipe.hidden);
+  if (recipe.sought.any()) largest = std::max<std::uint64_t>(largest, bytes(recipe.most_hidden));
   require_writable(run.options.model, largest, "model");
 }
 
@@ -310,11 +283,12 @@ void require_room_for_model(const PreparedRun& run) {
 
 PreparedRun prepare_run(RunOptions options) {
   Ranks& all = ranks();
-  require_cpu(options);
-  options.train.check();
+  PreparedRun run;
+  Start start = start_of(options);
+  const Sniffed sniffed = sniffed_in(options);
+  run.reading = resolve_reading(options.asked, sniffed, start);
   options.preprocess.check();
   require_checkpoint_options(options);
-  PreparedRun run;
   run.watch = Stopwatch(shared_clock());
   run.start = options.start;
   if (!options.init.empty()) {
@@ -325,11 +299,17 @@ PreparedRun prepare_run(RunOptions options) {
   }
   run.unnamed = options.model.empty();
   open_checkpoint(options, run);
-  const bool automatic_device = options.train.device == device::kAuto;
-  if (!automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
+  if (run.resumed) {
+    run.reading =
+        resolve_reading(options.asked, sniffed, start);  // perhaps with the device of the checkpoint
+    const SavedRun& saved = run.resumed->about();
+    if (saved.fitting) start.recipe = recipe_of(saved.chosen), start.epochs_done = saved.epochs;
+  }
+  const std::string& device = run.reading.draft.device;
+  if (device != device::kAuto) run.engine = device::open(device::Choice::parse(device));
   RunOutputs outputs;
   all.only_first([&] { outputs = RunOutputs(options); });
-  require_options(options);
+  require_options(options, run.reading);
   std::optional<LoggedRun> logged;
   if (!options.replay.empty()) {
     logged = read_logged_run(options.replay);
@@ -340,17 +320,20 @@ PreparedRun prepare_run(RunOptions options) {
   options.model = all.broadcast_text(options.model), options.log = all.broadcast_text(options.log);
   require_distinct(options, {});  // the names are known now
 
-  const auto start = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
+  const std::size_t threads = run.reading.draft.thread_count();
   if (!options.read.memory) options.read.memory = std::make_shared<MemoryBudget>(options.memory_limit);
   options.read.max_features = options.preprocess.max_features;
   options.read.ngrams = options.preprocess.ngrams();
   options.preprocess.encoder =
-      reads_words(options.train.encoder) ? options.train.encoder : EncoderKind::automatic;
+      reads_words(run.reading.encoder()) ? run.reading.encoder() : EncoderKind::automatic;
   RawSets raw;
-  together(all, [&] { raw = read_sets(options, run.notes); });
-  make_sets(std::move(raw), options, run);
+  together(all, [&] { raw = read_sets(options, threads, run.notes); });
+  make_sets(std::move(raw), options, threads, run);
+  run.asked = with_training(options, run.reading.to_json());
+  run.asked["open"] = run.reading.open;
+  decide(start, options, threads, run);
   if (options.logs() || logged || !options.checkpoint.empty() || !all.alone()) {
-    const std::size_t threads = options.train.thread_count();
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
     if (run.test && (!options.checkpoint.empty() || !all.alone()))
@@ -360,24 +343,14 @@ PreparedRun prepare_run(RunOptions options) {
                             {"that of the validation rows", run.valid_hash, options.valid_path},
                             {"that of the test rows", run.test_hash, options.test_path}});
   if (logged) require_same_data(*logged, run);
-  run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   require_bags_in_float(run, options);
-  note_classes_per_step(run, options.train);
-  note_short_rows(run, options.train, options.preprocess.normalize);
-  fit_run_to_memory(run.sets(), options, run);  // the other sets have taken memory too
-  require_device(run.data, options.train);
-  require_groups(run.data, options.train);
-  if (std::string said = warn_of_groups(run.data, options.train); !said.empty())
-    run.notes.push_back(std::move(said));
-  if (automatic_device) run.engine = device::open(device::Choice::parse(options.train.device));
-  if (run.engine && automatic_device)
-    run.notes.push_back(fmt::format("training on {}, which is faster here; --device cpu trains on the CPU",
-                                    run.engine->card().name));
+  if (run.recipe().on_gpu() && !run.engine)
+    run.engine = device::open(device::Choice::parse(run.recipe().device));
   run.options = std::move(options);
   if (run.resumed) require_resumed_data(run);
-  run.memory = plan_memory(run.sets(), run.options.train, run.options.memory_limit);
-  run.memory.require();
+  run.plan->memory.require();
   all.only_first([&] {
     require_room_for_model(run);
     require_room_for_checkpoints(run);

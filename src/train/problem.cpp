@@ -2,22 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "rule/methods.hpp"
-#include "train/x_chunks.hpp"
+#include "train/feature_units.hpp"
+#include "train/steps_beside.hpp"
+#include "train/visit_order.hpp"
 #include "weights/kernels.hpp"
+#include "weights/pairs.hpp"
 
 namespace truemax {
 namespace {
 
-// Replaces the value of each class by the sum over its block.
-void sum_blocks(std::vector<double>& of_class) {
-  for (std::size_t first = 0; first < of_class.size(); first += kBlockClasses) {
-    const auto block = of_class.begin() + static_cast<std::ptrdiff_t>(first),
-               end = block + static_cast<std::ptrdiff_t>(std::min(kBlockClasses, of_class.size() - first));
-    std::fill(block, end, std::accumulate(block, end, 0.0));
-  }
+// The step of a row is multiplied by its weight.
+double mean_weight(const DataView& data) {
+  if (!data.has_weights()) return 1;
+  double sum = 0;
+  for (const ExampleId i : data.examples()) sum += data.weight(i);
+  return std::max(sum / static_cast<double>(data.size()), 1e-300);
 }
 
 }  // namespace
@@ -28,75 +28,62 @@ std::vector<double> label_mass(const DataView& data) {
   return mass;
 }
 
-std::vector<double> block_loads(const DataView& data, const Draw* draw) {
-  std::vector<double> load((data.classes->size() + kBlockClasses - 1) / kBlockClasses, 1.0);
-  if (draw == nullptr) return load;
-  const std::vector<double> mass = label_mass(data);
-  const double total = std::accumulate(mass.begin(), mass.end(), 0.0);
-  for (std::size_t b = 0; b < load.size(); ++b) {
-    double label = 0;
-    for (std::size_t k = b * kBlockClasses; k < std::min(mass.size(), (b + 1) * kBlockClasses); ++k)
-      label += mass[k] / total;
-    load[b] = label + (1 - label) * draw->inclusion(static_cast<ClassId>(b * kBlockClasses));
-  }
-  return load;
+std::uint64_t Problem::blocks() const {
+  return (classes + kBlockClasses - 1) / kBlockClasses;
 }
 
-std::unique_ptr<Draw> draw_for(const DataView& data, const TrainOptions& options) {
-  if (find_method(options.method_used()).whole_set) return nullptr;
-  const std::vector<double> mass = label_mass(data);
-  return make_draw({.name = options.draw,
-                    .classes = mass.size(),
-                    .classes_per_step = options.classes_per_step,
-                    .shared = options.rows_per_step > 1,
-                    .label_mass = mass,
-                    .examples = data.size(),
-                    .options = options.draws});
+Problem facts_of(const DataView& data) {
+  Problem p;
+  p.rows = data.row_count(), p.examples = data.size(), p.inputs = data.inputs();
+  p.features = data.space->features, p.classes = data.classes->size();
+  p.nonzeros_per_row = data.nonzeros_per_row();
+  p.nonzeros = data.streamed() == nullptr
+                   ? data.nonzeros()
+                   : static_cast<std::uint64_t>(p.nonzeros_per_row * static_cast<double>(data.row_count()));
+  p.shares_inputs = data.shares_inputs(), p.groups_inputs = !data.rows_of_inputs().empty();
+  p.has_weights = data.has_weights(), p.has_example_weights = data.has_example_weights();
+  p.hashed = !data.space->buckets.empty();
+  p.encoder = data.space->encoder;
+  p.triples = data.space->of_triples(), p.windows = data.is_text();
+  p.width = data.space->width();
+  if (const StreamedRows* s = data.streamed())
+    p.stream = {s->blocks(), s->window_blocks(), s->buffer_bytes(), s->most_copied()};
+  p.grouping_bytes = VisitOrder::grouping_bytes(data.rows_of_inputs());
+  p.label_mass = std::make_shared<const std::vector<double>>(label_mass(data));
+  return p;
 }
 
-std::vector<double> ridge_weights(const DataView& data, const Draw* draw, std::size_t rows) {
-  std::vector<double> beta(data.classes->size(), 1.0);
-  if (draw == nullptr) return beta;  // every class is in every step
-  std::vector<double> labelled(beta.size(), 0.0), mass = label_mass(data);
-  for (const ClassId y : data.labels()) labelled[y] += 1;
-  const auto all = static_cast<double>(data.size());
-  const double mean_weight = std::accumulate(mass.begin(), mass.end(), 0.0) / all;
-  if (draw->takes_label_block()) {
-    // Rows bring the blocks that they remember as they bring that of their label.
-    if (draw->most_rivals() > 0)
-      for (const ExampleId i : data.examples())
-        for (const ClassId b : draw->rivals_of(i))
-          labelled[b * kBlockClasses] += 1, mass[b * kBlockClasses] += data.weight(i);
-    sum_blocks(labelled);
-    sum_blocks(mass);
+Problem facts_of(const TrainSets& sets, bool normalized, const Wanted& wanted, std::size_t threads) {
+  const DataView& data = sets.data;
+  Problem p = facts_of(data);
+  p.normalized = normalized;
+  p.has_valid = sets.valid.has_value();
+  p.bytes = sets.bytes();
+  if (wanted.norms || wanted.squares) {
+    double sum = 0;
+    bool fit = true;
+    data.each_x([&](ExampleId /*i*/, const RowView& x) {
+      const double square = squared_norm(x, false);
+      sum += square;
+      fit &= square == 0 || pairs_are_safe(square);
+    });
+    p.mean_square = std::max(sum / static_cast<double>(data.size()), kLeastNorm);
+    p.squares_fit = fit;
   }
-  for (ClassId k = 0; k < beta.size(); ++k) {
-    double missed = 1;  // probability that no row of the step brings the class
-    for (std::size_t j = 0; j < rows; ++j)
-      missed *= std::max(0.0, 1 - labelled[k] / (all - static_cast<double>(j)));
-    // The rows of such a step are a random choice of those that do not bring the class.
-    const double others = all - labelled[k];
-    if (others > 0) missed *= (mean_weight * all - mass[k]) / others / mean_weight;
-    beta[k] = 1 / (1 - std::min(missed, 1.0) * (1 - draw->inclusion(k)));
+  if (wanted.norms) p.mean_weight = mean_weight(data);
+  if (wanted.units) {
+    const FeatureUnits units(data, threads);
+    p.units_fit = {features_fit_beside(units, false), features_fit_beside(units, true)};
   }
-  return beta;
+  if (wanted.cosines) p.cosine = {mean_cosine(data, false), mean_cosine(data, true)};
+  return p;
 }
 
-ProblemInfo problem_of(const DataView& data, const TrainOptions& options) {
-  ProblemInfo info;
-  info.rows = static_cast<double>(data.size());
-  info.classes = static_cast<double>(data.classes->size());
-  info.ridge = options.ridge;
-  info.free_intercept = options.intercept && !options.ridge_intercept;
-  for (const ExampleId i : data.examples()) info.total_weight += static_cast<double>(data.weight(i));
-  const bool in_ridge = options.intercept && options.ridge_intercept;
-  std::vector<double> largest(x_chunks(data), 0.0);  // squared norm
-  each_x_of_chunks(data, options.thread_count(), [&](std::size_t chunk, ExampleId /*i*/, const RowView& x) {
-    const double square = squared_norm(x, in_ridge);
-    if (square > largest[chunk]) largest[chunk] = square;  // chunks share cache lines
-  });
-  for (const double square : largest) info.longest_row = std::max(info.longest_row, std::sqrt(square));
-  return info;
+Problem of_other_rows(const Problem& all, const TrainSets& sets) {
+  Problem p = facts_of(sets, all.normalized, {}, 1);
+  p.mean_square = all.mean_square, p.mean_weight = all.mean_weight, p.squares_fit = all.squares_fit;
+  p.units_fit = all.units_fit, p.cosine = all.cosine;
+  return p;
 }
 
 }  // namespace truemax

@@ -17,12 +17,12 @@ namespace {
 struct SavedCase {
   const char* name;
   DataView data;
-  TrainOptions options;
+  Recipe options;
 };
 
 std::vector<SavedCase> saved_cases() {
   std::vector<SavedCase> cases;
-  TrainOptions linear = options_of("prox", 16, Visit::shuffle);
+  Recipe linear = options_of("prox", 16, Visit::shuffle);
   linear.draw = "blocks", linear.group = 32, linear.ridge = 0.3, linear.intercept = true, linear.epochs = 1;
   cases.push_back({"prox", random_data({.rows = 300, .classes = 75, .features = 40}), linear});
   linear.method = "exact";

@@ -153,20 +153,20 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
   } catch (const UserError& error) {
     throw UserError(fmt::format("--replay {}: {}", beside.replay, error.what()));
   }
-  if (options.train.lock_free)
+  if (options.asked.lock_free.value_or(false))
     throw UserError(
         fmt::format("--replay {}: that run was lock-free and cannot be repeated; train with its options "
                     "instead",
                     beside.replay));
-  if (device::Choice::parse(beside.train.device).kind == device::Kind::cuda)
+  if (device::Choice::parse(beside.asked.device.value_or(device::kCpu)).kind == device::Kind::cuda)
     throw UserError(fmt::format(
         "--device {}: --replay repeats a run bit for bit, which only the CPU does; leave one of the two out",
-        beside.train.device));
-  beside.train.device = device::kCpu;  // not auto
+        *beside.asked.device));
   for (const std::string& name : given)
     if (const Option* option = beside_table.find(name)) table.find(name)->from_json(option->to_json());
-  if (options.train.encoder == EncoderKind::automatic)  // a log of an older version
-    options.train.encoder = options.train.hidden > 0 ? EncoderKind::bag : EncoderKind::linear;
+  options.asked.device = device::kCpu;                                                   // not auto
+  if (options.asked.encoder.value_or(EncoderKind::automatic) == EncoderKind::automatic)  // an older log
+    options.asked.encoder = options.asked.hidden.value_or(0) > 0 ? EncoderKind::bag : EncoderKind::linear;
   options.train_path = beside.train_path;
   return options;
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "train/plan.hpp"
-#include "train/run.hpp"
+#include "train/prepared_run.hpp"
+#include "train/schedule.hpp"
 
 namespace truemax {
 

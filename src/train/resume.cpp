@@ -11,7 +11,6 @@
 #include "data/input.hpp"
 #include "model/model.hpp"
 #include "ranks/ranks.hpp"
-#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -29,22 +28,26 @@ std::string shown(const nlohmann::ordered_json& value) {
 }
 
 // Of options that change the result. Files are compared by what they hold, not by name.
-std::vector<std::string> differences(RunOptions& options, const nlohmann::ordered_json& there) {
+std::vector<std::string> differences(const RunOptions& options, const nlohmann::ordered_json& asked,
+                                     const nlohmann::ordered_json& there) {
+  RunOptions copy = options;
   OptionTable table;
-  options.describe(table);
+  copy.describe(table);
   std::vector<std::string> found;
   for (const Option& option : table.options()) {
     if (option.tags.replay == Replay::free || option.value_name == "FILE" || option.name == "epochs")
       continue;
-    const nlohmann::ordered_json here =
-        nlohmann::ordered_json::parse(nlohmann::ordered_json(option.to_json())
-                                          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    const nlohmann::ordered_json here = nlohmann::ordered_json::parse(
+        asked[option.name].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     if (!there.contains(option.name))
       found.push_back(fmt::format("--{} is not known there", option.name));
     else if (there[option.name] != here)
       found.push_back(
           fmt::format("--{} is {} there and {} here", option.name, shown(there[option.name]), shown(here)));
   }
+  // Values that were chosen may be those that are said now, or the other way round.
+  if (found.empty() && there.contains("open") && there["open"] != asked["open"])
+    found.emplace_back("options that were chosen there are given here, or the other way round");
   return found;
 }
 
@@ -54,7 +57,7 @@ std::uint64_t group_of(const nlohmann::ordered_json& asked) {
 }
 
 // Ranks cannot take the steps of a run without groups. Learnt features have none anyway.
-void require_groups_there(const std::string& path, const SavedRun& saved, const TrainOptions& here) {
+void require_groups_there(const std::string& path, const SavedRun& saved, const Recipe& here) {
   if (!ranks().in_groups() || group_of(saved.asked) > 0) return;
   const bool learnt =
       saved.fitting ? saved.chosen.value("hidden", nlohmann::ordered_json()) != "none" : here.learnt();
@@ -135,14 +138,18 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
     if (const auto there = saved.asked.find("stream-window");
         there != saved.asked.end() && there->is_number_unsigned())
       options.stream_window = *there;
-  if (options.train.open.device)
+  if (!options.asked.device)
     if (const auto there = saved.asked.find("device"); there != saved.asked.end() && there->is_string())
-      options.train.device = device::Choice::parse(there->get_ref<const std::string&>()).text();
+      if (std::string text = device::Choice::parse(there->get_ref<const std::string&>()).text();
+          text != device::kAuto)
+        options.asked.device = std::move(text);
   if (saved.init_hash.empty() != options.init.empty())
     throw other_run(path, options.init.empty() ? "it started from a model, and --init is missing here"
                                                : "it did not start from a model, and --init is given here");
-  require_groups_there(path, saved, options.train);
-  const std::vector<std::string> differ = differences(options, saved.asked);
+  require_groups_there(path, saved, run.reading.draft);
+  nlohmann::ordered_json asked = with_training(options, run.reading.to_json());
+  asked["open"] = run.reading.open;
+  const std::vector<std::string> differ = differences(options, asked, saved.asked);
   if (!differ.empty()) throw other_run(path, fmt::format("{}", fmt::join(differ, ", ")));
   const auto given_or = [](const std::string& given, const std::string& there) {
     return given.empty() ? there : given;
@@ -162,30 +169,11 @@ void open_checkpoint(RunOptions& options, PreparedRun& run) {
   if (same_model) options.log = given_or(options.log, saved.log);
 }
 
-TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
-                               std::vector<std::string>& notes) {
-  TrainOptions options;
-  OptionTable table;
-  options.describe(table);
-  table.from_json(saved.chosen);
-  options.threads = now.threads;
-  options.device = now.device;
-  if (!now.open.epochs && options.newton == 0 && now.epochs != options.epochs) {
-    notes.push_back(fmt::format(
-        "--epochs is {} in the checkpoint, which has {} done, and {} here{}", options.epochs, saved.epochs,
-        now.epochs,
-        options.schedule == Schedule::linear ? ": the step falls over those here from now on" : ""));
-    options.epochs = now.epochs;
-  }
-  options.open = {};
-  return options;
-}
-
 void require_room_for_checkpoints(const PreparedRun& run) {
   if (run.options.checkpoint.empty()) return;
   remove_stale_temporaries(run.options.checkpoint);  // their disk space may be needed
   const std::uint64_t one =                          // of all ranks
-      ranks().size() * (run.memory.weights + run.memory.best) + run.memory.rows;
+      ranks().size() * (run.plan->memory.weights + run.plan->memory.best) + run.plan->memory.rows;
   // A new one is written beside the old one.
   require_writable(run.options.checkpoint, run.resumed && run.resumed->about().fitting ? one : 2 * one,
                    "checkpoint");
@@ -204,13 +192,13 @@ void require_resumed_data(const PreparedRun& run) {
   compare("test", saved.test_hash, run.test_hash);
   if (saved.init_hash != run.init_hash)
     throw other_run(run.options.checkpoint, "it started from another model");
-  const TrainOptions& train = run.options.train;
-  const std::uint64_t steps = steps_per_epoch(run.data.size(), train);
+  const Recipe& recipe = run.recipe();
+  const std::uint64_t steps = run.plan->steps_per_epoch;
   const std::uint64_t begun = (saved.steps + steps - 1) / steps;
-  if (saved.fitting && train.newton == 0 && train.epochs < begun)
+  if (saved.fitting && recipe.newton == 0 && recipe.epochs < begun)
     throw UserError(fmt::format(
         "--epochs {0}: the run in {2} is in epoch {1} already; give --epochs {1} to end it there, or more",
-        train.epochs, begun, run.options.checkpoint));
+        recipe.epochs, begun, run.options.checkpoint));
 }
 
 }  // namespace truemax

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train/checkpoint.hpp"
-#include "train/run.hpp"
+#include "train/prepared_run.hpp"
 
 namespace truemax {
 
@@ -22,10 +22,6 @@ std::uint64_t group_to_continue(const RunOptions& options);
 // of outputs that were not given are those of the earlier process. Throws UserError if the checkpoint is
 // damaged or of other options, or if there is a file and no --resume.
 void open_checkpoint(RunOptions& options, PreparedRun& run);
-
-// The options of the fit as the earlier process chose them, with those of `now` that may differ.
-TrainOptions continued_options(const SavedRun& saved, const TrainOptions& now,
-                               std::vector<std::string>& notes);
 
 // Throws UserError if the disk has no room for them.
 void require_room_for_checkpoints(const PreparedRun& run);

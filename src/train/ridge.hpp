@@ -11,7 +11,8 @@
 #include "draw/draw.hpp"
 #include "rule/rule.hpp"
 #include "solve/ridge.hpp"
-#include "train/options.hpp"
+#include "train/problem.hpp"
+#include "train/recipe.hpp"
 #include "weights/weights.hpp"
 
 namespace truemax {
@@ -19,7 +20,7 @@ namespace truemax {
 class Ridge {
  public:
   // `draw`: null if every step has all classes.
-  Ridge(const DataView& data, const TrainOptions& options, const ProblemInfo& problem, const Draw* draw);
+  Ridge(const DataView& data, const Recipe& recipe, const ProblemInfo& problem, const Draw* draw);
 
   bool on() const { return mu_ > 0; }
   // Whether there is an intercept outside the ridge.
@@ -47,7 +48,7 @@ class Ridge {
   // The blocks that rows remember have changed. For steps of one row.
   void follow(const DataView& data, const Draw& draw);
 
-  static std::uint64_t bytes(const DataView& data, const TrainOptions& options);
+  static std::uint64_t bytes(const Recipe& recipe, const Problem& problem);
 
  private:
   double mu_, total_weight_, rows_per_step_;

@@ -64,8 +64,8 @@ TEST(LemmaTwo, OptimalUIsAtMostItsBound) {
   EXPECT_GT(for_learnt, 0.08);
 }
 
-TrainOptions falling_steps(const MethodInfo& info, Shape shape, double ridge) {
-  TrainOptions options = options_of(std::string(info.name), shape.m, Visit::shuffle);
+Recipe falling_steps(const MethodInfo& info, Shape shape, double ridge) {
+  Recipe options = options_of(std::string(info.name), shape.m, Visit::shuffle);
   options.rows_per_step = shape.n;
   options.ridge = ridge;
   options.step = (info.can_diverge ? 0.01 : 0.3) * static_cast<double>(shape.n);
@@ -90,7 +90,7 @@ TEST(PropositionFive, UmaxReachesTheOptimumWithProjections) {
       for (const double delta : {0.1, 1.0})
         for (const Shape shape : {Shape{1, 1}, Shape{1, 3}, Shape{10, 2}}) {
           if (mu == 1 && alpha > 0 && delta < 1) continue;
-          TrainOptions options = falling_steps(UmaxRule::kInfo, shape, mu);
+          Recipe options = falling_steps(UmaxRule::kInfo, shape, mu);
           if (mu == 1 && alpha > 0) options.decay = 0.998, options.epochs = 3000;
           options.rule.double_sum_alpha = alpha, options.rule.delta = delta;
           const double reached = oracle.value(run_epochs(data, options));
@@ -106,9 +106,9 @@ TEST(PropositionFive, UmaxReachesTheOptimumAfterWHitsTheBall) {
   const Dataset data = centres_data(100, 5);
   const RidgeOracle oracle(data, 100);
   const double best = oracle.value(oracle.optimum());
-  TrainOptions options = falling_steps(UmaxRule::kInfo, {1, 3}, 100);
+  Recipe options = falling_steps(UmaxRule::kInfo, {1, 3}, 100);
   options.step = 3;
-  TrainOptions beginning = options;
+  Recipe beginning = options;
   beginning.epochs = 3;
   EXPECT_GT(slow_epochs(data, beginning).projections, 10U);
   EXPECT_LT(oracle.value(run_epochs(data, options)), 1.01 * best);

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/automatic.hpp"
-#include "train/device_choice.hpp"
+#include "train/step_cost.hpp"
 
 namespace truemax {
 
@@ -14,23 +13,23 @@ RivalSlice RivalPlan::before(std::uint64_t epoch) const {
   return {number, first, std::min(first + rows_, all_)};
 }
 
-RivalPlan rival_plan(const DataView& data, const TrainOptions& options, const Draw& draw) {
+RivalPlan rival_plan(const Facts& facts) {
+  const auto& [recipe, problem, machine, draw] = facts;
   constexpr double kShare = 1;                                       // of the time of an epoch's steps
   constexpr double kSecondsPerEvaluatedLine = 1e-9, kReading = 8e9;  // W is read once for each slice
   // Measured: steps gain more from a card than passes do.
-  const double card = on_gpu(options) ? 3 : 1;
-  const StepCost cost = step_cost(data);
-  const auto rows = static_cast<double>(std::max<std::size_t>(data.row_count(), 1));
-  const std::size_t of_classes = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
-  const auto blocks = static_cast<double>(of_classes);
+  const double card = recipe.on_gpu() ? 3 : 1;
+  const StepCost cost = step_cost(problem);
+  const auto rows = static_cast<double>(std::max<std::uint64_t>(problem.rows, 1));
+  const auto blocks = static_cast<double>(problem.blocks());
   const double of_row = card * cost.evaluation(blocks) * kSecondsPerEvaluatedLine;
   const double reading = cost.weight_bytes / kReading;
-  const double step = cost.step(static_cast<double>(draw.most_blocks())) * cost.seconds_per_line;
-  const double budget = kShare * static_cast<double>(data.size()) * step;
+  const double step = cost.step(static_cast<double>(draw->most_blocks())) * cost.seconds_per_line;
+  const double budget = kShare * static_cast<double>(problem.examples) * step;
   // Enough rows that reading W is not most of the work.
   const double slice = std::clamp(std::max(budget, reading) / of_row, 1.0, rows);
   const double epochs = std::ceil((slice * of_row + reading) / budget * 0.999);
-  return {data.row_count(), static_cast<std::size_t>(slice),
+  return {problem.rows, static_cast<std::size_t>(slice),
           static_cast<std::uint64_t>(std::clamp(epochs, 1.0, 1e18))};
 }
 

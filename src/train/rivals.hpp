@@ -8,7 +8,7 @@
 
 #include "data/data_view.hpp"
 #include "draw/draw.hpp"
-#include "train/options.hpp"
+#include "train/facts.hpp"
 
 namespace truemax {
 
@@ -34,7 +34,7 @@ class RivalPlan {
 };
 
 // By counted work, so that it is the same on every machine.
-RivalPlan rival_plan(const DataView& data, const TrainOptions& options, const Draw& draw);
+RivalPlan rival_plan(const Facts& facts);
 
 // The classes per row that a pass must find, so that the row can fill its memory.
 std::size_t rival_classes(const Draw& draw);

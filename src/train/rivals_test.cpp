@@ -8,15 +8,15 @@
 
 #include "core/error.hpp"
 #include "evaluate/evaluate.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/test_support.hpp"
 #include "weights/pass.hpp"
 
 namespace truemax {
 namespace {
 
-TrainOptions with_rivals(std::uint64_t rivals, std::uint64_t epochs) {
-  TrainOptions options = options_of("prox", 16, Visit::shuffle);
+Recipe with_rivals(std::uint64_t rivals, std::uint64_t epochs) {
+  Recipe options = options_of("prox", 16, Visit::shuffle);
   options.draw = "blocks", options.draws.rivals = rivals;
   options.schedule = Schedule::linear;
   options.step = 5, options.epochs = epochs;
@@ -42,7 +42,7 @@ TEST(RivalPlan, EveryRowLearnsOnceInACycle) {
 
 TEST(Rivals, AreTheBlocksOfTheBestClasses) {
   const Dataset data = random_data({.rows = 200, .classes = 320, .features = 40, .weights = true});
-  const TrainOptions options = with_rivals(3, 1);
+  const Recipe options = with_rivals(3, 1);
   const std::unique_ptr<Draw> draw = draw_for(data, options);
   const RivalPlan plan = rival_plan(data, options, *draw);
   RunState state = make_state(data, options);
@@ -53,9 +53,9 @@ TEST(Rivals, AreTheBlocksOfTheBestClasses) {
   const PassResult best =
       softmax_pass(state.weights, DataView(data).slice(0, 200, scratch).x(), {.top = 7, .tie_rank = {}});
   // One step of the next epoch, which starts with a pass.
-  TrainOptions longer = options;
+  Recipe longer = options;
   longer.epochs = 2, longer.steps = loop.steps_per_epoch() + 1;
-  StepPlan one_more(longer, loop.steps_per_epoch());
+  StepSchedule one_more(longer, loop.steps_per_epoch());
   StepLoop(data, longer).run(state, stop, {}, &one_more);
   const RivalSlice slice = plan.before(1);
   ASSERT_FALSE(slice.empty());
@@ -82,7 +82,7 @@ TEST(Rivals, AreTheBlocksOfTheBestClasses) {
 
 TEST(Rivals, ThreadsDoNotChangeTheResult) {
   const Dataset data = random_data({.rows = 300, .classes = 320, .features = 40, .weights = true});
-  TrainOptions options = with_rivals(4, 6);
+  Recipe options = with_rivals(4, 6);
   options.ridge = 0.5, options.intercept = true;
   const auto alone = bits_of(run_epochs(data, options));
   for (const std::uint64_t threads : {2U, 3U}) {
@@ -103,7 +103,7 @@ TEST(Rivals, LowerTheLossOfTheSameEpochs) {
 TEST(Rivals, LeaveTheOptimumOfTheRidgeWhereItIs) {
   const Dataset data = random_data({.rows = 200, .classes = 96, .features = 12});
   const auto objective = [&](std::uint64_t rivals) {
-    TrainOptions options = with_rivals(rivals, 400);
+    Recipe options = with_rivals(rivals, 400);
     options.ridge = 1;
     const RunState state = run_epochs(data, options);
     double square = 0;
@@ -116,7 +116,7 @@ TEST(Rivals, LeaveTheOptimumOfTheRidgeWhereItIs) {
 
 TEST(Rivals, AreForStepsOfOneRow) {
   const Dataset data = random_data({.rows = 50, .classes = 64});
-  TrainOptions options = with_rivals(2, 1);
+  Recipe options = with_rivals(2, 1);
   options.rows_per_step = 4;
   EXPECT_THROW(draw_for(data, options), UserError);
 }

@@ -55,7 +55,7 @@ TEST(EveryMethod, UnbiasedOnesTreatWeightTwoAsTwoRows) {
       if (info->biased) continue;
       for (const std::uint64_t n : {1U, 10U}) {
         if (n > info->most_rows) continue;
-        TrainOptions options = options_of(std::string(info->name), n == 1 ? 1 : 2, Visit::shuffle);
+        Recipe options = options_of(std::string(info->name), n == 1 ? 1 : 2, Visit::shuffle);
         options.rows_per_step = n;
         options.ridge = mu;
         options.step = (info->can_diverge ? 0.01 : 0.3) * static_cast<double>(n);

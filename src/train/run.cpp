@@ -11,7 +11,6 @@
 #include "train/saver.hpp"
 #include "train/search_and_fit.hpp"
 #include "train/shared_clock.hpp"
-#include "train/step_shape.hpp"
 
 namespace truemax {
 namespace {
@@ -24,54 +23,39 @@ std::string best_folder(const RunOptions& options) {
 }
 
 // What the search chose, or the best so far if it was stopped.
-nlohmann::ordered_json search_json(const FinishedRun& finished, RunOptions& options) {
+nlohmann::ordered_json search_json(const FinishedRun& finished, const RunOptions& options) {
   const SearchResult& search = finished.search;
+  const Recipe& recipe = finished.plan->recipe;
   if (search.finished) {
     nlohmann::ordered_json chosen{{"event", "chosen"},
-                                  {"config", options.to_json()},
+                                  {"config", with_training(options, to_json(recipe))},
                                   {"trials", search.trials},
                                   {"seconds", finished.trial_seconds}};
     if (const auto& c = search.compared)
       chosen["compared"] = {{"linear", c->linear}, {"learnt", c->learnt}, {"hidden", c->hidden}};
     return chosen;
   }
-  nlohmann::ordered_json best{
-      {"event", "best_so_far"}, {"trials", search.trials}, {"hidden", options.train.hidden}};
-  if (search.ridge) best["ridge"] = options.train.ridge;
-  if (search.step) best["step"] = options.train.step;
-  if (search.epochs) best["epochs"] = options.train.epochs;
+  nlohmann::ordered_json best{{"event", "best_so_far"}, {"trials", search.trials}, {"hidden", recipe.hidden}};
+  if (search.ridge) best["ridge"] = recipe.ridge;
+  if (search.step) best["step"] = recipe.step;
+  if (search.epochs) best["epochs"] = recipe.epochs;
   return best;
 }
 
 }  // namespace
 
-nlohmann::ordered_json data_json(const DataView& data) {
-  const DataStatistics& s = data.statistics;
-  return {{"rows", data.row_count()},
-          {"examples", data.size()},
-          {"features", data.space->features},
-          {"classes", data.classes->size()},
-          {"nonzeros", data.nonzeros()},
-          {"format", format_name(data.format)},
-          {"rows_in_file", s.rows_in_file},
-          {"rows_of_weight_zero", s.rows_of_weight_zero},
-          {"rows_without_label", s.rows_without_label},
-          {"rows_without_features", s.rows_without_features},
-          {"unseen", s.unseen},
-          {"cut_features", s.cut_features}};
-}
-
 Model make_model(RunState&& state, const DataView& data, const PreprocessOptions& preprocess,
-                 TrainOptions options, const std::string& row_weights, const std::string& class_weights) {
+                 const Recipe& recipe, const std::string& row_weights, const std::string& class_weights) {
   Model model;
   model.weights = std::move(state.weights);
   model.encoder = std::move(state.learnt.tables);
   model.classes = data.classes;
   model.space = data.space;
   model.preprocess = preprocess;
-  model.method = options.method;
+  model.method = recipe.method;
+  Recipe used = recipe;
   OptionTable table;
-  options.describe(table);
+  used.describe(table);
   model.options = table.to_json();
   for (const Option& option : table.options())  // options that change no result must not change the file
     if (option.tags.replay == Replay::free) model.options.erase(option.name);
@@ -79,95 +63,6 @@ Model make_model(RunState&& state, const DataView& data, const PreprocessOptions
   if (!class_weights.empty()) model.options["class-weights"] = class_weights;
   model.data = data_json(data);
   return model;
-}
-
-void RunOptions::describe(OptionTable& table) {
-  table.group("Data");
-  table.text("test", "FILE", &test_path, "Data to evaluate on, in the same format as the training data.",
-             {.brief = true, .replay = Replay::test});
-  read.describe(table);
-  table.text("test-label-file", "FILE", &test_label_file, "The labels of --test, for idx and npy data.",
-             {.replay = Replay::test});
-  table.text("test-split", "FILE", &test_split,
-             "Split file with the test rows (column --split-column); without --test they come from the "
-             "training file.",
-             {.replay = Replay::test});
-  describe_row_weights(table, &read.row_weights);
-  table.text("test-row-weights", "FILE", &test_row_weights,
-             "The same for the rows of --test. Without --test, the rows of --test-split have the weights of "
-             "--row-weights.",
-             {.replay = Replay::test});
-  table.text("valid", "FILE", &valid_path,
-             "Data to validate on, in the same format as the training data: evaluated along with them, and "
-             "watched by --patience.",
-             {.brief = true});
-  table.text("valid-label-file", "FILE", &valid_label_file, "The labels of --valid, for idx and npy data.");
-  describe_class_weights(table, &class_weights);
-  preprocess.describe(table);
-  describe_max_rows(table, &max_rows);
-  table.toggle(
-      "stream", &stream,
-      "Read the training rows from the file while training, for data larger than memory. The file is "
-      "a cache that 'truemax convert' wrote. Rows are shuffled within windows of shuffled blocks.");
-  table.size_alias(
-      "stream-window", &stream_window, "auto",
-      "Memory of a window of --stream; two are held. A larger one shuffles better. auto: 64M, or "
-      "an eighth of the free memory if that is less.");
-  train.describe(table);
-  table.group("Output");
-  table.text(
-      "model", "FILE", &model,
-      "Where the model goes; 'none': nowhere. Without it: model.safetensors, or model-2 and so on if that "
-      "exists or another run is about to write it.",
-      {.brief = true, .output = true, .replay = Replay::free, .elsewhere = {"output", "out"}});
-  table.toggle("split-model", &split_model,
-               "Save the model as a set of files beside each other, one written by each rank of truemax-mpi, "
-               "and an index, MODEL.index.json: for models larger than a file should be. Whatever reads a "
-               "model reads both forms.",
-               {.replay = Replay::free});
-  table.text("log", "FILE", &log,
-             "Where the run log (JSON lines) goes; 'none': nowhere. Without it: beside the model, ending in "
-             ".jsonl. While the run goes on it is FILE.part.",
-             {.output = true, .replay = Replay::free});
-  describe_memory_limit(table, &memory_limit);
-  table.group("Checkpoints");
-  table.text(
-      "checkpoint", "FILE", &checkpoint,
-      "Save the whole run here along the way, so that --resume can go on from it after a crash, a kill "
-      "or Ctrl-C. The file always holds the newest good checkpoint.",
-      {.brief = true, .output = true, .replay = Replay::free});
-  table.text(
-      "checkpoint-every", "TIME", &checkpoint_every,
-      "How often: a number with its unit, such as 1epochs, 30s, 10min or 2h. Trials of a search are saved "
-      "as they end.",
-      {.replay = Replay::free, .elsewhere = {"save-every"}});
-  table.toggle(
-      "resume", &resume,
-      "Go on from the file of --checkpoint to the same bits as a run that was never stopped; without "
-      "such a file, start afresh. Give the same data and options; --epochs, --model, --log, --threads, "
-      "--device, --checkpoint-every and --memory-limit may differ. A run on a GPU goes on, but not to the "
-      "same bits.",
-      {.brief = true, .replay = Replay::free, .elsewhere = {"continue", "restart"}});
-  table.text(
-      "init", "FILE", &init,
-      "Start from this model instead of from zero. Classes and features that it lacks start as they do "
-      "without it; those that the data lack are dropped.",
-      {.elsewhere = {"warm-start-from", "pretrained", "start-from", "load"}});
-  table.group("Training");
-  table.text(
-      "replay", "FILE", &replay,
-      "Repeat the run of this log, bit for bit and without a clock. The log sets all options; only those "
-      "of outputs and of --test, --threads and --memory-limit can be added. A run on a GPU cannot be "
-      "repeated.",
-      {.replay = Replay::free});
-}
-
-nlohmann::ordered_json RunOptions::to_json() {
-  OptionTable table;
-  describe(table);
-  nlohmann::ordered_json json{{"train", train_path}};
-  json.update(table.to_json());
-  return json;
 }
 
 namespace {
@@ -186,17 +81,19 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
     const SavedRun& saved = run.resumed->about();
     log->write_lines(saved.lines);
     nlohmann::ordered_json event{{"event", "resume"}, {"epochs", saved.epochs}, {"steps", saved.steps}};
-    if (saved.fitting) event["options"] = {{"epochs", run.options.train.epochs}};
+    if (saved.fitting) event["options"] = {{"epochs", run.recipe().epochs}};
     if (run.engine) event["device"] = device_json(*run.engine);
     log->write(event);
     log->require_begun();
     return log;
   }
-  nlohmann::ordered_json start{{"event", "start"},
-                               {"config", run.asked},
-                               {"data", data_json(run.data)},
-                               {"memory", {{"needed", run.memory.total()}, {"there", run.memory.there}}},
-                               {"read_seconds", run.read_seconds}};
+  nlohmann::ordered_json start{
+      {"event", "start"},
+      {"config", with_training(run.options, to_json(run.recipe()))},
+      {"asked", run.asked},
+      {"data", data_json(run.data)},
+      {"memory", {{"needed", run.plan->memory.total()}, {"there", run.plan->memory.there}}},
+      {"read_seconds", run.read_seconds}};
   if (!ranks().alone()) start["ranks"] = ranks().size();
   if (run.test) start["test_data"] = data_json(*run.test);
   if (run.valid) start["valid_data"] = data_json(*run.valid);
@@ -217,7 +114,8 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
   const TrainOutcome& outcome = finished.outcome;
   std::string error;
   const bool diverged = !outcome.divergence.empty(), cut = outcome.interrupted || diverged;
-  const bool untrained = outcome.steps == 0 && options.train.epochs > 0;  // the time was too short for a step
+  const bool untrained =
+      outcome.steps == 0 && finished.plan->recipe.epochs > 0;  // the time was too short for a step
   finished.saved = options.saves() && (!cut || outcome.steps > 0);
   if (diverged || untrained)
     run.outputs.step_aside(diverged ? "diverged" : cut ? "stopped" : "untrained", finished.saved);
@@ -229,7 +127,7 @@ std::string save(PreparedRun& run, FinishedRun& finished, bool in_checkpoint, bo
       run.outputs.step_aside("failed", false);
       if (in_checkpoint)
         error += fmt::format("; {} has what was learnt: add --resume", options.checkpoint);
-      else if (logged && !options.train.lock_free && !run.engine)
+      else if (logged && !finished.plan->recipe.lock_free && !run.engine)
         error += fmt::format("; its log repeats the fit without a search: --replay {}", run.outputs.log());
     }
   finished.model_path = finished.saved ? path : "none";
@@ -268,7 +166,7 @@ nlohmann::ordered_json end_json(const FinishedRun& finished, const std::string& 
 TrainExtras extras_of(PreparedRun& run, std::optional<CheckpointSaver>& saver, FinishedRun& finished) {
   TrainExtras extras;
   if (run.recording) extras.recording = &*run.recording;
-  if (run.memory.best_on_disk) extras.best_folder = best_folder(run.options);
+  if (run.plan->memory.best_on_disk) extras.best_folder = best_folder(run.options);
   extras.start = run.start.get();
   if (saver) {
     saver->begin();
@@ -284,7 +182,7 @@ TrainExtras extras_of(PreparedRun& run, std::optional<CheckpointSaver>& saver, F
   if (!saved.fitting) return extras;
   extras.saving.at_start = false;
   extras.restore = [&run, &finished, folder = extras.best_folder](RunState& state) {
-    if (run.options.train.patience > 0) state.patience.weights = std::make_shared<KeptWeights>(folder);
+    if (run.recipe().patience > 0) state.patience.weights = std::make_shared<KeptWeights>(folder);
     run.resumed->read_state(state);
     finished.search = run.resumed->about().search;
     finished.trial_seconds = run.resumed->about().trial_seconds;
@@ -293,10 +191,6 @@ TrainExtras extras_of(PreparedRun& run, std::optional<CheckpointSaver>& saver, F
 }
 
 }  // namespace
-
-std::uint64_t PreparedRun::steps_of(const RunState& state) const {
-  return state.epoch * steps_per_epoch(data.size(), options.train) + state.step;
-}
 
 FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
                         const std::atomic<bool>& own_stop) {
@@ -321,12 +215,11 @@ FinishedRun execute_run(PreparedRun& run, std::vector<TrainObserver*> observers,
   FinishedRun finished;
   TrainExtras extras = extras_of(run, saver, finished);
   extras.own_stop = &own_stop;
-  RunState state =
-      search_and_fit(run.sets(), options.train, run.watch, observers, stop, extras, finished, [&] {
-        if (log && run.automatic && !extras.restore) log->write(search_json(finished, options));
-        if (saver) saver->searched(finished.search, finished.trial_seconds, options.train);
-      });
-  finished.model = make_model(std::move(state), run.data, options.preprocess, options.train,
+  RunState state = search_and_fit(run.sets(), *run.plan, run.watch, observers, stop, extras, finished, [&] {
+    if (log && run.automatic() && !extras.restore) log->write(search_json(finished, options));
+    if (saver) saver->searched(finished.search, finished.trial_seconds, *finished.plan);
+  });
+  finished.model = make_model(std::move(state), run.data, options.preprocess, finished.plan->recipe,
                               options.read.row_weights, options.class_weights);
   const std::string save_error = save(run, finished, saver && saver->has_state(), log && log->complete());
   all.only_first([&] {

@@ -275,18 +275,17 @@ class Reader {
 
 }  // namespace
 
-void clear_fresh_pages(RunState& state, const DataView& data, const TrainOptions& options,
-                       std::size_t threads) {
-  if (!has_fresh_pages(state, data, options)) return;
+void clear_fresh_pages(RunState& state, const DataView& data, const Recipe& recipe, std::size_t threads) {
+  if (!has_fresh_pages(state, data, recipe)) return;
   state.weights.clear_pages(threads);
   state.pages_cleared = true;
 }
 
-bool has_fresh_pages(const RunState& state, const DataView& data, const TrainOptions& options) {
+bool has_fresh_pages(const RunState& state, const DataView& data, const Recipe& recipe) {
   constexpr std::uint64_t kRowsOfPage = 4;
   if (!state.zero_weights || state.pages_cleared || state.epoch > 0 || state.step > 0) return false;
-  std::uint64_t rows = options.epochs == 0 ? 0 : data.size();
-  if (options.steps > 0 && options.steps < rows) rows = std::min(rows, options.steps * options.rows_per_step);
+  std::uint64_t rows = recipe.epochs == 0 ? 0 : data.size();
+  if (recipe.steps > 0 && recipe.steps < rows) rows = std::min(rows, recipe.steps * recipe.rows_per_step);
   return state.weights.bytes() / detail::kHugePage * kRowsOfPage <= rows;
 }
 

@@ -12,7 +12,7 @@
 #include "evaluate/evaluate.hpp"
 #include "solve/lbfgs.hpp"
 #include "train/learnt_state.hpp"
-#include "train/options.hpp"
+#include "train/recipe.hpp"
 #include "weights/kept.hpp"
 #include "weights/weights.hpp"
 
@@ -122,10 +122,9 @@ struct RunState {
 // The system clears a page of new weights when it is first touched, and steps on several threads would wait
 // for that one after the other: all threads clear them before the first step. Only if the steps of the first
 // epoch touch nearly all of them anyway.
-void clear_fresh_pages(RunState& state, const DataView& data, const TrainOptions& options,
-                       std::size_t threads);
+void clear_fresh_pages(RunState& state, const DataView& data, const Recipe& recipe, std::size_t threads);
 // Whether that would do something.
-bool has_fresh_pages(const RunState& state, const DataView& data, const TrainOptions& options);
+bool has_fresh_pages(const RunState& state, const DataView& data, const Recipe& recipe);
 
 // Serialises a whole state, for the program that wrote it. read() throws UserError if bytes are missing,
 // or if no run could have written them. Over several ranks all call it; the bytes are those of one rank with

@@ -32,13 +32,13 @@ RunState passed_on(const RunState& state) {
   return out;
 }
 
-std::vector<TrainOptions> runs_of(std::string_view method) {
+std::vector<Recipe> runs_of(std::string_view method) {
   const MethodInfo& info = find_method(method);
-  std::vector<TrainOptions> all;
+  std::vector<Recipe> all;
   for (const DrawInfo& draw : draws())
     for (const std::uint64_t rows : {1U, 5U})
       for (const double ridge : {0.0, 0.7}) {
-        TrainOptions options = options_of(std::string(method), 3, Visit::shuffle);
+        Recipe options = options_of(std::string(method), 3, Visit::shuffle);
         options.rows_per_step = rows;
         options.draw = draw.name;
         options.draws.head = 2;
@@ -53,12 +53,12 @@ std::vector<TrainOptions> runs_of(std::string_view method) {
           continue;
         all.push_back(options);
       }
-  TrainOptions pairs = options_of(std::string(method), 1);
+  Recipe pairs = options_of(std::string(method), 1);
   pairs.epochs = 3;
   if (info.can_diverge) pairs.step = 0.005;
   all.push_back(pairs);
   if (method == "scent") {
-    TrainOptions learnt = options_of(std::string(method), 8, Visit::shuffle);
+    Recipe learnt = options_of(std::string(method), 8, Visit::shuffle);
     learnt.hidden = 6, learnt.rows_per_step = 16, learnt.draw = "frequency", learnt.epochs = 3;
     learnt.intercept = true, learnt.ridge = 0.3;
     all.push_back(learnt);
@@ -67,7 +67,7 @@ std::vector<TrainOptions> runs_of(std::string_view method) {
 }
 
 // Runs until `steps` steps of the whole run are done.
-void run_until(const DataView& data, TrainOptions options, std::uint64_t steps, RunState& state) {
+void run_until(const DataView& data, Recipe options, std::uint64_t steps, RunState& state) {
   options.steps = steps;
   const std::atomic<bool> stop{false};
   Fit fit(data, options, std::move(state));
@@ -80,7 +80,7 @@ TEST(RunState, ResumedAtAnyStepGivesTheSameBits) {
   const DataView data(made);
   std::mt19937_64 random(1);
   for (const MethodInfo* info : methods())
-    for (const TrainOptions& options : runs_of(info->name)) {
+    for (const Recipe& options : runs_of(info->name)) {
       SCOPED_TRACE(std::string(info->name) + " " + options.draw + " rows " +
                    std::to_string(options.rows_per_step) + " ridge " + std::to_string(options.ridge));
       const std::uint64_t all = options.epochs * steps_per_epoch(data.size(), options);
@@ -103,7 +103,7 @@ TEST(RunState, ResumedBetweenEvaluationsEndsTheSame) {
   const Dataset made = random_data({.rows = 400, .classes = 12, .features = 10});
   const RowSplit split = set_aside(made, 0.3, 1);
   const TrainSets sets{split.rest, {}, split.valid};
-  TrainOptions options = options_of("implicit", 1, Visit::shuffle);
+  Recipe options = options_of("implicit", 1, Visit::shuffle);
   options.step = 30, options.decay = 1;
   options.epochs = 40, options.eval_every = 1, options.patience = 4;
   for (const std::string& folder : {std::string(), std::string(".")}) {
@@ -135,7 +135,7 @@ TEST(RunState, ResumedBetweenEvaluationsEndsTheSame) {
 
 TEST(RunState, RefusesTruncatedOrInvalidBytes) {
   const Dataset made = random_data({.rows = 20});
-  TrainOptions options = options_of("composition", 2);
+  Recipe options = options_of("composition", 2);
   options.epochs = 1;
   StateBuffer whole;
   write(run_epochs(made, options), whole);
@@ -164,7 +164,7 @@ TEST(RunState, RefusesTruncatedOrInvalidBytes) {
 // A forged state has a right checksum, so each part is compared with the others.
 TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
   const Dataset made = random_data({.rows = 20, .classes = 5, .features = 4});
-  TrainOptions options = options_of("composition", 2);
+  Recipe options = options_of("composition", 2);
   options.epochs = 1;
   const auto refused = [&](const std::function<void(RunState&)>& spoil) {
     RunState state = run_epochs(made, options);
@@ -236,12 +236,12 @@ TEST(RunState, RefusesPartsThatDoNotFitEachOther) {
 TEST(RunState, PagesAreClearedAheadIfStepsWillTouchThem) {
   const Dataset made = random_data({.rows = 400, .classes = 300, .features = 20000});
   const DataView data(made);
-  TrainOptions options = options_of("prox", 16);
+  Recipe options = options_of("prox", 16);
   options.draw = "blocks", options.epochs = 2;
   RunState state = make_state(data, options);
   ASSERT_GT(state.weights.bytes(), 10U << 21);
   EXPECT_TRUE(has_fresh_pages(state, data, options));
-  TrainOptions few = options, none = options;
+  Recipe few = options, none = options;
   few.steps = 20, none.epochs = 0;
   EXPECT_FALSE(has_fresh_pages(state, data, few));
   EXPECT_FALSE(has_fresh_pages(state, data, none));

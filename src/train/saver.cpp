@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "ranks/ranks.hpp"
-#include "train/run.hpp"
+#include "train/prepared_run.hpp"
 
 namespace truemax {
 
@@ -33,12 +33,11 @@ void CheckpointSaver::tried(const SearchTrial& trial) {
   if (ranks().broadcast_value(since_.seconds_running() >= kSeconds)) write(nullptr);
 }
 
-void CheckpointSaver::searched(const SearchResult& search, double trial_seconds, TrainOptions chosen) {
+void CheckpointSaver::searched(const SearchResult& search, double trial_seconds, const Plan& plan) {
+  steps_per_epoch_ = plan.steps_per_epoch;
   if (about_.fitting) return;  // resumed in the fit
   about_.search = search, about_.trial_seconds = trial_seconds;
-  OptionTable table;
-  chosen.describe(table);
-  about_.chosen = table.to_json();
+  about_.chosen = to_json(plan.recipe);
   about_.fitting = search.finished;
 }
 
@@ -46,7 +45,7 @@ void CheckpointSaver::save(const RunState& state, bool finished) {
   about_.finished = finished;
   about_.seconds = state.plan.seconds;
   about_.epochs = state.epoch;
-  about_.steps = run_.steps_of(state);
+  about_.steps = state.epoch * steps_per_epoch_ + state.step;
   write(&state);
 }
 

@@ -21,7 +21,7 @@ class CheckpointSaver final : public TrainObserver {
 
   void begin();  // before the search
   void tried(const SearchTrial& trial) override;
-  void searched(const SearchResult& search, double trial_seconds, TrainOptions chosen);
+  void searched(const SearchResult& search, double trial_seconds, const Plan& plan);
   void save(const RunState& state, bool finished);
   // Throws UserError if the last one could not be written.
   void require_saved() const;
@@ -35,6 +35,7 @@ class CheckpointSaver final : public TrainObserver {
   RunLog& log_;
   std::span<TrainObserver* const> others_;
   SavedRun about_;
+  std::uint64_t steps_per_epoch_ = 0;
   bool any_ = false;     // one of this process is on the disk, or the one it was resumed from
   std::string failure_;  // of the last one
   Stopwatch since_;      // the last one

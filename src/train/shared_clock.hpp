@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "ranks/ranks.hpp"
+#include "train/observer.hpp"
 #include "train/stopwatch.hpp"
-#include "train/trainer.hpp"
 
 namespace truemax {
 

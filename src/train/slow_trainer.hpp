@@ -27,7 +27,7 @@ struct SlowState {
 
 class SlowTrainer {
  public:
-  SlowTrainer(const Dataset& data, const TrainOptions& options)
+  SlowTrainer(const Dataset& data, const Recipe& options)
       : data_(data), options_(options), classes_(data.classes->size()), features_(data.space->features) {}
 
   template <class R>
@@ -372,14 +372,14 @@ class SlowTrainer {
   }
 
   const Dataset& data_;
-  TrainOptions options_;
+  Recipe options_;
   std::size_t classes_, features_;
 };
 
 // Runs the method named in the options.
-inline SlowState slow_epochs(const Dataset& data, const TrainOptions& options) {
+inline SlowState slow_epochs(const Dataset& data, const Recipe& options) {
   SlowState state;
-  TrainOptions of_rule = options;
+  Recipe of_rule = options;
   of_rule.rule = rule_options(options.method, options.rule);
   for_each_method([&]<class R>() {
     if (&R::kInfo == &find_method(options.method)) state = SlowTrainer(data, of_rule).run<R>();

@@ -10,7 +10,7 @@
 #include "data/test_access.hpp"
 #include "rule/methods.hpp"
 #include "train/fit.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
@@ -19,7 +19,7 @@ namespace truemax {
 namespace {
 
 // Returns true if the run diverged.
-bool run_until_divergence(const Dataset& data, const TrainOptions& options, RunState& state) {
+bool run_until_divergence(const Dataset& data, const Recipe& options, RunState& state) {
   StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
   try {
@@ -58,7 +58,7 @@ TEST(StepLoop, WStaysFiniteForAnyValuesAndSteps) {
       for (const double step : {1e-12, 1e-3, 1.0, 1e3, 1e12, 1e15})
         for (const bool intercept : {false, true}) {
           const Dataset data = random_data({.rows = 150, .classes = 9, .weights = true, .scale = scale});
-          TrainOptions options = options_of(c.method, c.classes_per_step);
+          Recipe options = options_of(c.method, c.classes_per_step);
           options.step = step, options.decay = 1, options.epochs = 3, options.intercept = intercept;
           RunState state = make_state(data, options);
           run_until_divergence(data, options, state);
@@ -77,7 +77,7 @@ TEST(EveryMethod, WStaysFiniteEvenIfItDiverges) {
           for (const double ridge : {0.0, 0.1, 1e6}) {
             if (shape.n > info->most_rows || shape.m > info->most_classes) continue;
             const Dataset data = random_data({.rows = 60, .classes = 9, .weights = true, .scale = scale});
-            TrainOptions options = options_of(std::string(info->name), shape.m);
+            Recipe options = options_of(std::string(info->name), shape.m);
             options.rows_per_step = shape.n, options.ridge = ridge;
             options.step = step, options.decay = 1, options.epochs = 2, options.intercept = ridge == 0.1;
             RunState state = make_state(data, options);
@@ -99,7 +99,7 @@ TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
         for (const std::uint64_t m : {1U, 3U}) {
           const Dataset data =
               random_data({.rows = 30, .classes = 4, .features = 2, .most_nonzeros = 2, .scale = 1e3});
-          TrainOptions options = options_of("umax", m);
+          Recipe options = options_of("umax", m);
           options.rows_per_step = n, options.ridge = ridge, options.step = step, options.decay = 1,
           options.epochs = 20;
           RunState state = make_state(data, options);
@@ -122,7 +122,7 @@ TEST(StepLoop, StaysFiniteForTinyAndHugeRowsTogether) {
       for (std::size_t i = 0; i < data.rows.rows(); ++i)
         for (std::uint64_t j = data.rows.begin[i]; j < data.rows.begin[i + 1]; ++j)
           data.rows.value[j] *= i % 3 == 0 ? 1e-30F : i % 3 == 1 ? 1e30F : 1.0F;
-      TrainOptions options = options_of(c.method, c.classes_per_step);
+      Recipe options = options_of(c.method, c.classes_per_step);
       options.step = step, options.decay = 1, options.epochs = 3;
       RunState state = make_state(data, options);
       run_until_divergence(data, options, state);
@@ -133,7 +133,7 @@ TEST(StepLoop, StaysFiniteForTinyAndHugeRowsTogether) {
 TEST(StepLoop, ImplicitNeverDivergesOnRowsOfUnitSize) {
   for (const double step : {1e-12, 1.0, 1e6, 1e12, 1e15}) {
     const Dataset data = random_data({.rows = 300, .classes = 20});
-    TrainOptions options = options_of("implicit", 1);
+    Recipe options = options_of("implicit", 1);
     options.step = step, options.decay = 1, options.epochs = 5;
     RunState state = make_state(data, options);
     EXPECT_FALSE(run_until_divergence(data, options, state)) << step;
@@ -146,7 +146,7 @@ TEST(StepLoop, ImplicitNeverDivergesOnRowsOfUnitSize) {
 // With a threshold so large that u never jumps, U-max is plain SGD, which does diverge.
 TEST(StepLoop, ReportsDivergenceAndUndoesTheStep) {
   Dataset data = random_data({.rows = 300, .classes = 20, .scale = 30});
-  TrainOptions options = options_of("umax", 5);
+  Recipe options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.rule.delta = 1e6;
   RunState state = make_state(data, options);
   EXPECT_TRUE(run_until_divergence(data, options, state));
@@ -162,7 +162,7 @@ TEST(StepLoop, ReportsDivergenceAndUndoesTheStep) {
 }
 
 TEST(StepSize, FallsByTheDecayAndStaysAboveZero) {
-  TrainOptions options;
+  Recipe options;
   options.step = 10, options.decay = 0.9;
   EXPECT_DOUBLE_EQ(options.step_at(0), 10);
   EXPECT_DOUBLE_EQ(options.step_at(1), 9);
@@ -178,7 +178,7 @@ TEST(StepSize, FallsByTheDecayAndStaysAboveZero) {
 TEST(StepLoop, VanishingStepsChangeNothing) {
   const Dataset data = random_data({});
   for (const MethodCase& c : kCases) {
-    TrainOptions options = options_of(c.method, c.classes_per_step);
+    Recipe options = options_of(c.method, c.classes_per_step);
     RunState state = run_epochs(data, options);
     const double before = state.weights.largest();
     state.epoch = 1000000;  // 0.9^1000000 underflows
@@ -199,7 +199,7 @@ TEST(EveryMethod, DivergedStepLeavesTheStateUnchanged) {
         if (!info->can_diverge) continue;
         ++seen;
         const Dataset data = random_data({.rows = 150, .classes = 9, .weights = true});
-        TrainOptions options = options_of(std::string(info->name), 2);
+        Recipe options = options_of(std::string(info->name), 2);
         options.rows_per_step = n, options.ridge = ridge, options.intercept = ridge > 0;
         options.step = 1e4 * static_cast<double>(n), options.decay = 1, options.epochs = 50;
         RunState state = make_state(data, options);
@@ -210,7 +210,7 @@ TEST(EveryMethod, DivergedStepLeavesTheStateUnchanged) {
         options.steps = done;
         RunState before = make_state(data, options);
         StepLoop loop(data, options);
-        StepPlan plan(options, steps_an_epoch);
+        StepSchedule plan(options, steps_an_epoch);
         const std::atomic<bool> stop{false};
         while (before.epoch * steps_an_epoch + before.step < done) loop.run(before, stop, {}, &plan);
         EXPECT_EQ(bits_of(state), bits_of(before)) << info->name << " rows " << n << " ridge " << ridge;

@@ -17,7 +17,8 @@ class StepHook {
   StepHook& operator=(const StepHook&) = delete;
 
   // False where `stop` was raised or the time is over.
-  virtual bool start_epoch(RunState& /*state*/, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) {
+  virtual bool start_epoch(RunState& /*state*/, const std::atomic<bool>& /*stop*/,
+                           const StepSchedule& /*plan*/) {
     return true;
   }
   // The classes of the step are known.

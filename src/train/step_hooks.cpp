@@ -16,7 +16,8 @@ class NormHook final : public StepHook {
  public:
   explicit NormHook(double bound) : bound_(bound) {}
 
-  bool start_epoch(RunState& state, const std::atomic<bool>& /*stop*/, const StepPlan& /*plan*/) override {
+  bool start_epoch(RunState& state, const std::atomic<bool>& /*stop*/,
+                   const StepSchedule& /*plan*/) override {
     Norms::recompute(state.norms, state.weights);
     return true;
   }
@@ -84,10 +85,10 @@ class RefreshHook final : public StepHook {
  public:
   explicit RefreshHook(const LaneSetup& setup) : setup_(setup) {}
 
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
-    if (state.epoch % setup_.options.rule.refresh != 0) return true;
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override {
+    if (state.epoch % setup_.recipe.rule.refresh != 0) return true;
     const PassOptions pass{.top = 0,
-                           .threads = setup_.options.thread_count(),
+                           .threads = setup_.recipe.thread_count(),
                            .tie_rank = {},
                            .stop = &stop,
                            .numbers = PassNumbers::doubles};
@@ -108,7 +109,7 @@ class RefreshHook final : public StepHook {
 
  private:
   // A slice in which a clock can wait: some hundred thousand products.
-  std::size_t rows_at_once(const StepPlan& plan) const {
+  std::size_t rows_at_once(const StepSchedule& plan) const {
     if (!plan.has_clock()) return std::size_t{1} << 16;
     constexpr double kProducts = 1 << 23;
     const double of_row = static_cast<double>(setup_.data.classes->size()) * setup_.data.nonzeros_per_row();
@@ -121,22 +122,20 @@ class RefreshHook final : public StepHook {
 // Rows learn which blocks of classes score highest with them.
 class RivalHook final : public StepHook {
  public:
-  explicit RivalHook(const LaneSetup& setup)
-      : setup_(setup), plan_(rival_plan(setup.data, setup.options, *setup.draw)) {}
+  explicit RivalHook(const LaneSetup& setup) : setup_(setup), plan_(rival_plan(setup.facts())) {}
 
-  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepPlan& plan) override {
+  bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override {
     const RivalSlice slice = plan_.before(state.epoch);
     if (slice.empty()) return true;
-    const std::size_t threads = setup_.options.thread_count();
-    PassOptions options{
-        .top = rival_classes(*setup_.draw), .threads = threads, .tie_rank = {}, .stop = &stop};
-    options.over = [&plan] { return plan.out_of_time(); };
+    const std::size_t threads = setup_.recipe.thread_count();
+    PassOptions recipe{.top = rival_classes(*setup_.draw), .threads = threads, .tie_rank = {}, .stop = &stop};
+    recipe.over = [&plan] { return plan.out_of_time(); };
     constexpr std::size_t kRows = std::size_t{1} << 17;
     Csr scratch;
     PassResult pass;
     for (std::size_t first = slice.first; first < slice.end;) {
       const RowSlice rows = setup_.data.slice(first, std::min(kRows, slice.end - first), scratch);
-      softmax_pass(state.weights, rows.x(), options, pass);
+      softmax_pass(state.weights, rows.x(), recipe, pass);
       if (!pass.complete) return false;
       remember(rows, pass, threads);
       first += rows.rows();

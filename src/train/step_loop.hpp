@@ -15,7 +15,7 @@ using StepWatch = std::function<void(std::uint64_t steps_done)>;
 
 class StepLoop {
  public:
-  StepLoop(const DataView& data, const TrainOptions& options);
+  StepLoop(const DataView& data, const Plan& plan);
   ~StepLoop();
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
@@ -23,7 +23,8 @@ class StepLoop {
   // Runs the rest of epoch state.epoch from state.step on. True if it was finished (then state.epoch was
   // incremented and state.step is 0), false if `stop` was raised or the plan's budget is used up. Throws
   // DivergenceError before a step that would overflow float32. Without a plan: that of the options, no clock.
-  bool run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch, StepPlan* plan = nullptr);
+  bool run(RunState& state, const std::atomic<bool>& stop, const StepWatch& watch,
+           StepSchedule* plan = nullptr);
 
   // Brings state.weights up to date after run().
   void publish(RunState& state) { lane_->publish(state); }
@@ -33,7 +34,8 @@ class StepLoop {
   }
   device::Passer* passer() { return lane_->passer(); }
 
-  std::uint64_t steps_per_epoch() const { return steps_; }
+  const Plan& plan() const { return plan_; }
+  std::uint64_t steps_per_epoch() const { return plan_.steps_per_epoch; }
   // Of the steps so far, not of evaluations.
   const StepTraffic& traffic() const { return traffic_; }
 
@@ -43,8 +45,7 @@ class StepLoop {
   std::uint64_t enter_window(std::uint64_t step, std::uint64_t count);
 
   DataView data_;
-  TrainOptions options_;
-  std::uint64_t steps_;
+  Plan plan_;
   ProblemInfo problem_;
   std::unique_ptr<AnyRule> rule_;
   std::unique_ptr<Draw> draw_;  // null: every step takes all classes

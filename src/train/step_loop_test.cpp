@@ -60,7 +60,7 @@ TEST(StepLoop, MatchesSequentialStepsInDouble) {
         for (const bool weights : {false, true})
           for (const std::size_t classes : {2U, 12U, 400U}) {
             const Dataset data = random_data({.rows = 500, .classes = classes, .weights = weights});
-            TrainOptions options = options_of(c.method, c.classes_per_step, visit);
+            Recipe options = options_of(c.method, c.classes_per_step, visit);
             options.intercept = intercept;
             options.step =
                 c.step / static_cast<double>(c.method == std::string("umax") && classes > 100 ? 10 : 1);
@@ -80,7 +80,7 @@ TEST(EveryMethod, MatchesTheSlowTrainerInEveryShape) {
         for (const int kind : {0, 1, 2}) {
           if (shape.n > info->most_rows || shape.m > info->most_classes) continue;
           const Dataset data = random_data({.rows = 130, .classes = 12, .weights = kind == 2});
-          TrainOptions options = options_of(std::string(info->name), shape.m, Visit::random);
+          Recipe options = options_of(std::string(info->name), shape.m, Visit::random);
           options.rows_per_step = shape.n;
           options.ridge = ridge;
           options.intercept = kind > 0, options.ridge_intercept = kind == 2;
@@ -96,7 +96,7 @@ TEST(StepLoop, ProjectsOntoTheBallWithTrackedNorms) {
   for (const std::uint64_t n : {1U, 7U})
     for (const bool intercept : {false, true}) {
       const Dataset data = random_data({.rows = 130, .classes = 12, .scale = 3});
-      TrainOptions options = options_of("umax", 3);
+      Recipe options = options_of("umax", 3);
       options.rows_per_step = n;
       options.intercept = intercept;
       options.ridge = 400, options.step = 0.3, options.epochs = 4, options.decay = 1;
@@ -111,7 +111,7 @@ TEST(StepLoop, ProjectsOntoTheBallWithTrackedNorms) {
 TEST(StepLoop, KeepsLazyScalesWithinFloat) {
   for (const char* method : {"implicit", "umax", "exact", "composition"}) {
     const Dataset data = random_data({.rows = 300, .classes = 12});
-    TrainOptions options = options_of(method, 2);
+    Recipe options = options_of(method, 2);
     options.ridge = 3e4, options.step = method == std::string("composition") ? 0.5 : 30, options.decay = 1;
     const RunState state = run_epochs(data, options);
     EXPECT_TRUE(std::isfinite(state.weights.largest()));
@@ -127,7 +127,7 @@ TEST(StepLoop, MatchesForVeryLongAndShortRows) {
       if (mixed)
         for (std::size_t j = 0; j < data.rows.nonzeros(); ++j)
           if (data.rows.index[j] % 2 == 0) data.rows.value[j] = 0.5F;
-      TrainOptions options = options_of("implicit", 1);
+      Recipe options = options_of("implicit", 1);
       options.step = 3;
       EXPECT_LT(
           distance(run_epochs(data, options), slow_epochs(data, options), std::min(scale, 1 / scale) / 10),
@@ -141,7 +141,7 @@ TEST(StepLoop, SameBitsAsOneStepAtATime) {
   for (const std::size_t classes : {2U, 7U, 60U, 5000U})
     for (const bool intercept : {false, true}) {
       const Dataset data = random_data({.rows = 1000, .classes = classes, .weights = true});
-      TrainOptions options = options_of("implicit", 1);
+      Recipe options = options_of("implicit", 1);
       options.intercept = intercept;
       options.step = 5;
       RunState slow = make_state(data, options);
@@ -186,7 +186,7 @@ TEST(StepLoop, BitsDependOnTheSeed) {
   for (const LoopCase& c : kLoopCases)
     for (const Visit visit : kAllVisits) {
       const Dataset data = random_data({});
-      TrainOptions options = options_of(c.method, c.classes_per_step, visit);
+      Recipe options = options_of(c.method, c.classes_per_step, visit);
       options.step = c.step;
       const auto first = bits_of(run_epochs(data, options));
       EXPECT_EQ(bits_of(run_epochs(data, options)), first) << c.method;
@@ -200,7 +200,7 @@ TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
   const Dataset data = random_data({.rows = 20000, .classes = 30});
   for (const LoopCase& c : kLoopCases)
     for (const Visit visit : kAllVisits) {
-      TrainOptions options = options_of(c.method, c.classes_per_step, visit);
+      Recipe options = options_of(c.method, c.classes_per_step, visit);
       options.step = c.step;
       const auto whole = bits_of(run_epochs(data, options));
       RunState state = make_state(data, options);
@@ -228,7 +228,7 @@ TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
 TEST(StepLoop, ResumesFromAnyBoundaryWithTheSameBits) {
   const Dataset data = random_data({.rows = 1000, .classes = 40});
   for (const LoopCase& c : kLoopCases) {
-    TrainOptions options = options_of(c.method, c.classes_per_step, Visit::file);
+    Recipe options = options_of(c.method, c.classes_per_step, Visit::file);
     options.step = c.step;
     options.epochs = 1;
     const auto whole = bits_of(run_epochs(data, options));
@@ -249,7 +249,7 @@ TEST(StepLoop, ResumesFromAnyBoundaryWithTheSameBits) {
 
 TEST(StepLoop, DoesNothingIfStoppedBeforeItStarts) {
   const Dataset data = random_data({});
-  const TrainOptions options = options_of("implicit", 1);
+  const Recipe options = options_of("implicit", 1);
   RunState state = make_state(data, options);
   const auto before = bits_of(state);
   const std::atomic<bool> stop{true};
@@ -259,7 +259,7 @@ TEST(StepLoop, DoesNothingIfStoppedBeforeItStarts) {
 
 TEST(StepLoop, IsWatchedAlsoIfEpochsAreShort) {
   const Dataset data = random_data({});
-  const TrainOptions options = options_of("implicit", 1);
+  const Recipe options = options_of("implicit", 1);
   RunState state = make_state(data, options);
   StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
@@ -277,7 +277,7 @@ TEST(StepLoop, IsWatchedAlsoIfEpochsAreShort) {
 TEST(MakeState, IsZeroWithRowNorms) {
   const Dataset data = random_data({.weights = true});
   for (const bool intercept : {false, true}) {
-    TrainOptions options = options_of("implicit", 1);
+    Recipe options = options_of("implicit", 1);
     options.intercept = intercept;
     const RunState state = make_state(data, options);
     EXPECT_EQ(state.weights.largest(), 0);

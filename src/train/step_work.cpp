@@ -32,14 +32,14 @@ void StepWork::fill_view(const RunState& state, const Batch& batch, bool with_gr
   view.label = a.label.data();
   view.row_weight = a.row_weight.data();
   view.log_q = a.log_q.data();
-  view.step = batch.step / static_cast<double>(setup_.options.rows_per_step);
+  view.step = batch.step / static_cast<double>(setup_.recipe.rows_per_step);
   view.decayed = batch.decayed;
   view.complete = setup_.draw != nullptr && setup_.draw->complete();
   if (n == 1) {
     view.gram = &state.row(examples_[0]).squared_norm;
   } else if (with_gram) {
     a.gram.resize(n * n);
-    gram_.fill(a.x, setup_.options.intercept, a.gram.data());
+    gram_.fill(a.x, setup_.recipe.intercept, a.gram.data());
     view.gram = a.gram.data();
   }
   if (setup_.ridge.on()) fill_ridge(state, batch.step);

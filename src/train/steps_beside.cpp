@@ -8,9 +8,6 @@
 
 namespace truemax {
 
-namespace {
-
-// Of two rows that may be the same one.
 double mean_cosine(const DataView& data, bool intercept) {
   constexpr std::size_t kEnough = 1 << 15;
   const bool all = data.streamed() != nullptr;  // its rows are not at hand one by one
@@ -39,17 +36,14 @@ double mean_cosine(const DataView& data, bool intercept) {
   return different + chance * (same - different);
 }
 
-}  // namespace
-
-double steps_beside(const DataView& data, bool intercept, const Draw* draw) {
+double steps_beside(double cosine, std::uint64_t examples, std::uint64_t classes, const Draw* draw) {
   constexpr double kRowsEach = 16, kMostOvershoot = 2;
-  const double cosine = mean_cosine(data, intercept);
-  const std::size_t blocks = (data.classes->size() + kBlockClasses - 1) / kBlockClasses;
+  const std::size_t blocks = (classes + kBlockClasses - 1) / kBlockClasses;
   const double share =
       draw == nullptr ? 1
                       : std::min(1.0, static_cast<double>(draw->most_blocks()) / static_cast<double>(blocks));
   const double most =
-      std::min(kMostOvershoot / std::max(cosine * share, 1e-9), static_cast<double>(data.size()) / kRowsEach);
+      std::min(kMostOvershoot / std::max(cosine * share, 1e-9), static_cast<double>(examples) / kRowsEach);
   return std::max(most, 1.0);
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {

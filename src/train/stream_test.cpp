@@ -31,22 +31,22 @@ Dataset in_blocks(Dataset data, std::uint32_t block, std::size_t window_blocks) 
   return data;
 }
 
-std::vector<TrainOptions> streamed_runs(Visit visit) {
-  std::vector<TrainOptions> all;
+std::vector<Recipe> streamed_runs(Visit visit) {
+  std::vector<Recipe> all;
   for (const MethodInfo* info : methods())
     for (const std::uint64_t rows : {1U, 7U}) {
       if (info->has_companion || info->all_rows || rows > info->most_rows) continue;
-      TrainOptions options = options_of(std::string(info->name), 3, visit);
+      Recipe options = options_of(std::string(info->name), 3, visit);
       options.rows_per_step = rows;
       options.step = info->can_diverge ? 0.005 : 0.5;
       options.ridge = rows == 1 ? 0 : 0.5;
       options.epochs = 3;
       all.push_back(options);
     }
-  TrainOptions learnt = options_of("scent", 8, visit);
+  Recipe learnt = options_of("scent", 8, visit);
   learnt.hidden = 6, learnt.rows_per_step = 16, learnt.draw = "frequency", learnt.epochs = 3;
   all.push_back(learnt);
-  TrainOptions blocks = options_of("prox", 16, visit);
+  Recipe blocks = options_of("prox", 16, visit);
   blocks.draw = "head-blocks", blocks.draws.head = 16;
   all.push_back(blocks);
   return all;
@@ -59,7 +59,7 @@ DataView streamed_data(bool weights) {
 TEST(Stream, InTheOrderOfTheFileHasTheBitsOfRowsInMemory) {
   for (const bool weights : {false, true}) {
     const DataView memory = random_data({.rows = 203, .classes = 40, .features = 15, .weights = weights});
-    for (const TrainOptions& options : streamed_runs(Visit::file)) {
+    for (const Recipe& options : streamed_runs(Visit::file)) {
       SCOPED_TRACE(options.method);
       EXPECT_EQ(bits_of(run_epochs(streamed_data(weights), options)), bits_of(run_epochs(memory, options)));
     }
@@ -69,7 +69,7 @@ TEST(Stream, InTheOrderOfTheFileHasTheBitsOfRowsInMemory) {
 TEST(Stream, ResumedAtAnyStepGivesTheSameBits) {
   std::mt19937_64 random(1);
   for (const Visit visit : {Visit::shuffle, Visit::random})
-    for (TrainOptions options : streamed_runs(visit)) {
+    for (Recipe options : streamed_runs(visit)) {
       SCOPED_TRACE(options.method);
       const DataView data = streamed_data(true);
       const RunState whole = run_epochs(data, options);
@@ -89,7 +89,7 @@ TEST(Stream, ResumedAtAnyStepGivesTheSameBits) {
 }
 
 TEST(Stream, ThreadsAndPartsGiveTheSameBits) {
-  for (TrainOptions options : streamed_runs(Visit::shuffle)) {
+  for (Recipe options : streamed_runs(Visit::shuffle)) {
     SCOPED_TRACE(options.method);
     const RowSplit split = set_aside(streamed_data(false), 0.2, 4);
     ASSERT_NE(split.rest.streamed(), nullptr);
@@ -119,7 +119,7 @@ TEST(Stream, AnErrorOfReadingEndsTheRun) {
     return out;
   });
   const DataView view(std::move(data));
-  TrainOptions options = options_of("prox", 3, Visit::shuffle);
+  Recipe options = options_of("prox", 3, Visit::shuffle);
   options.epochs = 50;
   EXPECT_THROW(run_epochs(view, options), UserError);
 }

@@ -113,7 +113,7 @@ inline std::vector<std::uint64_t> bits_of(const RunState& state) {
   return bits;
 }
 
-inline RunState run_epochs(const DataView& data, const TrainOptions& options) {
+inline RunState run_epochs(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   StepLoop loop(data, options);
   const std::atomic<bool> stop{false};
@@ -122,9 +122,8 @@ inline RunState run_epochs(const DataView& data, const TrainOptions& options) {
   return state;
 }
 
-inline TrainOptions options_of(std::string method, std::uint64_t classes_per_step,
-                               Visit visit = Visit::random) {
-  TrainOptions options;
+inline Recipe options_of(std::string method, std::uint64_t classes_per_step, Visit visit = Visit::random) {
+  Recipe options;
   options.method = std::move(method);
   options.classes_per_step = classes_per_step;
   options.visit = visit;

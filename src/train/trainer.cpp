@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "data/triples.hpp"
-#include "evaluate/ranking.hpp"
 #include "train/fit.hpp"
 #include "train/shared_clock.hpp"
 
@@ -17,14 +16,14 @@ namespace {
 // Evaluates the sets of a run one after the other; false if `stop` was raised.
 class Evaluator {
  public:
-  Evaluator(const TrainSets& sets, const TrainOptions& options, std::span<TrainObserver* const> observers,
+  Evaluator(const TrainSets& sets, const Plan& plan, std::span<TrainObserver* const> observers,
             const std::atomic<bool>& stop)
       : sets_(sets),
         train_(tails_of(sets.data)),
-        with_train_(options.eval_train),
-        learnt_(options.hidden > 0),
-        evaluation_(options.evaluation),
-        threads_(options.thread_count()),
+        with_train_(plan.recipe.eval_train),
+        learnt_(plan.recipe.hidden > 0),
+        evaluation_(plan.recipe.evaluation),
+        threads_(plan.machine.threads),
         observers_(observers),
         stop_(stop) {}
 
@@ -121,17 +120,17 @@ class Patience {
 // A run with evaluations along the way.
 class WatchedFit {
  public:
-  WatchedFit(const TrainSets& sets, const TrainOptions& options, RunState&& state, Stopwatch& watch,
+  WatchedFit(const TrainSets& sets, const Plan& plan, RunState&& state, Stopwatch& watch,
              std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
              const TrainExtras& extras)
-      : options_(options),
+      : recipe_(plan.recipe),
         watch_(watch),
         observers_(observers),
         stop_(stop),
-        fit_(sets.data, options, std::move(state), &watch, extras.recording, extras.search_seconds),
-        evaluator_(sets, options, observers, extras.own_stop != nullptr ? *extras.own_stop : stop),
+        fit_(sets.data, plan, std::move(state), &watch, extras.recording, extras.search_seconds),
+        evaluator_(sets, plan, observers, extras.own_stop != nullptr ? *extras.own_stop : stop),
         saving_(extras.saving),
-        patience_(sets.valid ? options.patience : 0, extras.best_folder, fit_.state().patience) {
+        patience_(sets.valid ? plan.recipe.patience : 0, extras.best_folder, fit_.state().patience) {
     if (!saving_.at_start) saved_ = fit_.steps();
     // Like reading the data, sending them to a device is not training.
     watch_.pause();
@@ -140,7 +139,7 @@ class WatchedFit {
   }
 
   TrainOutcome run() {
-    for (TrainObserver* o : observers_) o->fitting(options_, watch_.seconds_running());
+    for (TrainObserver* o : observers_) o->fitting(fit_.plan(), watch_.seconds_running());
     since_saved_ = started();
     while (go_on()) {
     }
@@ -163,8 +162,8 @@ class WatchedFit {
   bool go_on() {
     const RunState& state = fit_.state();
     const bool last = fit_.used_up();
-    const bool due = options_.eval_every > 0 && state.step == 0 && state.epoch > 0 &&
-                     state.epoch % options_.eval_every == 0;
+    const bool due =
+        recipe_.eval_every > 0 && state.step == 0 && state.epoch > 0 && state.epoch % recipe_.eval_every == 0;
     // Time may run out between an evaluation and the next step.
     const bool known = state.last && state.last->steps == fit_.steps();
     if ((last || due) && !known) look();
@@ -184,7 +183,7 @@ class WatchedFit {
   // The next evaluation or saving.
   Fit::Until next_pause() const {
     Fit::Until until;
-    for (const std::uint64_t every : {options_.eval_every, saving_.save ? saving_.epochs : 0})
+    for (const std::uint64_t every : {recipe_.eval_every, saving_.save ? saving_.epochs : 0})
       if (every > 0) until.epoch = std::min(until.epoch, (fit_.state().epoch / every + 1) * every);
     if (saving_.save && saving_.seconds > 0) until.seconds = seconds_between(), until.clock = &since_saved_;
     return until;
@@ -259,7 +258,7 @@ class WatchedFit {
     outcome_.last = final;
   }
 
-  const TrainOptions& options_;
+  const Recipe& recipe_;
   Stopwatch& watch_;
   std::span<TrainObserver* const> observers_;
   const std::atomic<bool>& stop_;
@@ -275,30 +274,10 @@ class WatchedFit {
 
 }  // namespace
 
-std::size_t TrainSets::bytes() const {
-  std::vector<const DataView*> all{&data};
-  for (const std::optional<DataView>* other : {&test, &valid})
-    if (*other) all.push_back(&**other);
-  return bytes_of(all) + (test && test->ranking ? test->ranking->memory.bytes() : 0);
-}
-
-std::optional<Metrics> evaluate(const EvaluateOptions& options, std::uint64_t seed, const RunState& state,
-                                const DataView& data, std::size_t threads, const std::atomic<bool>* stop,
-                                const RowWatch& watch) {
-  if (state.learnt.empty()) return evaluate(options, seed, state.weights, data, threads, stop, watch);
-  const DataView encoded = data.encoded(make_row_encoder(data.space->encoder, state.learnt.tables));
-  std::optional<Metrics> metrics = evaluate(options, seed, state.weights, encoded, threads, stop, watch);
-  if (!metrics || !data.ranking || options.kind != EvalKind::exact) return metrics;
-  const EncoderTables& tables = state.learnt.tables;
-  metrics->ranking = rank_triples(tables.features, *data.ranking, threads, stop, tables.share.get());
-  if (!metrics->ranking) return std::nullopt;
-  return metrics;
-}
-
-TrainOutcome train(const TrainSets& sets, const TrainOptions& options, RunState& state, Stopwatch& watch,
+TrainOutcome train(const TrainSets& sets, const Plan& plan, RunState& state, Stopwatch& watch,
                    std::span<TrainObserver* const> observers, const std::atomic<bool>& stop,
                    const TrainExtras& extras) {
-  WatchedFit run(sets, options, std::move(state), watch, observers, stop, extras);
+  WatchedFit run(sets, plan, std::move(state), watch, observers, stop, extras);
   TrainOutcome outcome = run.run();
   state = run.take_state();
   return outcome;

@@ -45,7 +45,7 @@ struct Trained {
   Recorder seen;
 };
 
-Trained train_once(const Dataset& data, const std::optional<DataView>& test, const TrainOptions& options) {
+Trained train_once(const Dataset& data, const std::optional<DataView>& test, const Recipe& options) {
   Trained r;
   r.state = make_state(data, options);
   Stopwatch watch;
@@ -65,7 +65,7 @@ TEST(Train, EvaluatesOnScheduleAndAtTheEnd) {
   };
   for (const Case& c : {Case{5, 2, {2, 4, 5}}, Case{6, 3, {3, 6}}, Case{3, 1, {1, 2, 3}}, Case{4, 0, {4}},
                         Case{4, 100, {4}}, Case{0, 1, {0}}, Case{1, 1, {1}}}) {
-    TrainOptions options = options_of("implicit", 1);
+    Recipe options = options_of("implicit", 1);
     options.epochs = c.epochs, options.eval_every = c.every;
     const Trained r = train_once(data, {}, options);
     EXPECT_EQ(r.seen.epochs(), c.expected) << c.epochs << ' ' << c.every;
@@ -81,7 +81,7 @@ TEST(Train, EvaluatesOnScheduleAndAtTheEnd) {
 
 TEST(Train, EvaluatesTheCurrentState) {
   const Dataset data = random_data({}), test = random_data({.rows = 80, .seed = 2});
-  TrainOptions options = options_of("umax", 2);
+  Recipe options = options_of("umax", 2);
   options.epochs = 3, options.eval_every = 1;
   const Trained r = train_once(data, DataView(test), options);
   ASSERT_EQ(r.seen.records.size(), 3U);
@@ -94,7 +94,7 @@ TEST(Train, EvaluatesTheCurrentState) {
 TEST(Train, EvaluationDoesNotChangeTheModel) {
   const Dataset data = random_data({});
   for (const char* method : {"implicit", "umax"}) {
-    TrainOptions options = options_of(method, 1);
+    Recipe options = options_of(method, 1);
     options.epochs = 4, options.eval_every = 1;
     const auto often = bits_of(train_once(data, {}, options).state);
     options.eval_every = 0;
@@ -108,7 +108,7 @@ TEST(Train, EvaluationDoesNotChangeTheModel) {
 TEST(Train, StopsBetweenStepsAndResumesExactly) {
   const Dataset data = random_data({.rows = 30000, .classes = 25});
   for (const char* method : {"implicit", "umax"}) {
-    TrainOptions options = options_of(method, 1);
+    Recipe options = options_of(method, 1);
     options.epochs = 2, options.eval_every = 0;
     const auto whole = bits_of(train_once(data, {}, options).state);
     RunState state = make_state(data, options);
@@ -135,7 +135,7 @@ TEST(Train, StopsBetweenStepsAndResumesExactly) {
 
 TEST(Train, StopDuringEvaluationInterrupts) {
   const Dataset data = random_data({});
-  TrainOptions options = options_of("implicit", 1);
+  Recipe options = options_of("implicit", 1);
   options.epochs = 5, options.eval_every = 1;
   RunState state = make_state(data, options);
   std::atomic<bool> stop{false};
@@ -157,7 +157,7 @@ TEST(Train, StopDuringEvaluationInterrupts) {
 
 TEST(Train, ReportsDivergenceAndKeepsTheFiniteState) {
   const Dataset data = random_data({.scale = 30});
-  TrainOptions options = options_of("umax", 5);
+  Recipe options = options_of("umax", 5);
   options.step = 1e4, options.decay = 1, options.epochs = 20, options.eval_every = 0,
   options.rule.delta = 1e6;
   const Trained r = train_once(data, {}, options);
@@ -172,7 +172,7 @@ TEST(Train, ReportsDivergenceAndKeepsTheFiniteState) {
 // A state that is already past the last epoch has nothing left to do.
 TEST(Train, EndsAtOnceIfEpochsAreAlreadyDone) {
   const Dataset data = random_data({.rows = 20000});
-  TrainOptions options = options_of("implicit", 1);
+  Recipe options = options_of("implicit", 1);
   RunState state = run_epochs(data, options);
   options.epochs = 1;
   std::atomic<bool> stop{false};
@@ -228,7 +228,7 @@ TEST(Train, TimeExcludesEvaluation) {
     void evaluated(const EvaluationRecord& record) override { seconds.push_back(record.train_seconds); }
   };
   const Dataset data = random_data({});
-  TrainOptions options = options_of("implicit", 1);
+  Recipe options = options_of("implicit", 1);
   options.epochs = 4, options.eval_every = 1;
   FakeClock clock(0.001);
   Slow seen;
@@ -245,8 +245,8 @@ TEST(Train, TimeExcludesEvaluation) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_GT(seen.seconds[i], seen.seconds[i - 1]);
 }
 
-TEST(TrainOptions, RefuseUnknownMethodsAndTooManyRows) {
-  const auto message = [](const TrainOptions& options) {
+TEST(Recipe, RefuseUnknownMethodsAndTooManyRows) {
+  const auto message = [](const Recipe& options) {
     try {
       options.check();
     } catch (const UserError& error) {
@@ -256,7 +256,7 @@ TEST(TrainOptions, RefuseUnknownMethodsAndTooManyRows) {
   };
   EXPECT_EQ(message(options_of("implicit", 1)), "");
   EXPECT_EQ(message(options_of("umax", 1000)), "");
-  TrainOptions rows = options_of("implicit", 1);
+  Recipe rows = options_of("implicit", 1);
   rows.rows_per_step = 1024;
   EXPECT_EQ(message(rows), "");
   rows.rows_per_step = 1025;

@@ -4,8 +4,9 @@
 
 #include "core/error.hpp"
 #include "ranks/ranks.hpp"
-#include "train/device_choice.hpp"
+#include "train/bind.hpp"
 #include "train/fit.hpp"
+#include "train/start.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -13,13 +14,14 @@ namespace {
 constexpr double kNoLoss = std::numeric_limits<double>::infinity();
 }
 
-std::uint64_t TrialRunner::planned_steps(const TrialRows& rows, const TrainOptions& o, std::uint64_t steps) {
+std::uint64_t TrialRunner::planned_steps(const TrialRows& rows, const Recipe& o, std::uint64_t steps) {
   return steps > 0 ? steps : o.epochs * steps_per_epoch(rows.data.size(), o);
 }
 
-double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o, std::uint64_t steps) {
+double TrialRunner::run(const char* about, const TrialRows& rows, Recipe o, std::uint64_t steps) {
   if (stopped() || late_) return kNoLoss;
-  o.open = {};
+  o.sought = {};
+  o.rival = nullptr;
   o.target = Target::valid;
   o.eval_every = 0, o.patience = 0, o.valid_share = 0, o.seconds = 0, o.steps = steps;
   if (steps > 0) o.epochs = kUnlimitedEpochs;
@@ -37,7 +39,7 @@ double TrialRunner::run(const char* about, const TrialRows& rows, TrainOptions o
   for (TrainObserver* observer : observers_) observer->trying(tried);
   Stopwatch own;
   own.resume();
-  const std::optional<double> loss = loss_of(rows, o, tried);
+  const std::optional<double> loss = loss_of(rows, bind(o, facts_of(rows.data), machine_), tried);
   if (!loss) return kNoLoss;
   tried.log_loss = *loss, tried.seconds = own.seconds_running();
   ++count_;
@@ -57,11 +59,11 @@ const SearchTrial* TrialRunner::known(const SearchTrial& planned) const {
 }
 
 // nullopt if it was stopped or given up. Sets tried.steps.
-std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried) {
-  const std::uint64_t planned = tried.steps, epoch_steps = steps_per_epoch(rows.data.size(), o);
+std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const Plan& plan, SearchTrial& tried) {
+  const std::uint64_t planned = tried.steps, epoch_steps = plan.steps_per_epoch;
   // W of a run on a card is not in memory, and need not be cleared there.
-  const bool card = on_gpu(o);
-  Fit fit(rows.data, o, make_state(rows.data, o, card ? nullptr : &spare_));
+  const bool card = plan.recipe.on_gpu();
+  Fit fit(rows.data, plan, make_state(rows.data, plan.recipe, card ? nullptr : &spare_));
   Fit::Until until;
   if (latest_ < kNoLoss) until.seconds = latest_, until.clock = &watch_;
   const Fit::End end = fit.run(until, stop_, [&](std::uint64_t in_epoch) {
@@ -71,7 +73,7 @@ std::optional<double> TrialRunner::loss_of(const TrialRows& rows, const TrainOpt
   late_ = end == Fit::End::reached;
   double loss = kNoLoss;  // also if the trial diverged
   if (end == Fit::End::used_up) try {
-      if (const auto metrics = fit.evaluate({}, rows.judge, o.thread_count(), &stop_))
+      if (const auto metrics = fit.evaluate({}, rows.judge, plan.machine.threads, &stop_))
         loss = metrics->log_loss;
     } catch (const DivergenceError&) {
       loss = kNoLoss;  // large steps made the rows that judge leave float32

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "train/automatic.hpp"
+#include "train/search.hpp"
 
 namespace truemax {
 
@@ -22,7 +22,8 @@ class TrialRunner {
   // A trial that still runs when the clock reads `latest` seconds is given up, and no other is started.
   // `before`: trials of this search that others have run.
   TrialRunner(const SearchTools& tools, double latest, std::uint64_t before = 0)
-      : watch_(tools.watch),
+      : machine_(tools.machine),
+        watch_(tools.watch),
         latest_(latest),
         observers_(tools.observers),
         stop_(tools.stop),
@@ -31,17 +32,18 @@ class TrialRunner {
         count_(before) {}
 
   // For so many steps (0: for o.epochs). Infinity if it diverged, was stopped or was given up.
-  double run(const char* about, const TrialRows& rows, TrainOptions o, std::uint64_t steps);
+  double run(const char* about, const TrialRows& rows, Recipe o, std::uint64_t steps);
 
-  static std::uint64_t planned_steps(const TrialRows& rows, const TrainOptions& o, std::uint64_t steps);
+  static std::uint64_t planned_steps(const TrialRows& rows, const Recipe& o, std::uint64_t steps);
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   bool late() const { return late_; }
   std::uint64_t count() const { return count_; }  // those before included
 
  private:
   const SearchTrial* known(const SearchTrial& planned) const;
-  std::optional<double> loss_of(const TrialRows& rows, const TrainOptions& o, SearchTrial& tried);
+  std::optional<double> loss_of(const TrialRows& rows, const Plan& plan, SearchTrial& tried);
 
+  const Machine& machine_;
   const Stopwatch& watch_;
   double latest_;
   std::span<TrainObserver* const> observers_;

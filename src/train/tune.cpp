@@ -14,9 +14,10 @@
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
+#include "train/bind.hpp"
 #include "train/fit.hpp"
-#include "train/run.hpp"
-#include "train/trainer.hpp"
+#include "train/resolve.hpp"
+#include "train/start.hpp"
 
 namespace truemax {
 namespace {
@@ -30,9 +31,9 @@ TryList parse_try(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) throw refuse("there is no '='", "write for example --try step=0.1,1,10");
   TryList list{text.substr(0, equals), {}};
-  TrainOptions options;
+  Asked asked;
   OptionTable table;
-  options.describe(table);
+  asked.describe(table);
   const Option* option = table.find(list.option);
   if (const Option* now = table.find_other_name(list.option))
     throw refuse(fmt::format("{} has another name here", in_quotes(list.option)),
@@ -58,11 +59,11 @@ TryList parse_try(const std::string& text) {
   }
 }
 
-Trial make_trial(const TrainOptions& base, const std::vector<TryList>& tries, std::uint64_t number) {
+Trial make_trial(const Asked& base, const std::vector<TryList>& tries, std::uint64_t number) {
   Trial trial;
-  trial.options = base;
+  trial.asked = base;
   OptionTable table;
-  trial.options.describe(table);
+  trial.asked.describe(table);
   std::vector<std::size_t> at(tries.size());
   for (std::size_t i = tries.size(); i-- > 0;) {
     at[i] = number % tries[i].values.size();
@@ -76,7 +77,7 @@ Trial make_trial(const TrainOptions& base, const std::vector<TryList>& tries, st
     words += fmt::format("{}{}={}", words.empty() ? "" : " ", tries[i].option, value);
   }
   try {
-    trial.options.check();
+    static_cast<void>(resolve_reading(trial.asked, {.has_valid = true}, {}));
   } catch (const UserError& error) {
     throw UserError(fmt::format("with {}: {}", words, error.what()));
   }
@@ -137,9 +138,10 @@ class Tuner {
  private:
   void plan() {
     std::uint64_t largest = 0, sum = 0, there = 0;
+    problem_ = facts_of({train_, {}, valid_}, false, {}, options_.threads);
+    machine_ = machine_of(options_.threads, options_.memory_limit, problem_);
     for (const Trial& trial : options_.trials) {
-      require_step_shape(trial.options, train_);
-      const MemoryPlan plan = plan_memory({train_, {}, valid_}, trial.options, options_.memory_limit);
+      const MemoryPlan plan = bind(trial.recipe, problem_, machine_).memory;
       plan.require();
       there = plan.there - std::min(plan.there, plan.data + plan.evaluation);
       const std::uint64_t bytes = plan.weights + plan.rows;
@@ -163,15 +165,18 @@ class Tuner {
   // Trains a trial up to `epochs` epochs and evaluates it.
   void advance(std::size_t t, std::uint64_t epochs) {
     Trial& trial = options_.trials[t];
-    TrainOptions options = trial.options;
-    options.threads =
-        options.lock_free ? 1 : share_;  // lock-free steps on several threads are not repeatable
-    options.epochs = options_.epochs;    // the length of a linear schedule
-    options.ridge *= options_.ridge_share;
+    Recipe recipe = trial.recipe;
+    recipe.threads = recipe.lock_free ? 1 : share_;  // lock-free steps on several threads are not repeatable
+    recipe.epochs = options_.epochs;                 // the length of a linear schedule
+    recipe.ridge *= options_.ridge_share;
     Stopwatch watch;
     try {
       watch.resume();
-      if (!runs_[t]) runs_[t] = std::make_unique<Fit>(train_, options, make_state(train_, options));
+      if (!runs_[t]) {
+        Machine machine = machine_;
+        machine.threads = recipe.threads;
+        runs_[t] = std::make_unique<Fit>(train_, bind(recipe, problem_, machine), make_state(train_, recipe));
+      }
       Fit& fit = *runs_[t];
       while (fit.state().epoch < epochs) {
         const Fit::End end = fit.run({.epoch = fit.state().epoch + 1}, stop_);
@@ -201,6 +206,8 @@ class Tuner {
 
   const DataView& train_;
   const DataView& valid_;
+  Problem problem_;
+  Machine machine_;
   TuneOptions options_;
   const std::atomic<bool>& stop_;
   const TuneProgress& progress_;
@@ -240,8 +247,7 @@ const char* state_name(Trial::State state) {
   return "unknown";
 }
 
-std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryList>& tries,
-                               std::uint64_t random) {
+std::vector<Trial> make_trials(const Asked& base, const std::vector<TryList>& tries, std::uint64_t random) {
   constexpr std::uint64_t kMostCombinations = std::uint64_t{1} << 32;  // the draw uses 32 bits
   std::uint64_t all = 1;
   for (const TryList& list : tries) {
@@ -260,7 +266,7 @@ std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryLi
   if (count == all) {
     std::iota(numbers.begin(), numbers.end(), 0U);
   } else {
-    const CounterRandom stream(base.seed, Stream::tune, 0);
+    const CounterRandom stream(base.seed.value_or(Recipe{}.seed), Stream::tune, 0);
     RandomWords words(stream, 0);
     draw_distinct(words, all, numbers);
     std::sort(numbers.begin(), numbers.end());
@@ -298,9 +304,9 @@ nlohmann::ordered_json tune_json(const TuneResult& result) {
   using Json = nlohmann::ordered_json;
   Json json{{"interrupted", result.interrupted}, {"trials", Json::array()}};
   for (const Trial& trial : result.trials) {
-    TrainOptions options = trial.options;
+    Recipe recipe = trial.recipe;
     OptionTable table;
-    options.describe(table);
+    recipe.describe(table);
     Json tried = Json::object(), marks = Json::array();
     for (const auto& [name, value] : trial.settings) tried[name] = table.find(name)->to_json();
     for (const Trial::Mark& mark : trial.marks)

@@ -12,6 +12,7 @@
 
 #include "data/data_view.hpp"
 #include "train/options.hpp"
+#include "train/recipe.hpp"
 
 namespace truemax {
 
@@ -31,7 +32,8 @@ struct Trial {
     double valid_loss = 0;
   };
   std::vector<std::pair<std::string, std::string>> settings;  // the tried options, as typed
-  TrainOptions options;
+  Asked asked;
+  Recipe recipe;  // of `asked`, once the data are known
   State state = State::waiting;
   std::vector<Mark> marks;  // validation log-loss at the end of each of its rounds
   double seconds = 0;       // training time
@@ -43,8 +45,7 @@ const char* state_name(Trial::State state);
 
 // All combinations, the last option changing fastest, or `random` of them (0: all) drawn by the seed of
 // `base`. Throws UserError if there are too many or a combination is invalid.
-std::vector<Trial> make_trials(const TrainOptions& base, const std::vector<TryList>& tries,
-                               std::uint64_t random);
+std::vector<Trial> make_trials(const Asked& base, const std::vector<TryList>& tries, std::uint64_t random);
 
 // The epochs at which trials are compared: an eighth, a quarter, half, all.
 std::vector<std::uint64_t> tune_rounds(std::uint64_t epochs);

@@ -27,8 +27,8 @@ Parts parts() {
   return {split.rest, split.valid};
 }
 
-TrainOptions implicit_options() {
-  TrainOptions options;
+Recipe implicit_options() {
+  Recipe options;
   options.method = "implicit";
   return options;
 }
@@ -75,7 +75,7 @@ TEST(Trials, AreAllCombinationsOrASample) {
   EXPECT_EQ(all[5].options.ridge, 2);
   std::set<std::pair<double, double>> seen;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    TrainOptions base = implicit_options();
+    Recipe base = implicit_options();
     base.seed = seed;
     const auto some = make_trials(base, lists, 2);
     ASSERT_EQ(some.size(), 2U);
@@ -124,7 +124,7 @@ TEST(Tune, IsSuccessiveHalving) {
   for (const std::uint64_t epochs : {2, 4, 8, 16}) {
     std::vector<std::pair<double, std::size_t>> order;
     for (const std::size_t t : alive) {
-      TrainOptions train = options.trials[t].options;
+      Recipe train = options.trials[t].options;
       train.epochs = epochs, train.ridge *= 0.5;
       const double loss = evaluate(run_epochs(data.train, train).weights, data.valid, 1)->log_loss;
       expected[t].push_back(loss);

@@ -83,13 +83,13 @@ void exact_losses(const DataView& rows, std::size_t threads, RunState& state) {
   PassResult pass;
   for (std::size_t first = 0; first < rows.row_count();) {
     const RowSlice slice = rows.slice(first, kSlice, scratch);
-    const PassOptions options{.top = 1, .threads = threads, .tie_rank = {}};
+    const PassOptions recipe{.top = 1, .threads = threads, .tie_rank = {}};
     std::vector<double> scores;  // of the examples in turn
     if (shared) {
-      pass_over_ranks(ranks(), weights, slice.x(), options, pass);
+      pass_over_ranks(ranks(), weights, slice.x(), recipe, pass);
       scores = label_scores(rows, slice, weights);
     } else {
-      softmax_pass(weights, slice.x(), options, pass);
+      softmax_pass(weights, slice.x(), recipe, pass);
     }
     std::size_t next = slice.first_example(0), number = 0;
     for (std::size_t r = 0; r < slice.rows(); ++r) {
@@ -261,37 +261,14 @@ void require_same_features(const Model& start, const DataView& data) {
         start.space->features, data.space->features));
 }
 
-bool is_of_shape(const Model& start, std::string_view option) {
-  if (option == "intercept") return start.weights.has_intercept();
-  return learns(start) && (option == "hidden" || option == "layers" || option == "tied");
-}
-
-void continue_shape(const Model& start, const std::function<bool(const char* option)>& given,
-                    TrainOptions& options) {
-  const std::uint64_t hidden = learns(start) ? start.weights.features() : 0;
-  const EncoderKind kind = start.space->encoder;
-  const bool named = reads_words(kind) || start.space->of_triples();
-  if ((given("hidden") && options.hidden != hidden) || (hidden == 0 && options.encoder == EncoderKind::bag) ||
-      (hidden > 0 && options.encoder == EncoderKind::linear))
-    throw UserError(
-        hidden == 0
-            ? std::string("--hidden: the model to start from is linear; leave --hidden and --encoder out")
-            : fmt::format("--hidden: the model to start from has {} learnt features; give --hidden {}, or "
-                          "leave it out",
-                          hidden, hidden));
-  const auto layers = learns(start) ? start.encoder.layers : 0, tied = option_of(start, "tied");
-  if ((given("layers") && options.layers != layers) || (given("tied") && options.tied != (tied == 1)))
-    throw UserError(fmt::format("the model to start from has --layers {} {}; give these, or leave them out",
-                                layers, tied == 1 ? "--tied" : "--no-tied"));
-  if (named && options.encoder != EncoderKind::automatic && options.encoder != kind)
-    throw UserError("--encoder: the model to start from has another one; leave --encoder out");
-  options.hidden = hidden;
-  if (learns(start)) options.layers = layers, options.tied = tied == 1;
-  if (named) options.encoder = kind;
-  if (start.weights.has_intercept() && !given("intercept")) options.intercept = true;
-  if (start.weights.has_intercept() && !options.intercept)
-    throw UserError("--no-intercept: the model to start from has intercepts; leave --no-intercept out");
-  if (hidden == 0 && options.encoder == EncoderKind::automatic) options.encoder = EncoderKind::linear;
+Start::Shape shape_of(const Model& start) {
+  return {.learnt = learns(start),
+          .tied = option_of(start, "tied") == 1,
+          .intercept = start.weights.has_intercept(),
+          .hidden = learns(start) ? start.weights.features() : 0,
+          .layers = learns(start) ? start.encoder.layers : 0,
+          .encoder = start.space->encoder,
+          .of_triples = start.space->of_triples()};
 }
 
 void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
@@ -345,24 +322,24 @@ StartMatch require_match(const Model& start, const DataView& data) {
   return match;
 }
 
-void start_from(const Model& start, const DataView& data, const TrainOptions& options, RunState& state) {
+void start_from(const Model& start, const DataView& data, const Recipe& recipe, RunState& state) {
   std::vector<ClassId> known;
   for (const std::string& name : data.classes->names()) known.push_back(start.classes->find(name));
   start_classes(start, data, known, state);
-  if (options.intercept) start_intercepts(start, known, state.weights);
+  if (recipe.intercept) start_intercepts(start, known, state.weights);
   state.largest_weight = ranks().max_of(state.weights.largest());
   DataView rows = data;
   if (!state.learnt.empty()) {
     EncoderTables& tables = state.learnt.tables;
     start_vectors(start, data, tables);
-    if (options.intercept)
+    if (recipe.intercept)
       std::copy_n(state.weights.intercept().begin(), state.weights.classes(), state.learnt.intercept.begin());
     state.largest_weight =
         std::max(state.largest_weight, ranks().max_of(static_cast<double>(largest_absolute(
                                            tables.features.numbers.data(), tables.features.numbers.size()))));
     rows = data.encoded(make_row_encoder(data.space->encoder, tables));
   }
-  if (find_method(options.method).exact_start) exact_losses(rows, options.thread_count(), state);
+  if (find_method(recipe.method).exact_start) exact_losses(rows, recipe.thread_count(), state);
 }
 
 }  // namespace truemax

@@ -8,8 +8,8 @@
 
 #include "data/options.hpp"
 #include "model/model.hpp"
+#include "train/resolve.hpp"
 #include "train/run_state.hpp"
-#include "train/trainer.hpp"
 
 namespace truemax {
 
@@ -19,12 +19,8 @@ void require_start(const Model& start, const DataView& data);
 // Throws UserError if the model does not have exactly the features of the data.
 void require_same_features(const Model& start, const DataView& data);
 
-// Before complete(): a linear model continues as one, learnt features with their h, layers and ties. Throws
-// UserError if the options say otherwise.
-void continue_shape(const Model& start, const std::function<bool(const char* option)>& given,
-                    TrainOptions& options);
-// Whether continue_shape has decided an option, as if the user had given it.
-bool is_of_shape(const Model& start, std::string_view option);
+// What the run of a model goes on with.
+Start::Shape shape_of(const Model& start);
 // Data are read as those of the model were, but for options that the user has given. Throws UserError if
 // those would change what a feature is; `notes` tells of what changes its values.
 void continue_reading(const Model& start, const std::function<bool(const char* option)>& given,
@@ -40,6 +36,6 @@ StartMatch require_match(const Model& start, const DataView& data);
 // Puts the weights of the model into a fresh state, classes and words by name, other features by number;
 // those that the model lacks stay as they are, with intercepts moved to the level of the others. Estimates u
 // that the method starts at their exact value are exact again, which costs an evaluation.
-void start_from(const Model& start, const DataView& data, const TrainOptions& options, RunState& state);
+void start_from(const Model& start, const DataView& data, const Recipe& recipe, RunState& state);
 
 }  // namespace truemax

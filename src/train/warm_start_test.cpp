@@ -40,8 +40,8 @@ DataView rows_of(std::size_t count, std::uint32_t first, std::uint32_t classes, 
   return make_training_set(std::move(raw), {}, 0, "");
 }
 
-TrainOptions start_options(const char* method, std::uint64_t hidden) {
-  TrainOptions options;
+Recipe start_options(const char* method, std::uint64_t hidden) {
+  Recipe options;
   options.method = hidden > 0 ? "scent" : method;
   options.hidden = hidden;
   options.intercept = options.start_at_frequencies = true;
@@ -53,8 +53,7 @@ TrainOptions start_options(const char* method, std::uint64_t hidden) {
   return options;
 }
 
-Model trained(const DataView& data, TrainOptions options, const Model* start = nullptr,
-              RunState* first = nullptr) {
+Model trained(const DataView& data, Recipe options, const Model* start = nullptr, RunState* first = nullptr) {
   Stopwatch watch;
   const std::atomic<bool> stop{false};
   TrainExtras extras;
@@ -72,9 +71,9 @@ class WarmStart : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(WarmStart, NoEpochGivesTheModelBack) {
   const DataView data = rows_of(60, 0, 9, 1);
-  const TrainOptions options = start_options("prox", GetParam());
+  const Recipe options = start_options("prox", GetParam());
   const Model model = trained(data, options);
-  TrainOptions none = options;
+  Recipe none = options;
   none.epochs = 0;
   // The same rows in another order of classes.
   const DataView other = rows_of(80, 0, 9, 2);
@@ -92,7 +91,7 @@ TEST_P(WarmStart, NoEpochGivesTheModelBack) {
 
 TEST_P(WarmStart, EstimatesStartAtTheExactLoss) {
   const DataView data = rows_of(60, 0, 9, 1);
-  TrainOptions options = start_options("prox", GetParam());
+  Recipe options = start_options("prox", GetParam());
   const Model model = trained(data, options);
   RunState first;
   trained(data, options, &model, &first);
@@ -114,7 +113,7 @@ TEST_P(WarmStart, NewClassesJoinAtTheirFrequency) {
   const DataView data = rows_of(90, 0, 6, 1);
   const Model model = trained(data, start_options("prox", GetParam()));
   const DataView more = rows_of(100, 3, 8, 2);  // c3 to c10: five of them new
-  TrainOptions none = start_options("prox", GetParam());
+  Recipe none = start_options("prox", GetParam());
   none.epochs = 0;
   const Model start = trained(more, none, &model);
   double known = 0, fresh = 0;
@@ -126,7 +125,7 @@ TEST_P(WarmStart, NewClassesJoinAtTheirFrequency) {
     (model.classes->find(more.classes->name(k)) == kUnseenClass ? fresh_count : known_count) +=
         more.classes->count(k);
   EXPECT_NEAR(fresh / known, fresh_count / known_count, 1e-5);
-  TrainOptions options = start_options("prox", GetParam());
+  Recipe options = start_options("prox", GetParam());
   options.epochs = 20;
   const Model after = trained(more, options, &model);
   const double loss = evaluate(after.weights, after.rows_of(more), 1)->log_loss;
@@ -158,7 +157,7 @@ TEST(WarmStartOptions, RefusesOtherFeaturesAndShapes) {
   EXPECT_EQ(said([&] { require_same_features(linear, data); }), "");
   const auto none = [](const char*) { return false; };
   const auto all = [](const char*) { return true; };
-  TrainOptions options;
+  Recipe options;
   continue_shape(bag, none, options);
   EXPECT_EQ(options.hidden, 5U);
   options = {};

@@ -11,7 +11,7 @@
 #include "oracle.hpp"
 #include "rule/methods.hpp"
 #include "train/fit.hpp"
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 #include "train/run.hpp"
 #include "train/step_shape.hpp"
 #include "train/test_support.hpp"
@@ -55,7 +55,7 @@ struct Trained {
 };
 
 // Runs to the end.
-Trained advance(const DataView& data, const TrainOptions& options, RunState&& from) {
+Trained advance(const DataView& data, const Recipe& options, RunState&& from) {
   const std::atomic<bool> stop{false};
   Fit fit(data, options, std::move(from));
   const Fit::End end = fit.run({}, stop);
@@ -81,7 +81,7 @@ RunState passed_on(const RunState& state) {
 // The run again, on another number of threads, saved and restored on the way. It is cut as --checkpoint-every
 // 10min or a signal cuts it, between two batches of steps: the clock moves a second each time it is read,
 // about twice a batch.
-Trained interrupted(const Config& config, const DataView& data, TrainOptions options, std::uint64_t steps) {
+Trained interrupted(const Config& config, const DataView& data, Recipe options, std::uint64_t steps) {
   options.threads = config.other_threads;
   RunState state = make_state(data, options);
   FakeClock clock(1);
@@ -188,7 +188,7 @@ void check_file(const Model& model, const DataView& data, const std::string& pat
 }
 
 void check_run(const Config& config, PreparedRun& run, const std::string& folder, Outcome& outcome) {
-  const TrainOptions& options = run.options.train;
+  const Recipe& options = run.options.train;
   const MethodInfo& info = find_method(options.method_used());
   Trained whole = advance(run.data, options, make_state(run.data, options));
   outcome.diverged = whole.diverged;

@@ -1,4 +1,4 @@
-#include "train/plan.hpp"
+#include "train/schedule.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -18,14 +18,14 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-StepPlan::StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const Stopwatch* watch,
-                   const Recording* recording, double search_seconds)
-    : options_(options),
+StepSchedule::StepSchedule(const Recipe& recipe, std::uint64_t epoch_steps, const Stopwatch* watch,
+                           const Recording* recording, double search_seconds)
+    : recipe_(recipe),
       epoch_steps_(epoch_steps),
-      limit_(options.steps > 0 ? options.steps : kNoLimit),
-      total_(options.epochs < kUnlimitedEpochs ? std::min(limit_, product(options.epochs, epoch_steps))
-                                               : limit_),
-      watch_(options.seconds > 0 && recording == nullptr ? watch : nullptr),
+      limit_(recipe.steps > 0 ? recipe.steps : kNoLimit),
+      total_(recipe.epochs < kUnlimitedEpochs ? std::min(limit_, product(recipe.epochs, epoch_steps))
+                                              : limit_),
+      watch_(recipe.seconds > 0 && recording == nullptr ? watch : nullptr),
       begin_(search_seconds),
       repeats_(recording != nullptr && !recording->segments.empty()) {
   if (recording == nullptr) return;
@@ -33,32 +33,32 @@ StepPlan::StepPlan(const TrainOptions& options, std::uint64_t epoch_steps, const
   segments_ = recording->segments;
 }
 
-bool StepPlan::used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const {
+bool StepSchedule::used_up(std::uint64_t epoch, std::uint64_t step_in_epoch) const {
   return epoch * epoch_steps_ + step_in_epoch >= limit_ || time_used_up();
 }
 
-StepPlan::Leg StepPlan::next(std::uint64_t epoch, std::uint64_t step_in_epoch) {
+StepSchedule::Leg StepSchedule::next(std::uint64_t epoch, std::uint64_t step_in_epoch) {
   const std::uint64_t done = epoch * epoch_steps_ + step_in_epoch;
   if (done >= limit_ || cut()) return {};
   const double seconds = has_clock() ? watch_->seconds_running() : 0;
-  if (has_clock() && seconds >= options_.seconds) return {};
+  if (has_clock() && seconds >= recipe_.seconds) return {};
   const std::uint64_t left = limit_ - done;
   moved_ = true;
   if (repeats_) return recorded(done, left);
-  if (options_.schedule == Schedule::linear) return linear(done, left, seconds);
+  if (recipe_.schedule == Schedule::linear) return linear(done, left, seconds);
   return decayed(epoch, left);
 }
 
-StepPlan::Leg StepPlan::decayed(std::uint64_t epoch, std::uint64_t left) {
+StepSchedule::Leg StepSchedule::decayed(std::uint64_t epoch, std::uint64_t left) {
   if (epoch != epoch_) {
     epoch_ = epoch;
-    decayed_step_ = options_.step_at(epoch);
+    decayed_step_ = recipe_.step_at(epoch);
   }
   return {decayed_step_, left};
 }
 
 // The piece of a linear schedule after `done` steps; limits `left` to the end of the piece.
-std::uint64_t StepPlan::piece_at(std::uint64_t done, std::uint64_t& left) const {
+std::uint64_t StepSchedule::piece_at(std::uint64_t done, std::uint64_t& left) const {
   if (total_ == 0 || total_ == kNoLimit) return 0;
   const auto piece = static_cast<std::uint64_t>(static_cast<Wide>(done) * kPieces / total_);
   const auto next =
@@ -68,27 +68,27 @@ std::uint64_t StepPlan::piece_at(std::uint64_t done, std::uint64_t& left) const 
 }
 
 // The piece is given by steps or by time, whichever is further along.
-StepPlan::Leg StepPlan::linear(std::uint64_t done, std::uint64_t left, double seconds) {
+StepSchedule::Leg StepSchedule::linear(std::uint64_t done, std::uint64_t left, double seconds) {
   if (falls_within_ && !has_clock() && total_ > 0 && total_ != kNoLimit) {
     const auto step_after = [&](std::uint64_t steps) {
       const double share = 1 - static_cast<double>(steps) / static_cast<double>(total_);
-      return options_.step * std::max(share, kLeastLinearShare);
+      return recipe_.step * std::max(share, kLeastLinearShare);
     };
     left = std::min(left, epoch_steps_ - done % epoch_steps_);
     return {step_after(done), left, step_after(done + left)};
   }
   std::uint64_t piece = piece_at(done, left);
   if (has_clock() && seconds > begin_)
-    piece = std::max(piece, static_cast<std::uint64_t>((seconds - begin_) / (options_.seconds - begin_) *
-                                                       double{kPieces}));
+    piece = std::max(
+        piece, static_cast<std::uint64_t>((seconds - begin_) / (recipe_.seconds - begin_) * double{kPieces}));
   const double share = 1 - static_cast<double>(piece) / double{kPieces};
   const double step =
-      std::max(options_.step * std::max(share, kLeastLinearShare), std::numeric_limits<double>::min());
+      std::max(recipe_.step * std::max(share, kLeastLinearShare), std::numeric_limits<double>::min());
   if (has_clock() && (segments_.empty() || segments_.back().step != step)) segments_.push_back({done, step});
   return {step, left};
 }
 
-StepPlan::Leg StepPlan::recorded(std::uint64_t done, std::uint64_t left) {
+StepSchedule::Leg StepSchedule::recorded(std::uint64_t done, std::uint64_t left) {
   while (at_ + 1 < segments_.size() && segments_[at_ + 1].first_step <= done) ++at_;
   if (at_ + 1 < segments_.size()) left = std::min(left, segments_[at_ + 1].first_step - done);
   piece_at(done, left);  // so that batches end where they did

@@ -1,5 +1,5 @@
 // Step sizes and budgets of a plan, and that a run can be repeated without its clock.
-#include "train/plan.hpp"
+#include "train/schedule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,12 @@ namespace {
 
 // The step size of every step of a run, asked as the step loop does: in batches of at most `batch` steps
 // within an epoch.
-std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_t epoch_steps,
+std::vector<double> step_sizes(StepSchedule plan, std::uint64_t epochs, std::uint64_t epoch_steps,
                                std::uint64_t batch) {
   std::vector<double> sizes;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch)
     for (std::uint64_t step = 0; step < epoch_steps;) {
-      const StepPlan::Leg leg = plan.next(epoch, step);
+      const StepSchedule::Leg leg = plan.next(epoch, step);
       if (leg.steps == 0) return sizes;
       const std::uint64_t count = std::min({leg.steps, batch, epoch_steps - step});
       sizes.insert(sizes.end(), count, leg.step);
@@ -30,23 +30,23 @@ std::vector<double> step_sizes(StepPlan plan, std::uint64_t epochs, std::uint64_
   return sizes;
 }
 
-TEST(StepPlan, DecaysByAFactorPerEpoch) {
-  TrainOptions options;
+TEST(StepSchedule, DecaysByAFactorPerEpoch) {
+  Recipe options;
   options.step = 3, options.decay = 0.5, options.epochs = 4;
-  const auto sizes = step_sizes(StepPlan(options, 10), 4, 10, 7);
+  const auto sizes = step_sizes(StepSchedule(options, 10), 4, 10, 7);
   ASSERT_EQ(sizes.size(), 40U);
   for (std::size_t t = 0; t < 40; ++t)
     EXPECT_EQ(sizes[t], 3 * std::pow(0.5, std::floor(static_cast<double>(t) / 10)));
 }
 
-TEST(StepPlan, LinearDecayIsIndependentOfBatches) {
-  TrainOptions options;
+TEST(StepSchedule, LinearDecayIsIndependentOfBatches) {
+  Recipe options;
   options.schedule = Schedule::linear, options.step = 2;
   for (const std::uint64_t epochs : {1U, 3U, 50U})
     for (const std::uint64_t epoch_steps : {1U, 7U, 100U, 399U}) {
       options.epochs = epochs;
-      const auto one = step_sizes(StepPlan(options, epoch_steps), epochs, epoch_steps, 1);
-      EXPECT_EQ(step_sizes(StepPlan(options, epoch_steps), epochs, epoch_steps, 128), one);
+      const auto one = step_sizes(StepSchedule(options, epoch_steps), epochs, epoch_steps, 1);
+      EXPECT_EQ(step_sizes(StepSchedule(options, epoch_steps), epochs, epoch_steps, 128), one);
       const auto total = static_cast<double>(epochs * epoch_steps);
       ASSERT_EQ(one.size(), epochs * epoch_steps);
       for (std::size_t t = 0; t < one.size(); ++t) {
@@ -57,10 +57,10 @@ TEST(StepPlan, LinearDecayIsIndependentOfBatches) {
     }
 }
 
-TEST(StepPlan, DecaysLinearlyOverItsSteps) {
-  TrainOptions options;
+TEST(StepSchedule, DecaysLinearlyOverItsSteps) {
+  Recipe options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.steps = 25;
-  StepPlan plan(options, 10);
+  StepSchedule plan(options, 10);
   EXPECT_FALSE(plan.used_up(2, 4));
   EXPECT_TRUE(plan.used_up(2, 5));
   EXPECT_EQ(plan.next(2, 5).steps, 0U);
@@ -71,15 +71,15 @@ TEST(StepPlan, DecaysLinearlyOverItsSteps) {
 }
 
 // A search before the fit takes some of the seconds, but none of the step.
-TEST(StepPlan, DecaysLinearlyOverTheSecondsThatTheSearchLeaves) {
-  TrainOptions options;
+TEST(StepSchedule, DecaysLinearlyOverTheSecondsThatTheSearchLeaves) {
+  Recipe options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.step = 2;
   options.seconds = 10;
   FakeClock clock;
   Stopwatch watch(clock.source());
   watch.resume();
   clock.add(6);
-  StepPlan plan(options, 1000, &watch, nullptr, 6);
+  StepSchedule plan(options, 1000, &watch, nullptr, 6);
   EXPECT_EQ(plan.next(0, 0).step, 2);
   clock.add(2);
   EXPECT_NEAR(plan.next(0, 500).step, 1, 1e-12);
@@ -89,12 +89,12 @@ TEST(StepPlan, DecaysLinearlyOverTheSecondsThatTheSearchLeaves) {
   EXPECT_EQ(plan.next(0, 700).steps, 0U);
 }
 
-TEST(StepPlan, ReplaysARecordingWithoutAClock) {
-  TrainOptions options;
+TEST(StepSchedule, ReplaysARecordingWithoutAClock) {
+  Recipe options;
   options.schedule = Schedule::linear, options.epochs = kUnlimitedEpochs, options.seconds = 1e-9;
   const Recording recording{.steps = 8, .segments = {{0, 0.5}, {3, 0.25}, {7, 0.125}}};
   const Stopwatch watch;  // would be over if it were read
-  const StepPlan plan(options, 5, &watch, &recording);
+  const StepSchedule plan(options, 5, &watch, &recording);
   EXPECT_FALSE(plan.has_clock());
   EXPECT_EQ(step_sizes(plan, 9, 5, 128), (std::vector{0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125}));
   EXPECT_EQ(plan.segments(), recording.segments);
@@ -108,12 +108,12 @@ std::vector<std::uint64_t> weight_bits(RunState state) {
 
 // Steps of a batch are solved together, so a replay must have the same batches.
 TEST(Seconds, WithEpochsBatchesEndAsInTheReplay) {
-  TrainOptions options;
+  Recipe options;
   options.schedule = Schedule::linear, options.epochs = 8, options.seconds = 1e6;
-  const auto batches = [](StepPlan& plan, FakeClock* clock) {
+  const auto batches = [](StepSchedule& plan, FakeClock* clock) {
     std::vector<std::uint64_t> lengths;
     for (std::uint64_t done = 0; done < 8 * 777;) {
-      const StepPlan::Leg leg = plan.next(done / 777, done % 777);
+      const StepSchedule::Leg leg = plan.next(done / 777, done % 777);
       if (leg.steps == 0) break;
       lengths.push_back(std::min({leg.steps, std::uint64_t{16}, 777 - done % 777}));
       done += lengths.back();
@@ -124,12 +124,12 @@ TEST(Seconds, WithEpochsBatchesEndAsInTheReplay) {
   FakeClock clock;
   Stopwatch watch(clock.source());
   watch.resume();
-  StepPlan timed(options, 777, &watch);
+  StepSchedule timed(options, 777, &watch);
   const auto lengths = batches(timed, &clock);
   ASSERT_GT(lengths.size(), 100U);
   const Recording recording{std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0}),
                             timed.segments()};
-  StepPlan repeated(options, 777, nullptr, &recording);
+  StepSchedule repeated(options, 777, nullptr, &recording);
   EXPECT_EQ(batches(repeated, nullptr), lengths);
 }
 
@@ -139,7 +139,7 @@ struct Timed {
 };
 
 // A millisecond passes each time the clock is read, once per batch.
-Timed train_timed(const Dataset& data, const TrainOptions& options, const Recording* recording = nullptr) {
+Timed train_timed(const Dataset& data, const Recipe& options, const Recording* recording = nullptr) {
   Timed r;
   FakeClock clock(0.001);
   Stopwatch watch(clock.source());
@@ -154,7 +154,7 @@ TEST(Seconds, AreKeptByEveryMethodAndReplayExactly) {
   const Dataset data = random_data({.rows = 3000, .classes = 40, .features = 60});
   for (const MethodInfo* info : methods())
     for (const Schedule schedule : {Schedule::decay, Schedule::linear}) {
-      TrainOptions options = options_of(std::string(info->name), 1);
+      Recipe options = options_of(std::string(info->name), 1);
       options.epochs = kUnlimitedEpochs, options.eval_every = 0, options.seconds = 0.05;
       options.step = 1e-4, options.schedule = schedule;
       Timed first = train_timed(data, options);
@@ -178,17 +178,17 @@ TEST(Seconds, AreKeptByEveryMethodAndReplayExactly) {
 }
 
 TEST(Seconds, RecordEveryUpdateOfTheLinearStep) {
-  TrainOptions options;
+  Recipe options;
   options.schedule = Schedule::linear, options.step = 2, options.epochs = kUnlimitedEpochs;
   options.seconds = 1e6;
   FakeClock clock;
   Stopwatch watch(clock.source());
   watch.resume();
-  StepPlan plan(options, 70, &watch);
+  StepSchedule plan(options, 70, &watch);
   std::vector<double> sizes;
   double seconds = 0;
   for (std::uint64_t done = 0;; ++done, seconds += 999, clock.add(999)) {
-    const StepPlan::Leg leg = plan.next(done / 70, done % 70);
+    const StepSchedule::Leg leg = plan.next(done / 70, done % 70);
     ASSERT_EQ(plan.used_up(done / 70, done % 70), leg.steps == 0);
     if (leg.steps == 0) break;
     const double even = 2 * (1 - seconds / 1e6);
@@ -200,27 +200,27 @@ TEST(Seconds, RecordEveryUpdateOfTheLinearStep) {
   EXPECT_GE(plan.segments().size(), 199U);
   EXPECT_LE(plan.segments().size(), 200U);
   const Recording recording{sizes.size(), plan.segments()};
-  EXPECT_EQ(step_sizes(StepPlan(options, 70, nullptr, &recording), 100, 70, 128), sizes);
+  EXPECT_EQ(step_sizes(StepSchedule(options, 70, nullptr, &recording), 100, 70, 128), sizes);
 }
 
 // If steps run out before the time, the step falls with them.
 TEST(Seconds, WithEpochsTheFurtherOneSetsTheStep) {
-  TrainOptions options;
+  Recipe options;
   options.schedule = Schedule::linear, options.epochs = 4, options.seconds = 1e6;
   FakeClock clock;
   Stopwatch watch(clock.source());
   watch.resume();
-  const auto sizes = step_sizes(StepPlan(options, 100, &watch), 4, 100, 128);
+  const auto sizes = step_sizes(StepSchedule(options, 100, &watch), 4, 100, 128);
   options.seconds = 0;
-  EXPECT_EQ(sizes, step_sizes(StepPlan(options, 100), 4, 100, 128));
+  EXPECT_EQ(sizes, step_sizes(StepSchedule(options, 100), 4, 100, 128));
   options.seconds = 1e6;
   clock.add(5e5);
-  EXPECT_EQ(StepPlan(options, 100, &watch).next(0, 0).step, options.step / 2);
+  EXPECT_EQ(StepSchedule(options, 100, &watch).next(0, 0).step, options.step / 2);
 }
 
 TEST(Seconds, RunAlsoEndsByEpochsOrSteps) {
   const Dataset data = random_data({});
-  TrainOptions options = options_of("implicit", 1);
+  Recipe options = options_of("implicit", 1);
   options.epochs = 3, options.seconds = 1000, options.eval_every = 1;
   EXPECT_EQ(train_timed(data, options).outcome.steps, 3 * data.size());
   options.steps = data.size() + 7;
@@ -233,7 +233,7 @@ TEST(Seconds, RunAlsoEndsByEpochsOrSteps) {
 
 TEST(Seconds, SpentBeforeTheFirstStepLeaveTheStart) {
   const Dataset data = random_data({});
-  TrainOptions options = options_of("raman", 1);
+  Recipe options = options_of("raman", 1);
   options.seconds = 1e-9;
   const Timed r = train_timed(data, options);
   EXPECT_EQ(r.outcome.steps, 0U);
@@ -244,7 +244,7 @@ TEST(Seconds, SpentBeforeTheFirstStepLeaveTheStart) {
 TEST(Steps, OfManyRowsMatchTheSlowTrainer) {
   const Dataset data = random_data({.rows = 64});
   for (const std::uint64_t rows : {1U, 5U}) {
-    TrainOptions options = options_of("implicit", 2);
+    Recipe options = options_of("implicit", 2);
     options.rows_per_step = rows, options.epochs = 3, options.schedule = Schedule::linear;
     options.steps = 31;
     const RunState fast = train_timed(data, options).state;
@@ -258,13 +258,13 @@ TEST(Steps, OfManyRowsMatchTheSlowTrainer) {
   }
 }
 
-TEST(TrainOptions, BudgetLiftsTheDefaultEpochLimit) {
-  const auto completed = [](TrainOptions options, bool given) {
+TEST(Recipe, BudgetLiftsTheDefaultEpochLimit) {
+  const auto completed = [](Recipe options, bool given) {
     options.method = "implicit";
     options.complete([given](const char*) { return given; });
     return options;
   };
-  TrainOptions seconds, steps;
+  Recipe seconds, steps;
   seconds.seconds = 1, steps.steps = 1;
   EXPECT_EQ(completed({}, false).epochs, 50U);
   EXPECT_EQ(completed({}, false).eval_every, 10U);

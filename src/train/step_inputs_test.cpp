@@ -1,5 +1,5 @@
 // The paper's beta, by enumeration of all rows and draws of a step.
-#include "train/problem.hpp"
+#include "train/step_inputs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
   data.weight = {1, 2, 0.5, 4, 1, 1, 3, 0.25, 1};
   for (const char* name : {"frequency", "blocks", "head-blocks", "all"})
     for (const std::size_t n : {1U, 2U}) {
-      TrainOptions options = options_of("umax", 1);
+      Recipe options = options_of("umax", 1);
       options.draw = name, options.draws.head = 16, options.rows_per_step = n;
       const auto draw = draw_for(data, options);
       const bool blocks = draw->whole_blocks() && n == 1;
@@ -93,7 +93,7 @@ TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
 
 TEST(ProblemInfo, BoundsAreFiniteOnlyWithRidge) {
   const Dataset data = random_data({.rows = 50, .classes = 6, .weights = true});
-  TrainOptions options = options_of("umax", 1);
+  Recipe options = options_of("umax", 1);
   EXPECT_EQ(problem_of(data, options).weight_bound(), HUGE_VAL);
   EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);
   options.ridge = 0.5;

@@ -1,0 +1,12 @@
+// From what was asked to a run that can begin.
+#pragma once
+
+#include "train/prepared_run.hpp"
+
+namespace truemax {
+
+// Reads and checks everything; writes only its claims. On return options.model and options.log are names or
+// "none".
+PreparedRun prepare_run(RunOptions options);
+
+}  // namespace truemax
