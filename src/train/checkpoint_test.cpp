@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include "core/checksum.hpp"
 #include "core/error.hpp"
@@ -153,6 +155,63 @@ TEST_F(Checkpoint, AnUnwritableFolderLeavesTheOldFile) {
   const std::string good = bytes_at(path_);
   EXPECT_THROW(write_checkpoint(folder_.path("no/c.tmx"), about_a_run(), &state_), UserError);
   EXPECT_EQ(bytes_at(path_), good);
+}
+
+// A state with all that a state can have, of numbers that need no arithmetic.
+RunState full_state() {
+  const auto weights = [](float first) {
+    Weights made(3, 2, true);
+    for (ClassId k = 0; k < 3; ++k) made.set_class(k, std::vector{first, first + static_cast<float>(k)});
+    made.intercept()[1] = first / 2;
+    return made;
+  };
+  const auto table = [](std::size_t rows, float first) {
+    Embedding made(rows, 2);
+    for (float& number : made.numbers) number = first++;
+    return made;
+  };
+  RunState s;
+  s.weights = weights(1);
+  s.weights.set_scales({LineVector<double>(3, 0.5), 0.25});
+  s.learnt.tables.features = table(4, 1), s.learnt.tables.mixing = table(3, 20), s.learnt.tables.layers = 1;
+  s.learnt.classes = table(3, 30), s.learnt.intercept = {1, 2, 3}, s.learnt.intercept_square = {4, 5, 6};
+  s.learnt.features_square = {1, 2, 3, 4}, s.learnt.mixing_square = {5, 6},
+  s.learnt.classes_square = {7, 8, 9};
+  s.learnt.updates = 11;
+  s.rows = {{0.5, 2}, {1.5, 3}}, s.epoch = 3, s.step = 4, s.newton_done = true, s.largest_weight = 8;
+  s.companion = {weights(2), -0.5, {0.25, 0.5, 0.75}, {{ExampleId{1}}, {}, {ExampleId{0}, ExampleId{1}}}, 2};
+  s.draw_memory = {2, kUnseenClass};
+  s.norms = {{1, 2, 4}, 7, 0.5};
+  s.moments = {weights(3), weights(4), 12};
+  s.lbfgs = {true, true, weights(5), weights(6), {}, {}, CurvaturePairs(1), {}, 9};
+  s.lbfgs.moves.push_back(weights(7)), s.lbfgs.changes.push_back(weights(8));
+  s.lbfgs.pairs.add(std::vector{2.0}, std::vector{3.0});
+  s.lbfgs.search.loss = 1, s.lbfgs.search.slope = 2, s.lbfgs.search.length = 3, s.lbfgs.search.least = 4;
+  s.lbfgs.search.tries = 5;
+  s.plan = {1.25, {{0, 0.5}, {6, 0.25}}};
+  Metrics metrics;
+  metrics.log_loss = 1, metrics.error = 2, metrics.calibration_error = 3, metrics.precision = {4, 5, 6};
+  metrics.rows = 7, metrics.examples = 8;
+  metrics.estimate = Estimate{1, 2, 3, 4, 5};
+  metrics.statistics = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  metrics.ranking = RankingMetrics{1, {2, 3, 4}, 5, 6, 7, true};
+  s.last = EvaluationRecord{1, 2, 3, metrics, {}, metrics, true};
+  s.patience = {6, s.last, std::make_shared<KeptWeights>(""), s.learnt.tables};
+  s.patience.weights->keep(s.weights);
+  return s;
+}
+
+// Who changes these bytes must change kFormat, so that an older checkpoint is refused and not misread.
+TEST_F(Checkpoint, HasTheBytesOfItsFormat) {
+  SavedRun about = about_a_run();
+  about.valid_hash = "1", about.test_hash = "2", about.init_hash = "3", about.finished = true;
+  about.trials[0] = {"step", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  about.search.step = about.search.tied = true, about.search.log_loss = 0.5;
+  const RunState state = full_state();
+  write_checkpoint(path_, about, &state);
+  const std::string bytes = bytes_at(path_);
+  EXPECT_EQ(bytes.size(), 4507U);
+  EXPECT_EQ(checksum_text(xxh64(bytes)), "8ae0eaf93d766e99");
 }
 
 TEST(SaveEvery, TakesANumberWithAUnit) {
