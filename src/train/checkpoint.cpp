@@ -2,161 +2,146 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <optional>
+#include <fstream>
 #include <utility>
 
-#include "core/checksum.hpp"
-#include "core/files.hpp"
+#include "core/archive.hpp"
+#include "core/json_depth.hpp"
 #include "core/text.hpp"
-#include "ranks/ranks.hpp"
-#include "train/checkpoint_format.hpp"
+#include "ranks/together.hpp"
+#include "train/checkpoint_stream.hpp"
 
 namespace truemax {
 namespace {
 
-// Whole pieces go to the file, the sum and the disk.
-class Sink final : public StateSink {
- public:
-  explicit Sink(AtomicFile& file) : file_(file) { piece_.reserve(checkpoint::kPiece); }
-  void write(std::span<const char> bytes) override {
-    while (!bytes.empty()) {
-      const std::size_t take = std::min(bytes.size(), checkpoint::kPiece - piece_.size());
-      piece_.insert(piece_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
-      bytes = bytes.subspan(take);
-      if (piece_.size() == checkpoint::kPiece) flush();
-    }
+// Saved as text.
+template <class Json>
+struct AsText {
+  void write(StateSink& to) const {
+    ArchiveWriter{to}(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
-  // Returns the size of the file.
-  std::uint64_t finish() {
-    put(at_ + piece_.size());
-    flush();
-    const std::uint64_t sum = sum_.value();
-    file_.write_at(at_, {reinterpret_cast<const char*>(&sum), sizeof sum});
-    return at_ + sizeof sum;
+  void read(StateSource& from) const {
+    std::string text;
+    ArchiveReader{from}(text);
+    if (nested_too_deeply(text)) throw UserError("the options are nested too deeply");
+    json = nlohmann::ordered_json::parse(text, nullptr, false);
+    if (!json.is_object()) throw UserError("the options are not a JSON object");
   }
-  std::uint64_t sum() const { return sum_.value(); }
 
- private:
-  void flush() {
-    if (piece_.empty()) return;
-    file_.write_at(at_, piece_);
-    sum_.add(piece_);
-    at_ += piece_.size();
-    piece_.clear();
-  }
-  AtomicFile& file_;
-  std::vector<char> piece_;
-  std::uint64_t at_ = 0;
-  RunningSum sum_;
+  Json& json;
 };
+template <class Json>
+AsText(Json&) -> AsText<Json>;
 
-class Writer {
- public:
-  explicit Writer(StateSink& to) : to_(to) {}
-  template <class T>
-  void operator()(const T& value) {
-    to_.put(value);
-  }
-  void operator()(const std::string& text) { to_.put_array(std::span<const char>(text)); }
-  void operator()(const nlohmann::ordered_json& json) {
-    (*this)(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
-  void operator()(const std::vector<SearchTrial>& trials) {
-    to_.put(std::uint64_t{trials.size()});
-    for (const SearchTrial& trial : trials) checkpoint::each_field_of_trial(trial, *this);
-  }
-  void operator()(const SearchResult& s) {
-    for (const bool flag : {s.finished, s.step, s.ridge, s.epochs, s.layers, s.tied, s.dropout})
-      (*this)(flag);
-    to_.put(s.trials);
-    to_.put(s.log_loss);
-    (*this)(s.compared.has_value());
-    const SearchResult::Compared compared = s.compared.value_or(SearchResult::Compared{});
-    to_.put(compared.linear);
-    to_.put(compared.learnt);
-    to_.put(compared.hidden);
-  }
+}  // namespace
 
- private:
-  StateSink& to_;
-};
+// The archive finds these by its own namespace: a nameless one would hide them.
+static void each_field(MaybeConst<SearchTrial> auto& t, auto& archive) {
+  archive(t.about, t.number, t.hidden, t.step, t.ridge, t.rows, t.steps, t.judged_on, t.rows_per_step,
+          t.log_loss, t.seconds);
+}
 
-// Of the other ranks: the first one writes.
-class NoSink final : public StateSink {
- public:
-  void write(std::span<const char> /*bytes*/) override {}
-};
+template <class Archive>
+static void each_field(MaybeConst<SearchResult> auto& s, Archive& archive) {
+  archive(s.finished, s.step, s.ridge, s.epochs, s.layers, s.tied, s.dropout, s.trials, s.log_loss);
+  bool there = s.compared.has_value();
+  SearchResult::Compared compared = s.compared.value_or(SearchResult::Compared{});  // saved in any case
+  archive(there, compared.linear, compared.learnt, compared.hidden);
+  if constexpr (Archive::kReads)
+    if (there) s.compared = compared;
+}
 
-// Drops everything after an error, which is kept: the other ranks go on sending.
-class PatientSink final : public StateSink {
- public:
-  explicit PatientSink(StateSink& to) : to_(to) {}
-  void write(std::span<const char> bytes) override {
-    if (!error_) try {
-        to_.write(bytes);
-      } catch (const UserError& error) {
-        error_ = error;
-      }
+static void each_field(MaybeConst<SavedRun> auto& s, auto& archive) {
+  archive(AsText{s.asked}, AsText{s.chosen}, s.data_hash, s.valid_hash, s.test_hash, s.init_hash, s.model,
+          s.log, s.lines, s.seconds, s.trials, s.search, s.trial_seconds, s.fitting, s.finished, s.epochs,
+          s.steps);
+}
+
+namespace {
+
+// Runs `read`; errors name the file.
+template <class Read>
+void named(const std::string& path, const Read& read) {
+  try {
+    read();
+  } catch (const UserError& error) {
+    if (std::string_view(error.what()).starts_with(path)) throw;
+    throw file_error(path, 0, fmt::format("this checkpoint was not written by truemax: {}", error.what()),
+                     "restore it from a copy, or remove it and train again");
   }
-  void require_written() const {
-    if (error_) throw UserError(*error_);
-  }
+}
 
- private:
-  StateSink& to_;
-  std::optional<UserError> error_;
-};
-
-void require_same_bytes(const std::string& path, AtomicFile& file, std::uint64_t size,
-                        std::uint64_t expected) {
-  RunningSum there;
-  std::vector<char> piece(checkpoint::kPiece);
-  const std::uint64_t summed = size - sizeof(std::uint64_t);
-  for (std::uint64_t at = 0; at < summed; at += checkpoint::kPiece) {
-    const auto part = std::span(piece).first(std::min<std::uint64_t>(checkpoint::kPiece, summed - at));
-    file.read_back(at, part);
-    there.add(part);
-  }
-  std::uint64_t sum = 0;
-  file.read_back(summed, {reinterpret_cast<char*>(&sum), sizeof sum});
-  if (there.value() != expected || sum != expected)
-    throw UserError(fmt::format(
-        "{}: what was read back is not what was written; the old file, if any, is untouched: this disk "
-        "cannot be trusted, choose another one",
-        path));
+// The sizes of everything in a state that does not grow during a run.
+std::vector<std::uint64_t> shape_of(const RunState& s) {
+  std::vector<std::uint64_t> shape{s.weights.classes(),
+                                   s.weights.features(),
+                                   std::uint64_t{s.weights.has_intercept()},
+                                   s.rows.size(),
+                                   s.learnt.intercept.size(),
+                                   s.learnt.features_square.size(),
+                                   s.learnt.mixing_square.size(),
+                                   s.learnt.classes_square.size(),
+                                   s.learnt.intercept_square.size(),
+                                   s.learnt.tables.layers,
+                                   s.companion.difference.classes(),
+                                   s.companion.difference.features(),
+                                   s.companion.touched.size(),
+                                   s.companion.journal.size(),
+                                   s.moments.mean.classes(),
+                                   s.lbfgs.gradient.classes(),
+                                   s.lbfgs.pairs.rooms};
+  for (const Embedding* table : {&s.learnt.tables.features, &s.learnt.tables.mixing, &s.learnt.classes})
+    shape.insert(shape.end(), {table->rows, table->columns, table->numbers.size()});
+  return shape;
 }
 
 }  // namespace
 
 void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state) {
-  Ranks& all = ranks();
-  std::optional<AtomicFile> file;
-  std::optional<Sink> sink;
-  all.only_first([&] {
-    sink.emplace(file.emplace(path));
-    sink->write(checkpoint::kMagic);
-    sink->put(checkpoint::kFormat);
-    Writer writer(*sink);
-    checkpoint::each_field(about, writer);
+  checkpoint::write_file(path, [&](StateSink& to) {
+    ArchiveWriter{to}(about);
+    if (about.fitting) write(*state, to);
   });
-  if (about.fitting && sink) {
-    PatientSink patient(*sink);
-    write(*state, patient);
-    all.only_first([&] { patient.require_written(); });
-  } else if (about.fitting) {
-    NoSink none;
-    write(*state, none);
-    all.only_first([] {});
+}
+
+CheckpointFile::CheckpointFile(const std::string& path) : path_(path), from_(checkpoint::open_file(path)) {
+  named(path, [&] {
+    ArchiveReader{*from_}(about_);
+    for (const double seconds : {about_.seconds, about_.trial_seconds})
+      if (!std::isfinite(seconds) || seconds < 0) throw UserError("its time is not a number of seconds");
+    if (!about_.fitting && from_->left() > 0) throw UserError("there are bytes after its end");
+  });
+}
+
+void CheckpointFile::read_state(RunState& state) {
+  named(path_, [&] {
+    const std::vector<std::uint64_t> fresh = shape_of(state);
+    read(state, *from_);
+    if (from_->left() > 0) throw UserError("there are bytes after its end");
+    together(ranks(), [&] {
+      if (shape_of(state) != fresh) throw UserError("its state is not of these data and options");
+    });
+  });
+}
+
+nlohmann::ordered_json options_asked_in(const std::string& path) {
+  std::string bytes(std::size_t{1} << 20, '\0');  // far more than all options take
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  StateBuffer start;
+  start.write(std::span(bytes).first(static_cast<std::size_t>(file.gcount())));
+  std::array<char, sizeof checkpoint::kMagic> magic{};
+  std::uint64_t format = 0;
+  nlohmann::ordered_json asked;
+  try {
+    ArchiveReader{start}(magic, format, AsText{asked});
+  } catch (const UserError&) {
+    return {};
   }
-  all.only_first([&] {
-    const std::uint64_t size = sink->finish();
-    file->sync();
-    require_same_bytes(path, *file, size, sink->sum());
-    file->commit();
-  });
+  return magic == checkpoint::kMagic && format == checkpoint::kFormat ? asked : nlohmann::ordered_json();
 }
 
 SaveEvery parse_save_every(const std::string& text) {

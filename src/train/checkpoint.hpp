@@ -40,9 +40,6 @@ void write_checkpoint(const std::string& path, const SavedRun& about, const RunS
 class CheckpointFile {
  public:
   explicit CheckpointFile(const std::string& path);
-  ~CheckpointFile();
-  CheckpointFile(CheckpointFile&&) noexcept;
-  CheckpointFile& operator=(CheckpointFile&&) noexcept;
 
   const SavedRun& about() const { return about_; }
   // Only if about().fitting; once. `state` is a fresh state of the run, whose memory is reused; throws
@@ -50,11 +47,9 @@ class CheckpointFile {
   void read_state(RunState& state);
 
  private:
-  class Source;
-  class Shared;
   std::string path_;
-  SavedRun about_;
   std::unique_ptr<StateSource> from_;
+  SavedRun about_;
 };
 
 // SavedRun::asked of a file that nothing else is checked of; empty if it is no checkpoint of this version. In
