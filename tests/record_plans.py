@@ -42,6 +42,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, "tests", "data", "plans.jsonl")
 LIMIT_SECONDS = 120
 REFUSED = 2
+NOTE = "truemax: note: "
+OF_THE_END = r"the train log-loss is above|no step was taken|Newton's method (has not|ended)"
 LINES = ("method", "stream", "device", "memory")
 
 
@@ -182,12 +184,14 @@ def command_of(case, program, log):
 
 
 def read_log(log):
-    """The events written so far; {} for none."""
-    for path in (log, log + ".part"):
-        if os.path.exists(path):
+    """The events written so far. A log is FILE.part until its run ends."""
+    for path in (log + ".part", log):
+        try:
             with open(path, encoding="utf-8") as file:
                 lines = file.read().split("\n")[:-1]
-            return {event["event"]: event for event in map(json.loads, lines)}
+        except FileNotFoundError:
+            continue
+        return {event["event"]: event for event in map(json.loads, lines)}
     return {}
 
 
@@ -211,7 +215,7 @@ def run(case, program, folder, scratch):
             time.sleep(0.01)
         found = {"start": read_log(log)["start"]}
         process.send_signal(signal.SIGINT)
-        process.stdout.read()
+        printed += [words for words in process.stdout.read().split("\n") if words.startswith(NOTE)]  # mpirun's are late
         process.wait(LIMIT_SECONDS)
         return printed, found, None
     finally:
@@ -223,10 +227,6 @@ def clean(said, program, scratch):
     """Without paths of this machine."""
     said = said.replace(scratch + "/", "").replace(os.path.dirname(program) + "/", "")
     return said.replace(f"{program}-mpi", "truemax").replace(program, "truemax")
-
-
-def training_options(config, names):
-    return {name: value for name, value in config.items() if name in names}
 
 
 def differing(config, defaults):
@@ -251,10 +251,10 @@ def record(case, program, folder, scratch, defaults):
     of_start = [words for words in said[:plan + 1] if words.startswith("start ")]
     if of_start:
         line["start_model"] = re.sub("^start +", "", of_start[0])
-    note = "truemax: note: "
-    line["notes"] = [words[len(note):] for words in said[:plan] if words.startswith(note)]
-    after = [words[len(note):] for words in said[plan:] if words.startswith(note)]
-    if after:
+    notes = [words[len(NOTE):] for words in said if words.startswith(NOTE)]
+    line["notes"] = [words for words in notes if not re.match(OF_THE_END, words)]
+    after = [words for words in notes if re.match(OF_THE_END, words)]
+    if after and code is not None:
         line["end_notes"] = after
     if "start" in log:
         line["needed"] = log["start"]["memory"]["needed"]
