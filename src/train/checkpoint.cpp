@@ -44,6 +44,10 @@ static void each_field(MaybeConst<SearchTrial> auto& t, auto& archive) {
           t.log_loss, t.seconds);
 }
 
+static void each_field(MaybeConst<SearchTrial::Memory> auto& m, auto& archive) {
+  archive(m.points, m.losses);
+}
+
 template <class Archive>
 static void each_field(MaybeConst<SearchResult> auto& s, Archive& archive) {
   archive(s.finished, s.step, s.ridge, s.epochs, s.layers, s.tied, s.dropout, s.trials, s.log_loss);
@@ -102,8 +106,10 @@ std::vector<std::uint64_t> shape_of(const RunState& s) {
 
 void write_checkpoint(const std::string& path, const SavedRun& about, const RunState* state) {
   checkpoint::write_file(path, [&](StateSink& to) {
-    ArchiveWriter{to}(about);
-    if (about.fitting) write(*state, to);
+    ArchiveWriter writer{to};
+    writer(about);
+    if (about.fitting) return write(*state, to);
+    for (const SearchTrial& trial : about.trials) writer(trial.memory);
   });
 }
 
@@ -112,7 +118,9 @@ CheckpointFile::CheckpointFile(const std::string& path) : path_(path), from_(che
     ArchiveReader{*from_}(about_);
     for (const double seconds : {about_.seconds, about_.trial_seconds})
       if (!std::isfinite(seconds) || seconds < 0) throw UserError("its time is not a number of seconds");
-    if (!about_.fitting && from_->left() > 0) throw UserError("there are bytes after its end");
+    if (about_.fitting || from_->left() == 0) return;  // older versions save no memory of trials
+    for (SearchTrial& trial : about_.trials) ArchiveReader{*from_}(trial.memory);
+    if (from_->left() > 0) throw UserError("there are bytes after its end");
   });
 }
 

@@ -11,7 +11,7 @@
 
 namespace truemax::checkpoint {
 
-// The file: magic, version, `SavedRun`, the state, then the length of all that and a checksum of all before
+// The file: magic, version, `SavedRun`, the state (of a search: what its trials leave), then the length of all that and a checksum of all before
 // it. Numbers lie as in memory (little-endian).
 inline constexpr std::array<char, 8> kMagic{'T', 'M', 'X', 'C', 'H', 'K', 'P', 'T'};
 // Changes with every change of SavedRun or RunState.

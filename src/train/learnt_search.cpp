@@ -6,10 +6,11 @@
 #include <functional>
 
 #include "data/hold_out.hpp"
+#include "train/climb.hpp"
 #include "train/resolve.hpp"
 #include "train/search.hpp"
 #include "train/step_shape.hpp"
-#include "train/trial_runner.hpp"
+#include "train/trials.hpp"
 
 namespace truemax {
 namespace {
@@ -18,7 +19,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRidgeMove = 3.1622776601683795, kStepMove = 2;
 constexpr int kMostRidgeMoves = 4, kMostStepMoves = 2;
 // What a move must gain: less is noise of the judges. A longer run costs twice as much.
-constexpr double kGainSame = 5e-4, kGainLonger = 0.005, kGainLayer = 0.002;
+constexpr double kGainSame = 5e-4, kGainTwice = 0.005, kGainLayer = 0.002;
 // More learnt features, judged on a part of the rows: on yso-finna-en 512 won by 1.3% there against 256, and
 // lost by 0.5% on all rows.
 constexpr double kGainHiddenOnPart = 0.02;
@@ -27,7 +28,7 @@ constexpr double kFarBehind = 1.3;
 constexpr double kHopeless = 1.1;  // times the log-loss of the linear model: no tuning makes up for it
 constexpr double kBehind = 1.01;   // after ridge and step were tuned: longer runs do not make up for it
 constexpr double kHurts = 1.02;    // a trial that is so much worse
-constexpr std::size_t kMostJudges = 20000, kFewestTrialRows = 20000;
+constexpr std::size_t kMostLearntJudges = 20000, kFewestTrialRows = 20000;
 // Counted, not measured: the same choices on every machine.
 constexpr double kTrialSeconds = 10, kFlops = 8e10;
 // A GPU has time for trials on all rows of most data.
@@ -41,14 +42,15 @@ class LearntSearch {
       : sets_(tools.sets),
         problem_(tools.problem),
         recipe_(recipe),
-        runner_(tools, kNever, rival != nullptr ? rival->trials : 0),
+        trials_(tools, kNever, rival != nullptr ? rival->trials : 0),
+        climb_(recipe, [this] { return trials_.stopped(); }),
         rival_(rival) {}
 
   Found run() {
     const bool few = !sets_.valid && sets_.data.row_count() < kFewestRows && !on_training_rows();
     if (recipe_.sought.any() && !few && recipe_.seconds == 0) search();
-    result_.finished = !runner_.stopped();
-    result_.trials = runner_.count();
+    result_.finished = !trials_.stopped();
+    result_.trials = trials_.count();
     return {recipe_.found(sets_.valid.has_value()), result_};
   }
 
@@ -77,7 +79,7 @@ class LearntSearch {
   DataView part_of(const DataView& data) const {
     const auto n = static_cast<double>(data.size());
     const double times = sets_.data.space->of_triples() ? kTripleTimes : 1;
-    const double fits = times * trial_seconds() / seconds(1, best_);
+    const double fits = times * trial_seconds() / seconds(1, climb_.best);
     const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
     if (part >= n) return data;
     return sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
@@ -88,13 +90,13 @@ class LearntSearch {
     const Recipe& o = recipe_;
     std::optional<RowSplit> own;
     if (!sets_.valid && !on_training_rows()) own = set_aside(sets_.data, o.valid_share, o.seed);
-    best_ = o;
+    climb_.best = o;
     // Trials count in epochs, because they may have fewer rows.
-    if (o.steps > 0) best_.epochs = o.steps / steps_per_epoch(sets_.data.size(), o) + 1;
+    if (o.steps > 0) climb_.best.epochs = o.steps / steps_per_epoch(sets_.data.size(), o) + 1;
     const DataView small = part_of(own ? own->rest : sets_.data);
     const DataView& valid = own ? own->valid : on_training_rows() ? small : *sets_.valid;
     const DataView judge =
-        with_labels_of(sample_part(valid, std::min(valid.row_count(), kMostJudges), o.seed), small);
+        with_labels_of(sample_part(valid, std::min(valid.row_count(), kMostLearntJudges), o.seed), small);
     share_ = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
     // A part of a graph is another graph. On fb15k-237 a quarter of the triples asked for three times the
     // ridge; with it, all of them had a validation log-loss of 5.66 instead of 4.40.
@@ -102,24 +104,31 @@ class LearntSearch {
     const TrialRows rows{small, judge};
     if (rival_ != nullptr) linear_ = loss("linear", rows, linear_on_part());
     tune(rows);
-    if (rival_ != nullptr) result_.compared = {linear_, least_, best_.hidden};
-    if (least_ < kNever) keep_best();
+    if (rival_ != nullptr) result_.compared = {linear_, climb_.least, climb_.best.hidden};
+    if (climb_.least < kNever) keep_best();
   }
 
   void tune(const TrialRows& rows) {
     const Sought& open = recipe_.sought;
-    least_ = loss("start", rows, best_);
-    if (least_ > kFarBehind * linear_) return;
+    climb_.least = loss("start", rows, climb_.best);
+    if (climb_.least > kFarBehind * linear_) return;
     layers(rows);
-    if (open.ridge)
-      climb("ridge", rows, kMostRidgeMoves, kRidgeMove,
-            [](Recipe& with, double by) { with.ridge = clamped_ridge(with.ridge * by); });
-    if (least_ > kHopeless * linear_) return;
+    if (open.ridge) {
+      climb_.along({"ridge", [](Recipe& r, double by) { r.ridge = clamped_ridge(r.ridge * by); }, kRidgeMove,
+                    kMostRidgeMoves, kGainSame, kGainSame},
+                   [&](const char* about, const Recipe& with) {
+                     const double found = loss(about, rows, with);
+                     if (with.ridge > climb_.best.ridge) more_ridge_hurts_ = found > kHurts * climb_.least;
+                     return found;
+                   });
+    }
+    if (climb_.least > kHopeless * linear_) return;
     if (open.step)
-      climb("step", rows, kMostStepMoves, kStepMove,
-            [](Recipe& with, double by) { with.step = clamped_step(with.step * by); });
+      climb_.along({"step", [](Recipe& r, double by) { r.step = clamped_step(r.step * by); }, kStepMove,
+                    kMostStepMoves, kGainSame, kGainSame},
+                   loss_on(rows));
     if (open.dropout) dropout(rows);
-    if (least_ > kBehind * linear_) return;
+    if (climb_.least > kBehind * linear_) return;
     if (open.epochs) epochs(rows);
     if (open.hidden) hidden(rows);
   }
@@ -127,11 +136,11 @@ class LearntSearch {
   void keep_best() {
     Recipe& o = recipe_;
     result_.ridge = o.sought.ridge, result_.step = o.sought.step, result_.epochs = o.sought.epochs;
-    result_.log_loss = least_;
+    result_.log_loss = climb_.least;
     result_.layers = o.sought.layers, result_.tied = o.sought.tied, result_.dropout = o.sought.dropout;
-    o.ridge = best_.ridge, o.step = best_.step, o.hidden = best_.hidden;
-    o.layers = best_.layers, o.tied = best_.tied, o.dropout = best_.dropout;
-    if (o.sought.epochs) o.epochs = on_all_rows(best_.epochs);
+    o.ridge = climb_.best.ridge, o.step = climb_.best.step, o.hidden = climb_.best.hidden;
+    o.layers = climb_.best.layers, o.tied = climb_.best.tied, o.dropout = climb_.best.dropout;
+    if (o.sought.epochs) o.epochs = on_all_rows(climb_.best.epochs);
   }
 
   bool is_text() const { return reads_words(sets_.data.space->encoder); }
@@ -155,48 +164,29 @@ class LearntSearch {
   double loss(const char* about, const TrialRows& rows, Recipe with) {
     if (!sets_.data.space->of_triples()) with.ridge *= share_;  // the same per row, as that of triples is
     if (is_text() && recipe_.sought.step) with.step = clamped_step(with.step / std::pow(share_, 0.25));
-    return runner_.run(about, rows, with, 0);
+    return trials_.train(about, rows, with, 0);
   }
 
+  Climb::Loss loss_on(const TrialRows& rows) {
+    return [this, rows](const char* about, const Recipe& with) { return loss(about, rows, with); };
+  }
   bool adopt(const char* about, const TrialRows& rows, const Recipe& with, double gain) {
-    const double found = loss(about, rows, with);
-    hurt_ = found > kHurts * least_;
-    if (runner_.stopped() || !(found < least_ * (1 - gain))) return false;
-    least_ = found, best_ = with;
-    return true;
-  }
-
-  // Moves up by the factor while the loss falls, else down.
-  void climb(const char* about, const TrialRows& rows, int most, double factor,
-             const std::function<void(Recipe&, double)>& move) {
-    for (const double by : {factor, 1 / factor}) {
-      bool moved = false;
-      for (; most > 0 && !runner_.stopped(); --most) {
-        Recipe with = best_;
-        move(with, by);
-        if (!adopt(about, rows, with, kGainSame)) {
-          if (with.ridge > best_.ridge) more_ridge_hurts_ = hurt_;
-          --most;
-          break;
-        }
-        moved = true;
-      }
-      if (moved) return;
-    }
+    return climb_.adopt(about, with, gain, loss_on(rows));
   }
 
   // Plain text: a tanh layer and tied vectors, together or one of them if the user has set the other.
   void layers(const TrialRows& rows) {
     if (!recipe_.sought.layers && !recipe_.sought.tied) return;
-    Recipe with = best_;
+    Recipe with = climb_.best;
     if (recipe_.sought.layers && sets_.data.space->encoder == EncoderKind::context) with.layers = 1;
     if (recipe_.sought.tied) with.tied = with.layers > 0 || sets_.data.space->encoder == EncoderKind::cbow;
-    if (with.layers != best_.layers || with.tied != best_.tied) adopt("layers", rows, with, kGainLayer);
+    if (with.layers != climb_.best.layers || with.tied != climb_.best.tied)
+      adopt("layers", rows, with, kGainLayer);
   }
 
   void dropout(const TrialRows& rows) {
-    for (const double rate : {2 * best_.dropout, best_.dropout / 2}) {
-      Recipe with = best_;
+    for (const double rate : {2 * climb_.best.dropout, climb_.best.dropout / 2}) {
+      Recipe with = climb_.best;
       with.dropout = rate;
       if (adopt("dropout", rows, with, kGainLayer)) return;
     }
@@ -205,20 +195,20 @@ class LearntSearch {
   // Longer runs, with more ridge where that is better; else shorter ones.
   void epochs(const TrialRows& rows) {
     constexpr std::uint64_t kMostEpochs = 80;
-    const std::uint64_t first = best_.epochs;
-    while (2 * best_.epochs <= kMostEpochs && !runner_.stopped() &&
+    const std::uint64_t first = climb_.best.epochs;
+    while (2 * climb_.best.epochs <= kMostEpochs && !trials_.stopped() &&
            twice_as_long(rows) <= 4 * trial_seconds()) {
-      Recipe with = best_;
+      Recipe with = climb_.best;
       with.epochs *= 2;
-      bool better = adopt("epochs", rows, with, kGainLonger);
+      bool better = adopt("epochs", rows, with, kGainTwice);
       if (recipe_.sought.ridge && !more_ridge_hurts_) {
         with.ridge = clamped_ridge(with.ridge * kRidgeMove);
-        better |= adopt("both", rows, with, better ? kGainSame : kGainLonger);
+        better |= adopt("both", rows, with, better ? kGainSame : kGainTwice);
       }
       if (!better) break;
     }
-    if (best_.epochs > first || first < 4) return;
-    Recipe with = best_;
+    if (climb_.best.epochs > first || first < 4) return;
+    Recipe with = climb_.best;
     with.epochs /= 2;
     adopt("epochs", rows, with, kGainSame);
   }
@@ -227,25 +217,26 @@ class LearntSearch {
   // limit is lower than for epochs.
   void hidden(const TrialRows& rows) {
     const std::uint64_t most = std::min(recipe_.most_hidden, problem_.full_rank() - 1);
-    while (2 * best_.hidden <= most && !runner_.stopped() && twice_as_long(rows) <= 2 * trial_seconds()) {
-      Recipe with = best_;
+    while (2 * climb_.best.hidden <= most && !trials_.stopped() &&
+           twice_as_long(rows) <= 2 * trial_seconds()) {
+      Recipe with = climb_.best;
       with.hidden *= 2;
-      if (!adopt("hidden", rows, with, much_fewer_rows() ? kGainHiddenOnPart : kGainLonger)) break;
+      if (!adopt("hidden", rows, with, much_fewer_rows() ? kGainHiddenOnPart : kGainTwice)) break;
     }
   }
 
   double twice_as_long(const TrialRows& rows) const {
-    return 2 * seconds(static_cast<double>(rows.data.size()), best_);
+    return 2 * seconds(static_cast<double>(rows.data.size()), climb_.best);
   }
 
   const TrainSets& sets_;
   const Problem& problem_;
   Recipe recipe_;
-  TrialRunner runner_;
+  Trials trials_;
+  Climb climb_;  // its best is for a run on all rows
   const LinearRival* rival_;
-  Recipe best_;  // for a run on all rows
-  double least_ = kNever, linear_ = kNever;
-  bool hurt_ = false, more_ridge_hurts_ = false;  // the last trial; one with more ridge than the best
+  double linear_ = kNever;
+  bool more_ridge_hurts_ = false;  // a trial with more ridge than the best
   double share_ = 1;  // of the rows in a trial; options of a run on all rows have another ridge there
   SearchResult result_;
 };

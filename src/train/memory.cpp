@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "core/text.hpp"
+#include "core/files.hpp"
 #include "weights/weights.hpp"
 
 namespace truemax {

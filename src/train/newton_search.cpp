@@ -13,6 +13,7 @@
 #include "train/resolve.hpp"
 #include "train/search.hpp"
 #include "train/step_cost.hpp"
+#include "train/trials.hpp"
 
 namespace truemax {
 namespace {
@@ -34,8 +35,7 @@ class NewtonSearch {
         problem_(tools.problem),
         recipe_(recipe),
         watch_(tools.watch),
-        observers_(tools.observers),
-        stop_(tools.stop) {}
+        trials_(tools, kNone) {}
 
   Found run() {
     if (!recipe_.sought.ridge) {  // with --target train, for one
@@ -65,8 +65,11 @@ class NewtonSearch {
     std::vector<double> losses;  // by judge
   };
 
-  Found found() const { return {recipe_.found(sets_.valid.has_value()), result_}; }
-  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  Found found() {
+    result_.trials = trials_.count();
+    return {recipe_.found(sets_.valid.has_value()), result_};
+  }
+  bool stopped() const { return trials_.stopped(); }
   // The rest of the time is for the fit. Reached only on a slow machine.
   bool late() const {
     constexpr double kShareOfSearch = 0.6;
@@ -114,34 +117,46 @@ class NewtonSearch {
   Judged trial(double ridge, bool by_spread) {
     if (over()) return {};
     SearchTrial tried;
-    tried.about = "ridge", tried.number = result_.trials + 1, tried.ridge = ridge;
+    tried.about = "ridge", tried.ridge = ridge;
     tried.rows = folds_[0].rest.size();
     for (const Fold& fold : folds_) tried.judged_on += fold.judge.size();
-    for (TrainObserver* observer : observers_) observer->trying(tried);
-    const double before = watch_.seconds_running();
-    parallel_for(folds_.size(), recipe_.thread_count(), [&](std::size_t f) {
-      Fold& fold = folds_[f];
-      fold.problem->solve({ridge, by_spread, kTrialSteps, kTrialPrecision}, fold.at, stop_,
-                          [this] { return late(); });
-      fold.losses = fold.problem->losses(fold.judge, fold.at);
-    });
+    const double mean =
+        trials_.run(tried, [&](SearchTrial& trial) { return solve(ridge, by_spread, trial); });
     if (over()) return {};
-    Judged judged;
-    double sum = 0;
-    for (const Fold& fold : folds_) {
-      judged.losses.insert(judged.losses.end(), fold.losses.begin(), fold.losses.end());
-      for (const double loss : fold.losses) sum += loss;
-    }
-    tried.log_loss = judged.mean = sum / judges_;
-    tried.seconds = watch_.seconds_running() - before;
-    ++result_.trials;
-    for (TrainObserver* observer : observers_) observer->tried(tried);
-    if (tried.log_loss < best_) {
-      best_ = tried.log_loss;
+    go_on_from(tried.memory);
+    if (mean < best_) {
+      best_ = mean;
       recipe_.ridge = ridge, recipe_.ridge_by_spread = by_spread;
       result_.ridge = true, result_.log_loss = best_;
     }
-    return judged;
+    return {mean, std::move(tried.memory.losses)};
+  }
+
+  std::optional<double> solve(double ridge, bool by_spread, SearchTrial& trial) {
+    parallel_for(folds_.size(), recipe_.thread_count(), [&](std::size_t f) {
+      Fold& fold = folds_[f];
+      fold.problem->solve({ridge, by_spread, kTrialSteps, kTrialPrecision}, fold.at, trials_.stop(),
+                          [this] { return late(); });
+      fold.losses = fold.problem->losses(fold.judge, fold.at);
+    });
+    if (over()) return std::nullopt;
+    SearchTrial::Memory& memory = trial.memory;
+    double sum = 0;
+    for (const Fold& fold : folds_) {
+      memory.losses.insert(memory.losses.end(), fold.losses.begin(), fold.losses.end());
+      memory.points.insert(memory.points.end(), fold.at.begin(), fold.at.end());
+      for (const double loss : fold.losses) sum += loss;
+    }
+    return sum / judges_;
+  }
+  // A trial of an earlier process leaves its points.
+  void go_on_from(const SearchTrial::Memory& memory) {
+    const double* from = memory.points.data();
+    if (memory.points.empty()) return;  // of a trial that others followed
+    for (Fold& fold : folds_) {
+      std::copy_n(from, fold.at.size(), fold.at.begin());
+      from += fold.at.size();
+    }
   }
 
   // From much ridge to little, each trial from the optimum of the one before.
@@ -193,8 +208,7 @@ class NewtonSearch {
   const Problem& problem_;
   Recipe recipe_;
   const Stopwatch& watch_;
-  std::span<TrainObserver* const> observers_;
-  const std::atomic<bool>& stop_;
+  Trials trials_;
   std::vector<Fold> folds_;
   SearchResult result_;
   double best_ = kNone, judges_ = 0;  // the weight of all judges

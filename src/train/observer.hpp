@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "train/plan.hpp"
 #include "train/run_state.hpp"
@@ -18,6 +19,13 @@ struct SearchTrial {
   std::uint64_t rows = 0, steps = 0, judged_on = 0;
   std::uint64_t rows_per_step = 1;
   double log_loss = 0, seconds = 0;
+  // What the next trial goes on from, and what the search compares trials by, where numbers above do not say
+  // it (Newton's method): points, and log-losses by judge.
+  struct Memory {
+    std::vector<double> points, losses;
+    bool empty() const { return losses.empty(); }
+  };
+  Memory memory;
 };
 
 // For the log, progress and callers' own code: observers never change the run.

@@ -28,6 +28,7 @@ void CheckpointSaver::begin() {
 
 void CheckpointSaver::tried(const SearchTrial& trial) {
   constexpr double kSeconds = 1;  // so that many short trials do not wait for the disk
+  if (!about_.trials.empty()) about_.trials.back().memory.points.clear();  // the next trial has followed
   about_.trials.push_back(trial);
   about_.seconds = run_.watch.seconds_running();
   if (ranks().broadcast_value(since_.seconds_running() >= kSeconds)) write(nullptr);
