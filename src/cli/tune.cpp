@@ -167,8 +167,10 @@ int run_tune(TuneCommand& command) {
   RunOptions read = command.run;
   read.valid_path = command.valid;
   read.model = read.log = "none";
-  // Each trial has its own, checked with the data.
-  read.asked.rows_per_step.reset(), read.asked.classes_per_step.reset();
+  // Each trial has options of its own, checked with the data.
+  read.asked = {};
+  read.asked.threads = command.run.asked.threads, read.asked.seed = command.run.asked.seed;
+  if (!command.run.asked.automatic()) read.asked.method = "prox";
   PreparedRun run = prepare_run(std::move(read));
   print_notes(run.notes);
   // Without --method: the values that the search of 'truemax train' would start from.

@@ -159,7 +159,7 @@ class Comparison {
     };
     show();
     budget.tick = show;
-    BudgetedRun run = run_for(recipe, sets_[d], problems_[d], machines_[d], budget, stop_);
+    BudgetedRun run = run_for(recipe, {sets_[d], problems_[d], machines_[d], stop_}, budget);
     ++done_;
     return run;
   }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "data/data_view.hpp"
-#include "train/budget.hpp"
 #include "train/options.hpp"
+#include "train/study.hpp"
 
 namespace truemax {
 

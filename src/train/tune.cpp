@@ -15,9 +15,8 @@
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
 #include "train/bind.hpp"
-#include "train/fit.hpp"
 #include "train/resolve.hpp"
-#include "train/start.hpp"
+#include "train/study.hpp"
 
 namespace truemax {
 namespace {
@@ -98,7 +97,7 @@ class Tuner {
  public:
   Tuner(const DataView& train, const DataView& valid, TuneOptions&& options, const std::atomic<bool>& stop,
         const TuneProgress& progress)
-      : train_(train), valid_(valid), options_(std::move(options)), stop_(stop), progress_(progress) {
+      : sets_{train}, valid_(valid), options_(std::move(options)), stop_(stop), progress_(progress) {
     plan();
   }
 
@@ -138,7 +137,7 @@ class Tuner {
  private:
   void plan() {
     std::uint64_t largest = 0, sum = 0, there = 0;
-    problem_ = facts_of({train_, {}, valid_}, false, {}, options_.threads);
+    problem_ = facts_of({sets_.data, {}, valid_}, false, {}, options_.threads);
     machine_ = machine_of(options_.threads, options_.memory_limit, problem_);
     for (const Trial& trial : options_.trials) {
       const MemoryPlan plan = bind(trial.recipe, problem_, machine_).memory;
@@ -152,7 +151,7 @@ class Tuner {
     const std::uint64_t fit =
         std::max<std::uint64_t>(1, keep_ ? options_.threads : there / std::max<std::uint64_t>(largest, 1));
     at_once_ = static_cast<std::size_t>(std::min<std::uint64_t>(options_.threads, fit));
-    runs_.resize(options_.trials.size());
+    runs_.resize(options_.trials.size()), machines_.resize(options_.trials.size());
     std::size_t alive = options_.trials.size();
     std::uint64_t before = 0;
     for (const std::uint64_t epochs : tune_rounds(options_.epochs)) {
@@ -169,27 +168,23 @@ class Tuner {
     recipe.threads = recipe.lock_free ? 1 : share_;  // lock-free steps on several threads are not repeatable
     recipe.epochs = options_.epochs;                 // the length of a linear schedule
     recipe.ridge *= options_.ridge_share;
-    Stopwatch watch;
     try {
-      watch.resume();
+      const double before = runs_[t] ? runs_[t]->seconds() : 0;
       if (!runs_[t]) {
-        Machine machine = machine_;
-        machine.threads = recipe.threads;
-        runs_[t] = std::make_unique<Fit>(train_, bind(recipe, problem_, machine), make_state(train_, recipe));
+        machines_[t] = machine_;
+        machines_[t].threads = recipe.threads;
+        runs_[t] = std::make_unique<StudyRun>(recipe, StudyRows{sets_, problem_, machines_[t], stop_});
       }
-      Fit& fit = *runs_[t];
-      while (fit.state().epoch < epochs) {
-        const Fit::End end = fit.run({.epoch = fit.state().epoch + 1}, stop_);
-        if (end == Fit::End::stopped) return;
-        if (end == Fit::End::diverged) throw DivergenceError(fit.divergence());
+      StudyRun& run = *runs_[t];
+      while (run.whole_epochs() < epochs) {
+        run.train_until_epoch(run.whole_epochs() + 1);
+        if (stop_.load()) return;
         count_epoch();
       }
-      watch.pause();
-      trial.seconds += watch.seconds();
-      const auto metrics = fit.evaluate({}, valid_, share_, &stop_);
-      if (!metrics) return;
-      if (!std::isfinite(metrics->log_loss)) throw DivergenceError("the log-loss is not finite");
-      trial.marks.push_back({epochs, metrics->log_loss});
+      trial.seconds += run.seconds() - before;
+      const auto loss = run.log_loss(valid_, share_);
+      if (!loss) return;
+      trial.marks.push_back({epochs, *loss});
       if (!keep_) runs_[t].reset();
     } catch (const DivergenceError& error) {
       trial.state = Trial::State::diverged;
@@ -204,14 +199,15 @@ class Tuner {
     if (progress_) progress_(done_, std::max(of_, done_));
   }
 
-  const DataView& train_;
+  TrainSets sets_;
   const DataView& valid_;
   Problem problem_;
   Machine machine_;
   TuneOptions options_;
   const std::atomic<bool>& stop_;
   const TuneProgress& progress_;
-  std::vector<std::unique_ptr<Fit>> runs_;
+  std::vector<std::unique_ptr<StudyRun>> runs_;
+  std::vector<Machine> machines_;
   std::size_t at_once_ = 1, share_ = 1;  // trials at once, and threads per trial
   bool keep_ = true;                     // keep the weights of trials between rounds
   std::mutex mutex_;
