@@ -19,9 +19,11 @@
 #include <vector>
 
 #include "made_data.hpp"
+#include "plan_of.hpp"
 #include "timing.hpp"
 #include "touch.hpp"
 #include "train/fit.hpp"
+#include "train/start.hpp"
 #include "train/step_inputs.hpp"
 
 namespace truemax {
@@ -55,8 +57,8 @@ struct Contest {
       : data(make_data({shape.rows, shape.features, shape.nonzeros}, classes, skewed ? 1.0 : 0.0)),
         options(options_of(skewed)),
         state(make_state(data, options)),
-        draw(draw_for(data, options)),
-        loop(data, options) {
+        draw(draw_for(options, facts_of(data))),
+        loop(data, plan_of(data, options)) {
     touch_pages(state.weights);
   }
 

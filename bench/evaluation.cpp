@@ -114,7 +114,9 @@ HWY_AFTER_NAMESPACE();
 #include "data/load.hpp"
 #include "evaluate/evaluate.hpp"
 #include "evaluation.hpp"
+#include "plan_of.hpp"
 #include "train/fit.hpp"
+#include "train/start.hpp"
 #include "weights/fast_pass.hpp"
 #include "weights/kernels.hpp"
 #include "weights/pass.hpp"
@@ -184,7 +186,7 @@ int bench_evaluate(const std::string& path, const std::map<std::string, std::str
   const auto threads = static_cast<std::size_t>(of(settings, "threads", 2));
   RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};
-  StepLoop loop(data, options);
+  StepLoop loop(data, plan_of(data, options));
   while (state.epoch < options.epochs) loop.run(state, stop, nullptr);
   const Weights& weights = state.weights;
 

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "made_data.hpp"
+#include "plan_of.hpp"
 #include "timing.hpp"
 #include "train/fit.hpp"
+#include "train/start.hpp"
 #include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
 #include "train/visit_order.hpp"
@@ -41,7 +43,7 @@ struct LearntTrace {
 LearntTrace learnt_trace(const DataView& data, const Recipe& options) {
   LearntTrace out;
   const std::uint64_t n = options.rows_per_step;
-  const std::unique_ptr<Draw> draw = draw_for(data, options);
+  const std::unique_ptr<Draw> draw = draw_for(options, facts_of(data));
   VisitOrder order(options.visit, options.seed, data.size(), n);
   order.start_epoch(0);
   const CounterRandom random(options.seed, Stream::draw, 0);
@@ -100,11 +102,11 @@ struct LearntRates {
   double steps, touches;  // per second
 };
 
-LearntRates learnt_rates(std::size_t size, const Recipe& options, std::size_t rows,
-                         std::size_t nonzeros, std::size_t rounds) {
+LearntRates learnt_rates(std::size_t size, const Recipe& options, std::size_t rows, std::size_t nonzeros,
+                         std::size_t rounds) {
   const DataView data(make_data({.rows = rows, .features = size, .nonzeros = nonzeros}, size, 1));
   RunState state = make_state(data, options);
-  StepLoop loop(data, options);
+  StepLoop loop(data, plan_of(data, options));
   const std::atomic<bool> stop{false};
   loop.run(state, stop, nullptr);  // also writes every page that the steps need
   for (const Embedding* table : {&state.learnt.tables.features, &state.learnt.classes})

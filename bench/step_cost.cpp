@@ -12,11 +12,13 @@
 #include "data/load.hpp"
 #include "evaluate/evaluate.hpp"
 #include "made_data.hpp"
+#include "plan_of.hpp"
 #include "rule/methods.hpp"
 #include "timing.hpp"
 #include "touch.hpp"
-#include "train/automatic.hpp"
 #include "train/fit.hpp"
+#include "train/resolve.hpp"
+#include "train/start.hpp"
 #include "train/step_inputs.hpp"
 
 namespace truemax {
@@ -55,25 +57,28 @@ DataView load(const std::string& path, const Settings& settings) {
   return make_training_set(read_rows(path, {}, settings.count("rows", 100000), 1, notes), preprocess);
 }
 
+// Of prox without a draw: as --method auto chooses it.
 Recipe options_of(const DataView& data, const Settings& settings) {
-  Recipe options;
-  options.method = settings.text("method", "implicit");
-  options.step = settings.number("step", 10);
-  options.classes_per_step = settings.count("classes_per_step", 1);
-  options.draw = settings.text("draw", "uniform");
-  options.threads = settings.count("threads", 1);
-  options.lock_free = settings.count("lock_free", 0) != 0;
-  if (options.method == "prox") {  // as --method auto runs it
-    options.method = "auto";
-    options.open.shape = settings.text("draw", "").empty();
-    if (options.open.shape)
-      choose_shape(data, options);
-    else
-      options.method = "prox", options.classes_per_step = settings.count("classes_per_step", kBlockClasses);
-    options.draws.head = settings.count("head", options.draws.head);
-    options.visit = Visit::shuffle;
+  const std::string method = settings.text("method", "implicit"), draw = settings.text("draw", "");
+  const bool prox = method == "prox", chooses = prox && draw.empty();
+  Asked asked;
+  if (!chooses) asked.method = method;
+  asked.encoder = EncoderKind::linear;
+  asked.step = settings.number("step", 10);
+  asked.schedule = Schedule::decay;
+  asked.intercept = false, asked.ridge = 0, asked.newton = 0;
+  asked.epochs = settings.count("epochs", std::clamp<std::size_t>(1000000 / data.size(), 1, 50));
+  asked.visit = prox ? Visit::shuffle : Visit::random;
+  if (!chooses) {
+    asked.classes_per_step = settings.count("classes_per_step", prox ? kBlockClasses : 1);
+    if (!draw.empty()) asked.draw = draw;
   }
-  options.epochs = settings.count("epochs", std::clamp<std::size_t>(1000000 / data.size(), 1, 50));
+  asked.threads = settings.count("threads", 1);
+  asked.lock_free = settings.count("lock_free", 0) != 0;
+  asked.device = device::kCpu;
+  const Problem problem = facts_of({data}, false, resolve_reading(asked, {}, {}).wanted, 1);
+  Recipe options = resolve(asked, problem, machine_of(*asked.threads, 0, problem), {}).recipe;
+  if (prox) options.draws.head = settings.count("head", options.draws.head);
   return options;
 }
 
@@ -87,8 +92,8 @@ int bench_steps(const std::string& path, const std::map<std::string, std::string
   const std::atomic<bool> stop{false};
   RunState state = make_state(data, options);
   touch_pages(state.weights);
-  StepLoop loop(data, options);
-  const std::unique_ptr<Draw> draw = draw_for(data, options);
+  StepLoop loop(data, plan_of(data, options));
+  const std::unique_ptr<Draw> draw = draw_for(options, facts_of(data));
   const auto train = [&] {
     for (std::size_t e = 0; e < options.epochs; ++e) loop.run(state, stop, nullptr);
   };

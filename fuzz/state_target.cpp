@@ -91,7 +91,8 @@ std::vector<std::string> patient_states() {
   TrainExtras extras;
   extras.saving.epochs = 1;
   extras.saving.save = [&](const RunState& s, bool /*finished*/) { all.push_back(bytes_of(s)); };
-  train({split.rest, {}, split.valid}, options, state, watch, {}, stop, extras);
+  const TrainSets sets{split.rest, {}, split.valid};
+  train(sets, planned(sets, options), state, watch, {}, stop, extras);
   return all;
 }
 
@@ -108,10 +109,7 @@ std::string with_end(std::string_view body) {
 
 SavedRun saved_run(const Recipe& options) {
   SavedRun run;
-  Recipe chosen = options;
-  OptionTable table;
-  chosen.describe(table);
-  run.chosen = table.to_json();
+  run.chosen = to_json(options);
   run.asked = {{"method", options.method}};
   run.data_hash = "0123", run.model = "m.safetensors", run.log = "none", run.lines = "{}\n";
   run.trials.resize(2);

@@ -72,9 +72,8 @@ TEST_F(Api, ModelFileMatchesTheCommandLine) {
     RunOptions run;
     run.train_path = path("train.txt");
     run.read.format = Format::libsvm;
-    run.train.epochs = 3;
-    if (options.count("step") > 0) run.train.step = 2;
-    run.train.complete([&](const char* name) { return options.count(name) > 0; });
+    run.asked.epochs = 3;
+    if (options.count("step") > 0) run.asked.step = 2;
     run.model = path("run.safetensors");
     run.log = "none";
     PreparedRun prepared = prepare_run(run);
@@ -110,10 +109,8 @@ TEST_F(Api, EarlyStoppingMatchesTheCommandLine) {
   model.save(path("api.safetensors"));
   RunOptions run;
   run.train_path = path("g.txt");
-  run.train.method = "implicit", run.train.step = 5, run.train.decay = 1, run.train.epochs = 100,
-  run.train.eval_every = 1;
-  run.train.patience = 2, run.train.valid_share = 0.3;
-  run.train.complete([&](const char* name) { return options.count(name) > 0; });
+  run.asked.method = "implicit", run.asked.step = 5, run.asked.decay = 1, run.asked.epochs = 100;
+  run.asked.patience = 2, run.asked.valid_share = 0.3;
   run.model = path("run.safetensors");
   run.log = "none";
   PreparedRun prepared = prepare_run(run);
@@ -183,8 +180,7 @@ TEST_F(Api, WeightsMatchTheCommandLine) {
   run.read.format = Format::libsvm;
   run.read.row_weights = weights;
   run.class_weights = "balanced";
-  run.train.epochs = 3;
-  run.train.complete([](const char* name) { return std::string(name) == "epochs"; });
+  run.asked.epochs = 3;
   run.model = path("run.safetensors");
   run.log = "none";
   PreparedRun prepared = prepare_run(run);

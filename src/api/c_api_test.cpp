@@ -54,10 +54,6 @@ TEST_F(CApi, ArraysTrainToTheBitsOfTheCommandLine) {
     OptionTable table;
     run.describe(table);
     for (const tmx_option& o : options) table.find(o.name)->parse(o.value);
-    run.train.complete([&](const char* name) {
-      return std::any_of(options.begin(), options.end(),
-                         [&](const tmx_option& o) { return std::string(o.name) == name; });
-    });
     run.model = path("run.safetensors");
     run.log = "none";
     PreparedRun prepared = prepare_run(run);

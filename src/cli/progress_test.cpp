@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "train/test_support.hpp"
+
 namespace truemax {
 namespace {
 
@@ -42,7 +44,7 @@ TEST(TrainProgress, RateAndTimeLeftExcludeTheSearch) {
   TrainProgress progress;
   Recipe options;
   options.epochs = 10;
-  progress.fitting(options, 100.0);
+  progress.fitting(planned(random_data({}), options), 100.0);
   testing::internal::CaptureStderr();
   progress.stepped(0, 500, 1000, 101.0);  // 500 of 10,000 steps in the first second of the fit
   const std::string shown = testing::internal::GetCapturedStderr();
@@ -54,7 +56,7 @@ TEST(TrainProgress, TimeLeftIsLimitedBySeconds) {
   TrainProgress progress;
   Recipe options;
   options.epochs = kUnlimitedEpochs, options.seconds = 30;
-  progress.fitting(options, 10.0);
+  progress.fitting(planned(random_data({}), options), 10.0);
   testing::internal::CaptureStderr();
   progress.stepped(0, 500, 1000, 11.0);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("0:19 left"));

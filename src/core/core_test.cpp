@@ -162,6 +162,63 @@ TEST(Options, WordStandsForANumber) {
   EXPECT_THROW(table.find("steps")->from_json(-1), UserError);
 }
 
+// Fields that are empty until somebody says something: the default is only shown.
+TEST(Options, EmptyFieldsAreNotWritten) {
+  std::optional<double> step;
+  std::optional<std::uint64_t> epochs, buckets;
+  std::optional<Sample::Order> order;
+  double plain = 3;
+  OptionTable table;
+  table.number("step", {&step, 0.1}, {0, 10}, "Help.");
+  table.count_alias("epochs", {&epochs, 50}, {.low = 1}, kUnlimited, "Help.");
+  table.count_or("buckets", {&buckets, 0}, {1, 100}, "none", 0, "Help.");
+  table.choice("order", Place<Sample::Order>{&order, Sample::Order::file},
+               {{"random", Sample::Order::random}, {"file", Sample::Order::file}}, "Help.");
+  table.number("plain", {&plain, 7}, {}, "Help.");
+  EXPECT_EQ(table.find("step")->default_value, "0.1");
+  EXPECT_EQ(table.find("buckets")->default_value, "none");
+  EXPECT_EQ(table.find("order")->default_value, "file");
+  EXPECT_EQ(table.find("plain")->default_value, "3") << "a field has its own";
+  EXPECT_EQ(table.find("epochs")->to_json(), nlohmann::json(50));
+  EXPECT_EQ(table.to_json().dump(), R"({"plain":3.0})");
+  EXPECT_THROW(table.find("step")->parse("11"), UserError);
+  EXPECT_FALSE(step);
+  table.find("step")->parse("0.1");
+  table.find("epochs")->from_json("unlimited");
+  table.find("order")->parse("random");
+  EXPECT_EQ(step, 0.1);
+  EXPECT_EQ(epochs, 0U);
+  EXPECT_EQ(order, Sample::Order::random);
+  EXPECT_TRUE(table.find("step")->said());
+  EXPECT_FALSE(table.find("buckets")->said());
+  EXPECT_EQ(table.to_json().dump(), R"({"step":0.1,"epochs":0,"order":"random","plain":3.0})");
+}
+
+TEST(Options, WordStandsForNoNumber) {
+  std::optional<double> ridge;
+  Place<std::optional<double>> place(&ridge);
+  OptionTable table;
+  table.number_or("ridge", place, {0, 10}, "auto", "Help.");
+  const Option& option = *table.find("ridge");
+  EXPECT_EQ(option.default_value, "auto");
+  EXPECT_EQ(option.value_name, "NUMBER|auto");
+  option.parse("0");
+  EXPECT_EQ(ridge, 0.0);
+  EXPECT_EQ(option.to_json(), nlohmann::json(0.0));
+  for (const char* bad : {"-1", "11", "aut", ""}) {
+    EXPECT_NE(message_of([&] { option.parse(bad); }).find("or 'auto'"), std::string::npos) << bad;
+    EXPECT_EQ(ridge, 0.0);
+  }
+  option.parse("auto");
+  EXPECT_FALSE(ridge);
+  EXPECT_EQ(option.to_json(), nlohmann::json("auto"));
+  option.from_json(2.5);
+  EXPECT_EQ(ridge, 2.5);
+  option.from_json("auto");
+  EXPECT_FALSE(ridge);
+  EXPECT_THROW(option.from_json(-1), UserError);
+}
+
 TEST(Options, SpanIsTwoNumbersOrAWord) {
   CountSpan span;
   OptionTable t;

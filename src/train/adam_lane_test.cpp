@@ -45,7 +45,7 @@ TEST(AdamLane, FollowsTheGradientOfTheLogLoss) {
       RunState state = run_epochs(data, options), before = run_epochs(data, options);  // anywhere
       state.moments = AdamLane::start(data, options);
       options.epochs = 3;
-      Fit fit(data, options, std::move(state));
+      Fit fit(data, planned(data, options), std::move(state));
       const std::atomic<bool> stop{false};
       ASSERT_EQ(fit.run({}, stop), Fit::End::used_up);
       const FeatureUnits units(data, 1);
@@ -124,7 +124,7 @@ TEST(AdamLane, DoesNotDependOnTheUnitOfTheRowWeights) {
 TEST(AdamLane, RefusesValuesThatFloatCannotAdd) {
   const Dataset data = random_data({.rows = 50, .classes = 5, .scale = 3e38});
   const Recipe options = adam_options(8);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};
   try {

@@ -16,7 +16,7 @@ namespace {
 
 std::size_t allocations_of_second_epoch(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   StepSchedule plan(options, steps_per_epoch(data.size(), options));
   const std::atomic<bool> stop{false};
   EXPECT_TRUE(loop.run(state, stop, {}, &plan));

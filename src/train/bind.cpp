@@ -4,6 +4,7 @@
 
 #include "rule/methods.hpp"
 #include "train/memory_plan.hpp"
+#include "train/require.hpp"
 #include "train/solvers.hpp"
 #include "train/step_inputs.hpp"
 #include "train/step_shape.hpp"
@@ -13,6 +14,9 @@ namespace truemax {
 Plan bind(const Recipe& recipe, const Problem& problem, const Machine& machine) {
   const std::unique_ptr<Draw> draw = draw_for(recipe, problem);
   const Facts facts{recipe, problem, machine, draw.get()};
+  require_possible(recipe, {.in_groups = machine.in_groups});
+  require_device(facts);
+  require_groups(facts);
   const Solver& steps = solver_of_steps(facts);
   const bool all_rows = find_method(recipe.method).all_rows;
   return Plan(

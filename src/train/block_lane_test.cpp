@@ -17,7 +17,6 @@
 #include "rule/prox.hpp"
 #include "train/lane_test_support.hpp"
 #include "train/step_inputs.hpp"
-#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "weights/pairs.hpp"
 
@@ -75,7 +74,7 @@ TEST(BlockLane, UsesThreadsOnlyIfStepsRarelyConflict) {
   const Dataset many = data_of(3000, 700), few = data_of(300, 20);
   const auto useful = [](const Dataset& data, const char* draw) {
     const Recipe options = block_options(draw, 2);
-    return useful_threads(data, options, *draw_for(data, options));
+    return useful_threads(data, options, *draw_for(options, facts_of(data)));
   };
   EXPECT_EQ(useful(many, "blocks"), 2U);
   EXPECT_EQ(useful(many, "head-blocks"), 1U);
@@ -180,14 +179,18 @@ TEST(BlockLane, ThreadThatThrowsEndsTheBatchOfAll) {
   for (float& value : made.rows.value) value = 3e7F;
   const DataView data(made);
   const Recipe options = block_options("blocks", 4);
-  const auto sound = draw_for(data, options);
+  const auto sound = draw_for(options, facts_of(data));
   Fails draw(*sound);
-  const ProblemInfo problem = problem_of(data, options);
+  const ProblemInfo problem = rule_problem(data, options);
   Ridge ridge(data, options, problem, sound.get());
   const GrowthGuard guard("prox", options.step);
   const auto rule = make_rule("prox", options.rule, problem);
-  rule->reserve(step_shape(data, options, &draw));
-  const LaneSetup setup{data, options, problem, ridge, guard, *rule, &draw, 32};
+  Problem facts = facts_of(data);
+  facts.nonzeros_per_row = 400;  // as if steps took so long that every thread gets a piece of a batch
+  const Plan plan = bind(options, facts, machine_of(options.threads, 0, facts));
+  ASSERT_LE(plan.steps_ahead, 32U);
+  rule->reserve(plan.shape);
+  const LaneSetup setup{data, plan, problem, ridge, guard, *rule, &draw};
   VisitOrder order(Visit::file, 1, data.size());
   order.start_epoch(0);
   const CounterRandom random(1, Stream::draw, 0);
@@ -238,12 +241,14 @@ TEST(BlockLane, DeclinedStepsRunInOrder) {
   double expected = 0;
   for (const std::size_t threads : {1U, 2U, 3U}) {
     const Recipe options = block_options("blocks", threads);
-    const auto draw = draw_for(data, options);
-    const ProblemInfo problem = problem_of(data, options);
+    const auto draw = draw_for(options, facts_of(data));
+    const ProblemInfo problem = rule_problem(data, options);
     Ridge ridge(data, options, problem, draw.get());
     const GrowthGuard guard("prox", options.step);
     Declines rule;
-    const LaneSetup setup{data, options, problem, ridge, guard, rule, draw.get(), kSteps};
+    const Plan plan = planned(data, options);
+    ASSERT_GE(plan.steps_ahead, kSteps);
+    const LaneSetup setup{data, plan, problem, ridge, guard, rule, draw.get()};
     BlockLane blocks(setup);
     RunState state = make_state(data, options);
     state.largest_weight = 0.1;
@@ -276,7 +281,7 @@ TEST(BlockLane, DivergenceLeavesTheSameBits) {
     for (std::size_t j = data.rows.begin[i]; j < data.rows.begin[i + 1]; ++j) data.rows.value[j] = 1e-20F;
   }
   const Recipe two = block_options("blocks", 2);
-  ASSERT_EQ(useful_threads(data, two, *draw_for(data, two)), 2U);
+  ASSERT_EQ(useful_threads(data, two, *draw_for(two, facts_of(data))), 2U);
   for (const Visit visit : {Visit::file, Visit::random}) {
     Recipe options = block_options("blocks", 1);
     options.step = 100, options.visit = visit;
@@ -285,7 +290,7 @@ TEST(BlockLane, DivergenceLeavesTheSameBits) {
       RunState state = make_state(data, options);
       const std::atomic<bool> stop{false};
       try {
-        StepLoop(data, options).run(state, stop, {});
+        StepLoop(data, planned(data, options)).run(state, stop, {});
       } catch (const DivergenceError& error) {
         message = error.what();
       }

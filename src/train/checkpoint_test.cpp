@@ -134,7 +134,7 @@ TEST_F(Checkpoint, ForgedFilesAreRefusedOrHarmless) {
       const std::atomic<bool> stop{false};
       Recipe more = options_;
       more.epochs = state.epoch < 1000 ? state.epoch + 1 : 0;
-      Fit fit(made_, more, std::move(state));
+      Fit fit(made_, planned(made_, more), std::move(state));
       fit.run({}, stop);
     } catch (const UserError& error) {
       ++refused;
@@ -205,7 +205,7 @@ RunState full_state() {
 TEST_F(Checkpoint, HasTheBytesOfItsFormat) {
   SavedRun about = about_a_run();
   about.valid_hash = "1", about.test_hash = "2", about.init_hash = "3", about.finished = true;
-  about.trials[0] = {"step", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  about.trials[0] = {"step", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, {}};
   about.search.step = about.search.tied = true, about.search.log_loss = 0.5;
   const RunState state = full_state();
   write_checkpoint(path_, about, &state);

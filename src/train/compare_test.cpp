@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "data/test_support.hpp"
 #include "evaluate/evaluate.hpp"
+#include "train/resolve.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -17,9 +18,16 @@ namespace {
 
 const std::atomic<bool> kGoOn{false};
 
+// run_for() on this machine.
+BudgetedRun run_within(const Recipe& recipe, const TrainSets& sets, const Budget& budget,
+                       const std::atomic<bool>& stop) {
+  const Plan plan = planned(sets, recipe);
+  return run_for(recipe, {sets, plan.problem, plan.machine, stop}, budget);
+}
+
 CompareOptions options_of_list(const std::string& list, std::vector<double> steps) {
   CompareOptions options;
-  Recipe base;
+  Asked base;
   base.threads = 1;
   options.contenders = parse_contenders(list, base);
   options.steps = std::move(steps);
@@ -27,24 +35,24 @@ CompareOptions options_of_list(const std::string& list, std::vector<double> step
 }
 
 TEST(Contenders, ParseMethodsWithOptions) {
-  Recipe base;
+  Asked base;
   base.ridge = 0.25;
   const auto all = parse_contenders("implicit,umax:classes-per-step=5:delta=2,vanilla:step=0.5", base);
   ASSERT_EQ(all.size(), 3U);
-  EXPECT_EQ(all[0].options.method, "implicit");
-  EXPECT_EQ(all[0].options.classes_per_step, 1U);
+  EXPECT_EQ(all[0].asked.method, "implicit");
+  EXPECT_EQ(over_defaults(all[0].asked).classes_per_step, 1U);
   EXPECT_TRUE(all[0].grid);
   EXPECT_EQ(all[1].entry, "umax:classes-per-step=5:delta=2");
-  EXPECT_EQ(all[1].options.classes_per_step, 5U);
-  EXPECT_EQ(all[1].options.rule.delta, 2);
-  EXPECT_EQ(all[1].options.ridge, 0.25);
+  EXPECT_EQ(all[1].asked.classes_per_step, 5U);
+  EXPECT_EQ(all[1].asked.rule.delta, 2);
+  EXPECT_EQ(all[1].asked.ridge, 0.25);
   EXPECT_FALSE(all[2].grid);
-  EXPECT_EQ(all[2].options.step, 0.5);
+  EXPECT_EQ(all[2].asked.step, 0.5);
 }
 
 TEST(Contenders, ErrorNamesTheBadEntry) {
   const auto refused = [](const std::string& list) {
-    return error_of([&] { parse_contenders(list, Recipe()); });
+    return error_of([&] { parse_contenders(list, Asked()); });
   };
   EXPECT_NE(refused("implicit,softmaxx").find("'softmaxx' is not a method"), std::string::npos)
       << refused("implicit,softmaxx");
@@ -58,7 +66,7 @@ TEST(Contenders, ErrorNamesTheBadEntry) {
 }
 
 TEST(Contenders, DefaultListIsValid) {
-  const auto all = parse_contenders(default_contenders(), Recipe());
+  const auto all = parse_contenders(default_contenders(), Asked());
   EXPECT_GE(all.size(), 7U);
   EXPECT_NE(default_contenders().find("implicit,umax:classes-per-step=5,vanilla:classes-per-step=5,ove"),
             std::string::npos);
@@ -79,7 +87,7 @@ TEST(RunFor, EpochsMatchesTheTrainer) {
     const double loss = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
     Budget budget;
     budget.epochs = 6;
-    const BudgetedRun run = run_for(options, data, DataView(data), budget, kGoOn);
+    const BudgetedRun run = run_within(options, {data, DataView(data)}, budget, kGoOn);
     ASSERT_TRUE(run.finished());
     EXPECT_EQ(run.curve.back().train_loss, loss);
     EXPECT_EQ(run.curve.back().test_loss, loss);
@@ -99,7 +107,7 @@ TEST(RunFor, SecondsAreKept) {
     FakeClock clock(kTick);
     Budget budget;
     budget.seconds = seconds, budget.time = clock.source();
-    return run_for(options, data, {}, budget, kGoOn);
+    return run_within(options, {data}, budget, kGoOn);
   };
   const BudgetedRun run = run_once(0.1);
   ASSERT_TRUE(run.finished());
@@ -132,10 +140,10 @@ TEST(RunFor, TakesEverySchedule) {
   Budget budget;
   budget.epochs = 4;
   const double loss = evaluate(run_epochs(data, options).weights, data, 1)->log_loss;
-  EXPECT_EQ(run_for(options, data, {}, budget, kGoOn).curve.back().train_loss, loss);
+  EXPECT_EQ(run_within(options, {data}, budget, kGoOn).curve.back().train_loss, loss);
   FakeClock clock(1e-3);
   budget.epochs = 0, budget.seconds = 0.05, budget.time = clock.source();
-  const BudgetedRun timed = run_for(options, data, {}, budget, kGoOn);
+  const BudgetedRun timed = run_within(options, {data}, budget, kGoOn);
   EXPECT_TRUE(timed.finished());
   EXPECT_GT(timed.steps, 0U);
 }
@@ -148,7 +156,7 @@ TEST(RunFor, ReportsDivergence) {
     FakeClock clock(1e-4);
     Budget budget;
     budget.seconds = seconds, budget.epochs = seconds > 0 ? 0 : 5, budget.time = clock.source();
-    const BudgetedRun run = run_for(options, data, {}, budget, kGoOn);
+    const BudgetedRun run = run_within(options, {data}, budget, kGoOn);
     EXPECT_NE(run.divergence.find("diverged"), std::string::npos);
     EXPECT_FALSE(run.finished());
   }
@@ -165,7 +173,7 @@ TEST(RunFor, StopsWhenAsked) {
     Budget budget;
     budget.seconds = fake ? 2 : 1e6, budget.tick = [&] { stop.store(true); };
     if (fake) budget.time = clock.source();  // 20,000 batches if not stopped
-    const BudgetedRun run = run_for(options, data, {}, budget, stop);
+    const BudgetedRun run = run_within(options, {data}, budget, stop);
     EXPECT_TRUE(run.interrupted);
     EXPECT_GE(run.steps, 8192U);
     EXPECT_LT(run.steps, 9000U);

@@ -6,15 +6,13 @@
 
 #include "core/error.hpp"
 #include "data/triples.hpp"
-#include "train/automatic.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/fit.hpp"
 #include "train/learnt_lane.hpp"
 #include "train/learnt_test_support.hpp"
-#include "train/memory_plan.hpp"
-#include "train/step_inputs.hpp"
-#include "train/step_shape.hpp"
+#include "train/require.hpp"
+#include "train/search.hpp"
 #include "train/test_support.hpp"
-#include "train/trainer.hpp"
 
 namespace truemax {
 namespace {
@@ -127,7 +125,7 @@ TEST(ComplexEncoder, TakesTheStepsOfTheFormulas) {
     for_each_step(data, options, [&](const auto& rows, const auto& drawn, const auto& weights, double rho) {
       slow.step(rows, drawn, weights, rho);
     });
-    StepLoop loop(data, options);
+    StepLoop loop(data, planned(data, options));
     const std::atomic<bool> stop{false};
     ASSERT_TRUE(loop.run(state, stop, {}));
     // A step divides by the square root of squares: where those are tiny, rounding decides the direction.
@@ -163,7 +161,7 @@ TEST(ComplexEncoder, ResumedAtAnyStepGivesTheSameBits) {
   const std::atomic<bool> stop{false};
   const auto run_until = [&](std::uint64_t steps, RunState&& from) {
     options.epochs = 3, options.steps = steps;
-    Fit fit(data, options, std::move(from));
+    Fit fit(data, planned(data, options), std::move(from));
     EXPECT_EQ(fit.run({}, stop), Fit::End::used_up);
     return std::move(fit.state());
   };
@@ -185,7 +183,7 @@ TEST(ComplexEncoder, StaysFiniteOrStopsAtAnyStepAndPenalty) {
         SCOPED_TRACE(testing::Message() << "step " << step << " ridge " << ridge << " rho " << rho);
         Recipe options = complex_options(8, 5, 6);
         options.step = step, options.ridge = ridge, options.rule.rho = rho, options.epochs = 3;
-        Fit fit(data, options, make_state(data, options));
+        Fit fit(data, planned(data, options), make_state(data, options));
         const std::atomic<bool> stop{false};
         const Fit::End end = fit.run({}, stop);
         EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
@@ -228,61 +226,62 @@ TEST(ComplexEncoder, PenaltyShrinksTheVectors) {
 
 TEST(ComplexOptions, OddNumbersAndInterceptsAreRefused) {
   const DataView data = some_triples(30);
+  const Problem problem = facts_of(data);
   Recipe options = complex_options(8, 5, 6);
-  EXPECT_NO_THROW(require_step_shape(options, data));
+  EXPECT_NO_THROW(require_shape(options, problem));
   for (const std::uint64_t hidden : {0U, 7U}) {
     options.hidden = hidden;
-    EXPECT_THROW(require_step_shape(options, data), UserError);
+    EXPECT_THROW(require_shape(options, problem), UserError);
   }
   options.hidden = 6, options.intercept = true;
-  EXPECT_THROW(require_step_shape(options, data), UserError);
+  EXPECT_THROW(require_shape(options, problem), UserError);
 }
 
 TEST(ComplexOptions, PlainTriplesLearnVectorsAndAreNotComparedWithALinearModel) {
-  Recipe options;
-  options.complete([](const char* /*option*/) { return false; }, EncoderKind::complex);
-  EXPECT_EQ(options.encoder, EncoderKind::complex);
-  EXPECT_EQ(options.hidden, 200U);
-  EXPECT_TRUE(options.learnt() && options.open.step && options.open.ridge && options.open.epochs);
-  EXPECT_FALSE(options.compares_encoders() || options.open.hidden || options.open.layers);
-  EXPECT_FALSE(options.intercept || options.start_at_frequencies);
-  EXPECT_NO_THROW(options.check());
+  const Reading reading = resolve_reading({}, {.encoder = EncoderKind::complex, .triples = true}, {});
+  const Recipe& draft = reading.draft;
+  EXPECT_EQ(draft.encoder, EncoderKind::complex);
+  EXPECT_EQ(draft.hidden, 200U);
+  EXPECT_TRUE(draft.learnt() && draft.sought.step && draft.sought.ridge && draft.sought.epochs);
+  EXPECT_FALSE(reading.is_open("encoder") || draft.sought.encoder || draft.sought.hidden ||
+               draft.sought.layers);
+  EXPECT_FALSE(draft.intercept || draft.start_at_frequencies);
   const DataView data = some_triples(300);
-  choose_shape(data, options);
+  const Decided decided({}, data);
+  const Recipe& options = decided.recipe;
   EXPECT_EQ(options.method, "scent");
   EXPECT_EQ(options.hidden, 200U);
-  EXPECT_NO_THROW(require_step_shape(options, data));
+  EXPECT_FALSE(options.sought.encoder || options.rival);
+  EXPECT_NO_THROW(require_shape(options, decided.problem));
 }
 
 TEST(ComplexOptions, APartOfAGraphDecidesNothing) {
-  const DataView data = some_triples(16000);
-  Recipe options;
-  options.hidden = 1024, options.epochs = 2000;
-  options.complete(
-      [](const char* name) { return name == std::string("hidden") || name == std::string("epochs"); },
-      EncoderKind::complex);
-  choose_shape(data, options);
-  const Recipe before = options;
+  const TrainSets sets{some_triples(16000)};
+  Asked asked;
+  asked.hidden = 1024, asked.epochs = 2000, asked.device = device::kCpu;
+  const Decided before(asked, sets);
+  EXPECT_TRUE(before.recipe.sought.ridge && before.recipe.sought.step);
   const Stopwatch watch;
   const std::atomic<bool> stop{false};
-  const SearchResult found = choose_by_trials({data}, options, {watch, {}, stop});
-  EXPECT_TRUE(found.finished);
-  EXPECT_EQ(found.trials, 0U);
-  EXPECT_EQ(options.ridge, before.ridge);
-  EXPECT_EQ(options.step, before.step);
+  const Found found = search(before.recipe, {sets, before.problem, before.machine, watch, {}, stop});
+  EXPECT_TRUE(found.search.finished);
+  EXPECT_EQ(found.search.trials, 0U);
+  EXPECT_EQ(found.recipe.ridge, before.recipe.ridge);
+  EXPECT_EQ(found.recipe.step, before.recipe.step);
 }
 
 TEST(ComplexOptions, EncodersOfOtherDataAreRefused) {
   const DataView data = some_triples(30);
+  const Problem problem = facts_of(data);
   Recipe options = complex_options(8, 5, 6);
   for (const EncoderKind other : {EncoderKind::linear, EncoderKind::bag, EncoderKind::context}) {
     options.encoder = other;
-    EXPECT_THROW(require_step_shape(options, data), UserError);
+    EXPECT_THROW(require_shape(options, problem), UserError);
   }
   options.encoder = EncoderKind::complex;
-  EXPECT_NO_THROW(require_step_shape(options, data));
+  EXPECT_NO_THROW(require_shape(options, problem));
   const Dataset rows = random_data({.rows = 40});
-  EXPECT_THROW(require_step_shape(options, rows), UserError);
+  EXPECT_THROW(require_shape(options, facts_of(rows)), UserError);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "data/hold_out.hpp"
 #include "data/text_set.hpp"
 #include "train/encoder.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/learnt_test_support.hpp"
 #include "train/trainer.hpp"
 
@@ -176,7 +177,7 @@ TEST(SkipGram, KeepsSmallProbabilitiesBesideALargeOne) {
   state.largest_weight = 30;
   SlowLearnt slow(data, options, state);
   take_slow_epoch(data, options, slow);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   ASSERT_TRUE(loop.run(state, stop, {}));
   for (std::size_t r = 0; r < slow.u.size(); ++r)
@@ -228,7 +229,7 @@ TEST(ContextEncoders, StayFiniteOrStopAtAnyStep) {
         Recipe options = learnt_options(16, 5);
         options.layers = c.layers, options.dropout = c.dropout, options.tied = c.layers > 0;
         options.step = step, options.ridge = ridge, options.epochs = 3;
-        Fit fit(data, options, make_state(data, options));
+        Fit fit(data, planned(data, options), make_state(data, options));
         const std::atomic<bool> stop{false};
         const Fit::End end = fit.run({}, stop);
         EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
@@ -256,7 +257,7 @@ TEST_P(TextRun, ResumesWithTheSameBits) {
   StateBuffer buffer;
   write(first, buffer);
   read(second, buffer);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   while (second.epoch < options.epochs) loop.run(second, stop, {});
   loop.publish(second);

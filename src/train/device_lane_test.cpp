@@ -9,7 +9,9 @@
 #include <filesystem>
 
 #include "core/error.hpp"
-#include "train/device_choice.hpp"
+#include "train/card_cost.hpp"
+#include "train/evaluate_state.hpp"
+#include "train/require.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
 
@@ -37,7 +39,7 @@ Recipe device_options(const char* method) {
 }
 
 double loss_after(const DataView& data, const Recipe& options) {
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   const std::atomic<bool> stop{false};
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
   const double there = fit.evaluate({}, data, 1, &stop)->log_loss;
@@ -65,7 +67,7 @@ TEST_F(DeviceLinear, RowsLearnTheirRivals) {
   const Dataset data = random_data({.rows = 300, .classes = 320, .features = 40});
   Recipe options = device_options("prox");
   options.epochs = 12, options.draws.rivals = 3, options.step = 5;
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   const std::atomic<bool> stop{false};
   ASSERT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
   fit.publish();
@@ -85,18 +87,18 @@ TEST_F(DeviceLinear, CountsDrawsThatFindTheSameBlock) {
   options.classes_per_step = 400;  // 25 draws of three blocks
   EXPECT_TRUE(std::isfinite(loss_after(data, options)));
   options.classes_per_step = 600;
-  EXPECT_NE(DeviceLane::why_not(data, options).find("--classes-per-step"), std::string::npos);
+  EXPECT_NE(DeviceLane::why_not(Told(data, options).facts()).find("--classes-per-step"), std::string::npos);
 }
 
 TEST_F(DeviceLinear, GoesOnFromWhatItHandedBack) {
   const Dataset data = random_data({.rows = 60, .classes = 40});
   Recipe options = device_options("prox");
-  Fit first(data, options, make_state(data, options));
+  Fit first(data, planned(data, options), make_state(data, options));
   const std::atomic<bool> stop{false};
   first.run({.epoch = 1}, stop);
   first.publish();
   const double before = first.evaluate({}, data, 1, &stop)->log_loss;
-  Fit second(data, options, std::move(first.state()));
+  Fit second(data, planned(data, options), std::move(first.state()));
   second.prepare();
   EXPECT_NEAR(second.evaluate({}, data, 1, &stop)->log_loss, before, 1e-6);
   second.run({}, stop);
@@ -115,9 +117,10 @@ TEST_F(DeviceLinear, StaysFiniteAtAnyStep) {
 TEST_F(DeviceLinear, RefusesWhatAGpuCannotDo) {
   const DataView data = random_data({.classes = 2000, .features = 30});
   const auto refused = [&](const Recipe& options, const char* why) {
-    const std::string said = DeviceLane::why_not(data, options);
+    const Told told(data, options);
+    const std::string said = DeviceLane::why_not(told.facts());
     EXPECT_NE(said.find(why), std::string::npos) << said;
-    EXPECT_THROW(require_device(data, options), UserError);
+    EXPECT_THROW(require_device(told.facts()), UserError);
   };
   Recipe options = device_options("vanilla");
   refused(options, "does not run on a GPU");
@@ -127,22 +130,23 @@ TEST_F(DeviceLinear, RefusesWhatAGpuCannotDo) {
   refused(options, "one row");
   options = device_options("prox"), options.classes_per_step = 1000;
   refused(options, "at most 512 classes");
-  EXPECT_EQ(DeviceLane::why_not(data, device_options("prox")), "");
+  EXPECT_EQ(DeviceLane::why_not(Told(data, device_options("prox")).facts()), "");
 }
 
 TEST_F(DeviceLinear, AutoTakesAGpuForMuchWorkOnly) {
-  Recipe options;
-  options.device = device::kAuto, options.open.shape = options.open.epochs = true, options.threads = 1;
+  Asked asked;  // steps of a linear model
+  asked.encoder = EncoderKind::linear, asked.schedule = Schedule::linear, asked.threads = 1;
   const DataView few = random_data({.rows = 200});
-  decide_device(few, options);
-  EXPECT_EQ(options.device, "cpu");
-  const DeviceCost little = device_cost(few, options);
+  const Decided decided(asked, few);
+  EXPECT_TRUE(decided.reading.is_open("draw") && decided.recipe.sought.epochs);
+  EXPECT_EQ(decided.reading.draft.device, device::kAuto);
+  EXPECT_EQ(decided.recipe.device, "cpu");
+  const CardCost little = card_cost(Told(few, decided.reading.draft).facts(), false, true);
   const DataView many = random_data({.rows = 50000, .classes = 40, .features = 200});
-  EXPECT_GT(device_cost(many, options).cpu, 100 * little.cpu);
-  EXPECT_FALSE(little.gpu_is_faster());
-  Recipe told = device_options("prox");
-  decide_device(few, told);
-  EXPECT_EQ(told.device, "cuda");
+  EXPECT_GT(card_cost(Told(many, decided.reading.draft).facts(), false, true).cpu, 100 * little.cpu);
+  EXPECT_FALSE(little.is_faster());
+  asked.device = "cuda";
+  EXPECT_EQ(Decided(asked, few).recipe.device, "cuda");
 }
 
 TEST(StepSchedule, StepsFallWithinALeg) {

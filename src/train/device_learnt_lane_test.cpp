@@ -8,8 +8,9 @@
 #include <filesystem>
 
 #include "core/error.hpp"
-#include "train/device_choice.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/learnt_test_support.hpp"
+#include "train/require.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
@@ -33,7 +34,7 @@ class DeviceLearnt : public ::testing::Test {
 RunState run_from(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   move_classes(state);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   while (state.epoch < options.epochs) loop.run(state, stop, {});
   loop.publish(state);
@@ -131,12 +132,17 @@ TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
   const DataView data(made);
   Recipe options = learnt_options(16, 10);
   options.device = "cuda";
-  require_device(data, options);
+  const auto require = [&] {
+    Told told(data, options);
+    look_for_card(told.machine);
+    require_device(told.facts());
+  };
+  require();
   const std::uint64_t free = device::open({device::Kind::cuda, 0})->card().free;
   options.hidden = free / 256;
   std::uint64_t fits = 0;
   try {
-    require_device(data, options);
+    require();
   } catch (const UserError& error) {
     const std::string said = error.what(), mark = "--hidden ";
     ASSERT_NE(said.find(mark), std::string::npos) << said;
@@ -145,9 +151,9 @@ TEST_F(DeviceLearnt, SaysWhatFitsOnTheCard) {
   ASSERT_GT(fits, 0U);
   ASSERT_LT(fits, options.hidden);
   options.hidden = fits;
-  require_device(data, options);
+  require();
   options.hidden = fits + 2;
-  EXPECT_THROW(require_device(data, options), UserError);
+  EXPECT_THROW(require(), UserError);
 }
 
 TEST_F(DeviceLearnt, TensorCoresReachTheLossOfTheCpu) {
@@ -218,7 +224,7 @@ TEST_F(DeviceLearnt, StaysFiniteOrStopsAtAnyStepAndScale) {
           Recipe options = learnt_options(8, 5);
           options.step = step, options.ridge = ridge, options.rule.rho = rho, options.epochs = 2;
           options.device = "cuda";
-          Fit fit(data, options, make_state(data, options));
+          Fit fit(data, planned(data, options), make_state(data, options));
           const std::atomic<bool> stop{false};
           const Fit::End end = fit.run({}, stop);
           EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);

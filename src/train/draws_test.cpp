@@ -10,11 +10,10 @@
 #include "core/error.hpp"
 #include "data/test_access.hpp"
 #include "rule/methods.hpp"
+#include "train/require.hpp"
 #include "train/ridge_oracle.hpp"
-#include "train/run.hpp"
 #include "train/slow_trainer.hpp"
-#include "train/step_inputs.hpp"
-#include "train/step_shape.hpp"
+#include "train/solvers.hpp"
 #include "train/test_support.hpp"
 #include "weights/kernels.hpp"
 
@@ -123,7 +122,7 @@ TEST(EveryDraw, WStaysFiniteEvenIfItDiverges) {
               const std::atomic<bool> stop{false};
               bool diverged = false;
               try {
-                StepLoop(data, options).run(state, stop, {});
+                StepLoop(data, planned(data, options)).run(state, stop, {});
               } catch (const DivergenceError&) {
                 diverged = true;
               }
@@ -164,7 +163,8 @@ TEST(ActiveDraw, ResumesWithTheSameBits) {
   int interruptions = 0;
   while (state.epoch < options.epochs) {
     std::atomic<bool> stop{false};
-    if (!StepLoop(data, options).run(state, stop, [&](std::uint64_t) { stop = true; })) ++interruptions;
+    if (!StepLoop(data, planned(data, options)).run(state, stop, [&](std::uint64_t) { stop = true; }))
+      ++interruptions;
   }
   EXPECT_GE(interruptions, 2);
   EXPECT_EQ(bits_of(state), whole);
@@ -194,22 +194,26 @@ TEST(MemoryPlan, CountsTheMemoryOfTheDraw) {
   const Dataset data = random_data({.rows = 1000, .classes = 12});
   Recipe options = options_of("implicit", 1);
   options.draw = "active", options.draws.active = 1;
-  const std::uint64_t one = step_bytes(data, options);
+  const auto bytes = [&] {
+    const Told told(data, options);
+    return solver_of_steps(told.facts()).step_bytes(told.facts());
+  };
+  const std::uint64_t one = bytes();
   options.draws.active = 5;
-  EXPECT_GE(step_bytes(data, options), one + std::uint64_t{4} * 4 * 1000);
+  EXPECT_GE(bytes(), one + std::uint64_t{4} * 4 * 1000);
 }
 
 TEST(Recipe, RefuseMoreRowsThanTheDrawTakes) {
   Recipe options = options_of("implicit", 1);
   options.draw = "active", options.rows_per_step = 2;
   try {
-    options.check();
+    require_possible(options);
     ADD_FAILURE() << "taken";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("the draw active is for --rows-per-step 1"), std::string::npos);
   }
   options.rows_per_step = 1;
-  EXPECT_NO_THROW(options.check());
+  EXPECT_NO_THROW(require_possible(options));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Watched train_watched(const TrainSets& sets, const Recipe& options, const TrainE
   std::atomic<bool> stop{false};
   r.seen.stop = &stop, r.seen.stop_at_epoch = stop_at_epoch;
   TrainObserver* observers[] = {&r.seen};
-  r.outcome = train(sets, options, r.state, watch, observers, stop, extras);
+  r.outcome = train(sets, planned(sets, options), r.state, watch, observers, stop, extras);
   return r;
 }
 

@@ -7,20 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "train/automatic.hpp"
+#include "core/error.hpp"
 #include "train/memory_plan.hpp"
-#include "train/test_support.hpp"
+#include "train/resolve_test_support.hpp"
 
 namespace truemax {
 namespace {
 
 using Given = std::vector<std::string>;
 
-Recipe completed(Recipe options, const Given& given) {
-  options.threads = 1;
-  options.complete(
-      [&](const char* name) { return std::find(given.begin(), given.end(), name) != given.end(); });
-  return options;
+// What is known before rows are read.
+Reading reading_of(const Asked& asked) {
+  return resolve_reading(asked, {}, {});
 }
 
 // Rows of a topic: three of its features, and any of its classes. A linear model must learn every pair of a
@@ -50,12 +48,11 @@ Dataset topic_data(std::size_t rows, std::size_t classes, std::size_t features) 
 }
 
 // Collects trials, and raises a flag after the so-manieth trial of learnt features.
-struct ChoiceSeen final : TrainObserver {
-  std::vector<SearchTrial> trials;
+struct ChoiceSeen final : TrialsSeen {
   std::atomic<bool> stop{false};
   std::size_t stop_after = 1000000;
   void tried(const SearchTrial& trial) override {
-    trials.push_back(trial);
+    TrialsSeen::tried(trial);
     if (learnt() >= stop_after) stop = true;
   }
   std::size_t learnt() const {
@@ -64,19 +61,18 @@ struct ChoiceSeen final : TrainObserver {
   }
 };
 
-SearchResult search_with(const Dataset& data, Recipe& options, ChoiceSeen& seen) {
-  if (options.automatic()) choose_shape(data, options);
-  TrainObserver* const observers[] = {&seen};
-  Stopwatch watch;
-  watch.resume();
-  return choose_by_trials({data}, options, {watch, observers, seen.stop});
+Found found_with(const Dataset& data, const Asked& asked, ChoiceSeen& seen) {
+  return run_search({data}, Decided(asked, data), seen, seen.stop);
+}
+
+MemoryPlan memory_of(const Decided& run, const Recipe& recipe) {
+  return bind(recipe, run.problem, run.machine).memory;
 }
 
 TEST(EncoderChoice, LearntFeaturesIfClassesShareTopics) {
   const Dataset data = topic_data(1200, 100, 200);
-  Recipe options = completed({}, {});
   ChoiceSeen seen;
-  const SearchResult result = search_with(data, options, seen);
+  const auto& [options, result] = found_with(data, asked_for(), seen);
   ASSERT_TRUE(result.finished);
   ASSERT_TRUE(result.compared.has_value());
   EXPECT_TRUE(result.compared->learnt_wins());
@@ -84,7 +80,7 @@ TEST(EncoderChoice, LearntFeaturesIfClassesShareTopics) {
   EXPECT_EQ(options.hidden, 64U) << "of 100 classes";
   EXPECT_EQ(options.hidden, result.compared->hidden);
   EXPECT_EQ(options.method, "scent");
-  EXPECT_FALSE(options.open.any());
+  EXPECT_FALSE(options.sought.any());
   EXPECT_EQ(options.valid_share, 0);
   EXPECT_EQ(result.trials, seen.trials.size());
   for (std::size_t i = 0; i < seen.trials.size(); ++i) EXPECT_EQ(seen.trials[i].number, i + 1);
@@ -102,36 +98,34 @@ TEST(EncoderChoice, LearntFeaturesIfClassesShareTopics) {
 
 TEST(EncoderChoice, LinearIfEveryClassHasItsOwnFeature) {
   const Dataset data = random_data({.rows = 1500, .classes = 100, .features = 100, .most_nonzeros = 3});
-  Recipe options = completed({}, {}), asked_for = options;
   ChoiceSeen seen, of_linear;
-  const SearchResult result = search_with(data, options, seen);
+  const auto& [options, result] = found_with(data, asked_for(), seen);
   ASSERT_TRUE(result.compared.has_value());
   EXPECT_FALSE(result.compared->learnt_wins());
   EXPECT_GT(seen.learnt(), 0U);
   // The fit is what --encoder linear would run.
-  asked_for.encoder = EncoderKind::linear;
-  asked_for = completed(asked_for, {"encoder"});
-  const SearchResult alone = search_with(data, asked_for, of_linear);
-  EXPECT_FALSE(alone.compared.has_value());
+  Asked linear = asked_for();
+  linear.encoder = EncoderKind::linear;
+  const auto& [alone, of_alone] = found_with(data, linear, of_linear);
+  EXPECT_FALSE(of_alone.compared.has_value());
   EXPECT_EQ(of_linear.learnt(), 0U);
-  for (const Recipe* o : {&options, &asked_for}) {
+  for (const Recipe* o : {&options, &alone}) {
     EXPECT_EQ(o->encoder, EncoderKind::linear);
     EXPECT_EQ(o->hidden, 0U);
     EXPECT_EQ(o->method, "prox");
   }
-  EXPECT_EQ(options.step, asked_for.step);
-  EXPECT_EQ(options.ridge, asked_for.ridge);
-  EXPECT_EQ(options.epochs, asked_for.epochs);
-  EXPECT_EQ(options.draws.head, asked_for.draws.head);
+  EXPECT_EQ(options.step, alone.step);
+  EXPECT_EQ(options.ridge, alone.ridge);
+  EXPECT_EQ(options.epochs, alone.epochs);
+  EXPECT_EQ(options.draws.head, alone.draws.head);
 }
 
 TEST(EncoderChoice, AStoppedSearchKeepsTheBetterOneSoFar) {
   const Dataset data = topic_data(1200, 100, 200);
   for (const std::size_t after : {0U, 2U}) {
-    Recipe options = completed({}, {});
     ChoiceSeen seen;
     seen.stop_after = after;
-    const SearchResult result = search_with(data, options, seen);
+    const auto& [options, result] = found_with(data, asked_for(), seen);
     EXPECT_FALSE(result.finished);
     EXPECT_EQ(options.hidden > 0, after > 0) << "two trials with learnt features beat the linear model";
     EXPECT_EQ(options.encoder, after > 0 ? EncoderKind::bag : EncoderKind::linear);
@@ -142,11 +136,11 @@ TEST(EncoderChoice, AStoppedSearchKeepsTheBetterOneSoFar) {
 
 TEST(EncoderChoice, SecondsLeaveNoTimeForLearntTrials) {
   const Dataset data = topic_data(1200, 100, 200);
-  Recipe options;
-  options.seconds = 3;
-  options = completed(options, {"seconds"});
+  Asked asked = asked_for();
+  asked.seconds = 3;
   ChoiceSeen seen;
-  EXPECT_FALSE(search_with(data, options, seen).compared.has_value());
+  const auto& [options, result] = found_with(data, asked, seen);
+  EXPECT_FALSE(result.compared.has_value());
   EXPECT_EQ(seen.learnt(), 0U);
   EXPECT_EQ(options.encoder, EncoderKind::linear);
 }
@@ -154,9 +148,9 @@ TEST(EncoderChoice, SecondsLeaveNoTimeForLearntTrials) {
 TEST(EncoderChoice, FewClassesOrRowsAreLinearWithoutATrial) {
   for (const Dataset& data : {random_data({.rows = 200, .classes = 64, .features = 300}),
                               random_data({.rows = 40, .classes = 100, .features = 300})}) {
-    Recipe options = completed({}, {});
     ChoiceSeen seen;
-    EXPECT_FALSE(search_with(data, options, seen).compared.has_value());
+    const auto& [options, result] = found_with(data, asked_for(), seen);
+    EXPECT_FALSE(result.compared.has_value());
     EXPECT_EQ(seen.learnt(), 0U);
     EXPECT_EQ(options.encoder, EncoderKind::linear);
   }
@@ -165,95 +159,99 @@ TEST(EncoderChoice, FewClassesOrRowsAreLinearWithoutATrial) {
 TEST(EncoderChoice, OptionsOfTheLinearStepAskForTheLinearModel) {
   for (const Given& given : std::vector<Given>{
            {"ridge"}, {"step"}, {"draw"}, {"head"}, {"classes-per-step"}, {"rows-per-step"}, {"rho"}}) {
-    const Recipe options = completed({}, given);
-    EXPECT_FALSE(options.open.encoder) << given[0];
-    EXPECT_EQ(options.encoder, EncoderKind::linear) << given[0];
+    const Reading reading = reading_of(asked_for(given));
+    EXPECT_FALSE(reading.is_open("encoder")) << given[0];
+    EXPECT_EQ(reading.draft.encoder, EncoderKind::linear) << given[0];
   }
-  for (const Given& given : std::vector<Given>{{}, {"epochs"}, {"intercept"}, {"valid"}, {"visit"}})
-    EXPECT_TRUE(completed({}, given).compares_encoders());
-  Recipe steps, train, named, none, hidden;
+  for (const Given& given : std::vector<Given>{{}, {"epochs"}, {"intercept"}, {"visit"}})
+    for (const bool has_valid : {false, true})
+      EXPECT_TRUE(resolve_reading(asked_for(given), {.has_valid = has_valid}, {}).is_open("encoder"));
+  const Given all{"method", "steps", "target", "epochs"};
+  Asked steps, train, named, none, hidden;
   steps.steps = 5, train.target = Target::train, named.method = "prox", none.epochs = 0, hidden.hidden = 8;
-  for (const Recipe& options : {steps, train, named, none})
-    EXPECT_EQ(completed(options, {"method", "steps", "target", "epochs"}).encoder, EncoderKind::linear);
-  EXPECT_EQ(completed(hidden, {"hidden"}).encoder, EncoderKind::bag);
-  EXPECT_FALSE(completed(hidden, {"hidden"}).open.hidden);
+  for (Asked asked : {steps, train, named, none}) {
+    for (const std::string& name : all)
+      if (OptionTable table; asked.describe(table), !table.find(name)->said()) say({name}, asked);
+    EXPECT_EQ(reading_of(asked).draft.encoder, EncoderKind::linear);
+  }
+  EXPECT_EQ(reading_of(hidden).draft.encoder, EncoderKind::bag);
+  EXPECT_FALSE(reading_of(hidden).is_open("hidden"));
 }
 
 TEST(EncoderChoice, RefusesWhatContradictsItself) {
-  Recipe both, named;
+  Asked both, named;
   both.encoder = EncoderKind::linear, both.hidden = 8;
-  EXPECT_THROW(completed(both, {"encoder", "hidden"}).check(), UserError);
+  EXPECT_THROW(reading_of(both), UserError);
   named.encoder = EncoderKind::bag, named.method = "scent";
-  EXPECT_THROW(completed(named, {"encoder", "method"}).check(), UserError);
+  EXPECT_THROW(reading_of(named), UserError);
   named.hidden = 8;
-  EXPECT_NO_THROW(completed(named, {"encoder", "method", "hidden"}).check());
+  EXPECT_NO_THROW(reading_of(named));
 }
 
 TEST(EncoderChoice, TriesMoreLearntFeaturesUpToTheMost) {
   const Dataset data = topic_data(1200, 100, 200);
-  Recipe options;
-  options.encoder = EncoderKind::bag;
-  options = completed(options, {"encoder"});
-  ASSERT_TRUE(options.open.hidden);
-  options.hidden = 1, options.open.most_hidden = 4;
+  Asked asked = asked_for();
+  asked.encoder = EncoderKind::bag;
+  Decided run(asked, data);
+  ASSERT_TRUE(run.recipe.sought.hidden);
+  run.recipe.hidden = 1, run.recipe.most_hidden = 4;
   ChoiceSeen seen;
-  search_with(data, options, seen);
+  const Found found = run_search({data}, run, seen, seen.stop);
   std::uint64_t most = 0, before = 1;
   for (const SearchTrial& t : seen.trials) {
     EXPECT_TRUE(t.hidden == before || (t.about == "hidden" && t.hidden == 2 * before));
     most = std::max(most, t.hidden), before = t.hidden;
   }
   EXPECT_EQ(most, 4U) << "ten topics";
-  EXPECT_GE(options.hidden, 2U);
+  EXPECT_GE(found.recipe.hidden, 2U);
 }
 
 TEST(EncoderChoice, WeightsThatDoNotFitAreLearntFeaturesInstead) {
   const Dataset data = random_data({.rows = 300, .classes = 1000, .features = 20000});
   const TrainSets sets{data};
   constexpr std::uint64_t kLimit = 60000000;  // the linear weights alone are 80 MB
-  Recipe options = completed({}, {});
-  choose_shape(data, options);
-  const std::string said = fit_to_memory(sets, options, kLimit);
-  EXPECT_NE(said.find("1000 classes x 20000 features"), std::string::npos) << said;
-  EXPECT_EQ(options.encoder, EncoderKind::bag);
-  EXPECT_EQ(options.method, "scent");
-  EXPECT_TRUE(options.open.hidden && options.open.step && !options.open.encoder);
-  EXPECT_TRUE(plan_memory(sets, options, kLimit).fits());
-  options.open.most_hidden *= 2;
-  EXPECT_FALSE(plan_memory(sets, options, kLimit).fits()) << "no h is left out that would fit";
+  const Decided run(asked_for(), sets, kLimit);
+  ASSERT_EQ(run.notes.size(), 1U);
+  EXPECT_NE(run.notes[0].find("1000 classes x 20000 features"), std::string::npos) << run.notes[0];
+  Recipe recipe = run.recipe;
+  EXPECT_EQ(recipe.encoder, EncoderKind::bag);
+  EXPECT_EQ(recipe.method, "scent");
+  EXPECT_TRUE(recipe.sought.hidden && recipe.sought.step && !recipe.sought.encoder);
+  EXPECT_TRUE(memory_of(run, recipe).fits());
+  recipe.most_hidden *= 2;
+  EXPECT_FALSE(memory_of(run, recipe).fits()) << "no h is left out that would fit";
 
   for (const Given& given : {Given{"encoder"}, Given{"ridge"}}) {
-    Recipe linear;
+    Asked linear = asked_for(given);
     if (given[0] == "encoder") linear.encoder = EncoderKind::linear;
-    linear = completed(linear, given);
-    choose_shape(data, linear);
-    EXPECT_EQ(fit_to_memory(sets, linear, kLimit), "");
-    EXPECT_THROW(plan_memory(sets, linear, kLimit).require(), UserError) << given[0];
+    const Decided kept(linear, sets, kLimit);
+    EXPECT_TRUE(kept.notes.empty()) << given[0];
+    EXPECT_THROW(memory_of(kept, kept.recipe).require(), UserError) << given[0];
   }
-  Recipe nothing = completed({}, {});
-  choose_shape(data, nothing);
-  EXPECT_EQ(fit_to_memory(sets, nothing, 1000), "");
-  EXPECT_THROW(plan_memory(sets, nothing, 1000).require(), UserError);
+  const Decided nothing(asked_for(), sets, 1000);
+  EXPECT_TRUE(nothing.notes.empty());
+  EXPECT_THROW(memory_of(nothing, nothing.recipe).require(), UserError);
 }
 
 TEST(EncoderChoice, MemoryPlanIsThatOfTheLargerModel) {
   const Dataset wide = random_data({.rows = 300, .classes = 70, .features = 9000});
   const TrainSets sets{wide};
-  Recipe options = completed({}, {});
-  choose_shape(wide, options);
-  EXPECT_EQ(fit_to_memory(sets, options, 0), "");
-  ASSERT_TRUE(options.compares_encoders());
-  EXPECT_EQ(options.open.most_hidden, 64U) << "below 70 classes";
-  const MemoryPlan both = plan_memory(sets, options, 0);
-  const MemoryPlan learnt = plan_memory(sets, as_learnt(wide, options, 64), 0);
-  EXPECT_EQ(both.total(), learnt.total());
-  Recipe linear = options;
-  linear.open.encoder = linear.open.hidden = false;
-  EXPECT_GT(both.total(), plan_memory(sets, linear, 0).total());
+  const Decided run(asked_for(), sets);
+  EXPECT_TRUE(run.notes.empty());
+  ASSERT_TRUE(run.recipe.sought.encoder);
+  EXPECT_EQ(run.recipe.most_hidden, 64U) << "below 70 classes";
+  const MemoryPlan both = memory_of(run, run.recipe);
+  ASSERT_TRUE(run.recipe.rival);
+  Recipe learnt = *run.recipe.rival, linear = run.recipe;
+  learnt.hidden = 64;
+  EXPECT_EQ(both.total(), memory_of(run, learnt).total());
+  linear.sought.encoder = linear.sought.hidden = false, linear.rival = nullptr;
+  const std::uint64_t least = memory_of(run, linear).total();
+  EXPECT_GT(both.total(), least);
   // Room for the linear model only.
-  const std::string said = fit_to_memory(sets, options, plan_memory(sets, linear, 0).total());
-  EXPECT_TRUE(options.compares_encoders()) << said;
-  EXPECT_LT(options.open.most_hidden, 64U);
+  const Decided short_of(asked_for(), sets, least);
+  EXPECT_TRUE(short_of.recipe.sought.encoder);
+  EXPECT_LT(short_of.recipe.most_hidden, 64U);
 }
 
 }  // namespace

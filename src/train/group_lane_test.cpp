@@ -14,7 +14,6 @@
 #include "train/general_lane.hpp"
 #include "train/lane_test_support.hpp"
 #include "train/step_inputs.hpp"
-#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
 
@@ -81,13 +80,14 @@ class SlowGroups {
   SlowGroups(const DataView& data, const Recipe& options)
       : data_(data),
         options_(options),
-        draw_(draw_for(data, options)),
-        problem_(problem_of(data, options)),
+        plan_(plan_of_single_rows(data, options)),
+        draw_(draw_for(options, plan_.problem)),
+        problem_(rule_problem(data, options)),
         rule_(make_rule(options.method, options.rule, problem_)),
         ridge_(data, options, problem_, draw_.get()),
         guard_("slow", options.step),
-        setup_{data_, options_, problem_, ridge_, guard_, *rule_, draw_.get(), 1} {
-    rule_->reserve(step_shape(data, options, draw_.get()));
+        setup_{data_, plan_, problem_, ridge_, guard_, *rule_, draw_.get()} {
+    rule_->reserve(plan_.shape);
     if (draw_ == nullptr)
       lane_ = std::make_unique<AllClassesLane>(setup_);
     else
@@ -125,6 +125,11 @@ class SlowGroups {
   }
 
  private:
+  static Plan plan_of_single_rows(const DataView& data, Recipe recipe) {
+    recipe.group = 0;
+    return planned(data, recipe);
+  }
+
   // r of every class in the step of a row; 1 for classes that it does not move.
   std::vector<double> factors(const CounterRandom& random, std::uint64_t t, ExampleId i, double step) const {
     std::vector<double> r(data_.classes->size(), 1.0);
@@ -158,6 +163,7 @@ class SlowGroups {
 
   const DataView& data_;
   Recipe options_;
+  Plan plan_;
   std::unique_ptr<Draw> draw_;
   ProblemInfo problem_;
   std::unique_ptr<AnyRule> rule_;
@@ -214,7 +220,7 @@ struct Outcome {
 };
 
 Outcome outcome_of(const DataView& data, const DataView& test, const Recipe& options) {
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   const std::atomic<bool> stop{false};
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up) << fit.divergence();
   Outcome outcome;
@@ -296,7 +302,7 @@ TEST_P(OverRanks, UmaxProjectsTheWholeOfW) {
   const DataView data(made);
   Recipe options = group_options("umax", 8);
   options.step = 2, options.ridge = 40, options.intercept = true;
-  const double bound = problem_of(data, options).weight_bound();
+  const double bound = rule_problem(data, options).weight_bound();
   const auto norm = [](const Weights& w) {
     double sum = 0;
     for (ClassId k = 0; k < w.classes(); ++k) sum += w.squared_norm(k);
@@ -320,7 +326,7 @@ TEST_P(OverRanks, StayFiniteAtAnyStep) {
         options.step = step, options.epochs = 2;
         if (more) options.intercept = true, options.ridge = 10;
         run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
-          Fit fit(data, options, make_state(data, options));
+          Fit fit(data, planned(data, options), make_state(data, options));
           const std::atomic<bool> stop{false};
           const Fit::End end = fit.run({}, stop);
           // Only explicit steps may be so long that the run stops.
@@ -356,14 +362,14 @@ TEST_P(OverRanks, RunsResumedBetweenGroupsHaveTheSameBits) {
   options.steps = 160;
   const std::atomic<bool> stop{false};
   run_thread_ranks(GetParam(), [&](Ranks& /*ranks*/) {
-    Fit unbroken(data, options, make_state(data, options));
+    Fit unbroken(data, planned(data, options), make_state(data, options));
     unbroken.run({}, stop);
     Recipe half = options;
     half.steps = 64;
-    Fit first(data, half, make_state(data, half));
+    Fit first(data, planned(data, half), make_state(data, half));
     first.run({}, stop);
     EXPECT_EQ(first.state().step, 64U);
-    Fit second(data, options, std::move(first.state()));
+    Fit second(data, planned(data, options), std::move(first.state()));
     second.run({}, stop);
     EXPECT_EQ(bits_of(second.state()), bits_of(unbroken.state()));
   });
@@ -491,7 +497,7 @@ TEST(GroupLane, SaysWhatItCannotDo) {
   const auto why = [&](auto change) {
     Recipe options = group_options("prox", 8);
     change(options);
-    return GroupLane::why_not(data, options);
+    return GroupLane::why_not(Told(data, options).facts());
   };
   EXPECT_EQ(why([](Recipe&) {}), "");
   EXPECT_NE(why([](Recipe& o) { o.method = "implicit"; }).find("give --method prox"), std::string::npos);
@@ -501,24 +507,25 @@ TEST(GroupLane, SaysWhatItCannotDo) {
   EXPECT_NE(why([](Recipe& o) { o.newton = 5; }).find("--newton"), std::string::npos);
   Dataset large = some_data();
   for (float& v : large.rows.value) v *= 1e10F;
-  EXPECT_NE(GroupLane::why_not(DataView(large), group_options("prox", 8)).find("--normalize"),
+  EXPECT_NE(GroupLane::why_not(Told(large, group_options("prox", 8)).facts()).find("--normalize"),
             std::string::npos);
 }
 
 TEST(GroupLane, SaysWhichGroupsOvershoot) {
   const Dataset made = some_data();
   const DataView data(made);
-  const auto words = [&](std::uint64_t group) { return warn_of_groups(data, group_options("prox", group)); };
+  const auto words_of = [&](const Recipe& options) { return warn_of_groups(Told(data, options).facts()); };
+  const auto words = [&](std::uint64_t group) { return words_of(group_options("prox", group)); };
   EXPECT_EQ(words(1), "");
   std::uint64_t safe = 1;
   while (words(2 * safe).empty()) safe *= 2;
   EXPECT_LT(safe, 240U);
   EXPECT_THAT(words(65536), testing::HasSubstr(fmt::format("up to --group {} is safe", safe)));
   Recipe without = group_options("prox", 0);
-  EXPECT_EQ(warn_of_groups(data, without), "");
+  EXPECT_EQ(words_of(without), "");
   Recipe learnt = group_options("prox", 65536);
   learnt.hidden = 8;
-  EXPECT_EQ(warn_of_groups(data, learnt), "");
+  EXPECT_EQ(words_of(learnt), "");
 }
 
 // Clocks and Ctrl-C wait for the end of a batch.
@@ -526,11 +533,10 @@ TEST(GroupLane, BatchesAreWholeGroupsAndShorterIfRowsCostMore) {
   const Dataset made = some_data(240, 20000);
   const DataView data(made);
   const auto steps = [&](const std::string& method, std::uint64_t group) {
-    const Recipe options = group_options(method, group);
-    return steps_ahead(data, options, draw_for(data, options).get());
+    return planned(data, group_options(method, group)).steps_ahead;
   };
   const Recipe options = group_options("prox", 240);
-  const auto draw = draw_for(data, options);
+  const auto draw = draw_for(options, facts_of(data));
   const double lines = data.nonzeros_per_row() * static_cast<double>(draw->most_blocks());
   const std::size_t most = steps("prox", 240);
   EXPECT_EQ(most % 240, 0U);
@@ -546,14 +552,13 @@ TEST(GroupLane, ChoosesAPowerOfTwoForAnyRanks) {
   const Dataset made = some_data(20000);
   const DataView data(made);
   const Recipe options = group_options("prox", 0);
-  const std::size_t rows = GroupLane::rows_of_group(data, options, draw_for(data, options).get());
+  const std::size_t rows = GroupLane::rows_of_group(Told(data, options).facts());
   EXPECT_GT(rows, 1U);
   EXPECT_LE(rows, 512U);
   EXPECT_EQ(rows & (rows - 1), 0U);
   for (const std::size_t size : {1, 2, 3})  // here, ranks are not on one machine
-    run_thread_ranks(size, [&](Ranks&) {
-      EXPECT_EQ(GroupLane::rows_of_group(data, options, draw_for(data, options).get()), rows);
-    });
+    run_thread_ranks(size,
+                     [&](Ranks&) { EXPECT_EQ(GroupLane::rows_of_group(Told(data, options).facts()), rows); });
 }
 
 }  // namespace

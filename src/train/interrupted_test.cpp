@@ -15,7 +15,7 @@ namespace {
 
 RunState run_whole(const DataView& data, const Recipe& options) {
   const std::atomic<bool> stop{false};
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up);
   return std::move(fit.state());
 }
@@ -26,13 +26,13 @@ RunState run_cut(const DataView& data, const Recipe& options, double seconds) {
   FakeClock clock(1);
   Stopwatch watch(clock.source());
   watch.resume();
-  Fit first(data, options, make_state(data, options));
+  Fit first(data, planned(data, options), make_state(data, options));
   first.run({.seconds = seconds, .clock = &watch}, stop);
   StateBuffer bytes;
   write(first.state(), bytes);
   RunState state;
   read(state, bytes);
-  Fit rest(data, options, std::move(state));
+  Fit rest(data, planned(data, options), std::move(state));
   EXPECT_EQ(rest.run({}, stop), Fit::End::used_up);
   return std::move(rest.state());
 }
@@ -75,7 +75,7 @@ TEST(LearntLane, SharedInputsStayFiniteAtLargeSteps) {
       options.draw = "frequency", options.step = step, options.rule.rho = rho, options.epochs = 4;
       options.decay = 1;
       const std::atomic<bool> stop{false};
-      Fit fit(data, options, make_state(data, options));
+      Fit fit(data, planned(data, options), make_state(data, options));
       fit.run({}, stop);
       for (const Embedding* table : {&fit.state().learnt.tables.features, &fit.state().learnt.classes})
         for (const float v : table->numbers) ASSERT_TRUE(std::isfinite(v));

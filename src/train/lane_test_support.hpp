@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "train/step_inputs.hpp"
-#include "train/step_shape.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -23,14 +22,14 @@ struct Ended {
 template <class OneLane>
 Ended run_on(const DataView& data, Recipe options, std::size_t threads) {
   options.threads = threads;
-  const auto draw = draw_for(data, options);
-  const ProblemInfo problem = problem_of(data, options);
+  const Plan plan = planned(data, options);
+  const auto draw = draw_for(options, plan.problem);
+  const ProblemInfo problem = rule_problem(data, options);
   Ridge ridge(data, options, problem, draw.get());
   const GrowthGuard guard(options.method, options.step);
   const auto rule = make_rule(options.method, options.rule, problem);
-  rule->reserve(step_shape(data, options, draw.get()));
-  const LaneSetup setup{data,  options, problem,    ridge,
-                        guard, *rule,   draw.get(), steps_ahead(data, options, draw.get())};
+  rule->reserve(plan.shape);
+  const LaneSetup setup{data, plan, problem, ridge, guard, *rule, draw.get()};
   OneLane tested(setup, threads);
   Ended ended{make_state(data, options), tested.threads()};
   RunState& state = ended.state;
@@ -43,7 +42,7 @@ Ended run_on(const DataView& data, Recipe options, std::size_t threads) {
       tested.attach(state);
       tested.start_epoch(state, stop, StepSchedule(options, data.size()));
       while (state.step < data.size()) {
-        const std::size_t most = std::max(setup.most_steps, tested.most_steps());
+        const std::size_t most = std::max(plan.steps_ahead, tested.most_steps());
         const double step = options.step_at(state.epoch);
         tested.take({order, random, state.step, std::min<std::size_t>(most, data.size() - state.step), step,
                      step / options.step_at(0)},

@@ -70,7 +70,7 @@ TEST(LbfgsLane, TheLossOfTheModelNeverRises) {
     const Dataset data = random_data({.rows = 120, .classes = 20, .features = 30, .scale = scale});
     const Recipe options = lbfgs_options(60);
     RunState state = make_state(data, options);
-    StepLoop loop(data, options);
+    StepLoop loop(data, planned(data, options));
     const std::atomic<bool> stop{false};
     double before = objective(data, options, state.weights);
     const double first = before;
@@ -112,7 +112,7 @@ TEST(LbfgsLane, ResumesAnywhereWithTheSameBits) {
   const std::atomic<bool> stop{false};
   std::uint64_t between = 0;
   while (state.epoch < options.epochs) {
-    StepLoop(data, options).run(state, stop, {});
+    StepLoop(data, planned(data, options)).run(state, stop, {});
     between += state.lbfgs.search.tries > 0 ? 1 : 0;
     StateBuffer bytes;
     write(state, bytes);
@@ -226,7 +226,7 @@ TEST(LbfgsLane, TakesOneRowOneClassAndEqualRows) {
 TEST(LbfgsLane, RefusesValuesThatFloatCannotAdd) {
   const Dataset data = random_data({.rows = 50, .classes = 5, .scale = 3e38});
   const Recipe options = lbfgs_options(2);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   RunState state = make_state(data, options);
   const std::atomic<bool> stop{false};
   EXPECT_THROW(loop.run(state, stop, {}), DivergenceError);

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "core/error.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/learnt_test_support.hpp"
+#include "train/require.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
@@ -108,7 +110,7 @@ TEST(LearntLane, StaysFiniteOrStopsAtAnyStepAndScale) {
           const DataView data(made);
           Recipe options = learnt_options(8, 5);
           options.step = step, options.ridge = ridge, options.rule.rho = rho, options.epochs = 3;
-          Fit fit(data, options, make_state(data, options));
+          Fit fit(data, planned(data, options), make_state(data, options));
           const std::atomic<bool> stop{false};
           const Fit::End end = fit.run({}, stop);
           EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
@@ -150,7 +152,7 @@ TEST(LearntLane, LockFreeStaysFiniteOrStopsAtAnyStep) {
     SCOPED_TRACE(step);
     Recipe options = learnt_options(16, 10);
     options.step = step, options.epochs = 40, options.threads = 3, options.lock_free = true;  // in two teams
-    Fit fit(data, options, make_state(data, options));
+    Fit fit(data, planned(data, options), make_state(data, options));
     const std::atomic<bool> stop{false};
     const Fit::End end = fit.run({}, stop);
     EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
@@ -171,7 +173,7 @@ TEST(LearntLane, KeepsTheBestModelWithPatience) {
   Stopwatch watch;
   watch.resume();
   const std::atomic<bool> stop{false};
-  const TrainOutcome outcome = train(sets, options, state, watch, {}, stop);
+  const TrainOutcome outcome = train(sets, planned(sets, options), state, watch, {}, stop);
   ASSERT_TRUE(outcome.kept_best);
   ASSERT_LT(outcome.epochs, 50U);
   const auto again = evaluate({}, 1, state, *sets.valid, 1, &stop);
@@ -181,9 +183,9 @@ TEST(LearntLane, KeepsTheBestModelWithPatience) {
 TEST(LearntOptions, AreRefusedForOtherMethods) {
   Recipe options = learnt_options(8, 5);
   options.method = "prox";
-  EXPECT_THROW(options.check(), UserError);
+  EXPECT_THROW(require_possible(options), UserError);
   options.method = "scent";
-  EXPECT_NO_THROW(options.check());
+  EXPECT_NO_THROW(require_possible(options));
 }
 
 }  // namespace

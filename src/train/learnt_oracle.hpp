@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/data_view.hpp"
-#include "train/options.hpp"
+#include "train/recipe.hpp"
 #include "train/run_state.hpp"
 
 namespace truemax {

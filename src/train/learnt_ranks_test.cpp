@@ -6,9 +6,11 @@
 
 #include "core/error.hpp"
 #include "ranks/thread_ranks.hpp"
-#include "train/automatic.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/learnt_test_support.hpp"
 #include "train/memory_plan.hpp"
+#include "train/require.hpp"
+#include "train/search.hpp"
 #include "train/trainer.hpp"
 
 namespace truemax {
@@ -63,7 +65,7 @@ void move_own_classes(RunState& state) {
 RunState one_epoch(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
   move_own_classes(state);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   EXPECT_TRUE(loop.run(state, stop, {}));
   loop.publish(state);
@@ -192,7 +194,7 @@ TEST(LearntRanks, StayFiniteOrStopTogetherAtAnyStepAndScale) {
         std::mutex mutex;
         std::vector<Fit::End> ends;
         run_thread_ranks(3, [&](Ranks&) {
-          Fit fit(data, options, make_state(data, options));
+          Fit fit(data, planned(data, options), make_state(data, options));
           const std::atomic<bool> stop{false};
           const Fit::End end = fit.run({}, stop);
           for (const Embedding* table : {&fit.state().learnt.tables.features, &fit.state().learnt.classes})
@@ -251,7 +253,7 @@ TEST(LearntRanks, KeepTheBestModelWithPatience) {
     Stopwatch watch;
     watch.resume();
     const std::atomic<bool> stop{false};
-    const TrainOutcome outcome = train(sets, options, state, watch, {}, stop);
+    const TrainOutcome outcome = train(sets, planned(sets, options), state, watch, {}, stop);
     ASSERT_TRUE(outcome.kept_best);
     EXPECT_LT(outcome.epochs, 50U);
     EXPECT_EQ(evaluate({}, 1, state, *sets.valid, 1, &stop)->log_loss, outcome.last->valid->log_loss);
@@ -261,25 +263,25 @@ TEST(LearntRanks, KeepTheBestModelWithPatience) {
 TEST(LearntRanks, ChooseAlikeByTrials) {
   const Dataset made = random_data({.rows = 600, .classes = 40, .features = 60});
   for (const bool open_encoder : {false, true}) {
-    const auto search = [&] {
-      TrainSets sets{DataView(made)};
-      Recipe options;
-      options.threads = 1, options.hidden = open_encoder ? 0 : 8;
-      options.complete([&](const char* option) { return !open_encoder && option == std::string("hidden"); });
-      options.open.newton = false;
-      EXPECT_EQ(options.open.encoder, open_encoder);
-      choose_shape(sets.data, options);
-      fit_to_memory(sets, options, std::uint64_t{1} << 30);
+    const auto choose = [&] {
+      const TrainSets sets{DataView(made)};
+      Asked asked;
+      asked.threads = 1, asked.device = device::kCpu, asked.schedule = Schedule::linear;  // not by Newton
+      if (!open_encoder) asked.hidden = 8;
+      const Decided decided(asked, sets, std::uint64_t{1} << 30);
+      EXPECT_EQ(decided.reading.is_open("encoder"), open_encoder);
+      EXPECT_EQ(decided.recipe.newton, 0U);
       const std::atomic<bool> stop{false};
       Stopwatch watch;
       watch.resume();
-      const SearchResult result = choose_by_trials(sets, options, {watch, {}, stop});
-      return std::tuple(result.trials, options.step, options.ridge, options.epochs, options.hidden,
+      const auto [recipe, result] =
+          search(decided.recipe, {sets, decided.problem, decided.machine, watch, {}, stop});
+      return std::tuple(result.trials, recipe.step, recipe.ridge, recipe.epochs, recipe.hidden,
                         result.log_loss);
     };
-    const auto alone = search();
-    std::vector<decltype(search())> of_rank(3);
-    run_thread_ranks(3, [&](Ranks& ranks) { of_rank[ranks.rank()] = search(); });
+    const auto alone = choose();
+    std::vector<decltype(choose())> of_rank(3);
+    run_thread_ranks(3, [&](Ranks& ranks) { of_rank[ranks.rank()] = choose(); });
     for (const auto& chosen : of_rank) EXPECT_EQ(chosen, of_rank[0]);
     EXPECT_GT(std::get<0>(of_rank[0]), 3U);
     EXPECT_NEAR(std::get<5>(of_rank[0]), std::get<5>(alone), 0.01 * std::get<5>(alone));
@@ -292,9 +294,9 @@ TEST(LearntRanks, NeedTheirShareOfTheMemory) {
   for (const bool shard : {false, true}) {
     Recipe options = learnt_options(8, 16, 32);
     options.shard_embedding = shard;
-    const MemoryPlan alone = plan_memory(sets, options, std::uint64_t{1} << 30);
+    const MemoryPlan alone = plan_memory(Told(sets, options, std::uint64_t{1} << 30).facts());
     run_thread_ranks(4, [&](Ranks&) {
-      const MemoryPlan plan = plan_memory(sets, options, std::uint64_t{1} << 30);
+      const MemoryPlan plan = plan_memory(Told(sets, options, std::uint64_t{1} << 30).facts());
       const RunState state = make_state(sets.data, options);
       const LearntState& learnt = state.learnt;
       const std::uint64_t there =
@@ -310,18 +312,20 @@ TEST(LearntRanks, NeedTheirShareOfTheMemory) {
 TEST(LearntRanks, TakeNoLockFreeSteps) {
   Recipe options = learnt_options(8, 5);
   options.lock_free = true;
-  EXPECT_NO_THROW(options.check());
-  run_thread_ranks(2, [&](Ranks&) { EXPECT_THROW(options.check(), UserError); });
+  EXPECT_NO_THROW(require_possible(options, {.in_groups = ranks().in_groups()}));
+  run_thread_ranks(2, [&](Ranks& ranks) {
+    EXPECT_THROW(require_possible(options, {.in_groups = ranks.in_groups()}), UserError);
+  });
 }
 
 TEST(LearntRanks, ShardOnlyLearntVectors) {
   const Dataset made = random_data({.rows = 50});
   const DataView data(made);
   Recipe options = options_of("prox", 1);
-  EXPECT_NO_THROW(require_step_shape(options, data));
+  EXPECT_NO_THROW(require_shape(options, facts_of(data)));
   options.shard_embedding = true;
-  EXPECT_THROW(require_step_shape(options, data), UserError);
-  EXPECT_NO_THROW(require_step_shape(learnt_options(8, 5), data));
+  EXPECT_THROW(require_shape(options, facts_of(data)), UserError);
+  EXPECT_NO_THROW(require_shape(learnt_options(8, 5), facts_of(data)));
 }
 
 }  // namespace

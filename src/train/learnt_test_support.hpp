@@ -99,7 +99,7 @@ inline void move_classes(RunState& state) {
 template <class Take>
 void for_each_step(const DataView& data, const Recipe& options, const Take& take) {
   const std::uint64_t n = options.rows_per_step;
-  const std::unique_ptr<Draw> draw = draw_for(data, options);
+  const std::unique_ptr<Draw> draw = draw_for(options, facts_of(data));
   const double rho = draw->complete() ? 1e6 : options.rule.rho;
   VisitOrder order(options.visit, options.seed, data.size(), n, data.rows_of_inputs());
   order.start_epoch(0);
@@ -131,7 +131,7 @@ inline void expect_the_steps_of_the_formulas(const DataView& data, const Recipe&
   move_classes(state);
   SlowLearnt slow(data, options, state);
   take_slow_epoch(data, options, slow);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   ASSERT_TRUE(loop.run(state, stop, {}));
   // A step divides by the square root of squares: where those are tiny, rounding decides the direction.

@@ -17,7 +17,7 @@ TEST(LineOwners, EveryLineHasOne) {
   const DataView data(made);
   Recipe options = options_of("prox", 32);
   options.draw = "head-blocks", options.draws.head = 32;
-  const auto draw = draw_for(data, options);
+  const auto draw = draw_for(options, facts_of(data));
   for (const Draw* of_run : {draw.get(), static_cast<Draw*>(nullptr)})
     for (const auto& [intercept, ridge] : {std::pair{false, false}, {true, false}, {true, true}})
       for (const std::size_t members : {1U, 2U, 3U, 16U, 90U}) {
@@ -55,7 +55,7 @@ TEST(LineOwners, ShareTheHead) {
   const DataView data(made);
   Recipe options = options_of("prox", 16);
   options.draw = "head-blocks", options.draws.head = 16;
-  const auto draw = draw_for(data, options);
+  const auto draw = draw_for(options, facts_of(data));
   constexpr std::size_t kMembers = 8;
   for (const bool ridge : {false, true}) {
     const LineOwners owners(data, draw.get(), kMembers, false, ridge);

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "core/error.hpp"
+#include "train/require.hpp"
 #include "train/ridge_oracle.hpp"
 
 namespace truemax {
@@ -24,7 +26,7 @@ Recipe newton_options(double ridge, bool intercept = false) {
 }
 
 RunState fitted(const DataView& data, const Recipe& options) {
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
   EXPECT_TRUE(fit.state().newton_done);
   return std::move(fit.state());
@@ -68,7 +70,7 @@ TEST(Newton, KeepsTheWeightsFiniteFromAnyStart) {
         RunState state = make_state(data, options);
         for (ClassId k = 0; k < 3; ++k)
           state.weights.set_class(k, std::vector<float>{k == 0 ? start : -start, start});
-        Fit fit(data, options, std::move(state));
+        Fit fit(data, planned(data, options), std::move(state));
         const Fit::End end = fit.run({}, kGo);
         EXPECT_TRUE(end == Fit::End::used_up || end == Fit::End::diverged);
         if (end == Fit::End::diverged) {
@@ -127,7 +129,7 @@ TEST(Newton, StoppedItLeavesTheWeights) {
   const Dataset data = centres_data(120, 5);
   const Recipe options = newton_options(0.1);
   const std::atomic<bool> stop{true};
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   const std::vector<std::uint64_t> before = bits_of(fit.state());
   EXPECT_EQ(fit.run({}, stop), Fit::End::stopped);
   EXPECT_EQ(bits_of(fit.state()), before);
@@ -231,7 +233,7 @@ TEST(Newton, ReachesTheOptimumOfSparseCountsFromAnyStart) {
           problem.write(at, solved.weights);
           check(solved.weights);
         }
-        Fit fit(data, options, std::move(state));
+        Fit fit(data, planned(data, options), std::move(state));
         ASSERT_EQ(fit.run({}, kGo), Fit::End::used_up);
         EXPECT_EQ(fit.unsolved(), "");
         check(fit.state().weights);
@@ -242,7 +244,7 @@ TEST(Newton, SaysThatItDidNotReachTheOptimum) {
   const Dataset data = counts_data(600, 120, 120);
   Recipe options = newton_options(0.1, true);
   options.newton = 2;
-  Fit fit(data, options, make_state(data, options));
+  Fit fit(data, planned(data, options), make_state(data, options));
   EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
   EXPECT_NE(fit.unsolved().find("2 steps; give more --newton"), std::string::npos) << fit.unsolved();
 }
@@ -254,7 +256,7 @@ TEST(Newton, EndsWithTheTimeAndSaysSo) {
   FakeClock clock(1);
   Stopwatch watch(clock.source());
   watch.resume();
-  Fit fit(data, options, make_state(data, options), &watch);
+  Fit fit(data, planned(data, options), make_state(data, options), &watch);
   EXPECT_EQ(fit.run({}, kGo), Fit::End::used_up);
   EXPECT_NE(fit.unsolved().find("give more --seconds"), std::string::npos) << fit.unsolved();
   EXPECT_LE(watch.seconds_running(), 15);
@@ -263,13 +265,13 @@ TEST(Newton, EndsWithTheTimeAndSaysSo) {
 
 TEST(Newton, IsOnlyForLinearModels) {
   Recipe options = newton_options(1);
-  EXPECT_NO_THROW(options.check());
+  EXPECT_NO_THROW(require_possible(options));
   options.ridge_by_spread = true;
-  EXPECT_NO_THROW(options.check());
+  EXPECT_NO_THROW(require_possible(options));
   options.epochs = 1;
-  EXPECT_THROW(options.check(), UserError);
+  EXPECT_THROW(require_possible(options), UserError);
   options.epochs = 0, options.ridge_by_spread = false, options.method = "scent", options.hidden = 8;
-  EXPECT_THROW(options.check(), UserError);
+  EXPECT_THROW(require_possible(options), UserError);
 }
 
 }  // namespace

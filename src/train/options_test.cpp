@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "train/resolve.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -29,12 +31,15 @@ std::vector<std::string> names_of(const OptionTable& table, const Wanted& wanted
   return names;
 }
 
-TEST(Recipe, RunWideOnesAreNotTunable) {
-  Recipe options;
-  EXPECT_THAT(names_of(table_of(options), [](const Option& o) { return !o.tags.tunable; }),
-              ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
-                          "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
-                          "eval", "eval-rows", "eval-classes", "threads", "device", "shard-embedding"));
+TEST(TrainOptions, RunWideOnesAreNotTunable) {
+  Recipe recipe;
+  Asked asked;
+  for (const OptionTable& table : {table_of(recipe), table_of(asked)})
+    EXPECT_THAT(
+        names_of(table, [](const Option& o) { return !o.tags.tunable; }),
+        ElementsAre("epochs", "steps", "newton", "seconds", "encoder", "hidden", "layers", "tied",
+                    "row-state", "dropout", "ridge-by-spread", "valid-share", "patience", "eval-every",
+                    "eval", "eval-rows", "eval-classes", "threads", "device", "shard-embedding"));
 }
 
 TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
@@ -47,10 +52,11 @@ TEST(RunOptions, ReplayAllowsThoseThatChangeNoResult) {
               ElementsAre("test", "test-label-file", "test-split", "test-row-weights"));
 }
 
-// The help must show what complete() does.
-TEST(Recipe, DefaultsMatchAuto) {
-  Recipe fresh, plain;
-  plain.complete([](const char*) { return false; });
+// The help must show what resolve_reading() does.
+TEST(TrainOptions, DefaultsMatchAuto) {
+  Asked fresh, plain;
+  const Reading reading = resolve_reading({}, {}, {});
+  table_of(plain).from_json(reading.to_json());
   const OptionTable shown = table_of(fresh), done = table_of(plain);
   std::vector<std::string> open;
   for (const Option& option : shown.options()) {
@@ -63,12 +69,30 @@ TEST(Recipe, DefaultsMatchAuto) {
   }
   EXPECT_THAT(open, ElementsAre("step", "epochs", "newton", "classes-per-step", "draw", "head", "rivals",
                                 "layers", "tied", "row-state", "dropout", "ridge", "ridge-by-spread"));
-  EXPECT_TRUE(plain.open.step && plain.open.epochs && plain.open.ridge && plain.open.shape);
-  EXPECT_TRUE(plain.compares_encoders());
+  EXPECT_TRUE(reading.automatic);
+  for (const char* name : {"step", "epochs", "ridge", "draw", "head", "classes-per-step", "encoder"})
+    EXPECT_TRUE(reading.is_open(name)) << name;
   EXPECT_EQ(shown.find("schedule")->default_text(), "linear (named methods: decay)");
 }
 
-TEST(Recipe, OldNamesAreStillRead) {
+TEST(TrainOptions, AskedHasOnlyWhatWasSaid) {
+  Asked asked, again;
+  EXPECT_TRUE(table_of(asked).to_json().empty());
+  asked.step = 0.5, asked.draws.head = 32, asked.rule.rho = 2, asked.ridge_auto = true;
+  const nlohmann::ordered_json said = table_of(asked).to_json();
+  EXPECT_EQ(said.size(), 4U);
+  EXPECT_EQ(said["ridge"], kAutomatic);
+  table_of(again).from_json(said);
+  EXPECT_EQ(table_of(again).to_json(), said);
+  const Recipe recipe = over_defaults(again);
+  EXPECT_EQ(recipe.step, 0.5);
+  EXPECT_EQ(recipe.draws.head, 32U);
+  EXPECT_EQ(recipe.rule.rho, 2);
+  EXPECT_EQ(recipe.ridge, Recipe().ridge);
+  EXPECT_EQ(to_json(recipe_of(to_json(recipe))), to_json(recipe));
+}
+
+TEST(TrainOptions, OldNamesAreStillRead) {
   Recipe options;
   OptionTable table = table_of(options);
   table.from_json({{"warm-start", true}, {"method", "bsgd"}, {"steps", 0}, {"patience", 0}, {"threads", 0}});

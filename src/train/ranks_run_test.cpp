@@ -10,7 +10,6 @@
 #include "data/generate.hpp"
 #include "data/test_support.hpp"
 #include "ranks/thread_ranks.hpp"
-#include "train/resume.hpp"
 #include "train/run.hpp"
 
 namespace truemax {
@@ -26,18 +25,13 @@ class RanksRun : public testing::Test {
     generate_file(generate, Part::train, 1, folder_.path("train.txt"));
   }
 
-  // As the command line completes them.
   RunOptions options(const std::string& method, bool resume = false) const {
     RunOptions o;
     o.train_path = folder_.path("train.txt");
     o.model = o.log = "none";
     o.checkpoint = folder_.path("c.tmx"), o.resume = resume;
-    o.train.method = method, o.train.threads = 1;
-    if (method != kAutomatic) o.train.epochs = 2;
-    const std::uint64_t group = group_to_continue(o);
-    o.train.complete([&](const char* name) { return std::string(name) == "epochs" && method != kAutomatic; },
-                     EncoderKind::automatic, group > 0);
-    if (o.train.group == 0) o.train.group = group;
+    o.asked.method = method, o.asked.threads = 1;
+    if (method != kAutomatic) o.asked.epochs = 2;
     return o;
   }
   // Runs it, or stops it before its first step or trial. Returns the options of its log.
@@ -106,7 +100,7 @@ TEST_F(RanksRun, OneOfThemEndsAnEvaluationOfAll) {
   for (const std::size_t signalled : {0, 1}) {
     run_thread_ranks(2, [&](Ranks& ranks) {
       RunOptions o = options("prox");
-      o.train.eval_every = 1;
+      o.asked.eval_every = 1;
       PreparedRun run = prepare_run(std::move(o));
       const std::atomic<bool> stop{ranks.rank() == signalled};
       const FinishedRun finished = execute_run(run, {}, stop);

@@ -43,10 +43,9 @@ TEST(RivalPlan, EveryRowLearnsOnceInACycle) {
 TEST(Rivals, AreTheBlocksOfTheBestClasses) {
   const Dataset data = random_data({.rows = 200, .classes = 320, .features = 40, .weights = true});
   const Recipe options = with_rivals(3, 1);
-  const std::unique_ptr<Draw> draw = draw_for(data, options);
-  const RivalPlan plan = rival_plan(data, options, *draw);
+  const RivalPlan plan = rival_plan(Told(data, options).facts());
   RunState state = make_state(data, options);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   loop.run(state, stop, {});
   Csr scratch;
@@ -56,7 +55,7 @@ TEST(Rivals, AreTheBlocksOfTheBestClasses) {
   Recipe longer = options;
   longer.epochs = 2, longer.steps = loop.steps_per_epoch() + 1;
   StepSchedule one_more(longer, loop.steps_per_epoch());
-  StepLoop(data, longer).run(state, stop, {}, &one_more);
+  StepLoop(data, planned(data, longer)).run(state, stop, {}, &one_more);
   const RivalSlice slice = plan.before(1);
   ASSERT_FALSE(slice.empty());
   std::size_t checked = 0;
@@ -118,7 +117,7 @@ TEST(Rivals, AreForStepsOfOneRow) {
   const Dataset data = random_data({.rows = 50, .classes = 64});
   Recipe options = with_rivals(2, 1);
   options.rows_per_step = 4;
-  EXPECT_THROW(draw_for(data, options), UserError);
+  EXPECT_THROW(draw_for(options, facts_of(data)), UserError);
 }
 
 }  // namespace

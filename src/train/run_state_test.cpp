@@ -70,7 +70,7 @@ std::vector<Recipe> runs_of(std::string_view method) {
 void run_until(const DataView& data, Recipe options, std::uint64_t steps, RunState& state) {
   options.steps = steps;
   const std::atomic<bool> stop{false};
-  Fit fit(data, options, std::move(state));
+  Fit fit(data, planned(data, options), std::move(state));
   EXPECT_EQ(fit.run({}, stop), Fit::End::used_up);
   state = std::move(fit.state());
 }
@@ -112,7 +112,7 @@ TEST(RunState, ResumedBetweenEvaluationsEndsTheSame) {
     const auto train_from = [&](RunState& state, const std::function<void(const RunState&, bool)>& save) {
       Stopwatch watch;
       watch.resume();
-      return train(sets, options, state, watch, {}, stop,
+      return train(sets, planned(sets, options), state, watch, {}, stop,
                    {.recording = nullptr, .best_folder = folder, .saving = {.epochs = 1, .save = save}});
     };
     RunState whole = make_state(sets.data, options);

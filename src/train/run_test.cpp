@@ -53,10 +53,10 @@ class WholeRun : public testing::Test {
     o.test_path = folder_.path("test.txt");
     o.model = folder_.path(name + ".safetensors");
     o.log = folder_.path(name + ".jsonl");
-    o.train.method = "implicit";
-    o.train.epochs = 5;
-    o.train.eval_every = 2;
-    o.train.threads = 1;
+    o.asked.method = "implicit";
+    o.asked.epochs = 5;
+    o.asked.eval_every = 2;
+    o.asked.threads = 1;
     return o;
   }
   static FinishedRun go(RunOptions o) {
@@ -80,6 +80,9 @@ TEST_F(WholeRun, LogsStartEvaluationsAndEnd) {
   EXPECT_EQ(start["config"]["method"], "implicit");
   EXPECT_EQ(start["config"]["epochs"], 5);
   EXPECT_EQ(start["config"]["train"], folder_.path("train.txt"));
+  EXPECT_EQ(start["asked"]["method"], "implicit");
+  EXPECT_EQ(start["asked"]["epochs"], 5);
+  EXPECT_TRUE(start["asked"]["open"].empty());
   EXPECT_EQ(start["data"]["rows"], 400);
   EXPECT_EQ(start["data"]["features"], 60);
   EXPECT_EQ(start["data"]["classes"], 12);
@@ -121,7 +124,7 @@ TEST_F(WholeRun, OutputsNeverOverwriteInputs) {
 TEST_F(WholeRun, SavedModelIsCompleteAndEvaluatesTheSame) {
   RunOptions o = options();
   o.preprocess.normalize = Normalize::l2;
-  o.train.intercept = true;
+  o.asked.intercept = true;
   const FinishedRun finished = go(o);
   const Model saved = load_model(folder_.path("m.safetensors"), ~0ULL);
   ASSERT_EQ(saved.weights.classes(), finished.model.weights.classes());
@@ -147,13 +150,13 @@ TEST_F(WholeRun, SavedModelIsCompleteAndEvaluatesTheSame) {
 TEST_F(WholeRun, SameFileForAnyNumberOfThreads) {
   for (const char* method : {"implicit", "umax"}) {
     RunOptions o = options("one");
-    o.train.method = method;
+    o.asked.method = method;
     go(o);
     const std::string first = read_bytes(folder_.path("one.safetensors"));
-    o.train.threads = 3;
+    o.asked.threads = 3;
     go(o);
     EXPECT_EQ(read_bytes(folder_.path("one.safetensors")), first) << method;
-    o.train.seed = 2;
+    o.asked.seed = 2;
     go(o);
     EXPECT_NE(read_bytes(folder_.path("one.safetensors")), first) << method;
   }
@@ -169,8 +172,8 @@ TEST_F(WholeRun, PreparingWritesOnlyTemporaryClaims) {
   EXPECT_EQ(files(), before + 2);
   EXPECT_EQ(run.data.size(), 400U);
   EXPECT_EQ(run.test->size() + run.test->statistics.unseen, 100U);
-  EXPECT_EQ(run.memory.weights, Weights::bytes_needed(12, 60));
-  EXPECT_GE(run.memory.total(), run.memory.weights + run.bytes());
+  EXPECT_EQ(run.plan->memory.weights, Weights::bytes_needed(12, 60));
+  EXPECT_GE(run.plan->memory.total(), run.plan->memory.weights + run.bytes());
 }
 
 // Leftovers may be what fills the disk.
@@ -200,7 +203,7 @@ TEST_F(WholeRun, DivergedRunSavesItsLastFiniteModel) {
   folder_.write("wild.txt", "1 1:1 2:-1\n2 1:1 3:1\n3 4:3e38\n");
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
-  o.train.method = "umax", o.train.visit = Visit::file, o.train.step = 10;
+  o.asked.method = "umax", o.asked.visit = Visit::file, o.asked.step = 10;
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");
   const Json end = read_log(folder_.path("m.jsonl")).back();
@@ -218,7 +221,7 @@ TEST_F(WholeRun, DivergedRunReplacesNoModelOrLog) {
   folder_.write("m.jsonl", kOldLog);
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
-  o.train.method = "umax", o.train.visit = Visit::file, o.train.step = 10;
+  o.asked.method = "umax", o.asked.visit = Visit::file, o.asked.step = 10;
   const std::size_t before = files();
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");
@@ -238,11 +241,11 @@ TEST_F(WholeRun, RowToEvaluateBeyondFloatKeepsWhatWasLearnt) {
   folder_.write("far.txt", rows);
   for (const char* set : {"test", "valid", "patience"}) {
     RunOptions o = options(set);
-    o.train.method = "scent", o.train.hidden = 4, o.train.rows_per_step = 10, o.train.draw = "frequency";
-    o.train.classes_per_step = 5, o.train.step = 2, o.train.epochs = 20, o.train.eval_every = 20;
+    o.asked.method = "scent", o.asked.hidden = 4, o.asked.rows_per_step = 10, o.asked.draw = "frequency";
+    o.asked.classes_per_step = 5, o.asked.step = 2, o.asked.epochs = 20, o.asked.eval_every = 20;
     const std::string which = set;
     (which == "valid" ? o.valid_path : o.test_path) = folder_.path("far.txt");
-    if (which == "patience") o.valid_path = folder_.path("test.txt"), o.train.patience = 5;
+    if (which == "patience") o.valid_path = folder_.path("test.txt"), o.asked.patience = 5;
     const FinishedRun finished = go(o);
     const TrainOutcome& outcome = finished.outcome;
     ASSERT_NE(outcome.divergence.find("leave float32"), std::string::npos) << set << outcome.divergence;
@@ -262,7 +265,7 @@ TEST_F(WholeRun, RowToEvaluateBeyondFloatKeepsWhatWasLearnt) {
 TEST_F(WholeRun, RowsWhoseValuesLeaveFloatAreRefusedBeforeLearningFeatures) {
   folder_.write("far.txt", "2 60 12\n1 1:1\n1 1:3e38 2:3e38\n");
   RunOptions o = options();
-  o.train.method = "scent", o.train.hidden = 4, o.train.draw = "frequency";
+  o.asked.method = "scent", o.asked.hidden = 4, o.asked.draw = "frequency";
   for (std::string RunOptions::*path : {&RunOptions::test_path, &RunOptions::valid_path}) {
     RunOptions bad = o;
     bad.*path = folder_.path("far.txt");
@@ -274,7 +277,7 @@ TEST_F(WholeRun, RowsWhoseValuesLeaveFloatAreRefusedBeforeLearningFeatures) {
           << error.what();
     }
   }
-  o.train.hidden = 0, o.train.method = "implicit", o.train.draw = "uniform";
+  o.asked.hidden = 0, o.asked.method = "implicit", o.asked.draw = "uniform";
   o.test_path = folder_.path("far.txt");
   EXPECT_NO_THROW(prepare_run(std::move(o)));
 }
@@ -297,7 +300,7 @@ TEST_F(WholeRun, FailedSaveKeepsTheOldModelAndLog) {
   folder_.write("m.safetensors", kOldModel);
   folder_.write("m.jsonl", kOldLog);
   RunOptions o = options();
-  o.test_path = "", o.train.eval_every = 0;
+  o.test_path = "", o.asked.eval_every = 0;
   PreparedRun run = prepare_run(o);
   const std::atomic<bool> stop{false};
   std::signal(SIGXFSZ, SIG_IGN);
@@ -319,7 +322,7 @@ TEST_F(WholeRun, ImmediateDivergenceKeepsTheOldModel) {
   folder_.write("wild.txt", "1 1:3e38\n2 1:-3e38\n3 2:3e38\n");
   RunOptions o = options();
   o.train_path = folder_.path("wild.txt"), o.test_path = "";
-  o.train.method = "umax", o.train.step = 10;
+  o.asked.method = "umax", o.asked.step = 10;
   folder_.write("m.safetensors", kOldModel);
   const FinishedRun finished = go(o);
   ASSERT_NE(finished.outcome.divergence, "");
@@ -364,15 +367,15 @@ TEST_F(WholeRun, ErrorForShortMemoryHasTheNumbers) {
 
 TEST_F(WholeRun, MemoryPlanCountsDrawsAndLimitsThem) {
   RunOptions o = options();
-  o.train.method = "umax";
-  const std::uint64_t few = prepare_run(o).memory.rows;
-  o.train.classes_per_step = 1000;
-  EXPECT_GE(prepare_run(o).memory.rows, few + 4 * 999);
-  o.train.classes_per_step = 1'000'000'000;
+  o.asked.method = "umax";
+  const std::uint64_t few = prepare_run(o).plan->memory.rows;
+  o.asked.classes_per_step = 1000;
+  EXPECT_GE(prepare_run(o).plan->memory.rows, few + 4 * 999);
+  o.asked.classes_per_step = 1'000'000'000;
   const std::string message = error_of([&] { prepare_run(o); });
   EXPECT_NE(message.find("--classes-per-step 1000000000"), std::string::npos) << message;
   EXPECT_NE(message.find("at most 1200"), std::string::npos) << message;
-  o.train.classes_per_step = 1, o.train.rows_per_step = 401;
+  o.asked.classes_per_step = 1, o.asked.rows_per_step = 401;
   EXPECT_NE(error_of([&] { prepare_run(o); }).find("--rows-per-step 401"), std::string::npos);
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "train/resolve.hpp"
 #include "train/slow_trainer.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
@@ -146,7 +147,7 @@ Timed train_timed(const Dataset& data, const Recipe& options, const Recording* r
   watch.resume();
   r.state = make_state(data, options);
   const std::atomic<bool> stop{false};
-  r.outcome = train({data}, options, r.state, watch, {}, stop, {recording, ""});
+  r.outcome = train({data}, planned(data, options), r.state, watch, {}, stop, {recording, ""});
   return r;
 }
 
@@ -259,12 +260,12 @@ TEST(Steps, OfManyRowsMatchTheSlowTrainer) {
 }
 
 TEST(Recipe, BudgetLiftsTheDefaultEpochLimit) {
-  const auto completed = [](Recipe options, bool given) {
-    options.method = "implicit";
-    options.complete([given](const char*) { return given; });
-    return options;
+  const auto completed = [](Asked asked, bool given) {
+    asked.method = "implicit";
+    if (given) asked.epochs = 50, asked.eval_every = 10;
+    return resolve_reading(asked, {}, {}).draft;
   };
-  Recipe seconds, steps;
+  Asked seconds, steps;
   seconds.seconds = 1, steps.steps = 1;
   EXPECT_EQ(completed({}, false).epochs, 50U);
   EXPECT_EQ(completed({}, false).eval_every, 10U);

@@ -20,7 +20,7 @@ namespace {
 
 // Returns true if the run diverged.
 bool run_until_divergence(const Dataset& data, const Recipe& options, RunState& state) {
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   try {
     while (state.epoch < options.epochs) loop.run(state, stop, {});
@@ -109,7 +109,7 @@ TEST(StepLoop, UmaxDoesNotDivergeOnLongRowsAndHugeSteps) {
           double length = 0;
           for (ClassId k = 0; k < 4; ++k) length += state.weights.squared_norm(k);
           if (ridge > 0) {
-            EXPECT_LE(std::sqrt(length), problem_of(data, options).weight_bound() * (1 + 1e-4));
+            EXPECT_LE(std::sqrt(length), rule_problem(data, options).weight_bound() * (1 + 1e-4));
           }
         }
 }
@@ -209,7 +209,7 @@ TEST(EveryMethod, DivergedStepLeavesTheStateUnchanged) {
         ASSERT_GT(done, 0U) << info->name;  // not at the first step: there is something to keep
         options.steps = done;
         RunState before = make_state(data, options);
-        StepLoop loop(data, options);
+        StepLoop loop(data, planned(data, options));
         StepSchedule plan(options, steps_an_epoch);
         const std::atomic<bool> stop{false};
         while (before.epoch * steps_an_epoch + before.step < done) loop.run(before, stop, {}, &plan);

@@ -71,7 +71,7 @@ TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
     for (const std::size_t n : {1U, 2U}) {
       Recipe options = options_of("umax", 1);
       options.draw = name, options.draws.head = 16, options.rows_per_step = n;
-      const auto draw = draw_for(data, options);
+      const auto draw = draw_for(options, facts_of(data));
       const bool blocks = draw->whole_blocks() && n == 1;
       const std::vector<double> beta = ridge_weights(data, draw.get(), n);
       for (ClassId k = 0; k < kProblemClasses; ++k) {
@@ -94,18 +94,18 @@ TEST(RidgeWeights, IncludeTheBlockOfTheLabel) {
 TEST(ProblemInfo, BoundsAreFiniteOnlyWithRidge) {
   const Dataset data = random_data({.rows = 50, .classes = 6, .weights = true});
   Recipe options = options_of("umax", 1);
-  EXPECT_EQ(problem_of(data, options).weight_bound(), HUGE_VAL);
-  EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);
+  EXPECT_EQ(rule_problem(data, options).weight_bound(), HUGE_VAL);
+  EXPECT_EQ(rule_problem(data, options).u_bound(), HUGE_VAL);
   options.ridge = 0.5;
-  const ProblemInfo info = problem_of(data, options);
+  const ProblemInfo info = rule_problem(data, options);
   EXPECT_NEAR(info.total_weight, 50, 1e-5);  // the weights of a row's examples add up to 1
   EXPECT_NEAR(info.weight_bound(), std::sqrt(4 * 50 * std::log(6.0)), 1e-4);
   EXPECT_NEAR(info.u_bound(), 2 * info.longest_row * info.weight_bound() + std::log(5.0), 1e-9);
   options.intercept = true;
-  EXPECT_EQ(problem_of(data, options).u_bound(), HUGE_VAL);  // an intercept outside the ridge is unbounded
+  EXPECT_EQ(rule_problem(data, options).u_bound(), HUGE_VAL);  // an intercept outside the ridge is unbounded
   options.ridge_intercept = true;
-  EXPECT_LT(problem_of(data, options).u_bound(), HUGE_VAL);
-  EXPECT_GT(problem_of(data, options).longest_row, info.longest_row);
+  EXPECT_LT(rule_problem(data, options).u_bound(), HUGE_VAL);
+  EXPECT_GT(rule_problem(data, options).longest_row, info.longest_row);
 }
 
 }  // namespace

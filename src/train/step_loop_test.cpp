@@ -208,7 +208,7 @@ TEST(StepLoop, ResumesAfterAStopWithTheSameBits) {
       while (state.epoch < options.epochs) {
         std::atomic<bool> stop{false};
         std::uint64_t seen = 0;
-        StepLoop loop(data, options);  // a new process would have a new one
+        StepLoop loop(data, planned(data, options));  // a new process would have a new one
         const bool finished = loop.run(state, stop, [&](std::uint64_t steps) {
           EXPECT_EQ(steps, state.step);
           seen = steps;
@@ -241,7 +241,7 @@ TEST(StepLoop, ResumesFromAnyBoundaryWithTheSameBits) {
       const RunState fresh = make_state(data, options);
       for (std::size_t i = boundary; i < data.size(); ++i) state.rows.push_back(fresh.rows[i]);
       const std::atomic<bool> stop{false};
-      EXPECT_TRUE(StepLoop(data, options).run(state, stop, {}));
+      EXPECT_TRUE(StepLoop(data, planned(data, options)).run(state, stop, {}));
       EXPECT_EQ(bits_of(state), whole) << c.method << " from step " << boundary;
     }
   }
@@ -253,7 +253,7 @@ TEST(StepLoop, DoesNothingIfStoppedBeforeItStarts) {
   RunState state = make_state(data, options);
   const auto before = bits_of(state);
   const std::atomic<bool> stop{true};
-  EXPECT_FALSE(StepLoop(data, options).run(state, stop, {}));
+  EXPECT_FALSE(StepLoop(data, planned(data, options)).run(state, stop, {}));
   EXPECT_EQ(bits_of(state), before);
 }
 
@@ -261,7 +261,7 @@ TEST(StepLoop, IsWatchedAlsoIfEpochsAreShort) {
   const Dataset data = random_data({});
   const Recipe options = options_of("implicit", 1);
   RunState state = make_state(data, options);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   const std::uint64_t epochs = 40000 / data.size();
   std::uint64_t calls = 0;

@@ -34,7 +34,7 @@ TEST(StepsBeside, AreThoseOfAllRows) {
   for (const std::size_t rows : {1U, 2U, 500U, 100'000U}) {
     const Dataset made = random_data({.rows = rows, .classes = 1000, .features = 300});
     const DataView data(made);
-    const auto draw = draw_for(data, options_of("prox", 32));
+    const auto draw = draw_for(options_of("prox", 32), facts_of(data));
     for (const bool intercept : {false, true})
       for (const Draw* of_run : {draw.get(), static_cast<Draw*>(nullptr)}) {
         constexpr double kBlocks = 63;

@@ -6,6 +6,7 @@
 #include "data/hold_out.hpp"
 #include "data/streamed_rows.hpp"
 #include "rule/methods.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/test_support.hpp"
 #include "train/trainer.hpp"
 
@@ -80,7 +81,8 @@ TEST(Stream, ResumedAtAnyStepGivesTheSameBits) {
       for (std::uint64_t done = 0; done < steps;) {
         done = std::min(steps, done + 1 + random() % (steps / 2));
         options.steps = done;
-        Fit fit(streamed_data(true), options, std::move(state));  // another process, another stream
+        const DataView again = streamed_data(true);  // another process, another stream
+        Fit fit(again, planned(again, options), std::move(state));
         ASSERT_EQ(fit.run({}, stop), Fit::End::used_up);
         state = std::move(fit.state());
       }

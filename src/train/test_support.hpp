@@ -1,5 +1,7 @@
-// Shared by the tests of this folder: small random data sets, a fake clock, and the bits of a state.
+// Shared by the tests of this folder: small random data sets, plans, a fake clock, and the bits of a state.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +14,11 @@
 #include <vector>
 
 #include "data/data_view.hpp"
+#include "train/bind.hpp"
 #include "train/fit.hpp"
+#include "train/resolve.hpp"
+#include "train/start.hpp"
+#include "train/step_inputs.hpp"
 #include "train/stopwatch.hpp"
 
 namespace truemax {
@@ -113,9 +119,67 @@ inline std::vector<std::uint64_t> bits_of(const RunState& state) {
   return bits;
 }
 
+// What a counting function is told of these rows on this machine. All ranks ask.
+struct Told {
+  Told(const TrainSets& sets, const Recipe& of, std::uint64_t memory_limit = 0)
+      : recipe(of),
+        problem(facts_of(sets, false, {.squares = true, .cosines = of.hidden == 0}, 1)),
+        machine(machine_of(recipe.threads, memory_limit, problem)),
+        draw(draw_for(recipe, problem)) {}
+  Told(const DataView& data, const Recipe& of) : Told(TrainSets{data}, of) {}
+  Facts facts() const { return {recipe, problem, machine, draw.get()}; }
+
+  Recipe recipe;
+  Problem problem;
+  Machine machine;
+  std::unique_ptr<Draw> draw;  // null: every step takes all classes
+};
+
+// The plan of these rows on this machine. All ranks ask.
+inline Plan planned(const TrainSets& sets, const Recipe& recipe) {
+  const bool groups = recipe.hidden == 0 && (recipe.group > 0 || !ranks().alone());
+  const Problem problem = facts_of(sets, false, {.squares = groups || recipe.on_gpu(), .cosines = groups}, 1);
+  Plan plan = bind(recipe, problem, machine_of(recipe.threads, 0, problem));
+  EXPECT_EQ(plan.steps->name == "group", groups);
+  return plan;
+}
+inline Plan planned(const DataView& data, const Recipe& recipe) {
+  return planned(TrainSets{data}, recipe);
+}
+
+// What becomes of what was asked, with these rows on this machine. All ranks ask.
+struct Decided {
+  Decided(const Asked& asked, const TrainSets& sets, std::uint64_t memory_limit = 0) {
+    const FeatureSpace& space = *sets.data.space;
+    const bool linear = space.encoder == EncoderKind::linear;
+    reading = resolve_reading(asked,
+                              {.encoder = linear ? EncoderKind::automatic : space.encoder,
+                               .triples = space.of_triples(),
+                               .has_valid = sets.valid.has_value(),
+                               .in_groups = ranks().in_groups()},
+                              {});
+    problem = facts_of(sets, false, reading.wanted, 1);
+    machine = machine_of(asked.threads.value_or(0), memory_limit, problem);
+    Resolved resolved = resolve(asked, problem, machine, {});
+    if (resolved.needs_card) {
+      look_for_card(machine);
+      resolved = resolve(asked, problem, machine, {});
+    }
+    recipe = std::move(resolved.recipe);
+    notes = std::move(resolved.notes);
+  }
+  Decided(const Asked& asked, const DataView& data) : Decided(asked, TrainSets{data}) {}
+
+  Reading reading;
+  Problem problem;
+  Machine machine;
+  Recipe recipe;
+  std::vector<std::string> notes;
+};
+
 inline RunState run_epochs(const DataView& data, const Recipe& options) {
   RunState state = make_state(data, options);
-  StepLoop loop(data, options);
+  StepLoop loop(data, planned(data, options));
   const std::atomic<bool> stop{false};
   while (state.epoch < options.epochs) loop.run(state, stop, {});
   loop.publish(state);

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "train/fit.hpp"
+#include "train/require.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -52,7 +53,8 @@ Trained train_once(const Dataset& data, const std::optional<DataView>& test, con
   watch.resume();
   const std::atomic<bool> stop{false};
   TrainObserver* observers[] = {&r.seen};
-  r.outcome = train({data, test}, options, r.state, watch, observers, stop);
+  const TrainSets sets{data, test};
+  r.outcome = train(sets, planned(sets, options), r.state, watch, observers, stop);
   return r;
 }
 
@@ -118,7 +120,7 @@ TEST(Train, StopsBetweenStepsAndResumesExactly) {
     TrainObserver* observers[] = {&seen};
     Stopwatch watch;
     watch.resume();
-    const TrainOutcome first = train({data}, options, state, watch, observers, stop);
+    const TrainOutcome first = train({data}, planned(data, options), state, watch, observers, stop);
     EXPECT_TRUE(first.interrupted);
     EXPECT_FALSE(first.last);
     EXPECT_EQ(first.epochs, 0U);
@@ -127,7 +129,7 @@ TEST(Train, StopsBetweenStepsAndResumesExactly) {
     EXPECT_TRUE(seen.records.empty());
     stop = false, seen.stop = nullptr;
     watch.resume();
-    const TrainOutcome second = train({data}, options, state, watch, observers, stop);
+    const TrainOutcome second = train({data}, planned(data, options), state, watch, observers, stop);
     EXPECT_FALSE(second.interrupted);
     EXPECT_EQ(bits_of(state), whole);
   }
@@ -144,14 +146,14 @@ TEST(Train, StopDuringEvaluationInterrupts) {
   TrainObserver* observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  const TrainOutcome outcome = train({data}, options, state, watch, observers, stop);
+  const TrainOutcome outcome = train({data}, planned(data, options), state, watch, observers, stop);
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_EQ(outcome.epochs, 2U);
   EXPECT_EQ(outcome.steps, 2 * data.size());
   stop = true;
   RunState untouched = make_state(data, options);
   const auto before = bits_of(untouched);
-  EXPECT_TRUE(train({data}, options, untouched, watch, {}, stop).interrupted);
+  EXPECT_TRUE(train({data}, planned(data, options), untouched, watch, {}, stop).interrupted);
   EXPECT_EQ(bits_of(untouched), before);
 }
 
@@ -181,7 +183,7 @@ TEST(Train, EndsAtOnceIfEpochsAreAlreadyDone) {
   TrainObserver* observers[] = {&seen};
   Stopwatch watch;
   watch.resume();
-  EXPECT_FALSE(train({data}, options, state, watch, observers, stop).interrupted);
+  EXPECT_FALSE(train({data}, planned(data, options), state, watch, observers, stop).interrupted);
   EXPECT_EQ(state.epoch, 2U);
 }
 
@@ -238,7 +240,7 @@ TEST(Train, TimeExcludesEvaluation) {
   watch.resume();
   const std::atomic<bool> stop{false};
   TrainObserver* observers[] = {&seen};
-  const TrainOutcome outcome = train({data}, options, state, watch, observers, stop);
+  const TrainOutcome outcome = train({data}, planned(data, options), state, watch, observers, stop);
   EXPECT_GE(clock.seconds(), 40000);
   EXPECT_LT(outcome.train_seconds, 1);
   ASSERT_EQ(seen.seconds.size(), 4U);
@@ -248,7 +250,7 @@ TEST(Train, TimeExcludesEvaluation) {
 TEST(Recipe, RefuseUnknownMethodsAndTooManyRows) {
   const auto message = [](const Recipe& options) {
     try {
-      options.check();
+      require_possible(options);
     } catch (const UserError& error) {
       return std::string(error.what());
     }

@@ -10,7 +10,7 @@
 #include "data/hold_out.hpp"
 #include "data/test_support.hpp"
 #include "evaluate/evaluate.hpp"
-#include "train/run.hpp"
+#include "train/resolve.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {
@@ -27,15 +27,16 @@ Parts parts() {
   return {split.rest, split.valid};
 }
 
-Recipe implicit_options() {
-  Recipe options;
-  options.method = "implicit";
-  return options;
+Asked implicit_options() {
+  Asked asked;
+  asked.method = "implicit";
+  return asked;
 }
 
 TuneOptions options_of_tries(const std::vector<std::string>& tries, std::uint64_t epochs) {
   TuneOptions options;
   options.trials = make_trials(implicit_options(), parse_tries(tries), 0);
+  for (Trial& trial : options.trials) trial.recipe = over_defaults(trial.asked);
   options.epochs = epochs;
   return options;
 }
@@ -69,18 +70,18 @@ TEST(Trials, AreAllCombinationsOrASample) {
   const auto lists = parse_tries({"step=1,2", "ridge=0,1,2"});
   const auto all = make_trials(implicit_options(), lists, 0);
   ASSERT_EQ(all.size(), 6U);
-  EXPECT_EQ(all[1].options.step, 1);
-  EXPECT_EQ(all[1].options.ridge, 1);
-  EXPECT_EQ(all[5].options.step, 2);
-  EXPECT_EQ(all[5].options.ridge, 2);
+  EXPECT_EQ(all[1].asked.step, 1);
+  EXPECT_EQ(all[1].asked.ridge, 1);
+  EXPECT_EQ(all[5].asked.step, 2);
+  EXPECT_EQ(all[5].asked.ridge, 2);
   std::set<std::pair<double, double>> seen;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    Recipe base = implicit_options();
+    Asked base = implicit_options();
     base.seed = seed;
     const auto some = make_trials(base, lists, 2);
     ASSERT_EQ(some.size(), 2U);
     EXPECT_NE(some[0].settings, some[1].settings);
-    for (const Trial& trial : some) seen.insert({trial.options.step, trial.options.ridge});
+    for (const Trial& trial : some) seen.insert({*trial.asked.step, *trial.asked.ridge});
   }
   EXPECT_EQ(seen.size(), 6U);
   EXPECT_EQ(make_trials(implicit_options(), lists, 100).size(), 6U);
@@ -124,7 +125,7 @@ TEST(Tune, IsSuccessiveHalving) {
   for (const std::uint64_t epochs : {2, 4, 8, 16}) {
     std::vector<std::pair<double, std::size_t>> order;
     for (const std::size_t t : alive) {
-      Recipe train = options.trials[t].options;
+      Recipe train = options.trials[t].recipe;
       train.epochs = epochs, train.ridge *= 0.5;
       const double loss = evaluate(run_epochs(data.train, train).weights, data.valid, 1)->log_loss;
       expected[t].push_back(loss);
@@ -170,7 +171,7 @@ TEST(Tune, SameResultForAnyThreadsAndMemory) {
   little.threads = 3;
   for (const Trial& trial : options.trials)  // enough for any one of them
     little.memory_limit =
-        std::max(little.memory_limit, plan_memory({data.train, {}, data.valid}, trial.options, 1).total());
+        std::max(little.memory_limit, planned({data.train, {}, data.valid}, trial.recipe).memory.total());
   const TuneResult again = tune(data.train, data.valid, little, kNeverStop);
   EXPECT_TRUE(again.started_again);
   EXPECT_EQ(without_clock(again), without_clock(one));
@@ -182,7 +183,7 @@ TEST(Tune, DivergedTrialsComeLast) {
       tune(data.train, data.valid, options_of_tries({"method=vanilla", "step=0.001,1e9,1e10,1e12"}, 4),
            kNeverStop);
   ASSERT_NE(result.best(), nullptr);
-  EXPECT_EQ(result.best()->options.step, 0.001);
+  EXPECT_EQ(result.best()->recipe.step, 0.001);
   for (std::size_t i = 1; i < 4; ++i) {
     EXPECT_EQ(result.trials[i].state, Trial::State::diverged);
     EXPECT_NE(result.trials[i].divergence, "");

@@ -11,9 +11,10 @@
 #include "evaluate/evaluate.hpp"
 #include "rule/methods.hpp"
 #include "train/fit.hpp"
+#include "train/require.hpp"
+#include "train/resolve_test_support.hpp"
 #include "train/run.hpp"
 #include "train/search_and_fit.hpp"
-#include "train/test_support.hpp"
 #include "weights/kernels.hpp"
 
 namespace truemax {
@@ -49,7 +50,7 @@ Recipe start_options(const char* method, std::uint64_t hidden) {
   options.step = hidden > 0 ? 0.05 : 2;
   options.threads = 1;
   if (hidden > 0) options.rows_per_step = 8, options.classes_per_step = 6, options.draw = "frequency";
-  options.check();
+  require_possible(options);
   return options;
 }
 
@@ -63,7 +64,7 @@ Model trained(const DataView& data, Recipe options, const Model* start = nullptr
                        if (state.epoch == 0 && state.step == 0) first->rows = state.rows;
                      }};
   FitResult result;
-  RunState state = search_and_fit({data}, options, watch, {}, stop, extras, result);
+  RunState state = search_and_fit({data}, planned(data, options), watch, {}, stop, extras, result);
   return make_model(std::move(state), data, {}, options, "", "");
 }
 
@@ -155,18 +156,18 @@ TEST(WarmStartOptions, RefusesOtherFeaturesAndShapes) {
   EXPECT_THAT(said([&] { require_same_features(linear, wider); }), HasSubstr("has 30 features, the data 31"));
   EXPECT_EQ(said([&] { require_start(linear, wider); }), "");
   EXPECT_EQ(said([&] { require_same_features(linear, data); }), "");
-  const auto none = [](const char*) { return false; };
-  const auto all = [](const char*) { return true; };
-  Recipe options;
-  continue_shape(bag, none, options);
-  EXPECT_EQ(options.hidden, 5U);
-  options = {};
-  continue_shape(linear, none, options);
-  EXPECT_EQ(options.encoder, EncoderKind::linear);
-  options = {};
-  options.hidden = 6;
-  EXPECT_THAT(said([&] { continue_shape(bag, all, options); }), HasSubstr("give --hidden 5"));
-  EXPECT_THAT(said([&] { continue_shape(linear, all, options); }), HasSubstr("is linear"));
+  const auto continued = [](const Model& model, const Asked& asked) {
+    Start start;
+    start.model = shape_of(model);
+    return resolve_reading(asked, {}, start).draft;
+  };
+  EXPECT_EQ(continued(bag, {}).hidden, 5U);
+  EXPECT_EQ(continued(linear, {}).encoder, EncoderKind::linear);
+  Asked all;
+  all.hidden = 6;
+  say_all_but({}, all);
+  EXPECT_THAT(said([&] { continued(bag, all); }), HasSubstr("give --hidden 5"));
+  EXPECT_THAT(said([&] { continued(linear, all); }), HasSubstr("is linear"));
 }
 
 }  // namespace

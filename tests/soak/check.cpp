@@ -10,10 +10,11 @@
 #include "model/predict.hpp"
 #include "oracle.hpp"
 #include "rule/methods.hpp"
+#include "train/bind.hpp"
+#include "train/evaluate_state.hpp"
 #include "train/fit.hpp"
-#include "train/step_inputs.hpp"
 #include "train/run.hpp"
-#include "train/step_shape.hpp"
+#include "train/start.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax::soak {
@@ -28,7 +29,6 @@ void require(bool holds, fmt::format_string<Arguments...> format, Arguments&&...
   if (!holds) throw Failure{fmt::format(format, std::forward<Arguments>(arguments)...)};
 }
 
-// As the command line does it.
 PreparedRun prepared(const Config& config) {
   RunOptions options;
   OptionTable table;
@@ -40,11 +40,6 @@ PreparedRun prepared(const Config& config) {
   }
   options.train_path = config.data;
   options.model = options.log = "none";
-  const Format format = options.read.format;
-  options.train.complete([&](const char* name) { return !config.value(name).empty(); },
-                         format == Format::text      ? EncoderKind::context
-                         : format == Format::triples ? EncoderKind::complex
-                                                     : EncoderKind::automatic);
   return prepare_run(std::move(options));
 }
 
@@ -55,9 +50,9 @@ struct Trained {
 };
 
 // Runs to the end.
-Trained advance(const DataView& data, const Recipe& options, RunState&& from) {
+Trained advance(const DataView& data, const Plan& plan, RunState&& from) {
   const std::atomic<bool> stop{false};
-  Fit fit(data, options, std::move(from));
+  Fit fit(data, plan, std::move(from));
   const Fit::End end = fit.run({}, stop);
   require(end == Fit::End::used_up || end == Fit::End::diverged, "the run ended as {}",
           static_cast<int>(end));
@@ -81,20 +76,22 @@ RunState passed_on(const RunState& state) {
 // The run again, on another number of threads, saved and restored on the way. It is cut as --checkpoint-every
 // 10min or a signal cuts it, between two batches of steps: the clock moves a second each time it is read,
 // about twice a batch.
-Trained interrupted(const Config& config, const DataView& data, Recipe options, std::uint64_t steps) {
-  options.threads = config.other_threads;
-  RunState state = make_state(data, options);
+Trained interrupted(const Config& config, const DataView& data, const Plan& whole, std::uint64_t steps) {
+  Recipe recipe = whole.recipe;
+  Machine machine = whole.machine;
+  recipe.threads = machine.threads = config.other_threads;
+  const Plan plan = bind(recipe, whole.problem, machine);
+  RunState state = make_state(data, recipe);
   FakeClock clock(1);
   Stopwatch watch(clock.source());
   watch.resume();
-  const std::size_t batch = steps_ahead(data, options, draw_for(data, options).get());
-  const double batches = static_cast<double>(steps) / static_cast<double>(batch) + 1;
+  const double batches = static_cast<double>(steps) / static_cast<double>(plan.steps_ahead) + 1;
   const std::atomic<bool> stop{false};
-  Fit fit(data, options, std::move(state));
+  Fit fit(data, plan, std::move(state));
   const Fit::End end = fit.run({.seconds = 1 + config.interrupted_at * 2 * batches, .clock = &watch}, stop);
   if (end == Fit::End::diverged)
     return {std::move(fit.state()), true, fit.steps()};  // such a run is not saved
-  return advance(data, options, passed_on(fit.state()));
+  return advance(data, plan, passed_on(fit.state()));
 }
 
 void check_numbers(const std::vector<float>& numbers, const char* what) {
@@ -188,9 +185,10 @@ void check_file(const Model& model, const DataView& data, const std::string& pat
 }
 
 void check_run(const Config& config, PreparedRun& run, const std::string& folder, Outcome& outcome) {
-  const Recipe& options = run.options.train;
-  const MethodInfo& info = find_method(options.method_used());
-  Trained whole = advance(run.data, options, make_state(run.data, options));
+  const Plan& plan = *run.plan;
+  const Recipe& options = plan.recipe;
+  const MethodInfo& info = find_method(options.method);
+  Trained whole = advance(run.data, plan, make_state(run.data, options));
   outcome.diverged = whole.diverged;
   // With a large delta, U-max is plain SGD.
   const bool may = info.can_diverge || options.learnt() || (info.name == "umax" && options.rule.delta > 5);
@@ -200,7 +198,7 @@ void check_run(const Config& config, PreparedRun& run, const std::string& folder
           options.method);
   check_state(whole.state, run.data, info, options.rule.double_sum_alpha > 0);
   {
-    const Trained again = interrupted(config, run.data, options, whole.steps);
+    const Trained again = interrupted(config, run.data, plan, whole.steps);
     require(again.diverged == whole.diverged && again.steps == whole.steps,
             "saved and restored, the run ends after {} steps instead of {}", again.steps, whole.steps);
     require(bits_of(again.state) == bits_of(whole.state), "saved and restored, the run ends with other bits");
@@ -229,7 +227,7 @@ Outcome check(const Config& config, const std::string& folder) {
   Outcome outcome;
   std::optional<PreparedRun> run;
   try {
-    run = prepared(config);
+    run.emplace(prepared(config));
   } catch (const UserError& error) {
     outcome.refused = true;
     outcome.message = error.what();
