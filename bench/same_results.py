@@ -1,97 +1,227 @@
 #!/usr/bin/env python3
-"""Checks that two builds of truemax compute the same, by short runs of every method, draw and kind of step.
+"""Checks that two builds of truemax compute the same and decide the same, by some 1,400 short runs.
 
-    bench/same_results.py OLD NEW
+    bench/same_results.py OLD NEW [--quick] [--only WORDS] [--list]
 
-Prints a hash of each run's weights and how many runs differ; the exit code is 1 if one does. Only the tensors of the
-model file are compared, not its metadata, which names the version. For changes that must not change results: build the
-old commit beside the new one.
+OLD and NEW are truemax programs. What else a build has is found beside them: truemax-mpi, c_api, python/truemax, and
+libtruemax_emulated.so, which stands in for a GPU. Kinds of cases that need what one of the builds lacks are skipped,
+and that is said.
+
+Prints, for each case, a hash of the weights and one of the decisions (notes, errors, trials, what was chosen) and of
+all figures, then what differs; the exit code is 1 if something does. For changes that must not change results: build
+the old commit beside the new one. same_cases.py has the cases, same_runs.py what is compared.
 """
 import argparse
-import hashlib
-import itertools
+import fnmatch
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
+
+import same_cases
+import same_data
+import same_python
+import same_runs
+from same_runs import Build
+
+# Cases that may differ: {name, as --list prints it, or a pattern such as "help: *": why}. They are run and printed.
+EXPECTED = {
+}
+QUICK = 11  # --quick takes every so many cases; a prime, so that no option of a table is left out
+SHOWN = 5  # differences of a case
+NEEDED = {"card": ("libtruemax_emulated.so",), "ranks": ("truemax-mpi",), "C": ("c_api",),
+          "python": ("python/truemax",)}
 
 
-def weights_hash(path):
-    """Hash of all tensors of a safetensors file, without its metadata."""
-    with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        start = file.tell()
-        total = hashlib.sha256()
-        for name in sorted(key for key in header if key != "__metadata__"):
-            begin, end = header[name]["data_offsets"]
-            file.seek(start + begin)
-            total.update(name.encode() + file.read(end - begin))
-    return total.hexdigest()[:16]
+def needs(kind):
+    return NEEDED.get(kind, ())
 
 
-def run(program, data, options, folder):
-    """The hash of a run's weights, "diverged" or the first words of its error."""
-    model = os.path.join(folder, "model.safetensors")
-    for name in os.listdir(folder):
-        if name.startswith("model"):
-            os.unlink(os.path.join(folder, name))
-    done = subprocess.run([program, "train", data, *options, "--model", model, "--log", "none", "--quiet"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode == 2:
-        return "refused"
-    found = [name for name in os.listdir(folder) if name.startswith("model") and name.endswith(".safetensors")]
-    code = "" if done.returncode == 0 else f" (exit code {done.returncode})"
-    return weights_hash(os.path.join(folder, found[0])) + code if found else f"no model{code}"
+def c_case(build, _first):
+    """The program tests/c_api.c trains and saves a model through the C library."""
+    build.clear()
+    done = subprocess.run([build.find("c_api"), "c.safetensors"], cwd=build.folder, capture_output=True, text=True,
+                          check=False)
+    path = os.path.join(build.folder, "c.safetensors")
+    return [{"code": done.returncode, "printed": done.stdout + done.stderr,
+             "weights": same_runs.weights_hash(path) if os.path.exists(path) else "no model"}]
 
 
-METHODS = ["implicit", "prox", "scent", "umax", "vanilla", "raman", "composition", "sox", "ove", "nce", "importance",
-           "bsgd", "softplus", "exact", "adam", "lbfgs"]
-DRAWS = ["uniform", "uniform-skip", "all", "frequency", "blocks", "head-blocks", "active"]
+class Python:
+    """Runs the cases of the Python package of a build in one process, since its imports take longer than they do."""
+
+    def __init__(self, names):
+        self.names = names
+        self.found = {}  # {program: {name: outcome}}
+
+    def outcomes(self, build):
+        package = os.path.dirname(build.find("python/truemax"))
+        library = build.find("libtruemax.so")
+        environment = {**build.environment(), "PYTHONPATH": package, **({"TRUEMAX_LIBRARY": library}
+                                                                        if library else {})}
+        here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "same_python.py")
+        done = subprocess.run([sys.executable, here, *self.names], cwd=build.folder, env=environment,
+                              capture_output=True,
+                              text=True, check=False)
+        if done.returncode != 0:
+            print(f"{package}: exit code {done.returncode}: {done.stderr.strip()[-500:]}", file=sys.stderr)
+        return {outcome["case"]: outcome for outcome in map(json.loads, done.stdout.splitlines())}
+
+    def case(self, name):
+        def run(build, _first):
+            if build.folder not in self.found:
+                self.found[build.folder] = self.outcomes(build)
+            return [self.found[build.folder].get(name, {"raised": "no result", "folder": build.folder})]
+        return run
 
 
-def cases():
-    """Options of every run: methods by draws, and methods by kinds of steps."""
-    for method, draw in itertools.product(METHODS, DRAWS):
-        yield ["--method", method, "--draw", draw, "--classes-per-step", "5"]
-    kinds = [["--ridge", "0.5"], ["--ridge", "0.5", "--intercept"], ["--intercept"],
-             ["--ridge", "0.5", "--intercept", "--ridge-intercept"], ["--rows-per-step", "7"],
-             ["--rows-per-step", "7", "--ridge", "0.5", "--intercept"], ["--visit", "shuffle", "--schedule", "linear"],
-             ["--valid-share", "0.2", "--patience", "1"], ["--step", "1000"], ["--step", "1e9"], ["--steps", "777"],
-             ["--valid-share", "0.3", "--labels", "all", "--visit", "file"]]
-    for method, kind, classes in itertools.product(METHODS, kinds, ("1", "16")):
-        yield ["--method", method, "--classes-per-step", classes, *kind]
-    for draw, kind in itertools.product(("blocks", "head-blocks"), kinds):
-        for threads in ("1", "2"):
-            yield ["--method", "prox", "--draw", draw, "--classes-per-step", "32", "--head", "16",
-                   "--threads", threads, *kind]
-    yield from (["--seed", seed] for seed in "123")
-    yield ["--target", "train", "--epochs", "3"]
+def all_cases(only, quick):
+    """(kind, name, function of a build and the old build) of every case that was asked for."""
+    table = {kind: list(dict.fromkeys(" ".join(text.split()) for text in texts)) for kind,
+             texts in same_cases.cases().items()}
+    table["C"] = ["c_api"]
+    table["python"] = list(same_python.CASES)
+    number, chosen = 0, []
+    for kind, texts in table.items():
+        for i, text in enumerate(texts):
+            number += 1
+            if only in f"{kind}: {text}" and (not quick or number % QUICK == 0 or i == 0):
+                chosen.append((kind, text))
+    python = Python([text for kind, text in chosen if kind == "python"])
+    for kind, text in chosen:
+        if kind == "C":
+            yield kind, text, c_case
+        elif kind == "python":
+            yield kind, text, python.case(text)
+        else:
+            yield kind, text, lambda build, first, text=text: same_runs.run(text, build, first)
+
+
+def differences(old, new, at=""):
+    """What differs, as lines. Of options that a search chose, those that both know count."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [key for key in old if key in new] if at.endswith("config") else {**old, **new}
+        for key in keys:
+            yield from differences(old.get(key), new.get(key), f"{at}.{key}" if at else key)
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"{at}: {len(old)} -> {len(new)} of them"
+        for i, (a, b) in enumerate(zip(old, new)):
+            yield from differences(a, b, f"{at}[{i}]")
+    elif old != new:
+        yield f"{at}: {old} -> {new}"
+
+
+def refused_resume(text, old, new):
+    """The sentence if NEW refuses what OLD had saved, else None: it may, if it says which option and what to do."""
+    words = same_runs.commands(text)
+    if words[0][0] != "old" or "--resume" not in words[-1] or new[-1].get("code") != 2 or old[-1].get("code") != 0:
+        return None
+    said = [line for line in new[-1]["said"] if line.startswith("truemax: error:")]
+    return next((s for s in said if re.search(r"--(resume|checkpoint)", s) and re.search(r"; \S|: give ", s)), None)
+
+
+def summary(outcomes):
+    """Two hashes: of the last weights, and of everything else."""
+    weights = next((o["weights"] for o in reversed(outcomes) if "weights" in o), "")
+    return weights, same_runs.hash_of(outcomes)
+
+
+class Count:
+    def __init__(self):
+        self.cases = self.differ = self.expected = self.stops = self.stopped = 0
+        self.skipped = set()  # kinds
+
+    def print(self, seconds):
+        if self.stops:
+            print(f"{self.stopped} of {self.stops} runs that were to be stopped did not end before")
+        if self.skipped:
+            print(f"skipped, see above: {', '.join(sorted(self.skipped))}")
+        print(f"{self.cases} cases in {seconds:.0f} s, {self.expected} may differ, {self.differ} differ")
+
+
+def compare(kind, text, function, builds, count):
+    """Runs a case with both builds and prints what came of it."""
+    old, new = (function(build, builds[0]) for build in builds)
+    for outcomes in (old, new):
+        for outcome in outcomes:
+            if "stopped" in outcome:
+                count.stops += 1
+                count.stopped += outcome.pop("stopped")
+    name = f"{kind}: {text}"
+    lines = list(differences(old, new))
+    notes = []
+    if lines and kind.startswith("resume") and (sentence := refused_resume(text, old, new)):
+        notes, lines = [f"  refused by NEW, which is fine: {sentence}"], []
+    reason = next((why for pattern, why in EXPECTED.items() if name == pattern or fnmatch.fnmatchcase(name, pattern)),
+                  None)
+    count.cases += 1
+    count.differ += bool(lines) and reason is None
+    count.expected += bool(lines) and reason is not None
+    weights, decision = summary(old)
+    print(f"{weights[:16]:16} {decision} {name}")
+    if lines:
+        print(f"  may differ: {reason}" if reason else "  DIFFERS")
+    for line in notes + [f"    {line}"[:400] for line in lines[:SHOWN]]:
+        print(line)
+    if len(lines) > SHOWN:
+        print(f"    and {len(lines) - SHOWN} more")
+    sys.stdout.flush()
+
+
+def missing(kind, builds):
+    return next((f"{need} beside {build.program}" for build in builds for need in needs(kind) if not build.find(need)),
+                "mpirun" if kind == "ranks" and not shutil.which("mpirun") else None)
+
+
+def make_folders(programs, rows, work):
+    """The data, and a build in its own folder for each program, with links to the data."""
+    data = os.path.join(work, "data")
+    os.mkdir(data)
+    same_data.make_data(os.path.abspath(programs[0]), data, rows)
+    builds = []
+    for name, program in zip(("a", "b"), programs):
+        folder = os.path.join(work, name)
+        os.mkdir(folder)
+        for file in os.listdir(data):
+            os.symlink(os.path.join(data, file), os.path.join(folder, file))
+        builds.append(Build(program, folder))
+    return builds
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("old")
-    parser.add_argument("new")
-    parser.add_argument("--rows", default="900")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", nargs="?")
+    parser.add_argument("new", nargs="?")
+    parser.add_argument("--rows", default="900", help="rows of most runs")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the cases, of every kind")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases")
     told = parser.parse_args()
-    differ = runs = 0
-    with tempfile.TemporaryDirectory() as folder:
-        data = os.path.join(folder, "data.txt")
-        subprocess.run([told.old, "generate", data, "--rows", told.rows, "--classes", "70", "--features", "120"],
-                       check=True, stdout=subprocess.DEVNULL)
-        for options in cases():
-            if "--method" in options and "--step" not in options:
-                options = [*options, "--step", "3"]
-            if "--method" in options and "--steps" not in options:
-                options = [*options, "--epochs", "2"]
-            before, after = (run(program, data, options, folder) for program in (told.old, told.new))
-            runs += 1
-            differ += before != after
-            mark = "" if before == after else f"  DIFFERS: {after}"
-            print(f"{before:34} {' '.join(options)}{mark}", flush=True)
-    print(f"{runs} runs, {differ} differ")
-    return 1 if differ else 0
+    chosen = list(all_cases(told.only, told.quick))
+    if told.list:
+        print("\n".join(f"{kind}: {text}" for kind, text, _ in chosen))
+        return 0
+    if not chosen:
+        parser.error(f"no case has {told.only!r} in its name; --list prints the names")
+    if not told.new:
+        parser.error("give OLD and NEW, two truemax programs")
+    count, began = Count(), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="same-results-", dir="/dev/shm" if os.access("/dev/shm",
+                                                                                         os.W_OK) else None) as work:
+        builds = make_folders((told.old, told.new), told.rows, work)
+        for kind, text, function in chosen:
+            if kind not in count.skipped and (lacks := missing(kind, builds)):
+                print(f"{kind}: skipped: no {lacks}", flush=True)
+                count.skipped.add(kind)
+            if kind not in count.skipped:
+                compare(kind, text, function, builds, count)
+    count.print(time.monotonic() - began)
+    return 1 if count.differ else 0
 
 
 if __name__ == "__main__":
