@@ -292,7 +292,7 @@ def refused():
                  "--hidden 8 --method lbfgs", "--ridge-by-spread", "--ridge-by-spread --newton 5 --epochs 3",
                  "--hidden 8 --newton 5", "--layers 1", "--tied", "--patience 3", "--stream",
                  "--lock-free --method lbfgs", "--group 4 --method lbfgs", "--group 4 --hidden 8",
-                 "--rivals 2 --method prox --rows-per-step 4", "--device cuda", "--memory-limit 1M", "--resume",
+                 "--rivals 2 --method prox --rows-per-step 4", "--device cuda:0", "--memory-limit 1M", "--resume",
                  "--resume --checkpoint none.tmx --epochs 1", "--replay none.jsonl", "--init none.safetensors",
                  "--valid none.txt", "--row-weights class-weights.txt", "--class-weights weights.txt",
                  "--encoder context", "--encoder complex", "--target train --valid-share 0.1",

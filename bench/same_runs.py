@@ -21,6 +21,10 @@ OF_NAMES = ("classes", "class_counts", "features")
 TIMES = re.compile(r"\b\d[\d.]*(?:e[-+]\d+)? (?:s|ms|min|seconds?|rows/s)\b")
 
 
+class TooLong(Exception):
+    """A command did not end."""
+
+
 class Build:
     """A build of truemax: the program, what lies beside it, and the folder in which its commands run."""
 
@@ -145,8 +149,8 @@ def finished(build, words, stop_at=0, log=""):
             out, said = process.communicate(timeout=LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            out, said = process.communicate()
-            said += f"truemax: stopped after {LIMIT_SECONDS} seconds\n"
+            process.communicate()
+            raise TooLong(f"{' '.join(words)}: took more than {LIMIT_SECONDS} seconds") from None
     return subprocess.CompletedProcess(line, process.returncode, out, said)
 
 
