@@ -17,28 +17,31 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 
 import same_cases
 import same_data
-import same_python
 import same_runs
 from same_runs import Build
+
+try:
+    import same_python
+except ModuleNotFoundError:  # no NumPy
+    same_python = None
 
 # Cases that may differ: {name, as --list prints it, or a pattern such as "help: *": why}. They are run and printed.
 EXPECTED = {
 }
 QUICK = 11  # --quick takes every so many cases; a prime, so that no option of a table is left out
 SHOWN = 5  # differences of a case
+LOGGED = re.compile(r"\.(evaluate|end)\b")
 NEEDED = {"card": ("libtruemax_emulated.so",), "ranks": ("truemax-mpi",), "C": ("c_api",),
           "python": ("python/truemax",)}
-
-
-def needs(kind):
-    return NEEDED.get(kind, ())
 
 
 def c_case(build, _first):
@@ -47,7 +50,8 @@ def c_case(build, _first):
     done = subprocess.run([build.find("c_api"), "c.safetensors"], cwd=build.folder, capture_output=True, text=True,
                           check=False)
     path = os.path.join(build.folder, "c.safetensors")
-    return [{"code": done.returncode, "printed": done.stdout + done.stderr,
+    said = re.sub(r"\d+ events", "events", done.stdout + done.stderr)  # steps are reported now and then
+    return [{"code": done.returncode, "printed": said,
              "weights": same_runs.weights_hash(path) if os.path.exists(path) else "no model"}]
 
 
@@ -84,7 +88,7 @@ def all_cases(only, quick):
     table = {kind: list(dict.fromkeys(" ".join(text.split()) for text in texts)) for kind,
              texts in same_cases.cases().items()}
     table["C"] = ["c_api"]
-    table["python"] = list(same_python.CASES)
+    table["python"] = list(same_python.CASES) if same_python else ["all"]
     number, chosen = 0, []
     for kind, texts in table.items():
         for i, text in enumerate(texts):
@@ -102,9 +106,13 @@ def all_cases(only, quick):
 
 
 def differences(old, new, at=""):
-    """What differs, as lines. Of options that a search chose, those that both know count."""
+    """What differs, as lines. Options that a search chose count if both know them, and NEW may log more of an
+    evaluation and of the end."""
     if isinstance(old, dict) and isinstance(new, dict):
-        keys = [key for key in old if key in new] if at.endswith("config") else {**old, **new}
+        if at.endswith("config"):
+            keys = [key for key in old if key in new]
+        else:
+            keys = old if LOGGED.search(at) else {**old, **new}
         for key in keys:
             yield from differences(old.get(key), new.get(key), f"{at}.{key}" if at else key)
     elif isinstance(old, list) and isinstance(new, list):
@@ -127,7 +135,7 @@ def refused_resume(text, old, new):
 
 def summary(outcomes):
     """Two hashes: of the last weights, and of everything else."""
-    weights = next((o["weights"] for o in reversed(outcomes) if "weights" in o), "")
+    weights = next((o.get("weights", "raised") for o in reversed(outcomes) if "weights" in o or "raised" in o), "")
     return weights, same_runs.hash_of(outcomes)
 
 
@@ -138,7 +146,7 @@ class Count:
 
     def print(self, seconds):
         if self.stops:
-            print(f"{self.stopped} of {self.stops} runs that were to be stopped did not end before")
+            print(f"Ctrl-C stopped {self.stopped} of {self.stops} runs; the others had ended before")
         if self.skipped:
             print(f"skipped, see above: {', '.join(sorted(self.skipped))}")
         print(f"{self.cases} cases in {seconds:.0f} s, {self.expected} may differ, {self.differ} differ")
@@ -177,8 +185,17 @@ def compare(kind, text, function, builds, count):
 
 
 def missing(kind, builds):
-    return next((f"{need} beside {build.program}" for build in builds for need in needs(kind) if not build.find(need)),
-                "mpirun" if kind == "ranks" and not shutil.which("mpirun") else None)
+    """What a kind of cases needs and is not there, or None."""
+    for build in builds:
+        for need in NEEDED.get(kind, ()):
+            if not build.find(need):
+                return f"{need} beside {build.program}"
+    if kind == "ranks" and not shutil.which("mpirun"):
+        return "mpirun"
+    if kind == "python":
+        lacks = [name for name in ("numpy", "scipy", "sklearn") if not find_spec(name)]
+        return f"{', '.join(lacks)} for {sys.executable}" if lacks else None
+    return None
 
 
 def make_folders(programs, rows, work):
@@ -213,6 +230,7 @@ def main():
         parser.error(f"no case has {told.only!r} in its name; --list prints the names")
     if not told.new:
         parser.error("give OLD and NEW, two truemax programs")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets jobs in the background ignore it
     count, began = Count(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="same-results-", dir="/dev/shm" if os.access("/dev/shm",
                                                                                          os.W_OK) else None) as work:
