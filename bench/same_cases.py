@@ -283,7 +283,7 @@ def use():
     yield f"{made} --test h.txt --test-rows 50 --skew 0.5 --separability 0.3"
     yield f"{made} --format fasttext --seed 7"
     yield "convert d.txt n.cache ; convert several.txt s.cache --max-rows 99"
-    yield "convert words.txt w.cache --word-ngrams 2 ; train w.cache --method prox --step 3 --epochs 2"
+    yield "convert words.txt w.cache --word-ngrams 2 ; train w.cache --word-ngrams 2 --method prox --epochs 2"
 
 
 def refused():
