@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "rule/methods.hpp"
+#include "train/alternatives.hpp"
 #include "train/card_cost.hpp"
 #include "train/device_lane.hpp"
 #include "train/group_lane.hpp"
@@ -33,15 +34,23 @@ constexpr std::uint64_t kMostHidden = 1024, kSmallestHidden = 16;  // of trials;
 struct Draft {
   Recipe recipe;
   bool automatic = false;
-  bool shape = false;      // draw and classes of a step, or its rows
-  bool ridge = false;      // nothing was said of it
-  bool newton = false;     // Newton's method instead of steps, if it is cheap
-  bool by_weight = false;  // adam or lbfgs, where they are faster
-  bool encoder = false;    // linear or learnt features
+  bool shape = false;                     // draw and classes of a step, or its rows
+  bool ridge = false;                     // nothing was said of it
+  bool newton = false;                    // Newton's method instead of steps, if it is cheap
+  bool by_weight = false;                 // adam or lbfgs, where they are faster
+  std::string not_newton, not_by_weight;  // why they are not open
+  Resolved::Reasons reasons;
+  bool encoder = false;  // linear or learnt features
   bool row_state = false;
 
   bool searches() const { return recipe.sought.any(); }
   bool any() const { return shape || encoder || searches(); }
+  // `why_not`: why this solver is not taken; empty: it is.
+  bool takes(const char* solver, std::string why_not) {
+    if (why_not.empty()) return true;
+    reasons.passed_over.push_back({solver, std::move(why_not)});
+    return false;
+  }
 };
 
 bool runs_on_card(const Recipe& recipe) {
@@ -83,6 +92,17 @@ void open_encoder(const Asked& asked, bool no_epochs, Draft& d) {
                     (d.encoder || r.encoder == EncoderKind::bag);
 }
 
+// Why methods that use none of these options, or that are for runs without them, are not open.
+std::string closed_by(Asked asked, std::initializer_list<const char*> options, const Draft& d, bool groups) {
+  if (d.recipe.learnt()) return "features are learnt";
+  if (runs_on_card(d.recipe)) return "the run is on a GPU";
+  OptionTable table;
+  asked.describe(table);
+  for (const char* name : options)
+    if (table.find(name)->said()) return fmt::format("it is not taken with --{}", name);
+  return groups ? "rows are taken in groups" : "the options are those of steps";
+}
+
 // Without a method.
 void open_choices(const Asked& asked, const Sniffed& sniffed, bool groups, Draft& d) {
   Recipe& r = d.recipe;
@@ -114,6 +134,20 @@ void open_choices(const Asked& asked, const Sniffed& sniffed, bool groups, Draft
   const bool of_prox = asked.rows_per_step || asked.rule.rho || asked.rule.rho_falls;
   d.by_weight = d.shape && r.sought.step && aims_at_train && !r.learnt() && !r.lock_free && !groups &&
                 r.steps == 0 && r.newton == 0 && !on_card && !of_prox;
+  if (!d.newton)
+    d.not_newton =
+        closed_by(asked,
+                  {"draw", "head", "classes-per-step", "step", "epochs", "steps", "lock-free", "patience",
+                   "group", "newton", "schedule", "visit", "rows-per-step", "valid-share",
+                   "start-at-frequencies", "ridge-by-spread", "rho", "rho-falls", "eval-every"},
+                  d, groups);
+  if (!d.by_weight)
+    d.not_by_weight = !aims_at_train
+                          ? "it is for --target train"
+                          : closed_by(asked,
+                                      {"draw", "head", "classes-per-step", "step", "lock-free", "steps",
+                                       "newton", "group", "rows-per-step", "rho", "rho-falls"},
+                                      d, groups);
   if (r.newton > 0 && !asked.epochs) r.epochs = 0, r.sought.step = r.sought.epochs = false;
   if (no_epochs) r.sought.step = r.sought.ridge = r.sought.hidden = d.ridge = false;
   if (!asked.valid_share) r.valid_share = d.searches() && !aims_at_train && !sniffed.has_valid ? 0.1 : 0;
@@ -258,65 +292,6 @@ Draft as_learnt(const Problem& problem, Draft d, std::uint64_t hidden) {
 
 // ---- Linear models
 
-// Search and fit by Newton's method cost little beside trials of steps and, if there are `seconds` at most,
-// beside those.
-bool newton_is_cheap(const Problem& problem, double seconds) {
-  constexpr double kMore = 4;
-  if (first_hidden(problem) != 0 || problem.windows || problem.stream || problem.shares_inputs) return false;
-  const double work = newton_work(problem, kMore);
-  // Search and fit on an ordinary processor; many folds take longer.
-  constexpr double kSecondsPerWork = 3e-7, kShareOfTime = 1. / 3;
-  const double folds = static_cast<double>(newton_folds(problem).used) / 2;
-  if (seconds > 0 && work * folds * kSecondsPerWork > kShareOfTime * seconds) return false;
-  // Steps over sparse rows lead as far in less time.
-  if (2 * problem.nonzeros_per_row >= static_cast<double>(problem.features)) return work <= 2e7;
-  constexpr std::size_t kMostClasses = 100, kFewRows = 2000;
-  return problem.classes <= kMostClasses && newton_work(problem) <= (problem.rows < kFewRows ? 1.2e7 : 4e6);
-}
-
-// Methods that keep vectors of the shape of W may be chosen, W is so small that they stay in the cache, and
-// their sums stay in float32.
-bool vectors_are_near(const Problem& problem, const Draft& d) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
-  return d.by_weight && !d.recipe.on_gpu() && !problem.stream &&
-         Weights::bytes_needed(problem.classes, problem.features) <= kMostBytes &&
-         (*problem.units_fit)[d.recipe.intercept ? 1 : 0];
-}
-
-// With few rows for every feature, classes can nearly or fully be told apart, and the log-loss of L-BFGS
-// falls to its least in some dozens of steps. With more, single steps of many rows each lead further than one
-// of all (delicious: 16 rows for every feature lose, 6 gain).
-bool lbfgs_is_faster(const Facts& facts, const Draft& d) {
-  constexpr double kMostExamples = 8192, kRowsOfFeature = 6, kFewestSteps = 80;
-  const auto& [recipe, problem, machine, draw] = facts;
-  if (!vectors_are_near(problem, d)) return false;
-  const auto rows = static_cast<double>(problem.examples), features = static_cast<double>(problem.features);
-  if (rows > std::min(kMostExamples, kRowsOfFeature * features)) return false;
-  return recipe.seconds > 0 ? recipe.seconds >= kFewestSteps * lbfgs_seconds(facts)
-                            : static_cast<double>(recipe.epochs) >= kFewestSteps;
-}
-
-bool adam_is_faster(const Facts& facts, const Draft& d) {
-  constexpr double kFewestEpochs = 8;  // fewer leave it further from the optimum than prox
-  // Of an ordinary processor: a line of W that a row's scores and gradient take, or that all weights take
-  // once a step.
-  constexpr double kSecondsPerAdamLine = 4e-9;
-  const auto& [recipe, problem, machine, draw] = facts;
-  if (!vectors_are_near(problem, d)) return false;
-  const auto rows = static_cast<double>(problem.examples);
-  const double of_step = static_cast<double>(problem.features) / static_cast<double>(adam_rows(problem));
-  const double lines =  // of a row
-      std::ceil(static_cast<double>(problem.classes) / kBlockClasses) * (problem.nonzeros_per_row + of_step);
-  // Where classes are easily told apart, steps over drawn ones lead as far, so all of them must not cost much
-  // more: delicious has 4.6 times the lines and gains, generated rows with 5.7 and more lose.
-  constexpr double kMostTimesDrawn = 5;
-  const StepCost cost = step_cost(problem);
-  if (lines > kMostTimesDrawn * cost.step(2 + cost.tail_draws())) return false;
-  const double epoch = rows * lines * kSecondsPerAdamLine;
-  return recipe.seconds > 0 ? recipe.seconds >= kFewestEpochs * epoch
-                            : static_cast<double>(recipe.epochs) >= kFewestEpochs;
-}
-
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
 void choose_blocks(const Problem& problem, const Machine& machine, Recipe& r) {
@@ -367,18 +342,19 @@ void choose_steps(const Problem& problem, const Machine& machine, Draft& d) {
   r.method = "prox";
   const bool chooses = d.shape;
   d.shape = false;
-  if (d.newton && r.sought.step && newton_is_cheap(problem, r.seconds)) {
+  if (r.newton == 0 && d.takes("newton", d.newton ? why_not_newton(problem, r.seconds) : d.not_newton)) {
     r.newton = kNewtonSteps, r.epochs = 0;
     r.sought.step = r.sought.epochs = false;
     if (!d.searches() && !d.encoder) r.valid_share = 0;
   }
-  if (r.newton > 0) d.by_weight = false;
   const Facts facts{r, problem, machine};
-  if (chooses && lbfgs_is_faster(facts, d)) {
+  const bool by_weight = d.by_weight && r.newton == 0;
+  if (r.newton > 0) d.not_by_weight = "Newton's method takes the place of steps";
+  if (d.takes("lbfgs", by_weight ? why_not_lbfgs(facts) : d.not_by_weight)) {
     r.method = "lbfgs";
     return;
   }
-  if (chooses && adam_is_faster(facts, d)) {
+  if (d.takes("adam", by_weight ? why_not_adam(facts) : d.not_by_weight)) {
     r.method = "adam";
     r.rows_per_step = adam_rows(problem);
     return;
@@ -395,22 +371,33 @@ bool choose_device(const Problem& problem, const Machine& machine, Draft& d) {
   if (machine.in_groups) require_cpu(r), r.device = device::kCpu;
   if (r.device != device::kAuto) return true;
   r.device = device::kCpu;
-  if (problem.stream || (d.newton && newton_is_cheap(problem, r.seconds))) return true;
+  const auto stay = [&](std::string why) {
+    d.reasons.device = std::move(why);
+    return true;
+  };
+  if (problem.stream) return stay("the rows are streamed");
+  if (d.newton && why_not_newton(problem, r.seconds).empty()) return stay("Newton's method takes less time");
   Recipe there = r;
   if (d.shape) there.draw = "blocks";
   const bool draws = !d.shape && !r.learnt() && !find_method(r.method).whole_set;
   const std::unique_ptr<Draw> draw = draws ? draw_for(r, problem) : nullptr;
   const Facts facts{there, problem, machine, draw.get()};
-  if (!r.learnt() && !DeviceLane::why_not(facts).empty()) return true;
-  if (!card_cost(facts, d.encoder, d.shape).is_faster()) return true;
+  if (!r.learnt())
+    if (const std::string why = DeviceLane::why_not(facts); !why.empty())
+      return stay(why.substr(0, why.find(':')));  // without the advice
+  const CardCost cost = card_cost(facts, d.encoder, d.shape);
+  if (!cost.is_faster())
+    return stay(fmt::format("steps take about {:.2g} s here, and a GPU {:.2g} s to start", cost.cpu, cost.start));
   if (!machine.knows_card) return false;
-  if (!machine.card) return true;
+  if (!machine.card) return stay("there is no GPU");
   const std::uint64_t needed =
       r.learnt() && r.hidden > 0 ? learnt_card_bytes(facts) : DeviceLane::bytes(facts);
-  if (needed > machine.card->free) return true;
+  if (needed > machine.card->free)
+    return stay(fmt::format("{} needs {} and has {} free", machine.card->name, size_text(needed),
+                            size_text(machine.card->free)));
   r.device = "cuda";
-  d.newton = false;
-  return true;
+  d.newton = false, d.not_newton = "the run is on a GPU";
+  return stay("it is faster here");
 }
 
 MemoryPlan memory_of(const Recipe& recipe, const Problem& problem, const Machine& machine) {
@@ -715,6 +702,7 @@ Resolved resolve(const Asked& said, const Problem& problem, const Machine& machi
                      machine.card->name));
   for (std::string& text : unused) note(std::move(text));
   result.recipe = std::move(r);
+  result.reasons = std::move(d.reasons);
   return result;
 }
 

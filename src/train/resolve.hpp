@@ -54,8 +54,16 @@ struct Reading {
 // Refuses what cannot be whatever the data are. Throws UserError.
 Reading resolve_reading(const Asked& asked, const Sniffed& sniffed, const Start& start);
 
+// A solver that a run without a method might have taken, and why it does not.
+struct PassedOver {
+  std::string solver, why;
+};
 struct Resolved {
   Recipe recipe;
+  struct Reasons {
+    std::vector<PassedOver> passed_over;
+    std::string device;  // why there; empty: it was said
+  } reasons;
   std::vector<std::string> notes;  // for the user
   bool needs_card = false;         // the recipe depends on Machine::card: find out, and call again
 };
