@@ -10,14 +10,13 @@
 #include "train/resolve.hpp"
 #include "train/search.hpp"
 #include "train/step_shape.hpp"
+#include "train/trial_limits.hpp"
 #include "train/trials.hpp"
 
 namespace truemax {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kRidgeMove = 3.1622776601683795, kStepMove = 2;
-constexpr int kMostRidgeMoves = 4, kMostStepMoves = 2;
 // What a move must gain: less is noise of the judges. A longer run costs twice as much.
 constexpr double kGainSame = 5e-4, kGainTwice = 0.005, kGainLayer = 0.002;
 // More learnt features, judged on a part of the rows: on yso-finna-en 512 won by 1.3% there against 256, and
@@ -28,13 +27,6 @@ constexpr double kFarBehind = 1.3;
 constexpr double kHopeless = 1.1;  // times the log-loss of the linear model: no tuning makes up for it
 constexpr double kBehind = 1.01;   // after ridge and step were tuned: longer runs do not make up for it
 constexpr double kHurts = 1.02;    // a trial that is so much worse
-constexpr std::size_t kMostLearntJudges = 20000, kFewestTrialRows = 20000;
-// Counted, not measured: the same choices on every machine.
-constexpr double kTrialSeconds = 10, kFlops = 8e10;
-// A GPU has time for trials on all rows of most data.
-constexpr double kDeviceTrialSeconds = 2, kDeviceFlops = 2e13;
-// Trials of triples may take longer, because they are of no use on a part.
-constexpr double kTripleTimes = 4;
 
 class LearntSearch {
  public:
@@ -58,29 +50,31 @@ class LearntSearch {
   // --target train: the rows of a trial are its judges too.
   bool on_training_rows() const { return recipe_.target == Target::train; }
 
-  double trial_seconds() const { return recipe_.on_gpu() ? kDeviceTrialSeconds : kTrialSeconds; }
+  double trial_seconds() const {
+    return recipe_.on_gpu() ? learnt_trials::kDeviceTrialSeconds : learnt_trials::kTrialSeconds;
+  }
 
   // What a trial costs on so many rows, in seconds.
   double seconds(double rows, const Recipe& o) const {
     const auto h = static_cast<double>(o.hidden);
     const double layer = static_cast<double>(o.layers * sets_.data.space->width()) * h;
     // Examples of one row share its scores; each still moves its label.
-    constexpr double kLabel = 32;
     const DataView& data = sets_.data;
     const double shared = data.rows_of_inputs().empty()
                               ? 1
                               : static_cast<double>(data.row_count()) / static_cast<double>(data.size());
-    const double classes = static_cast<double>(o.classes_per_step) * shared + (shared < 1 ? kLabel : 0);
+    const double classes =
+        static_cast<double>(o.classes_per_step) * shared + (shared < 1 ? learnt_trials::kLabel : 0);
     return 6 * rows * static_cast<double>(o.epochs) * h * (classes + layer) /
-           (recipe_.on_gpu() ? kDeviceFlops : kFlops);
+           (recipe_.on_gpu() ? learnt_trials::kDeviceFlops : learnt_trials::kFlops);
   }
 
   // The rows of a trial: as many as it has time for.
   DataView part_of(const DataView& data) const {
     const auto n = static_cast<double>(data.size());
-    const double times = sets_.data.space->of_triples() ? kTripleTimes : 1;
+    const double times = sets_.data.space->of_triples() ? learnt_trials::kTripleTimes : 1;
     const double fits = times * trial_seconds() / seconds(1, climb_.best);
-    const double part = std::min(n, std::max(fits, static_cast<double>(kFewestTrialRows)));
+    const double part = std::min(n, std::max(fits, static_cast<double>(learnt_trials::kFewestTrialRows)));
     if (part >= n) return data;
     return sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
                        recipe_.seed + 1);
@@ -95,8 +89,8 @@ class LearntSearch {
     if (o.steps > 0) climb_.best.epochs = o.steps / steps_per_epoch(sets_.data.size(), o) + 1;
     const DataView small = part_of(own ? own->rest : sets_.data);
     const DataView& valid = own ? own->valid : on_training_rows() ? small : *sets_.valid;
-    const DataView judge =
-        with_labels_of(sample_part(valid, std::min(valid.row_count(), kMostLearntJudges), o.seed), small);
+    const DataView judge = with_labels_of(
+        sample_part(valid, std::min(valid.row_count(), learnt_trials::kMostJudges), o.seed), small);
     share_ = static_cast<double>(small.size()) / static_cast<double>(sets_.data.size());
     // A part of a graph is another graph. On fb15k-237 a quarter of the triples asked for three times the
     // ridge; with it, all of them had a validation log-loss of 5.66 instead of 4.40.
@@ -114,8 +108,8 @@ class LearntSearch {
     if (climb_.least > kFarBehind * linear_) return;
     layers(rows);
     if (open.ridge) {
-      climb_.along({"ridge", [](Recipe& r, double by) { r.ridge = clamped_ridge(r.ridge * by); }, kRidgeMove,
-                    kMostRidgeMoves, kGainSame, kGainSame},
+      climb_.along({"ridge", [](Recipe& r, double by) { r.ridge = clamped_ridge(r.ridge * by); },
+                    learnt_trials::kRidgeMove, learnt_trials::kMostRidgeMoves, kGainSame, kGainSame},
                    [&](const char* about, const Recipe& with) {
                      const double found = loss(about, rows, with);
                      if (with.ridge > climb_.best.ridge) more_ridge_hurts_ = found > kHurts * climb_.least;
@@ -124,8 +118,8 @@ class LearntSearch {
     }
     if (climb_.least > kHopeless * linear_) return;
     if (open.step)
-      climb_.along({"step", [](Recipe& r, double by) { r.step = clamped_step(r.step * by); }, kStepMove,
-                    kMostStepMoves, kGainSame, kGainSame},
+      climb_.along({"step", [](Recipe& r, double by) { r.step = clamped_step(r.step * by); },
+                    learnt_trials::kStepMove, learnt_trials::kMostStepMoves, kGainSame, kGainSame},
                    loss_on(rows));
     if (open.dropout) dropout(rows);
     if (climb_.least > kBehind * linear_) return;
@@ -146,7 +140,7 @@ class LearntSearch {
   bool is_text() const { return reads_words(sets_.data.space->encoder); }
   // More rows need fewer epochs: the fourth root is what two sets of very different size ask for. Not of
   // plain text, where the ridge keeps longer runs from learning the text by heart.
-  bool much_fewer_rows() const { return share_ < 0.8; }
+  bool much_fewer_rows() const { return share_ < learnt_trials::kMuchFewer; }
   std::uint64_t on_all_rows(std::uint64_t epochs) const {
     if (!much_fewer_rows() || is_text()) return epochs;
     return std::max<std::uint64_t>(
@@ -194,15 +188,14 @@ class LearntSearch {
 
   // Longer runs, with more ridge where that is better; else shorter ones.
   void epochs(const TrialRows& rows) {
-    constexpr std::uint64_t kMostEpochs = 80;
     const std::uint64_t first = climb_.best.epochs;
-    while (2 * climb_.best.epochs <= kMostEpochs && !trials_.stopped() &&
-           twice_as_long(rows) <= 4 * trial_seconds()) {
+    while (2 * climb_.best.epochs <= learnt_trials::kMostEpochs && !trials_.stopped() &&
+           twice_as_long(rows) <= learnt_trials::kLongestEpochs * trial_seconds()) {
       Recipe with = climb_.best;
       with.epochs *= 2;
       bool better = adopt("epochs", rows, with, kGainTwice);
       if (recipe_.sought.ridge && !more_ridge_hurts_) {
-        with.ridge = clamped_ridge(with.ridge * kRidgeMove);
+        with.ridge = clamped_ridge(with.ridge * learnt_trials::kRidgeMove);
         better |= adopt("both", rows, with, better ? kGainSame : kGainTwice);
       }
       if (!better) break;
@@ -218,7 +211,7 @@ class LearntSearch {
   void hidden(const TrialRows& rows) {
     const std::uint64_t most = std::min(recipe_.most_hidden, problem_.full_rank() - 1);
     while (2 * climb_.best.hidden <= most && !trials_.stopped() &&
-           twice_as_long(rows) <= 2 * trial_seconds()) {
+           twice_as_long(rows) <= learnt_trials::kLongestHidden * trial_seconds()) {
       Recipe with = climb_.best;
       with.hidden *= 2;
       if (!adopt("hidden", rows, with, much_fewer_rows() ? kGainHiddenOnPart : kGainTwice)) break;

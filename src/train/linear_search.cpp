@@ -11,6 +11,7 @@
 #include "train/resolve.hpp"
 #include "train/search.hpp"
 #include "train/step_cost.hpp"
+#include "train/trial_limits.hpp"
 #include "train/trials.hpp"
 
 namespace truemax {
@@ -18,16 +19,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Steps of --target train, in units of 1/mean |x|^2.
-constexpr double kTrainStep = 10, kStepFactor = 6, kValidStepFactor = 3;
-// If trials would take too much of the time.
-constexpr double kUntriedTrainStep = 30;
-constexpr double kRidgeFactor = 3.1622776601683795;
-constexpr std::uint64_t kMostEpochs = 64, kMostEpochsOfFewRows = 1024;
-constexpr double kManyRows = 1e6;
-constexpr double kMostVisits = 1e7;  // most row visits of a trial on all rows
-constexpr double kFewVisits = 5e5;   // with at most so many, a trial may be four times as long as the best
-constexpr double kFewestJudges = 4000, kFewestTimedJudges = 500, kMostJudges = 20000;
 // Shares of --seconds: for one early trial and for all trials, by counted work; and by the clock, the latest
 // end of the search on a machine that is far slower than the counts assume.
 constexpr double kSlice = 0.025, kMostSearching = 0.3, kLatestSearching = 0.7;
@@ -62,10 +53,6 @@ class LinearSearch {
  private:
   bool over() const { return trials_.stopped(); }
   bool timed() const { return climb_.best.seconds > 0; }
-  // Of a trial. With few rows, classes that can be told apart gain from hundreds.
-  static std::uint64_t most_epochs(double rows) {
-    return std::clamp(static_cast<std::uint64_t>(kFewVisits / rows), kMostEpochs, kMostEpochsOfFewRows);
-  }
   double blocks_of_step() const {
     const Recipe& r = climb_.best;
     return std::min(blocks_, std::ceil(static_cast<double>(r.draws.head) / kBlockClasses) + 1 +
@@ -76,7 +63,8 @@ class LinearSearch {
   // How many judges a trial of so many steps gets: evaluation must be cheap compared with the trial.
   double judged_rows(double steps) const {
     const double share = 0.5 * steps * cost_.step(blocks_of_step()) / cost_.evaluation(blocks_);
-    return std::clamp(share, timed() ? kFewestTimedJudges : kFewestJudges, kMostJudges);
+    return std::clamp(share, timed() ? linear_trials::kFewestTimedJudges : linear_trials::kFewestJudges,
+                      linear_trials::kMostJudges);
   }
   std::size_t judged_rows_of(const DataView& from, double steps) const {
     return std::min(from.row_count(), static_cast<std::size_t>(judged_rows(steps)));
@@ -130,16 +118,17 @@ class LinearSearch {
     }
     const double unit = unit_of_step(problem_, best.intercept);
     const auto rows = static_cast<double>(sets_.data.size());
-    const std::uint64_t steps = trial_steps(std::clamp(rows / 2, std::min(2 * rows, 5000.0), 1e5));
+    const std::uint64_t steps = trial_steps(linear_trials::train_steps(rows));
     constexpr double kClearing = 8e9, kMostClearing = 0.01;
     const double wanted = static_cast<double>(steps);
     const bool dear =
         timed() ? cost_.weight_bytes / kClearing > kMostClearing * best.seconds || !affords(wanted, 3)
                 : cost_.weight_bytes / 64 > 0.5 * rows * cost_.step(blocks_of_step());
-    best.step = clamped_step((dear ? kUntriedTrainStep : kTrainStep) * unit);
+    best.step = clamped_step((dear ? linear_trials::kUntriedTrainStep : linear_trials::kTrainStep) * unit);
     if (dear) return;
     const DataView judge = judges(sets_.data, wanted, sets_.data);
-    climb_.along({"step", move_step, kStepFactor, 2, kGainUp, kGain}, loss_on({sets_.data, judge}, steps));
+    climb_.along({"step", move_step, linear_trials::kStepFactor, linear_trials::kTrainMoves, kGainUp, kGain},
+                 loss_on({sets_.data, judge}, steps));
     note(result_.step);
   }
 
@@ -149,7 +138,7 @@ class LinearSearch {
     std::optional<RowSplit> own;
     if (!sets_.valid) {
       if (sets_.data.row_count() < kFewestRows) {  // too few for a search
-        if (best.sought.epochs) climb_.best.epochs = 10;
+        if (best.sought.epochs) climb_.best.epochs = linear_trials::kUntriedEpochs;
         return;
       }
       own = set_aside(sets_.data, best.valid_share, best.seed);
@@ -166,8 +155,7 @@ class LinearSearch {
     const Sought sought = climb_.best.sought;
     const std::uint64_t seed = climb_.best.seed;
     const auto n = static_cast<double>(data.size());
-    const double part = std::min(n, std::max(25000.0, n > 5e5 ? n / 8 : n / 4));
-    const double passes = part < n ? 2 : 4;
+    const double part = linear_trials::early_rows(n), passes = linear_trials::early_passes(n);
     DataView some;
     if (part < n)
       some = sample_part(data, static_cast<std::size_t>(part / n * static_cast<double>(data.row_count())),
@@ -175,22 +163,26 @@ class LinearSearch {
     const DataView& small = part < n ? some : data;
     const std::uint64_t steps = trial_steps(passes * static_cast<double>(small.size()));
     const double wanted = static_cast<double>(steps), line = cost_.step(blocks_of_step());
-    int most = 10;  // trials; fewer if each is expensive
-    while (most > 4 && most * (wanted * line + cost_.weight_bytes / 64) > 8 * n * line + 4e7) --most;
+    int most = linear_trials::kMostTrials;  // fewer if each is expensive
+    while (most > linear_trials::kFewestTrials &&
+           most * (wanted * line + cost_.weight_bytes / 64) > 8 * n * line + 4e7)
+      --most;
     if (!affords(wanted, 3)) most = 0;
     const DataView judge = judges(valid, wanted, small);
     const Climb::Loss loss = loss_on({small, judge}, steps);
     if (sought.ridge && most > 0) {
       // Large changes are tried only on all rows: on a part, with fewer passes, too little ridge looks best.
       if (part >= n)
-        climb_.along({"ridge", move_ridge, kRidgeFactor * kRidgeFactor, std::max(2, most - 6), kGain, kGain},
+        climb_.along({"ridge", move_ridge, linear_trials::kRidgeFactor * linear_trials::kRidgeFactor,
+                      linear_trials::large_ridge_moves(most), kGain, kGain},
                      loss);
-      climb_.along({"ridge", move_ridge, kRidgeFactor, 2, kGain, kGain}, loss);
+      climb_.along(
+          {"ridge", move_ridge, linear_trials::kRidgeFactor, linear_trials::kRidgeMoves, kGain, kGain}, loss);
       note(result_.ridge);
     }
-    if (sought.step && most > 4 && !over()) {
-      constexpr int kMoreSteps = 4;
-      climb_.along({"step", move_step, kValidStepFactor, most > 7 ? 3 : 2, kGainUpValid, kGain, kMoreSteps},
+    if (sought.step && most > linear_trials::kFewestTrials && !over()) {
+      climb_.along({"step", move_step, linear_trials::kValidStepFactor, linear_trials::step_moves(most),
+                    kGainUpValid, kGain, linear_trials::kMoreSteps},
                    loss);
       note(result_.step);
     }
@@ -202,7 +194,7 @@ class LinearSearch {
   // trial of 4 epochs.
   void epochs(const DataView& data, const DataView& valid, bool knows) {
     const auto n = static_cast<double>(data.size());
-    std::uint64_t e = n > kManyRows ? 1 : n > 1e5 ? 2 : 4;
+    std::uint64_t e = linear_trials::first_epochs(n);
     const DataView judge = judges(valid, 4 * static_cast<double>(e) * n, data);
     const TrialRows rows{data, judge};
     const Climb::Loss loss = loss_on(rows, 0);
@@ -213,7 +205,9 @@ class LinearSearch {
     bool longer = true;  // whether more epochs might still be better
     climb_.best.epochs = e;
     for (e = starts ? 2 * e : e;
-         e <= most_epochs(n) && (!climb_.tried() || static_cast<double>(e) * n <= kMostVisits); e *= 2) {
+         e <= linear_trials::most_epochs(n) &&
+         (!climb_.tried() || static_cast<double>(e) * n <= linear_trials::kMostVisits);
+         e *= 2) {
       // With --seconds, leave time for a trial of the ridge too.
       if (!affords(static_cast<double>(e) * n, gains > 0 ? 2 : 1)) break;
       Recipe with = climb_.best;
@@ -231,7 +225,8 @@ class LinearSearch {
     }
     if (over()) return;
     // Runs of so many epochs are far from those that chose the ridge.
-    if (climb_.tried() && (gains < 2 || climb_.best.epochs > kMostEpochs)) ridge_again(rows, loss);
+    if (climb_.tried() && (gains < 2 || climb_.best.epochs > linear_trials::kMostEpochs))
+      ridge_again(rows, loss);
     if (climb_.tried()) refine(rows, loss);
     // No time to find the best number: train for all of --seconds.
     if (timed() && longer) climb_.best.epochs = kUnlimitedEpochs;
@@ -248,15 +243,15 @@ class LinearSearch {
 
   // More ridge, else less, in runs of the same length.
   void ridge_again(const TrialRows& rows, const Climb::Loss& loss) {
-    constexpr int kMoves = 4;
-    if (!climb_.best.sought.ridge || static_cast<double>(rows.data.size()) > kManyRows) return;
+    if (!climb_.best.sought.ridge || static_cast<double>(rows.data.size()) > linear_trials::kManyRows) return;
     bool up = false;
     const auto move = [&](double by) {
       const Recipe& r = climb_.best;
       return better(loss, kGainRidge, r.ridge * by, r.step, r.epochs);
     };
-    for (int i = 0; i < kMoves && move(kRidgeFactor); ++i) up = true;
-    for (int i = 0; !up && i < kMoves && move(1 / kRidgeFactor); ++i) {
+    for (int i = 0; i < linear_trials::kRidgeMovesAgain && move(linear_trials::kRidgeFactor); ++i) up = true;
+    for (int i = 0; !up && i < linear_trials::kRidgeMovesAgain && move(1 / linear_trials::kRidgeFactor);
+         ++i) {
     }
   }
 
@@ -267,23 +262,25 @@ class LinearSearch {
     const auto times = [&](std::uint64_t factor) {  // the epochs of a longer run, within limits
       const auto fits = [&](std::uint64_t f) {
         const double visits = static_cast<double>(f * r.epochs) * n;
-        return f * r.epochs <= most_epochs(n) && visits <= (f > 2 ? kFewVisits : kMostVisits);
+        return f * r.epochs <= linear_trials::most_epochs(n) &&
+               visits <= (f > 2 ? linear_trials::kFewVisits : linear_trials::kMostVisits);
       };
       while (factor > 1 && !fits(factor)) factor /= 2;
       return factor * r.epochs;
     };
     const Sought sought = r.sought;
-    if (n > kManyRows) {
+    if (n > linear_trials::kManyRows) {
       // Judges drawn from the same rows favour little ridge. If the losses are about equal, take more ridge.
       if (sought.ridge || sought.step)
-        better(loss, -kGainEpochs, sought.ridge ? r.ridge * kRidgeFactor * kRidgeFactor : r.ridge,
+        better(loss, -kGainEpochs,
+               sought.ridge ? r.ridge * linear_trials::kRidgeFactor * linear_trials::kRidgeFactor : r.ridge,
                sought.step ? r.step / 2 : r.step, times(2));
       return;
     }
     const auto gain = [&](std::uint64_t length) { return length > r.epochs ? kGainLonger : kGainRidge; };
-    if (sought.ridge) better(loss, gain(times(4)), r.ridge * kRidgeFactor, r.step, times(4));
+    if (sought.ridge) better(loss, gain(times(4)), r.ridge * linear_trials::kRidgeFactor, r.step, times(4));
     if (sought.step && times(2) > r.epochs)
-      better(loss, kGainLonger, r.ridge, r.step / kValidStepFactor, times(2));
+      better(loss, kGainLonger, r.ridge, r.step / linear_trials::kValidStepFactor, times(2));
   }
 
   const TrainSets& sets_;

@@ -13,6 +13,7 @@
 #include "train/resolve.hpp"
 #include "train/search.hpp"
 #include "train/step_cost.hpp"
+#include "train/trial_limits.hpp"
 #include "train/trials.hpp"
 
 namespace truemax {
@@ -21,9 +22,6 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kTrialSteps = 100;  // a few are usual
 constexpr double kTrialPrecision = 1e-3;
-constexpr std::size_t kFewestForFolds = 10;  // rows
-// Decades of the ridge, in units of mean |x|^2.
-constexpr int kFirstDecade = 1, kHighestDecade = 6, kLowestDecade = -8, kUntriedDecade = -2;
 // Spreads that differ by less count as equal.
 constexpr double kEqualSpreads = 1.5;
 constexpr double kFarWorse = 1.05;  // no use to go on
@@ -43,7 +41,7 @@ class NewtonSearch {
       return found();
     }
     const NewtonProblem all(sets_.data, recipe_);
-    recipe_.ridge = clamped_ridge(std::pow(10.0, kUntriedDecade) * all.unit_of_ridge(false));
+    recipe_.ridge = clamped_ridge(std::pow(10.0, newton_trials::kUntriedDecade) * all.unit_of_ridge(false));
     split();
     if (judges_ > 0) {
       along(false, all.unit_of_ridge(false));
@@ -82,7 +80,7 @@ class NewtonSearch {
     if (sets_.valid) {
       folds_.resize(1);
       folds_[0].rest = sets_.data, folds_[0].judge = *sets_.valid;
-    } else if (sets_.data.row_count() >= kFewestForFolds) {
+    } else if (sets_.data.row_count() >= newton_trials::kFewestForFolds) {
       folds_of(newton_folds(problem_));
     }
     for (Fold& fold : folds_) {
@@ -168,7 +166,7 @@ class NewtonSearch {
       if (by.count(half) == 0) by[half] = trial(at(half), by_spread);
       return by[half].mean;
     };
-    int best = 2 * kFirstDecade;
+    int best = 2 * newton_trials::kFirstDecade;
     double least = loss(best);
     const auto walk = [&](int step, int end) {
       for (int half = best + step, waited = 0; half != end + step && waited < 2 && !over(); half += step) {
@@ -178,8 +176,8 @@ class NewtonSearch {
           waited += loss(half) > kFarWorse * least ? 2 : 1;
       }
     };
-    walk(-2, 2 * kLowestDecade);
-    if (best == 2 * kFirstDecade) walk(2, 2 * kHighestDecade);
+    walk(-2, 2 * newton_trials::kLowestDecade);
+    if (best == 2 * newton_trials::kFirstDecade) walk(2, 2 * newton_trials::kHighestDecade);
     const int middle = best;
     for (const int half : {middle - 1, middle + 1})
       if (loss(half) < least) least = loss(half), best = half;
