@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text.hpp"
+#include "train/plan_text.hpp"
 #include "train/resolve.hpp"
 
 namespace truemax {
@@ -40,23 +41,6 @@ std::string encoder_text(const PreparedRun& run, const FinishedRun& finished) {
   return fmt::format("chosen  linear: learnt features need more than {} classes and features\n",
                      kFewestHidden);
 }
-
-}  // namespace
-
-std::string budget_text(const Recipe& o) {
-  std::vector<std::string> ends;
-  if (o.newton_alone()) return "Newton's method";
-  if (o.epochs < kUnlimitedEpochs) ends.push_back(counted(o.epochs, "epoch"));
-  if (o.steps > 0) ends.push_back(counted(o.steps, "step"));
-  if (o.seconds > 0) ends.push_back(fmt::format("{:g} s", o.seconds));
-  return fmt::format("{}", fmt::join(ends, " or "));
-}
-
-std::string ridge_text(const Recipe& o) {
-  return o.ridge > 0 ? fmt::format(", ridge {:.4g}{}", o.ridge, o.ridge_by_spread ? " by spread" : "") : "";
-}
-
-namespace {
 
 std::string step_and_ridge_text(const Recipe& o) {
   if (o.method == "lbfgs") return fmt::format("ridge {:.4g}", o.ridge);  // it has no step

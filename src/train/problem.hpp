@@ -42,7 +42,8 @@ struct Problem {
   };
   std::optional<Stream> stream;  // empty: the rows are in memory
 
-  bool has_valid = false;            // validation rows of their own
+  bool has_valid = false;  // validation rows of their own
+  std::uint64_t valid_rows = 0, test_rows = 0;
   std::uint64_t bytes = 0;           // of all sets in memory
   std::uint64_t grouping_bytes = 0;  // of the order in which rows of several examples are visited
 

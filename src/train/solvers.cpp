@@ -24,7 +24,7 @@
 #include "train/learnt_lane.hpp"
 #include "train/newton.hpp"
 #include "train/pair_lane.hpp"
-#include "train/step_cost.hpp"
+#include "train/seconds.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -42,7 +42,7 @@ constexpr char kOnCpu[] = "the run is on the CPU";
 constexpr char kOnCard[] = "the run is on a GPU";
 
 std::string other_steps(const Facts& facts) {
-  return fmt::format("the method {} takes other steps", facts.recipe.method);
+  return fmt::format("the method is {}", facts.recipe.method);
 }
 
 // Of linear models on the CPU, row by row.
@@ -211,7 +211,7 @@ const std::array<Solver, 11>& table() {
            return "rows are taken one after the other, without --group";
          return GroupLane::why_not(f);
        },
-       .seconds = row_seconds,
+       .seconds = group_seconds,
        .state_bytes = no_bytes,
        .step_bytes = group_bytes,
        .copies = one_copy,
@@ -225,7 +225,7 @@ const std::array<Solver, 11>& table() {
          if (f.recipe.on_gpu()) return kOnCard;
          return method_of(f).all_rows ? kNone : other_steps(f);
        },
-       .seconds = lbfgs_seconds,
+       .seconds = lbfgs_epoch_seconds,
        .state_bytes = no_bytes,
        .step_bytes = lbfgs_bytes,
        .copies = lbfgs_copies,
@@ -252,7 +252,7 @@ const std::array<Solver, 11>& table() {
          if (std::string why = not_row_by_row(f); !why.empty()) return why;
          return f.draw == nullptr ? kNone : "a step has drawn classes";
        },
-       .seconds = row_seconds,
+       .seconds = all_classes_seconds,
        .state_bytes = no_bytes,
        .step_bytes = step_bytes,
        .copies = one_copy,
@@ -271,7 +271,7 @@ const std::array<Solver, 11>& table() {
          return rule_of(f)->takes_blocks() || alone ? kNone
                                                     : fmt::format("{} looks at every step", info.name);
        },
-       .seconds = row_seconds,
+       .seconds = block_seconds,
        .state_bytes = no_bytes,
        .step_bytes = step_bytes,
        .copies = one_copy,
@@ -289,7 +289,7 @@ const std::array<Solver, 11>& table() {
          return rule_of(f)->takes_pairs() ? kNone
                                           : fmt::format("{} solves its steps one by one", f.recipe.method);
        },
-       .seconds = row_seconds,
+       .seconds = pair_seconds,
        .state_bytes = no_bytes,
        .step_bytes = step_bytes,
        .copies = one_copy,
@@ -299,7 +299,7 @@ const std::array<Solver, 11>& table() {
       {.name = "general",
        .about = "any rows and classes, in double",
        .why_not = not_drawn,
-       .seconds = row_seconds,
+       .seconds = general_seconds,
        .state_bytes = no_bytes,
        .step_bytes = step_bytes,
        .copies = one_copy,
@@ -309,8 +309,8 @@ const std::array<Solver, 11>& table() {
       {.name = "newton",
        .about = "Newton's method over all rows and classes, to the optimum",
        .why_not = [](const Facts& f) -> std::string {
-         if (f.recipe.newton == 0) return "it is for few rows, features and classes, or --newton";
          if (f.recipe.learnt()) return kLearnt;
+         if (f.recipe.newton == 0) return "--newton was not given";
          return f.recipe.on_gpu() ? kOnCard : kNone;
        },
        .seconds = newton_seconds,

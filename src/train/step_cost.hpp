@@ -34,13 +34,7 @@ struct NewtonFolds {
 };
 NewtonFolds newton_folds(const Problem& problem);
 
-// Seconds of an epoch, as in the table of solvers; of Newton's method, of the fit.
-double row_seconds(const Facts& facts);
-double adam_seconds(const Facts& facts);
+// Seconds of an epoch of L-BFGS, for the decision; train/seconds.hpp has what is shown.
 double lbfgs_seconds(const Facts& facts);
-double learnt_seconds(const Facts& facts);
-double device_seconds(const Facts& facts);
-double device_learnt_seconds(const Facts& facts);
-double newton_seconds(const Facts& facts);
 
 }  // namespace truemax

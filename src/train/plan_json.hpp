@@ -1,0 +1,19 @@
+// Plans, and what they are made from, as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "train/plan.hpp"
+
+namespace truemax {
+
+nlohmann::ordered_json to_json(const Plan& plan);
+
+// As facts of tests, and for who asks on what a plan is based.
+nlohmann::ordered_json to_json(const Problem& problem);
+nlohmann::ordered_json to_json(const Machine& machine);
+// Throw UserError where something is missing or of another kind.
+Problem problem_of_json(const nlohmann::json& json);
+Machine machine_of_json(const nlohmann::json& json);
+
+}  // namespace truemax
