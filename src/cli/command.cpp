@@ -49,6 +49,7 @@ std::string Command::synopsis() const {
 std::vector<Command> all_commands() {
   std::vector<Command> all;
   all.push_back(train_command());
+  all.push_back(plan_command());
   all.push_back(evaluate_command());
   all.push_back(predict_command());
   all.push_back(index_command());

@@ -50,6 +50,7 @@ struct Command {
 
 // `run` owns the fields that the options are bound to.
 Command train_command();
+Command plan_command();
 Command evaluate_command();
 Command predict_command();
 Command index_command();

@@ -6,6 +6,7 @@
 #include "cli/chosen_text.hpp"
 #include "cli/command.hpp"
 #include "cli/counts_text.hpp"
+#include "cli/prepare_command.hpp"
 #include "cli/progress.hpp"
 #include "core/files.hpp"
 #include "core/text.hpp"
@@ -15,10 +16,8 @@
 #include "ranks/ranks.hpp"
 #include "report/table.hpp"
 #include "rule/methods.hpp"
-#include "train/replay.hpp"
-#include "train/resume.hpp"
+#include "train/plan_text.hpp"
 #include "train/run.hpp"
-#include "train/warm_start.hpp"
 
 namespace truemax {
 namespace {
@@ -27,35 +26,7 @@ struct TrainCommand {
   RunOptions run;
   bool quiet = false, json = false;
   std::vector<std::string> given;
-
-  bool was_given(const char* name) const {
-    return std::find(given.begin(), given.end(), name) != given.end();
-  }
 };
-
-std::string method_text(const Recipe& o) {
-  const bool linear = o.schedule == Schedule::linear;
-  std::string shape = o.draw == "head-blocks" ? fmt::format(", head {}", o.draws.head) : "";
-  if (o.draws.rivals > 0) shape += fmt::format(", rivals {}", o.draws.rivals);
-  const std::string classes = find_method(o.method).whole_set
-                                  ? "all classes"
-                                  : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
-  const bool newton = o.newton_alone(), all = find_method(o.method).all_rows;
-  std::string text =
-      newton ? fmt::format("method  Newton's, all rows and classes, seed {}", o.seed)
-      : all  ? fmt::format("method  {}, all rows x {}, seed {}", o.method, classes, o.seed)
-             : fmt::format("method  {}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
-  if (o.group > 0) text += fmt::format(", groups of {}", o.group);
-  if (!o.sought.step && !newton && !all)
-    text += fmt::format(", step {:.4g}, {}", o.step, linear ? "falling" : fmt::format("decay {:g}", o.decay));
-  if (!o.sought.ridge) text += ridge_text(o);
-  if (!o.sought.epochs && !newton) text += ", " + budget_text(o);
-  Sought sought = o.sought;
-  sought.step &= !all;
-  const std::vector<std::string> found = sought.names();
-  if (!found.empty()) text += fmt::format("; to be tuned: {}", fmt::join(found, ", "));
-  return text + "\n";
-}
 
 // The command as typed, plus what the search had found when it was stopped.
 std::string continued_command(const Recipe& best, const SearchResult& search,
@@ -99,18 +70,6 @@ void say_stopped_search(const Recipe& best, const FinishedRun& finished,
         printable(continued_command(best, search, given)));
   else
     say(stderr, "truemax: no trial was finished; run the command again, or limit its time with --seconds\n");
-}
-
-// Where a resumed run goes on.
-std::string resume_text(const PreparedRun& run) {
-  const SavedRun& saved = run.resumed->about();
-  if (!saved.fitting && saved.trials.empty()) return fmt::format("{}: at the start", run.options.checkpoint);
-  if (!saved.fitting)
-    return fmt::format("{}: in the search, {} done", run.options.checkpoint,
-                       counted(saved.trials.size(), "trial"));
-  return fmt::format("{}: {}, {} done{}", run.options.checkpoint, counted(saved.epochs, "epoch"),
-                     counted(saved.steps, "step"),
-                     saved.finished && run.recipe().epochs <= saved.epochs ? ", which was all" : "");
 }
 
 // The command as typed, with --resume.
@@ -263,22 +222,6 @@ std::string why_above(const PreparedRun& run, const Recipe& recipe, bool aims_at
                                         : "give more --epochs or --seconds");
 }
 
-// --init: reads the model, and its shape and preprocessing become those of the run.
-void start_from_model(TrainCommand& command, std::vector<std::string>& notes) {
-  RunOptions& run = command.run;
-  if (run.init.empty()) return;
-  const std::uint64_t memory = run.memory_limit > 0 ? run.memory_limit : memory_of_each(ranks().here());
-  run.start =
-      std::make_shared<const Model>(load_model(run.init, memory, over_defaults(run.asked).thread_count()));
-  if (!run.replay.empty()) return;  // the log has it all
-  const auto given = [&](const char* name) { return command.was_given(name); };
-  try {
-    continue_reading(*run.start, given, run.read, run.preprocess, notes);
-  } catch (const UserError& error) {
-    throw UserError(fmt::format("--init {}: {}", run.init, error.what()));
-  }
-}
-
 // Tells about what failed without ending the run.
 class Warnings final : public TrainObserver {
  public:
@@ -286,34 +229,13 @@ class Warnings final : public TrainObserver {
 };
 
 int run_train(TrainCommand& command) {
-  if (!command.run.replay.empty()) command.run = replayed_options(std::move(command.run), command.given);
-  std::vector<std::string> notes;
-  start_from_model(command, notes);
-  if (command.run.replay.empty())
-    command.run.read.format = format_in_cache(command.run.read.format, command.run.train_path);
   const DropClaimsOnSignal claims;
-  PreparedRun run = prepare_run(std::move(command.run));
-  run.notes.insert(run.notes.end(), notes.begin(), notes.end());
-  const LabelRule labels = run.options.preprocess.labels;
+  PreparedRun run = prepare_command(std::move(command.run), command.given);
   const bool talks = !command.quiet && !command.json;
   if (!command.quiet) print_notes(run.notes);
   if (talks) {
-    say(stdout, "{}", counts_text("train", run.data, labels));
-    if (const StreamedRows* stream = run.data.streamed()) say(stdout, "{}", stream_text(*stream));
-    if (run.valid) say(stdout, "{}", counts_text("valid", *run.valid, labels));
-    if (run.test) say(stdout, "{}", counts_text("test", *run.test, labels));
-    say(stdout, "{}", method_text(run.recipe()));
-    if (run.engine)
-      say(stdout, "device  {}, card {} ({})\n", printable(run.engine->card().name), run.engine->card().number,
-          size_text(run.engine->card().memory));
-    if (run.recording)
-      say(stdout, "replay  {} of {}\n", counted(run.recording->steps, "step"), run.options.replay);
-    if (run.start)
-      say(stdout, "start   {}: {} of {} and {} of {} are known to it\n", run.options.init,
-          run.start_match.classes, counted(run.data.classes->size(), "class", "classes"),
-          run.start_match.features, counted(run.data.space->features, "feature"));
-    if (run.resumed) say(stdout, "resume  {}\n", resume_text(run));
-    say(stdout, "memory  {}\n", run.plan->memory.to_text());
+    say(stdout, "{}{}{}{}", sets_text(run), method_text(run.recipe()), beginning_text(run),
+        memory_text(*run.plan));
     std::fflush(stdout);
   }
   const StopOnSignal signals;

@@ -243,7 +243,8 @@ Sniffed sniffed_in(const RunOptions& options) {
 // From the facts of the sets to the plan of the run.
 void decide(const Start& start, const RunOptions& options, std::size_t threads, PreparedRun& run) {
   const bool normalized = options.preprocess.normalize != Normalize::none;
-  Problem problem = facts_of(run.sets(), normalized, run.reading.wanted, threads);
+  run.facts = facts_of(run.sets(), normalized, run.reading.wanted, threads);
+  const Problem& problem = run.facts;
   run.machine = machine_of(options.asked.threads.value_or(0), options.memory_limit, problem);
   if (run.engine) set_card(run.machine, *run.engine);
   Resolved resolved = resolve(options.asked, problem, run.machine, start);
@@ -252,6 +253,7 @@ void decide(const Start& start, const RunOptions& options, std::size_t threads, 
     resolved = resolve(options.asked, problem, run.machine, start);
   }
   for (std::string& note : resolved.notes) run.notes.push_back(std::move(note));
+  run.reasons = std::move(resolved.reasons);
   if (ranks().in_groups()) run.asked["group"] = resolved.recipe.group;
   set_validation_aside(run.data, run.valid, resolved.recipe);
   run.plan.emplace(bind(resolved.recipe, of_other_rows(problem, run.sets()), run.machine));
@@ -281,7 +283,7 @@ void require_room_for_model(const PreparedRun& run) {
 
 }  // namespace
 
-PreparedRun prepare_run(RunOptions options) {
+PreparedRun prepare_run(RunOptions options, bool begins) {
   Ranks& all = ranks();
   PreparedRun run;
   Start start = start_of(options);
@@ -298,7 +300,7 @@ PreparedRun prepare_run(RunOptions options) {
     run.init_hash = all.broadcast_text(run.init_hash);
   }
   run.unnamed = options.model.empty();
-  open_checkpoint(options, run);
+  open_checkpoint(options, begins, run);
   if (run.resumed) {
     run.reading =
         resolve_reading(options.asked, sniffed, start);  // perhaps with the device of the checkpoint
@@ -316,9 +318,11 @@ PreparedRun prepare_run(RunOptions options) {
     run.recording = logged->recording;
   }
   run.outputs = std::move(outputs);
-  all.only_first([&] { run.outputs.claim(options, run.notes); });
-  options.model = all.broadcast_text(options.model), options.log = all.broadcast_text(options.log);
-  require_distinct(options, {});  // the names are known now
+  if (begins) {
+    all.only_first([&] { run.outputs.claim(options, run.notes); });
+    options.model = all.broadcast_text(options.model), options.log = all.broadcast_text(options.log);
+    require_distinct(options, {});  // the names are known now
+  }
 
   const auto begin = std::chrono::steady_clock::now();
   const std::size_t threads = run.reading.draft.thread_count();
@@ -333,7 +337,8 @@ PreparedRun prepare_run(RunOptions options) {
   run.asked = with_training(options, run.reading.to_json());
   run.asked["open"] = run.reading.open;
   decide(start, options, threads, run);
-  if (options.logs() || logged || !options.checkpoint.empty() || !all.alone()) {
+  const bool writes = begins && (options.logs() || !options.checkpoint.empty());
+  if (writes || logged || run.resumed || !all.alone()) {
     run.data_hash = checksum_text(content_hash(run.data, threads));
     if (run.valid) run.valid_hash = checksum_text(content_hash(*run.valid, threads));
     if (run.test && (!options.checkpoint.empty() || !all.alone()))
@@ -351,6 +356,7 @@ PreparedRun prepare_run(RunOptions options) {
   run.options = std::move(options);
   if (run.resumed) require_resumed_data(run);
   run.plan->memory.require();
+  if (!begins) return run;
   all.only_first([&] {
     require_room_for_model(run);
     require_room_for_checkpoints(run);

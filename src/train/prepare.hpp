@@ -6,7 +6,8 @@
 namespace truemax {
 
 // Reads and checks everything; writes only its claims. On return options.model and options.log are names or
-// "none".
-PreparedRun prepare_run(RunOptions options);
+// "none". `begins` false: only to know what the run would do; names of outputs are neither claimed nor
+// chosen.
+PreparedRun prepare_run(RunOptions options, bool begins = true);
 
 }  // namespace truemax

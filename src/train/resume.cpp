@@ -116,10 +116,11 @@ std::uint64_t group_to_continue(const RunOptions& options) {
   return ranks().broadcast_value(group);
 }
 
-void open_checkpoint(RunOptions& options, PreparedRun& run) {
+void open_checkpoint(RunOptions& options, bool claims, PreparedRun& run) {
   if (options.checkpoint.empty()) return;
   const std::string& path = options.checkpoint;
   ranks().only_first([&] {
+    if (!claims) return;
     std::optional<Claim> claim = Claim::take(path);
     if (!claim)
       throw UserError(fmt::format(
