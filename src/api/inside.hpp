@@ -56,7 +56,7 @@ std::shared_ptr<Data::Inside> rows_beside(const Data::Inside& train, const Array
 class Training {
  public:
   // `valid` and `start` may be null; both stay alive.
-  Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<const Data::Inside> valid,
+  Training(std::shared_ptr<const Data::Inside> data, const std::shared_ptr<const Data::Inside>& valid,
            std::shared_ptr<const Model::Inside> start, const OptionList& options);
   // Once. After a divergence the model is the last good one, and outcome().divergence says what happened.
   std::shared_ptr<const Model::Inside> run(std::span<TrainObserver* const> observers,

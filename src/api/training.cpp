@@ -12,7 +12,7 @@
 
 namespace truemax::api {
 
-Training::Training(std::shared_ptr<const Data::Inside> data, std::shared_ptr<const Data::Inside> valid,
+Training::Training(std::shared_ptr<const Data::Inside> data, const std::shared_ptr<const Data::Inside>& valid,
                    std::shared_ptr<const Model::Inside> start, const OptionList& options)
     : data_(std::move(data)), start_(std::move(start)) {
   Asked asked;

@@ -30,9 +30,8 @@ inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = 
 
 // The defaults are those of named methods.
 // Ordered for the reader; padding does not matter for a struct with few instances.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 template <template <class> class As>
-struct TrainFields {
+struct TrainFields {  // NOLINT(clang-analyzer-optin.performance.Padding)
   As<std::string> method = by_default<As, std::string>("prox");
   As<Target> target = by_default<As>(Target::valid);  // of what trials find
   As<double> step = by_default<As>(0.1);              // eta N
