@@ -9,6 +9,7 @@
 #include "train/checkpoint.hpp"
 #include "train/replay.hpp"
 #include "train/resolve.hpp"
+#include "train/start_values.hpp"
 #include "train/run.hpp"
 
 namespace truemax::fuzz {

@@ -16,7 +16,7 @@
 #include "core/parallel.hpp"
 #include "evaluate/evaluate.hpp"
 #include "evaluate/ranking.hpp"
-#include "train/resolve.hpp"
+#include "train/start_values.hpp"
 #include "train/run.hpp"
 #include "train/run_log.hpp"
 #include "truemax/version.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/text.hpp"
 #include "train/plan_text.hpp"
-#include "train/resolve.hpp"
+#include "train/start_values.hpp"
 
 namespace truemax {
 namespace {

@@ -9,6 +9,7 @@
 #include "core/text.hpp"
 #include "data/cache_file.hpp"
 #include "ranks/ranks.hpp"
+#include "train/draft.hpp"
 #include "train/replay.hpp"
 #include "train/resume.hpp"
 #include "train/warm_start.hpp"

@@ -1,6 +1,7 @@
 // truemax tune
 #include "train/tune.hpp"
 #include "train/resolve.hpp"
+#include "train/start_values.hpp"
 
 #include <algorithm>
 #include <cmath>

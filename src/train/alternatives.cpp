@@ -7,7 +7,7 @@
 
 #include "core/files.hpp"
 #include "core/text.hpp"
-#include "train/resolve.hpp"
+#include "train/start_values.hpp"
 #include "train/step_cost.hpp"
 #include "weights/weights.hpp"
 

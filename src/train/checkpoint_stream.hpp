@@ -11,8 +11,8 @@
 
 namespace truemax::checkpoint {
 
-// The file: magic, version, `SavedRun`, the state (of a search: what its trials leave), then the length of all that and a checksum of all before
-// it. Numbers lie as in memory (little-endian).
+// The file: magic, version, `SavedRun`, the state (of a search: what its trials leave), then the length of
+// all that and a checksum of all before it. Numbers lie as in memory (little-endian).
 inline constexpr std::array<char, 8> kMagic{'T', 'M', 'X', 'C', 'H', 'K', 'P', 'T'};
 // Changes with every change of SavedRun or RunState.
 inline constexpr std::uint64_t kFormat = 3;

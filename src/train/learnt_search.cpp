@@ -7,8 +7,8 @@
 
 #include "data/hold_out.hpp"
 #include "train/climb.hpp"
-#include "train/resolve.hpp"
 #include "train/search.hpp"
+#include "train/start_values.hpp"
 #include "train/step_shape.hpp"
 #include "train/trial_limits.hpp"
 #include "train/trials.hpp"

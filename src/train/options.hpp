@@ -30,8 +30,9 @@ inline constexpr char kFoundByTrials[] = "found by trials", kChosenFromData[] = 
 
 // The defaults are those of named methods.
 // Ordered for the reader; padding does not matter for a struct with few instances.
+// NOLINTBEGIN(clang-analyzer-optin.performance.Padding)
 template <template <class> class As>
-struct TrainFields {  // NOLINT(clang-analyzer-optin.performance.Padding)
+struct TrainFields {
   As<std::string> method = by_default<As, std::string>("prox");
   As<Target> target = by_default<As>(Target::valid);  // of what trials find
   As<double> step = by_default<As>(0.1);              // eta N
@@ -72,6 +73,8 @@ struct TrainFields {  // NOLINT(clang-analyzer-optin.performance.Padding)
 
   void describe(OptionTable& table);
 };
+
+// NOLINTEND(clang-analyzer-optin.performance.Padding)
 
 // What somebody said, and nothing else: what is empty was left open. The same from the command line, Python,
 // C and C++.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "train/draft.hpp"
 #include "train/resolve.hpp"
 #include "train/run.hpp"
 

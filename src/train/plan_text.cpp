@@ -155,7 +155,7 @@ std::vector<PassedOver> not_taken(const Plan& plan, const std::vector<PassedOver
   return all;
 }
 
-std::string plan_text(const Plan& plan, const Resolved::Reasons& reasons) {
+std::string plan_text(const Plan& plan, const Reasons& reasons) {
   const PlanSeconds seconds = seconds_of(plan);
   const std::string device = plan.recipe.on_gpu() && plan.machine.card ? plan.machine.card->name : "CPU";
   return method_text(plan.recipe) + solver_text(plan) + not_taken_text(not_taken(plan, reasons.passed_over)) +

@@ -23,6 +23,6 @@ std::string memory_text(const Plan& plan);
 std::vector<PassedOver> not_taken(const Plan& plan, const std::vector<PassedOver>& passed_over);
 
 // All lines.
-std::string plan_text(const Plan& plan, const Resolved::Reasons& reasons);
+std::string plan_text(const Plan& plan, const Reasons& reasons);
 
 }  // namespace truemax

@@ -18,6 +18,7 @@
 #include "model/model_set.hpp"
 #include "ranks/together.hpp"
 #include "train/bind.hpp"
+#include "train/draft.hpp"
 #include "train/encoder.hpp"
 #include "train/replay.hpp"
 #include "train/resolve.hpp"

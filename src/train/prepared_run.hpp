@@ -31,7 +31,7 @@ struct PreparedRun {
   Problem facts;  // of the data as they were read, before rows were set aside
   Machine machine;
   std::optional<Plan> plan;                      // before trials
-  Resolved::Reasons reasons;                     // for it
+  Reasons reasons;                               // for it
   std::string data_hash, valid_hash, test_hash;  // of the contents, if a log or checkpoint is written
   std::optional<CheckpointFile> resumed;         // the checkpoint to go on from
   Claim checkpoint_claim;

@@ -58,7 +58,8 @@ Problem facts_of(const TrainSets& sets, bool normalized, const Wanted& wanted, s
   Problem p = facts_of(data);
   p.normalized = normalized;
   p.has_valid = sets.valid.has_value();
-  p.valid_rows = sets.valid ? sets.valid->row_count() : 0, p.test_rows = sets.test ? sets.test->row_count() : 0;
+  p.valid_rows = sets.valid ? sets.valid->row_count() : 0,
+  p.test_rows = sets.test ? sets.test->row_count() : 0;
   p.bytes = sets.bytes();
   if (wanted.norms || wanted.squares) {
     double sum = 0;

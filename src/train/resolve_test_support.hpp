@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "train/resolve.hpp"
 #include "train/search.hpp"
 #include "train/test_support.hpp"
 

@@ -1,6 +1,6 @@
 #include "train/search.hpp"
 
-#include "train/resolve.hpp"
+#include "train/start_values.hpp"
 
 namespace truemax {
 

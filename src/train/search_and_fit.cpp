@@ -5,8 +5,8 @@
 #include "data/hold_out.hpp"
 #include "train/bind.hpp"
 #include "train/learnt_lane.hpp"
-#include "train/resolve.hpp"
 #include "train/start.hpp"
+#include "train/start_values.hpp"
 #include "train/warm_start.hpp"
 
 namespace truemax {

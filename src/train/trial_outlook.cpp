@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "rule/methods.hpp"
-#include "train/resolve.hpp"
 #include "train/seconds.hpp"
+#include "train/start_values.hpp"
 #include "train/step_cost.hpp"
 #include "train/trial_limits.hpp"
 

@@ -10,7 +10,7 @@
 #include "data/hold_out.hpp"
 #include "data/test_support.hpp"
 #include "evaluate/evaluate.hpp"
-#include "train/resolve.hpp"
+#include "train/draft.hpp"
 #include "train/test_support.hpp"
 
 namespace truemax {

@@ -8,8 +8,8 @@
 
 #include "data/options.hpp"
 #include "model/model.hpp"
-#include "train/resolve.hpp"
 #include "train/run_state.hpp"
+#include "train/start_point.hpp"
 
 namespace truemax {
 
