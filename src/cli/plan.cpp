@@ -7,6 +7,7 @@
 #include "cli/prepare_command.hpp"
 #include "train/plan_json.hpp"
 #include "train/plan_text.hpp"
+#include "train/warm_start.hpp"
 
 namespace truemax {
 namespace {
@@ -31,7 +32,8 @@ nlohmann::ordered_json asked_json(const RunOptions& options, const std::vector<s
 
 int run_plan(PlanCommand& command) {
   const nlohmann::ordered_json asked = asked_json(command.run, command.given);
-  const PreparedRun run = prepare_command(std::move(command.run), command.given, false);
+  const PreparedRun run =
+      prepare_command(std::move(command.run), command.given, command.json ? Aim::facts : Aim::plan);
   print_notes(run.notes);
   if (!command.json) {
     say(stdout, "{}{}{}", sets_text(run), beginning_text(run), plan_text(*run.plan, run.reasons));
@@ -44,6 +46,7 @@ int run_plan(PlanCommand& command) {
                               {"notes", run.notes},
                               {"problem", to_json(run.facts)},
                               {"machine", to_json(run.machine)}};
+  if (run.start) json["start"] = to_json(shape_of(*run.start));
   for (const PassedOver& one : not_taken(*run.plan, run.reasons.passed_over))
     json["not_taken"][one.solver] = one.why;
   print_json(json);

@@ -49,13 +49,13 @@ std::string resume_text(const PreparedRun& run) {
 
 }  // namespace
 
-PreparedRun prepare_command(RunOptions options, const std::vector<std::string>& given, bool begins) {
+PreparedRun prepare_command(RunOptions options, const std::vector<std::string>& given, Aim aim) {
   const bool replays = !options.replay.empty();
   if (replays) options = replayed_options(std::move(options), given);
   std::vector<std::string> notes;
   start_from_model(options, given, notes);
   if (!replays) options.read.format = format_in_cache(options.read.format, options.train_path);
-  PreparedRun run = prepare_run(std::move(options), begins);
+  PreparedRun run = prepare_run(std::move(options), aim);
   run.notes.insert(run.notes.end(), notes.begin(), notes.end());
   return run;
 }

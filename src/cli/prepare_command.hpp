@@ -9,8 +9,8 @@
 
 namespace truemax {
 
-// `given`: the names of the options typed. `begins`: as for prepare_run.
-PreparedRun prepare_command(RunOptions options, const std::vector<std::string>& given, bool begins = true);
+// `given`: the names of the options typed.
+PreparedRun prepare_command(RunOptions options, const std::vector<std::string>& given, Aim aim = Aim::run);
 
 // The rows that were read, a line for each set.
 std::string sets_text(const PreparedRun& run);

@@ -60,7 +60,18 @@ std::vector<double> from_runs(const nlohmann::json& runs) {
   return values;
 }
 
-// A member of Problem or Machine and its name, for both directions.
+const char* name_of(EncoderKind encoder) {
+  for (const auto& [name, kind] : kEncoderNames)
+    if (kind == encoder) return name;
+  return "";
+}
+EncoderKind encoder_named(const std::string& text) {
+  for (const auto& [name, kind] : kEncoderNames)
+    if (name == text) return kind;
+  throw UserError(fmt::format("there is no encoder {}", text));
+}
+
+// A member of Problem and its name, for both directions.
 template <class Visit, class Facts>
 void each_field(Facts& p, const Visit& visit) {
   visit("rows", p.rows), visit("examples", p.examples), visit("inputs", p.inputs);
@@ -114,8 +125,7 @@ Json to_json(const Plan& plan) {
 Json to_json(const Problem& problem) {
   Json json;
   each_field(problem, [&](const char* name, const auto& value) { json[name] = value; });
-  for (const auto& [name, kind] : kEncoderNames)
-    if (kind == problem.encoder) json["encoder"] = name;
+  json["encoder"] = name_of(problem.encoder);
   if (const auto& s = problem.stream)
     json["stream"] = {{"blocks", s->blocks},
                       {"window_blocks", s->window_blocks},
@@ -133,8 +143,7 @@ Problem problem_of_json(const nlohmann::json& json) {
   return checked("a problem", [&] {
     Problem p;
     each_field(p, [&](const char* name, auto& field) { json.at(name).get_to(field); });
-    for (const auto& [name, kind] : kEncoderNames)
-      if (name == json.at("encoder")) p.encoder = kind;
+    p.encoder = encoder_named(json.at("encoder"));
     if (json.contains("stream")) {
       const auto& s = json.at("stream");
       p.stream = {s.at("blocks"), s.at("window_blocks"), s.at("buffer_bytes"), s.at("most_copied")};
@@ -162,6 +171,23 @@ Machine machine_of_json(const nlohmann::json& json) {
     m.threads = json.at("threads"), m.memory = json.at("memory"), m.ranks = json.at("ranks");
     m.in_groups = json.at("in_groups"), m.knows_card = json.at("knows_card");
     if (json.contains("card")) m.card = Machine::Card{json.at("card").at("name"), json.at("card").at("free")};
+    return m;
+  });
+}
+
+Json to_json(const Start::Shape& model) {
+  return {{"learnt", model.learnt},        {"tied", model.tied},
+          {"hidden", model.hidden},        {"layers", model.layers},
+          {"intercept", model.intercept},  {"encoder", name_of(model.encoder)},
+          {"of_triples", model.of_triples}};
+}
+
+Start::Shape shape_of_json(const nlohmann::json& json) {
+  return checked("a model", [&] {
+    Start::Shape m;
+    m.learnt = json.at("learnt"), m.tied = json.at("tied"), m.intercept = json.at("intercept");
+    m.hidden = json.at("hidden"), m.layers = json.at("layers");
+    m.encoder = encoder_named(json.at("encoder")), m.of_triples = json.at("of_triples");
     return m;
   });
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "train/plan.hpp"
+#include "train/resolve.hpp"
 
 namespace truemax {
 
@@ -12,8 +13,10 @@ nlohmann::ordered_json to_json(const Plan& plan);
 // As facts of tests, and for who asks on what a plan is based.
 nlohmann::ordered_json to_json(const Problem& problem);
 nlohmann::ordered_json to_json(const Machine& machine);
+nlohmann::ordered_json to_json(const Start::Shape& model);
 // Throw UserError where something is missing or of another kind.
 Problem problem_of_json(const nlohmann::json& json);
 Machine machine_of_json(const nlohmann::json& json);
+Start::Shape shape_of_json(const nlohmann::json& json);
 
 }  // namespace truemax

@@ -284,7 +284,8 @@ void require_room_for_model(const PreparedRun& run) {
 
 }  // namespace
 
-PreparedRun prepare_run(RunOptions options, bool begins) {
+PreparedRun prepare_run(RunOptions options, Aim aim) {
+  const bool begins = aim == Aim::run;
   Ranks& all = ranks();
   PreparedRun run;
   Start start = start_of(options);
@@ -337,6 +338,8 @@ PreparedRun prepare_run(RunOptions options, bool begins) {
   make_sets(std::move(raw), options, threads, run);
   run.asked = with_training(options, run.reading.to_json());
   run.asked["open"] = run.reading.open;
+  if (aim == Aim::facts)
+    run.reading.wanted = {.norms = true, .squares = true, .units = true, .cosines = true};
   decide(start, options, threads, run);
   const bool writes = begins && (options.logs() || !options.checkpoint.empty());
   if (writes || logged || run.resumed || !all.alone()) {

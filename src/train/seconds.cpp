@@ -15,45 +15,55 @@
 namespace truemax {
 namespace {
 
-// Of one core of an ordinary processor, in seconds.
-constexpr double kClearing = 4e9;  // bytes per second of W, when a run begins
+// Measured on one core of an AMD EPYC (Zen 5), with the real data sets of the project.
+constexpr double kClearing = 1.5e10;  // bytes per second of W, when a run begins
 constexpr double kDeviceSteps = 2e8, kDeviceProducts = 2e13;
 
 double rows_of(const Facts& facts) {
   return static_cast<double>(facts.problem.examples);
 }
+double threads_of(const Facts& facts) {
+  return static_cast<double>(facts.machine.threads);
+}
 double nonzeros(const Facts& facts) {
   return facts.problem.nonzeros_per_row + (facts.recipe.intercept ? 1 : 0);
 }
 double weight_bytes(const Facts& facts) {
-  return static_cast<double>(Weights::bytes_needed(facts.problem.classes, facts.problem.features));
+  const Problem& p = facts.problem;
+  return static_cast<double>(Weights::bytes_needed(p.classes, facts.recipe.weight_columns(p.features)));
 }
 
-// A cache line of W that a step reads and writes, by where W lies: L2, L3, memory, memory beyond the reach of
-// the tables of pages. Between these sizes it grows with their logarithm.
-double line_seconds(double bytes) {
+// Of a cache line of W that a step reads and writes, by where W lies; between these sizes it grows with
+// their logarithm. Where there are few blocks, steps wait for the lines of the step before.
+double line_seconds(const Facts& facts) {
   struct At {
     double bytes, seconds;
   };
-  constexpr At kAt[] = {{5e5, 2e-9}, {3e6, 3e-9}, {3e7, 1e-8}, {3e8, 3e-8}, {3e9, 6e-8}};
-  if (bytes <= kAt[0].bytes) return kAt[0].seconds;
-  for (std::size_t i = 1; i < std::size(kAt); ++i)
-    if (bytes <= kAt[i].bytes) {
-      const double share = std::log(bytes / kAt[i - 1].bytes) / std::log(kAt[i].bytes / kAt[i - 1].bytes);
-      return kAt[i - 1].seconds + share * (kAt[i].seconds - kAt[i - 1].seconds);
-    }
-  return std::end(kAt)[-1].seconds;
+  constexpr At kAt[] = {{1e6, 8e-10}, {3e7, 3e-9}, {1e9, 7e-9}, {1e10, 9e-9}};
+  constexpr double kWaiting = 6e-10;
+  const double waiting = kWaiting / static_cast<double>(facts.problem.blocks());
+  const double bytes = std::clamp(weight_bytes(facts), kAt[0].bytes, std::end(kAt)[-1].bytes);
+  std::size_t i = 1;
+  while (bytes > kAt[i].bytes) ++i;
+  const double share = std::log(bytes / kAt[i - 1].bytes) / std::log(kAt[i].bytes / kAt[i - 1].bytes);
+  return kAt[i - 1].seconds + share * (kAt[i].seconds - kAt[i - 1].seconds) + waiting;
 }
 
-// Threads that share a work of so many seconds a piece: meeting costs about a microsecond.
-double over_threads(double seconds, double threads, double share_of_one = 0.1) {
-  return seconds * (share_of_one + (1 - share_of_one) / threads);
+// `alone`: the share of a work that one thread does while the others wait.
+double over_threads(double seconds, double threads, double alone) {
+  return seconds * (alone + (1 - alone) / threads);
 }
 
 double blocks_of_step(const Facts& facts) {
   const auto all = static_cast<double>(facts.problem.blocks());
   if (facts.draw == nullptr) return all;
   return std::min(all, static_cast<double>(facts.draw->most_blocks()));
+}
+
+// Shrinking a block by its ridge.
+double ridge_seconds(const Facts& facts) {
+  constexpr double kBlock = 7e-8;
+  return facts.recipe.ridge > 0 || facts.recipe.sought.ridge ? kBlock : 0;
 }
 
 double learnt_products(const Facts& facts) {
@@ -67,55 +77,63 @@ double learnt_products(const Facts& facts) {
 }  // namespace
 
 double pair_seconds(const Facts& facts) {
-  constexpr double kStep = 1.5e-7;
-  return rows_of(facts) * (kStep + 2 * nonzeros(facts) * line_seconds(weight_bytes(facts)));
+  constexpr double kStep = 5e-8;
+  return rows_of(facts) * (kStep + 2 * nonzeros(facts) * line_seconds(facts));
 }
 
 double general_seconds(const Facts& facts) {
-  constexpr double kStep = 4e-7, kClass = 2e-8;
+  constexpr double kStep = 2e-7, kPair = 1.2e-8;  // a row and a class; a row and another in their products
   const double classes = facts.draw == nullptr ? static_cast<double>(facts.problem.classes)
                                                : static_cast<double>(facts.draw->most_classes());
   const auto n = static_cast<double>(facts.recipe.rows_per_step);
-  const double steps = rows_of(facts) / n;
-  return steps * (kStep + n * (classes + n) * (kClass + nonzeros(facts) * line_seconds(weight_bytes(facts))));
+  const double line = nonzeros(facts) * line_seconds(facts) + (ridge_seconds(facts) > 0 ? kPair : 0);
+  return rows_of(facts) / n * (kStep + n * (classes + 1) * (kPair + line) + n * (n - 1) * kPair);
 }
 
 double block_seconds(const Facts& facts) {
-  constexpr double kStep = 2.5e-7, kBlock = 4e-8;
-  const double blocks = blocks_of_step(facts);
-  return rows_of(facts) * (kStep + blocks * (kBlock + nonzeros(facts) * line_seconds(weight_bytes(facts))));
+  constexpr double kStep = 3e-7, kBlock = 3.5e-8;
+  return rows_of(facts) * (kStep + blocks_of_step(facts) * (kBlock + ridge_seconds(facts) +
+                                                            nonzeros(facts) * line_seconds(facts)));
 }
 
 double group_seconds(const Facts& facts) {
-  constexpr double kStep = 3e-7, kBlock = 8e-8;
-  const double blocks = blocks_of_step(facts);
-  return over_threads(
-      rows_of(facts) * (kStep + blocks * (kBlock + nonzeros(facts) * line_seconds(weight_bytes(facts)))),
-      static_cast<double>(facts.machine.threads), 0.3);
+  constexpr double kStep = 2.3e-7, kBlock = 4e-8, kPasses = 1.5, kAlone = 0.45;
+  const double step = kStep + blocks_of_step(facts) * (kBlock + ridge_seconds(facts) +
+                                                       kPasses * nonzeros(facts) * line_seconds(facts));
+  return over_threads(rows_of(facts) * step, threads_of(facts), kAlone);
 }
 
 double all_classes_seconds(const Facts& facts) {
-  constexpr double kStep = 5e-7, kBlock = 1e-7;
+  constexpr double kStep = 5e-7, kBlock = 1.1e-7;
   const auto blocks = static_cast<double>(facts.problem.blocks());
-  return rows_of(facts) * (kStep + blocks * (kBlock + nonzeros(facts) * line_seconds(weight_bytes(facts))));
+  return rows_of(facts) *
+         (kStep + blocks * (kBlock + ridge_seconds(facts) + nonzeros(facts) * line_seconds(facts)));
 }
 
 double adam_seconds(const Facts& facts) {
-  constexpr double kLine = 1.5e-9, kRow = 1e-7;
-  const double of_step =
-      static_cast<double>(facts.problem.features) / static_cast<double>(facts.recipe.rows_per_step);
-  const double seconds = rows_of(facts) * (kRow + static_cast<double>(facts.problem.blocks()) *
-                                                      (nonzeros(facts) + 3 * of_step) * kLine);
-  return over_threads(seconds, static_cast<double>(facts.machine.threads));
+  // Each weight and its two means are read and written once a step.
+  constexpr double kRow = 3.5e-7, kBlock = 8e-9, kLine = 1.5e-9, kVectors = 3, kAlone = 0.15;
+  const auto n = static_cast<double>(facts.recipe.rows_per_step);
+  const double lines = nonzeros(facts) + kVectors * static_cast<double>(facts.problem.features) / n;
+  const double row = kRow + static_cast<double>(facts.problem.blocks()) * (kBlock + lines * kLine);
+  return over_threads(rows_of(facts) * row, threads_of(facts), kAlone);
 }
 
 double lbfgs_epoch_seconds(const Facts& facts) {
-  return lbfgs_seconds(facts) / static_cast<double>(facts.machine.threads);
+  // A step reads or writes vectors of the shape of W about so many times.
+  constexpr double kRow = 3e-7, kLine = 1.3e-9, kVectors = 100, kAlone = 0.2;
+  const auto blocks = static_cast<double>(facts.problem.blocks());
+  const double lines =
+      blocks * (rows_of(facts) * nonzeros(facts) + kVectors * static_cast<double>(facts.problem.features));
+  return over_threads(rows_of(facts) * kRow + lines * kLine, threads_of(facts), kAlone);
 }
 
 double learnt_seconds(const Facts& facts) {
-  constexpr double kProducts = 5e10;  // floating-point operations per second of a core
-  return over_threads(learnt_products(facts) / kProducts, static_cast<double>(facts.machine.threads));
+  // A number of a vector that a row's feature reads, moves, and has a mean of squares for.
+  constexpr double kRow = 3e-7, kNumber = 3.4e-10, kProducts = 1.15e11, kAlone = 0.3;
+  const double encoder = facts.problem.nonzeros_per_row * static_cast<double>(facts.recipe.hidden) * kNumber;
+  const double seconds = rows_of(facts) * (kRow + encoder) + learnt_products(facts) / kProducts;
+  return over_threads(seconds, threads_of(facts), kAlone);
 }
 double device_learnt_seconds(const Facts& facts) {
   return learnt_products(facts) / kDeviceProducts;
@@ -124,20 +142,19 @@ double device_seconds(const Facts& facts) {
   return rows_of(facts) / kDeviceSteps;
 }
 
+// How many products of all rows with W it takes depends on the data: three times as many, or as few.
 double newton_seconds(const Facts& facts) {
-  constexpr double kProductsOfFit = 300, kProduct = 1e-9;
+  constexpr double kProductsOfFit = 100, kProduct = 1e-9;
   return newton_work(facts.problem, 4) * kProductsOfFit * kProduct;
 }
 
 double evaluation_seconds(const Facts& facts, double rows, bool sampled) {
   constexpr double kLine = 1e-9;
-  const auto& [recipe, problem, machine, draw] = facts;
+  const Recipe& recipe = facts.recipe;
   const double columns = recipe.hidden > 0 ? static_cast<double>(recipe.hidden) : nonzeros(facts);
-  double blocks = static_cast<double>(problem.blocks());
-  if (sampled) {
-    rows = std::min(rows, static_cast<double>(recipe.evaluation.rows));
-  }
-  return rows * blocks * (0.5 * columns + 6) * kLine / static_cast<double>(machine.threads);
+  if (sampled) rows = std::min(rows, static_cast<double>(recipe.evaluation.rows));
+  const double lines = rows * static_cast<double>(facts.problem.blocks()) * (0.5 * columns + 6);
+  return lines * kLine / threads_of(facts);
 }
 
 double fit_seconds(const Plan& plan, const Recipe& recipe, double rows, double epochs) {
@@ -157,7 +174,7 @@ double fit_seconds(const Plan& plan, const Recipe& recipe, double rows, double e
 namespace {
 
 // What counting leaves open: other loads, caches and processors, and how far a solver is from the mean.
-constexpr double kLower = 0.72, kUpper = 1.42;
+constexpr double kLower = 0.71, kUpper = 1.41, kNewton = 3;
 
 double steps_as_epochs(const Plan& plan, double epochs) {
   const Recipe& r = plan.recipe;
@@ -220,6 +237,7 @@ PlanSeconds seconds_of(const Plan& plan) {
     largest.hidden = static_cast<std::uint64_t>(s.search[0].hidden.high);
     s.fit.high = std::max(s.fit.high, kUpper * fit_seconds(plan, largest, rows, epochs.high));
   }
+  if (r.newton > 0) s.fit.low /= kNewton, s.fit.high *= kNewton;
   s.training = s.trials + s.fit;
   if (r.seconds > 0) {
     constexpr double kLate = 1.05;
