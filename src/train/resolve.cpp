@@ -139,7 +139,7 @@ Resolved resolve(const Asked& said, const Problem& problem, const Machine& machi
   require_device(facts);
   require_groups(facts);
   note(warn_of_groups(facts));
-  if (r.on_gpu() && !said.device && machine.card)
+  if (r.on_gpu() && said.device.value_or(device::kAuto) == device::kAuto && machine.card)
     note(fmt::format("training on {}, which is faster here; --device cpu trains on the CPU",
                      machine.card->name));
   for (std::string& text : unused) note(std::move(text));
