@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "train/seconds.hpp"
+#include "train/plan_seconds.hpp"
 
 namespace truemax {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/files.hpp"
 #include "core/text.hpp"
 #include "rule/methods.hpp"
-#include "train/seconds.hpp"
+#include "train/plan_seconds.hpp"
 #include "train/solvers.hpp"
 #include "train/step_inputs.hpp"
 

@@ -30,18 +30,23 @@ std::string shown(const nlohmann::ordered_json& value) {
 // Of options that change the result. Files are compared by what they hold, not by name.
 std::vector<std::string> differences(const RunOptions& options, const nlohmann::ordered_json& asked,
                                      const nlohmann::ordered_json& there) {
-  RunOptions copy = options;
-  OptionTable table;
+  RunOptions copy = options, fresh;
+  OptionTable table, defaults;
   copy.describe(table);
+  fresh.describe(defaults);
+  const nlohmann::ordered_json training = to_json(Recipe());
   std::vector<std::string> found;
   for (const Option& option : table.options()) {
     if (option.tags.replay == Replay::free || option.value_name == "FILE" || option.name == "epochs")
       continue;
     const nlohmann::ordered_json here = nlohmann::ordered_json::parse(
         asked[option.name].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    if (!there.contains(option.name))
-      found.push_back(fmt::format("--{} is not known there", option.name));
-    else if (there[option.name] != here)
+    if (!there.contains(option.name)) {  // of a version that did as the default says
+      const nlohmann::ordered_json usual =
+          training.contains(option.name) ? training[option.name]
+                                         : nlohmann::ordered_json(defaults.find(option.name)->to_json());
+      if (here != usual) found.push_back(fmt::format("--{} is not known there", option.name));
+    } else if (there[option.name] != here)
       found.push_back(
           fmt::format("--{} is {} there and {} here", option.name, shown(there[option.name]), shown(here)));
   }

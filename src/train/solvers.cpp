@@ -24,7 +24,8 @@
 #include "train/learnt_lane.hpp"
 #include "train/newton.hpp"
 #include "train/pair_lane.hpp"
-#include "train/seconds.hpp"
+#include "train/solver_seconds.hpp"
+#include "train/step_cost.hpp"
 #include "train/step_shape.hpp"
 
 namespace truemax {
@@ -159,8 +160,8 @@ std::unique_ptr<Lane> lane(const LaneSetup& setup) {
   return std::make_unique<OneLane>(setup);
 }
 
-const std::array<Solver, 11>& table() {
-  static const std::array<Solver, 11> all{{
+const auto& table() {
+  static const std::array all = std::to_array<Solver>({
       {.name = "device-learnt",
        .about = "learnt features on a GPU",
        .why_not = [](const Facts& f) -> std::string {
@@ -320,7 +321,7 @@ const std::array<Solver, 11>& table() {
        .steps_ahead = nullptr,
        .make = nullptr,
        .finish = newton_fit},
-  }};
+  });
   return all;
 }
 
@@ -337,7 +338,8 @@ const Solver& solver_of_steps(const Facts& facts) {
 }
 
 const Solver& newton_solver() {
-  return table().back();
+  const auto& all = table();
+  return *std::find_if(all.begin(), all.end(), [](const Solver& s) { return s.finish != nullptr; });
 }
 
 }  // namespace truemax

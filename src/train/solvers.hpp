@@ -7,7 +7,8 @@
 
 namespace truemax {
 
-// The cheapest first.
+// In the order in which they are asked: an entry stands before every other that can do the same runs at a
+// higher cost.
 std::span<const Solver> solvers();
 
 // The first that can take the steps of a recipe.

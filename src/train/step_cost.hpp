@@ -34,7 +34,7 @@ struct NewtonFolds {
 };
 NewtonFolds newton_folds(const Problem& problem);
 
-// Seconds of an epoch of L-BFGS, for the decision; train/seconds.hpp has what is shown.
+// Seconds of an epoch of L-BFGS, for the decision; train/solver_seconds.hpp has what is shown.
 double lbfgs_seconds(const Facts& facts);
 
 }  // namespace truemax

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "rule/methods.hpp"
-#include "train/seconds.hpp"
+#include "train/fit_seconds.hpp"
+#include "train/solver_seconds.hpp"
 #include "train/start_values.hpp"
 #include "train/step_cost.hpp"
 #include "train/trial_limits.hpp"
