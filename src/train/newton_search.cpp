@@ -45,7 +45,9 @@ class NewtonSearch {
     split();
     if (judges_ > 0) {
       along(false, all.unit_of_ridge(false));
-      if (all.range_of_spreads() > kEqualSpreads && !over()) along(true, all.unit_of_ridge(true));
+      // Steps before it do not count the ridge so.
+      if (recipe_.newton_alone() && all.range_of_spreads() > kEqualSpreads && !over())
+        along(true, all.unit_of_ridge(true));
     }
     result_.finished = !stopped();
     return found();
