@@ -60,7 +60,8 @@ void choose_learnt(const Problem& problem, Draft& d) {
 
 // A block belongs to the head if it has the labels of so large a share of the rows that most steps would
 // include it anyway. The tail gets so many draws that they cost about as much as the rest of a step.
-void choose_blocks(const Problem& problem, const Machine& machine, Recipe& r) {
+void choose_blocks(const Problem& problem, const Machine& machine, const std::optional<std::uint64_t>& said,
+                   Recipe& r) {
   constexpr double kHeadShare = 0.08, kWorthDrawing = 0.7;
   const std::size_t classes = problem.classes, blocks = problem.blocks();
   // Rows of a group remember none. Draws of few blocks find rivals soon enough (bibtex, delicious). For new
@@ -68,7 +69,7 @@ void choose_blocks(const Problem& problem, const Machine& machine, Recipe& r) {
   constexpr std::uint64_t kRivals = 4, kFewestBlocks = 64;  // eight rivals gained nothing more
   const bool groups = r.group > 0 || machine.in_groups;
   const bool wanted = r.target == Target::train && !groups && blocks >= kFewestBlocks;
-  const std::uint64_t rivals = wanted ? kRivals : 0;
+  const std::uint64_t rivals = said.value_or(wanted ? kRivals : 0);
   std::vector<double> mass(blocks, 0.0);
   double total = 0;
   for (std::size_t k = 0; k < classes; ++k) {
@@ -84,7 +85,9 @@ void choose_blocks(const Problem& problem, const Machine& machine, Recipe& r) {
   const std::size_t card_blocks = r.target == Target::train ? kCardBlocks / 2 : kCardBlocks;
   const bool card = r.on_gpu();
   if (card) head = std::clamp<std::size_t>(head, 1, card_blocks / 2 - 2);  // leaves room for the tail
-  const double draws = card ? static_cast<double>(card_blocks - 1 - head - rivals) : cost.tail_draws();
+  const double draws =
+      card ? std::max(1.0, static_cast<double>(card_blocks - 1 - head) - static_cast<double>(rivals))
+           : cost.tail_draws();
   const double drawn = cost.step(static_cast<double>(head) + 1 + draws);
   const double complete = cost.step(static_cast<double>(blocks));
   bool all = drawn > kWorthDrawing * complete;
@@ -141,7 +144,7 @@ void choose_steps(const Problem& problem, const Machine& machine, Draft& d) {
     return;
   }
   if (!d.any()) r.target = Target::valid;  // the default of named methods
-  if (chooses) choose_blocks(problem, machine, r);
+  if (chooses) choose_blocks(problem, machine, d.rivals, r);
 }
 
 }  // namespace truemax

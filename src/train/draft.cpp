@@ -172,6 +172,7 @@ Draft draft_of(const Asked& asked, const Sniffed& sniffed, const Start& start) {
   constexpr std::uint64_t kTextFeatures = 256, kTripleFeatures = 200;
   Draft d;
   d.automatic = asked.automatic();
+  d.rivals = asked.draws.rivals;
   d.recipe = over_defaults(asked);
   Recipe& r = d.recipe;
   const bool text = reads_words(sniffed.encoder), triples = sniffed.encoder == EncoderKind::complex;
@@ -209,7 +210,8 @@ std::vector<std::string> open_options(const Draft& d) {
   const bool learnt = d.recipe.learnt();
   add(d.automatic, "method");
   add(d.shape && learnt, "rows-per-step");
-  for (const char* name : {"draw", "head", "rivals", "classes-per-step"}) add(d.shape && !learnt, name);
+  for (const char* name : {"draw", "head", "classes-per-step"}) add(d.shape && !learnt, name);
+  add(d.shape && !learnt && !d.rivals, "rivals");
   add(d.encoder, "encoder");
   add(d.encoder || sought.hidden, "hidden");
   add(sought.step, "step");

@@ -24,6 +24,7 @@ struct Draft {
   Reasons reasons;
   bool encoder = false;  // linear or learnt features
   bool row_state = false;
+  std::optional<std::uint64_t> rivals;  // as said
 
   bool searches() const { return recipe.sought.any(); }
   bool any() const { return shape || encoder || searches(); }

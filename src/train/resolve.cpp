@@ -19,6 +19,16 @@
 namespace truemax {
 namespace {
 
+// Before the search would find out.
+void require_judges(const Recipe& r, const Problem& problem) {
+  const bool needs = r.sought.any() && r.target == Target::valid && r.newton == 0 && !problem.has_valid &&
+                     !(r.learnt() && r.seconds > 0) && problem.rows >= kFewestRows;
+  if (needs && r.valid_share == 0)
+    throw UserError(fmt::format(
+        "--valid-share 0: of {} rows this leaves none to validate on; give another share, or --valid FILE",
+        problem.rows));
+}
+
 Sniffed sniffed_of(const Problem& problem, const Machine& machine) {
   return {.encoder = problem.encoder == EncoderKind::linear ? EncoderKind::automatic : problem.encoder,
           .triples = problem.triples,
@@ -132,7 +142,14 @@ Resolved resolve(const Asked& said, const Problem& problem, const Machine& machi
       note("memory is short: learnt vectors keep one running mean of squared gradients each (--row-state)");
   }
   if (r.encoder == EncoderKind::automatic) r.encoder = EncoderKind::linear;
+  if (!start.recipe && r.newton > 0 && r.sought.step) {  // its trials find the ridge alone
+    r.sought.step = r.sought.epochs = false;
+    if (!r.sought.any() && !said.valid_share) r.valid_share = 0;
+  }
+  if (!start.recipe) require_judges(r, problem);
   note(note_on_classes(r, problem));
+  if (d.automatic && !r.learnt() && d.rivals.value_or(0) > 0 && (r.draws.rivals == 0 || r.newton_alone()))
+    note("--rivals has no effect here: every step takes all classes");
   note(note_on_short_rows(d, problem));
   const std::unique_ptr<Draw> draw = draw_for(r, problem);
   const Facts facts{r, problem, machine, draw.get()};
