@@ -92,6 +92,7 @@ std::string budget_text(const Recipe& o) {
   if (o.epochs < kUnlimitedEpochs) ends.push_back(counted(o.epochs, "epoch"));
   if (o.steps > 0) ends.push_back(counted(o.steps, "step"));
   if (o.seconds > 0) ends.push_back(fmt::format("{:g} s", o.seconds));
+  if (ends.empty()) return fmt::format("until {} bring no gain", counted(o.patience, "evaluation"));
   return fmt::format("{}", fmt::join(ends, " or "));
 }
 
