@@ -6,6 +6,7 @@ include(GoogleTest)
 # Only for these files: a path in the compiler flags keeps a compiler cache from serving two checkouts.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/data/real_data_test.cpp
                             ${PROJECT_SOURCE_DIR}/src/train/evaluations_test.cpp
+                            ${PROJECT_SOURCE_DIR}/src/train/plan_table_test.cpp
                             PROPERTIES COMPILE_DEFINITIONS TRUEMAX_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 truemax_precompiled(test_headers ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp <gtest/gtest.h> <gmock/gmock.h>)
