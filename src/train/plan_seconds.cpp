@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rule/methods.hpp"
 #include "train/fit_seconds.hpp"
@@ -48,24 +49,28 @@ Span evaluations_of(const Plan& plan, const Span& epochs) {
 PlanSeconds seconds_of(const Plan& plan) {
   const Recipe& r = plan.recipe;
   PlanSeconds s;
-  s.search = outlook_of(plan);
+  s.search = trials_of(plan);
   const auto given = static_cast<double>(r.epochs);
   Span epochs{given, given};
-  for (const Outlook& t : s.search) {
+  for (const Trials& t : s.search) {
     s.trials += {kLower * t.seconds.low, kUpper * t.seconds.high};
     if (&t == s.search.data() || t.why_none.empty())
       epochs = {std::min(epochs.low, t.epochs.low), std::max(epochs.high, t.epochs.high)};
     if (s.search.size() == 1) epochs = t.epochs;
   }
   epochs = {steps_as_epochs(plan, epochs.low), steps_as_epochs(plan, epochs.high)};
+  const bool endless = epochs.high >= static_cast<double>(kUnlimitedEpochs);
   if (r.patience > 0) epochs.low = std::min(epochs.low, static_cast<double>((r.patience + 1) * r.eval_every));
   Recipe fit = r;
   fit.sought = {};
   const auto rows = static_cast<double>(plan.problem.examples);
+  if (r.seconds > 0)
+    epochs.high = std::min(epochs.high, 1 + r.seconds / (kLower * (fit_seconds(plan, fit, rows, 1) -
+                                                                   fit_seconds(plan, fit, rows, 0))));
   s.fit = {kLower * fit_seconds(plan, fit, rows, epochs.low),
            kUpper * fit_seconds(plan, fit, rows, epochs.high)};
   if (s.search.size() > 1 && s.search.back().why_none.empty()) {  // learnt features may win
-    const Outlook& t = s.search.back();
+    const Trials& t = s.search.back();
     Recipe learnt = *r.rival;
     learnt.sought = {};
     s.fit.low = std::min(s.fit.low, kLower * fit_seconds(plan, learnt, rows, t.epochs.low));
@@ -86,6 +91,8 @@ PlanSeconds seconds_of(const Plan& plan) {
     s.training.high = std::min(s.training.high, kLate * r.seconds);
   }
   s.evaluation = evaluations_of(plan, epochs);
+  if (endless && r.seconds == 0)
+    s.fit.high = s.training.high = s.evaluation.high = std::numeric_limits<double>::infinity();
   return s;
 }
 
@@ -107,6 +114,7 @@ std::string span_text(const Span& seconds) {
   const Unit low = unit_of(seconds.low), high = unit_of(seconds.high);
   const std::string from = number(seconds.low, low), to = number(seconds.high, high);
   if (seconds.high < 0.01) return "under 0.01 s";
+  if (std::isinf(seconds.high)) return fmt::format("{} {} or more", from, low.name);
   if (low.seconds != high.seconds) return fmt::format("{} {} to {} {}", from, low.name, to, high.name);
   return from == to ? fmt::format("{} {}", to, high.name) : fmt::format("{} to {} {}", from, to, high.name);
 }

@@ -92,8 +92,11 @@ TEST(Resolve, NewtonForFewRowsAndClassesUnlessStepsAreAskedFor) {
   const Recipe few = decided(small, asked_for());
   EXPECT_GT(few.newton, 0U);
   EXPECT_EQ(few.epochs, 0U);
-  for (const char* of_steps : {"newton", "step", "epochs", "draw", "schedule", "valid-share"})
+  for (const char* of_steps : {"newton", "step", "epochs", "draw", "schedule"})
     EXPECT_EQ(decided(small, asked_for({of_steps})).newton, 0U) << of_steps;
+  Asked held_out = asked_for();
+  held_out.valid_share = 0.2;
+  EXPECT_EQ(decided(small, held_out).newton, 0U);
   for (const double seconds : {1e-4, 10.0}) {
     Asked limited = asked_for();
     limited.seconds = seconds;

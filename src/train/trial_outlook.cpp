@@ -325,7 +325,7 @@ Outlook newton_trials_of(const Plan& plan) {
                       {unit * std::pow(10, kLowestDecade), unit * std::pow(10, kHighestDecade)}});
   // From the first decade to two that are worse, and half decades about the best; once more by spread.
   constexpr double kFewest = 3, kMost = kFirstDecade - kLowestDecade + 1 + 4;
-  t.count = {kFewest, 2 * kMost};
+  t.count = {kFewest, r.newton_alone() ? 2 * kMost : kMost};
   Recipe one = r;
   one.sought = {};
   // A trial goes on from the one before: a few steps are usual.
