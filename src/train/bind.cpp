@@ -14,7 +14,7 @@ namespace truemax {
 Plan bind(const Recipe& recipe, const Problem& problem, const Machine& machine) {
   const std::unique_ptr<Draw> draw = draw_for(recipe, problem);
   const Facts facts{recipe, problem, machine, draw.get()};
-  require_possible(recipe, {.in_groups = machine.in_groups});
+  require_possible(recipe, {.searches = recipe.sought.any(), .in_groups = machine.in_groups});
   require_device(facts);
   require_groups(facts);
   const Solver& steps = solver_of_steps(facts);

@@ -49,10 +49,10 @@ Span evaluations_of(const Plan& plan, const Span& epochs) {
 PlanSeconds seconds_of(const Plan& plan) {
   const Recipe& r = plan.recipe;
   PlanSeconds s;
-  s.search = trials_of(plan);
+  s.search = outlook_of(plan);
   const auto given = static_cast<double>(r.epochs);
   Span epochs{given, given};
-  for (const Trials& t : s.search) {
+  for (const Outlook& t : s.search) {
     s.trials += {kLower * t.seconds.low, kUpper * t.seconds.high};
     if (&t == s.search.data() || t.why_none.empty())
       epochs = {std::min(epochs.low, t.epochs.low), std::max(epochs.high, t.epochs.high)};
@@ -70,7 +70,7 @@ PlanSeconds seconds_of(const Plan& plan) {
   s.fit = {kLower * fit_seconds(plan, fit, rows, epochs.low),
            kUpper * fit_seconds(plan, fit, rows, epochs.high)};
   if (s.search.size() > 1 && s.search.back().why_none.empty()) {  // learnt features may win
-    const Trials& t = s.search.back();
+    const Outlook& t = s.search.back();
     Recipe learnt = *r.rival;
     learnt.sought = {};
     s.fit.low = std::min(s.fit.low, kLower * fit_seconds(plan, learnt, rows, t.epochs.low));
