@@ -31,13 +31,6 @@ std::size_t useful_threads(const DataView& data, const Recipe& recipe, const Dra
   return std::clamp<std::size_t>(1 + static_cast<std::size_t>(kMost / common), 1, threads);
 }
 
-bool BlockLane::takes(const LaneSetup& setup) {
-  const MethodInfo& info = setup.rule.info();
-  const bool alone = !tracks_norms(setup) && !info.has_companion && !info.refreshes;  // hooks see all steps
-  return setup.recipe.rows_per_step == 1 && setup.draw != nullptr && setup.draw->whole_blocks() &&
-         (setup.rule.takes_blocks() || alone);
-}
-
 BlockLane::InDouble::InDouble(const LaneSetup& of_run)
     : rule(make_rule(of_run.recipe.method, of_run.recipe.rule, of_run.problem)),
       setup{of_run.data, of_run.plan, of_run.problem, of_run.ridge, of_run.guard,

@@ -31,7 +31,6 @@ class BlockLane final : public Lane {
   // On at most so many threads: they wait for each other, with more than cores for the scheduler.
   explicit BlockLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
-  static bool takes(const LaneSetup& setup);
   // At most, for what lock-free threads keep apart.
   static std::uint64_t bytes_apart(const Facts& facts);
 

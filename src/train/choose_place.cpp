@@ -45,12 +45,13 @@ bool choose_device(const Problem& problem, const Machine& machine, Draft& d) {
   if (machine.in_groups) require_cpu(r), r.device = device::kCpu;
   if (r.device != device::kAuto) return true;
   r.device = device::kCpu;
-  const auto stay = [&](std::string why) {
+  const auto because = [&](std::string why) {
     d.reasons.device = std::move(why);
     return true;
   };
-  if (problem.stream) return stay("the rows are streamed");
-  if (d.newton && why_not_newton(problem, r.seconds).empty()) return stay("Newton's method takes less time");
+  if (problem.stream) return because("the rows are streamed");
+  if (d.newton && why_not_newton(problem, r.seconds).empty())
+    return because("Newton's method takes less time");
   Recipe there = r;
   if (d.shape) there.draw = "blocks";
   const bool draws = !d.shape && !r.learnt() && !find_method(r.method).whole_set;
@@ -58,21 +59,21 @@ bool choose_device(const Problem& problem, const Machine& machine, Draft& d) {
   const Facts facts{there, problem, machine, draw.get()};
   if (!r.learnt())
     if (const std::string why = DeviceLane::why_not(facts); !why.empty())
-      return stay(why.substr(0, why.find(':')));  // without the advice
+      return because(why.substr(0, why.find(':')));  // without the advice
   const CardCost cost = card_cost(facts, d.encoder, d.shape);
   if (!cost.is_faster())
-    return stay(
+    return because(
         fmt::format("steps take about {:.2g} s here, and a GPU {:.2g} s to start", cost.cpu, cost.start));
   if (!machine.knows_card) return false;
-  if (!machine.card) return stay("there is no GPU");
+  if (!machine.card) return because("there is no GPU");
   const std::uint64_t needed =
       r.learnt() && r.hidden > 0 ? learnt_card_bytes(facts) : DeviceLane::bytes(facts);
   if (needed > machine.card->free)
-    return stay(fmt::format("{} needs {} and has {} free", machine.card->name, size_text(needed),
-                            size_text(machine.card->free)));
+    return because(fmt::format("{} needs {} and has {} free", machine.card->name, size_text(needed),
+                               size_text(machine.card->free)));
   r.device = "cuda";
   d.newton = false, d.not_newton = "the run is on a GPU";
-  return stay("it is faster here");
+  return because("it is faster here");
 }
 
 std::string fit_to_memory(const Problem& problem, const Machine& machine, Draft& d) {

@@ -62,7 +62,7 @@ std::string GroupLane::why_not(const Facts& facts) {
 
 std::string warn_of_groups(const Facts& facts) {
   const Recipe& recipe = facts.recipe;
-  if (recipe.group == 0 || recipe.learnt()) return {};
+  if (recipe.group == 0 || recipe.learnt() || !facts.problem.cosine) return {};
   const auto most = static_cast<std::uint64_t>(beside(facts));
   if (recipe.group <= most) return {};
   return fmt::format(

@@ -38,8 +38,6 @@ class GroupLane final : public Lane {
   // On at most so many threads: they wait for each other, with more than cores for the scheduler.
   explicit GroupLane(const LaneSetup& setup, std::size_t most_threads = available_threads());
 
-  // Whether the run has groups: it asks for them, or has several ranks.
-  static bool takes(const LaneSetup& setup) { return setup.recipe.group > 0 || setup.share != nullptr; }
   // Why such a run is not possible and what to do about it; empty if it is.
   static std::string why_not(const Facts& facts);
   // Rows of a group: those of the options, or a power of two up to 512 that does not overshoot. Neither the

@@ -5,11 +5,6 @@
 
 namespace truemax {
 
-bool PairLane::takes(const LaneSetup& setup) {
-  return setup.recipe.rows_per_step == 1 && setup.draw != nullptr && setup.draw->most_classes() == 1 &&
-         setup.draw->always_full() && !setup.ridge.on() && setup.rule.takes_pairs();
-}
-
 void PairLane::take(const Batch& batch, RunState& state) {
   general_.prepare(batch);
   const DrawnBatch& drawn = general_.drawn();

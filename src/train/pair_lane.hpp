@@ -12,8 +12,6 @@ class PairLane final : public Lane {
  public:
   explicit PairLane(const LaneSetup& setup) : setup_(setup), general_(setup) {}
 
-  static bool takes(const LaneSetup& setup);
-
   bool start_epoch(RunState& state, const std::atomic<bool>& stop, const StepSchedule& plan) override {
     return general_.start_epoch(state, stop, plan);
   }

@@ -1,5 +1,5 @@
 // How a model is trained, whatever the number of rows: what resolve (train/resolve.hpp) makes of what was
-// asked, and what trials shall still find. A search makes other recipes from it; bind (train/schedule.hpp)
+// asked, and what trials shall still find. A search makes other recipes from it; bind (train/bind.hpp)
 // makes the plan of some rows.
 #pragma once
 

@@ -29,6 +29,12 @@ void require_judges(const Recipe& r, const Problem& problem) {
         problem.rows));
 }
 
+// Facts that groups and a GPU ask for.
+Wanted wanted_of(const Recipe& r, const Sniffed& sniffed) {
+  const bool groups = r.group > 0 || sniffed.in_groups;
+  return {.squares = groups || r.device != device::kCpu, .cosines = groups && !r.learnt()};
+}
+
 Sniffed sniffed_of(const Problem& problem, const Machine& machine) {
   return {.encoder = problem.encoder == EncoderKind::linear ? EncoderKind::automatic : problem.encoder,
           .triples = problem.triples,
@@ -68,6 +74,7 @@ Reading resolve_reading(const Asked& said, const Sniffed& sniffed, const Start& 
     require_end(*start.recipe, sniffed.has_valid || start.recipe->valid_share > 0);
     Reading reading;
     reading.draft = *start.recipe;
+    reading.wanted = wanted_of(*start.recipe, sniffed);
     return reading;
   }
   const Asked asked = with_shape_of(start, said);
@@ -84,14 +91,9 @@ Reading resolve_reading(const Asked& said, const Sniffed& sniffed, const Start& 
   const Recipe& r = d.recipe;
   require_end(r, sniffed.has_valid || r.valid_share > 0);
   if (sniffed.triples) require_triples_shape(r);
-  const bool groups = r.group > 0 || sniffed.in_groups;
-  return {.draft = r,
-          .open = open_options(d),
-          .automatic = d.automatic,
-          .wanted = {.norms = d.automatic,
-                     .squares = groups || r.device != device::kCpu,
-                     .units = d.by_weight,
-                     .cosines = groups && !r.learnt()}};
+  Wanted wanted = wanted_of(r, sniffed);
+  wanted.norms = d.automatic, wanted.units = d.by_weight;
+  return {.draft = r, .open = open_options(d), .automatic = d.automatic, .wanted = wanted};
 }
 
 Resolved resolve(const Asked& said, const Problem& problem, const Machine& machine, const Start& start) {
@@ -112,15 +114,16 @@ Resolved resolve(const Asked& said, const Problem& problem, const Machine& machi
     require_possible(asked, d, sniffed);
     unused = notes_of_unused(said, d);
     for (std::string& text : notes_on(d.recipe, d.automatic)) unused.push_back(std::move(text));
+    if (start.recipe) {  // only where the fit goes on is decided again
+      d.recipe = continued(*start.recipe, start.epochs_done, d.recipe, notes);
+      d.shape = d.ridge = d.newton = d.by_weight = d.encoder = false;
+    }
     const bool card_counts = runs_on_card(d.recipe) && d.recipe.learnt();
     if (!choose_device(problem, machine, d) || (card_counts && !machine.knows_card)) {
       result.needs_card = true;
       return result;
     }
-    if (start.recipe)
-      d.recipe = continued(*start.recipe, start.epochs_done, d.recipe, notes), d.encoder = d.ridge = false;
-    else if (d.automatic)
-      choose_steps(problem, machine, d);
+    if (!start.recipe && d.automatic) choose_steps(problem, machine, d);
   }
   Recipe& r = d.recipe;
   r.threads = said.threads.value_or(r.threads);

@@ -156,7 +156,7 @@ std::uint64_t lbfgs_copies(const Facts& facts) {
 // ---- The table
 
 template <class OneLane>
-std::unique_ptr<Lane> lane(const LaneSetup& setup) {
+std::unique_ptr<Lane> make(const LaneSetup& setup) {
   return std::make_unique<OneLane>(setup);
 }
 
@@ -187,7 +187,7 @@ const auto& table() {
        .step_bytes = learnt_bytes<learnt_ahead>,
        .copies = one_copy,
        .steps_ahead = learnt_ahead,
-       .make = lane<LearntLane>,
+       .make = make<LearntLane>,
        .finish = nullptr},
       {.name = "device",
        .about = "steps of one row and whole blocks on a GPU, many side by side",
@@ -217,7 +217,7 @@ const auto& table() {
        .step_bytes = group_bytes,
        .copies = one_copy,
        .steps_ahead = GroupLane::steps_ahead,
-       .make = lane<GroupLane>,
+       .make = make<GroupLane>,
        .finish = nullptr},
       {.name = "lbfgs",
        .about = "all rows and classes at once, along directions of L-BFGS",
@@ -231,7 +231,7 @@ const auto& table() {
        .step_bytes = lbfgs_bytes,
        .copies = lbfgs_copies,
        .steps_ahead = few_ahead,
-       .make = lane<LbfgsLane>,
+       .make = make<LbfgsLane>,
        .finish = nullptr},
       {.name = "adam",
        .about = "many rows and all classes, a step of its own for every weight",
@@ -245,7 +245,7 @@ const auto& table() {
        .step_bytes = adam_bytes,
        .copies = adam_copies,
        .steps_ahead = few_ahead,
-       .make = lane<AdamLane>,
+       .make = make<AdamLane>,
        .finish = nullptr},
       {.name = "all-classes",
        .about = "every class in every step, block by block",
@@ -258,7 +258,7 @@ const auto& table() {
        .step_bytes = step_bytes,
        .copies = one_copy,
        .steps_ahead = few_ahead,
-       .make = lane<AllClassesLane>,
+       .make = make<AllClassesLane>,
        .finish = nullptr},
       {.name = "block",
        .about = "one row and whole blocks of 16 classes a step",
@@ -277,7 +277,7 @@ const auto& table() {
        .step_bytes = step_bytes,
        .copies = one_copy,
        .steps_ahead = few_ahead,
-       .make = lane<BlockLane>,
+       .make = make<BlockLane>,
        .finish = nullptr},
       {.name = "pair",
        .about = "one row and one class a step, eight steps at a time",
@@ -287,6 +287,7 @@ const auto& table() {
          if (f.draw->most_classes() != 1) return "a step has several classes";
          if (!f.draw->always_full()) return fmt::format("the draw {} may leave a step empty", f.recipe.draw);
          if (f.recipe.ridge > 0) return "there is a ridge";
+         if (f.recipe.intercept) return "there is an intercept";
          return rule_of(f)->takes_pairs() ? kNone
                                           : fmt::format("{} solves its steps one by one", f.recipe.method);
        },
@@ -295,7 +296,7 @@ const auto& table() {
        .step_bytes = step_bytes,
        .copies = one_copy,
        .steps_ahead = few_ahead,
-       .make = lane<PairLane>,
+       .make = make<PairLane>,
        .finish = nullptr},
       {.name = "general",
        .about = "any rows and classes, in double",
@@ -305,7 +306,7 @@ const auto& table() {
        .step_bytes = step_bytes,
        .copies = one_copy,
        .steps_ahead = few_ahead,
-       .make = lane<GeneralLane>,
+       .make = make<GeneralLane>,
        .finish = nullptr},
       {.name = "newton",
        .about = "Newton's method over all rows and classes, to the optimum",
