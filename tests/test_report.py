@@ -27,7 +27,7 @@ class Report(ProgramTest):
         section, = data["sections"]
         self.assertEqual([row[1] for row in section["tables"][0]["rows"]], ["implicit", "umax"])
         last = json.loads(self.read("umax.jsonl").decode().splitlines()[-2])
-        self.assertEqual(section["tables"][0]["rows"][1][7], last["train"]["log_loss"])
+        self.assertEqual(section["tables"][0]["rows"][1][9], last["train"]["log_loss"])
         plots = {plot["id"]: plot for plot in section["plots"]}
         self.assertEqual(len(plots["test-log_loss-epochs-0"]["lines"][1]["points"]), 4)
         self.assertEqual(plots["test-log_loss-epochs-0"]["lines"][1]["points"][-1][1], last["test"]["log_loss"])

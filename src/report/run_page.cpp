@@ -40,34 +40,53 @@ std::string file_name(const std::string& path) {
 
 // The name of a curve and of its switch.
 std::string method_of(const ReportedRun& run) {
+  const Json newton = run.config.value("newton", Json()), epochs = run.config.value("epochs", Json());
+  if (newton.is_number() && newton > 0 && epochs == 0) return "newton";
   const std::string method = text_of(run.config, "method");
   return method.empty() ? "unnamed" : method;
 }
 
+std::string solver_of(const ReportedRun& run) {
+  return run.plan.is_object() ? text_of(run.plan, "solver") : "";
+}
+
+// L-BFGS and Newton's method find the lengths of their steps.
+bool has_step(const ReportedRun& run) {
+  const std::string solver = solver_of(run);
+  return solver != "lbfgs" && solver != "newton";
+}
+
 // "1 x 5 uniform"
-std::string shape_of(const Json& config) {
-  return fmt::format("{} x {} {}", number_of(config, "rows-per-step").dump(),
-                     number_of(config, "classes-per-step").dump(), text_of(config, "draw"));
+std::string shape_of(const ReportedRun& run) {
+  const std::string solver = solver_of(run);
+  if (!has_step(run)) return "all x all";
+  const std::string rows = number_of(run.config, "rows-per-step").dump();
+  if (solver == "all-classes" || solver == "adam") return rows + " x all";
+  return fmt::format("{} x {} {}", rows, number_of(run.config, "classes-per-step").dump(),
+                     text_of(run.config, "draw"));
 }
 
 OrderedJson table_of(std::span<const ReportedRun* const> runs, std::size_t section) {
   OrderedJson rows = OrderedJson::array();
   for (const ReportedRun* run : runs) {
     const Json last = run->evaluations.empty() ? Json::object() : run->evaluations.back();
-    rows.push_back({file_name(run->path), method_of(*run), number_of(run->config, "step"),
-                    shape_of(run->config), number_of(run->config, "seed"), number_of(last, "epoch"),
+    rows.push_back({file_name(run->path), method_of(*run),
+                    has_step(*run) ? number_of(run->config, "step") : OrderedJson(nullptr),
+                    number_of(run->config, "ridge"), shape_of(*run), solver_of(*run),
+                    number_of(run->config, "seed"), number_of(last, "epoch"),
                     number_of(last, "train_seconds"), number_of(last, "train", "log_loss"),
                     number_of(last, "train", "error"), number_of(last, "valid", "log_loss"),
                     number_of(last, "valid", "error"), number_of(last, "test", "log_loss"),
                     number_of(last, "test", "error"), run->ending});
   }
-  return {{"id", fmt::format("runs-{}", section)},
-          {"title", "Runs"},
-          {"columns",
-           {"log", "method", "step", "n x m, draw", "seed", "epochs", "seconds", "train log-loss",
-            "train error", "valid log-loss", "valid error", "test log-loss", "test error", ""}},
-          {"rows", rows},
-          {"note", "Last evaluation of each run. auto finds its own step and shape."}};
+  return {
+      {"id", fmt::format("runs-{}", section)},
+      {"title", "Runs"},
+      {"columns",
+       {"log", "method", "step", "ridge", "n x m, draw", "solver", "seed", "epochs", "seconds",
+        "train log-loss", "train error", "valid log-loss", "valid error", "test log-loss", "test error", ""}},
+      {"rows", rows},
+      {"note", "Last evaluation of each run, and the options of its fit."}};
 }
 
 // One curve per run; no plot if no run has values for it.
@@ -131,9 +150,13 @@ ReportedRun read_reported_run(const std::string& path) {
         throw bad_log(path, number, "the start of the run has no config");
       run.config = event["config"];
       run.data = event.value("data", Json::object());
+      run.plan = event.value("plan", Json());
       started = true;
     } else if (!started) {
       throw bad_log(path, number, "the log does not begin with the start of a run");
+    } else if (kind == "chosen") {
+      if (event.contains("config") && event["config"].is_object()) run.config = event["config"];
+      run.plan = event.value("plan", Json());
     } else if (kind == "evaluate") {
       run.evaluations.push_back(event);
     } else if (kind == "end") {

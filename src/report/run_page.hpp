@@ -11,7 +11,8 @@ namespace truemax {
 
 struct ReportedRun {
   std::string path;
-  nlohmann::json config;                    // options, from the start event
+  nlohmann::json config;                    // options of the fit, or before it those it started with
+  nlohmann::json plan;                      // of the same event; null in older logs
   nlohmann::json data;                      // rows, features, classes, from the same event
   std::vector<nlohmann::json> evaluations;  // evaluate events
   std::string ending = "unfinished";        // "" if it ran to its end; or: stopped, diverged

@@ -56,17 +56,38 @@ TEST_F(RunPage, TableHasLastEvaluationCurvesHaveAll) {
   const auto& row = section["tables"][0]["rows"][0];
   ASSERT_EQ(row.size(), section["tables"][0]["columns"].size());
   EXPECT_EQ(row[1], "umax");
-  EXPECT_EQ(row[3], "1 x 5 uniform");
-  EXPECT_EQ(row[7], 1.25);
-  EXPECT_TRUE(row[9].is_null());  // no validation rows
-  EXPECT_EQ(row[11], 2);
-  EXPECT_EQ(row[13], "");
+  EXPECT_EQ(row[4], "1 x 5 uniform");
+  EXPECT_EQ(row[9], 1.25);
+  EXPECT_TRUE(row[11].is_null());  // no validation rows
+  EXPECT_EQ(row[13], 2);
+  EXPECT_EQ(row[15], "");
   // train and test log-loss along epochs and seconds, both errors along epochs
   ASSERT_EQ(section["plots"].size(), 6U);
   EXPECT_EQ(section["plots"][0]["lines"][0]["points"].dump(), "[[5,2.5],[10,1.25]]");
   EXPECT_EQ(section["plots"][0]["lines"][0]["group"], "umax");
   EXPECT_EQ(section["plots"][2]["id"], "train-log_loss-seconds-0");
   EXPECT_EQ(section["plots"][2]["lines"][0]["points"].dump(), "[[0.5,2.5],[1,1.25]]");
+}
+
+TEST_F(RunPage, ShowsTheOptionsOfTheFit) {
+  constexpr const char* kChosen =
+      R"({"event":"chosen","config":{"train":"d/a.txt","method":"prox","step":328,"ridge":0.5,"rows-per-step":1,)"
+      R"("classes-per-step":16,"draw":"head-blocks","seed":3},"plan":{"solver":"block"}})";
+  constexpr const char* kNewton =
+      R"({"event":"chosen","config":{"train":"d/a.txt","method":"prox","step":0.1,"ridge":2,"rows-per-step":1,)"
+      R"("newton":100,"epochs":0,"seed":3},"plan":{"solver":"newton"}})";
+  const ReportedRun steps = read_reported_run(write("steps.jsonl", lines({kStart, kChosen, kFirst})));
+  const ReportedRun newton = read_reported_run(write("newton.jsonl", lines({kStart, kNewton, kFirst})));
+  const auto page = run_page(std::vector{steps, newton});
+  const auto& rows = page["sections"][0]["tables"][0]["rows"];
+  EXPECT_EQ(rows[0][1], "prox");
+  EXPECT_EQ(rows[0][2], 328);
+  EXPECT_EQ(rows[0][3], 0.5);
+  EXPECT_EQ(rows[0][4], "1 x 16 head-blocks");
+  EXPECT_EQ(rows[0][5], "block");
+  EXPECT_EQ(rows[1][1], "newton");
+  EXPECT_TRUE(rows[1][2].is_null());
+  EXPECT_EQ(rows[1][4], "all x all");
 }
 
 TEST_F(RunPage, HasASectionForEachDataSet) {
@@ -78,7 +99,7 @@ TEST_F(RunPage, HasASectionForEachDataSet) {
   ASSERT_EQ(page["sections"].size(), 2U);
   EXPECT_EQ(page["sections"][0]["tables"][0]["rows"].size(), 2U);
   EXPECT_EQ(page["sections"][1]["title"], "b.txt");
-  EXPECT_EQ(page["sections"][0]["tables"][0]["rows"][0][13], "unfinished");
+  EXPECT_EQ(page["sections"][0]["tables"][0]["rows"][0][15], "unfinished");
 }
 
 TEST_F(RunPage, ReadsALogThatIsStillBeingWritten) {
