@@ -130,6 +130,7 @@ truemax_python_test(compatibility)
 truemax_python_test(program)
 truemax_python_test(paper)
 truemax_python_test(paper_parts)
+truemax_python_test(plan)
 truemax_python_test(reading)
 truemax_python_test(report)
 # Some of the kills of tests/kill_ranks.py.

@@ -11,7 +11,7 @@ import unittest
 import model_reader
 from support import ProgramTest, RefusalTest, events, last_evaluation, skip, truemax
 
-COMMANDS = ("train", "evaluate", "predict", "index", "inspect", "vectors", "nearest", "generate", "convert", "compare",
+COMMANDS = ("train", "plan", "evaluate", "predict", "index", "inspect", "vectors", "nearest", "generate", "convert", "compare",
             "tune", "report", "methods")
 
 

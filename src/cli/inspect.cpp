@@ -22,9 +22,18 @@ std::string names_text(const nlohmann::json& names) {
   return names.size() > 8 ? text + ", ..." : text;
 }
 
+// As train names it: Newton's method keeps the options of steps that it takes the place of.
+std::string method_of(const nlohmann::json& meta) {
+  const nlohmann::json options = meta.value("options", nlohmann::json::object());
+  const auto number = [&](const char* name) { return options.value(name, nlohmann::json()); };
+  const bool newton = number("newton").is_number() && number("newton") > 0 && number("epochs") == 0;
+  return newton ? "newton" : meta["method"].get<std::string>();
+}
+
 int run_inspect(const InspectCommand& command) {
-  const nlohmann::json meta = read_model_metadata(command.model_path);
+  nlohmann::json meta = read_model_metadata(command.model_path);
   if (command.json) {
+    meta["method"] = method_of(meta);
     say(stdout, "{}\n", meta.dump());
     return kSuccess;
   }
@@ -44,7 +53,7 @@ int run_inspect(const InspectCommand& command) {
                                 meta["preprocessing"]["ngram-buckets"].dump()));
   if (meta["hidden"] > 0) line("learnt", fmt::format("{} features of a row", meta["hidden"].dump()));
   line("intercept", meta["intercept"].get<bool>() ? "yes" : "no");
-  line("method", meta["method"].get<std::string>());
+  line("method", method_of(meta));
   for (const char* group : {"preprocessing", "options", "data"}) {
     say(stdout, "{}\n", group);
     if (meta.contains(group) && meta[group].is_object())

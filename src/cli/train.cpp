@@ -148,8 +148,8 @@ void print_table(const PreparedRun& run, const FinishedRun& finished) {
   if (run.valid) frequencies.valid = evaluate_class_frequencies(*run.valid);
   if (run.test) frequencies.test = evaluate_class_frequencies(*run.test);
   table.add(table_row("class frequencies", false, run, frequencies));
-  table.add(table_row(finished.plan->recipe.method, outcome.last->epoch > 0 || outcome.last->steps > 0, run,
-                      *outcome.last));
+  table.add(table_row(finished.plan->recipe.method_name(), outcome.last->epoch > 0 || outcome.last->steps > 0,
+                      run, *outcome.last));
   say(stdout, "\n{}", table.to_text());
   if (ranks_triples(run))
     say(stdout,
@@ -187,7 +187,8 @@ void print_table(const PreparedRun& run, const FinishedRun& finished) {
 nlohmann::ordered_json result_json(const PreparedRun& run, const FinishedRun& finished) {
   const TrainOutcome& outcome = finished.outcome;
   const Recipe& o = finished.plan->recipe;
-  nlohmann::ordered_json json{{"method", o.method},
+  nlohmann::ordered_json json{{"method", o.method_name()},
+                              {"solver", finished.plan->solver().name},
                               {"hidden", o.hidden},
                               {"step", o.step},
                               {"ridge", o.ridge},

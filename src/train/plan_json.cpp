@@ -110,6 +110,7 @@ Json to_json(const Plan& plan) {
   json["options"] = to_json(recipe);
   json["sought"] = sought_json(seconds);
   if (recipe.rival) json["rival"] = to_json(*recipe.rival);
+  json["rows"] = plan.problem.examples;
   json["steps_per_epoch"] = plan.steps_per_epoch;
   json["rows_per_step"] = plan.rows_per_step;
   json["steps_ahead"] = plan.steps_ahead;
@@ -120,6 +121,26 @@ Json to_json(const Plan& plan) {
   json["seconds"] = span_json(seconds.training);
   json["evaluation_seconds"] = span_json(seconds.evaluation);
   return json;
+}
+
+void verify(const nlohmann::json& saved, const Plan& plan) {
+  if (!saved.is_object()) return;
+  const auto there = [&](const char* name) {
+    const auto found = saved.find(name);
+    return found == saved.end() ? nlohmann::json() : *found;
+  };
+  const auto require = [&](const char* what, const nlohmann::json& before, const nlohmann::json& now) {
+    if (before.is_null() || before == now) return;
+    throw UserError(fmt::format(
+        "its plan has {} {} and here it is {}: this truemax would not take the same steps; go on with the "
+        "version, the data and the options of that run",
+        what, before.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), now.dump()));
+  };
+  require("rows", there("rows"), plan.problem.examples);
+  require("steps an epoch", there("steps_per_epoch"), plan.steps_per_epoch);
+  // A run may go on elsewhere.
+  if (there("device") == "cpu" && !plan.recipe.on_gpu())
+    require("the solver", there("solver"), plan.solver().name);
 }
 
 Json to_json(const Problem& problem) {

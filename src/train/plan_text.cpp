@@ -108,7 +108,7 @@ std::string method_text(const Recipe& o) {
                                   ? "all classes"
                                   : fmt::format("{}, draw {}{}", o.classes_per_step, o.draw, shape);
   const bool newton = o.newton_alone(), all = find_method(o.method).all_rows;
-  std::string text = newton ? fmt::format("Newton's, all rows and classes, seed {}", o.seed)
+  std::string text = newton ? fmt::format("{}, all rows and classes, seed {}", o.method_name(), o.seed)
                      : all  ? fmt::format("{}, all rows x {}, seed {}", o.method, classes, o.seed)
                             : fmt::format("{}, {} x {}, seed {}", o.method, o.rows_per_step, classes, o.seed);
   if (o.group > 0) text += fmt::format(", groups of {}", o.group);

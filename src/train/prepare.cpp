@@ -351,7 +351,7 @@ PreparedRun prepare_run(RunOptions options, Aim aim) {
   all.require_same("data", {{"the checksum of the training rows", run.data_hash, options.train_path},
                             {"that of the validation rows", run.valid_hash, options.valid_path},
                             {"that of the test rows", run.test_hash, options.test_path}});
-  if (logged) require_same_data(*logged, run);
+  if (logged) require_same_run(*logged, run);
   run.read_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   require_bags_in_float(run, options);

@@ -40,6 +40,8 @@ struct Recipe : TrainFields<Plain> {
   std::uint64_t weight_columns(std::uint64_t features) const { return hidden > 0 ? hidden : features; }
   // Newton's method takes the place of the epochs.
   bool newton_alone() const { return newton > 0 && epochs == 0; }
+  // For users. Stored options keep the method, so that logs and models of all versions read alike.
+  std::string method_name() const { return newton_alone() ? "newton" : method; }
   // The fit of what trials have found: nothing is sought any more, and all rows are used.
   Recipe found(bool has_valid) const;
   // Of this machine if `threads` is 0.

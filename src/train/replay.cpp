@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "model/parse_json.hpp"
+#include "train/plan_json.hpp"
 
 namespace truemax {
 namespace {
@@ -109,6 +111,7 @@ LoggedRun read_logged_run(const std::string& path) {
       run.data = event["data"];
       if (event.contains("valid_data")) run.valid_data = event["valid_data"];
       if (event.contains("init_hash")) run.init_hash = event["init_hash"];
+      run.plan = event.value("plan", Json());
     } else if (kind == "resume") {
       require_cpu(path, event);
       resume_with(path, number, event, run.config);
@@ -116,6 +119,7 @@ LoggedRun read_logged_run(const std::string& path) {
       if (!event.contains("config") || !event["config"].is_object())
         throw bad_log(path, number, "the 'chosen' event has no options");
       run.config = event["config"];
+      run.plan = event.value("plan", Json());
     } else if (kind == "end") {
       ended = true;
       // A run that was stopped did not come to it.
@@ -171,6 +175,8 @@ RunOptions replayed_options(RunOptions beside, const std::vector<std::string>& g
   return options;
 }
 
+namespace {
+
 void require_same_data(const LoggedRun& logged, PreparedRun& run) {
   const auto refuse = [&](const std::string& why) {
     throw UserError(fmt::format(
@@ -201,6 +207,29 @@ void require_same_data(const LoggedRun& logged, PreparedRun& run) {
   if (had_valid != run.valid.has_value() ||
       (had_valid && logged.valid_data.value("hash", Json()) != run.valid_hash))
     refuse("the validation rows are not the same");
+}
+
+}  // namespace
+
+void require_same_run(const LoggedRun& logged, PreparedRun& run) {
+  require_same_data(logged, run);
+  try {
+    verify(logged.plan, *run.plan);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--replay {}: {}", logged.path, error.what()));
+  }
+}
+
+Json plan_in(const std::string& lines) {
+  Json plan;
+  std::istringstream in(lines);
+  for (std::string text; std::getline(in, text);) {
+    if (!text.starts_with(R"({"event":"start")") && !text.starts_with(R"({"event":"chosen")")) continue;
+    bool twice = false;
+    const Json event = parse_json_once(text, &twice);
+    if (event.is_object()) plan = event.value("plan", Json());
+  }
+  return plan;
 }
 
 }  // namespace truemax

@@ -11,6 +11,8 @@
 #include "data/input.hpp"
 #include "model/model.hpp"
 #include "ranks/ranks.hpp"
+#include "train/plan_json.hpp"
+#include "train/replay.hpp"
 
 namespace truemax {
 namespace {
@@ -198,6 +200,11 @@ void require_resumed_data(const PreparedRun& run) {
   compare("test", saved.test_hash, run.test_hash);
   if (saved.init_hash != run.init_hash)
     throw other_run(run.options.checkpoint, "it started from another model");
+  try {
+    verify(plan_in(saved.lines), *run.plan);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--resume: {}: {}", run.options.checkpoint, error.what()));
+  }
   const Recipe& recipe = run.recipe();
   const std::uint64_t steps = run.plan->steps_per_epoch;
   const std::uint64_t begun = (saved.steps + steps - 1) / steps;

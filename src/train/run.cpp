@@ -7,6 +7,7 @@
 
 #include "core/files.hpp"
 #include "data/weight_files.hpp"
+#include "train/plan_json.hpp"
 #include "train/run_log.hpp"
 #include "train/saver.hpp"
 #include "train/search_and_fit.hpp"
@@ -29,6 +30,7 @@ nlohmann::ordered_json search_json(const FinishedRun& finished, const RunOptions
   if (search.finished) {
     nlohmann::ordered_json chosen{{"event", "chosen"},
                                   {"config", with_training(options, to_json(recipe))},
+                                  {"plan", to_json(*finished.plan)},
                                   {"trials", search.trials},
                                   {"seconds", finished.trial_seconds}};
     if (const auto& c = search.compared)
@@ -90,7 +92,8 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   nlohmann::ordered_json start{
       {"event", "start"},
       {"config", with_training(run.options, to_json(run.recipe()))},
-      {"asked", run.asked},
+      {"asked", RunOptions(run.options).to_json()},
+      {"plan", to_json(*run.plan)},
       {"data", data_json(run.data)},
       {"memory", {{"needed", run.plan->memory.total()}, {"there", run.plan->memory.there}}},
       {"read_seconds", run.read_seconds}};

@@ -9,6 +9,7 @@
 #include "train/solver_seconds.hpp"
 #include "train/start_values.hpp"
 #include "train/step_cost.hpp"
+#include "train/step_shape.hpp"
 #include "train/trial_limits.hpp"
 
 namespace truemax {
@@ -186,7 +187,7 @@ class LearntTrials {
 
   Outlook run() {
     using namespace learnt_trials;
-    const auto first = static_cast<double>(r_.epochs), h = static_cast<double>(r_.hidden);
+    const double first = first_epochs(), h = static_cast<double>(r_.hidden);
     t_.epochs = {first, first}, t_.hidden = {h, h};
     t_.judges_are = rows_.judges_are, t_.of_rows = rows_.train;
     const double fits = (plan_.problem.triples ? kTripleTimes : 1) * trial_seconds() / counted(1, first, h);
@@ -213,6 +214,11 @@ class LearntTrials {
   }
 
  private:
+  // Outlook count in epochs.
+  double first_epochs() const {
+    return static_cast<double>(r_.steps > 0 ? r_.steps / steps_per_epoch(plan_.problem.examples, r_) + 1
+                                            : r_.epochs);
+  }
   double trial_seconds() const {
     return r_.on_gpu() ? learnt_trials::kDeviceTrialSeconds : learnt_trials::kTrialSeconds;
   }
@@ -235,13 +241,13 @@ class LearntTrials {
   void values() {
     using namespace learnt_trials;
     const Sought& s = r_.sought;
-    const auto first = static_cast<double>(r_.epochs), h = static_cast<double>(r_.hidden);
+    const double first = first_epochs(), h = static_cast<double>(r_.hidden);
     const double each = trial(first, h), fewest = linear_ != nullptr ? 0 : 1;  // linear may be far better
     double longest = first;
-    while (2 * longest <= double(kMostEpochs) &&
+    while (s.epochs && first > 0 && 2 * longest <= double(kMostEpochs) &&
            2 * counted(t_.rows, longest, h) <= kLongestEpochs * trial_seconds())
       longest *= 2;
-    const double doublings = s.epochs ? std::log2(longest / first) : 0;
+    const double doublings = longest > first ? std::log2(longest / first) : 0;
     if (s.layers || s.tied) {
       if (s.layers) t_.values.push_back({"layers", double(r_.layers), 0, 0, {0, 1}});
       if (s.tied) t_.values.push_back({"tied", double(r_.tied), 0, 0, {0, 1}});
@@ -261,7 +267,7 @@ class LearntTrials {
       t_.values.push_back({"dropout", r_.dropout, 2, 0, {r_.dropout / 2, 2 * r_.dropout}});
       add({fewest, 2}, each);
     }
-    if (s.epochs) {
+    if (s.epochs && first > 0) {
       for (double e = 2 * first; e <= longest; e *= 2) {
         const double both = s.ridge ? 2 : 1;
         add({e == 2 * first ? fewest : 0, both}, trial(e, h));
@@ -271,7 +277,7 @@ class LearntTrials {
       t_.values.push_back({"epochs", first, 2, 0, {least, longest}});
       t_.epochs = {on_all_rows(least), on_all_rows(longest)};
     }
-    if (s.hidden) {
+    if (s.hidden && h > 0) {
       const double most =
           std::min(static_cast<double>(r_.most_hidden), static_cast<double>(plan_.problem.full_rank()) - 1);
       double largest = h;
