@@ -53,6 +53,13 @@ nlohmann::ordered_json to_json(const Recipe& recipe) {
   return table.to_json();
 }
 
+nlohmann::ordered_json to_json(const Asked& asked) {
+  Asked copy = asked;
+  OptionTable table;
+  copy.describe(table);
+  return table.to_json();
+}
+
 Recipe recipe_of(const nlohmann::json& options) {
   Recipe recipe;
   OptionTable table;

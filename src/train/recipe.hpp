@@ -50,6 +50,7 @@ struct Recipe : TrainFields<Plain> {
 };
 
 nlohmann::ordered_json to_json(const Recipe& recipe);
+nlohmann::ordered_json to_json(const Asked& asked);  // of what was said
 // From a log, a checkpoint or a model. Throws UserError.
 Recipe recipe_of(const nlohmann::json& options);
 

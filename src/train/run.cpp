@@ -92,7 +92,7 @@ std::unique_ptr<RunLog> start_log(const PreparedRun& run) {
   nlohmann::ordered_json start{
       {"event", "start"},
       {"config", with_training(run.options, to_json(run.recipe()))},
-      {"asked", RunOptions(run.options).to_json()},
+      {"asked", to_json(run.options.asked)},
       {"plan", to_json(*run.plan)},
       {"data", data_json(run.data)},
       {"memory", {{"needed", run.plan->memory.total()}, {"there", run.plan->memory.there}}},
