@@ -70,6 +70,9 @@ int main(int argc, char** argv) {
   tmx_option options[] = {{"seed", "3"}, {"threads", "1"}};
   tmx_run* run = NULL;
   must(tmx_run_create(data, NULL, NULL, options, 2, &run), "run");
+  const char* plan = NULL;
+  must(tmx_run_plan(run, &plan), "the plan");
+  require(strstr(plan, "\"solver\":\"newton\"") != NULL, "the plan does not name its solver");
   must(tmx_run_train(run, count_events, &events), "train");
   require(events > 2, "there were too few events");
   tmx_model* model = NULL;

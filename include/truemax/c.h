@@ -32,7 +32,7 @@ extern "C" {
 
 /* Grows by one when something is added; nothing is removed or changed. A program needs the version it was compiled
  * with, or a later one. */
-#define TMX_API_VERSION 2
+#define TMX_API_VERSION 3
 TMX_API int tmx_api_version(void);
 TMX_API const char* tmx_version(void); /* of truemax: "0.1.0" */
 
@@ -124,6 +124,9 @@ TMX_API void tmx_data_free(tmx_data* data);
  * and memory-limit. */
 TMX_API tmx_status tmx_run_create(const tmx_data* data, const tmx_data* valid, const tmx_model* start,
                                   const tmx_option* options, size_t count, tmx_run** out);
+/* What the run will do, before it does: {"plan": as `truemax plan --json` has it, "not_taken": {solver: why},
+ * "notes": [texts for the user], "text": what `truemax plan` prints of it}. Until the next call on this thread. */
+TMX_API tmx_status tmx_run_plan(const tmx_run* run, const char** json);
 /* Called on the thread that trains. `json` is one object with "event":
  *   trying, trial        before and after a trial of the search: about, number, step, ridge, hidden, log_loss, ...
  *   fit                  the search is over: config
@@ -137,7 +140,8 @@ TMX_API tmx_status tmx_run_train(tmx_run* run, tmx_callback callback, void* cont
 /* Asks a run to stop at the next step; from any thread, or a signal handler. */
 TMX_API void tmx_run_stop(tmx_run* run);
 /* {"epochs", "steps", "train_seconds", "trial_seconds", "trials", "interrupted", "searched": false if it was stopped
- * while it searched, "config": the options it used, "diverged": the message, if it did}. */
+ * while it searched, "config": the options it used, "solver", "plan": of the fit, "notes", "diverged": the message, if
+ * it did}. */
 TMX_API tmx_status tmx_run_json(const tmx_run* run, const char** json);
 /* The model of a run that has ended. */
 TMX_API tmx_status tmx_run_model(const tmx_run* run, tmx_model** out);

@@ -122,6 +122,13 @@ struct Evaluation {
   bool best;  // the last report of a run with patience: the model that is returned
 };
 
+// What a training would do.
+struct Plan {
+  std::string text;                // as `truemax plan` prints it
+  std::string json;                // as its --json has it under "plan"
+  std::vector<std::string> notes;  // for the user: what was chosen, and options without effect
+};
+
 class TRUEMAX_API Model {
  public:
   // Called after every evaluation; false stops the training.
@@ -133,9 +140,13 @@ class TRUEMAX_API Model {
   // Validates on the given rows (Data::read_beside) instead of on a valid-share of the training rows.
   static Model train(const Data& data, const Data& valid, const Options& options = {},
                      const Callback& callback = {});
+  // What train would do with the same arguments, without doing it.
+  static Plan plan(const Data& data, const Options& options = {});
+  static Plan plan(const Data& data, const Data& valid, const Options& options = {});
   static Model load(const std::string& path, const Options& options = {});  // memory-limit
   void save(const std::string& path) const;
 
+  std::vector<std::string> notes() const;  // of its training, as Plan::notes; none of a model that was loaded
   std::size_t classes() const;
   std::size_t features() const;
   std::vector<std::string> class_names() const;  // in the row order of the model file

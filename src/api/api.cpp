@@ -9,6 +9,7 @@
 #include "core/parallel.hpp"
 #include "evaluate/evaluate.hpp"
 #include "model/predict.hpp"
+#include "train/plan_json.hpp"
 
 namespace truemax::api {
 
@@ -81,6 +82,12 @@ std::shared_ptr<const Model::Inside> trained(std::shared_ptr<const Data::Inside>
   if (const std::string& said = training.result().outcome.divergence; !said.empty())
     throw DivergenceError(said);
   return model;
+}
+
+Plan planned(std::shared_ptr<const Data::Inside> data, std::shared_ptr<const Data::Inside> valid,
+             const Options& options) {
+  const Training training(std::move(data), std::move(valid), nullptr, list_of(options));
+  return {training.plan_text(), to_json(training.plan()).dump(), training.notes()};
 }
 
 ArrayRows arrays_of(const Rows& rows) {
@@ -174,6 +181,14 @@ Model Model::train(const Data& data, const Data& valid, const Options& options, 
   return translated([&] { return Model(trained(data.inside_, valid.inside_, options, callback)); });
 }
 
+Plan Model::plan(const Data& data, const Options& options) {
+  return translated([&] { return planned(data.inside_, nullptr, options); });
+}
+
+Plan Model::plan(const Data& data, const Data& valid, const Options& options) {
+  return translated([&] { return planned(data.inside_, valid.inside_, options); });
+}
+
 Model Model::load(const std::string& path, const Options& options) {
   return translated([&] {
     UseOptions use;
@@ -193,6 +208,9 @@ void Model::save(const std::string& path) const {
   });
 }
 
+std::vector<std::string> Model::notes() const {
+  return inside_->notes;
+}
 std::size_t Model::classes() const {
   return inside_->model.classes->size();
 }

@@ -266,6 +266,22 @@ TEST_F(Api, RefusesGroupsOfAMethodWithoutThemBeforeAnyWork) {
               HasSubstr("has no groups"));
 }
 
+TEST_F(Api, PlansAreOfWhatIsTrained) {
+  const Data data = Data::read(write("train.txt", kRows), libsvm_);
+  const Options options{{"method", "prox"}, {"epochs", "2"}, {"delta", "3"}};
+  const Plan plan = Model::plan(data, options);
+  EXPECT_THAT(plan.text, HasSubstr("2 epochs"));
+  EXPECT_THAT(plan.json, HasSubstr("\"solver\":"));
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_THAT(plan.notes[0], HasSubstr("--delta has no effect on prox"));
+  const Model model = Model::train(data, options);
+  EXPECT_EQ(model.notes(), plan.notes);
+  model.save(path("m.safetensors"));
+  EXPECT_TRUE(Model::load(path("m.safetensors")).notes().empty());
+  EXPECT_THAT(message_of([&] { Model::plan(data, {{"method", "prox"}, {"rows-per-step", "2"}}); }),
+              HasSubstr("--rows-per-step 2"));
+}
+
 TEST_F(Api, ReportsNotesFromReading) {
   // Could be LSHTC as well.
   const Data data = Data::read(write("train.txt", "1,2 1:1 2:2\n2 1:1\n3 2:1\n"));

@@ -16,9 +16,10 @@
 #include "core/parallel.hpp"
 #include "evaluate/evaluate.hpp"
 #include "evaluate/ranking.hpp"
-#include "train/start_values.hpp"
+#include "train/plan_json.hpp"
 #include "train/run.hpp"
 #include "train/run_log.hpp"
+#include "train/start_values.hpp"
 #include "truemax/version.hpp"
 
 namespace {
@@ -282,6 +283,13 @@ tmx_status tmx_run_create(const tmx_data* data, const tmx_data* valid, const tmx
   });
 }
 
+tmx_status tmx_run_plan(const tmx_run* run, const char** json) {
+  return call([&] {
+    require(run, json);
+    *json = kept_json(run->training->about_plan());
+  });
+}
+
 tmx_status tmx_run_train(tmx_run* run, tmx_callback callback, void* context) {
   return call([&] {
     require(run);
@@ -312,6 +320,8 @@ tmx_status tmx_run_json(const tmx_run* run, const char** json) {
                                  {"interrupted", outcome.interrupted},
                                  {"searched", result.search.finished},
                                  {"config", to_json(result.plan->recipe)},
+                                 {"solver", result.plan->solver().name},
+                                 {"plan", to_json(*result.plan)},
                                  {"notes", run->training->notes()}};
     if (!outcome.divergence.empty()) about["diverged"] = outcome.divergence;
     if (!outcome.unsolved.empty()) about["unsolved"] = outcome.unsolved;

@@ -193,6 +193,8 @@ TEST_F(CApi, EventsTellOfTheRunAndStopIt) {
   const char* json = nullptr;
   ASSERT_EQ(tmx_run_json(run, &json), TMX_OK);
   const auto about = nlohmann::json::parse(json);
+  EXPECT_EQ(about["solver"], about["plan"]["solver"]);
+  EXPECT_TRUE(about["plan"]["sought"].empty()) << "nothing is sought any more";
   EXPECT_EQ(seen["trial"], about["trials"]);
   EXPECT_GT(seen["trial"], 2);
   EXPECT_EQ(seen["trying"], seen["trial"]);
@@ -200,6 +202,15 @@ TEST_F(CApi, EventsTellOfTheRunAndStopIt) {
   EXPECT_EQ(seen["evaluate"], 1);
   EXPECT_EQ(about["interrupted"], false);
   EXPECT_EQ(tmx_run_train(run, nullptr, nullptr), TMX_BAD_INPUT) << "trained twice";
+
+  OwnedRun planned;
+  const tmx_option unused[] = {{"method", "prox"}, {"delta", "3"}};
+  ASSERT_EQ(tmx_run_create(data, nullptr, nullptr, unused, 2, &planned), TMX_OK) << tmx_message();
+  ASSERT_EQ(tmx_run_plan(planned, &json), TMX_OK) << "before it is trained";
+  const auto plan = nlohmann::json::parse(json);
+  EXPECT_EQ(plan["plan"]["options"]["method"], "prox");
+  EXPECT_THAT(plan["notes"][0].get<std::string>(), testing::HasSubstr("--delta has no effect on prox"));
+  EXPECT_THAT(plan["text"].get<std::string>(), testing::StartsWith("method  prox, "));
 
   OwnedRun endless;
   const tmx_option options[] = {{"method", "prox"}, {"epochs", "1000000"}, {"eval-every", "1"}};

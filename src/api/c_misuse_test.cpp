@@ -402,6 +402,8 @@ void CMisuse::run_misuse() {
   OwnedModel early;
   EXPECT_EQ(checked(tmx_run_model(run, &early)), TMX_BAD_INPUT);
   EXPECT_EQ(checked(tmx_run_json(run, &json)), TMX_BAD_INPUT);
+  json_checked(tmx_run_plan(run, &json), json);
+  checked(tmx_run_plan(one_in(2) ? run.handle : nullptr, nullptr));
   if (one_in(2)) tmx_run_stop(run);
   if (one_in(8)) return;  // freed without training
   checked(tmx_run_train(run, one_in(2) ? nullptr : misuse_and_stop, run.handle));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "model/model.hpp"
 #include "model/predict.hpp"
 #include "model/use.hpp"
+#include "train/resolve.hpp"
 #include "train/search_and_fit.hpp"
 #include "truemax/truemax.hpp"
 
@@ -30,7 +32,8 @@ struct Data::Inside {
 
 struct Model::Inside {
   truemax::Model model;
-  Lazy<FastBounds> bounds = {};  // of its weights, for predictions of a few rows
+  Lazy<FastBounds> bounds = {};         // of its weights, for predictions of a few rows
+  std::vector<std::string> notes = {};  // of its training
 };
 
 // Names and values; a name may occur more than once.
@@ -63,14 +66,17 @@ class Training {
                                            const std::atomic<bool>& stop);
 
   const FitResult& result() const { return result_; }
-  const Plan& plan() const { return *plan_; }  // before trials
+  const truemax::Plan& plan() const { return *plan_; }  // before trials
   const std::vector<std::string>& notes() const { return notes_; }
+  std::string plan_text() const;
+  nlohmann::ordered_json about_plan() const;  // of tmx_run_plan
 
  private:
   std::shared_ptr<const Data::Inside> data_;
   std::shared_ptr<const Model::Inside> start_;
   TrainSets sets_;
-  std::optional<Plan> plan_;
+  std::optional<truemax::Plan> plan_;
+  Resolved::Reasons reasons_;
   std::vector<std::string> notes_;
   FitResult result_;
 };

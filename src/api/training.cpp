@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "api/inside.hpp"
 #include "core/error.hpp"
 #include "train/bind.hpp"
 #include "train/encoder.hpp"
+#include "train/plan_json.hpp"
+#include "train/plan_text.hpp"
 #include "train/run.hpp"
 #include "train/warm_start.hpp"
 
@@ -60,11 +63,25 @@ Training::Training(std::shared_ptr<const Data::Inside> data, const std::shared_p
     look_for_card(machine);
     resolved = resolve(asked, problem, machine, from);
   }
-  notes_ = std::move(resolved.notes);
+  notes_ = std::move(resolved.notes), reasons_ = std::move(resolved.reasons);
   set_validation_aside(sets_.data, sets_.valid, resolved.recipe);
   if (sets_.valid && resolved.recipe.learnt()) require_bags_in_float(*sets_.valid, "the validation rows");
   plan_.emplace(bind(resolved.recipe, of_other_rows(problem, sets_), machine));
   plan_->memory.require();
+}
+
+std::string Training::plan_text() const {
+  return truemax::plan_text(*plan_, reasons_);
+}
+
+nlohmann::ordered_json Training::about_plan() const {
+  nlohmann::ordered_json about{{"plan", to_json(*plan_)},
+                               {"not_taken", nlohmann::ordered_json::object()},
+                               {"notes", notes_},
+                               {"text", plan_text()}};
+  for (const PassedOver& one : not_taken(*plan_, reasons_.passed_over))
+    about["not_taken"][one.solver] = one.why;
+  return about;
 }
 
 std::shared_ptr<const Model::Inside> Training::run(std::span<TrainObserver* const> observers,
@@ -77,6 +94,7 @@ std::shared_ptr<const Model::Inside> Training::run(std::span<TrainObserver* cons
   auto inside = std::make_shared<Model::Inside>();
   inside->model = make_model(std::move(state), sets_.data, data_->preprocess, result_.plan->recipe,
                              data_->row_weights, data_->class_weights);
+  inside->notes = notes_;
   inside->model.weights.fold_all();  // as in the file, so that a saved model predicts the same bits
   // Values in arrays of the caller may have changed since they were checked.
   if (data_->in_place && !std::isfinite(inside->model.weights.largest()))
