@@ -72,7 +72,7 @@ class Trained:
                                                 progress=progress)
         self._keep(result.model)
         self.history_, self.trials_ = result.history, result.trials
-        self.config_ = result.about["config"]
+        self.config_ = {**result.about["config"], "solver": result.about["solver"]}
         self.n_iter_ = result.about["epochs"]
         self.n_steps_ = result.about["steps"]
         self.train_seconds_ = result.about["train_seconds"]

@@ -15,7 +15,7 @@ from typing import Any, Iterable
 
 from ._names import python_words
 
-API_VERSION = 2  # of c.h that this file was written for
+API_VERSION = 3  # of c.h that this file was written for
 
 OK, BAD_INPUT, DIVERGED, NO_MEMORY, INTERNAL = 0, 2, 3, 4, 5
 INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3
@@ -69,6 +69,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "tmx_data_json": (c_int, [_handle, _text]),
     "tmx_data_free": (None, [_handle]),
     "tmx_run_create": (c_int, [_handle, _handle, _handle, *_options, POINTER(_handle)]),
+    "tmx_run_plan": (c_int, [_handle, _text]),
     "tmx_run_train": (c_int, [_handle, CALLBACK, c_void_p]),
     "tmx_run_stop": (None, [_handle]),
     "tmx_run_json": (c_int, [_handle, _text]),

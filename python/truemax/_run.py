@@ -30,6 +30,31 @@ class Result:
         self.model, self.about, self.history, self.trials = model, about, history, trials
 
 
+class Plan(dict):
+    """What fit() would do, from `plan()`: a dict with "plan" (solver, options, what trials look for, memory, seconds),
+    "not_taken" (solvers and why they are not taken) and "notes". Printed, it is the text of `truemax plan`."""
+
+    def __str__(self) -> str:
+        return "\n".join([self["text"].rstrip("\n"), *(f"note    {note}" for note in self["notes"])])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # notebooks
+        printer.text(str(self))
+
+
+def made(data: Data, options: Iterable[tuple[str, str]], valid: Data | None, start: Model | None) -> Run:
+    pointer = None if valid is None else valid.pointer
+    begin = None if start is None else start.pointer
+    return lib.made(Run, lib.load().tmx_run_create, data.pointer, pointer, begin, *lib.option_list(options))
+
+
+def plan_of(run: Run) -> Plan:
+    plan = Plan(lib.kept_json(lib.load().tmx_run_plan, run.pointer))
+    plan["text"] = "".join(python_words(line) for line in plan["text"].splitlines(keepends=True))
+    plan["not_taken"] = {solver: python_words(why) for solver, why in plan["not_taken"].items()}
+    plan["notes"] = [python_words(note) for note in plan["notes"]]
+    return plan
+
+
 class _Interrupts:
     """While a run trains, SIGINT stops it at a step boundary. Afterwards the handler that was there gets its turn.
 
@@ -84,9 +109,8 @@ def train(data: Data, options: Iterable[tuple[str, str]], *, valid: Data | None 
     """Trains. The second result raises what stopped the run early, if anything did: call it once the caller has kept
     the model."""
     library = lib.load()
-    pointer = None if valid is None else valid.pointer
-    begin = None if start is None else start.pointer
-    run = lib.made(Run, library.tmx_run_create, data.pointer, pointer, begin, *lib.option_list(options))
+    run = made(data, options, valid, start)
+    tell(lib.kept_json(library.tmx_run_plan, run.pointer)["notes"], level=4)
     history: list[dict] = []
     trials: list[dict] = []
     raised: list[BaseException] = []
@@ -160,6 +184,6 @@ def thread_count(n_jobs: Any) -> int:
     return int(n_jobs)
 
 
-def tell(notes: Iterable[str]) -> None:
+def tell(notes: Iterable[str], level: int = 3) -> None:
     for note in notes:
-        warnings.warn(python_words(note), UserWarning, stacklevel=3)
+        warnings.warn(python_words(note), UserWarning, stacklevel=level)

@@ -1,6 +1,7 @@
 """SoftmaxClassifier: a scikit-learn estimator on truemax's core."""
 from __future__ import annotations
 
+import copy
 import numbers
 import contextlib
 import os
@@ -17,7 +18,8 @@ from ._estimator import Trained
 from ._index import TopKIndex
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
-from ._run import option_text
+from ._names import python_words
+from ._run import Plan, made, option_text, plan_of
 from ._scikit_learn import validate_data
 from ._targets import Target, classes_of_names, kind_of, merged, names_of, target_of
 
@@ -50,7 +52,26 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
             self._fit(X, y, sample_weight, eval_set, callbacks)
         return self
 
+    def plan(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: tuple[Any, Any] | None = None) -> Plan:
+        """What `fit` would do with the same arguments, and how long it would take, without doing it.
+
+        Print it, or look into it: `plan["plan"]["options"]`, `plan["plan"]["seconds"]`, `plan["notes"]`.
+        """
+        other = copy.copy(self)  # fit() sets attributes from the rows
+        data, valid, start, _ = other._to_fit(X, y, sample_weight, eval_set)
+        options = other._fit_options(valid is not None)
+        found = plan_of(made(data, options.items(), valid, start))
+        found["notes"] = [*(python_words(note) for note in data.about()["notes"]), *found["notes"]]
+        return found
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, eval_set: Any, callbacks: Any) -> None:
+        data, valid, start, rows = self._to_fit(X, y, sample_weight, eval_set)
+        self._train(data, self._fit_options(valid is not None), valid, start, callbacks)
+        self._rows_seen = rows
+
+    def _to_fit(self, X: Any, y: Any, sample_weight: Any,
+                eval_set: Any) -> tuple[_data.Data, _data.Data | None, Model | None, int]:
+        """Rows to train on, rows to validate on, the model to start from, and the number of rows given."""
         target, X = self._validated(X, y, reset=True)
         weights = _weights_of(sample_weight, X)
         start = self.model_ if self.warm_start and hasattr(self, "model_") else None
@@ -76,8 +97,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
             valid = _data.beside(data, _data.some_rows(X, held), target.part(held).labels(classes),
                                  row_weights=_kept(weights, held, True))
         self._labels = classes
-        self._train(data, self._fit_options(valid is not None), valid, start, callbacks)
-        self._rows_seen = target.row_count
+        return data, valid, start, target.row_count
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SoftmaxClassifier:
         """One pass over these rows, from the present model. Classes may be new in any call.

@@ -2,6 +2,7 @@
 # fmt: off
 from __future__ import annotations
 from typing import Literal
+import copy
 import numbers
 import contextlib
 import os
@@ -16,7 +17,8 @@ from ._estimator import Trained
 from ._index import TopKIndex
 from ._model import Model
 from ._parameters import CLASSIFIERPARAMETERS_DOC, ClassifierParameters
-from ._run import option_text
+from ._names import python_words
+from ._run import Plan, made, option_text, plan_of
 from ._scikit_learn import validate_data
 from ._targets import Target, classes_of_names, kind_of, merged, names_of, target_of
 
@@ -106,6 +108,7 @@ class SoftmaxClassifier(Trained, ClassifierParameters, ClassifierMixin, BaseEsti
     n_features_in_: int
     feature_names_in_: np.ndarray
     def fit(self, X: Any, y: Any, sample_weight: Any=None, *, eval_set: tuple[Any, Any] | None=None, callbacks: Callable[[dict], Any] | Iterable[Callable[[dict], Any]] | None=None) -> SoftmaxClassifier: ...
+    def plan(self, X: Any, y: Any, sample_weight: Any=None, *, eval_set: tuple[Any, Any] | None=None) -> Plan: ...
     def partial_fit(self, X: Any, y: Any, classes: Any=None, sample_weight: Any=None) -> SoftmaxClassifier: ...
     def predict(self, X: Any) -> np.ndarray: ...
     def predict_topk(self, X: Any, k: int, *, index: TopKIndex | None=None) -> tuple[np.ndarray, np.ndarray]: ...

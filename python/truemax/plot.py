@@ -70,7 +70,8 @@ def _named_runs(runs: Any, labels: Sequence[str] | None) -> list[tuple[str, list
 def _run_name(run: Any, number: int) -> str:
     if isinstance(run, (str, os.PathLike)):
         return os.path.basename(os.fspath(run))
-    return str(getattr(run, "config_", {}).get("method", f"run {number + 1}"))
+    config = getattr(run, "config_", {})
+    return str("newton" if config.get("solver") == "newton" else config.get("method", f"run {number + 1}"))
 
 
 _ROWS = {"train": ("--", "training"), "valid": ("-", "validation"), "test": (":", "test")}
