@@ -127,7 +127,7 @@ class Chosen(ProgramTest):
         self.assertRegex(said, r"chosen  64 learnt features: log-loss \S+ on held-out rows, linear \S+\n"
                                r"chosen  hidden 64, step \S+, ridge \S+, \d+ epochs? \(\d+ trials in ")
         log = self.log("m")
-        self.assertEqual((log[0]["asked"]["encoder"], log[0]["config"]["hidden"]), ("auto", "none"))
+        self.assertEqual(log[0]["asked"].keys() & {"encoder", "hidden"}, set())
         chosen = next(e for e in log if e["event"] == "chosen")
         self.assertEqual((chosen["config"]["encoder"], chosen["config"]["hidden"], chosen["config"]["method"]), ("bag", 64, "scent"))
         trials = [e for e in log if e["event"] == "trial"]
