@@ -88,7 +88,7 @@ class Logs(ProgramTest):
                   environment=with_library(NOWHERE))
         self.assertEqual(self.read("a.safetensors"), self.read("b.safetensors"))
         start = events(self.path("b.jsonl"))[0]
-        self.assertEqual(start["config"]["device"], "auto")
+        self.assertEqual((start["asked"]["device"], start["config"]["device"]), ("auto", "cpu"))
         self.assertNotIn("device", start)
         self.fine("train", "good.txt", "--replay", "b.jsonl", "--model", "c.safetensors")
         self.assertEqual(self.read("a.safetensors"), self.read("c.safetensors"))

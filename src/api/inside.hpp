@@ -76,7 +76,7 @@ class Training {
   std::shared_ptr<const Model::Inside> start_;
   TrainSets sets_;
   std::optional<truemax::Plan> plan_;
-  Resolved::Reasons reasons_;
+  Reasons reasons_;
   std::vector<std::string> notes_;
   FitResult result_;
 };
