@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "train/bind.hpp"
 #include "train/encoder.hpp"
+#include "train/require.hpp"
 #include "train/plan_json.hpp"
 #include "train/plan_text.hpp"
 #include "train/run.hpp"
@@ -66,7 +67,9 @@ Training::Training(std::shared_ptr<const Data::Inside> data, const std::shared_p
   notes_ = std::move(resolved.notes), reasons_ = std::move(resolved.reasons);
   set_validation_aside(sets_.data, sets_.valid, resolved.recipe);
   if (sets_.valid && resolved.recipe.learnt()) require_bags_in_float(*sets_.valid, "the validation rows");
-  plan_.emplace(bind(resolved.recipe, of_other_rows(problem, sets_), machine));
+  const Problem rest = of_other_rows(problem, sets_);
+  require_shape(resolved.recipe, rest, resolved.recipe.sought.encoder);
+  plan_.emplace(bind(resolved.recipe, rest, machine));
   plan_->memory.require();
 }
 

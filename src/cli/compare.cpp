@@ -160,6 +160,7 @@ std::vector<PreparedRun> read_all(const CompareCommand& command) {
     options.train_path = command.paths[i];
     if (!command.tests.empty()) options.test_path = command.tests[i];
     options.asked = command.common;
+    options.asked.device = device::kCpu;
     options.model = options.log = "none";
     runs.push_back(prepare_run(std::move(options)));
     const PreparedRun& run = runs.back();
@@ -340,6 +341,7 @@ int run_compare(CompareCommand& command) {
   });
   line.clear();
 
+  print_notes(result.notes);
   const Report report{command, options, data, result};
   if (command.json)
     print_json(compare_json(data, options, result));

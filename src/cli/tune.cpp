@@ -171,10 +171,14 @@ int run_tune(TuneCommand& command) {
   // Each trial has options of its own, checked with the data.
   read.asked = {};
   read.asked.threads = command.run.asked.threads, read.asked.seed = command.run.asked.seed;
-  if (!command.run.asked.automatic()) read.asked.method = "prox";
+  read.asked.method = "prox";
+  read.asked.device = device::kCpu;
   PreparedRun run = prepare_run(std::move(read));
   print_notes(run.notes);
   // Without --method: the values that the search of 'truemax train' would start from.
+  const Problem problem =
+      facts_of(run.sets(), false, {.norms = true, .squares = true, .units = true, .cosines = true}, 1);
+  std::vector<std::string> said;
   for (Trial& trial : options.trials) {
     Asked asked = trial.asked;
     if (!asked.device) asked.device = device::kCpu;
@@ -183,12 +187,16 @@ int run_tune(TuneCommand& command) {
       throw UserError(
           "--try ridge=auto: a trial has one ridge; give numbers, or leave it to 'truemax train'");
     if (!asked.newton) asked.newton = 0;  // trials take steps
-    const Problem problem = facts_of(run.sets(), false, resolve_reading(asked, {}, {}).wanted, 1);
-    trial.recipe = resolve(asked, problem, run.machine, {}).recipe;
-    if (trial.recipe.sought.step && find_method(trial.recipe.method).by_weight)
-      trial.recipe.step = adam_step(problem, trial.recipe.intercept);
-    trial.recipe = trial.recipe.found(false);
+    Resolved resolved = resolve(asked, problem, run.machine, {});
+    for (std::string& note : resolved.notes)
+      if (std::find(said.begin(), said.end(), note) == said.end()) said.push_back(std::move(note));
+    trial.recipe = resolved.recipe.found(false);
+    if (asked.target) trial.recipe.target = *asked.target;
+    if (!resolved.recipe.sought.step) continue;
+    const bool by_weight = find_method(trial.recipe.method).by_weight, intercept = trial.recipe.intercept;
+    trial.recipe.step = by_weight ? adam_step(problem, intercept) : first_step(problem, intercept);
   }
+  print_notes(said);
 
   const std::size_t all_rows = run.data.row_count();
   const auto rows = static_cast<double>(all_rows);

@@ -26,6 +26,11 @@ MemoryPlan memory_of(const Recipe& recipe, const Problem& problem, const Machine
   return plan_memory({recipe, problem, machine, draw.get()});
 }
 
+bool fits_on_card(const Recipe& learnt, const Problem& problem, const Machine& machine) {
+  return !learnt.on_gpu() || !machine.card ||
+         learnt_card_bytes({learnt, problem, machine}) <= machine.card->free;
+}
+
 // The largest h for trials that fits, by halves from the largest one below the number of classes and of
 // features; 0: not even the smallest one fits.
 std::uint64_t most_hidden(Recipe learnt, const Problem& problem, const Machine& machine) {
@@ -33,7 +38,7 @@ std::uint64_t most_hidden(Recipe learnt, const Problem& problem, const Machine& 
   while (hidden > learnt.hidden && hidden >= problem.full_rank()) hidden /= 2;
   for (; hidden >= kSmallestHidden; hidden /= 2) {
     learnt.hidden = learnt.most_hidden = hidden;
-    if (memory_of(learnt, problem, machine).fits()) return hidden;
+    if (memory_of(learnt, problem, machine).fits() && fits_on_card(learnt, problem, machine)) return hidden;
   }
   return 0;
 }

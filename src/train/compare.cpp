@@ -105,10 +105,16 @@ class Comparison {
       machines_.push_back(machine_of(1, options.memory_limit, problems_.back()));
     }
     for (std::size_t d = 0; d < data.size(); ++d)
-      for (const Contender& c : options.contenders)
-        bind(recipe_for(d, within(c.asked, {.seconds = options.seconds, .epochs = options.epochs})),
-             problems_[d], machines_[d])
-            .memory.require();
+      for (const Contender& c : options.contenders) {
+        const Asked asked = within(c.asked, {.seconds = options.seconds, .epochs = options.epochs});
+        const Resolved resolved = resolve(asked, problems_[d], machines_[d], {});
+        for (const std::string& note : resolved.notes) {
+          std::string text = fmt::format("{}: {}", c.entry, note);
+          std::vector<std::string>& notes = result_.notes;
+          if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(std::move(text));
+        }
+        bind(resolved.recipe, problems_[d], machines_[d]).memory.require();
+      }
     for (const Contender& c : options.contenders) of_ += c.grid ? options.steps.size() : 1;
     of_ *= data.size();
     if (measures()) of_ += data.size() * (options.steps.size() + kBudgetRuns - 1);

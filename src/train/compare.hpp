@@ -73,6 +73,7 @@ struct CompareResult {
   std::vector<Budget> budgets;      // one per data set; seconds 0 if not reached
   std::vector<double> budget_step;  // if implicit sets the budget: its best step; else 0
   std::vector<CompareRun> runs;
+  std::vector<std::string> notes;  // on the contenders
   bool interrupted = false;
 
   // The best run of a contender on a data set; null if all diverged or none was done.

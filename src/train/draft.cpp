@@ -221,7 +221,6 @@ std::vector<std::string> open_options(const Draft& d) {
   add(sought.tied, "tied");
   add(sought.dropout, "dropout");
   add(d.row_state, "row-state");
-  add(d.newton, "newton");
   return names;
 }
 

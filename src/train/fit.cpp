@@ -22,7 +22,7 @@ constexpr double kSafeBag = 1e22;
 
 // Making the loop keeps one thread busy: meanwhile the others clear the pages that its first steps would.
 std::jthread clear_pages(RunState& state, const DataView& data, const Plan& plan) {
-  const std::size_t threads = plan.machine.threads;
+  const std::size_t threads = plan.recipe.thread_count();
   const Recipe& recipe = plan.recipe;
   const bool together = threads > 1 && (recipe.lock_free || recipe.group > 0) && recipe.hidden == 0;
   if (!together || recipe.on_gpu() || !has_fresh_pages(state, data, recipe)) return {};

@@ -15,6 +15,8 @@ Machine machine_of(std::uint64_t threads, std::uint64_t memory_limit, const Prob
   Machine machine;
   machine.threads =
       threads > 0 ? resolve_threads(threads) : std::max<std::size_t>(1, resolve_threads(0) / all.here());
+  // What is counted by them must be chosen alike; lanes ask the recipe for those of their own rank.
+  machine.threads = static_cast<std::size_t>(all.max_of(static_cast<double>(machine.threads)));
   machine.ranks = all.size();
   machine.in_groups = all.in_groups();
   // The data are already in memory: the run can use what is free now plus the data.

@@ -12,7 +12,7 @@ class Engine;
 }
 
 struct Machine {
-  std::size_t threads = 1;
+  std::size_t threads = 1;   // of the rank that has most
   std::uint64_t memory = 0;  // bytes that a run may take, with its data
   std::size_t ranks = 1;
   bool in_groups = false;  // the program of many ranks: what it chooses does not depend on their number

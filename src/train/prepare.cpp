@@ -21,6 +21,7 @@
 #include "train/draft.hpp"
 #include "train/encoder.hpp"
 #include "train/replay.hpp"
+#include "train/require.hpp"
 #include "train/resolve.hpp"
 #include "train/resume.hpp"
 #include "train/search_and_fit.hpp"
@@ -257,7 +258,9 @@ void decide(const Start& start, const RunOptions& options, std::size_t threads, 
   run.reasons = std::move(resolved.reasons);
   if (ranks().in_groups()) run.asked["group"] = resolved.recipe.group;
   set_validation_aside(run.data, run.valid, resolved.recipe);
-  run.plan.emplace(bind(resolved.recipe, of_other_rows(problem, run.sets()), run.machine));
+  const Problem rest = of_other_rows(problem, run.sets());
+  require_shape(resolved.recipe, rest, resolved.recipe.sought.encoder);
+  run.plan.emplace(bind(resolved.recipe, rest, run.machine));
 }
 
 void require_bags_in_float(const PreparedRun& run, const RunOptions& options) {
@@ -302,7 +305,8 @@ PreparedRun prepare_run(RunOptions options, Aim aim) {
     run.init_hash = all.broadcast_text(run.init_hash);
   }
   run.unnamed = options.model.empty();
-  open_checkpoint(options, begins, run);
+  open_checkpoint(
+      options, begins, [&] { return resolve_reading(options.asked, sniffed, start); }, run);
   if (run.resumed) {
     run.reading =
         resolve_reading(options.asked, sniffed, start);  // perhaps with the device of the checkpoint

@@ -52,6 +52,8 @@ Recipe continued(Recipe there, std::uint64_t done, const Recipe& now, std::vecto
         there.schedule == Schedule::linear ? ": the step falls over those here from now on" : ""));
     there.epochs = now.epochs;
   }
+  if (there.newton > 0 && !now.sought.epochs && now.newton > 0 && now.epochs != there.epochs)
+    notes.emplace_back("--epochs has no effect on a run that Newton's method ends: it goes on as it began");
   return there;
 }
 

@@ -123,7 +123,8 @@ std::uint64_t group_to_continue(const RunOptions& options) {
   return ranks().broadcast_value(group);
 }
 
-void open_checkpoint(RunOptions& options, bool claims, PreparedRun& run) {
+void open_checkpoint(RunOptions& options, bool claims, const std::function<Reading()>& read,
+                     PreparedRun& run) {
   if (options.checkpoint.empty()) return;
   const std::string& path = options.checkpoint;
   ranks().only_first([&] {
@@ -151,6 +152,7 @@ void open_checkpoint(RunOptions& options, bool claims, PreparedRun& run) {
       if (std::string text = device::Choice::parse(there->get_ref<const std::string&>()).text();
           text != device::kAuto)
         options.asked.device = std::move(text);
+  run.reading = read();
   if (saved.init_hash.empty() != options.init.empty())
     throw other_run(path, options.init.empty() ? "it started from a model, and --init is missing here"
                                                : "it did not start from a model, and --init is given here");

@@ -33,7 +33,7 @@ StepLoop::StepLoop(const DataView& data, const Plan& plan)
   if (data.streamed() != nullptr) windows_ = std::make_unique<RowWindows>(data.shared_stream());
   rule_->reserve(plan.shape);
   lane_ = plan.steps->make(setup_);
-  if (plan.machine.threads > 1) {
+  if (plan.recipe.thread_count() > 1) {
     using Maker = VisitOrder::Maker;
     order_.look_ahead(plan.recipe.epochs, lane_->makes_order(order_) ? Maker::caller : Maker::thread);
   }

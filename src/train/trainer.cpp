@@ -23,7 +23,7 @@ class Evaluator {
         with_train_(plan.recipe.eval_train),
         learnt_(plan.recipe.hidden > 0),
         evaluation_(plan.recipe.evaluation),
-        threads_(plan.machine.threads),
+        threads_(plan.recipe.thread_count()),
         observers_(observers),
         stop_(stop) {}
 

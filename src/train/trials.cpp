@@ -81,7 +81,7 @@ std::optional<double> Trials::loss_of(const TrialRows& rows, const Plan& plan, S
   late_ = end == Fit::End::reached;
   double loss = kNoLoss;  // also if the trial diverged
   if (end == Fit::End::used_up) try {
-      if (const auto metrics = fit.evaluate({}, rows.judge, plan.machine.threads, &tools_.stop))
+      if (const auto metrics = fit.evaluate({}, rows.judge, plan.recipe.thread_count(), &tools_.stop))
         loss = metrics->log_loss;
     } catch (const DivergenceError&) {
       loss = kNoLoss;  // large steps made the rows that judge leave float32

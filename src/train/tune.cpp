@@ -15,6 +15,7 @@
 #include "core/text.hpp"
 #include "evaluate/evaluate.hpp"
 #include "train/bind.hpp"
+#include "train/require.hpp"
 #include "train/resolve.hpp"
 #include "train/study.hpp"
 
@@ -140,6 +141,7 @@ class Tuner {
     problem_ = facts_of({sets_.data, {}, valid_}, false, {}, options_.threads);
     machine_ = machine_of(options_.threads, options_.memory_limit, problem_);
     for (const Trial& trial : options_.trials) {
+      require_shape(trial.recipe, problem_);
       const MemoryPlan plan = bind(trial.recipe, problem_, machine_).memory;
       plan.require();
       there = plan.there - std::min(plan.there, plan.data + plan.evaluation);
