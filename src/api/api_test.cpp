@@ -278,7 +278,9 @@ TEST_F(Api, PlansAreOfWhatIsTrained) {
   EXPECT_EQ(model.notes(), plan.notes);
   model.save(path("m.safetensors"));
   EXPECT_TRUE(Model::load(path("m.safetensors")).notes().empty());
-  EXPECT_THAT(message_of([&] { Model::plan(data, {{"method", "prox"}, {"rows-per-step", "2"}}); }),
+  EXPECT_THAT(message_of([&] {
+                Model::plan(data, {{"method", "prox"}, {"rows-per-step", "2"}});
+              }),
               HasSubstr("--rows-per-step 2"));
 }
 

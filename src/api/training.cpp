@@ -8,9 +8,9 @@
 #include "core/error.hpp"
 #include "train/bind.hpp"
 #include "train/encoder.hpp"
-#include "train/require.hpp"
 #include "train/plan_json.hpp"
 #include "train/plan_text.hpp"
+#include "train/require.hpp"
 #include "train/run.hpp"
 #include "train/warm_start.hpp"
 

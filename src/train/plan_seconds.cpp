@@ -14,7 +14,9 @@ namespace truemax {
 namespace {
 
 // What counting leaves open: other loads, caches and processors, and how far a solver is from the mean.
-constexpr double kLower = 0.71, kUpper = 1.41, kNewton = 3;
+constexpr double kLower = 0.76, kUpper = 1.51;
+// Of Newton's method: with hardly any ridge, or none, it takes many more passes.
+constexpr double kNewtonLess = 3, kNewtonMore = 4, kNewtonWithoutRidge = 16;
 
 double steps_as_epochs(const Plan& plan, double epochs) {
   const Recipe& r = plan.recipe;
@@ -81,7 +83,10 @@ PlanSeconds seconds_of(const Plan& plan) {
     largest.hidden = static_cast<std::uint64_t>(s.search[0].hidden.high);
     s.fit.high = std::max(s.fit.high, kUpper * fit_seconds(plan, largest, rows, epochs.high));
   }
-  if (r.newton > 0) s.fit.low /= kNewton, s.fit.high *= kNewton;
+  if (r.newton > 0) {
+    s.fit.low /= kNewtonLess;
+    s.fit.high *= r.sought.ridge || r.ridge == 0 ? kNewtonWithoutRidge : kNewtonMore;
+  }
   s.training = s.trials + s.fit;
   if (r.seconds > 0) {
     constexpr double kLate = 1.05;

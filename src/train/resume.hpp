@@ -22,7 +22,8 @@ std::uint64_t group_to_continue(const RunOptions& options);
 // Claims the name of --checkpoint and, with --resume, opens the file if there is one: run.resumed. The names
 // of outputs that were not given are those of the earlier process. Throws UserError if the checkpoint is
 // damaged or of other options, or if there is a file and no --resume. `claims` false: it is only read.
-void open_checkpoint(RunOptions& options, bool claims, const std::function<Reading()>& read, PreparedRun& run);
+void open_checkpoint(RunOptions& options, bool claims, const std::function<Reading()>& read,
+                     PreparedRun& run);
 
 // Throws UserError if the disk has no room for them.
 void require_room_for_checkpoints(const PreparedRun& run);

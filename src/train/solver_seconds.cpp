@@ -71,7 +71,7 @@ double learnt_products(const Facts& facts) {
 }  // namespace
 
 double pair_seconds(const Facts& facts) {
-  constexpr double kStep = 5e-8;
+  constexpr double kStep = 6e-8;
   return rows_of(facts) * (kStep + 2 * nonzeros(facts) * line_seconds(facts));
 }
 
@@ -106,7 +106,7 @@ double all_classes_seconds(const Facts& facts) {
 
 double adam_seconds(const Facts& facts) {
   // Each weight and its two means are read and written once a step.
-  constexpr double kRow = 3.5e-7, kBlock = 8e-9, kLine = 1.5e-9, kVectors = 3, kAlone = 0.15;
+  constexpr double kRow = 3.5e-7, kBlock = 9.5e-9, kLine = 1.5e-9, kVectors = 3, kAlone = 0.15;
   const auto n = static_cast<double>(facts.recipe.rows_per_step);
   const double lines = nonzeros(facts) + kVectors * static_cast<double>(facts.problem.features) / n;
   const double row = kRow + static_cast<double>(facts.problem.blocks()) * (kBlock + lines * kLine);
@@ -136,7 +136,7 @@ double device_seconds(const Facts& facts) {
   return rows_of(facts) / kDeviceSteps;
 }
 
-// How many products of all rows with W it takes depends on the data: three times as many, or as few.
+// How many products of all rows with W it takes depends on data and ridge: this is a usual number.
 double newton_seconds(const Facts& facts) {
   constexpr double kProductsOfFit = 100, kProduct = 1e-9;
   return newton_work(facts.problem, 4) * kProductsOfFit * kProduct;
