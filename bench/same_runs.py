@@ -109,7 +109,8 @@ def said_of(build, done):
     """Notes and errors, and the lines of the summary that tell what was decided."""
     lines = [line for line in done.stderr.splitlines() if line.startswith("truemax")]
     lines += [line for line in done.stdout.splitlines() if line.startswith(SAID)]
-    return [build.plain(line) for line in lines]
+    # Newton's method had another name in this line than elsewhere.
+    return [build.plain(line).replace("method  Newton's,", "method  newton,") for line in lines]
 
 
 def of_log(path):

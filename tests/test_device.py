@@ -94,10 +94,13 @@ class Logs(ProgramTest):
         self.assertEqual(self.read("a.safetensors"), self.read("c.safetensors"))
 
     def test_plain_command_has_auto_and_named_methods_the_cpu(self):
-        for options, device in ((("--seconds", "0.01"), "auto"), (QUICK, "cpu")):
+        for options, why in ((("--seconds", "0.01"), "CPU: "), (QUICK, "CPU\n")):
+            self.assertIn("device  " + why, self.fine("plan", "good.txt", *options, environment=with_library(NOWHERE)).stdout)
             self.fine("train", "good.txt", *options, "--model", "m.safetensors", "--log", "m.jsonl",
                       environment=with_library(NOWHERE))
-            self.assertEqual(events(self.path("m.jsonl"))[0]["config"]["device"], device)
+            start = events(self.path("m.jsonl"))[0]
+            self.assertNotIn("device", start["asked"])
+            self.assertEqual(start["config"]["device"], "cpu")
 
     def refused_replay(self, words, *options):
         said = truemax("train", "good.txt", "--replay", "m.jsonl", "--model", "again.safetensors", *options,

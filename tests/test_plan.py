@@ -80,7 +80,7 @@ class Plan(ProgramTest):
         self.assertEqual(said["asked"], asked)
         self.fine("train", *words, *OUTPUT)
         logged = events(self.path("RUN.jsonl"))[0]["asked"]
-        self.assertEqual({name: logged[name] for name in asked}, asked)
+        self.assertEqual({name: asked[name] for name in logged}, logged)
         self.assertNotIn("step", logged)
 
     def test_it_writes_nothing(self):

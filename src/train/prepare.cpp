@@ -256,7 +256,8 @@ void decide(const Start& start, const RunOptions& options, std::size_t threads, 
   }
   for (std::string& note : resolved.notes) run.notes.push_back(std::move(note));
   run.reasons = std::move(resolved.reasons);
-  if (ranks().in_groups()) run.asked["group"] = resolved.recipe.group;
+  // Whoever continues the run has the same groups.
+  if (ranks().in_groups() && resolved.recipe.group > 0) run.asked["group"] = resolved.recipe.group;
   set_validation_aside(run.data, run.valid, resolved.recipe);
   const Problem rest = of_other_rows(problem, run.sets());
   require_shape(resolved.recipe, rest, resolved.recipe.sought.encoder);
