@@ -9,8 +9,8 @@
 #include "train/checkpoint.hpp"
 #include "train/replay.hpp"
 #include "train/resolve.hpp"
-#include "train/start_values.hpp"
 #include "train/run.hpp"
+#include "train/start_values.hpp"
 
 namespace truemax::fuzz {
 namespace {
