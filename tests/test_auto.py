@@ -112,7 +112,7 @@ class Auto(ProgramTest):
 
     def test_seconds_include_the_search(self):
         """Judged by the log, so that it holds on a machine of any speed: no trial begins after 70% of the seconds. That
-        the step falls over the seconds that are left is tested with a clock of its own, in src/train/plan_test.cpp."""
+        the step falls over the seconds that are left is tested with a clock of its own, in src/train/schedule_test.cpp."""
         for seconds in (0.02, 0.1, 0.5):
             for target in ("train", "valid"):
                 with self.subTest(seconds=seconds, target=target):

@@ -28,7 +28,7 @@ class Budgets(ProgramTest):
         for seconds in (0.02, 0.3):
             with self.subTest(seconds=seconds):
                 end = self.end("--seconds", seconds)
-                # How soon after them it ends is tested with a fake clock (src/train/plan_test.cpp).
+                # How soon after them it ends is tested with a fake clock (src/train/schedule_test.cpp).
                 self.assertGreaterEqual(end["train_seconds"], seconds)
                 self.assertFalse(end["interrupted"])
                 evaluations = [e for e in events(self.path("m.jsonl")) if e["event"] == "evaluate"]

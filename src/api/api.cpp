@@ -72,9 +72,9 @@ std::vector<Prediction> named(const truemax::Model& m, const Predictions& p, std
 }
 
 std::shared_ptr<const Model::Inside> trained(std::shared_ptr<const Data::Inside> data,
-                                             std::shared_ptr<const Data::Inside> valid,
+                                             const std::shared_ptr<const Data::Inside>& valid,
                                              const Options& options, const Model::Callback& callback) {
-  Training training(std::move(data), std::move(valid), nullptr, list_of(options));
+  Training training(std::move(data), valid, nullptr, list_of(options));
   std::atomic<bool> stop{false};
   CallbackObserver observer(callback, stop);
   TrainObserver* const observers[] = {&observer};
@@ -84,9 +84,9 @@ std::shared_ptr<const Model::Inside> trained(std::shared_ptr<const Data::Inside>
   return model;
 }
 
-Plan planned(std::shared_ptr<const Data::Inside> data, std::shared_ptr<const Data::Inside> valid,
+Plan planned(std::shared_ptr<const Data::Inside> data, const std::shared_ptr<const Data::Inside>& valid,
              const Options& options) {
-  const Training training(std::move(data), std::move(valid), nullptr, list_of(options));
+  const Training training(std::move(data), valid, nullptr, list_of(options));
   return {training.plan_text(), to_json(training.plan()).dump(), training.notes()};
 }
 

@@ -186,16 +186,6 @@ Json to_json(const Machine& machine) {
   return json;
 }
 
-Machine machine_of_json(const nlohmann::json& json) {
-  return checked("a machine", [&] {
-    Machine m;
-    m.threads = json.at("threads"), m.memory = json.at("memory"), m.ranks = json.at("ranks");
-    m.in_groups = json.at("in_groups"), m.knows_card = json.at("knows_card");
-    if (json.contains("card")) m.card = Machine::Card{json.at("card").at("name"), json.at("card").at("free")};
-    return m;
-  });
-}
-
 Json to_json(const Start::Shape& model) {
   return {{"learnt", model.learnt},        {"tied", model.tied},
           {"hidden", model.hidden},        {"layers", model.layers},

@@ -20,7 +20,6 @@ nlohmann::ordered_json to_json(const Machine& machine);
 nlohmann::ordered_json to_json(const Start::Shape& model);
 // Throw UserError where something is missing or of another kind.
 Problem problem_of_json(const nlohmann::json& json);
-Machine machine_of_json(const nlohmann::json& json);
 Start::Shape shape_of_json(const nlohmann::json& json);
 
 }  // namespace truemax

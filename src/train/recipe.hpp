@@ -3,9 +3,7 @@
 // makes the plan of some rows.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
