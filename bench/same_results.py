@@ -36,6 +36,10 @@ except ModuleNotFoundError:  # no NumPy
 
 # Cases that may differ: {name, as --list prints it, or a pattern such as "help: *": why}. They are run and printed.
 EXPECTED = {
+    "plain: train d.txt --rivals 2": "an option that has no effect here is said to have none",
+    "resume*--newton 9*--epochs 6*": "--epochs has no effect on a run that Newton's method ends, and that is said now",
+    "compare: *adam*": "notes on contenders are said",
+    "tune: *--method adam*": "notes on trials are said",
 }
 QUICK = 11  # --quick takes every so many cases; a prime, so that no option of a table is left out
 SHOWN = 5  # differences of a case

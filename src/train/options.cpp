@@ -236,7 +236,7 @@ void TrainFields<As>::describe(OptionTable& table) {
   rule.describe(table);
 }
 
-template struct TrainFields<Plain>;  // NOLINT(clang-analyzer-optin.performance.Padding)
+template struct TrainFields<Plain>;          // NOLINT(clang-analyzer-optin.performance.Padding)
 template struct TrainFields<std::optional>;  // NOLINT(clang-analyzer-optin.performance.Padding)
 
 }  // namespace truemax
