@@ -25,7 +25,7 @@ struct Contender {
 
 // "name[:option=value[:option=value...]],..." over what `base` says. Throws UserError naming the entry.
 std::vector<Contender> parse_contenders(std::string_view list, const Asked& base);
-// The default list, without entries whose method or draw does not exist.
+// The default list.
 std::string default_contenders();
 
 // "LO:HI": the steps 10^LO, ..., 10^HI. Throws UserError.
